@@ -1,0 +1,52 @@
+# karmaform. `make` alone prints what there is.
+# Everything is built below $(TARGET) and cached below ~/.cache/karmaform (KARMAFORM_CACHE); nothing else on the machine changes.
+
+SHELL := /bin/bash
+ARCH := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: \([^-]*\)-.*/\1/p')
+TRIPLE := $(ARCH)-unknown-linux-gnu
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+BINARY := $(TARGET)/$(TRIPLE)/release/karmaform
+
+.PHONY: help setup build demo test lint fmt bless bench kill reference clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+setup: ## install what building and testing need (Debian packages; a Rust toolchain is assumed)
+	@tests/lab/setup.sh
+
+build: setup ## one static binary
+	@# crt-static needs an explicit --target, or procedural macros don't build
+	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --target $(TRIPLE) -p karmaform
+	@ls -l $(BINARY)
+
+demo: build ## three real hosts, an etcd cluster on them from nothing, damage, repair, a rolling change, and away again
+	@tests/lab/demo.sh $(BINARY)
+
+test: setup ## every test; real hosts are booted for it where the machine can
+	cargo test --workspace --locked --no-run
+	tests/lab/with.sh cargo test --workspace --locked
+
+lint: setup ## formatting and clippy, warnings are errors
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+fmt: ## format everything
+	cargo fmt --all
+
+bless: setup ## rewrite the expectations of tests/cases and docs/reference; read that diff
+	BLESS=1 cargo test --locked -p karmaform-tests --test all -- cases reference examples
+
+bench: build ## speed: criterion, whole-process runs with ratios, and real hosts
+	@# the same target and flags as `build`, so that its libraries are used again
+	RUSTFLAGS='-C target-feature=+crt-static' cargo bench --locked --target $(TRIPLE) -p karmaform-tests
+	tests/lab/with.sh tests/bench/run.sh $(BINARY)
+
+kill: setup ## SIGKILL at 50 random moments of create, change and destroy, on real hosts
+	KARMAFORM_KILLS=50 tests/lab/with.sh cargo test --locked -p karmaform-tests --test all -- --nocapture lab::kill
+
+reference: setup ## write docs/reference from the schemas
+	BLESS=1 cargo test --locked -p karmaform-tests --test all -- reference
+
+clean: ## remove what was built (the cache stays)
+	cargo clean

@@ -1,0 +1,306 @@
+//! Addresses: how a resource instance is named in configuration, plan, state and output.
+//!
+//! `ssh_file.motd`, `ssh_file.motd["a"]`, `data.ssh_host.cp["a"]`, and for what a composite expands into
+//! `etcd_cluster.main/member["a"]/unit`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Whether a block manages something or only reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// A `resource` block.
+    Managed,
+    /// A `data` block.
+    Data,
+}
+
+/// The key of one instance of a block with `count` or `for_each`. Numbers sort before names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Key {
+    /// From `count`.
+    Index(u64),
+    /// From `for_each`.
+    Name(String),
+}
+
+/// One step below a composite: `member["a"]`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ChildStep {
+    /// The step's name, an identifier.
+    pub name: String,
+    /// Which one of several.
+    pub key: Option<Key>,
+}
+
+/// The address of one instance (or, without `key` and `child`, of a whole block).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// Resource or data source.
+    pub mode: Mode,
+    /// The type in the block's first label. Of a child: the composite's type.
+    pub kind: String,
+    /// The block's second label.
+    pub name: String,
+    /// The instance key.
+    pub key: Option<Key>,
+    /// The path below a composite; empty for what a user wrote.
+    pub child: Vec<ChildStep>,
+}
+
+/// A text that is no address.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("\"{text}\" is not a resource address: {problem}")]
+pub struct AddressError {
+    /// The text as given.
+    pub text: String,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+impl Address {
+    /// A managed resource without a key.
+    pub fn managed(kind: &str, name: &str) -> Self {
+        Self { mode: Mode::Managed, kind: kind.into(), name: name.into(), key: None, child: Vec::new() }
+    }
+
+    /// A data source without a key.
+    pub fn data(kind: &str, name: &str) -> Self {
+        Self { mode: Mode::Data, ..Self::managed(kind, name) }
+    }
+
+    /// The same block's instance with this key.
+    #[must_use]
+    pub fn with_key(&self, key: Option<Key>) -> Self {
+        Self { key, child: Vec::new(), ..self.clone() }
+    }
+
+    /// The address of the block: no key, no child path.
+    #[must_use]
+    pub fn block(&self) -> Self {
+        self.with_key(None)
+    }
+
+    /// The address of a child of this composite instance.
+    #[must_use]
+    pub fn with_child(&self, child: &[ChildStep]) -> Self {
+        Self { child: child.to_vec(), ..self.clone() }
+    }
+
+    /// True for what a composite expanded into.
+    pub fn is_child(&self) -> bool {
+        !self.child.is_empty()
+    }
+
+    /// Of a child: the composite instance it belongs to.
+    pub fn composite(&self) -> Option<Self> {
+        self.is_child().then(|| Self { child: Vec::new(), ..self.clone() })
+    }
+
+    /// True if `self` is `other`, an instance of it, or a child below it (what `-target=other` selects).
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.mode == other.mode
+            && self.kind == other.kind
+            && self.name == other.name
+            && (self.key == other.key || (other.key.is_none() && other.child.is_empty()))
+            && self.child.len() >= other.child.len()
+            && self.child.iter().zip(&other.child).enumerate().all(|(i, (mine, theirs))| {
+                mine.name == theirs.name && (mine.key == theirs.key || (theirs.key.is_none() && i + 1 == other.child.len()))
+            })
+    }
+}
+
+impl ChildStep {
+    /// A step without a key.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.into(), key: None }
+    }
+
+    /// A step with a name as its key.
+    pub fn keyed(name: &str, key: &str) -> Self {
+        Self { name: name.into(), key: Some(Key::Name(key.into())) }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(i) => write!(f, "[{i}]"),
+            Self::Name(n) => {
+                f.write_str("[\"")?;
+                for c in n.chars() {
+                    match c {
+                        '"' => f.write_str("\\\"")?,
+                        '\\' => f.write_str("\\\\")?,
+                        '\n' => f.write_str("\\n")?,
+                        '\r' => f.write_str("\\r")?,
+                        '\t' => f.write_str("\\t")?,
+                        c => write!(f, "{c}")?,
+                    }
+                }
+                f.write_str("\"]")
+            }
+        }
+    }
+}
+
+impl fmt::Display for ChildStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        self.key.as_ref().map_or(Ok(()), |k| write!(f, "{k}"))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.mode == Mode::Data {
+            f.write_str("data.")?;
+        }
+        write!(f, "{}.{}", self.kind, self.name)?;
+        if let Some(key) = &self.key {
+            write!(f, "{key}")?;
+        }
+        for step in &self.child {
+            write!(f, "/{step}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let error = |problem| AddressError { text: text.to_owned(), problem };
+        let mut rest = Scanner { text };
+        let mut kind = rest.identifier().ok_or_else(|| error("expected a resource type"))?;
+        let mode = if kind == "data" && rest.eat('.') {
+            kind = rest.identifier().ok_or_else(|| error("expected a data source type after \"data.\""))?;
+            Mode::Data
+        } else {
+            Mode::Managed
+        };
+        let had_dot = mode == Mode::Managed || !rest.text.is_empty();
+        if !had_dot || !rest.eat('.') {
+            return Err(error("expected TYPE.NAME"));
+        }
+        let name = rest.identifier().ok_or_else(|| error("expected a name after the type"))?;
+        let key = rest.key().map_err(error)?;
+        let mut child = Vec::new();
+        while rest.eat('/') {
+            let name = rest.identifier().ok_or_else(|| error("expected a name after \"/\""))?;
+            child.push(ChildStep { name, key: rest.key().map_err(error)? });
+        }
+        if !rest.text.is_empty() {
+            return Err(error("unexpected text at its end"));
+        }
+        Ok(Self { mode, kind, name, key, child })
+    }
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+}
+
+impl Scanner<'_> {
+    fn eat(&mut self, c: char) -> bool {
+        self.text.strip_prefix(c).is_some_and(|rest| {
+            self.text = rest;
+            true
+        })
+    }
+
+    fn identifier(&mut self) -> Option<String> {
+        let end = self
+            .text
+            .char_indices()
+            .find(|(i, c)| !(c.is_alphanumeric() || *c == '_' || (*i > 0 && *c == '-')))
+            .map_or(self.text.len(), |(i, _)| i);
+        let (head, tail) = self.text.split_at(end);
+        if head.is_empty() || head.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        self.text = tail;
+        Some(head.to_owned())
+    }
+
+    fn key(&mut self) -> Result<Option<Key>, &'static str> {
+        if !self.eat('[') {
+            return Ok(None);
+        }
+        if self.eat('"') {
+            let mut name = String::new();
+            let mut chars = self.text.char_indices();
+            while let Some((i, c)) = chars.next() {
+                match c {
+                    '"' => {
+                        self.text = &self.text[i + 1..];
+                        return if self.eat(']') { Ok(Some(Key::Name(name))) } else { Err("expected \"]\"") };
+                    }
+                    '\\' => match chars.next() {
+                        Some((_, 'n')) => name.push('\n'),
+                        Some((_, 'r')) => name.push('\r'),
+                        Some((_, 't')) => name.push('\t'),
+                        Some((_, c)) => name.push(c),
+                        None => break,
+                    },
+                    c => name.push(c),
+                }
+            }
+            return Err("unterminated key");
+        }
+        let end = self.text.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.text.len());
+        let index = self.text[..end].parse().map_err(|_| "expected a number or a quoted name in brackets")?;
+        self.text = &self.text[end..];
+        if self.eat(']') { Ok(Some(Key::Index(index))) } else { Err("expected \"]\"") }
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_print_and_parse_back() {
+        for text in [
+            "ssh_file.motd",
+            "ssh_file.motd[3]",
+            "ssh_file.motd[\"a\\\"b/c\"]",
+            "data.ssh_host.cp[\"a\"]",
+            "etcd_cluster.main/member[\"a\"]/unit",
+            "etcd_cluster.main[\"x\"]/ca",
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+        for text in ["", "x", "data.x", "a.b[", "a.b[x]", "a.b/", "a.b c", "1a.b"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_target_selects_instances_and_children() {
+        let within = |a: &str, b: &str| a.parse::<Address>().unwrap().is_within(&b.parse().unwrap());
+        assert!(within("a.b[0]", "a.b"));
+        assert!(within("a.b[\"k\"]/member[\"a\"]/unit", "a.b"));
+        assert!(within("a.b/member[\"a\"]/unit", "a.b/member"));
+        assert!(within("a.b/member[\"a\"]/unit", "a.b/member[\"a\"]"));
+        assert!(!within("a.b/member[\"b\"]/unit", "a.b/member[\"a\"]"));
+        assert!(!within("a.b", "a.b[0]"));
+    }
+}

@@ -1,0 +1,154 @@
+//! Where state is kept, and the journal that bridges a crash.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Address, BoxFuture, OutputState, ResourceState, Snapshot, StateError};
+
+/// A snapshot's counter.
+pub type Serial = u64;
+
+/// Names a held lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockId(pub String);
+
+/// Who holds a lock, since when, for what. The same keys as Terraform's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct LockInfo {
+    /// A random id.
+    #[serde(rename = "ID")]
+    pub id: String,
+    /// `OperationTypeApply`
+    pub operation: String,
+    /// Anything else.
+    pub info: String,
+    /// `user@host`
+    pub who: String,
+    /// The tool's version.
+    pub version: String,
+    /// RFC 3339.
+    pub created: String,
+    /// What is locked.
+    pub path: String,
+}
+
+/// What a backend could not do.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// Somebody else holds the lock.
+    #[error("the state is locked")]
+    Locked(Option<Box<LockInfo>>),
+    /// The lock to be released is another one.
+    #[error("the lock has the id \"{held}\", not \"{given}\"")]
+    OtherLock {
+        /// The id given.
+        given: String,
+        /// The id found.
+        held: String,
+    },
+    /// There is no lock.
+    #[error("the state is not locked")]
+    NotLocked,
+    /// Somebody else wrote meanwhile.
+    #[error("the state has serial {found} now, expected was {expected}: somebody else wrote it meanwhile")]
+    Conflict {
+        /// The serial that was read before.
+        expected: Serial,
+        /// The serial found.
+        found: Serial,
+    },
+    /// What is stored is no state.
+    #[error("{place}: {source}")]
+    Damaged {
+        /// Which file or object.
+        place: String,
+        /// What is wrong with it.
+        source: StateError,
+    },
+    /// Reading or writing failed.
+    #[error("{what} {place}: {source}")]
+    Io {
+        /// `reading`, `writing`
+        what: &'static str,
+        /// Which file or object.
+        place: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+/// Keeps one state.
+pub trait StateBackend: Send + Sync {
+    /// The current snapshot; `None` if there is none yet.
+    fn read(&self) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>>;
+    /// Writes `next` if the stored serial still is `expected` (`None`: nothing stored); a lost race is [`BackendError::Conflict`].
+    fn write<'a>(&'a self, expected: Option<Serial>, next: &'a Snapshot) -> BoxFuture<'a, Result<(), BackendError>>;
+    /// Takes the lock, or says who holds it.
+    fn lock<'a>(&'a self, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>>;
+    /// Releases the lock with this id; also one of a process that is gone.
+    fn unlock<'a>(&'a self, id: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>>;
+}
+
+/// One line of the journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalRecord {
+    /// A run begins, from this state.
+    Begin {
+        /// The state's lineage.
+        lineage: String,
+        /// Its serial.
+        serial: Serial,
+        /// Version of the tool.
+        version: String,
+    },
+    /// A step that touches the world is about to start. `planned` is what may be there if nothing else is heard of it.
+    Started {
+        /// The resource.
+        address: Address,
+        /// The instance as planned, [`crate::Status::Unfinished`]; `None` for a delete.
+        planned: Option<ResourceState>,
+    },
+    /// A step ended; this is the instance now, `None` if it is gone.
+    Ended {
+        /// The resource.
+        address: Address,
+        /// The instance now.
+        state: Option<ResourceState>,
+    },
+    /// An object that a `create_before_destroy` replacement set aside; `None` if it is gone.
+    Deposed {
+        /// The resource.
+        address: Address,
+        /// The object's key, 8 hexadecimal digits.
+        key: String,
+        /// The object.
+        state: Option<ResourceState>,
+    },
+    /// The root outputs now.
+    Outputs(std::collections::BTreeMap<String, OutputState>),
+    /// All before this line is in the backend, with this serial.
+    Written {
+        /// The serial written.
+        serial: Serial,
+    },
+}
+
+/// An append-only local file. Appending costs the same however large the state is.
+pub trait Journal: Send {
+    /// Appends and makes durable before it returns.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    fn append(&mut self, records: &[JournalRecord]) -> Result<(), BackendError>;
+    /// What an earlier run left. A torn last line is dropped.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    fn read(&self) -> Result<Vec<JournalRecord>, BackendError>;
+    /// Empties it; everything is in the backend.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    fn clear(&mut self) -> Result<(), BackendError>;
+}

@@ -1,0 +1,172 @@
+//! Composites: resources that know a domain, expand into small ones, and say in which order their changes are safe.
+//!
+//! Everything here is pure data and pure functions. A composite never touches the world; it names children by type and attributes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Address, Change, ChildStep, Diagnostics, Object, Schema, Value};
+
+/// An argument of a child, an output or a gate: a value, or something made of siblings' attributes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arg {
+    /// This value.
+    Value(Value),
+    /// An attribute of a sibling, known once that is.
+    Child(Vec<ChildStep>, String),
+    /// A list of these (a tuple; the schema's type decides).
+    List(Vec<Arg>),
+    /// An object of these.
+    Object(BTreeMap<String, Arg>),
+    /// Strings joined without anything between.
+    Text(Vec<Arg>),
+}
+
+impl Arg {
+    /// The attribute of a sibling.
+    pub fn child(path: &[ChildStep], attribute: &str) -> Self {
+        Self::Child(path.to_vec(), attribute.to_owned())
+    }
+
+    /// An object.
+    pub fn object<const N: usize>(entries: [(&str, Self); N]) -> Self {
+        Self::Object(entries.into_iter().map(|(n, a)| (n.to_owned(), a)).collect())
+    }
+
+    /// The siblings it needs.
+    pub fn references(&self, found: &mut Vec<Vec<ChildStep>>) {
+        match self {
+            Self::Value(_) => {}
+            Self::Child(path, _) => found.push(path.clone()),
+            Self::List(args) | Self::Text(args) => args.iter().for_each(|a| a.references(found)),
+            Self::Object(args) => args.values().for_each(|a| a.references(found)),
+        }
+    }
+
+    /// Its value, with `lookup` giving siblings' attributes (unknown ones as unknown values).
+    pub fn resolve(&self, lookup: &dyn Fn(&[ChildStep], &str) -> Value) -> Value {
+        match self {
+            Self::Value(v) => v.clone(),
+            Self::Child(path, attribute) => lookup(path, attribute),
+            Self::List(args) => Value::tuple(args.iter().map(|a| a.resolve(lookup)).collect()),
+            Self::Object(args) => args.iter().map(|(n, a)| (n.clone(), a.resolve(lookup))).collect::<Object>().into(),
+            Self::Text(args) => {
+                let parts: Vec<_> = args.iter().map(|a| a.resolve(lookup)).collect();
+                let secret = parts.iter().any(Value::contains_secret);
+                let text: Option<String> = parts.iter().map(Value::as_str).collect();
+                text.map_or_else(|| Value::unknown_not_null(crate::Type::String), Value::from).secret_if(secret)
+            }
+        }
+    }
+}
+
+impl<V: Into<Value>> From<V> for Arg {
+    fn from(value: V) -> Self {
+        Self::Value(value.into())
+    }
+}
+
+/// One thing a composite expands into.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Child {
+    /// Its path below the composite.
+    pub path: Vec<ChildStep>,
+    /// Its resource type, of any provider.
+    pub resource_type: String,
+    /// Its arguments by attribute name; those left out are null.
+    pub arguments: BTreeMap<String, Arg>,
+    /// Siblings that come first though no argument refers to them.
+    pub after: Vec<Vec<ChildStep>>,
+}
+
+/// What a composite stands for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Expansion {
+    /// The children, in the order they are best read.
+    pub children: Vec<Child>,
+    /// The composite's computed attributes.
+    pub outputs: BTreeMap<String, Arg>,
+}
+
+/// A child with its planned change.
+#[derive(Clone, Debug)]
+pub struct ChildChange<'a> {
+    /// Its resource type.
+    pub resource_type: &'a str,
+    /// What is planned for it.
+    pub change: &'a Change,
+    /// What was seen, with volatile facts; `None` if it is not there or was not asked for.
+    pub observed: Option<&'a Object>,
+    /// It is in the state.
+    pub in_state: bool,
+}
+
+/// Everything a composite may look at to choose an order.
+#[derive(Clone, Debug)]
+pub struct Scene<'a> {
+    /// Its address.
+    pub address: &'a Address,
+    /// Arguments and outputs as of the last finished apply; `None` before the first.
+    pub before: Option<&'a Object>,
+    /// Arguments as wanted now; `None` if it is to be destroyed.
+    pub wanted: Option<&'a Object>,
+    /// Its children by path: wanted ones, and those that are only in the state any more.
+    pub children: BTreeMap<Vec<ChildStep>, ChildChange<'a>>,
+}
+
+/// One end of an ordering.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Point {
+    /// The change of this child (nothing if it has none).
+    Child(Vec<ChildStep>),
+    /// The gate of this name.
+    Gate(String),
+}
+
+/// A wait between steps until a condition of the outside world holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateSpec {
+    /// Its name within the composite, shown: `healthy after member["a"]`.
+    pub name: String,
+    /// The gate's type, of any provider: `etcd_healthy`.
+    pub gate: String,
+    /// Its arguments.
+    pub arguments: BTreeMap<String, Arg>,
+    /// The longest wait in seconds.
+    pub limit: u64,
+}
+
+/// The order that a static graph can't say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Choreography {
+    /// Waits.
+    pub gates: Vec<GateSpec>,
+    /// The first has ended well before the second starts.
+    pub orderings: Vec<(Point, Point)>,
+    /// The impact in plain words: "rolling restart, quorum kept 2 of 3".
+    pub impact: Vec<String>,
+}
+
+/// A resource type that expands into others.
+pub trait Composite: Send + Sync {
+    /// `"etcd_cluster"`
+    fn name(&self) -> &'static str;
+    /// Its attributes and blocks.
+    fn schema(&self) -> &Schema;
+
+    /// The children. Called with arguments whose values may be unknown (then only the structure counts) and again when they are known:
+    /// the same arguments, more known, must give the same children.
+    ///
+    /// # Errors
+    /// Arguments that can't be served, or whose unknown parts decide how many children there are.
+    fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics>;
+
+    /// The order of this plan's changes, its gates, and its impact. Called only when a child changes.
+    ///
+    /// # Errors
+    /// Changes that are not safe, or not supported: refused in the plan, not attempted.
+    fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics>;
+}

@@ -1,0 +1,262 @@
+//! Conversion of values to types, and the one type that several have in common.
+
+use std::collections::BTreeMap;
+
+use crate::{Kind, Number, Object, ObjectAttribute, Type, Unknown, Value};
+
+/// Why a value does not become a type. Never quotes the value: it may be secret.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ConvertError {
+    /// The kinds don't go together.
+    #[error("{wanted} required, but have {found}")]
+    Wrong {
+        /// The wanted type.
+        wanted: String,
+        /// What it is.
+        found: String,
+    },
+    /// A part of it does not fit.
+    #[error("{place}: {cause}")]
+    Inside {
+        /// `attribute "a"`, `element 3`
+        place: String,
+        /// What is wrong there.
+        cause: Box<ConvertError>,
+    },
+    /// An object lacks attributes.
+    #[error("{}", missing_text(.0))]
+    Missing(Vec<String>),
+    /// Elements have no type in common.
+    #[error("all elements must have the same type")]
+    Mixed,
+}
+
+fn missing_text(names: &[String]) -> String {
+    let list = names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(" and ");
+    if names.len() == 1 { format!("attribute {list} is required") } else { format!("attributes {list} are required") }
+}
+
+fn inside(place: String) -> impl FnOnce(ConvertError) -> ConvertError {
+    |cause| ConvertError::Inside { place, cause: Box::new(cause) }
+}
+
+/// The value as that type: primitives by their canonical text, tuples to lists and sets, objects to maps; extra object attributes are
+/// dropped, missing optional ones filled. Marks stay; an unknown stays unknown with the new type.
+///
+/// # Errors
+/// If it does not fit; says where inside.
+pub fn convert(value: &Value, ty: &Type) -> Result<Value, ConvertError> {
+    let kind = convert_kind(value, ty)?;
+    // A set keeps its marks as one, on the whole.
+    Ok(Value { secret: value.secret || (matches!(kind, Kind::Set(..)) && value.contains_secret()), kind })
+}
+
+fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
+    let wrong = || ConvertError::Wrong { wanted: ty.to_string(), found: value.ty().word().to_owned() };
+    Ok(match (&value.kind, ty) {
+        (kind, Type::Any) => kind.clone(),
+        (Kind::Null(_), _) => Kind::Null(without_defaults(ty)),
+        (Kind::Unknown(u), _) => convert_unknown(u, ty).ok_or_else(wrong)?,
+        (Kind::Bool(b), Type::Bool) => Kind::Bool(*b),
+        (Kind::Number(n), Type::Number) => Kind::Number(n.clone()),
+        (Kind::String(s), Type::String) => Kind::String(s.clone()),
+        (Kind::Bool(b), Type::String) => Kind::String(b.to_string()),
+        (Kind::Number(n @ (Number::Int(_) | Number::Decimal(_))), Type::String) => Kind::String(n.to_string()),
+        (Kind::String(s), Type::Bool) => match s.as_str() {
+            "true" | "1" => Kind::Bool(true),
+            "false" | "0" => Kind::Bool(false),
+            _ => return Err(wrong()),
+        },
+        (Kind::String(s), Type::Number) => Kind::Number(s.parse().map_err(|()| wrong())?),
+        (Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items), Type::List(element)) => {
+            let (element, items) = convert_elements(items, element)?;
+            Kind::List(element, items)
+        }
+        (Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items), Type::Set(element)) => {
+            let (element, items) = convert_elements(items, element)?;
+            Value::set(element, items).kind
+        }
+        (Kind::List(_, items) | Kind::Tuple(items), Type::Tuple(types)) if items.len() == types.len() => Kind::Tuple(
+            items
+                .iter()
+                .zip(types)
+                .enumerate()
+                .map(|(i, (v, t))| convert(v, t).map_err(inside(format!("element {i}"))))
+                .collect::<Result<_, _>>()?,
+        ),
+        (Kind::Map(_, entries) | Kind::Object(entries), Type::Map(element)) => {
+            let names: Vec<_> = entries.keys().cloned().collect();
+            let values: Vec<_> = entries.values().cloned().collect();
+            let element = common(&values, element)?;
+            let mut out = BTreeMap::new();
+            for (name, v) in names.into_iter().zip(values) {
+                let v = convert(&v, &element).map_err(inside(format!("element \"{name}\"")))?;
+                out.insert(name, v);
+            }
+            Kind::Map(element, out)
+        }
+        (Kind::Map(_, entries) | Kind::Object(entries), Type::Object(attributes)) => convert_object(entries, attributes)?,
+        _ => return Err(wrong()),
+    })
+}
+
+fn convert_elements(items: &[Value], element: &Type) -> Result<(Type, Vec<Value>), ConvertError> {
+    let element = common(items, element)?;
+    let items =
+        items.iter().enumerate().map(|(i, v)| convert(v, &element).map_err(inside(format!("element {i}")))).collect::<Result<_, _>>()?;
+    Ok((element, items))
+}
+
+/// The element type of a collection whose wanted element type may still hold `any`.
+fn common(items: &[Value], wanted: &Type) -> Result<Type, ConvertError> {
+    if !wanted.has_any() {
+        return Ok(without_defaults_kept(wanted));
+    }
+    let converted: Vec<_> = items.iter().map(|v| convert(v, wanted).map(|v| v.ty())).collect::<Result<_, _>>()?;
+    if converted.is_empty() {
+        return Ok(wanted.clone());
+    }
+    unify(&converted).ok_or(ConvertError::Mixed)
+}
+
+fn without_defaults_kept(ty: &Type) -> Type {
+    ty.clone()
+}
+
+/// Optional markers and defaults belong to constraints, not to the types of values.
+fn without_defaults(ty: &Type) -> Type {
+    match ty {
+        Type::List(t) => Type::list(without_defaults(t)),
+        Type::Set(t) => Type::set(without_defaults(t)),
+        Type::Map(t) => Type::map(without_defaults(t)),
+        Type::Tuple(ts) => Type::Tuple(ts.iter().map(without_defaults).collect()),
+        Type::Object(a) => Type::Object(a.iter().map(|(n, a)| (n.clone(), ObjectAttribute::required(without_defaults(&a.ty)))).collect()),
+        other => other.clone(),
+    }
+}
+
+fn convert_object(entries: &Object, wanted: &BTreeMap<String, ObjectAttribute>) -> Result<Kind, ConvertError> {
+    let missing: Vec<_> = wanted.iter().filter(|(n, a)| !a.optional && !entries.contains_key(*n)).map(|(n, _)| n.clone()).collect();
+    if !missing.is_empty() {
+        return Err(ConvertError::Missing(missing));
+    }
+    let mut out = Object::new();
+    for (name, attribute) in wanted {
+        let given = entries.get(name).filter(|v| !(attribute.optional && v.is_null()));
+        let value = match (given, &attribute.default) {
+            (Some(v), _) => v.clone(),
+            (None, Some(default)) => (**default).clone(),
+            (None, None) => Value::null(Type::Any),
+        };
+        out.insert(name.clone(), convert(&value, &attribute.ty).map_err(inside(format!("attribute \"{name}\"")))?);
+    }
+    Ok(Kind::Object(out))
+}
+
+fn convert_unknown(unknown: &Unknown, ty: &Type) -> Option<Kind> {
+    let fits = match (&unknown.ty, ty) {
+        (Type::Any, _) => true,
+        (a, b) if a.is_primitive() && b.is_primitive() => !matches!((a, b), (Type::Bool, Type::Number) | (Type::Number, Type::Bool)),
+        (Type::List(_) | Type::Set(_) | Type::Tuple(_), Type::List(_) | Type::Set(_) | Type::Tuple(_)) => true,
+        (Type::Map(_) | Type::Object(_), Type::Map(_) | Type::Object(_)) => true,
+        _ => false,
+    };
+    let ty = if ty.has_any() && unknown.ty != Type::Any {
+        unify(&[unknown.ty.clone(), ty.clone()]).unwrap_or_else(|| ty.clone())
+    } else {
+        ty.clone()
+    };
+    let same = unknown.ty == ty;
+    fits.then(|| {
+        Kind::Unknown(Box::new(Unknown {
+            ty: without_defaults(&ty),
+            not_null: unknown.not_null,
+            prefix: unknown.prefix.clone().filter(|_| same),
+            min_length: unknown.min_length.filter(|_| !matches!(ty, Type::Set(_)) || same),
+            max_length: unknown.max_length,
+        }))
+    })
+}
+
+/// The one type all of these convert to: any mix of primitives is string, tuples become lists and objects maps where they differ.
+pub fn unify(types: &[Type]) -> Option<Type> {
+    let mut types = types.iter().filter(|t| **t != Type::Any);
+    let Some(first) = types.next() else { return Some(Type::Any) };
+    types.try_fold(first.clone(), |a, b| unify_two(&a, b))
+}
+
+fn unify_two(a: &Type, b: &Type) -> Option<Type> {
+    use Type::{Any, List, Map, Object, Set, Tuple};
+    if a == b {
+        return Some(a.clone());
+    }
+    Some(match (a, b) {
+        (Any, t) | (t, Any) => t.clone(),
+        (a, b) if a.is_primitive() && b.is_primitive() => {
+            // Booleans and numbers only meet as text.
+            Type::String
+        }
+        (List(a), List(b)) => Type::list(unify_two(a, b)?),
+        (Set(a), Set(b)) => Type::set(unify_two(a, b)?),
+        (List(a), Set(b)) | (Set(a), List(b)) => Type::list(unify_two(a, b)?),
+        (Map(a), Map(b)) => Type::map(unify_two(a, b)?),
+        (Tuple(x), Tuple(y))
+            if x.len() == y.len()
+                && x.iter().zip(y).all(|(p, q)| p.is_primitive() == q.is_primitive())
+                && x.iter().zip(y).all(|(p, q)| unify_two(p, q).is_some()) =>
+        {
+            Tuple(x.iter().zip(y).map(|(p, q)| unify_two(p, q)).collect::<Option<_>>()?)
+        }
+        (Tuple(x), Tuple(y)) => Type::list(unify(&x.iter().chain(y).cloned().collect::<Vec<_>>())?),
+        (Tuple(x), List(e)) | (List(e), Tuple(x)) => Type::list(unify(&x.iter().chain([&**e]).cloned().collect::<Vec<_>>())?),
+        (Tuple(x), Set(e)) | (Set(e), Tuple(x)) => Type::set(unify(&x.iter().chain([&**e]).cloned().collect::<Vec<_>>())?),
+        (Object(x), Object(y)) if x.keys().eq(y.keys()) => {
+            let mut out = BTreeMap::new();
+            for (name, attribute) in x {
+                out.insert(name.clone(), ObjectAttribute::required(unify_two(&attribute.ty, &y[name].ty)?));
+            }
+            Object(out)
+        }
+        (Object(x), Object(y)) => Type::map(unify(&x.values().chain(y.values()).map(|a| a.ty.clone()).collect::<Vec<_>>())?),
+        (Object(x), Map(e)) | (Map(e), Object(x)) => {
+            Type::map(unify(&x.values().map(|a| a.ty.clone()).chain([(**e).clone()]).collect::<Vec<_>>())?)
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(value: Value, ty: &Type, expected: &str) {
+        let text = convert(&value, ty).map_or_else(|e| format!("ERROR {e}"), |v| format!("{v:?}"));
+        assert_eq!(text, expected, "{ty}");
+    }
+
+    #[test]
+    fn values_convert_as_the_language_says() {
+        let mixed = Value::tuple(vec![1i64.into(), "a".into(), true.into()]);
+        check(mixed.clone(), &Type::list(Type::Any), r#"list["1", "a", "true"]"#);
+        check(mixed, &Type::set(Type::Any), r#"set["1", "a", "true"]"#);
+        check("1".into(), &Type::Bool, "true");
+        check(1i64.into(), &Type::Bool, "ERROR bool required, but have number");
+        check("0x10".into(), &Type::Number, "ERROR number required, but have string");
+        check(Value::object([("a", 1i64.into())]), &Type::object([("b", Type::String)]), r#"ERROR attribute "b" is required"#);
+        check(
+            Value::object([("a", Value::tuple(vec![]))]),
+            &Type::map(Type::String),
+            r#"ERROR element "a": string required, but have tuple"#,
+        );
+    }
+
+    #[test]
+    fn optional_attributes_are_filled_deep() {
+        let inner = Type::Object(BTreeMap::from([
+            ("x".to_owned(), ObjectAttribute::optional(Type::String)),
+            ("y".to_owned(), ObjectAttribute { ty: Type::Bool, optional: true, default: Some(Box::new(true.into())) }),
+        ]));
+        let value = Value::tuple(vec![Value::object([("y", Value::null(Type::Any))]), Value::object([("y", "false".into())])]);
+        check(value, &Type::list(inner), r#"list[{"x": null(string), "y": true}, {"x": null(string), "y": false}]"#);
+    }
+}

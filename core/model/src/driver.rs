@@ -1,0 +1,144 @@
+//! The engine's view of a provider: the client's type is erased here and nowhere else.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::{Ask, BoxFuture, Change, Connections, Diagnostic, GateAnswer, Object, Provider, ResourceSpec, Schema};
+
+/// An open connection whose type only its provider knows.
+pub type AnyClient = Arc<dyn Any + Send + Sync>;
+
+/// A provider without its client type.
+pub trait Driver: Send + Sync {
+    /// `"ssh"`
+    fn name(&self) -> &'static str;
+    /// The provider block.
+    fn schema(&self) -> &Schema;
+    /// The pure halves of its resource types.
+    fn specs(&self) -> Vec<&dyn ResourceSpec>;
+    /// Names and schemas of its data sources.
+    fn data_schemas(&self) -> Vec<(&'static str, &Schema)>;
+    /// Names and schemas of its gates.
+    fn gate_schemas(&self) -> Vec<(&'static str, &Schema)>;
+    /// See [`Provider::connect`].
+    fn connect<'a>(
+        &'a self,
+        defaults: &'a Object,
+        connection: &'a Object,
+        connections: Arc<dyn Connections>,
+    ) -> BoxFuture<'a, Result<AnyClient, Diagnostic>>;
+    /// See [`Provider::observe`].
+    fn observe<'a>(&'a self, client: &'a AnyClient, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>>;
+    /// See [`crate::ResourceType::apply`].
+    fn apply<'a>(
+        &'a self,
+        client: &'a AnyClient,
+        resource_type: &'a str,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;
+    /// See [`crate::DataSource::read`].
+    fn read<'a>(&'a self, client: &'a AnyClient, data_source: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>>;
+    /// See [`crate::Gate::check`].
+    fn check<'a>(&'a self, client: &'a AnyClient, gate: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>>;
+    /// See [`Provider::forward`].
+    fn forward<'a>(&'a self, client: &'a AnyClient, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>>;
+}
+
+/// Makes a [`Driver`] of any [`Provider`].
+#[derive(Debug)]
+pub struct Adapter<P>(pub P);
+
+impl<P: Provider> Adapter<P> {
+    fn client<'a>(&self, client: &'a AnyClient) -> Result<&'a P::Client, Diagnostic> {
+        client.downcast_ref().ok_or_else(|| {
+            Diagnostic::error(
+                "Connection of another provider",
+                format!("The provider \"{}\" was given a connection that it did not open. This is a bug.", self.0.name()),
+            )
+        })
+    }
+
+    fn nothing<T>(&self, what: &str, name: &str) -> Result<T, Diagnostic> {
+        Err(Diagnostic::error(format!("Unknown {what}"), format!("The provider \"{}\" has no \"{name}\".", self.0.name())))
+    }
+}
+
+impl<P: Provider> Driver for Adapter<P> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn schema(&self) -> &Schema {
+        self.0.schema()
+    }
+
+    fn specs(&self) -> Vec<&dyn ResourceSpec> {
+        self.0.types().into_iter().map(|t| t as &dyn ResourceSpec).collect()
+    }
+
+    fn data_schemas(&self) -> Vec<(&'static str, &Schema)> {
+        self.0.data_sources().into_iter().map(|d| (d.name(), d.schema())).collect()
+    }
+
+    fn gate_schemas(&self) -> Vec<(&'static str, &Schema)> {
+        self.0.gates().into_iter().map(|g| (g.name(), g.schema())).collect()
+    }
+
+    fn connect<'a>(
+        &'a self,
+        defaults: &'a Object,
+        connection: &'a Object,
+        connections: Arc<dyn Connections>,
+    ) -> BoxFuture<'a, Result<AnyClient, Diagnostic>> {
+        Box::pin(async move {
+            let client = self.0.connect(defaults, connection, connections).await?;
+            Ok(Arc::new(client) as AnyClient)
+        })
+    }
+
+    fn observe<'a>(&'a self, client: &'a AnyClient, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
+        Box::pin(async move {
+            match self.client(client) {
+                Ok(client) => self.0.observe(client, asks).await,
+                Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
+            }
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        client: &'a AnyClient,
+        resource_type: &'a str,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            match self.0.types().into_iter().find(|t| t.name() == resource_type) {
+                Some(t) => t.apply(self.client(client)?, change).await,
+                None => self.nothing("resource type", resource_type),
+            }
+        })
+    }
+
+    fn read<'a>(&'a self, client: &'a AnyClient, data_source: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>> {
+        Box::pin(async move {
+            match self.0.data_sources().into_iter().find(|d| d.name() == data_source) {
+                Some(d) => d.read(self.client(client)?, arguments).await,
+                None => self.nothing("data source", data_source),
+            }
+        })
+    }
+
+    fn check<'a>(&'a self, client: &'a AnyClient, gate: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
+        Box::pin(async move {
+            match self.0.gates().into_iter().find(|g| g.name() == gate) {
+                Some(g) => g.check(self.client(client)?, arguments).await,
+                None => self.nothing("gate", gate),
+            }
+        })
+    }
+
+    fn forward<'a>(&'a self, client: &'a AnyClient, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
+        Box::pin(async move { self.0.forward(self.client(client)?, host, port).await })
+    }
+}

@@ -1,0 +1,38 @@
+//! What happens during an apply, one event at a time. Terminal, JSON and state writer all read these.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Action, Address, Diagnostic};
+
+/// One event about one step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// The step's id in the plan.
+    pub step: usize,
+    /// The resource, or the gate's composite.
+    pub address: Address,
+    /// A gate's name.
+    pub gate: Option<String>,
+    /// What the step does; a gate has none.
+    pub action: Option<Action>,
+    /// Milliseconds since the step started.
+    pub elapsed: u64,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// Legal order: Started, any number of Waiting, then one of Succeeded and Failed; or Skipped alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// It runs.
+    Started,
+    /// It waits for something; or it is still running, with `None`.
+    Waiting(Option<String>),
+    /// Done. What a gate saw; a resource's `id`, if it has one.
+    Succeeded(Option<String>),
+    /// Not done.
+    Failed(Box<Diagnostic>),
+    /// Not started, because this one failed, or the run was interrupted (`None`).
+    Skipped(Option<Address>),
+}

@@ -1,0 +1,60 @@
+//! Values as plain JSON, as states, outputs and `jsonencode` write them.
+
+use serde_json::Value as Json;
+
+use crate::{ConvertError, Kind, Number, Object, Type, Value, convert};
+
+/// Plain JSON: sets and tuples are arrays, unknown parts and infinities are null, marks are lost.
+pub fn to_json(value: &Value) -> Json {
+    match &value.kind {
+        Kind::Null(_) | Kind::Unknown(_) => Json::Null,
+        Kind::Bool(b) => Json::Bool(*b),
+        Kind::Number(n) => number_to_json(n),
+        Kind::String(s) => Json::String(s.clone()),
+        Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => Json::Array(items.iter().map(to_json).collect()),
+        Kind::Map(_, e) | Kind::Object(e) => Json::Object(e.iter().map(|(n, v)| (n.clone(), to_json(v))).collect()),
+    }
+}
+
+fn number_to_json(number: &Number) -> Json {
+    match number {
+        Number::Int(i) => Json::from(*i),
+        Number::Decimal(d) => serde_json::from_str(&d.to_plain_string()).unwrap_or(Json::Null),
+        _ => Json::Null,
+    }
+}
+
+/// The value with the type that the JSON itself shows: arrays are tuples, objects are objects.
+pub fn implied_from_json(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::null(Type::Any),
+        Json::Bool(b) => (*b).into(),
+        Json::Number(n) => n.to_string().parse::<Number>().map_or_else(|()| Value::null(Type::Number), Value::from),
+        Json::String(s) => s.as_str().into(),
+        Json::Array(items) => Value::tuple(items.iter().map(implied_from_json).collect()),
+        Json::Object(o) => o.iter().map(|(n, v)| (n.clone(), implied_from_json(v))).collect::<Object>().into(),
+    }
+}
+
+/// The value of this type. [`Type::Any`] takes what the JSON shows.
+///
+/// # Errors
+/// If the JSON does not fit the type.
+pub fn from_json(json: &Json, ty: &Type) -> Result<Value, ConvertError> {
+    convert(&implied_from_json(json), ty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_round_trips_through_a_type() {
+        let json: Json = serde_json::from_str(r#"{"a":[1,2.50,12345678901234567890123],"b":null}"#).unwrap();
+        let ty = Type::object([("a", Type::list(Type::Number)), ("b", Type::String)]);
+        let value = from_json(&json, &ty).unwrap();
+        assert_eq!(value.ty(), ty);
+        assert_eq!(to_json(&value).to_string(), r#"{"a":[1,2.5,12345678901234567890123],"b":null}"#);
+        assert!(from_json(&json, &Type::String).is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! The nouns and traits of karmaform.
+//!
+//! Everything else is written against these: a configuration evaluates to [`Value`]s, a provider describes itself by [`Schema`]s, the
+//! engine turns differences into [`Change`]s, a [`Plan`] orders them into steps, and [`Snapshot`] is what is remembered.
+//!
+//! Knows nothing of: HCL, files, networks, clocks, terminals.
+
+mod address;
+mod backend;
+mod change;
+mod composite;
+mod convert;
+mod diagnostic;
+mod diff;
+mod driver;
+mod event;
+mod json;
+mod number;
+mod path;
+mod plan;
+mod provider;
+mod registry;
+mod schema;
+mod state;
+mod types;
+mod value;
+
+pub use address::{Address, AddressError, ChildStep, Key, Mode};
+pub use backend::{BackendError, Journal, JournalRecord, LockId, LockInfo, Serial, StateBackend};
+pub use change::{Action, Change, ReplaceOrder};
+pub use composite::{Arg, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Point, Scene};
+pub use convert::{ConvertError, convert, unify};
+pub use diagnostic::{Diagnostic, Diagnostics, FileId, Severity, Span};
+pub use diff::{default_plan, same};
+pub use driver::{Adapter, AnyClient, Driver};
+pub use event::{Event, EventKind};
+pub use json::{from_json, implied_from_json, to_json};
+pub use number::Number;
+pub use path::{Path, PathStep};
+pub use plan::{DriftedResource, ModeOfPlan, OutputChange, Plan, PlannedResource, Reason, Step, StepKind, VariableValue};
+pub use provider::{Ask, BoxFuture, Connections, DataSource, Gate, GateAnswer, PlanContext, Provider, ResourceSpec, ResourceType};
+pub use registry::{DataEntry, Registry, ResourceEntry};
+pub use schema::{Attribute, Block, Connection, Nesting, Presence, Schema};
+pub use state::{OutputState, ResourceState, Snapshot, StateError, Status};
+pub use types::{ObjectAttribute, Type};
+pub use value::{Kind, Object, Unknown, Value};

@@ -1,0 +1,214 @@
+//! The plan: a finished, immutable, serialisable value. Apply makes no choices.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Action, Address, Change, Diagnostics, GateSpec, Object, Path, Value};
+
+/// What kind of plan was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModeOfPlan {
+    /// Make the world like the configuration.
+    #[default]
+    Normal,
+    /// `-destroy`
+    Destroy,
+    /// `-refresh-only`: take what is seen into the state, change nothing.
+    RefreshOnly,
+}
+
+/// Why a change is as it is, where the two sides don't say it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// `-replace`
+    ReplaceByRequest,
+    /// `replace_triggered_by`
+    ReplaceByTriggers(Address),
+    /// An attribute can't change in place.
+    ReplaceBecauseCannotUpdate(Vec<Path>),
+    /// It was marked as damaged.
+    ReplaceBecauseTainted,
+    /// The block is gone.
+    DeleteBecauseNoResourceConfig,
+    /// `count` is lower now.
+    DeleteBecauseCountIndex,
+    /// The key left `for_each`.
+    DeleteBecauseEachKey,
+    /// The block has other repetition now.
+    DeleteBecauseWrongRepetition,
+    /// Its composite does not expand into it any more.
+    DeleteBecauseNotInComposite,
+    /// It existed in the state and is not there any more.
+    CreateBecauseMissing,
+    /// An earlier run started to make or change it and did not finish.
+    FinishEarlierRun,
+    /// The data source's arguments are not known yet.
+    ReadBecauseConfigUnknown,
+    /// The data source depends on something that changes.
+    ReadBecauseDependencyPending,
+}
+
+/// One resource instance of the plan, changed or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedResource {
+    /// Its address.
+    pub address: Address,
+    /// Its resource type (of a child, not the composite's).
+    pub resource_type: String,
+    /// The key of a deposed object, if this is about one that an earlier replacement left over, and not about the instance itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deposed: Option<String>,
+    /// Its provider; the composite's own record has none.
+    pub provider: Option<String>,
+    /// What happens.
+    pub change: Change,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// What that does to running things, in words.
+    pub impact: Vec<String>,
+    /// What it depends on directly, for the state.
+    pub dependencies: Vec<Address>,
+    /// `create_before_destroy` is in effect.
+    pub create_before_destroy: bool,
+    /// Paths whose secrecy comes from the configuration.
+    pub secret_paths: Vec<Path>,
+}
+
+/// What one step does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "do")]
+pub enum StepKind {
+    /// The change of `resources[resource]`, or half of a replacement.
+    Change {
+        /// Index into [`Plan::resources`].
+        resource: usize,
+        /// Read, Create, Update, Delete or Forget: what this step does.
+        part: Action,
+    },
+    /// Wait for a gate.
+    Gate {
+        /// The composite it belongs to.
+        composite: Address,
+        /// The gate.
+        gate: GateSpec,
+    },
+    /// Write the composite's own record: its arguments and outputs.
+    Finish {
+        /// Index into [`Plan::resources`].
+        resource: usize,
+    },
+    /// Nothing; many steps meet here, so that n-to-n orderings cost n.
+    Join,
+}
+
+/// One step. Its id is its index.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What it does.
+    #[serde(flatten)]
+    pub kind: StepKind,
+    /// Steps that must have ended well before; always lower ids.
+    pub after: Vec<usize>,
+}
+
+/// A planned change of a root output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputChange {
+    /// What it was; `None`: it was not.
+    pub before: Option<Value>,
+    /// What it will be; `None`: it goes away.
+    pub after: Option<Value>,
+    /// Marked `sensitive`.
+    pub sensitive: bool,
+}
+
+/// A resource that someone changed outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriftedResource {
+    /// Its address.
+    pub address: Address,
+    /// Its resource type.
+    pub resource_type: String,
+    /// As the state remembers it.
+    pub before: Object,
+    /// As it is; `None`: gone.
+    pub after: Option<Object>,
+}
+
+/// The value of a root variable; secret ones are left out of saved plans.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariableValue {
+    /// The value; `None` in a saved plan if it is secret.
+    pub value: Option<Value>,
+    /// Marked `sensitive`.
+    pub sensitive: bool,
+}
+
+/// A finished plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Version of this format.
+    pub format: u32,
+    /// Version of the tool that made it.
+    pub tool_version: String,
+    /// When, in seconds since 1970.
+    pub created: i64,
+    /// What was asked for.
+    pub mode: ModeOfPlan,
+    /// The state it was made from: lineage (if there was one) and serial.
+    pub lineage: Option<String>,
+    /// See `lineage`.
+    pub serial: u64,
+    /// Every resource looked at, ordered by address.
+    pub resources: Vec<PlannedResource>,
+    /// What apply does.
+    pub steps: Vec<Step>,
+    /// Root outputs that change.
+    pub outputs: BTreeMap<String, OutputChange>,
+    /// What changed outside.
+    pub drift: Vec<DriftedResource>,
+    /// Impact of each composite, in words.
+    pub impact: BTreeMap<Address, Vec<String>>,
+    /// `-target` addresses in effect.
+    pub targets: Vec<Address>,
+    /// Root variables.
+    pub variables: BTreeMap<String, VariableValue>,
+    /// Warnings met while planning.
+    pub warnings: Diagnostics,
+}
+
+impl Plan {
+    /// The format this version writes and reads.
+    pub const FORMAT: u32 = 1;
+
+    /// True if apply would change nothing, not even an output.
+    pub fn is_empty(&self) -> bool {
+        self.outputs.is_empty() && !self.has_changes()
+    }
+
+    /// True if a resource changes.
+    pub fn has_changes(&self) -> bool {
+        self.resources.iter().any(|r| !matches!(r.change.action(), Action::NoOp | Action::Read))
+    }
+
+    /// Resources to add, to change and to destroy. A replacement counts as added and destroyed; a composite's own record does not count.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let mut counts = (0, 0, 0);
+        for resource in self.resources.iter().filter(|r| r.provider.is_some()) {
+            match resource.change.action() {
+                Action::Create => counts.0 += 1,
+                Action::Update => counts.1 += 1,
+                Action::Delete => counts.2 += 1,
+                Action::DestroyThenCreate | Action::CreateThenDestroy => {
+                    counts.0 += 1;
+                    counts.2 += 1;
+                }
+                Action::NoOp | Action::Read | Action::Forget => {}
+            }
+        }
+        counts
+    }
+}

@@ -1,0 +1,164 @@
+//! What the author of a provider writes: resource types, data sources, gates, and how to connect.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::{Change, Diagnostic, Diagnostics, Object, Schema, default_plan};
+
+/// A boxed future; dyn traits need one.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a pure `plan` may know besides its two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanContext {
+    /// Seconds since 1970-01-01 UTC; time is an argument, never asked for.
+    pub now: i64,
+}
+
+/// The pure half of a resource type: what it looks like and what a difference means. Needs no connection.
+pub trait ResourceSpec: Send + Sync {
+    /// `"ssh_file"`
+    fn name(&self) -> &'static str;
+
+    /// Its attributes and blocks.
+    fn schema(&self) -> &Schema;
+
+    /// Turns a difference into a change. `before` is what was observed (over what the state remembers), `wanted` what the configuration
+    /// says. Override only where equal values can look different, or where a computed value can be told in advance.
+    ///
+    /// # Errors
+    /// What no plan can do, one diagnostic each.
+    fn plan(&self, context: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        let _ = context;
+        Ok(default_plan(self.schema(), before, wanted))
+    }
+
+    /// What a change does to running things, in plain words: "restarts etcd-main.service".
+    fn impact(&self, change: &Change) -> Vec<String> {
+        let _ = change;
+        Vec::new()
+    }
+}
+
+/// A resource type; `C` is the provider's client.
+pub trait ResourceType<C>: ResourceSpec {
+    /// Looks at the thing that `identity` names. Reads only. `known` is what the state remembers, if it is in the state. `None`: not there.
+    /// What could not be looked at is an error, never `None`. Attributes left out keep what the state says.
+    fn observe<'a>(
+        &'a self,
+        client: &'a C,
+        identity: &'a Object,
+        known: Option<&'a Object>,
+    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;
+
+    /// Does one change: Create, Update or Delete (a replace comes as two). Safe to repeat. Gives what is there now.
+    fn apply<'a>(&'a self, client: &'a C, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;
+}
+
+/// A data source: arguments in, arguments and results out.
+pub trait DataSource<C>: Send + Sync {
+    /// `"ssh_host"`
+    fn name(&self) -> &'static str;
+    /// Its attributes and blocks.
+    fn schema(&self) -> &Schema;
+    /// Reads it. Reads only.
+    fn read<'a>(&'a self, client: &'a C, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>>;
+}
+
+/// What a gate says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GateAnswer {
+    /// Go on. What was seen, in a few words: "3 of 3 members healthy".
+    Passed(String),
+    /// Not yet. What it waits for, in a few words.
+    Waiting(String),
+}
+
+/// A condition that the engine polls between two steps. Reads only.
+pub trait Gate<C>: Send + Sync {
+    /// `"etcd_healthy"`
+    fn name(&self) -> &'static str;
+    /// Its arguments.
+    fn schema(&self) -> &Schema;
+    /// Looks once. An error ends the wait unless it is retryable.
+    fn check<'a>(&'a self, client: &'a C, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>>;
+}
+
+/// One question to a client: is there this thing, and what is it like?
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// The resource type.
+    pub resource_type: String,
+    /// The attributes that name it.
+    pub identity: Object,
+    /// What the state remembers.
+    pub known: Option<Object>,
+}
+
+/// The other connections of a run, for a provider that reaches its world through one of them.
+pub trait Connections: Send + Sync {
+    /// A local address that leads to `host:port` as seen from the other end of `connection`. Lives as long as the run.
+    fn forward<'a>(&'a self, connection: &'a Object, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>>;
+}
+
+/// A provider. A connection value is an object with at least `provider` (the provider's name) and `id` (what it reaches).
+pub trait Provider: Send + Sync + 'static {
+    /// One open connection.
+    type Client: Send + Sync + 'static;
+
+    /// `"ssh"`
+    fn name(&self) -> &'static str;
+    /// Its `provider "x" {}` block: defaults for every connection.
+    fn schema(&self) -> &Schema;
+    /// Its resource types; known without a connection.
+    fn types(&self) -> Vec<&dyn ResourceType<Self::Client>>;
+
+    /// Its data sources.
+    fn data_sources(&self) -> Vec<&dyn DataSource<Self::Client>> {
+        Vec::new()
+    }
+
+    /// Its gates.
+    fn gates(&self) -> Vec<&dyn Gate<Self::Client>> {
+        Vec::new()
+    }
+
+    /// Opens a connection. `defaults` is the provider block; `connection` the connection value, or a data source's arguments, or empty.
+    fn connect<'a>(
+        &'a self,
+        defaults: &'a Object,
+        connection: &'a Object,
+        connections: Arc<dyn Connections>,
+    ) -> BoxFuture<'a, Result<Self::Client, Diagnostic>>;
+
+    /// Answers all questions of a refresh to one client. Override to ask in one round trip.
+    fn observe<'a>(&'a self, client: &'a Self::Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
+        Box::pin(async move {
+            let mut answers = Vec::with_capacity(asks.len());
+            for ask in asks {
+                let types = self.types();
+                let found = types.iter().find(|t| t.name() == ask.resource_type);
+                answers.push(match found {
+                    Some(t) => t.observe(client, &ask.identity, ask.known.as_ref()).await,
+                    None => Err(Diagnostic::error(
+                        "Unknown resource type",
+                        format!("The provider \"{}\" has no \"{}\".", self.name(), ask.resource_type),
+                    )),
+                });
+            }
+            answers
+        })
+    }
+
+    /// A local address that leads to `host:port` beyond this connection.
+    fn forward<'a>(&'a self, client: &'a Self::Client, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
+        let _ = client;
+        Box::pin(async move {
+            Err(Diagnostic::error(
+                "No way through this connection",
+                format!("A connection of the provider \"{}\" can't be used to reach {host}:{port}.", self.name()),
+            ))
+        })
+    }
+}

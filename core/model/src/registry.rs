@@ -1,0 +1,113 @@
+//! What the linked providers offer, by name; known without a connection.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::{Composite, Driver, ResourceSpec, Schema};
+
+/// All providers and composites of this binary.
+#[derive(Clone, Default)]
+pub struct Registry {
+    drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
+    composites: BTreeMap<&'static str, Arc<dyn Composite>>,
+    resources: BTreeMap<&'static str, &'static str>,
+    data: BTreeMap<&'static str, &'static str>,
+    gates: BTreeMap<&'static str, &'static str>,
+}
+
+/// A resource type that was found.
+#[derive(Clone, Copy)]
+pub enum ResourceEntry<'a> {
+    /// Of a provider.
+    Type(&'a Arc<dyn Driver>, &'a dyn ResourceSpec),
+    /// A composite.
+    Composite(&'a Arc<dyn Composite>),
+}
+
+/// A data source that was found.
+#[derive(Clone, Copy)]
+pub struct DataEntry<'a> {
+    /// Its provider.
+    pub driver: &'a Arc<dyn Driver>,
+    /// Its schema.
+    pub schema: &'a Schema,
+}
+
+impl Registry {
+    /// Of these. Later ones win where names meet (tests put a fake over the real one).
+    pub fn new(drivers: Vec<Arc<dyn Driver>>, composites: Vec<Arc<dyn Composite>>) -> Self {
+        let mut registry = Self::default();
+        for driver in drivers {
+            let name = driver.name();
+            registry.resources.extend(driver.specs().iter().map(|s| (s.name(), name)));
+            registry.data.extend(driver.data_schemas().iter().map(|(d, _)| (*d, name)));
+            registry.gates.extend(driver.gate_schemas().iter().map(|(g, _)| (*g, name)));
+            registry.drivers.insert(name, driver);
+        }
+        registry.composites.extend(composites.into_iter().map(|c| (c.name(), c)));
+        registry
+    }
+
+    /// A provider.
+    pub fn driver(&self, name: &str) -> Option<&Arc<dyn Driver>> {
+        self.drivers.get(name)
+    }
+
+    /// All providers, by name.
+    pub fn drivers(&self) -> impl Iterator<Item = &Arc<dyn Driver>> {
+        self.drivers.values()
+    }
+
+    /// All composites, by name.
+    pub fn composites(&self) -> impl Iterator<Item = &Arc<dyn Composite>> {
+        self.composites.values()
+    }
+
+    /// A composite.
+    pub fn composite(&self, name: &str) -> Option<&Arc<dyn Composite>> {
+        self.composites.get(name)
+    }
+
+    /// A resource type.
+    pub fn resource(&self, name: &str) -> Option<ResourceEntry<'_>> {
+        if let Some(composite) = self.composites.get(name) {
+            return Some(ResourceEntry::Composite(composite));
+        }
+        let driver = self.drivers.get(self.resources.get(name)?)?;
+        driver.specs().into_iter().find(|s| s.name() == name).map(|spec| ResourceEntry::Type(driver, spec))
+    }
+
+    /// A data source.
+    pub fn data_source(&self, name: &str) -> Option<DataEntry<'_>> {
+        let driver = self.drivers.get(self.data.get(name)?)?;
+        driver.data_schemas().into_iter().find(|(n, _)| *n == name).map(|(_, schema)| DataEntry { driver, schema })
+    }
+
+    /// The provider of a gate, and the gate's schema.
+    pub fn gate(&self, name: &str) -> Option<DataEntry<'_>> {
+        let driver = self.drivers.get(self.gates.get(name)?)?;
+        driver.gate_schemas().into_iter().find(|(n, _)| *n == name).map(|(_, schema)| DataEntry { driver, schema })
+    }
+
+    /// Names of all resource types, sorted; for "did you mean".
+    pub fn resource_names(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.resources.keys().chain(self.composites.keys()).copied().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Names of all data sources, sorted.
+    pub fn data_names(&self) -> Vec<&'static str> {
+        self.data.keys().copied().collect()
+    }
+}
+
+impl<'a> ResourceEntry<'a> {
+    /// Its schema.
+    pub fn schema(&self) -> &'a Schema {
+        match self {
+            Self::Type(_, spec) => spec.schema(),
+            Self::Composite(c) => c.schema(),
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Schemas: what a block may hold. One definition feeds checks, plan display and the reference pages.
+
+use serde_json::{Map, Value as Json};
+
+use crate::{ConvertError, Kind, Object, ObjectAttribute, Type, Value, from_json, to_json};
+
+/// Who gives an attribute its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// The user must.
+    Required,
+    /// The user may; else its default, else null.
+    Optional,
+    /// Only the provider; "known after apply" until then.
+    Computed,
+    /// The user may; else the provider does.
+    OptionalComputed,
+}
+
+/// One attribute.
+#[derive(Clone, Debug)]
+pub struct Attribute {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub ty: Type,
+    /// One or two sentences for the reference; units in it (seconds, bytes).
+    pub doc: &'static str,
+    /// Who gives the value.
+    pub presence: Presence,
+    /// What an optional one is when not written.
+    pub default: Option<Value>,
+    /// Part of what names the thing in the outside world; a change replaces it.
+    pub identity: bool,
+    /// A change replaces the thing.
+    pub forces_replace: bool,
+    /// Never shown.
+    pub secret: bool,
+    /// Given to `apply`, never compared and never stored.
+    pub write_only: bool,
+    /// A fact of the moment: seen when observing, never compared and never stored.
+    pub volatile: bool,
+}
+
+/// How often a nested block may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nesting {
+    /// At most once: an object, or null.
+    Single,
+    /// Any number: a list of objects.
+    List,
+    /// Any number, each with a label: a map of objects.
+    Map,
+}
+
+/// A nested block. In an [`Object`] it is an attribute of its name.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Its name.
+    pub name: &'static str,
+    /// How often.
+    pub nesting: Nesting,
+    /// What it holds.
+    pub schema: Schema,
+}
+
+/// How a type reaches its world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Connection {
+    /// It needs none; the provider block is all.
+    #[default]
+    None,
+    /// Through the connection value in this attribute.
+    Attribute(&'static str),
+    /// Its own arguments are the connection (a data source that gives one).
+    Arguments,
+}
+
+/// What a block may hold.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    /// What the block is for, for the reference.
+    pub doc: &'static str,
+    /// Version of the stored attributes.
+    pub version: u64,
+    /// Attributes.
+    pub attributes: Vec<Attribute>,
+    /// Nested blocks.
+    pub blocks: Vec<Block>,
+    /// How the type reaches its world.
+    pub connection: Connection,
+    /// It lives in the state alone: there is nothing to look at outside and nothing a crash could leave behind.
+    pub state_only: bool,
+}
+
+impl Attribute {
+    fn new(name: &'static str, ty: Type, presence: Presence, doc: &'static str) -> Self {
+        Self {
+            name,
+            ty,
+            doc,
+            presence,
+            default: None,
+            identity: false,
+            forces_replace: false,
+            secret: false,
+            write_only: false,
+            volatile: false,
+        }
+    }
+
+    /// One the user must give.
+    pub fn required(name: &'static str, ty: Type, doc: &'static str) -> Self {
+        Self::new(name, ty, Presence::Required, doc)
+    }
+
+    /// One the user may give.
+    pub fn optional(name: &'static str, ty: Type, doc: &'static str) -> Self {
+        Self::new(name, ty, Presence::Optional, doc)
+    }
+
+    /// One only the provider gives.
+    pub fn computed(name: &'static str, ty: Type, doc: &'static str) -> Self {
+        Self::new(name, ty, Presence::Computed, doc)
+    }
+
+    /// One the user may give and the provider gives otherwise.
+    pub fn optional_computed(name: &'static str, ty: Type, doc: &'static str) -> Self {
+        Self::new(name, ty, Presence::OptionalComputed, doc)
+    }
+
+    /// With a default.
+    #[must_use]
+    pub fn or(mut self, default: impl Into<Value>) -> Self {
+        self.default = Some(default.into());
+        self
+    }
+
+    /// Part of the identity.
+    #[must_use]
+    pub fn identity(mut self) -> Self {
+        self.identity = true;
+        self.forces_replace = true;
+        self
+    }
+
+    /// A change replaces.
+    #[must_use]
+    pub fn forces_replace(mut self) -> Self {
+        self.forces_replace = true;
+        self
+    }
+
+    /// Secret.
+    #[must_use]
+    pub fn secret(mut self) -> Self {
+        self.secret = true;
+        self
+    }
+
+    /// Write-only.
+    #[must_use]
+    pub fn write_only(mut self) -> Self {
+        self.write_only = true;
+        self
+    }
+
+    /// Volatile.
+    #[must_use]
+    pub fn volatile(mut self) -> Self {
+        self.volatile = true;
+        self
+    }
+
+    /// True if the user may write it.
+    pub fn is_configurable(&self) -> bool {
+        self.presence != Presence::Computed
+    }
+
+    /// True if the provider may fill it.
+    pub fn is_computed(&self) -> bool {
+        matches!(self.presence, Presence::Computed | Presence::OptionalComputed)
+    }
+
+    /// True if it is kept in the state.
+    pub fn is_stored(&self) -> bool {
+        !self.write_only && !self.volatile
+    }
+}
+
+impl Block {
+    /// The type of the attribute it becomes.
+    pub fn ty(&self) -> Type {
+        match self.nesting {
+            Nesting::Single => self.schema.object_type(),
+            Nesting::List => Type::list(self.schema.object_type()),
+            Nesting::Map => Type::map(self.schema.object_type()),
+        }
+    }
+}
+
+impl Schema {
+    /// A schema of these attributes.
+    pub fn new(doc: &'static str, attributes: Vec<Attribute>) -> Self {
+        Self { doc, attributes, ..Self::default() }
+    }
+
+    /// With nested blocks.
+    #[must_use]
+    pub fn with_blocks(mut self, blocks: Vec<Block>) -> Self {
+        self.blocks = blocks;
+        self
+    }
+
+    /// Reached through the connection in this attribute.
+    #[must_use]
+    pub fn through(mut self, attribute: &'static str) -> Self {
+        self.connection = Connection::Attribute(attribute);
+        self
+    }
+
+    /// Living in the state alone.
+    #[must_use]
+    pub fn state_only(mut self) -> Self {
+        self.state_only = true;
+        self
+    }
+
+    /// The attribute of this name.
+    pub fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attributes.iter().find(|a| a.name == name)
+    }
+
+    /// The nested block of this name.
+    pub fn block(&self, name: &str) -> Option<&Block> {
+        self.blocks.iter().find(|b| b.name == name)
+    }
+
+    /// The type of attribute or block `name`.
+    pub fn type_of(&self, name: &str) -> Option<Type> {
+        self.attribute(name).map(|a| a.ty.clone()).or_else(|| self.block(name).map(Block::ty))
+    }
+
+    /// The type of the whole.
+    pub fn object_type(&self) -> Type {
+        let attributes = self.attributes.iter().map(|a| (a.name.to_owned(), ObjectAttribute::required(a.ty.clone())));
+        let blocks = self.blocks.iter().map(|b| (b.name.to_owned(), ObjectAttribute::required(b.ty())));
+        Type::Object(attributes.chain(blocks).collect())
+    }
+
+    /// The attributes that name the thing, as far as they are in `object`.
+    pub fn identity(&self, object: &Object) -> Object {
+        self.attributes.iter().filter(|a| a.identity).filter_map(|a| Some((a.name.to_owned(), object.get(a.name)?.clone()))).collect()
+    }
+
+    /// Puts the secret marks of the schema on an object.
+    pub fn mark(&self, object: &mut Object) {
+        for attribute in self.attributes.iter().filter(|a| a.secret) {
+            if let Some(value) = object.get_mut(attribute.name)
+                && !value.is_null()
+            {
+                value.secret = true;
+            }
+        }
+        for block in &self.blocks {
+            if let Some(value) = object.get_mut(block.name) {
+                block.schema.mark_nested(value);
+            }
+        }
+    }
+
+    fn mark_nested(&self, value: &mut Value) {
+        match &mut value.kind {
+            Kind::List(_, items) | Kind::Tuple(items) => {
+                for v in items {
+                    self.mark_object(v);
+                }
+            }
+            Kind::Map(_, entries) => {
+                for v in entries.values_mut() {
+                    self.mark_object(v);
+                }
+            }
+            Kind::Object(_) => self.mark_object(value),
+            _ => {}
+        }
+    }
+
+    fn mark_object(&self, value: &mut Value) {
+        if let Kind::Object(object) = &mut value.kind {
+            self.mark(object);
+        }
+    }
+
+    /// Stored attributes to an object: all attributes present, unknown names dropped. [`Type::Any`] is read from `{"value", "type"}`.
+    ///
+    /// # Errors
+    /// If a stored value does not fit; names the attribute.
+    pub fn decode(&self, stored: &Map<String, Json>) -> Result<Object, ConvertError> {
+        let mut object = Object::new();
+        let blocks = self.blocks.iter().map(|b| (b.name, b.ty(), true));
+        for (name, ty, kept) in self.attributes.iter().map(|a| (a.name, a.ty.clone(), a.is_stored())).chain(blocks) {
+            if !kept {
+                continue;
+            }
+            let value = match (stored.get(name), &ty) {
+                (None | Some(Json::Null), _) => Value::null(ty),
+                (Some(json), Type::Any) => decode_dynamic(json)?,
+                (Some(json), _) => {
+                    from_json(json, &ty).map_err(|e| ConvertError::Inside { place: format!("attribute \"{name}\""), cause: Box::new(e) })?
+                }
+            };
+            object.insert(name.to_owned(), value);
+        }
+        self.mark(&mut object);
+        Ok(object)
+    }
+
+    /// The reverse of [`Schema::decode`]; write-only and volatile attributes are left out.
+    pub fn encode(&self, object: &Object) -> Map<String, Json> {
+        let mut stored = Map::new();
+        for attribute in self.attributes.iter().filter(|a| a.is_stored()) {
+            let json = match object.get(attribute.name) {
+                Some(value) if attribute.ty == Type::Any && !value.is_null() => encode_dynamic(value),
+                Some(value) => to_json(value),
+                None => Json::Null,
+            };
+            stored.insert(attribute.name.to_owned(), json);
+        }
+        for block in &self.blocks {
+            stored.insert(block.name.to_owned(), object.get(block.name).map_or(Json::Null, to_json));
+        }
+        stored
+    }
+}
+
+fn decode_dynamic(json: &Json) -> Result<Value, ConvertError> {
+    match (json.get("value"), json.get("type").and_then(Type::from_json)) {
+        (Some(value), Some(ty)) => from_json(value, &ty),
+        _ => from_json(json, &Type::Any),
+    }
+}
+
+fn encode_dynamic(value: &Value) -> Json {
+    serde_json::json!({ "value": to_json(value), "type": value.ty().to_json() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_attributes_come_back_with_types_and_marks() {
+        let schema = Schema::new(
+            "",
+            vec![
+                Attribute::required("path", Type::String, "").identity(),
+                Attribute::optional("key", Type::String, "").secret(),
+                Attribute::optional("input", Type::Any, ""),
+                Attribute::computed("now", Type::Number, "").volatile(),
+            ],
+        );
+        let object: Object = [
+            ("path".to_owned(), Value::from("/a")),
+            ("key".to_owned(), Value::from("k").secret()),
+            ("input".to_owned(), Value::set(Type::Number, vec![2i64.into(), 1i64.into()])),
+            ("now".to_owned(), Value::from(5i64)),
+        ]
+        .into();
+        let stored = schema.encode(&object);
+        assert_eq!(Json::Object(stored.clone()).to_string(), r#"{"input":{"type":["set","number"],"value":[1,2]},"key":"k","path":"/a"}"#);
+        let back = schema.decode(&stored).unwrap();
+        assert_eq!(back["input"], object["input"]);
+        assert!(back["key"].secret);
+        assert!(!back.contains_key("now"));
+        assert_eq!(schema.identity(&object).len(), 1);
+    }
+}

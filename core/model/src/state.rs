@@ -1,0 +1,385 @@
+//! The state: what is remembered between runs. On disk it is Terraform's version-4 JSON, so that its tools read ours.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+
+use crate::{Address, Key, Mode, Path, PathStep, Type, Value, from_json, to_json};
+
+/// Whether an instance can be trusted to be as it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Yes.
+    #[default]
+    Ready,
+    /// A run started to make or change it and was not heard of again: look before you trust.
+    Unfinished,
+    /// It is damaged and is to be replaced.
+    Tainted,
+}
+
+/// One resource instance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResourceState {
+    /// Its resource type; of a child not the composite's.
+    pub resource_type: String,
+    /// Its provider; a composite's own record has `karmaform`.
+    pub provider: String,
+    /// The schema version of `attributes`.
+    pub schema_version: u64,
+    /// As [`crate::Schema::encode`] gives them.
+    pub attributes: Map<String, Json>,
+    /// Paths whose secrecy comes from the configuration.
+    pub secret_paths: Vec<Path>,
+    /// What it depends on directly; orders deletes of what is not in the configuration any more.
+    pub dependencies: Vec<Address>,
+    /// `create_before_destroy` was in effect.
+    pub create_before_destroy: bool,
+    /// Whether to trust it.
+    pub status: Status,
+}
+
+/// A root output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputState {
+    /// Its value; secret if `sensitive`.
+    pub value: Value,
+    /// Marked `sensitive`.
+    pub sensitive: bool,
+}
+
+/// A state at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Version of the tool that wrote it.
+    pub tool_version: String,
+    /// Identity of the state's history.
+    pub lineage: String,
+    /// Counts writes.
+    pub serial: u64,
+    /// Root outputs.
+    pub outputs: BTreeMap<String, OutputState>,
+    /// Instances by address; a deposed one has its key in `deposed`.
+    pub resources: BTreeMap<Address, ResourceState>,
+    /// Objects left over from a `create_before_destroy` replacement: address and 8 hexadecimal digits.
+    pub deposed: BTreeMap<(Address, String), ResourceState>,
+}
+
+/// Why a text is no state.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum StateError {
+    /// Not JSON.
+    #[error("not a state file: {0}")]
+    NotJson(String),
+    /// Another version of the format.
+    #[error("state format version {0} is not supported, only 4 is")]
+    Version(String),
+    /// A part that does not fit.
+    #[error("{0}")]
+    Part(String),
+}
+
+/// What Terraform has no place for; travels in `private`, which it keeps.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct Private {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dependencies: Vec<Address>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unfinished: bool,
+}
+
+impl Snapshot {
+    /// As version-4 JSON: two spaces, fixed order, one newline at the end. Equal states are equal bytes.
+    pub fn to_text(&self) -> String {
+        let mut groups: BTreeMap<(Mode, String, String), (String, Vec<Json>)> = BTreeMap::new();
+        let all = self.resources.iter().map(|(a, r)| (a, None, r));
+        let deposed = self.deposed.iter().map(|((a, d), r)| (a, Some(d), r));
+        for (address, deposed, resource) in all.chain(deposed) {
+            let (name, key) = stored_name(address);
+            let group = (address.mode, resource.resource_type.clone(), name);
+            let provider = format!("provider[\"karmaform.io/karmaform/{}\"]", resource.provider);
+            let provider =
+                if resource.provider == "terraform" { "provider[\"terraform.io/builtin/terraform\"]".to_owned() } else { provider };
+            groups.entry(group).or_insert_with(|| (provider, Vec::new())).1.push(instance(key, deposed, resource));
+        }
+        let resources: Vec<_> = groups
+            .into_iter()
+            .map(|((mode, kind, name), (provider, instances))| {
+                Ordered(vec![
+                    ("mode", json!(mode)),
+                    ("type", json!(kind)),
+                    ("name", json!(name)),
+                    ("provider", json!(provider)),
+                    ("instances", Json::Array(instances)),
+                ])
+            })
+            .collect();
+        let outputs: Map<_, _> = self
+            .outputs
+            .iter()
+            .map(|(name, o)| {
+                let mut output = json!({ "value": to_json(&o.value), "type": o.value.ty().to_json() });
+                if o.sensitive {
+                    output["sensitive"] = json!(true);
+                }
+                (name.clone(), output)
+            })
+            .collect();
+        #[derive(Serialize)]
+        struct File<'a> {
+            version: u32,
+            terraform_version: &'a str,
+            serial: u64,
+            lineage: &'a str,
+            outputs: Map<String, Json>,
+            resources: Vec<Ordered>,
+            check_results: Option<()>,
+        }
+        let file = File {
+            version: 4,
+            terraform_version: &self.tool_version,
+            serial: self.serial,
+            lineage: &self.lineage,
+            outputs,
+            resources,
+            check_results: None,
+        };
+        let mut text = serde_json::to_string_pretty(&file).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Reads [`Snapshot::to_text`], and what Terraform wrote.
+    ///
+    /// # Errors
+    /// Says what is wrong and where; nothing is guessed.
+    pub fn from_text(text: &str) -> Result<Self, StateError> {
+        let file: Json = serde_json::from_str(text).map_err(|e| StateError::NotJson(e.to_string()))?;
+        match file.get("version") {
+            Some(v) if v.as_u64() == Some(4) => {}
+            Some(v) => return Err(StateError::Version(v.to_string())),
+            None => return Err(StateError::NotJson("it has no \"version\"".to_owned())),
+        }
+        let text_of = |name: &str| file.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let serial = match file.get("serial") {
+            None | Some(Json::Null) => 0,
+            Some(s) => s.as_u64().ok_or_else(|| StateError::Part("\"serial\" is not a whole number".into()))?,
+        };
+        let mut snapshot = Self { tool_version: text_of("terraform_version"), lineage: text_of("lineage"), serial, ..Self::default() };
+        for (name, output) in file.get("outputs").and_then(Json::as_object).into_iter().flatten() {
+            snapshot.outputs.insert(name.clone(), read_output(name, output)?);
+        }
+        for resource in file.get("resources").and_then(Json::as_array).into_iter().flatten() {
+            snapshot.read_resource(resource)?;
+        }
+        Ok(snapshot)
+    }
+
+    fn read_resource(&mut self, resource: &Json) -> Result<(), StateError> {
+        let part = |what: &str| StateError::Part(format!("a resource has a wrong {what}"));
+        let text = |name: &str| resource.get(name).and_then(Json::as_str).ok_or_else(|| part(&format!("\"{name}\"")));
+        let mode = match text("mode")? {
+            "managed" => Mode::Managed,
+            "data" => Mode::Data,
+            _ => return Err(part("\"mode\"")),
+        };
+        if resource.get("module").is_some() {
+            return Err(StateError::Part(format!("{}.{} is in a module, which this version does not read", text("type")?, text("name")?)));
+        }
+        let (kind, name) = (text("type")?, text("name")?);
+        let base = if name.contains('/') || name.contains('.') {
+            name.parse().map_err(|e: crate::AddressError| StateError::Part(e.to_string()))?
+        } else {
+            Address { mode, ..Address::managed(kind, name) }
+        };
+        let provider = resource.get("provider").and_then(Json::as_str).unwrap_or_default();
+        let provider = provider.trim_end_matches("\"]").rsplit('/').next().unwrap_or_default().to_owned();
+        for instance in resource.get("instances").and_then(Json::as_array).into_iter().flatten() {
+            let key = match instance.get("index_key") {
+                None | Some(Json::Null) => base.key.clone(),
+                Some(Json::String(s)) => Some(Key::Name(s.clone())),
+                Some(n) => Some(Key::Index(n.as_u64().ok_or_else(|| part("\"index_key\""))?)),
+            };
+            let address = Address { key, ..base.clone() };
+            let state = read_instance(kind, &provider, instance).map_err(|what| StateError::Part(format!("{address}: {what}")))?;
+            let double = match instance.get("deposed").and_then(Json::as_str) {
+                Some(deposed) => self.deposed.insert((address.clone(), deposed.to_owned()), state),
+                None => self.resources.insert(address.clone(), state),
+            };
+            if double.is_some() {
+                return Err(StateError::Part(format!("{address} is there twice")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A child is stored under its own type, with its whole address as the name.
+fn stored_name(address: &Address) -> (String, Option<&Key>) {
+    if address.is_child() { (address.to_string(), None) } else { (address.name.clone(), address.key.as_ref()) }
+}
+
+fn instance(key: Option<&Key>, deposed: Option<&String>, resource: &ResourceState) -> Json {
+    // Terraform refuses the file if an address here does not parse, so what it could not read goes to `private`.
+    let mut blocks: Vec<_> = resource.dependencies.iter().map(|a| a.block().to_string()).collect();
+    blocks.sort();
+    blocks.dedup();
+    let exact = resource.dependencies.iter().all(|a| a.key.is_none() && !a.is_child());
+    let private = Private {
+        dependencies: if exact { Vec::new() } else { resource.dependencies.clone() },
+        unfinished: resource.status == Status::Unfinished,
+    };
+    let mut out = Map::new();
+    match key {
+        Some(Key::Index(i)) => drop(out.insert("index_key".into(), json!(i))),
+        Some(Key::Name(n)) => drop(out.insert("index_key".into(), json!(n))),
+        None => {}
+    }
+    if resource.status == Status::Tainted {
+        out.insert("status".into(), json!("tainted"));
+    }
+    if let Some(deposed) = deposed {
+        out.insert("deposed".into(), json!(deposed));
+    }
+    out.insert("schema_version".into(), json!(resource.schema_version));
+    out.insert("attributes".into(), Json::Object(resource.attributes.clone()));
+    out.insert("sensitive_attributes".into(), Json::Array(resource.secret_paths.iter().map(write_path).collect()));
+    if private != Private::default() {
+        out.insert("private".into(), json!(STANDARD.encode(serde_json::to_vec(&private).unwrap_or_default())));
+    }
+    if !blocks.is_empty() {
+        out.insert("dependencies".into(), json!(blocks));
+    }
+    if resource.create_before_destroy {
+        out.insert("create_before_destroy".into(), json!(true));
+    }
+    Json::Object(out)
+}
+
+fn read_instance(kind: &str, provider: &str, instance: &Json) -> Result<ResourceState, String> {
+    let private: Private = match instance.get("private").and_then(Json::as_str) {
+        None => Private::default(),
+        Some(text) => {
+            let bytes = STANDARD.decode(text).map_err(|_| "its \"private\" is not base64".to_owned())?;
+            serde_json::from_slice(&bytes).unwrap_or_default()
+        }
+    };
+    let status = match instance.get("status").and_then(Json::as_str) {
+        Some("tainted") => Status::Tainted,
+        Some(other) => return Err(format!("it has the unknown status \"{other}\"")),
+        None if private.unfinished => Status::Unfinished,
+        None => Status::Ready,
+    };
+    let dependencies = if private.dependencies.is_empty() {
+        let written = instance.get("dependencies").and_then(Json::as_array).into_iter().flatten();
+        written.filter_map(Json::as_str).map(|d| d.parse().map_err(|e| format!("{e}"))).collect::<Result<_, _>>()?
+    } else {
+        private.dependencies
+    };
+    Ok(ResourceState {
+        resource_type: kind.to_owned(),
+        provider: provider.to_owned(),
+        schema_version: instance.get("schema_version").and_then(Json::as_u64).unwrap_or(0),
+        attributes: instance.get("attributes").and_then(Json::as_object).cloned().unwrap_or_default(),
+        secret_paths: instance.get("sensitive_attributes").and_then(Json::as_array).into_iter().flatten().filter_map(read_path).collect(),
+        dependencies,
+        create_before_destroy: instance.get("create_before_destroy").and_then(Json::as_bool).unwrap_or(false),
+        status,
+    })
+}
+
+fn read_output(name: &str, output: &Json) -> Result<OutputState, StateError> {
+    let ty = output.get("type").and_then(Type::from_json);
+    let ty = ty.ok_or_else(|| StateError::Part(format!("output \"{name}\" has no valid type")))?;
+    let value = from_json(output.get("value").unwrap_or(&Json::Null), &ty);
+    let value = value.map_err(|e| StateError::Part(format!("output \"{name}\": {e}")))?;
+    let sensitive = output.get("sensitive").and_then(Json::as_bool).unwrap_or(false);
+    Ok(OutputState { value: value.secret_if(sensitive), sensitive })
+}
+
+fn write_path(path: &Path) -> Json {
+    let step = |s: &PathStep| match s {
+        PathStep::Name(n) => json!({ "type": "get_attr", "value": n }),
+        PathStep::Index(i) => json!({ "type": "index", "value": { "value": i, "type": "number" } }),
+    };
+    Json::Array(path.0.iter().map(step).collect())
+}
+
+fn read_path(json: &Json) -> Option<Path> {
+    let step = |s: &Json| {
+        let value = s.get("value")?;
+        let value = value.get("value").unwrap_or(value);
+        value
+            .as_str()
+            .map(|n| PathStep::Name(n.to_owned()))
+            .or_else(|| value.as_u64().and_then(|i| usize::try_from(i).ok()).map(PathStep::Index))
+    };
+    json.as_array()?.iter().map(step).collect::<Option<_>>().map(Path)
+}
+
+/// A JSON object that keeps the order it was made in.
+struct Ordered(Vec<(&'static str, Json)>);
+
+impl Serialize for Ordered {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(self.0.iter().map(|(n, v)| (n, v)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(dependencies: &[&str], status: Status) -> ResourceState {
+        ResourceState {
+            resource_type: "ssh_file".into(),
+            provider: "ssh".into(),
+            schema_version: 0,
+            attributes: json!({"path": "/a"}).as_object().unwrap().clone(),
+            secret_paths: vec![Path(vec![PathStep::Name("x".into()), PathStep::Index(0)])],
+            dependencies: dependencies.iter().map(|d| d.parse().unwrap()).collect(),
+            create_before_destroy: false,
+            status,
+        }
+    }
+
+    #[test]
+    fn a_state_comes_back_as_it_was_written() {
+        let mut snapshot = Snapshot { tool_version: "0.1.0".into(), lineage: "l".into(), serial: 3, ..Snapshot::default() };
+        for (address, deps, status) in [
+            ("ssh_file.a", &["data.ssh_host.h"] as &[&str], Status::Ready),
+            ("ssh_file.b[0]", &["ssh_file.a"], Status::Tainted),
+            ("ssh_file.c[\"k\"]", &["ssh_file.b[0]"], Status::Unfinished),
+            ("etcd_cluster.main/member[\"a\"]/unit", &["etcd_cluster.main/ca"], Status::Ready),
+            ("etcd_cluster.main[\"x\"]/env", &[], Status::Ready),
+        ] {
+            snapshot.resources.insert(address.parse().unwrap(), resource(deps, status));
+        }
+        snapshot.deposed.insert(("ssh_file.a".parse().unwrap(), "0a1b2c3d".into()), resource(&[], Status::Ready));
+        snapshot.outputs.insert("o".into(), OutputState { value: Value::strings(["x"]).secret(), sensitive: true });
+        let text = snapshot.to_text();
+        assert_eq!(Snapshot::from_text(&text).unwrap(), snapshot);
+        assert_eq!(Snapshot::from_text(&text).unwrap().to_text(), text);
+        assert!(text.starts_with("{\n  \"version\": 4,\n  \"terraform_version\": \"0.1.0\",\n  \"serial\": 3"));
+    }
+
+    #[test]
+    fn what_is_no_state_is_refused() {
+        for (text, message) in [
+            ("", "not a state file"),
+            ("{}", "no \"version\""),
+            (r#"{"version":5}"#, "version 5"),
+            (r#"{"version":4,"serial":"x"}"#, "serial"),
+            (r#"{"version":4,"outputs":{"a":{"value":1}}}"#, "no valid type"),
+            (r#"{"version":4,"resources":[{"mode":"managed","type":"a","name":"b","instances":[{},{}]}]}"#, "twice"),
+        ] {
+            let error = Snapshot::from_text(text).unwrap_err().to_string();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+        assert_eq!(Snapshot::from_text(r#"{"version":4}"#).unwrap(), Snapshot::default());
+    }
+}
