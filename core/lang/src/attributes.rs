@@ -1,0 +1,172 @@
+//! The arguments of an instance: its body evaluated and made to fit its schema.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use karmaform_model::{Address, Attribute, Block as BlockSchema, Diagnostic, Key, Kind, Nesting, Object, Presence, Schema, Value, convert};
+
+use crate::blocks::iterator;
+use crate::conditions;
+use crate::config::{Repeat, Repetition, ResourceBlock};
+use crate::eval::{Errors, article};
+use crate::evaluator::Evaluator;
+use crate::scope::{Scope, Site};
+use crate::syntax::{Block, Body};
+
+/// See [`Evaluator::arguments`].
+pub(crate) fn arguments(evaluator: &Evaluator<'_>, instance: &Address, errors: &mut Errors) -> Object {
+    let (Some(block), Some(schema)) = (evaluator.config.block(instance), evaluator.config.schema(instance)) else { return Object::new() };
+    let site = site(evaluator, block, instance.key.as_ref());
+    let scope = Scope::new(&site);
+    conditions::preconditions(evaluator, &block.preconditions, "Precondition failed", &scope, errors);
+    let mut object = body_object(evaluator, schema, &block.body, &scope, errors);
+    object.retain(|name, _| schema.attribute(name).is_none_or(Attribute::is_configurable));
+    schema.mark(&mut object);
+    object
+}
+
+/// What `each` and `count` are for an instance.
+fn site(evaluator: &Evaluator<'_>, block: &ResourceBlock, key: Option<&Key>) -> Site {
+    match key {
+        Some(Key::Index(i)) => Site { count: Some(Value::from(karmaform_model::Number::from(*i))), ..Site::default() },
+        Some(Key::Name(name)) => Site { each: Some((name.as_str().into(), each_value(evaluator, block, name))), ..Site::default() },
+        None => Site::default(),
+    }
+}
+
+/// The value of a key. If it was not known when the configuration was loaded, the expression is evaluated again, once per pass.
+fn each_value(evaluator: &Evaluator<'_>, block: &ResourceBlock, name: &str) -> Value {
+    let Repetition::ForEach(entries) = &block.repetition else { return crate::eval::unknown() };
+    let loaded = entries.get(name).cloned().unwrap_or_else(crate::eval::unknown);
+    if loaded.is_wholly_known() {
+        return loaded;
+    }
+    let known = evaluator.memo.each.borrow().get(&block.address).cloned();
+    let now = known.unwrap_or_else(|| {
+        let value = match &block.repeat {
+            Repeat::ForEach(expr) => evaluator.eval(expr, &Scope::new(&Site::default()), &mut Errors::silent()),
+            _ => crate::eval::unknown(),
+        };
+        let value = Arc::new(value);
+        evaluator.memo.each.borrow_mut().insert(block.address.clone(), value.clone());
+        value
+    });
+    now.get(name).cloned().unwrap_or(loaded)
+}
+
+/// The attributes and blocks of a body; all that the schema has.
+pub(crate) fn body_object(evaluator: &Evaluator<'_>, schema: &Schema, body: &Body, scope: &Scope<'_>, errors: &mut Errors) -> Object {
+    let mut object = Object::new();
+    for attribute in &schema.attributes {
+        object.insert(attribute.name.to_owned(), attribute_value(evaluator, attribute, body, scope, errors));
+    }
+    for block in &schema.blocks {
+        object.insert(block.name.to_owned(), block_value(evaluator, block, body, scope, errors));
+    }
+    object
+}
+
+fn attribute_value(evaluator: &Evaluator<'_>, attribute: &Attribute, body: &Body, scope: &Scope<'_>, errors: &mut Errors) -> Value {
+    let absent = || attribute.default.clone().unwrap_or_else(|| Value::null(attribute.ty.clone()));
+    let Some(written) = body.attribute(attribute.name).filter(|_| attribute.is_configurable()) else { return absent() };
+    let before = errors.list.len();
+    let value = evaluator.eval(&written.expr, scope, errors);
+    let wrong = || Value::unknown(attribute.ty.clone()).secret_if(value.contains_secret());
+    if errors.list[before..].iter().any(Diagnostic::is_error) {
+        return wrong();
+    }
+    if value.is_null() {
+        if attribute.presence == Presence::Required {
+            let detail = format!("\"{}\" must have a value, and null stands for none.", attribute.name);
+            return evaluator.fail(&written.expr, written.expr.span, scope, errors, "Null for a required argument", detail);
+        }
+        return absent().secret_if(value.secret);
+    }
+    match convert(&value, &attribute.ty) {
+        Ok(converted) => converted,
+        Err(error) => {
+            let found = if attribute.secret { String::new() } else { format!(" It is {}.", article(&value)) };
+            let detail = if attribute.ty.is_primitive() {
+                format!("\"{}\" must be a {}.{found}", attribute.name, attribute.ty)
+            } else {
+                format!("\"{}\" must be of type {}: {error}.", attribute.name, attribute.ty)
+            };
+            evaluator.fail(&written.expr, written.expr.span, scope, errors, "Argument of the wrong type", detail);
+            wrong()
+        }
+    }
+}
+
+fn block_value(evaluator: &Evaluator<'_>, schema: &BlockSchema, body: &Body, scope: &Scope<'_>, errors: &mut Errors) -> Value {
+    let mut found: Vec<(String, Value)> = Vec::new();
+    for block in &body.blocks {
+        if block.kind == schema.name {
+            let label = block.labels.first().map(|l| l.text.clone()).unwrap_or_default();
+            found.push((label, body_object(evaluator, &schema.schema, &block.body, scope, errors).into()));
+        } else if block.kind == "dynamic" && block.labels.first().is_some_and(|l| l.text == schema.name) {
+            match dynamic(evaluator, schema, block, scope, errors) {
+                Some(more) => found.extend(more),
+                None => return Value::unknown(schema.ty()),
+            }
+        }
+    }
+    match schema.nesting {
+        Nesting::Single => found.into_iter().next().map_or_else(|| Value::null(schema.ty()), |(_, value)| value),
+        Nesting::List => Value::list(schema.schema.object_type(), found.into_iter().map(|(_, value)| value).collect()),
+        Nesting::Map => Value::map(schema.schema.object_type(), found.into_iter().collect::<BTreeMap<_, _>>()),
+    }
+}
+
+/// The blocks that a `dynamic` block makes; `None` if that is not known yet, or after an error.
+fn dynamic(
+    evaluator: &Evaluator<'_>,
+    schema: &BlockSchema,
+    block: &Block,
+    scope: &Scope<'_>,
+    errors: &mut Errors,
+) -> Option<Vec<(String, Value)>> {
+    let for_each = &block.body.attribute("for_each")?.expr;
+    let content = &block.body.blocks("content").next()?.body;
+    let name = iterator(block)?;
+    let before = errors.list.len();
+    let collection = evaluator.eval(for_each, scope, errors);
+    if errors.list.len() > before {
+        return None;
+    }
+    let entries = evaluator.entries(for_each, &collection, "A dynamic block", scope, errors)??;
+    let mut made = Vec::new();
+    for (key, value) in entries {
+        let iterator = Value::object([("key", key.clone()), ("value", value)]);
+        scope.bind(&[(name.as_str(), iterator)], |inner| {
+            let label = match (schema.nesting, block.body.attribute("labels")) {
+                (Nesting::Map, Some(labels)) => label(evaluator, &labels.expr, inner, errors),
+                _ => Some(String::new()),
+            };
+            let object = body_object(evaluator, &schema.schema, content, inner, errors);
+            if let Some(label) = label {
+                made.push((label, Value::from(object)));
+            }
+        });
+    }
+    Some(made)
+}
+
+fn label(evaluator: &Evaluator<'_>, expr: &crate::syntax::Expr, scope: &Scope<'_>, errors: &mut Errors) -> Option<String> {
+    let before = errors.list.len();
+    let value = evaluator.eval(expr, scope, errors);
+    if errors.list.len() > before {
+        return None;
+    }
+    let text = match value.as_items() {
+        Some([one]) => convert(one, &karmaform_model::Type::String).ok(),
+        _ => None,
+    };
+    match text {
+        Some(Value { kind: Kind::String(text), .. }) => Some(text),
+        _ => {
+            let detail = "\"labels\" must be a list of one text that is known before apply.".into();
+            evaluator.fail(expr, expr.span, scope, errors, "Invalid labels", detail);
+            None
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Conditions with a message: `validation` of variables, `precondition` of blocks and outputs.
+
+use karmaform_model::{Diagnostic, Type, convert};
+
+use crate::config::Condition;
+use crate::eval::Errors;
+use crate::evaluator::Evaluator;
+use crate::scope::Scope;
+
+/// Reports the conditions that are false. One that is not known yet is passed over.
+pub(crate) fn preconditions(evaluator: &Evaluator<'_>, conditions: &[Condition], summary: &str, scope: &Scope<'_>, errors: &mut Errors) {
+    for condition in conditions {
+        if let Some(message) = failed(evaluator, condition, scope, errors) {
+            errors.push(Diagnostic::error(summary, message).with_span(Some(condition.condition.span)));
+        }
+    }
+}
+
+/// The message of a condition that is false.
+pub(crate) fn failed(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) -> Option<String> {
+    let before = errors.list.len();
+    let value = evaluator.eval(&condition.condition, scope, errors);
+    if errors.list.len() > before || value.is_unknown() {
+        return None;
+    }
+    match convert(&value, &Type::Bool).ok().and_then(|v| v.as_bool()) {
+        Some(true) => return None,
+        Some(false) => {}
+        None => {
+            let detail = "A condition must be true or false.".into();
+            evaluator.fail(&condition.condition, condition.condition.span, scope, errors, "Invalid condition", detail);
+            return None;
+        }
+    }
+    let message = evaluator.eval(&condition.message, scope, errors);
+    if message.contains_secret() {
+        return Some("The message of this condition is made of secrets and can't be shown.".into());
+    }
+    let text = convert(&message, &Type::String).ok().and_then(|m| m.as_str().map(|m| m.trim().to_owned()));
+    Some(text.unwrap_or_else(|| "The condition does not hold; its message is not known yet.".into()))
+}

@@ -1,0 +1,218 @@
+//! What a configuration says, after loading: settings, variables, outputs and blocks with their instances.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, Key, Object, Path, Registry, Span, Type, Value};
+
+use crate::context::Context;
+use crate::locals::Locals;
+use crate::syntax::{Body, Expr};
+use crate::variables::VariableOrigin;
+
+/// A loaded configuration.
+#[derive(Clone)]
+pub struct Config {
+    /// The `karmaform` block.
+    pub settings: Settings,
+    /// Root variables with their values.
+    pub variables: BTreeMap<String, Variable>,
+    /// Outputs, by name.
+    pub outputs: BTreeMap<String, Output>,
+    /// The arguments of every provider, by name: its `provider` block, or its defaults.
+    pub providers: BTreeMap<String, Object>,
+    /// Resources and data sources, by address without key.
+    pub blocks: BTreeMap<Address, ResourceBlock>,
+    /// Variables that have no value: neither given nor a default. Each is an error as well.
+    pub missing_variables: Vec<String>,
+    pub(crate) locals: Locals,
+    pub(crate) context: Context,
+    pub(crate) registry: Registry,
+    /// A text did not parse, so what seems undeclared may stand there.
+    pub(crate) incomplete: bool,
+}
+
+/// What the `karmaform` block says.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// `required_version`; it has been checked.
+    pub required_version: Option<String>,
+    /// `backend "KIND" { ... }`; none means the default.
+    pub backend: Option<SettingsBlock>,
+    /// `encryption { ... }`
+    pub encryption: Option<SettingsBlock>,
+}
+
+/// A free-form block of the settings; whoever uses it checks its arguments.
+#[derive(Clone, Debug)]
+pub struct SettingsBlock {
+    /// Its label (`"s3"`); empty if it has none.
+    pub kind: String,
+    /// Its arguments; nested blocks are objects.
+    pub arguments: Object,
+    /// Where each argument stands.
+    pub spans: BTreeMap<String, Span>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// A root variable.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// Its value, converted, marked if sensitive; unknown after an error.
+    pub value: Value,
+    /// Its type constraint.
+    pub ty: Type,
+    /// `sensitive = true`
+    pub sensitive: bool,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Where the value came from; `None`: its default.
+    pub origin: Option<VariableOrigin>,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// A root output.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// `sensitive = true`
+    pub sensitive: bool,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Where it is declared.
+    pub span: Span,
+    pub(crate) value: Expr,
+    pub(crate) references: Vec<Reference>,
+    pub(crate) preconditions: Vec<Condition>,
+}
+
+/// How often a block stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Repetition {
+    /// Once, without key.
+    Single,
+    /// `count`
+    Count(u64),
+    /// `for_each`: key to value; values may be unknown.
+    ForEach(BTreeMap<String, Value>),
+}
+
+/// A `resource` or `data` block.
+#[derive(Clone, Debug)]
+pub struct ResourceBlock {
+    /// Its address without key.
+    pub address: Address,
+    /// Where its header stands.
+    pub span: Span,
+    /// How often it stands.
+    pub repetition: Repetition,
+    /// The `lifecycle` block.
+    pub lifecycle: Lifecycle,
+    /// What it needs first: direct references of its body, also through locals, of `count`, `for_each` and `depends_on`. No doubles.
+    pub references: Vec<Reference>,
+    pub(crate) body: Body,
+    pub(crate) repeat: Repeat,
+    pub(crate) preconditions: Vec<Condition>,
+}
+
+/// The expression behind [`Repetition`].
+#[derive(Clone, Debug)]
+pub(crate) enum Repeat {
+    None,
+    Count(Expr),
+    ForEach(Expr),
+    /// Both were written, or what was written was refused already.
+    Wrong,
+}
+
+/// A `precondition` or `validation` block.
+#[derive(Clone, Debug)]
+pub(crate) struct Condition {
+    pub condition: Expr,
+    pub message: Expr,
+}
+
+/// The `lifecycle` block.
+#[derive(Clone, Debug, Default)]
+pub struct Lifecycle {
+    /// A replacement creates first.
+    pub create_before_destroy: bool,
+    /// Destroying is an error.
+    pub prevent_destroy: bool,
+    /// Differences that are not looked at.
+    pub ignore_changes: IgnoreChanges,
+    /// A planned change of one of these replaces the resource.
+    pub replace_triggered_by: Vec<Reference>,
+}
+
+/// Which attributes keep what the state says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum IgnoreChanges {
+    /// None.
+    #[default]
+    None,
+    /// All of them.
+    All,
+    /// These.
+    Paths(Vec<Path>),
+}
+
+/// One block or instance that an expression names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// Of a block, or of one instance if the key is literal in the text.
+    pub address: Address,
+    /// The attribute that follows.
+    pub attribute: Option<String>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+impl Repetition {
+    /// The keys of the instances, in order.
+    pub fn keys(&self) -> Vec<Option<Key>> {
+        match self {
+            Self::Single => vec![None],
+            Self::Count(n) => (0..*n).map(|i| Some(Key::Index(i))).collect(),
+            Self::ForEach(entries) => entries.keys().map(|k| Some(Key::Name(k.clone()))).collect(),
+        }
+    }
+
+    /// True if there is an instance of this key.
+    pub fn has(&self, key: Option<&Key>) -> bool {
+        match (self, key) {
+            (Self::Single, None) => true,
+            (Self::Count(n), Some(Key::Index(i))) => i < n,
+            (Self::ForEach(entries), Some(Key::Name(k))) => entries.contains_key(k),
+            _ => false,
+        }
+    }
+}
+
+impl ResourceBlock {
+    /// Where each argument of the block's body stands, by attribute or nested block.
+    pub fn argument_spans(&self) -> BTreeMap<String, Span> {
+        let attributes = self.body.attributes.iter().map(|a| (a.name.clone(), a.expr.span));
+        attributes.chain(self.body.blocks.iter().map(|b| (b.kind.clone(), b.span))).collect()
+    }
+}
+
+impl Config {
+    /// The addresses of all instances, with their keys, sorted.
+    pub fn instances(&self) -> Vec<Address> {
+        let keyed = |block: &ResourceBlock| -> Vec<_> { block.repetition.keys().into_iter().map(|k| block.address.with_key(k)).collect() };
+        let mut all: Vec<_> = self.blocks.values().flat_map(keyed).collect();
+        all.sort();
+        all
+    }
+
+    /// What an output needs first.
+    pub fn output_references(&self, name: &str) -> Vec<Reference> {
+        self.outputs.get(name).map(|o| o.references.clone()).unwrap_or_default()
+    }
+
+    /// The block of an instance.
+    pub fn block(&self, address: &Address) -> Option<&ResourceBlock> {
+        self.blocks.get(&address.block())
+    }
+}

@@ -1,0 +1,263 @@
+//! Expressions to values. An expression with an error gives an unknown value, so that one mistake makes one message.
+//!
+//! Static mistakes (names that don't exist) are reported by `statics` before anything is evaluated; here they are silently unknown.
+
+use karmaform_model::{Diagnostic, Kind, Object, Span, Type, Unknown, Value, convert, unify};
+
+use crate::describe::{excerpt, names_in};
+use crate::evaluator::Evaluator;
+use crate::ops::{self, BinaryOperator};
+use crate::scope::Scope;
+use crate::syntax::{Expr, ExprKind, ObjectKey};
+
+/// What came up while evaluating.
+#[derive(Debug, Default)]
+pub(crate) struct Errors {
+    pub list: Vec<Diagnostic>,
+    /// Nobody will read them.
+    silent: bool,
+}
+
+impl Errors {
+    /// For trying something out.
+    pub(crate) fn silent() -> Self {
+        Self { silent: true, ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        self.list.push(diagnostic);
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        self.list.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// What an erroneous expression evaluates to.
+pub(crate) fn unknown() -> Value {
+    Value::unknown(Type::Any)
+}
+
+impl Evaluator<'_> {
+    /// Reports an error about an expression, with the values of the names in it.
+    pub(crate) fn fail(&self, expr: &Expr, span: Span, scope: &Scope<'_>, errors: &mut Errors, summary: &str, detail: String) -> Value {
+        if errors.silent {
+            errors.push(Diagnostic::error(summary, detail));
+            return unknown();
+        }
+        let values = names_in(self, expr, scope);
+        let detail = if values.is_empty() { detail } else { format!("{detail} {values}") };
+        errors.push(Diagnostic::error(summary, detail).with_span(Some(span)));
+        unknown()
+    }
+
+    /// The value of an expression.
+    pub(crate) fn eval(&self, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> Value {
+        match &expr.kind {
+            ExprKind::Literal(value) => value.clone(),
+            ExprKind::Wrong => unknown(),
+            ExprKind::Parentheses(inner) => self.eval(inner, scope, errors),
+            ExprKind::Name(_) => self.eval_traversal(expr, expr, &[], scope, errors),
+            ExprKind::Traversal(root, steps) => self.eval_traversal(expr, root, steps, scope, errors),
+            ExprKind::Template(parts) => self.eval_template(expr, parts, scope, errors),
+            ExprKind::Tuple(items) => Value::tuple(items.iter().map(|e| self.eval(e, scope, errors)).collect()),
+            ExprKind::Object(items) => self.eval_object(items, scope, errors),
+            ExprKind::Conditional(three) => self.eval_conditional(expr, three, scope, errors),
+            ExprKind::Call(call) => self.eval_call(expr, call, scope, errors),
+            ExprKind::Unary(operator, inner) => {
+                let value = self.eval(inner, scope, errors);
+                ops::unary(*operator, &value)
+                    .unwrap_or_else(|message| self.fail(expr, inner.span, scope, errors, "Invalid operand", sentence(&message)))
+            }
+            ExprKind::Binary(operator, both) => self.eval_binary(expr, *operator, &both.0, &both.1, scope, errors),
+            ExprKind::For(f) => self.eval_for(f, scope, errors),
+        }
+    }
+
+    fn eval_binary(
+        &self,
+        expr: &Expr,
+        operator: BinaryOperator,
+        left: &Expr,
+        right: &Expr,
+        scope: &Scope<'_>,
+        errors: &mut Errors,
+    ) -> Value {
+        let a = self.eval(left, scope, errors);
+        // `&&` and `||` don't look at the right side if the left one decides: `x != null && x.y`.
+        let decides = match operator {
+            BinaryOperator::And => Some(false),
+            BinaryOperator::Or => Some(true),
+            _ => None,
+        };
+        if decides.is_some() && convert(&a, &Type::Bool).ok().and_then(|v| v.as_bool()) == decides {
+            return Value::from(decides == Some(true)).secret_if(a.secret);
+        }
+        let b = self.eval(right, scope, errors);
+        ops::binary(operator, &a, &b).unwrap_or_else(|message| {
+            let span = if message.starts_with("the left") {
+                left.span
+            } else if message.starts_with("the right") {
+                right.span
+            } else {
+                expr.span
+            };
+            self.fail(expr, span, scope, errors, "Invalid operation", sentence(&message))
+        })
+    }
+
+    fn eval_object(&self, items: &[(ObjectKey, Expr)], scope: &Scope<'_>, errors: &mut Errors) -> Value {
+        let mut object = Object::new();
+        let (mut secret, mut undecided) = (false, false);
+        for (key, value) in items {
+            let name = match key {
+                ObjectKey::Name(name) => Some(name.clone()),
+                ObjectKey::Expr(expr) => {
+                    let (name, is_secret) = self.eval_key(expr, scope, errors);
+                    secret |= is_secret;
+                    undecided |= name.is_none();
+                    name
+                }
+            };
+            let value = self.eval(value, scope, errors);
+            if let Some(name) = name {
+                object.insert(name, value);
+            }
+        }
+        if undecided { Value::unknown_not_null(Type::Any).secret_if(secret) } else { Value::from(object).secret_if(secret) }
+    }
+
+    /// An object key: its text unless unknown or wrong, and whether it is secret.
+    pub(crate) fn eval_key(&self, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> (Option<String>, bool) {
+        let value = self.eval(expr, scope, errors);
+        let secret = value.contains_secret();
+        if value.is_null() {
+            self.fail(expr, expr.span, scope, errors, "Null as a key", "A key of an object or map must not be null.".into());
+            return (None, secret);
+        }
+        match convert(&value, &Type::String) {
+            Ok(text) => (text.as_str().map(str::to_owned), secret),
+            Err(error) => {
+                let detail = format!("A key of an object or map must be a string: {error}.");
+                self.fail(expr, expr.span, scope, errors, "Invalid key", detail);
+                (None, secret)
+            }
+        }
+    }
+
+    fn eval_conditional(&self, expr: &Expr, three: &[Expr; 3], scope: &Scope<'_>, errors: &mut Errors) -> Value {
+        let [condition, yes, no] = three;
+        let decision = self.eval_condition(condition, scope, errors);
+        let (decision, secret) = match decision {
+            Some((decision, secret)) => (decision, secret),
+            None => return unknown(),
+        };
+        // The arm that is not taken only gives its type; its errors don't count once the condition is known.
+        let mut other = Errors::default();
+        let (mut yes_errors, mut no_errors) = (Errors::default(), Errors::default());
+        let a = self.eval(yes, scope, if decision == Some(false) { &mut other } else { &mut yes_errors });
+        let b = self.eval(no, scope, if decision == Some(true) { &mut other } else { &mut no_errors });
+        let failed = yes_errors.any() || no_errors.any();
+        errors.list.extend(yes_errors.list);
+        errors.list.extend(no_errors.list);
+        if failed {
+            return unknown();
+        }
+        if other.any() {
+            // Nothing can be said about the type of the other arm.
+            return if decision == Some(true) { a } else { b }.secret_if(secret);
+        }
+        // Measured: a secret in the arm that is not taken makes the result secret, too.
+        let secret = secret || a.secret || b.secret;
+        self.choose(expr, decision, a, b, scope, errors).secret_if(secret)
+    }
+
+    /// `None`: wrong. Inside: `None` if unknown; and whether it is secret.
+    pub(crate) fn eval_condition(&self, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> Option<(Option<bool>, bool)> {
+        let before = errors.list.len();
+        let value = self.eval(expr, scope, errors);
+        if errors.list.len() > before {
+            return None;
+        }
+        if value.is_null() {
+            self.fail(expr, expr.span, scope, errors, "Null condition", "A condition must be true or false, not null.".into());
+            return None;
+        }
+        match convert(&value, &Type::Bool) {
+            Ok(bool) => Some((bool.as_bool(), value.secret)),
+            Err(_) => {
+                let detail = format!("A condition must be true or false, but this is {}.", article(&value));
+                self.fail(expr, expr.span, scope, errors, "Invalid condition", detail);
+                None
+            }
+        }
+    }
+
+    fn choose(&self, expr: &Expr, decision: Option<bool>, a: Value, b: Value, scope: &Scope<'_>, errors: &mut Errors) -> Value {
+        let (left, right) = (a.ty(), b.ty());
+        // A null, and what is not known at all, takes the type of the other arm.
+        let untyped = |v: &Value| matches!(v.kind, Kind::Null(Type::Any));
+        let open = |v: &Value| matches!(&v.kind, Kind::Unknown(u) if u.ty == Type::Any);
+        let common = match (untyped(&a), untyped(&b)) {
+            (true, _) => Some(right.clone()),
+            (_, true) => Some(left.clone()),
+            _ if open(&a) || open(&b) => Some(Type::Any),
+            _ => unify(&[left.clone(), right.clone()]),
+        };
+        let converted = common.as_ref().and_then(|ty| Some((convert(&a, ty).ok()?, convert(&b, ty).ok()?)));
+        let Some((a, b)) = converted else {
+            let detail = format!("Both results of a condition need one type, but one is {left} and the other {right}.");
+            return self.fail(expr, expr.span, scope, errors, "Results of different types", detail);
+        };
+        match decision {
+            Some(true) => a,
+            Some(false) => b,
+            None if a == b => a,
+            None => either(&a, &b, common.unwrap_or(Type::Any)),
+        }
+    }
+}
+
+/// One of two, not known which: what both have in common is known.
+fn either(a: &Value, b: &Value, ty: Type) -> Value {
+    let range = |v: &Value| match &v.kind {
+        Kind::Unknown(u) => (u.min_length, u.max_length),
+        Kind::Set(_, items) if !v.is_wholly_known() => (Some(usize::from(!items.is_empty())), Some(items.len())),
+        Kind::List(_, items) | Kind::Set(_, items) => (Some(items.len()), Some(items.len())),
+        Kind::Map(_, entries) => (Some(entries.len()), Some(entries.len())),
+        _ => (None, None),
+    };
+    let not_null = |v: &Value| match &v.kind {
+        Kind::Unknown(u) => u.not_null,
+        kind => !matches!(kind, Kind::Null(_)),
+    };
+    let ((a_min, a_max), (b_min, b_max)) = (range(a), range(b));
+    let mut unknown = Unknown::of(ty);
+    unknown.not_null = not_null(a) && not_null(b);
+    unknown.min_length = a_min.zip(b_min).map(|(x, y)| x.min(y));
+    unknown.max_length = a_max.zip(b_max).map(|(x, y)| x.max(y));
+    Value::from(Kind::Unknown(Box::new(unknown))).secret_if(a.contains_secret() || b.contains_secret())
+}
+
+/// "a string", "an object".
+pub(crate) fn article(value: &Value) -> String {
+    if value.is_null() {
+        return "null".into();
+    }
+    let shown = excerpt(value).filter(|_| value.ty().is_primitive()).map(|text| format!(" ({text})")).unwrap_or_default();
+    let word = match value.ty() {
+        Type::Any => return "not known yet".into(),
+        ty => ty.word(),
+    };
+    if word.starts_with('o') { format!("an {word}{shown}") } else { format!("a {word}{shown}") }
+}
+
+/// A message as a sentence.
+pub(crate) fn sentence(message: &str) -> String {
+    let mut chars = message.chars();
+    let mut text: String = chars.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default() + chars.as_str();
+    if !text.ends_with(['.', '!', '?']) {
+        text.push('.');
+    }
+    text
+}

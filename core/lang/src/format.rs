@@ -1,0 +1,51 @@
+//! `fmt`: the canonical layout of a configuration text.
+//!
+//! Works on tokens and lines of the source text, never on a tree, so that every comment and every line break stays where it is: lines
+//! are indented, tokens spaced, `=` signs and trailing comments of neighbouring lines aligned. Knows nothing of expressions' values.
+
+mod layout;
+mod lexer;
+mod lines;
+mod rewrite;
+mod spaces;
+
+#[cfg(test)]
+mod tests;
+
+use lexer::Token;
+
+/// Why a text was not formatted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormatError {
+    /// The line it is on, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl std::fmt::Display for FormatError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+/// The same text in canonical layout, with `\n` line breaks. Formatting the result again changes nothing.
+///
+/// # Errors
+/// If a bracket, string, comment or heredoc is never closed, or a character can't stand where it is.
+pub fn format(text: &str) -> Result<String, FormatError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let tokens = rewrite::rewrite(lexer::lex(&text)?);
+    let mut lines = lines::split(tokens);
+    layout::indent(&mut lines);
+    spaces::space(&mut lines);
+    layout::align(&mut lines);
+    let mut out = String::with_capacity(text.len());
+    for Token { spaces, text, .. } in lines.iter().flat_map(lines::Line::tokens) {
+        out.extend(std::iter::repeat_n(' ', *spaces));
+        out.push_str(text);
+    }
+    Ok(out)
+}

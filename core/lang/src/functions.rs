@@ -1,0 +1,234 @@
+//! The built-in functions: the list. Each has its own file, with its definition, its body and its measured results.
+//!
+//! Knows nothing of expressions and scopes: arguments come evaluated. What reads files does so through [`crate::Files`].
+
+mod abs;
+mod affix;
+mod alltrue;
+mod arguments;
+mod base64;
+mod call;
+mod ceil;
+mod chomp;
+mod chunklist;
+mod cidr;
+mod coalesce;
+mod compact;
+mod concat;
+mod contains;
+mod csvdecode;
+mod definition;
+mod digests;
+mod distinct;
+mod element;
+mod file;
+mod fileset;
+mod flatten;
+mod format;
+mod formatdate;
+mod indent;
+mod index;
+mod join;
+mod json;
+mod keys;
+mod length;
+mod letters;
+mod log;
+mod lookup;
+mod matchkeys;
+mod max;
+mod merge;
+mod numerals;
+mod one;
+mod parseint;
+mod paths;
+mod pattern;
+mod pow;
+mod prelude;
+mod range;
+mod regex;
+mod replace;
+mod reverse;
+mod secrets;
+mod setproduct;
+mod sets;
+mod signum;
+mod slice;
+mod sort;
+mod special;
+mod split;
+mod strcontains;
+mod strrev;
+mod substr;
+mod sum;
+mod textencode;
+mod time;
+mod timestamps;
+mod to;
+mod transpose;
+mod trim;
+mod r#type;
+mod urlencode;
+mod uuid;
+mod verbs;
+mod yamldecode;
+mod yamlencode;
+mod yamlscalars;
+mod zipmap;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use karmaform_model::Value;
+
+pub(crate) use arguments::FunctionError;
+use definition::Function;
+pub use definition::{ParameterSignature, Signature};
+
+use crate::Context;
+
+/// Calls a built-in function with evaluated arguments.
+///
+/// # Errors
+/// If there is no such function, or the arguments don't fit it.
+pub(crate) fn call(name: &str, arguments: &[Value], context: &Context) -> Result<Value, FunctionError> {
+    let function = find(name).ok_or_else(|| FunctionError::new(format!("there is no function named \"{name}\"")))?;
+    call::run(function, arguments, context)
+}
+
+/// The names of all functions, sorted; special forms (`try`, `can`, `templatefile`...) included.
+pub(crate) fn names() -> Vec<&'static str> {
+    all().into_iter().map(|f| f.name).collect()
+}
+
+/// All functions, sorted by name, for the reference page.
+pub fn all() -> Vec<Signature> {
+    let mut all: Vec<Signature> = LIST.iter().map(|f| Signature::from(*f)).collect();
+    all.sort_by_key(|f| f.name);
+    all
+}
+
+fn find(name: &str) -> Option<&'static Function> {
+    LIST.iter().find(|f| f.name == name).copied()
+}
+
+/// The list.
+const LIST: &[&Function] = &[
+    &abs::FUNCTION,
+    &affix::STARTSWITH,
+    &affix::ENDSWITH,
+    &affix::TRIMPREFIX,
+    &affix::TRIMSUFFIX,
+    &alltrue::ALLTRUE,
+    &alltrue::ANYTRUE,
+    &base64::ENCODE,
+    &base64::DECODE,
+    &ceil::CEIL,
+    &ceil::FLOOR,
+    &chomp::FUNCTION,
+    &chunklist::FUNCTION,
+    &cidr::HOST,
+    &cidr::NETMASK,
+    &cidr::SUBNET,
+    &cidr::SUBNETS,
+    &coalesce::COALESCE,
+    &coalesce::COALESCELIST,
+    &compact::FUNCTION,
+    &concat::FUNCTION,
+    &contains::FUNCTION,
+    &csvdecode::FUNCTION,
+    &digests::MD5,
+    &digests::SHA1,
+    &digests::SHA256,
+    &digests::SHA512,
+    &digests::BASE64_SHA256,
+    &digests::BASE64_SHA512,
+    &digests::FILE_MD5,
+    &digests::FILE_SHA1,
+    &digests::FILE_SHA256,
+    &digests::FILE_SHA512,
+    &digests::FILE_BASE64_SHA256,
+    &digests::FILE_BASE64_SHA512,
+    &distinct::FUNCTION,
+    &element::FUNCTION,
+    &file::FILE,
+    &file::BASE64,
+    &file::EXISTS,
+    &fileset::FUNCTION,
+    &flatten::FUNCTION,
+    &format::FORMAT,
+    &format::FORMATLIST,
+    &formatdate::FUNCTION,
+    &indent::FUNCTION,
+    &index::FUNCTION,
+    &join::FUNCTION,
+    &json::ENCODE,
+    &json::DECODE,
+    &keys::KEYS,
+    &keys::VALUES,
+    &length::FUNCTION,
+    &letters::LOWER,
+    &letters::UPPER,
+    &letters::TITLE,
+    &log::FUNCTION,
+    &lookup::FUNCTION,
+    &matchkeys::FUNCTION,
+    &max::MAX,
+    &max::MIN,
+    &merge::FUNCTION,
+    &one::FUNCTION,
+    &parseint::FUNCTION,
+    &paths::ABSPATH,
+    &paths::BASENAME,
+    &paths::DIRNAME,
+    &paths::PATHEXPAND,
+    &pow::FUNCTION,
+    &range::FUNCTION,
+    &regex::REGEX,
+    &regex::REGEXALL,
+    &replace::FUNCTION,
+    &reverse::FUNCTION,
+    &secrets::SENSITIVE,
+    &secrets::NONSENSITIVE,
+    &secrets::ISSENSITIVE,
+    &setproduct::FUNCTION,
+    &sets::UNION,
+    &sets::INTERSECTION,
+    &sets::SUBTRACT,
+    &signum::FUNCTION,
+    &slice::FUNCTION,
+    &sort::FUNCTION,
+    &special::TRY,
+    &special::CAN,
+    &special::TEMPLATEFILE,
+    &special::TEMPLATESTRING,
+    &split::FUNCTION,
+    &strcontains::FUNCTION,
+    &strrev::FUNCTION,
+    &substr::FUNCTION,
+    &sum::FUNCTION,
+    &textencode::ENCODE,
+    &textencode::DECODE,
+    &time::ADD,
+    &time::COMPARE,
+    &time::NOW,
+    &time::PLAN,
+    &to::BOOL,
+    &to::NUMBER,
+    &to::STRING,
+    &to::LIST,
+    &to::SET,
+    &to::MAP,
+    &transpose::FUNCTION,
+    &trim::TRIM,
+    &trim::TRIMSPACE,
+    &r#type::FUNCTION,
+    &urlencode::FUNCTION,
+    &uuid::UUID,
+    &uuid::V5,
+    &yamldecode::FUNCTION,
+    &yamlencode::FUNCTION,
+    &zipmap::FUNCTION,
+];

@@ -1,0 +1,37 @@
+//! `base64encode` and `base64decode`
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::prelude::*;
+
+pub(super) const ENCODE: Function = Function {
+    name: "base64encode",
+    doc: "The bytes of a string in Base64.",
+    parameters: &[Parameter::string("str")],
+    body: Some(|a| Ok(string(STANDARD.encode(a.text(0))))),
+    #[cfg(test)]
+    rows: &[("base64encode(\"héllo\")", "\"aMOpbGxv\""), ("base64encode(\"\")", "\"\""), ("base64encode(u.id)", "UNKNOWN string")],
+    ..Function::BASE
+};
+
+pub(super) const DECODE: Function = Function {
+    name: "base64decode",
+    doc: "The text that a Base64 string stands for.",
+    parameters: &[Parameter::string("str")],
+    body: Some(|a| {
+        // Line breaks may be anywhere, as in a PEM file.
+        let text: String = a.text(0).chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+        let bytes = STANDARD.decode(text).map_err(|_| FunctionError::at(0, "is not valid Base64"))?;
+        let text = String::from_utf8(bytes).map_err(|_| FunctionError::at(0, "stands for bytes that are no text (UTF-8)"))?;
+        Ok(string(text))
+    }),
+    #[cfg(test)]
+    rows: &[
+        ("base64decode(\"aMOpbGxv\")", "\"héllo\""),
+        ("base64decode(\"aMOp\\nbGxv\")", "\"héllo\""),
+        ("base64decode(\"/w==\")", "ERROR no text (UTF-8)"),
+        ("base64decode(\"a\")", "ERROR is not valid Base64"),
+    ],
+    ..Function::BASE
+};

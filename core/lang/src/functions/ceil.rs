@@ -1,0 +1,38 @@
+//! `ceil` and `floor`
+
+use bigdecimal::RoundingMode;
+use karmaform_model::Number;
+
+use super::prelude::*;
+
+pub(super) const CEIL: Function = Function {
+    name: "ceil",
+    doc: "The nearest whole number that is not smaller.",
+    body: Some(|a| Ok(round(&a.number(0), RoundingMode::Ceiling).into())),
+    #[cfg(test)]
+    rows: &[("ceil(1.1)", "2"), ("ceil(-1.9)", "-1"), ("ceil(5)", "5"), ("ceil(1/0)", "+Inf")],
+    ..BASE
+};
+
+pub(super) const FLOOR: Function = Function {
+    name: "floor",
+    doc: "The nearest whole number that is not larger.",
+    body: Some(|a| Ok(round(&a.number(0), RoundingMode::Floor).into())),
+    #[cfg(test)]
+    rows: &[
+        ("floor(-1.1)", "-2"),
+        ("floor(1.9)", "1"),
+        ("floor(null)", "ERROR must not be null"),
+        ("floor([])", "ERROR number required, but have tuple"),
+    ],
+    ..BASE
+};
+
+const BASE: Function = Function { parameters: &[Parameter::number("num")], gives: Gives::Is(Shape::Number), ..Function::BASE };
+
+fn round(number: &Number, mode: RoundingMode) -> Number {
+    match number {
+        Number::Decimal(d) => Number::from_decimal(d.with_scale_round(0, mode)),
+        other => other.clone(),
+    }
+}

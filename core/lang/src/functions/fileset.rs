@@ -1,0 +1,119 @@
+//! `fileset`
+
+use super::paths::{clean, expand};
+use super::prelude::*;
+
+pub(super) const FUNCTION: Function = Function {
+    name: "fileset",
+    doc: "The files below a directory whose relative paths match a pattern of `*`, `**`, `?`, `[a-z]` and `{a,b}`.",
+    parameters: &[Parameter::string("path"), Parameter::string("pattern")],
+    gives: Gives::Is(Shape::Set(&Shape::String)),
+    body: Some(|a| {
+        let directory = expand(a.context, a.text(0));
+        let pattern = clean(a.text(1));
+        let found = a.context.files.list(&directory).map_err(|why| {
+            let why = if a.quote(0).starts_with('"') { format!(": {why}") } else { String::new() };
+            FunctionError::at(0, format!("{} can't be listed{why}", a.quote(0)))
+        })?;
+        let patterns = alternatives(&pattern, 0).ok_or_else(|| FunctionError::at(1, "holds a `{` that is never closed, or too many"))?;
+        let patterns: Vec<Vec<&str>> = patterns.iter().map(|p| p.split('/').collect()).collect();
+        let fits = |path: &str| {
+            let parts: Vec<&str> = path.split('/').collect();
+            patterns.iter().any(|p| matches_path(p, &parts))
+        };
+        Ok(Value::set(Type::String, found.into_iter().filter(|p| fits(p)).map(string).collect()))
+    }),
+    #[cfg(test)]
+    rows: &[
+        ("fileset(\"conf\",\"*.conf\")", "toset([\"a.conf\", \"b.conf\"])"),
+        ("fileset(\"conf\",\"**/*.conf\")", "toset([\"a.conf\", \"b.conf\", \"deep/c.conf\"])"),
+        ("fileset(\"conf\",\"{a,deep/c}.conf\")", "toset([\"a.conf\", \"deep/c.conf\"])"),
+        ("fileset(\"conf\",\"?.conf\")", "toset([\"a.conf\", \"b.conf\"])"),
+        ("fileset(\"conf\",\"[b-z].conf\")", "toset([\"b.conf\"])"),
+        ("fileset(\"conf\",\"[^b].conf\")", "toset([\"a.conf\"])"),
+        ("fileset(\".\",\"conf/deep/*\")", "toset([\"conf/deep/c.conf\"])"),
+        ("fileset(\"conf\",\"**\")", "toset([\"a.conf\", \"b.conf\", \"deep/c.conf\"])"),
+        ("fileset(\"conf\",\"*.md\")", "toset([])"),
+        ("fileset(\"conf\",\"{a\")", "ERROR never closed"),
+        ("fileset(u.id,\"*\")", "UNKNOWN set(string)"),
+    ],
+    ..Function::BASE
+};
+
+/// How deep braces may nest: each level multiplies the alternatives.
+const DEEPEST: usize = 8;
+
+/// `a{b,c}` as `ab` and `ac`.
+fn alternatives(pattern: &str, depth: usize) -> Option<Vec<String>> {
+    let Some(open) = pattern.find('{') else { return Some(vec![pattern.to_owned()]) };
+    if depth == DEEPEST {
+        return None;
+    }
+    let (mut level, mut from, mut parts) = (0usize, open + 1, Vec::new());
+    for (i, c) in pattern.char_indices().skip_while(|(i, _)| *i < open) {
+        match c {
+            '{' => level += 1,
+            ',' if level == 1 => {
+                parts.push(&pattern[from..i]);
+                from = i + 1;
+            }
+            '}' => level -= 1,
+            _ => {}
+        }
+        if level == 0 {
+            parts.push(&pattern[from..i]);
+            let each = parts.iter().map(|p| alternatives(&format!("{}{p}{}", &pattern[..open], &pattern[i + 1..]), depth + 1));
+            return each.collect::<Option<Vec<_>>>().map(|all| all.concat());
+        }
+    }
+    None
+}
+
+fn matches_path(pattern: &[&str], path: &[&str]) -> bool {
+    match (pattern.split_first(), path.split_first()) {
+        (None, None) => true,
+        (Some((&"**", rest)), _) => matches_path(rest, path) || path.split_first().is_some_and(|(_, deeper)| matches_path(pattern, deeper)),
+        (Some((part, rest)), Some((name, deeper))) => {
+            let (part, name): (Vec<char>, Vec<char>) = (part.chars().collect(), name.chars().collect());
+            matches_name(&part, &name) && matches_path(rest, deeper)
+        }
+        _ => false,
+    }
+}
+
+fn matches_name(pattern: &[char], name: &[char]) -> bool {
+    let Some((first, rest)) = pattern.split_first() else { return name.is_empty() };
+    match (first, name.split_first()) {
+        ('*', _) => matches_name(rest, name) || name.split_first().is_some_and(|(_, more)| matches_name(pattern, more)),
+        ('?', Some((_, more))) => matches_name(rest, more),
+        ('[', Some((c, more))) => {
+            let Some(end) = rest.iter().skip(1).position(|c| *c == ']').map(|i| i + 1) else { return false };
+            class(&rest[..end], *c) && matches_name(&rest[end + 1..], more)
+        }
+        ('\\', Some((c, more))) => rest.split_first().is_some_and(|(literal, rest)| literal == c && matches_name(rest, more)),
+        (literal, Some((c, more))) => literal == c && matches_name(rest, more),
+        (_, None) => false,
+    }
+}
+
+/// What stands in `[...]`.
+fn class(set: &[char], c: char) -> bool {
+    let (negated, mut set) = match set.split_first() {
+        Some(('^' | '!', rest)) => (true, rest),
+        _ => (false, set),
+    };
+    let mut found = false;
+    while let Some((low, rest)) = set.split_first() {
+        set = match rest {
+            ['-', high, rest @ ..] => {
+                found |= (*low..=*high).contains(&c);
+                rest
+            }
+            _ => {
+                found |= *low == c;
+                rest
+            }
+        };
+    }
+    found != negated
+}

@@ -1,0 +1,50 @@
+//! `flatten`
+
+use super::prelude::*;
+
+pub(super) const FUNCTION: Function = Function {
+    name: "flatten",
+    doc: "The list with the elements of lists within it, however deep, in their place.",
+    parameters: &[Parameter::any("list").secret()],
+    gives: Gives::Is(Shape::Any),
+    body: Some(|a| {
+        sequence(a, 0)?;
+        let mut out = Vec::new();
+        let mut secret = false;
+        if flatten(a.value(0), &mut out, &mut secret) { Ok(Value::tuple(out).secret_if(secret)) } else { Ok(a.unknown().secret_if(secret)) }
+    }),
+    #[cfg(test)]
+    rows: &[
+        ("flatten([[1,[2]],[],3])", "[1, 2, 3]"),
+        ("flatten([])", "[]"),
+        ("flatten([tolist([\"a\"]),toset([\"b\"]),{a=[1]}])", "[\"a\", \"b\", {\"a\" = [1]}]"),
+        ("flatten([null])", "[null]"),
+        ("flatten(\"a\")", "ERROR a list, set or tuple is required"),
+        ("flatten([[1],[u.id]])", "[1, UNKNOWN string]"),
+        ("flatten([[1],u.output])", "[1, UNKNOWN string]"),
+        ("flatten([[1],u.list])", "UNKNOWN"),
+        ("flatten([[1],u.any])", "UNKNOWN"),
+        ("issensitive(flatten([[1],[sensitive(2)]]))", "false"),
+        ("flatten([[1],[sensitive(2)]])", "[1, (sensitive value)]"),
+        ("flatten([[1],sensitive([2])])", "(sensitive value)"),
+    ],
+    ..Function::BASE
+};
+
+/// Puts the leaves of a list into `out`; false if it is not known yet how many there are. A mark on a list, whose elements are no
+/// longer together afterwards, goes on the whole.
+fn flatten(value: &Value, out: &mut Vec<Value>, secret: &mut bool) -> bool {
+    *secret |= value.secret;
+    let mut known = true;
+    for item in value.as_items().unwrap_or_default() {
+        match &item.kind {
+            Kind::List(..) | Kind::Set(..) | Kind::Tuple(_) => known &= flatten(item, out, secret),
+            Kind::Unknown(u) if matches!(u.ty, Type::Any | Type::List(_) | Type::Set(_) | Type::Tuple(_)) => {
+                *secret |= item.secret;
+                known = false;
+            }
+            _ => out.push(item.clone()),
+        }
+    }
+    known
+}

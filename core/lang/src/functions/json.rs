@@ -1,0 +1,105 @@
+//! `jsonencode` and `jsondecode`
+
+use karmaform_model::{Number, implied_from_json, to_json};
+
+use super::prelude::*;
+
+pub(super) const ENCODE: Function = Function {
+    name: "jsonencode",
+    doc: "The value as JSON text.",
+    parameters: &[Parameter::any("val").null().unknown()],
+    body: Some(|a| {
+        let value = a.value(0);
+        if !value.is_wholly_known() {
+            return Ok(unknown_with_prefix(beginning(value)));
+        }
+        if infinite(value) {
+            return Err(FunctionError::at(0, "holds an infinite number, which JSON can't express"));
+        }
+        Ok(string(escape(&to_json(value).to_string())))
+    }),
+    #[cfg(test)]
+    rows: &[
+        (
+            "jsonencode({a=\"<b>&\",c=null,d=1.50,e=1e30})",
+            "\"{\\\"a\\\":\\\"\\\\u003cb\\\\u003e\\\\u0026\\\",\\\"c\\\":null,\\\"d\\\":1.5,\\\"e\\\":1000000000000000000000000000000}\"",
+        ),
+        ("jsonencode(\"\\u2028\")", "\"\\\"\\\\u2028\\\"\""),
+        ("jsonencode([1,true,\"x\"])", "\"[1,true,\\\"x\\\"]\""),
+        ("jsonencode(null)", "\"null\""),
+        ("jsonencode(1/0)", "ERROR an infinite number"),
+        ("jsonencode({a=u.id})", "UNKNOWN string"),
+        ("jsonencode([1,u.id])", "UNKNOWN string"),
+        ("startswith(jsonencode({a=u.id}),\"{\")", "true"),
+        ("startswith(jsonencode([u.id]),\"{\")", "false"),
+        ("issensitive(jsonencode({a=1,b=sensitive(2)}))", "true"),
+    ],
+    ..Function::BASE
+};
+
+pub(super) const DECODE: Function = Function {
+    name: "jsondecode",
+    doc: "The value that JSON text stands for.",
+    parameters: &[Parameter::string("str")],
+    gives: Gives::Is(Shape::Any),
+    may_be_null: true,
+    body: Some(|a| {
+        let json: serde_json::Value = serde_json::from_str(a.text(0))
+            .map_err(|e| FunctionError::at(0, format!("is not valid JSON at line {}, column {}", e.line(), e.column())))?;
+        Ok(normal(&implied_from_json(&json)))
+    }),
+    #[cfg(test)]
+    rows: &[
+        ("jsondecode(\"{\\\"a\\\":[1,\\\"x\\\",null]}\")", "{\"a\" = [1, \"x\", null]}"),
+        ("jsondecode(\"1.50\")", "1.5"),
+        ("jsondecode(\"null\")", "null"),
+        ("jsondecode(\"12345678901234567890123\")", "12345678901234567890123"),
+        ("jsondecode(\"[1,]\")", "ERROR is not valid JSON at line 1, column 4"),
+        ("jsondecode(\"\")", "ERROR is not valid JSON"),
+        ("jsondecode(u.id)", "UNKNOWN any"),
+    ],
+    ..Function::BASE
+};
+
+/// JSON that is safe to put into HTML and scripts, as Terraform writes it. These characters only occur inside of strings.
+pub(super) fn escape(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// How the text surely begins while parts of the value are unknown.
+fn beginning(value: &Value) -> &'static str {
+    match &value.kind {
+        Kind::Map(..) | Kind::Object(_) => "{",
+        Kind::List(..) | Kind::Set(..) | Kind::Tuple(_) => "[",
+        Kind::Unknown(u) if u.not_null => match u.ty {
+            Type::String => "\"",
+            Type::List(_) | Type::Set(_) | Type::Tuple(_) => "[",
+            Type::Map(_) | Type::Object(_) => "{",
+            _ => "",
+        },
+        _ => "",
+    }
+}
+
+fn infinite(value: &Value) -> bool {
+    matches!(value.kind, Kind::Number(Number::PositiveInfinity | Number::NegativeInfinity)) || value.parts().any(infinite)
+}
+
+/// Strings and names in normal form.
+pub(super) fn normal(value: &Value) -> Value {
+    match &value.kind {
+        Kind::String(s) => string(s.as_str()),
+        Kind::Object(o) => {
+            let name = |n: &str| string(n).as_str().unwrap_or_default().to_owned();
+            o.iter().map(|(n, v)| (name(n), normal(v))).collect::<Object>().into()
+        }
+        _ => value.map_parts(|_, v| normal(v)),
+    }
+}

@@ -1,0 +1,60 @@
+//! `lookup`
+
+use super::prelude::*;
+
+pub(super) const FUNCTION: Function = Function {
+    name: "lookup",
+    doc: "The element of a map or object with a key, or a default if there is none.",
+    parameters: &[
+        Parameter::any("inputMap").secret(),
+        Parameter::string("key").secret(),
+        Parameter::any("default").secret().null().unknown(),
+    ],
+    optional: 1,
+    gives: Gives::Depends(result_type),
+    may_be_null: true,
+    body: Some(|a| {
+        let (map, key) = (a.value(0), a.value(1));
+        let Some(entries) = map.as_entries() else { return Err(FunctionError::at(0, "a map or object is required")) };
+        let default = (a.len() > 2).then(|| a.value(2));
+        let default = match (&map.kind, default) {
+            (Kind::Map(ty, _), Some(d)) => Some(
+                convert(d, ty)
+                    .ok()
+                    .filter(|v| *ty == Type::Any || v.ty() == *ty)
+                    .ok_or_else(|| FunctionError::at(2, "must have the type of the map's elements"))?,
+            ),
+            (_, default) => default.cloned(),
+        };
+        let found = entries.get(a.text(1)).cloned().or(default);
+        let found = found.ok_or_else(|| FunctionError::new(format!("there is no element {}, and no default was given", a.quote(1))))?;
+        Ok(found.secret_if(map.secret || key.secret))
+    }),
+    #[cfg(test)]
+    rows: &[
+        ("lookup({a=1},\"a\",\"d\")", "1"),
+        ("lookup({a=1},\"b\",\"d\")", "\"d\""),
+        ("lookup({a=1},\"b\")", "ERROR no element \"b\""),
+        ("lookup(tomap({a=1}),\"b\",\"d\")", "ERROR must have the type of the map's elements"),
+        ("lookup(tomap({a=1}),\"b\",2)", "2"),
+        ("lookup(tomap({a=\"x\"}),\"b\",2)", "\"2\""),
+        ("lookup({a=1},\"b\",null)", "null"),
+        ("lookup([],\"b\",2)", "ERROR a map or object is required"),
+        ("lookup({a=1},u.id,2)", "UNKNOWN"),
+        ("lookup({a=u.id},\"b\",2)", "2"),
+        ("lookup(u.map,\"b\",\"c\")", "UNKNOWN string"),
+        ("issensitive(lookup({a=1,b=sensitive(2)},\"a\",0))", "false"),
+        ("issensitive(lookup({a=1,b=sensitive(2)},\"b\",0))", "true"),
+        ("issensitive(lookup({a=1},\"a\",sensitive(0)))", "false"),
+        ("lookup({a=1},sensitive(\"hidden\"))", "ERROR no element the (secret) value"),
+    ],
+    ..Function::BASE
+};
+
+fn result_type(values: &[&Value]) -> Type {
+    match (values.first().map(|v| v.ty()), values.get(1).and_then(|v| v.as_str())) {
+        (Some(Type::Map(t)), _) => *t,
+        (Some(Type::Object(attributes)), Some(key)) => attributes.get(key).map_or(Type::Any, |a| a.ty.clone()),
+        _ => Type::Any,
+    }
+}

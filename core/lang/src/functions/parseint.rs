@@ -1,0 +1,61 @@
+//! `parseint`
+
+use karmaform_model::Number;
+
+use super::prelude::*;
+use crate::ops::arithmetic;
+
+pub(super) const FUNCTION: Function = Function {
+    name: "parseint",
+    doc: "The whole number that a string stands for in a base from 2 to 62.",
+    parameters: &[Parameter::string("number"), Parameter::number("base")],
+    gives: Gives::Is(Shape::Number),
+    body: Some(parseint),
+    #[cfg(test)]
+    rows: &[
+        ("parseint(\"ff\",16)", "255"),
+        ("parseint(\"FF\",16)", "255"),
+        ("parseint(\"-ff\",16)", "-255"),
+        ("parseint(\"z\",36)", "35"),
+        ("parseint(\"aA\",62)", "656"),
+        ("parseint(\"12\",2)", "ERROR \"12\" is no whole number in base 2"),
+        ("parseint(\"\",10)", "ERROR is no whole number in base 10"),
+        ("parseint(\"1\",1)", "ERROR from 2 to 62"),
+        ("parseint(\"123456789012345678901234567890\",10)", "123456789012345678901234567890"),
+    ],
+    ..Function::BASE
+};
+
+fn parseint(a: &Arguments<'_>) -> Answer {
+    let base = u32::try_from(a.whole(1)?).ok().filter(|b| (2..=62).contains(b));
+    let base = base.ok_or_else(|| FunctionError::at(1, "the base must be a whole number from 2 to 62"))?;
+    let bad = || FunctionError::at(0, format!("{} is no whole number in base {base}", a.quote(0)));
+    let text = a.text(0);
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if digits.is_empty() {
+        return Err(bad());
+    }
+    let times = Number::from(i64::from(base));
+    let mut result = Number::Int(0);
+    for c in digits.chars() {
+        let digit = digit(c, base).ok_or_else(bad)?;
+        let next = arithmetic::multiply(&result, &times).and_then(|n| arithmetic::add(&n, &Number::from(i64::from(digit))));
+        result = next.map_err(|e| FunctionError::at(0, e))?;
+    }
+    Ok(if negative { arithmetic::negate(&result) } else { result }.into())
+}
+
+/// Up to base 36 the case of letters is no matter; beyond, capitals come after small letters.
+fn digit(c: char, base: u32) -> Option<u32> {
+    let digit = match c {
+        '0'..='9' => u32::from(c) - u32::from('0'),
+        'a'..='z' => u32::from(c) - u32::from('a') + 10,
+        'A'..='Z' if base <= 36 => u32::from(c) - u32::from('A') + 10,
+        'A'..='Z' => u32::from(c) - u32::from('A') + 36,
+        _ => return None,
+    };
+    (digit < base).then_some(digit)
+}

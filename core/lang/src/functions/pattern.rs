@@ -1,0 +1,139 @@
+//! Regular expressions as Terraform's users write them (RE2's dialect), for a library whose dialect differs in small things.
+
+use ::regex::Regex;
+
+use super::prelude::*;
+
+/// The compiled expression; `index` is the argument it came from.
+pub(super) fn compile(a: &Arguments<'_>, index: usize, expression: &str) -> Result<Regex, FunctionError> {
+    quietly(expression).ok_or_else(|| FunctionError::at(index, format!("{} is no valid regular expression", a.quote(index))))
+}
+
+/// The compiled expression, if it is valid.
+pub(super) fn quietly(expression: &str) -> Option<Regex> {
+    Regex::new(&translate(expression)).ok()
+}
+
+/// Where the dialects differ: `\d \w \s \b` are ASCII only; a `{` that starts no repetition stands for itself; inside `[]` there are no
+/// nested sets and no set operators; `\Q...\E` quotes.
+fn translate(expression: &str) -> String {
+    let mut out = String::with_capacity(expression.len());
+    let mut rest = expression;
+    let mut in_set = false;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\\' if rest.starts_with('Q') && !in_set => {
+                let (quoted, after) = rest[1..].split_once("\\E").unwrap_or((&rest[1..], ""));
+                out.push_str(&::regex::escape(quoted));
+                rest = after;
+            }
+            '\\' => rest = escape(rest, in_set, &mut out),
+            '[' if !in_set => {
+                in_set = true;
+                out.push('[');
+                rest = move_prefix(rest, "^", &mut out);
+                // A bracket that comes first closes nothing.
+                if rest.starts_with(']') {
+                    out.push_str("\\]");
+                    rest = &rest[1..];
+                }
+            }
+            '[' if rest.starts_with(':') => {
+                let end = rest.find(":]").map_or(0, |i| i + 2);
+                out.push_str(if end == 0 { "\\[" } else { "[" });
+                out.push_str(&rest[..end]);
+                rest = &rest[end..];
+            }
+            '[' => out.push_str("\\["),
+            ']' if in_set => {
+                in_set = false;
+                out.push(']');
+            }
+            '&' | '~' if in_set => out.extend(['\\', c]),
+            '-' if in_set && rest.starts_with('-') => out.push_str("\\-"),
+            '{' if !in_set && !repeats(rest) => out.push_str("\\{"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+fn move_prefix<'a>(rest: &'a str, prefix: &str, out: &mut String) -> &'a str {
+    match rest.strip_prefix(prefix) {
+        Some(after) => {
+            out.push_str(prefix);
+            after
+        }
+        None => rest,
+    }
+}
+
+/// What follows a backslash.
+fn escape<'a>(rest: &'a str, in_set: bool, out: &mut String) -> &'a str {
+    let Some(c) = rest.chars().next() else {
+        out.push('\\');
+        return rest;
+    };
+    match (c, in_set) {
+        ('d', false) => out.push_str("[0-9]"),
+        ('D', _) => out.push_str("[^0-9]"),
+        ('w', false) => out.push_str("[0-9A-Za-z_]"),
+        ('W', _) => out.push_str("[^0-9A-Za-z_]"),
+        ('s', false) => out.push_str("[\\t\\n\\f\\r ]"),
+        ('S', _) => out.push_str("[^\\t\\n\\f\\r ]"),
+        ('d', true) => out.push_str("0-9"),
+        ('w', true) => out.push_str("0-9A-Za-z_"),
+        ('s', true) => out.push_str("\\t\\n\\f\\r "),
+        ('b', false) => out.push_str("(?-u:\\b)"),
+
+        _ => out.extend(['\\', c]),
+    }
+    &rest[c.len_utf8()..]
+}
+
+/// True if this, behind a `{`, is the rest of `{2}`, `{2,}` or `{2,3}`.
+fn repeats(rest: &str) -> bool {
+    let Some((inside, _)) = rest.split_once('}') else { return false };
+    let (least, most) = inside.split_once(',').unwrap_or((inside, ""));
+    !least.is_empty() && least.bytes().all(|b| b.is_ascii_digit()) && most.bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(expression: &str, text: &str, expected: Option<&str>) {
+        let regex = quietly(expression).unwrap_or_else(|| panic!("{expression} became {}", translate(expression)));
+        assert_eq!(regex.find(text).map(|m| m.as_str()), expected, "{expression}");
+    }
+
+    #[test]
+    fn the_dialect_is_re2s() {
+        check(r"\d+", "٣3", Some("3"));
+        check(r"[\d-]+", "x1-2", Some("1-2"));
+        check(r"\w+", "é_a1", Some("_a1"));
+        check(r"[^\s]+", " a\u{a0}b", Some("a\u{a0}b"));
+        check(r"{a}", "{a}", Some("{a}"));
+        check(r"a{2}", "aaa", Some("aa"));
+        check(r"a{2,}", "aaa", Some("aaa"));
+        check(r"[[a]", "[", Some("["));
+        check(r"[]a]+", "]a", Some("]a"));
+        check(r"[^]]", "]b", Some("b"));
+        check(r"[a&&b]+", "a&b", Some("a&b"));
+        check(r"[[:alpha:]]+", "1ab", Some("ab"));
+        check(r"[[:word:].]+", "-a.b", Some("a.b"));
+        check(r"\Qa.b\E+", "axb a.bb", Some("a.bb"));
+        check(r"[^\D]", "a1", Some("1"));
+        check(r"(?i)ABC", "abc", Some("abc"));
+        check(r"\bfoo\b", "a foo b", Some("foo"));
+        check(r"a.c", "a\nc", None);
+        check(r"(?s)a.c", "a\nc", Some("a\nc"));
+        check(r"\.\/\-", "./-", Some("./-"));
+        check(r"\pL+", "1é", Some("é"));
+        check(r"^[^@]+@[^@]+$", "a@b", Some("a@b"));
+        assert!(quietly("(").is_none());
+        assert!(quietly(r"(?=a)").is_none());
+    }
+}

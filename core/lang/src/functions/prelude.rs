@@ -1,0 +1,21 @@
+//! What the function files use all the time.
+
+pub(super) use karmaform_model::{Kind, Object, Type, Value, convert, unify};
+
+pub(super) use super::arguments::{Answer, Arguments, FunctionError, string, strings, unknown, unknown_between, unknown_with_prefix};
+pub(super) use super::definition::{Function, Gives, Parameter, Shape};
+
+/// The elements of a list, set or tuple argument.
+pub(super) fn sequence<'a>(a: &Arguments<'a>, index: usize) -> Result<&'a [Value], FunctionError> {
+    a.value(index).as_items().ok_or_else(|| FunctionError::at(index, "a list, set or tuple is required"))
+}
+
+/// The type of the elements of a list, set or map type; of all elements of a tuple or object type together.
+pub(super) fn element_type(ty: &Type) -> Type {
+    match ty {
+        Type::List(t) | Type::Set(t) | Type::Map(t) => (**t).clone(),
+        Type::Tuple(ts) => unify(ts).unwrap_or(Type::Any),
+        Type::Object(attributes) => unify(&attributes.values().map(|a| a.ty.clone()).collect::<Vec<_>>()).unwrap_or(Type::Any),
+        _ => Type::Any,
+    }
+}

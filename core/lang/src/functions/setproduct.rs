@@ -1,0 +1,67 @@
+//! `setproduct`
+
+use super::prelude::*;
+
+/// Beyond this a product only fills the memory; ten lists of ten elements would have ten thousand million combinations.
+const MOST: usize = 1_000_000;
+
+pub(super) const FUNCTION: Function = Function {
+    name: "setproduct",
+    doc: "All combinations of one element of each of several lists or sets.",
+    rest: Some(Parameter::any("sets").secret()),
+    gives: Gives::Depends(result_type),
+    body: Some(|a| {
+        if a.len() < 2 {
+            return Err(FunctionError::new("at least two lists or sets must be given"));
+        }
+        let mut total = Some(1usize);
+        for i in 0..a.len() {
+            total = total.and_then(|t| t.checked_mul(sequence(a, i).map(<[Value]>::len).unwrap_or(0)));
+            sequence(a, i)?;
+        }
+        if total.is_none_or(|t| t > MOST) {
+            return Err(FunctionError::new(format!("these have more than {MOST} combinations")));
+        }
+        let secret = a.values().iter().copied().any(|v| v.secret);
+        let ty = result_type(a.values());
+        // Only sets whose elements are all known have a known number of elements.
+        if matches!(ty, Type::Set(_)) && !a.values().iter().copied().all(Value::is_wholly_known) {
+            return Ok(a.unknown().secret_if(secret));
+        }
+        let mut rows: Vec<Vec<Value>> = vec![Vec::new()];
+        for value in a.values() {
+            let element = element_type(&value.ty());
+            let items: Vec<_> = value
+                .as_items()
+                .unwrap_or_default()
+                .iter()
+                .map(|v| convert(v, &element))
+                .collect::<Result<_, _>>()
+                .map_err(|e| a.misfit(0, &e))?;
+            rows = rows.iter().flat_map(|row| items.iter().map(|v| row.iter().chain([v]).cloned().collect())).collect();
+        }
+        let rows = rows.into_iter().map(Value::tuple).collect();
+        let element = element_type(&ty);
+        let product = if matches!(ty, Type::Set(_)) { Value::set(element, rows) } else { Value::list(element, rows) };
+        Ok(product.secret_if(secret))
+    }),
+    #[cfg(test)]
+    rows: &[
+        ("setproduct([\"a\",\"b\"],[1,2])", "tolist([[\"a\", 1], [\"a\", 2], [\"b\", 1], [\"b\", 2]])"),
+        ("setproduct(toset([\"a\"]),toset([1]))", "toset([[\"a\", 1]])"),
+        ("setproduct(toset([\"a\"]),[2,1])", "toset([[\"a\", 1], [\"a\", 2]])"),
+        ("setproduct([\"a\"],[])", "tolist([])"),
+        ("setproduct([\"a\"])", "ERROR at least two"),
+        ("setproduct([\"a\"],1)", "ERROR a list, set or tuple is required"),
+        ("setproduct([\"a\"],[u.id])", "tolist([[\"a\", UNKNOWN string]])"),
+        ("setproduct([\"a\"],u.list)", "UNKNOWN list(tuple([string, string]))"),
+        ("setproduct([\"a\"],[1,\"b\"])", "tolist([[\"a\", \"1\"], [\"a\", \"b\"]])"),
+    ],
+    ..Function::BASE
+};
+
+/// A set if one of them is, as then there is no order to keep; else a list.
+fn result_type(values: &[&Value]) -> Type {
+    let row = Type::Tuple(values.iter().copied().map(|v| element_type(&v.ty())).collect());
+    if values.iter().any(|v| matches!(v.ty(), Type::Set(_))) { Type::set(row) } else { Type::list(row) }
+}

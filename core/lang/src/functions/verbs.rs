@@ -1,0 +1,196 @@
+//! The %-verbs of `format`: `%`, flags, width, precision, `[n]`, letter.
+
+use karmaform_model::{Number, to_json};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::json::escape;
+use super::numerals;
+use super::prelude::*;
+
+/// Widths and precisions beyond this only fill the memory.
+const WIDEST: usize = 10_000;
+
+/// One verb of a format.
+#[derive(Default)]
+pub(super) struct Verb<'a> {
+    /// As it is written, for messages.
+    text: &'a str,
+    /// Where it begins.
+    at: usize,
+    pub(super) plus: bool,
+    pub(super) minus: bool,
+    pub(super) space: bool,
+    pub(super) sharp: bool,
+    pub(super) zero: bool,
+    width: Option<usize>,
+    pub(super) precision: Option<usize>,
+    /// The number of its argument, from 1, if it is written.
+    index: Option<usize>,
+    pub(super) letter: char,
+}
+
+/// The text with each verb replaced by its argument. Unknown behind the first argument that is unknown.
+pub(super) fn format(format: &str, arguments: &[&Value]) -> Answer {
+    let mut out = String::new();
+    let (mut at, mut next, mut used, mut known) = (0, 0, 0, true);
+    while let Some(found) = format[at..].find('%') {
+        let literal = &format[at..at + found];
+        at += found;
+        let verb = parse(format, at)?;
+        if known {
+            out.push_str(literal);
+        }
+        at += verb.text.len();
+        if verb.letter == '%' {
+            if known {
+                out.push('%');
+            }
+            continue;
+        }
+        let index = verb.index.unwrap_or(next + 1);
+        next = index;
+        used = used.max(index);
+        let value = arguments.get(index - 1).ok_or_else(|| {
+            let have = if arguments.len() == 1 { "only 1".to_owned() } else { format!("only {}", arguments.len()) };
+            FunctionError::at(0, format!("{} needs argument {index}, but there is {have}", verb.name()))
+        })?;
+        known &= value.is_wholly_known();
+        if known {
+            out.push_str(&render(&verb, value).map_err(|message| FunctionError::at(index, message))?);
+        }
+    }
+    if used < arguments.len() {
+        let are = if used == 1 { "is" } else { "are" };
+        return Err(FunctionError::at(used + 1, format!("only {used} of the {} arguments {are} used by the format", arguments.len())));
+    }
+    if !known {
+        return Ok(unknown_with_prefix(&out));
+    }
+    out.push_str(&format[at..]);
+    Ok(string(out))
+}
+
+impl Verb<'_> {
+    fn name(&self) -> String {
+        format!("the verb {:?} at {}", self.text, self.at)
+    }
+
+    /// The text brought to the width.
+    fn pad(&self, text: &str) -> String {
+        let missing = self.width.unwrap_or(0).saturating_sub(text.graphemes(true).count());
+        let (sign, digits) = match text.strip_prefix(['+', '-', ' ']) {
+            Some(rest) if matches!(self.letter, 'd' | 'b' | 'o' | 'x' | 'X' | 'e' | 'E' | 'f' | 'g' | 'G') => {
+                text.split_at(text.len() - rest.len())
+            }
+            _ => ("", text),
+        };
+        match (self.zero, self.minus) {
+            (true, _) => format!("{sign}{}{digits}", "0".repeat(missing)),
+            (false, true) => format!("{text}{}", " ".repeat(missing)),
+            (false, false) => format!("{}{text}", " ".repeat(missing)),
+        }
+    }
+}
+
+fn parse(format: &str, at: usize) -> Result<Verb<'_>, FunctionError> {
+    let incomplete = || {
+        let shown: String = format[at..].chars().take(8).collect();
+        FunctionError::at(0, format!("{shown:?} at {at} is not complete; a percent sign itself is written %%"))
+    };
+    let mut verb = Verb { at, ..Verb::default() };
+    let mut rest = &format[at + 1..];
+    loop {
+        match rest.chars().next() {
+            Some('+') => verb.plus = true,
+            Some('-') => verb.minus = true,
+            Some(' ') => verb.space = true,
+            Some('#') => verb.sharp = true,
+            Some('0') => verb.zero = true,
+            _ => break,
+        }
+        rest = &rest[1..];
+    }
+    let index = |rest: &mut &str| -> Option<Option<usize>> {
+        let Some(inside) = rest.strip_prefix('[') else { return Some(None) };
+        let (number, after) = inside.split_once(']')?;
+        *rest = after;
+        number.parse().ok().filter(|n| *n > 0).map(Some)
+    };
+    verb.index = index(&mut rest).ok_or_else(incomplete)?;
+    verb.width = number(&mut rest);
+    if let Some(after) = rest.strip_prefix('.') {
+        rest = after;
+        verb.precision = Some(number(&mut rest).unwrap_or(0));
+    }
+    if verb.index.is_none() {
+        verb.index = index(&mut rest).ok_or_else(incomplete)?;
+    }
+    verb.letter = rest.chars().next().ok_or_else(incomplete)?;
+    verb.text = &format[at..format.len() - rest.len() + verb.letter.len_utf8()];
+    if verb.width.max(verb.precision).is_some_and(|n| n > WIDEST) {
+        return Err(FunctionError::at(0, format!("{} has a width or precision of more than {WIDEST}", verb.name())));
+    }
+    if !"%vtbdoxXeEfgGsq".contains(verb.letter) {
+        return Err(FunctionError::at(0, format!("there is no verb {:?}, at {at}", verb.text)));
+    }
+    Ok(verb)
+}
+
+fn number(rest: &mut &str) -> Option<usize> {
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (digits, after) = rest.split_at(end);
+    *rest = after;
+    if digits.is_empty() { None } else { Some(digits.parse().unwrap_or(usize::MAX)) }
+}
+
+fn render(verb: &Verb<'_>, value: &Value) -> Result<String, String> {
+    let misfit = |wanted: &str| {
+        let found = if value.is_null() { "null".to_owned() } else { a(value.ty().word()) };
+        format!("{} needs {wanted}, not {found}", verb.name())
+    };
+    let as_type = |ty: &Type, wanted: &str| -> Result<Value, String> {
+        if value.is_null() {
+            return Err(misfit(wanted));
+        }
+        convert(value, ty).map_err(|_| misfit(wanted))
+    };
+    let as_number = |wanted: &str| as_type(&Type::Number, wanted).map(|v| v.as_number().cloned().unwrap_or(Number::Int(0)));
+    let as_text = || as_type(&Type::String, "a string").map(|v| v.as_str().unwrap_or_default().to_owned());
+    Ok(match verb.letter {
+        'v' => return Ok(verb.pad(&plainly(verb, value))),
+        't' => as_type(&Type::Bool, "a bool")?.as_bool().unwrap_or(false).to_string(),
+        's' => verb.pad(&cut(verb, &as_text()?)),
+        'q' => verb.pad(&quoted(&cut(verb, &as_text()?))),
+        'd' | 'b' | 'o' | 'x' | 'X' => {
+            let number = as_number("a number")?;
+            let text = numerals::whole(&number, verb).ok_or_else(|| format!("{} needs a whole number", verb.name()))?;
+            verb.pad(&text)
+        }
+        _ => verb.pad(&numerals::fractional(&as_number("a number")?, verb)),
+    })
+}
+
+/// As `%v` shows it: strings and numbers as they are, structures as JSON.
+fn plainly(verb: &Verb<'_>, value: &Value) -> String {
+    match &value.kind {
+        _ if verb.sharp => escape(&to_json(value).to_string()),
+        Kind::String(s) => cut(verb, s),
+        Kind::Number(n) => numerals::fractional(n, &Verb { letter: 'g', plus: verb.plus, space: verb.space, ..Verb::default() }),
+        _ => escape(&to_json(value).to_string()),
+    }
+}
+
+fn cut(verb: &Verb<'_>, text: &str) -> String {
+    match verb.precision {
+        Some(most) => text.graphemes(true).take(most).collect(),
+        None => text.to_owned(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    escape(&serde_json::Value::from(text).to_string())
+}
+
+fn a(word: &str) -> String {
+    if word.starts_with('o') { format!("an {word}") } else { format!("a {word}") }
+}

@@ -1,0 +1,177 @@
+//! Values that were given for variables: in which order, from where, and which of them nobody declared.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use karmaform_model::{Diagnostic, Diagnostics, FileId, Span};
+
+use crate::source::Sources;
+use crate::suggest;
+use crate::syntax::{Expr, parse_body};
+use crate::variables::{Declaration, VariableOrigin};
+
+/// Values for root variables, in rising precedence.
+#[derive(Clone, Default)]
+pub struct VariableInputs {
+    inputs: Vec<Input>,
+}
+
+/// Values may be secret, so only names are written.
+impl fmt::Debug for VariableInputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.inputs.iter().map(|input| match input {
+                Input::Text { name, origin, .. } => format!("{name} from {origin:?}"),
+                Input::File(file) => format!("file {}", file.0),
+            }))
+            .finish()
+    }
+}
+
+#[derive(Clone)]
+enum Input {
+    Text { name: String, value: String, origin: VariableOrigin },
+    File(FileId),
+}
+
+impl VariableInputs {
+    /// A value as text, from the environment or the command line. It is taken literally if the variable is of a primitive type or has
+    /// none, else read as an expression.
+    pub fn text(&mut self, name: impl Into<String>, value: impl Into<String>, origin: VariableOrigin) {
+        self.inputs.push(Input::Text { name: name.into(), value: value.into(), origin });
+    }
+
+    /// A variables file; its text is in the [`Sources`] under this id.
+    pub fn file(&mut self, file: FileId) {
+        self.inputs.push(Input::File(file));
+    }
+
+    /// The variables files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = FileId> {
+        self.inputs.iter().filter_map(|input| match input {
+            Input::File(file) => Some(*file),
+            Input::Text { .. } => None,
+        })
+    }
+}
+
+/// The value that wins for one variable.
+#[derive(Clone)]
+pub(crate) struct Given {
+    pub text: Text,
+    pub origin: VariableOrigin,
+    path: String,
+}
+
+/// How it is written.
+#[derive(Clone)]
+pub(crate) enum Text {
+    /// On the command line or in the environment.
+    Literal(String),
+    /// In a file.
+    Expression(Expr),
+}
+
+impl Given {
+    /// Where it stands.
+    pub(crate) fn span(&self) -> Option<Span> {
+        match &self.text {
+            Text::Literal(_) => None,
+            Text::Expression(expr) => Some(expr.span),
+        }
+    }
+
+    /// Where it came from, in words.
+    pub(crate) fn source(&self) -> String {
+        match &self.origin {
+            VariableOrigin::Environment(name) => format!("the environment ({name})"),
+            VariableOrigin::File(_) => self.path.clone(),
+            VariableOrigin::CommandLine => "the command line (-var)".to_owned(),
+        }
+    }
+}
+
+/// All given values.
+#[derive(Default)]
+pub(crate) struct AllGiven {
+    pub values: BTreeMap<String, Given>,
+    /// A variables file did not parse, so what seems to have no value may have one there.
+    pub incomplete: bool,
+}
+
+/// Reads all given values; later ones win. `broken`: a configuration file was, so what seems undeclared may be declared there.
+pub(crate) fn collect(
+    sources: &Sources,
+    inputs: &VariableInputs,
+    declared: &BTreeMap<String, Declaration>,
+    broken: bool,
+    diagnostics: &mut Diagnostics,
+) -> AllGiven {
+    let mut given = AllGiven::default();
+    for input in &inputs.inputs {
+        match input {
+            Input::Text { name, value, origin } => {
+                if !declared.contains_key(name) {
+                    if *origin == VariableOrigin::CommandLine && !broken {
+                        diagnostics.push(undeclared(name, declared));
+                    }
+                    continue;
+                }
+                let text = Text::Literal(value.clone());
+                given.values.insert(name.clone(), Given { text, origin: origin.clone(), path: String::new() });
+            }
+            Input::File(file) => read_file(sources, *file, declared, broken, &mut given, diagnostics),
+        }
+    }
+    given
+}
+
+fn undeclared(name: &str, declared: &BTreeMap<String, Declaration>) -> Diagnostic {
+    let error = Diagnostic::error(
+        "Value for an undeclared variable",
+        format!("\"{name}\" was set with -var, but no variable of that name is declared."),
+    );
+    let hint = suggest::hint(name, declared.keys().map(String::as_str));
+    error.with_hint(hint.unwrap_or_else(|| format!("Declare it: variable \"{name}\" {{}}; or remove the flag.")))
+}
+
+fn read_file(
+    sources: &Sources,
+    file: FileId,
+    declared: &BTreeMap<String, Declaration>,
+    broken: bool,
+    given: &mut AllGiven,
+    diagnostics: &mut Diagnostics,
+) {
+    let source = sources.get(file);
+    let parsed = parse_body(file, &source.text);
+    given.incomplete |= parsed.broken;
+    diagnostics.extend(parsed.diagnostics);
+    for block in &parsed.body.blocks {
+        diagnostics.push(
+            Diagnostic::error("Block in a variables file", "A variables file holds only NAME = VALUE lines.")
+                .with_span(Some(block.span))
+                .with_hint(if block.kind == "variable" {
+                    "Variables are declared in a configuration file; here they get values."
+                } else {
+                    "For an object write NAME = { ... } with the equals sign."
+                }),
+        );
+    }
+    for attribute in parsed.body.attributes {
+        if !declared.contains_key(&attribute.name) {
+            if !broken {
+                let warning = Diagnostic::warning(
+                    "Value for an undeclared variable",
+                    format!("\"{}\" is set here, but no variable of that name is declared.", attribute.name),
+                );
+                let hint = suggest::hint(&attribute.name, declared.keys().map(String::as_str));
+                let hint = hint.unwrap_or_else(|| "Remove the line, or declare the variable.".to_owned());
+                diagnostics.push(warning.with_span(Some(attribute.name_span)).with_hint(hint));
+            }
+            continue;
+        }
+        let text = Text::Expression(attribute.expr);
+        given.values.insert(attribute.name, Given { text, origin: VariableOrigin::File(file), path: source.path.clone() });
+    }
+}

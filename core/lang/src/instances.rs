@@ -1,0 +1,102 @@
+//! Values that expressions see of blocks and locals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use karmaform_model::{Address, Mode, Object, Presence, Schema, Type, Value};
+
+use crate::config::{Config, Repetition};
+use crate::eval::Errors;
+use crate::evaluator::Evaluator;
+use crate::scope::{Scope, Site};
+
+impl Config {
+    /// The schema of a block.
+    pub(crate) fn schema(&self, address: &Address) -> Option<&Schema> {
+        match address.mode {
+            Mode::Managed => self.registry.resource(&address.kind).map(|entry| entry.schema()),
+            Mode::Data => self.registry.data_source(&address.kind).map(|entry| entry.schema),
+        }
+    }
+}
+
+impl Evaluator<'_> {
+    /// What a reference to a block without a key is: an object, a list of them by `count`, an object of them by `for_each`.
+    pub(crate) fn block_value(&self, address: &Address) -> Value {
+        let Some(block) = self.config.blocks.get(address) else { return Value::unknown(Type::Any) };
+        match &block.repetition {
+            Repetition::Single => self.instance(address),
+            Repetition::Count(_) => {
+                Value::tuple(block.repetition.keys().into_iter().map(|key| self.instance(&address.with_key(key))).collect())
+            }
+            Repetition::ForEach(entries) => {
+                let instance = |key: &String| self.instance(&address.with_key(Some(karmaform_model::Key::Name(key.clone()))));
+                entries.keys().map(|key| (key.clone(), instance(key))).collect::<Object>().into()
+            }
+        }
+    }
+
+    /// One instance.
+    pub(crate) fn instance(&self, address: &Address) -> Value {
+        let value = self.resolver.instance(address);
+        if value.is_unknown() { self.unknown_instance(address).secret_if(value.secret) } else { value }
+    }
+
+    /// An instance of which nothing is known but its type.
+    pub(crate) fn unknown_instance(&self, address: &Address) -> Value {
+        let key = (address.mode, address.kind.clone());
+        if let Some(value) = self.memo.unknown.borrow().get(&key) {
+            return value.clone();
+        }
+        let value = match self.config.schema(address) {
+            Some(schema) => unknown_object(schema),
+            None => Value::unknown_not_null(Type::Any),
+        };
+        self.memo.unknown.borrow_mut().insert(key, value.clone());
+        value
+    }
+
+    /// The value of a local. Those it needs are evaluated first, one after the other and not inside of each other: chains may be long.
+    pub(crate) fn local(&self, name: &str) -> Option<Arc<Value>> {
+        let known = |name: &str| self.memo.locals.borrow().get(name).cloned();
+        if let Some(value) = known(name) {
+            return Some(value);
+        }
+        let mut path: Vec<(&str, usize)> = vec![(name, 0)];
+        while let Some((name, next)) = path.last_mut() {
+            let name: &str = name;
+            let local = self.config.locals.get(name)?;
+            let needed = local.locals.get(*next);
+            *next += 1;
+            match needed {
+                Some(needed) if known(needed).is_none() && self.config.locals.get(needed).is_some() => path.push((needed, 0)),
+                Some(_) => {}
+                None => {
+                    let site = Site::default();
+                    let mut errors = Errors::default();
+                    let value = self.eval(&local.expr, &Scope::new(&site), &mut errors);
+                    self.memo.late.borrow_mut().extend(errors.list);
+                    self.memo.locals.borrow_mut().insert(name.to_owned(), Arc::new(value));
+                    path.pop();
+                }
+            }
+        }
+        known(name)
+    }
+}
+
+/// An object of which only names and types are known.
+fn unknown_object(schema: &Schema) -> Value {
+    let mut object = Object::new();
+    for attribute in &schema.attributes {
+        let value = match attribute.presence {
+            Presence::Required => Value::unknown_not_null(attribute.ty.clone()),
+            _ => Value::unknown(attribute.ty.clone()),
+        };
+        object.insert(attribute.name.to_owned(), value);
+    }
+    let blocks: BTreeMap<_, _> = schema.blocks.iter().map(|b| (b.name.to_owned(), Value::unknown(b.ty()))).collect();
+    object.extend(blocks);
+    schema.mark(&mut object);
+    object.into()
+}

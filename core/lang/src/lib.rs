@@ -1,0 +1,53 @@
+//! The configuration language: HCL text to a [`Config`], and expressions to values.
+//!
+//! `text -> load -> Config -> Evaluator`. Everything is pure: the only door to the outside is [`Files`], time is an argument.
+//! Knows nothing of: state, plans, providers' clients, terminals, the file system.
+
+mod attributes;
+mod blocks;
+mod calls;
+mod conditions;
+mod config;
+mod context;
+mod decode;
+mod describe;
+mod eval;
+mod evaluator;
+mod expand;
+mod format;
+mod functions;
+mod given;
+mod instances;
+mod lifecycle;
+mod load;
+mod locals;
+mod loops;
+mod ops;
+mod references;
+mod render;
+mod scope;
+mod settings;
+mod source;
+mod special;
+mod statics;
+mod steps;
+mod suggest;
+mod syntax;
+mod template;
+mod traversal;
+mod types;
+mod validate;
+mod variables;
+mod version;
+
+pub use config::{Config, IgnoreChanges, Lifecycle, Output, Reference, Repetition, ResourceBlock, Settings, SettingsBlock, Variable};
+pub use context::{Context, Files};
+pub use evaluator::{Evaluator, Resolver};
+pub use format::{FormatError, format};
+pub use functions::{ParameterSignature, Signature, all as function_signatures};
+pub use given::VariableInputs;
+pub use load::load;
+pub use render::render;
+pub use source::{SourceFile, Sources};
+pub use validate::validate;
+pub use variables::VariableOrigin;

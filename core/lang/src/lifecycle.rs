@@ -1,0 +1,161 @@
+//! `lifecycle` and `depends_on`.
+
+use karmaform_model::{Diagnostic, Diagnostics, Mode, Path, PathStep, Schema};
+
+use crate::config::{Condition, Config, IgnoreChanges, Lifecycle, Reference, ResourceBlock};
+use crate::decode::{self, Shape, check_shape, literal_bool};
+use crate::locals::push_new;
+use crate::statics::{self, Place};
+use crate::suggest;
+use crate::syntax::{Body, Expr, ExprKind, Step, StepKind};
+
+/// What the `lifecycle` blocks of a body say, without the references in them.
+pub(crate) fn read(body: &Body, schema: Option<&Schema>, mode: Mode, diagnostics: &mut Diagnostics) -> (Lifecycle, Vec<Condition>) {
+    let mut lifecycle = Lifecycle::default();
+    let mut preconditions = Vec::new();
+    let mut first = None;
+    for block in body.blocks("lifecycle") {
+        if let Some(first) = first {
+            diagnostics.push(decode::double("a \"lifecycle\" block", block.span, first));
+            continue;
+        }
+        first = Some(block.span);
+        decode::labels(block, [], diagnostics);
+        let managed = ["create_before_destroy", "prevent_destroy", "ignore_changes", "replace_triggered_by"];
+        let attributes: &[&str] = if mode == Mode::Managed { &managed } else { &[] };
+        let shape = Shape { what: "a \"lifecycle\" block", attributes, blocks: &["precondition", "postcondition"] };
+        check_shape(&block.body, &shape, diagnostics);
+        lifecycle.create_before_destroy = literal_bool(&block.body, "create_before_destroy", diagnostics).unwrap_or_default();
+        lifecycle.prevent_destroy = literal_bool(&block.body, "prevent_destroy", diagnostics).unwrap_or_default();
+        if let Some(attribute) = block.body.attribute("ignore_changes") {
+            lifecycle.ignore_changes = ignore_changes(&attribute.expr, schema, diagnostics);
+        }
+        preconditions.extend(block.body.blocks("precondition").filter_map(|b| decode::condition(b, diagnostics)));
+        for postcondition in block.body.blocks("postcondition") {
+            diagnostics.push(
+                Diagnostic::error("Postconditions are not supported", "This version checks conditions only before a change.")
+                    .with_span(Some(postcondition.span))
+                    .with_hint("Use a precondition in what depends on this block."),
+            );
+        }
+    }
+    (lifecycle, preconditions)
+}
+
+fn ignore_changes(expr: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> IgnoreChanges {
+    match &expr.kind {
+        ExprKind::Name(name) if name == "all" => IgnoreChanges::All,
+        ExprKind::Tuple(items) => {
+            let paths: Vec<_> = items.iter().filter_map(|item| ignored_path(item, schema, diagnostics)).collect();
+            if paths.is_empty() { IgnoreChanges::None } else { IgnoreChanges::Paths(paths) }
+        }
+        ExprKind::Wrong => IgnoreChanges::None,
+        _ => {
+            diagnostics.push(
+                Diagnostic::error("Invalid ignore_changes", "It takes a list of attributes, or all.")
+                    .with_span(Some(expr.span))
+                    .with_hint("Write ignore_changes = [content, mode] or ignore_changes = all."),
+            );
+            IgnoreChanges::None
+        }
+    }
+}
+
+fn ignored_path(item: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> Option<Path> {
+    let (root, steps): (&str, &[Step]) = match &item.kind {
+        ExprKind::Name(name) => (name, &[]),
+        ExprKind::Literal(value) => (value.as_str().unwrap_or_default(), &[]),
+        ExprKind::Traversal(root, steps) => match &root.kind {
+            ExprKind::Name(name) => (name, steps),
+            _ => ("", &[]),
+        },
+        _ => ("", &[]),
+    };
+    let mut path = Some(Path::attribute(root));
+    for step in steps {
+        let next = match &step.kind {
+            StepKind::Attribute(name) => Some(PathStep::Name(name.clone())),
+            StepKind::LegacyIndex(i) => usize::try_from(*i).ok().map(PathStep::Index),
+            StepKind::Index(Expr { kind: ExprKind::Literal(value), .. }) => match (value.as_str(), value.as_i64()) {
+                (Some(name), _) => Some(PathStep::Name(name.to_owned())),
+                (None, Some(i)) => usize::try_from(i).ok().map(PathStep::Index),
+                _ => None,
+            },
+            _ => None,
+        };
+        path = path.zip(next).map(|(path, next)| path.then(next));
+    }
+    let known = |name: &str| schema.is_none_or(|s| s.type_of(name).is_some());
+    match path {
+        Some(path) if !root.is_empty() && known(root) => Some(path),
+        path => {
+            let (detail, hint) = if root.is_empty() || path.is_none() {
+                ("An attribute of this block must stand here, such as content or tags[\"x\"].".to_owned(), None)
+            } else {
+                let names = schema.into_iter().flat_map(|s| s.attributes.iter().map(|a| a.name).chain(s.blocks.iter().map(|b| b.name)));
+                (format!("There is no attribute \"{root}\" in this block."), suggest::hint(root, names))
+            };
+            let error = Diagnostic::error("Invalid ignore_changes", detail).with_span(Some(item.span));
+            diagnostics.push(match hint {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            });
+            None
+        }
+    }
+}
+
+/// The references of `depends_on`: whole blocks or instances.
+pub(crate) fn depends_on(config: &Config, expr: &Expr, place: Place<'_>, references: &mut Vec<Reference>) -> Diagnostics {
+    named_blocks(config, expr, place, "depends_on", |reference| push_new(references, Reference { attribute: None, ..reference }))
+}
+
+/// The references of `replace_triggered_by`. What triggers must also come first, so they are references of the block as well.
+pub(crate) fn replace_triggered_by(config: &Config, block: &ResourceBlock, place: Place<'_>) -> (Vec<Reference>, Diagnostics) {
+    let mut found = Vec::new();
+    let mut diagnostics = Diagnostics::new();
+    for lifecycle in block.body.blocks("lifecycle") {
+        if let Some(attribute) = lifecycle.body.attribute("replace_triggered_by") {
+            diagnostics
+                .extend(named_blocks(config, &attribute.expr, place, "replace_triggered_by", |reference| push_new(&mut found, reference)));
+        }
+    }
+    (found, diagnostics)
+}
+
+fn named_blocks(config: &Config, expr: &Expr, place: Place<'_>, what: &str, mut add: impl FnMut(Reference)) -> Diagnostics {
+    let mut diagnostics = Diagnostics::new();
+    let ExprKind::Tuple(items) = &expr.kind else {
+        if !matches!(expr.kind, ExprKind::Wrong) {
+            diagnostics.push(
+                Diagnostic::error(format!("Invalid {what}"), format!("\"{what}\" takes a list of references."))
+                    .with_span(Some(expr.span))
+                    .with_hint(format!("Write {what} = [TYPE.NAME].")),
+            );
+        }
+        return diagnostics;
+    };
+    for item in items {
+        let mut found = Vec::new();
+        let plain = match &item.kind {
+            ExprKind::Traversal(root, _) => {
+                matches!(&root.kind, ExprKind::Name(n) if !["var", "local", "each", "count", "path"].contains(&n.as_str()))
+            }
+            _ => false,
+        };
+        if plain {
+            diagnostics.extend(statics::check(config, item, place, &mut found));
+        } else {
+            diagnostics.push(
+                Diagnostic::error(
+                    format!("Invalid {what}"),
+                    "Only references to resources and data sources may stand here, without quotes.",
+                )
+                .with_span(Some(item.span))
+                .with_hint(format!("Write {what} = [TYPE.NAME].")),
+            );
+        }
+        found.into_iter().for_each(&mut add);
+    }
+    diagnostics
+}

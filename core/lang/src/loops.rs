@@ -1,0 +1,139 @@
+//! `for` expressions, and going over collections in general.
+
+use karmaform_model::{Diagnostic, Kind, Object, Type, Value};
+
+use crate::eval::{Errors, article, unknown};
+use crate::evaluator::Evaluator;
+use crate::scope::Scope;
+use crate::syntax::{Expr, For};
+
+impl Evaluator<'_> {
+    /// The value of a for expression.
+    pub(crate) fn eval_for(&self, f: &For, scope: &Scope<'_>, errors: &mut Errors) -> Value {
+        let before = errors.list.len();
+        let collection = self.eval(&f.collection, scope, errors);
+        if errors.list.len() > before {
+            return unknown();
+        }
+        let Some(entries) = self.entries(&f.collection, &collection, "A for expression", scope, errors) else { return unknown() };
+        let mut secret = collection.secret;
+        let Some(entries) = entries else { return Value::unknown_not_null(Type::Any).secret_if(secret) };
+        let mut result =
+            Collected { object: f.key.is_some().then(Object::new), items: Vec::new(), groups: Object::new(), undecided: false };
+        for (key, value) in entries {
+            let mut names = vec![(f.value_name.as_str(), value)];
+            if let Some(name) = &f.key_name {
+                names.push((name, key));
+            }
+            let go_on = scope.bind(&names, |inner| self.for_step(f, inner, &mut result, &mut secret, errors));
+            if !go_on {
+                return unknown().secret_if(secret);
+            }
+        }
+        if result.undecided {
+            return Value::unknown_not_null(Type::Any).secret_if(secret);
+        }
+        let value = match result.object {
+            Some(_) if f.group => Value::from(result.groups),
+            Some(object) => Value::from(object),
+            None => Value::tuple(result.items),
+        };
+        value.secret_if(secret)
+    }
+
+    /// One round of a for expression; false after an error: the next rounds would only repeat it.
+    fn for_step(&self, f: &For, scope: &Scope<'_>, result: &mut Collected, secret: &mut bool, errors: &mut Errors) -> bool {
+        let before = errors.list.len();
+        if let Some(condition) = &f.condition {
+            match self.eval_condition(condition, scope, errors) {
+                None => return false,
+                Some((decision, is_secret)) => {
+                    *secret |= is_secret;
+                    match decision {
+                        Some(true) => {}
+                        Some(false) => return true,
+                        None => {
+                            result.undecided = true;
+                            return true;
+                        }
+                    }
+                }
+            }
+        }
+        let name = match &f.key {
+            None => None,
+            Some(key) => {
+                let (name, is_secret) = self.eval_key(key, scope, errors);
+                *secret |= is_secret;
+                if name.is_none() {
+                    result.undecided = true;
+                }
+                name
+            }
+        };
+        let value = self.eval(&f.value, scope, errors);
+        if errors.list[before..].iter().any(Diagnostic::is_error) {
+            return false;
+        }
+        match (&mut result.object, name) {
+            (None, _) => result.items.push(value),
+            (Some(_), None) => {}
+            (Some(_), Some(name)) if f.group => {
+                let group = result.groups.entry(name).or_insert_with(|| Value::tuple(Vec::new()));
+                if let Kind::Tuple(items) = &mut group.kind {
+                    items.push(value);
+                }
+            }
+            (Some(object), Some(name)) => {
+                if object.insert(name.clone(), value).is_some() {
+                    let key = f.key.as_ref().unwrap_or(&f.value);
+                    let which = if *secret { String::new() } else { format!(" {name:?}") };
+                    let detail = format!("Two items give the same key{which}, and an object has each key once.");
+                    let error = Diagnostic::error("Duplicate key", detail).with_span(Some(key.span));
+                    errors.push(error.with_hint("To collect all values of a key in a list, write ... after the value."));
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// What a `for` goes over: keys and values. The outer `None`: an error; the inner one: not known yet.
+    pub(crate) fn entries(
+        &self,
+        expr: &Expr,
+        collection: &Value,
+        who: &str,
+        scope: &Scope<'_>,
+        errors: &mut Errors,
+    ) -> Option<Option<Vec<(Value, Value)>>> {
+        let secret = collection.secret;
+        let entries: Vec<_> = match &collection.kind {
+            Kind::List(_, items) | Kind::Tuple(items) => {
+                items.iter().enumerate().map(|(i, v)| (Value::from(i), v.clone().secret_if(secret))).collect()
+            }
+            Kind::Set(_, items) => items.iter().map(|v| (v.clone(), v.clone())).collect(),
+            Kind::Map(_, entries) | Kind::Object(entries) => {
+                entries.iter().map(|(k, v)| (Value::from(k.as_str()), v.clone().secret_if(secret))).collect()
+            }
+            Kind::Unknown(u) if !u.ty.is_primitive() => return Some(None),
+            Kind::Null(_) => {
+                self.fail(expr, expr.span, scope, errors, "Iteration over null", format!("{who} can't go over null."));
+                return None;
+            }
+            _ => {
+                let detail = format!("{who} goes over a list, a set, a map or an object, but this is {}.", article(collection));
+                self.fail(expr, expr.span, scope, errors, "Iteration over a single value", detail);
+                return None;
+            }
+        };
+        Some(Some(entries.into_iter().map(|(k, v)| (k.secret_if(secret), v.secret_if(secret))).collect()))
+    }
+}
+
+struct Collected {
+    object: Option<Object>,
+    items: Vec<Value>,
+    groups: Object,
+    undecided: bool,
+}

@@ -1,0 +1,88 @@
+//! `==`: same type and same content, as far as known.
+
+use karmaform_model::{Kind, Type, Unknown, Value};
+
+/// Whether two values are equal; `None` while that depends on something unknown. No conversion: `1 == "1"` is false, as is
+/// `[] == tolist([])`. Marks play no part.
+pub(crate) fn equal(a: &Value, b: &Value) -> Option<bool> {
+    if a.is_null() && b.is_null() {
+        return Some(true);
+    }
+    if a.is_null() || b.is_null() {
+        return if not_null(a) || not_null(b) { Some(false) } else { None };
+    }
+    match (&a.kind, &b.kind) {
+        (Kind::Unknown(x), Kind::Unknown(y)) => (x.not_null || y.not_null).then(|| differ(&x.ty, &y.ty)).flatten(),
+        (Kind::Unknown(u), _) => with_unknown(u, b),
+        (_, Kind::Unknown(u)) => with_unknown(u, a),
+        (Kind::Bool(x), Kind::Bool(y)) => Some(x == y),
+        (Kind::Number(x), Kind::Number(y)) => Some(x == y),
+        (Kind::String(x), Kind::String(y)) => Some(x == y),
+        (Kind::List(s, x), Kind::List(t, y)) => differ(s, t).or_else(|| all(x, y)),
+        (Kind::Tuple(x), Kind::Tuple(y)) => all(x, y),
+        (Kind::Set(s, x), Kind::Set(t, y)) => differ(s, t).or_else(|| {
+            // Elements have no places, so an unknown one may be any of the other side's.
+            let known = a.is_wholly_known() && b.is_wholly_known();
+            known.then(|| all(x, y).unwrap_or(false))
+        }),
+        (Kind::Map(s, x), Kind::Map(t, y)) => differ(s, t).or_else(|| entries(x, y)),
+        (Kind::Object(x), Kind::Object(y)) => entries(x, y),
+        _ => Some(false),
+    }
+}
+
+/// True if the value certainly isn't null.
+fn not_null(value: &Value) -> bool {
+    match &value.kind {
+        Kind::Null(_) => false,
+        Kind::Unknown(u) => u.not_null,
+        _ => true,
+    }
+}
+
+/// `Some(false)` if values of these types are never equal.
+fn differ(a: &Type, b: &Type) -> Option<bool> {
+    (a != b && !a.has_any() && !b.has_any()).then_some(false)
+}
+
+fn with_unknown(unknown: &Unknown, known: &Value) -> Option<bool> {
+    if let (Some(prefix), Some(text)) = (&unknown.prefix, known.as_str())
+        && !text.starts_with(prefix.as_str())
+    {
+        return Some(false);
+    }
+    if let Some(items) = known.as_items()
+        && !matches!(known.kind, Kind::Set(..))
+        && (unknown.min_length.is_some_and(|least| items.len() < least) || unknown.max_length.is_some_and(|most| items.len() > most))
+    {
+        return Some(false);
+    }
+    differ(&unknown.ty, &known.ty())
+}
+
+fn all(a: &[Value], b: &[Value]) -> Option<bool> {
+    if a.len() != b.len() {
+        return Some(false);
+    }
+    together(a.iter().zip(b).map(|(x, y)| equal(x, y)))
+}
+
+fn entries(a: &karmaform_model::Object, b: &karmaform_model::Object) -> Option<bool> {
+    if !a.keys().eq(b.keys()) {
+        return Some(false);
+    }
+    together(a.values().zip(b.values()).map(|(x, y)| equal(x, y)))
+}
+
+/// False if any is false, else unknown if any is unknown.
+fn together(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut result = Some(true);
+    for answer in answers {
+        match answer {
+            Some(false) => return Some(false),
+            None => result = None,
+            Some(true) => {}
+        }
+    }
+    result
+}

@@ -1,0 +1,172 @@
+//! The `karmaform` block and the `provider` blocks: what is needed before anything is planned.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Diagnostic, Diagnostics, Object, Presence, Value};
+
+use crate::attributes::body_object;
+use crate::blocks::check_body;
+use crate::config::{Config, Reference, Settings, SettingsBlock};
+use crate::decode::{self, Shape, check_shape, literal_text};
+use crate::eval::Errors;
+use crate::evaluator::{Evaluator, Unknowns};
+use crate::scope::{Scope, Site};
+use crate::statics::{self, Place};
+use crate::suggest;
+use crate::syntax::{Block, Body};
+use crate::version;
+
+const BEFORE_PLAN: &str = "This is needed before anything is read or planned, so resources and data sources can't be referred to.";
+
+/// Reads the `karmaform` blocks.
+pub(crate) fn settings(config: &Config, blocks: &[&Block], diagnostics: &mut Diagnostics) -> Settings {
+    let mut settings = Settings::default();
+    for block in blocks {
+        decode::labels(block, [], diagnostics);
+        let shape = Shape { what: "the \"karmaform\" block", attributes: &["required_version"], blocks: &["backend", "encryption"] };
+        let old = Shape { blocks: &["backend", "encryption", "required_providers", "cloud"], ..shape };
+        check_shape(&block.body, &old, diagnostics);
+        if let Some(text) = literal_text(&block.body, "required_version", diagnostics) {
+            check_version(config, block, &text, diagnostics);
+            settings.required_version = Some(text);
+        }
+        for nested in &block.body.blocks {
+            match nested.kind.as_str() {
+                "backend" => {
+                    if let Some([kind]) = decode::labels(nested, ["KIND"], diagnostics) {
+                        keep(&mut settings.backend, free_form(config, nested, &kind.text, diagnostics), diagnostics);
+                    }
+                }
+                "encryption" => {
+                    decode::labels(nested, [], diagnostics);
+                    keep(&mut settings.encryption, free_form(config, nested, "", diagnostics), diagnostics);
+                }
+                "required_providers" | "cloud" => diagnostics.push(
+                    Diagnostic::error("Block without use here", format!("There is no \"{}\": providers are built in.", nested.kind))
+                        .with_span(Some(nested.kind_span))
+                        .with_hint("Remove the block."),
+                ),
+                _ => {}
+            }
+        }
+    }
+    settings
+}
+
+fn keep(slot: &mut Option<SettingsBlock>, block: SettingsBlock, diagnostics: &mut Diagnostics) {
+    match slot {
+        Some(first) => diagnostics.push(decode::double("this block", block.span, first.span)),
+        None => *slot = Some(block),
+    }
+}
+
+fn check_version(config: &Config, block: &Block, constraint: &str, diagnostics: &mut Diagnostics) {
+    let span = block.body.attribute("required_version").map(|a| a.expr.span);
+    let version = &config.context.tool_version;
+    match version::satisfies(version, constraint) {
+        Ok(true) => {}
+        Ok(false) => diagnostics.push(
+            Diagnostic::error("Other version required", format!("This is version {version}, but the configuration wants {constraint}."))
+                .with_span(span)
+                .with_hint("Use a version that satisfies the constraint, or change required_version after a look at the changelog."),
+        ),
+        Err(problem) => diagnostics.push(
+            Diagnostic::error("Invalid version constraint", format!("The constraint can't be read: {problem}."))
+                .with_span(span)
+                .with_hint("Write it as \">= 0.1, < 2\" or \"~> 1.2\"."),
+        ),
+    }
+}
+
+/// The arguments of a block whose schema somebody else knows.
+fn free_form(config: &Config, block: &Block, kind: &str, diagnostics: &mut Diagnostics) -> SettingsBlock {
+    let place = Place { no_blocks: Some(BEFORE_PLAN), ..Place::default() };
+    let evaluator = Evaluator::new(config, &Unknowns);
+    let arguments = free_body(&evaluator, &block.body, place, diagnostics);
+    let spans = block.body.attributes.iter().map(|a| (a.name.clone(), a.expr.span));
+    let spans: BTreeMap<_, _> = spans.chain(block.body.blocks.iter().map(|b| (b.kind.clone(), b.span))).collect();
+    SettingsBlock { kind: kind.to_owned(), arguments, spans, span: block.span }
+}
+
+fn free_body(evaluator: &Evaluator<'_>, body: &Body, place: Place<'_>, diagnostics: &mut Diagnostics) -> Object {
+    let mut object = Object::new();
+    let site = Site::default();
+    for attribute in &body.attributes {
+        let found = statics::check(evaluator.config, &attribute.expr, place, &mut Vec::new());
+        let failed = found.has_errors();
+        diagnostics.extend(found);
+        let mut errors = Errors::default();
+        let value = if failed { crate::eval::unknown() } else { evaluator.eval(&attribute.expr, &Scope::new(&site), &mut errors) };
+        diagnostics.extend(evaluator.finish(errors));
+        object.insert(attribute.name.clone(), value);
+    }
+    for block in &body.blocks {
+        object.insert(block.kind.clone(), Value::from(free_body(evaluator, &block.body, place, diagnostics)));
+    }
+    object
+}
+
+/// The arguments of all providers: what their blocks say, or their defaults.
+pub(crate) fn providers(config: &Config, blocks: &[&Block], diagnostics: &mut Diagnostics) -> BTreeMap<String, Object> {
+    let mut written: BTreeMap<&str, &Block> = BTreeMap::new();
+    for block in blocks {
+        let Some([name]) = decode::labels(block, ["NAME"], diagnostics) else { continue };
+        let names: Vec<_> = config.registry.drivers().map(|d| d.name()).collect();
+        if !names.contains(&name.text.as_str()) {
+            let hint = suggest::hint(&name.text, names.iter().copied()).unwrap_or_else(|| format!("There are {}.", suggest::listed(names)));
+            let error = Diagnostic::error("Unknown provider", format!("There is no provider \"{}\".", name.text));
+            diagnostics.push(error.with_span(Some(name.span)).with_hint(hint));
+            continue;
+        }
+        match written.get(name.text.as_str()) {
+            Some(first) => diagnostics.push(
+                decode::double(&format!("the provider \"{}\"", name.text), block.span, first.span)
+                    .with_hint("There are no aliases: connections are values, given by data sources."),
+            ),
+            None => drop(written.insert(&name.text, block)),
+        }
+    }
+    let mut providers = BTreeMap::new();
+    for driver in config.registry.drivers() {
+        let schema = driver.schema();
+        let mut object = match written.get(driver.name()) {
+            Some(block) => provider(config, block, schema, diagnostics),
+            None => {
+                let evaluator = Evaluator::new(config, &Unknowns);
+                body_object(&evaluator, schema, &Body::default(), &Scope::new(&Site::default()), &mut Errors::silent())
+            }
+        };
+        object.retain(|name, _| schema.attribute(name).is_none_or(|a| a.presence != Presence::Computed));
+        schema.mark(&mut object);
+        providers.insert(driver.name().to_owned(), object);
+    }
+    providers
+}
+
+fn provider(config: &Config, block: &Block, schema: &karmaform_model::Schema, diagnostics: &mut Diagnostics) -> Object {
+    let mut found = Diagnostics::new();
+    for name in ["alias", "version"] {
+        if let (Some(attribute), None) = (block.body.attribute(name), schema.attribute(name)) {
+            found.push(
+                Diagnostic::error("Argument without use here", format!("Providers are built in and have no \"{name}\"."))
+                    .with_span(Some(attribute.name_span))
+                    .with_hint("Remove it; different targets are different connection values."),
+            );
+        }
+    }
+    let known = |name: &str| !["alias", "version"].contains(&name) || schema.attribute(name).is_some();
+    let mut body = block.body.clone();
+    body.attributes.retain(|a| known(&a.name));
+    check_body(schema, &body, &format!("the provider \"{}\"", block.labels[0].text), block, false, &mut found);
+    let place = Place { no_blocks: Some(BEFORE_PLAN), ..Place::default() };
+    found.extend(crate::blocks::check_references(config, &body, place, false, &mut Vec::<Reference>::new()));
+    let failed = found.has_errors();
+    diagnostics.extend(found);
+    let evaluator = Evaluator::new(config, &Unknowns);
+    let mut errors = if failed { Errors::silent() } else { Errors::default() };
+    let object = body_object(&evaluator, schema, &body, &Scope::new(&Site::default()), &mut errors);
+    if !failed {
+        diagnostics.extend(evaluator.finish(errors));
+    }
+    object
+}

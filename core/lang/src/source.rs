@@ -1,0 +1,71 @@
+//! Source texts by id, and where a byte is in them. Knows nothing of the language.
+
+use karmaform_model::FileId;
+
+/// One text with the name shown to the user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceFile {
+    /// As the user would write it.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+}
+
+/// All texts of a run; a [`FileId`] is an index into them. Configuration files and variable files that were read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// The texts.
+    pub files: Vec<SourceFile>,
+}
+
+/// What an id that is not there stands for, so that drawing a diagnostic can't fail.
+static NOTHING: SourceFile = SourceFile { path: String::new(), text: String::new() };
+
+impl Sources {
+    /// Adds a text.
+    pub fn add(&mut self, file: SourceFile) -> FileId {
+        self.files.push(file);
+        FileId(u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// The text of this id; an empty one if there is none.
+    pub fn get(&self, id: FileId) -> &SourceFile {
+        self.files.get(id.0 as usize).unwrap_or(&NOTHING)
+    }
+
+    /// All ids, in order.
+    pub fn ids(&self) -> impl Iterator<Item = FileId> {
+        (0..u32::try_from(self.files.len()).unwrap_or(u32::MAX)).map(FileId)
+    }
+
+    /// Line and column of a byte, both from 1. Columns count characters.
+    pub fn position(&self, id: FileId, byte: u32) -> (usize, usize) {
+        let text = &self.get(id).text;
+        let mut end = (byte as usize).min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = &text[..end];
+        let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        (line, before[start..].trim_start_matches('\u{feff}').chars().count() + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_characters_and_never_fail() {
+        let mut sources = Sources::default();
+        let id = sources.add(SourceFile { path: "a".into(), text: "a = 1\né = 2\n".into() });
+        assert_eq!(sources.position(id, 0), (1, 1));
+        assert_eq!(sources.position(id, 6), (2, 1));
+        assert_eq!(sources.position(id, 8), (2, 2));
+        assert_eq!(sources.position(id, 7), (2, 1), "inside a character");
+        assert_eq!(sources.position(id, 999), (3, 1));
+        assert_eq!(sources.position(FileId(7), 3), (1, 1));
+        assert_eq!(sources.get(FileId(u32::MAX)).path, "");
+    }
+}

@@ -1,0 +1,289 @@
+//! What can be said about an expression without evaluating it: names that don't exist, functions that don't exist, references that may
+//! not stand there. And what it needs: its references.
+//!
+//! These mistakes can't be caught by `try` and `can`, as in Terraform.
+
+use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, Span};
+
+use crate::calls;
+use crate::config::{Config, Reference, Repeat};
+use crate::locals::push_new;
+use crate::references::{self, KeyUse, Target, Visit, walk_bound, walk_parts};
+use crate::steps::check_steps;
+use crate::suggest;
+use crate::syntax::{Expr, Part, Step, StepKind};
+
+/// Where an expression stands, and so what it may refer to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place<'a> {
+    /// The block it is in.
+    pub own: Option<&'a Address>,
+    /// `each` means something.
+    pub each: bool,
+    /// `count` means something.
+    pub count: bool,
+    /// Why no block may be referred to.
+    pub no_blocks: Option<&'static str>,
+    /// Why nothing at all may be referred to.
+    pub constant: Option<&'static str>,
+    /// Names bound around the expression: iterators of `dynamic` blocks.
+    pub bound: &'a [String],
+}
+
+/// Checks one expression, and adds what it needs to `references`.
+pub(crate) fn check<'e>(config: &Config, expr: &'e Expr, place: Place<'e>, references: &mut Vec<Reference>) -> Diagnostics {
+    let mut checker = Checker { config, place, references, diagnostics: Diagnostics::new() };
+    walk_bound(expr, place.bound.iter().map(String::as_str).collect(), &mut |visit| match visit {
+        Visit::Call(call) => checker.diagnostics.extend(calls::check(call)),
+        Visit::Reference { name, span, steps } => checker.reference(name, span, steps),
+    });
+    checker.diagnostics
+}
+
+/// Checks an expression typed in by hand.
+pub(crate) fn check_typed(config: &Config, expr: &Expr) -> Diagnostics {
+    check(config, expr, Place::default(), &mut Vec::new())
+}
+
+/// Checks a template file against the names of its variables.
+pub(crate) fn check_template<'e>(parts: &'e [Part], names: impl Iterator<Item = &'e str>) -> Vec<Diagnostic> {
+    let bound: Vec<_> = names.collect();
+    let mut found: Vec<Diagnostic> = Vec::new();
+    walk_parts(parts, bound.clone(), &mut |visit| match visit {
+        Visit::Call(call) => found.extend(calls::check(call)),
+        Visit::Reference { name, .. } => {
+            let meant = suggest::hint(name, bound.iter().copied()).map(|h| format!(" {h}")).unwrap_or_default();
+            let detail = format!("The template uses \"{name}\", which is not among the variables given to it.{meant}");
+            if !found.iter().any(|d| d.detail == detail) {
+                found.push(Diagnostic::error("Unknown name in a template", detail));
+            }
+        }
+    });
+    found
+}
+
+struct Checker<'c, 'r> {
+    config: &'c Config,
+    place: Place<'c>,
+    references: &'r mut Vec<Reference>,
+    diagnostics: Diagnostics,
+}
+
+const ROOTS: [&str; 9] = ["var", "local", "data", "each", "count", "path", "terraform", "karmaform", "self"];
+
+impl Checker<'_, '_> {
+    fn wrong(&mut self, span: Span, summary: &str, detail: impl Into<String>, hint: Option<String>) {
+        let error = Diagnostic::error(summary, detail).with_span(Some(span));
+        self.diagnostics.push(match hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        });
+    }
+
+    fn reference(&mut self, name: &str, span: Span, steps: &[Step]) {
+        if let Some(why) = self.place.constant {
+            return self.wrong(span, "Reference not allowed here", why, None);
+        }
+        let Some(target) = references::target(name, steps) else {
+            return self.incomplete(name, span);
+        };
+        match target {
+            Target::Variable(variable) => self.variable(&variable, span),
+            Target::Local(local) => self.local(&local, span),
+            Target::Block { address, key, used } => self.block(address, &key, used, steps, span),
+            Target::Each(part) => self.each(&part, span),
+            Target::Count(part) => {
+                if part != "index" {
+                    self.wrong(span, "Unknown reference", format!("\"count\" has no \"{part}\"."), Some("Write count.index.".into()));
+                } else if !self.place.count {
+                    let hint = "Set count in this block, or use another value.".to_owned();
+                    self.wrong(span, "count.index outside of count", "\"count.index\" has a value only in a block with count.", Some(hint));
+                }
+            }
+            Target::Path(part) => {
+                if !["module", "root", "cwd"].contains(&part.as_str()) {
+                    let hint = suggest::hint(&part, ["module", "root", "cwd"]);
+                    self.wrong(
+                        span,
+                        "Unknown reference",
+                        format!("There is no \"path.{part}\"; there are path.module, path.root and path.cwd."),
+                        hint,
+                    );
+                }
+            }
+            Target::Tool(part) => {
+                if part != "workspace" {
+                    self.wrong(span, "Unknown reference", format!("There is no \"{name}.{part}\"; there is terraform.workspace."), None);
+                }
+            }
+            Target::Own => self.wrong(
+                span,
+                "\"self\" outside of a check",
+                "\"self\" has no value here.",
+                Some("Refer to other blocks by TYPE.NAME.".into()),
+            ),
+            Target::Alone => self.alone(name, span),
+        }
+    }
+
+    fn incomplete(&mut self, name: &str, span: Span) {
+        if self.config.variables.contains_key(name) || self.config.locals.get(name).is_some() {
+            return self.alone(name, span);
+        }
+        let (detail, hint) = match name {
+            "var" | "local" => (format!("After \"{name}\" a name must follow."), format!("Write {name}.NAME.")),
+            "data" => ("After \"data\" a type and a name must follow.".to_owned(), "Write data.TYPE.NAME.".to_owned()),
+            "each" => ("After \"each\" \"key\" or \"value\" must follow.".to_owned(), "Write each.key or each.value.".to_owned()),
+            "count" => ("After \"count\" \"index\" must follow.".to_owned(), "Write count.index.".to_owned()),
+            "path" => ("After \"path\" a name must follow.".to_owned(), "Write path.module, path.root or path.cwd.".to_owned()),
+            _ => (format!("After \"{name}\" a name must follow."), "Resources are referred to by TYPE.NAME.".to_owned()),
+        };
+        self.wrong(span, "Incomplete reference", detail, Some(hint));
+    }
+
+    fn alone(&mut self, name: &str, span: Span) {
+        let hint = if self.config.variables.contains_key(name) {
+            format!("Did you mean var.{name}?")
+        } else if self.config.locals.get(name).is_some() {
+            format!("Did you mean local.{name}?")
+        } else {
+            format!("For a text write \"{name}\" in quotes; references start with var., local., data. or a resource type.")
+        };
+        self.wrong(span, "Unknown name", format!("\"{name}\" alone refers to nothing."), Some(hint));
+    }
+
+    fn variable(&mut self, name: &str, span: Span) {
+        if self.config.variables.contains_key(name) || self.config.incomplete {
+            return;
+        }
+        let hint = suggest::closest(name, self.config.variables.keys().map(String::as_str))
+            .map_or_else(|| format!("Declare it: variable \"{name}\" {{}}."), |n| format!("Did you mean var.{n}?"));
+        self.wrong(span, "Unknown variable", format!("No variable \"{name}\" is declared."), Some(hint));
+    }
+
+    fn local(&mut self, name: &str, span: Span) {
+        match self.config.locals.get(name) {
+            Some(local) => {
+                for reference in &local.references {
+                    if Some(&reference.address.block()) == self.place.own {
+                        let detail = format!("local.{name} is made of {}, the very block that needs it here.", reference.address.block());
+                        return self.wrong(span, "Block refers to itself", detail, None);
+                    }
+                    if let Some(why) = self.place.no_blocks {
+                        let detail = format!("{why} local.{name} is made of {}.", reference.address);
+                        return self.wrong(span, "Reference not allowed here", detail, None);
+                    }
+                    // Mistakes in the local itself are reported there.
+                    if let Some(reference) = normalised(self.config, reference) {
+                        push_new(self.references, Reference { span, ..reference });
+                    }
+                }
+            }
+            None if self.config.incomplete => {}
+            None => {
+                let hint = suggest::closest(name, self.config.locals.names())
+                    .map_or_else(|| "Define it in a locals block.".to_owned(), |n| format!("Did you mean local.{n}?"));
+                self.wrong(span, "Unknown local", format!("No local \"{name}\" is defined."), Some(hint));
+            }
+        }
+    }
+
+    fn each(&mut self, part: &str, span: Span) {
+        if part != "key" && part != "value" {
+            let hint = suggest::hint(part, ["key", "value"]).or(Some("Write each.key or each.value.".into()));
+            self.wrong(span, "Unknown reference", format!("\"each\" has no \"{part}\"."), hint);
+        } else if !self.place.each {
+            let detail = format!("\"each.{part}\" has a value only in a block with for_each.");
+            self.wrong(span, "each outside of for_each", detail, Some("Set for_each in this block, or use another value.".into()));
+        }
+    }
+
+    fn block(&mut self, address: Address, key: &KeyUse, used: usize, steps: &[Step], span: Span) {
+        if let Some(why) = self.place.no_blocks {
+            return self.wrong(span, "Reference not allowed here", why, None);
+        }
+        let Some(block) = self.config.blocks.get(&address) else {
+            return self.no_block(&address, span);
+        };
+        if self.place.own == Some(&address) {
+            let hint = "Refer to other blocks, or take the common value into a local.".to_owned();
+            return self.wrong(span, "Block refers to itself", format!("{address} can't be made of its own values."), Some(hint));
+        }
+        let (mut key, mut used) = (key.clone(), used);
+        match (&block.repeat, &key) {
+            // An index of a single block is an attribute in brackets.
+            (Repeat::None, KeyUse::Literal(karmaform_model::Key::Index(_))) => {
+                let hint = format!("Remove the index: {address}.");
+                return self.wrong(span, "Index of a single block", format!("{address} has neither count nor for_each."), Some(hint));
+            }
+            (Repeat::None, KeyUse::Literal(_) | KeyUse::Computed) => {
+                key = KeyUse::None;
+                used -= 1;
+            }
+            (Repeat::Count(_) | Repeat::ForEach(_), KeyUse::None) => {
+                if let Some(StepKind::Attribute(attribute)) = steps.get(used).map(|s| &s.kind) {
+                    let (word, hint) = match &block.repeat {
+                        Repeat::Count(_) => ("count", format!("Write {address}[0].{attribute} for one, {address}[*].{attribute} for all.")),
+                        _ => ("for_each", format!("Write {address}[KEY].{attribute} for one, values({address})[*].{attribute} for all.")),
+                    };
+                    let detail = format!("{address} has {word}, so there may be several, and which one is meant must be said.");
+                    return self.wrong(span, "Missing index", detail, Some(hint));
+                }
+            }
+            (Repeat::ForEach(_), KeyUse::Splat) => {
+                let hint = format!("Write values({address})[*].");
+                let detail = format!("{address} has for_each, so it is an object of instances and not a list.");
+                return self.wrong(span, "Splat over for_each", detail, Some(hint));
+            }
+            _ => {}
+        }
+        if let Some(schema) = self.config.schema(&address)
+            && let Err((at, problem, hint)) = check_steps(schema, &address, &steps[used..])
+        {
+            return self.wrong(at, "Unknown attribute", problem, hint);
+        }
+        let reference = references::reference(address, &key, used, steps, span);
+        if let Some(reference) = normalised(self.config, &reference) {
+            push_new(self.references, reference);
+        }
+    }
+
+    fn no_block(&mut self, address: &Address, span: Span) {
+        if self.config.incomplete {
+            return;
+        }
+        let blocks = || self.config.blocks.keys();
+        let what = if address.mode == Mode::Data { "data source" } else { "resource" };
+        let twin = Address { mode: if address.mode == Mode::Data { Mode::Managed } else { Mode::Data }, ..address.clone() };
+        let same_kind: Vec<_> = blocks().filter(|b| b.mode == address.mode && b.kind == address.kind).collect();
+        let kinds = || blocks().filter(|b| b.mode == address.mode && b.name == address.name).map(|b| b.kind.as_str());
+        let hint = if self.config.blocks.contains_key(&twin) {
+            format!("Did you mean {twin}?")
+        } else if let Some(name) = suggest::closest(&address.name, same_kind.iter().map(|b| b.name.as_str())) {
+            format!("Did you mean {}?", Address { name: name.to_owned(), ..address.clone() })
+        } else if let Some(kind) = suggest::closest(&address.kind, kinds()) {
+            format!("Did you mean {}?", Address { kind: kind.to_owned(), ..address.clone() })
+        } else if let Some(bound) = suggest::closest(&address.kind, self.place.bound.iter().map(String::as_str)) {
+            format!("Did you mean {bound}.{}?", address.name)
+        } else if let Some(root) = suggest::closest(&address.kind, ROOTS).filter(|_| address.mode == Mode::Managed) {
+            format!("Did you mean {root}.{}?", address.name)
+        } else {
+            let word = if address.mode == Mode::Data { "data" } else { "resource" };
+            format!("Declare it: {word} \"{}\" \"{}\" {{ ... }}.", address.kind, address.name)
+        };
+        self.wrong(span, &format!("Unknown {what}"), format!("No {what} {address} is declared."), Some(hint));
+    }
+}
+
+/// A literal key in the form that the instances have: `[0]` of a block with `for_each` is `["0"]`.
+fn normalised(config: &Config, reference: &Reference) -> Option<Reference> {
+    use karmaform_model::Key;
+    let block = config.blocks.get(&reference.address.block())?;
+    let key = match (&block.repeat, &reference.address.key) {
+        (Repeat::ForEach(_), Some(Key::Index(i))) => Some(Key::Name(i.to_string())),
+        (Repeat::Count(_), Some(Key::Name(n))) => n.parse().ok().map(Key::Index),
+        (Repeat::None, _) => None,
+        (_, key) => key.clone(),
+    };
+    Some(Reference { address: reference.address.with_key(key), ..reference.clone() })
+}

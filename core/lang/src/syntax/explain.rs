@@ -1,0 +1,179 @@
+//! Words for syntax errors: what was meant, probably, and what to write instead.
+//!
+//! The parser gives a position and what it would have liked to see. That is often far from the cause, so the text around is looked at.
+
+use std::ops::Range;
+
+use hcl_edit::parser::Error;
+use karmaform_model::{Diagnostic, Span};
+
+use super::found::{Problem, ProblemKind};
+use super::scan::identifier_length;
+use super::words::{Cause, at_character, at_item};
+
+/// Something that is not closed.
+pub(super) fn problem(problem: &Problem, text: &str, span: impl Fn(Range<usize>) -> Span) -> Diagnostic {
+    let found = problem.found.clone().and_then(|f| text.get(f)).unwrap_or_default();
+    let closer = |byte: u8| match byte {
+        b'{' => '}',
+        b'[' => ']',
+        _ => ')',
+    };
+    let (summary, detail, hint) = match problem.kind {
+        ProblemKind::Bracket(byte) => {
+            let (open, close) = (char::from(byte), closer(byte));
+            let what = if found.is_empty() {
+                format!("This \"{open}\" has no \"{close}\" before the end of the file.")
+            } else if found.starts_with(close) {
+                format!("This \"{open}\" seems to have no \"{close}\": the next one stands where an outer one belongs.")
+            } else if found.starts_with(char::is_alphabetic) {
+                format!("This \"{open}\" has no \"{close}\" before the next top-level block.")
+            } else {
+                format!("This \"{open}\" has no \"{close}\"; \"{found}\" came first.")
+            };
+            let name = match byte {
+                b'{' => "Unclosed brace",
+                b'[' => "Unclosed bracket",
+                _ => "Unclosed parenthesis",
+            };
+            (name, what, format!("Add \"{close}\" where it ends."))
+        }
+        ProblemKind::Interpolation => (
+            "Unclosed interpolation",
+            "This \"${\" or \"%{\" has no \"}\" before its string ends.".to_owned(),
+            "Add \"}\"; for a literal \"${\" write \"$${\".".to_owned(),
+        ),
+        ProblemKind::Quote => (
+            "Unclosed string",
+            "This string has no closing quote before the end of its line.".to_owned(),
+            "Add the quote; for text of several lines use a heredoc: <<-EOT ... EOT.".to_owned(),
+        ),
+        ProblemKind::Heredoc => {
+            let marker = text.get(problem.at.clone()).unwrap_or_default().trim_start_matches(['<', '-']);
+            let what = format!("No line holds only \"{marker}\", which would end this heredoc.");
+            ("Unclosed heredoc", what, format!("Write {marker} alone on a line after the text."))
+        }
+        ProblemKind::Comment => {
+            ("Unclosed comment", "This \"/*\" has no \"*/\" before the end of the file.".to_owned(), "Add \"*/\".".to_owned())
+        }
+        ProblemKind::Closer(byte) => {
+            let close = char::from(byte);
+            ("Unexpected closing bracket", format!("Nothing is open that \"{close}\" could close."), "Remove it.".to_owned())
+        }
+    };
+    let mut diagnostic = Diagnostic::error(summary, detail).with_span(Some(span(problem.at.clone()))).with_hint(hint);
+    if let Some(at) = &problem.found {
+        diagnostic = diagnostic.with_label(span(at.clone()), "found this instead");
+    }
+    diagnostic
+}
+
+/// What the parser refused.
+pub(super) fn error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Span) -> Diagnostic {
+    let mut at = error.location().offset().min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let message = error.message();
+    if message.contains("redefined attribute") {
+        let length = identifier_length(&text[at..]);
+        let name = &text[at..at + length];
+        return double(name, span(at..at + length), earlier(text, at, name).map(&span));
+    }
+    let cause = limit(message, text, at).or_else(|| known_message(message, text, at)).unwrap_or_else(|| {
+        let start = at + text[at..].len() - text[at..].trim_start_matches([' ', '\t']).len();
+        let line_start = text[..start].rfind('\n').map_or(0, |n| n + 1);
+        let first_on_line = text[line_start..start].trim().is_empty();
+        // A value that the parser gives up on is blamed on the start of its item.
+        if first_on_line && (starts_item(&text[start..]) || start == 0) { at_item(text, start) } else { at_character(text, start, message) }
+    });
+    cause.into_diagnostic(span)
+}
+
+/// What the parser refused in a template of its own.
+pub(super) fn template_error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Span) -> Diagnostic {
+    let at = error.location().offset().min(text.len());
+    let (line, start) = text.as_bytes()[..at].iter().enumerate().fold(
+        (1, 0),
+        |(line, start), (i, b)| {
+            if *b == b'\n' { (line + 1, i + 1) } else { (line, start) }
+        },
+    );
+    let excerpt: String = String::from_utf8_lossy(&text.as_bytes()[start..]).lines().next().unwrap_or_default().chars().take(60).collect();
+    Diagnostic::error("Invalid template", format!("Line {line} of the template could not be read: {excerpt}"))
+        .with_span(Some(span(at..at)))
+        .with_hint("Every %{ if } needs an %{ endif }, every %{ for } an %{ endfor }; a literal \"${\" is written \"$${\".")
+}
+
+/// An attribute that is there twice.
+pub(super) fn double(name: &str, span: Span, first: Option<Span>) -> Diagnostic {
+    let error = Diagnostic::error("Argument set twice", format!("The argument \"{name}\" was set before in the same block."))
+        .with_span(Some(span))
+        .with_hint("Keep one of the two.");
+    match first {
+        Some(first) => error.with_label(first, "first set here"),
+        None => error,
+    }
+}
+
+/// True if the text starts like an attribute or a block.
+pub(super) fn starts_item(text: &str) -> bool {
+    let length = identifier_length(text);
+    let rest = text[length..].trim_start_matches([' ', '\t']);
+    length > 0 && (rest.starts_with(['=', '{', '"']) && !rest.starts_with("==") || identifier_length(rest) > 0)
+}
+
+fn limit(message: &str, text: &str, at: usize) -> Option<Cause> {
+    if message.contains("nesting depth") {
+        let cause = Cause::new(at..at, "Nested too deeply", "Brackets, blocks, conditions and templates may be nested 64 levels deep.");
+        return Some(cause.hint("Take inner parts out into locals."));
+    }
+    if message.contains("chained binary operators") {
+        let end = at + text[at..].chars().next().map_or(0, char::len_utf8);
+        let cause = Cause::new(at..end, "Too many operators", "One expression may hold 128 binary operators in a row.");
+        return Some(cause.hint("Use a function over a list (anytrue, alltrue, sum, join), or locals for the parts."));
+    }
+    None
+}
+
+fn known_message(message: &str, text: &str, at: usize) -> Option<Cause> {
+    let back = |length: usize| at.saturating_sub(length);
+    let whole = |range: Range<usize>| if text.get(range.clone()).is_some() { range } else { at..at };
+    Some(if message.contains("redefined object key") {
+        let length = identifier_length(text[at..].trim_start_matches('"')).max(1);
+        Cause::new(whole(at..at + length), "Key written twice", "This object has that key already.").hint("Keep one of the two.")
+    } else if message.contains("escape sequence") {
+        Cause::new(whole(back(2)..at), "Invalid escape sequence", "After a backslash only n, r, t, \", \\, uNNNN and UNNNNNNNN are known.")
+            .hint("For a literal backslash write two: \\\\.")
+    } else if message.contains("unicode") {
+        Cause::new(whole(back(2)..at), "Invalid escape sequence", "\\u needs four hexadecimal digits of a character, \\U eight.")
+    } else if message.ends_with("expected newline") && text[..at].rsplit(['\n', '=']).next().is_some_and(|l| l.contains("<<")) {
+        Cause::new(
+            at..at,
+            "Text after the start of a heredoc",
+            "The text of a heredoc starts on the next line; after its marker nothing may follow.",
+        )
+    } else if message.ends_with("expected `in`") {
+        Cause::new(at..at, "Incomplete for expression", "After the names of a for expression, \"in\" and the collection must follow.")
+            .hint("Write it as [for x in list : x] or {for k, v in map : k => v}.")
+    } else if message.ends_with("expected `=>`") {
+        Cause::new(at..at, "Incomplete for expression", "A for expression in braces makes an object and needs a key: KEY => VALUE.")
+            .hint("For a list use brackets: [for x in list : x].")
+    } else {
+        return None;
+    })
+}
+
+/// Where an attribute of this name was set before `at`; the last such line.
+fn earlier(text: &str, at: usize, name: &str) -> Option<Range<usize>> {
+    let mut end = at;
+    loop {
+        let start = text[..end].rfind(name)?;
+        let after = text[start + name.len()..].trim_start_matches([' ', '\t']);
+        let line_start = text[..start].rfind('\n').map_or(0, |n| n + 1);
+        if text[line_start..start].trim().is_empty() && after.starts_with('=') {
+            return Some(start..start + name.len());
+        }
+        end = start;
+    }
+}

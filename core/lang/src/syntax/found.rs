@@ -1,0 +1,49 @@
+//! What a scan of a text finds: items, what is not closed, objects to be parsed in pieces.
+
+use std::ops::Range;
+
+/// What a scan found.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Scan {
+    /// Byte ranges of the top-level items that are balanced.
+    pub items: Vec<Range<usize>>,
+    /// What is not.
+    pub problems: Vec<Problem>,
+    /// Object literals with very many entries, outermost ones only, in order.
+    pub big: Vec<Big>,
+}
+
+/// An object literal that is parsed in pieces: the parser's time grows with the square of the number of entries.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Big {
+    /// Between the braces.
+    pub inside: Range<usize>,
+    /// Where entries end: behind line breaks and commas of the object itself.
+    pub cuts: Vec<usize>,
+}
+
+/// Something that is not closed, or closed twice.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Problem {
+    pub kind: ProblemKind,
+    /// Where it opens (or what closes too much).
+    pub at: Range<usize>,
+    /// What was found instead of its end.
+    pub found: Option<Range<usize>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ProblemKind {
+    /// `{`, `[`, `(` without its partner.
+    Bracket(u8),
+    /// `${` or `%{`
+    Interpolation,
+    /// `"`
+    Quote,
+    /// `<<X`
+    Heredoc,
+    /// `/*`
+    Comment,
+    /// A closing bracket too many.
+    Closer(u8),
+}

@@ -1,0 +1,206 @@
+//! Entry to parsing: texts in, bodies, expressions and templates with diagnostics out.
+//!
+//! The parser recurses, so it runs on threads with a stack of known size; big texts are parsed on several.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::thread;
+
+use karmaform_model::{Diagnostic, Diagnostics, FileId, Span};
+
+use super::found::{Big, Scan};
+use super::lower::Lower;
+use super::scan::scan;
+use super::template::{Quoting, lower_template};
+use super::{Body, Expr, Part, explain, keys};
+
+/// Enough for the deepest text that the parser accepts, in a debug build, several times over.
+const STACK: usize = 16 << 20;
+/// Texts longer than this are parsed on several threads.
+const BIG: usize = 256 << 10;
+/// More threads than this gain nothing.
+const MOST_THREADS: usize = 8;
+
+/// A parsed file.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    pub body: Body,
+    pub diagnostics: Diagnostics,
+    /// A part of it was left out because it did not parse.
+    pub broken: bool,
+}
+
+/// Parses a file.
+pub(crate) fn parse_body(file: FileId, text: &str) -> Parsed {
+    // A byte order mark is no part of the text.
+    let base = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let text = &text[base..];
+    if u32::try_from(text.len()).is_err() {
+        let error = Diagnostic::error("File too large", "A configuration file may have at most 4 GiB.");
+        return Parsed { diagnostics: error.into(), broken: true, ..Parsed::default() };
+    }
+    let Scan { items, problems, big } = scan(text);
+    let whole = Whole { file, text, base };
+    let mut parsed = Parsed { broken: !problems.is_empty(), ..Parsed::default() };
+    for part in whole.parse_parallel(&items, &big) {
+        parsed.body.attributes.extend(part.body.attributes);
+        parsed.body.blocks.extend(part.body.blocks);
+        parsed.diagnostics.extend(part.diagnostics);
+        parsed.broken |= part.broken;
+    }
+    refuse_doubles(&mut parsed);
+    let unbalanced = problems.iter().map(|p| explain::problem(p, text, |range| whole.span(range)));
+    let mut all: Vec<_> = unbalanced.chain(parsed.diagnostics).collect();
+    all.sort_by_key(|d| d.span.map_or(0, |s| s.start));
+    parsed.diagnostics = all.into_iter().collect();
+    parsed
+}
+
+/// Parses an expression.
+pub(crate) fn parse_expression(file: FileId, text: &str) -> (Expr, Diagnostics) {
+    let whole = Whole { file, text, base: 0 };
+    on_big_stack(|| {
+        let leading = text.len() - text.trim_start().len();
+        let inner = text.trim();
+        let base = whole.base + leading;
+        let whole = Whole { text: inner, base, ..whole };
+        match keys::parse_expression(inner) {
+            Ok(patched) => {
+                let mut lower = whole.lower(&patched.renamed, &[]);
+                let expr = lower.expression(&patched.tree, false);
+                (expr, lower.diagnostics)
+            }
+            Err(error) => {
+                let problems = scan(inner).problems;
+                let diagnostics: Diagnostics = match problems.first() {
+                    Some(problem) => explain::problem(problem, inner, |range| whole.span(range)).into(),
+                    None => explain::error(&error, inner, |range| whole.span(range)).into(),
+                };
+                (Expr::wrong(whole.span(0..inner.len())), diagnostics)
+            }
+        }
+    })
+    .unwrap_or_else(|| (Expr::wrong(whole.span(0..text.len())), failed(whole.span(0..text.len())).into()))
+}
+
+/// Parses a template as it stands in a file.
+pub(crate) fn parse_template(file: FileId, text: &str) -> (Vec<Part>, Diagnostics) {
+    let whole = Whole { file, text, base: 0 };
+    on_big_stack(|| match keys::parse_template(text) {
+        Ok(patched) => {
+            let mut lower = whole.lower(&patched.renamed, &[]);
+            let parts = lower_template(&mut lower, patched.tree.iter(), Quoting::Plain { flush: false });
+            (parts, lower.diagnostics)
+        }
+        Err(error) => (Vec::new(), explain::template_error(&error, text, |range| whole.span(range)).into()),
+    })
+    .unwrap_or_else(|| (Vec::new(), failed(whole.span(0..0)).into()))
+}
+
+#[derive(Clone, Copy)]
+struct Whole<'t> {
+    file: FileId,
+    text: &'t str,
+    base: usize,
+}
+
+impl<'t> Whole<'t> {
+    fn span(&self, range: Range<usize>) -> Span {
+        let clamp = |at: usize| u32::try_from(self.base + at).unwrap_or(u32::MAX);
+        Span { file: self.file, start: clamp(range.start), end: clamp(range.end) }
+    }
+
+    fn lower<'l>(&self, renamed: &'l BTreeSet<usize>, big: &'l [Big]) -> Lower<'l>
+    where
+        't: 'l,
+    {
+        Lower { text: self.text, file: self.file, base: self.base, renamed, big, diagnostics: Diagnostics::new() }
+    }
+
+    fn parse_parallel(&self, items: &[Range<usize>], big: &[Big]) -> Vec<Parsed> {
+        let threads = if self.text.len() < BIG { 1 } else { thread::available_parallelism().map_or(2, usize::from).min(MOST_THREADS) };
+        let share = items.len().div_ceil(threads).max(1);
+        let mut parts = Vec::new();
+        thread::scope(|scope| {
+            let running: Vec<_> = items
+                .chunks(share)
+                .map(|chunk| (chunk, thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || self.parse_items(chunk, big))))
+                .collect();
+            for (chunk, handle) in running {
+                let parsed = match handle {
+                    Ok(handle) => handle.join().ok(),
+                    // No thread to be had: the parser's own limits keep this within a usual stack.
+                    Err(_) => Some(self.parse_items(chunk, big)),
+                };
+                parts.push(parsed.unwrap_or_else(|| {
+                    let start = chunk.first().map_or(0, |r| r.start);
+                    Parsed { diagnostics: failed(self.span(start..start)).into(), broken: true, ..Parsed::default() }
+                }));
+            }
+        });
+        parts
+    }
+
+    fn parse_items(&self, items: &[Range<usize>], big: &[Big]) -> Parsed {
+        let mut parsed = Parsed::default();
+        let mut after_broken = false;
+        for range in items {
+            let text = &self.text[range.clone()];
+            let item = Whole { text, base: self.base + range.start, ..*self };
+            let big = within(big, range);
+            let blank: Vec<_> = big.iter().map(|b| b.inside.clone()).collect();
+            match keys::parse_body(text, &blank) {
+                Ok(patched) => {
+                    after_broken = false;
+                    let mut lower = item.lower(&patched.renamed, &big);
+                    let body = lower.body(&patched.tree, item.span(0..text.len()));
+                    parsed.broken |= lower.diagnostics.has_errors();
+                    parsed.diagnostics.extend(lower.diagnostics);
+                    parsed.body.attributes.extend(body.attributes);
+                    parsed.body.blocks.extend(body.blocks);
+                }
+                Err(error) => {
+                    parsed.broken = true;
+                    // The rest of a broken item, on the next line, tells nothing new.
+                    if !after_broken || explain::starts_item(text) {
+                        parsed.diagnostics.push(explain::error(&error, text, |range| item.span(range)));
+                    }
+                    after_broken = true;
+                }
+            }
+        }
+        parsed
+    }
+}
+
+/// The big objects of an item, with places relative to it.
+fn within(big: &[Big], item: &Range<usize>) -> Vec<Big> {
+    let first = big.partition_point(|b| b.inside.start < item.start);
+    let here = big[first..].iter().take_while(|b| b.inside.end <= item.end);
+    let moved = |b: &Big| Big {
+        inside: b.inside.start - item.start..b.inside.end - item.start,
+        cuts: b.cuts.iter().map(|c| c - item.start).collect(),
+    };
+    here.map(moved).collect()
+}
+
+/// Items are parsed one by one, so nobody else sees two attributes of one name in a file.
+fn refuse_doubles(parsed: &mut Parsed) {
+    let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
+    let mut doubles = Vec::new();
+    for attribute in &parsed.body.attributes {
+        match seen.get(attribute.name.as_str()) {
+            Some(first) => doubles.push(explain::double(&attribute.name, attribute.name_span, Some(*first))),
+            None => drop(seen.insert(&attribute.name, attribute.name_span)),
+        }
+    }
+    parsed.diagnostics.extend(doubles);
+}
+
+fn on_big_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    thread::scope(|scope| thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work).ok()?.join().ok())
+}
+
+fn failed(span: Span) -> Diagnostic {
+    Diagnostic::error("Text could not be read", "The parser gave up on this text. This is a bug.").with_span(Some(span))
+}

@@ -1,0 +1,360 @@
+//! A quick walk over a text: where its top-level items are, and which brackets, strings and heredocs are not closed.
+//!
+//! It knows just enough of the language to tell code from strings and comments. Two uses: items are parsed one by one, and the real cause
+//! of an unbalanced text is named (the parser would blame the end of the file).
+
+use std::ops::Range;
+
+use super::found::{Big, Problem, ProblemKind, Scan};
+
+/// How many problems of one file are looked for; each may cost a walk to the end of the text.
+const MOST_PROBLEMS: usize = 20;
+
+/// Entries (lines, commas) from which on an object is parsed in pieces.
+const MANY: usize = 1000;
+
+#[derive(Clone, Debug)]
+enum Open {
+    Bracket { byte: u8, at: usize, indent: usize, cuts: Vec<usize> },
+    Interpolation { at: usize },
+    Quote { at: usize },
+    Heredoc { at: Range<usize>, marker: Range<usize> },
+}
+
+/// Keywords that stand at the start of a line only as top-level blocks.
+const TOP_LEVEL: [&str; 8] = ["resource", "data", "variable", "output", "locals", "provider", "karmaform", "module"];
+
+struct Scanner<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    at: usize,
+    line_start: usize,
+    stack: Vec<Open>,
+    /// Start of the item under way.
+    item: Option<usize>,
+    broken: bool,
+    /// A bracket whose closer stands further left than its own line: a hint at what is not closed.
+    suspect: Option<(u8, usize, usize)>,
+    scan: Scan,
+}
+
+/// Walks over the text.
+pub(super) fn scan(text: &str) -> Scan {
+    let mut scanner = Scanner {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        line_start: 0,
+        stack: Vec::new(),
+        item: None,
+        broken: false,
+        suspect: None,
+        scan: Scan::default(),
+    };
+    scanner.run();
+    scanner.scan
+}
+
+impl Scanner<'_> {
+    fn run(&mut self) {
+        loop {
+            while self.at < self.bytes.len() {
+                match self.stack.last() {
+                    Some(Open::Quote { .. }) => self.quoted(),
+                    Some(Open::Heredoc { .. }) => self.heredoc(),
+                    _ => self.code(),
+                }
+                if self.scan.problems.len() >= MOST_PROBLEMS {
+                    return;
+                }
+            }
+            if self.stack.is_empty() {
+                self.end_item();
+                return;
+            }
+            let opened = self.blame_open(None);
+            match self.next_header(opened) {
+                Some(start) => self.restart(start),
+                None => return,
+            }
+        }
+    }
+
+    fn problem(&mut self, kind: ProblemKind, at: Range<usize>, found: Option<Range<usize>>) {
+        self.broken = true;
+        self.scan.problems.push(Problem { kind, at, found });
+    }
+
+    fn end_item(&mut self) {
+        if let Some(start) = self.item.take()
+            && !self.broken
+        {
+            // The carriage return belongs to the line's end.
+            let end = self.text[..self.at].trim_end_matches('\r').len();
+            self.scan.items.push(start..end.max(start));
+        }
+        self.broken = false;
+        self.suspect = None;
+    }
+
+    fn restart(&mut self, at: usize) {
+        self.stack.clear();
+        self.item = None;
+        self.broken = false;
+        self.suspect = None;
+        self.at = at;
+        self.line_start = at;
+    }
+
+    /// Says what is not closed; gives where that opened.
+    fn blame_open(&mut self, found: Option<Range<usize>>) -> usize {
+        if let (Some((byte, at, closer)), Some(Open::Bracket { .. })) = (self.suspect, self.stack.last()) {
+            self.problem(ProblemKind::Bracket(byte), at..at + 1, Some(closer..closer + 1));
+            return at;
+        }
+        // A string is blamed on the interpolation around it that was not closed.
+        let outer = self.stack.iter().rev().find(|o| matches!(o, Open::Heredoc { .. } | Open::Bracket { .. } | Open::Interpolation { .. }));
+        let (kind, at) = match (self.stack.last(), outer) {
+            (Some(Open::Quote { .. }), Some(Open::Interpolation { at })) => (ProblemKind::Interpolation, *at..*at + 2),
+            (Some(Open::Quote { at }), _) => (ProblemKind::Quote, *at..*at + 1),
+            (Some(Open::Heredoc { at, .. }), _) => (ProblemKind::Heredoc, at.clone()),
+            (Some(Open::Interpolation { at }), _) => (ProblemKind::Interpolation, *at..*at + 2),
+            (Some(Open::Bracket { byte, at, .. }), _) => (ProblemKind::Bracket(*byte), *at..*at + 1),
+            (None, _) => return self.at,
+        };
+        let start = at.start;
+        self.problem(kind, at, found);
+        start
+    }
+
+    /// The next line after `from` that starts a top-level block.
+    fn next_header(&self, from: usize) -> Option<usize> {
+        let mut start = from;
+        loop {
+            start += self.text.get(start..)?.find('\n')? + 1;
+            if self.is_header(start) {
+                return Some(start);
+            }
+        }
+    }
+
+    fn is_header(&self, start: usize) -> bool {
+        let line = self.text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
+        TOP_LEVEL
+            .iter()
+            .any(|word| line.strip_prefix(word).is_some_and(|rest| rest.trim_start().starts_with(['"', '{']) && rest.contains('{')))
+    }
+
+    fn indent(&self) -> usize {
+        self.bytes[self.line_start..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count()
+    }
+
+    fn code(&mut self) {
+        let rest = &self.bytes[self.at..];
+        match rest[0] {
+            b'\n' => {
+                if self.stack.is_empty() {
+                    self.end_item();
+                }
+                self.cut();
+                self.at += 1;
+                self.new_line();
+                return;
+            }
+            b' ' | b'\t' | b'\r' => {}
+            b'#' => return self.skip_line(),
+            b'/' if rest.starts_with(b"//") => return self.skip_line(),
+            b'/' if rest.starts_with(b"/*") => return self.comment(),
+            first => {
+                self.item.get_or_insert(self.at);
+                match first {
+                    b'"' => self.stack.push(Open::Quote { at: self.at }),
+                    b'{' | b'[' | b'(' => {
+                        let indent = self.indent();
+                        self.stack.push(Open::Bracket { byte: first, at: self.at, indent, cuts: Vec::new() });
+                    }
+                    b'}' | b']' | b')' => self.close(first),
+                    b',' => self.cut(),
+                    b'<' if self.open_heredoc() => return,
+                    _ => {}
+                }
+            }
+        }
+        self.at += 1;
+    }
+
+    fn new_line(&mut self) {
+        self.line_start = self.at;
+        let in_code = matches!(self.stack.last(), Some(Open::Bracket { .. } | Open::Interpolation { .. }));
+        if in_code && self.bytes.get(self.at).is_some_and(u8::is_ascii_lowercase) && self.is_header(self.at) {
+            let word = self.text[self.at..].split([' ', '"', '{']).next().unwrap_or_default().len();
+            self.blame_open(Some(self.at..self.at + word));
+            self.restart(self.at);
+        }
+    }
+
+    fn skip_line(&mut self) {
+        self.at = self.text[self.at..].find('\n').map_or(self.bytes.len(), |n| self.at + n);
+    }
+
+    fn comment(&mut self) {
+        match self.text[self.at + 2..].find("*/") {
+            Some(n) => {
+                self.at += n + 4;
+            }
+            None => {
+                self.problem(ProblemKind::Comment, self.at..self.at + 2, None);
+                self.at = self.bytes.len();
+                self.stack.clear();
+            }
+        }
+    }
+
+    fn close(&mut self, closer: u8) {
+        let opener = match closer {
+            b'}' => b'{',
+            b']' => b'[',
+            _ => b'(',
+        };
+        let matches = |open: &Open| match open {
+            Open::Bracket { byte, .. } => *byte == opener,
+            Open::Interpolation { .. } => opener == b'{',
+            Open::Quote { .. } | Open::Heredoc { .. } => false,
+        };
+        match self.stack.last() {
+            Some(open) if matches(open) => {
+                if let Some(Open::Bracket { byte, at, indent, cuts }) = self.stack.pop() {
+                    self.note_big(at, cuts);
+                    let first_on_line = self.bytes[self.line_start..self.at].iter().all(|b| matches!(b, b' ' | b'\t'));
+                    if at < self.line_start && first_on_line && self.indent() < indent && self.suspect.is_none() {
+                        self.suspect = Some((byte, at, self.at));
+                    }
+                }
+            }
+            None => {
+                let at = self.at..self.at + 1;
+                self.problem(ProblemKind::Closer(closer), at, None);
+            }
+            Some(_) => {
+                let found = self.at..self.at + 1;
+                if self.stack.iter().any(&matches) {
+                    self.blame_open(Some(found));
+                    while self.stack.pop().is_some_and(|open| !matches(&open)) {}
+                } else {
+                    self.problem(ProblemKind::Closer(closer), found, None);
+                }
+            }
+        }
+    }
+
+    /// An entry of the innermost object ends here.
+    fn cut(&mut self) {
+        if let Some(Open::Bracket { byte: b'{', cuts, .. }) = self.stack.last_mut() {
+            cuts.push(self.at + 1);
+        }
+    }
+
+    fn note_big(&mut self, at: usize, cuts: Vec<usize>) {
+        // What stands behind a name or a label is a block's body.
+        let before = self.text[..at].trim_end().bytes().last();
+        let is_object = before.is_some_and(|b| b"=:,([?".contains(&b));
+        if cuts.len() > MANY && is_object && !self.text[at + 1..].trim_start().starts_with("for") {
+            self.scan.big.retain(|inner| inner.inside.start < at);
+            self.scan.big.push(Big { inside: at + 1..self.at, cuts });
+        }
+    }
+
+    fn open_heredoc(&mut self) -> bool {
+        let Some(rest) = self.text[self.at..].strip_prefix("<<") else { return false };
+        let marker_text = rest.strip_prefix('-').unwrap_or(rest);
+        let length = identifier_length(marker_text);
+        let after = &marker_text[length..];
+        if length == 0 || !(after.starts_with('\n') || after.starts_with("\r\n")) {
+            return false;
+        }
+        let start = self.at + (self.text[self.at..].len() - marker_text.len());
+        let marker = start..start + length;
+        self.stack.push(Open::Heredoc { at: self.at..marker.end, marker: marker.clone() });
+        self.at = marker.end + after.find('\n').map_or(0, |n| n + 1);
+        self.line_start = self.at;
+        self.end_heredoc();
+        true
+    }
+
+    /// At the start of a line in a heredoc: closes it if this is its end.
+    fn end_heredoc(&mut self) {
+        let Some(Open::Heredoc { marker, .. }) = self.stack.last() else { return };
+        let line = &self.text[self.at..];
+        let trimmed = line.trim_start_matches([' ', '\t']);
+        if let Some(rest) = trimmed.strip_prefix(&self.text[marker.clone()])
+            && !rest.starts_with(is_continue)
+        {
+            self.at += line.len() - rest.len();
+            self.stack.pop();
+        }
+    }
+
+    fn heredoc(&mut self) {
+        match self.bytes[self.at] {
+            b'\n' => {
+                self.at += 1;
+                self.line_start = self.at;
+                self.end_heredoc();
+            }
+            b'$' | b'%' => self.interpolation(),
+            _ => self.at += 1,
+        }
+    }
+
+    fn quoted(&mut self) {
+        match self.bytes[self.at] {
+            b'\\' => self.at += if matches!(self.bytes.get(self.at + 1), Some(b'\n') | None) { 1 } else { 2 },
+            b'"' => {
+                self.stack.pop();
+                self.at += 1;
+            }
+            b'\n' => {
+                self.blame_open(None);
+                // Go on as if everything opened on this line had been closed at its end.
+                let line = self.line_start;
+                self.stack.retain(|open| match open {
+                    Open::Quote { at } | Open::Interpolation { at } => *at < line,
+                    _ => true,
+                });
+                if matches!(self.stack.last(), Some(Open::Quote { .. })) {
+                    self.stack.pop();
+                }
+            }
+            b'$' | b'%' => self.interpolation(),
+            _ => self.at += 1,
+        }
+    }
+
+    /// At `$` or `%` in a template.
+    fn interpolation(&mut self) {
+        let rest = &self.bytes[self.at..];
+        if rest.starts_with(b"$${") || rest.starts_with(b"%%{") {
+            self.at += 3;
+        } else if rest.get(1) == Some(&b'{') {
+            self.stack.push(Open::Interpolation { at: self.at });
+            self.at += 2;
+        } else {
+            self.at += 1;
+        }
+    }
+}
+
+/// How many bytes of the identifier at the text's start.
+pub(super) fn identifier_length(text: &str) -> usize {
+    if !text.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+        return 0;
+    }
+    text.find(|c| !is_continue(c)).unwrap_or(text.len())
+}
+
+fn is_continue(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '-'
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Templates to strings.
+//!
+//! What is unknown makes the result unknown, but the text before it is remembered: `startswith("pre-${x}", "pre-")` is true.
+
+use karmaform_model::{Kind, Type, Unknown, Value, convert};
+
+use crate::eval::{Errors, article, unknown};
+use crate::evaluator::Evaluator;
+use crate::scope::Scope;
+use crate::syntax::{Expr, Part};
+
+/// A string under construction.
+#[derive(Default)]
+struct Text {
+    /// What is known from the start on.
+    known: String,
+    /// Something unknown came; what follows is lost.
+    cut: bool,
+    secret: bool,
+    failed: bool,
+}
+
+impl Evaluator<'_> {
+    /// The value of a template. One that is a single interpolation has that value, whatever its type.
+    pub(crate) fn eval_template(&self, whole: &Expr, parts: &[Part], scope: &Scope<'_>, errors: &mut Errors) -> Value {
+        if let [Part::Interpolation(expr)] = parts {
+            return self.eval(expr, scope, errors);
+        }
+        let mut text = Text::default();
+        self.add_parts(whole, parts, &mut text, scope, errors);
+        if text.failed {
+            return unknown().secret_if(text.secret);
+        }
+        let value = if text.cut {
+            let prefix = Some(text.known).filter(|p| !p.is_empty());
+            Kind::Unknown(Box::new(Unknown { not_null: true, prefix, ..Unknown::of(Type::String) })).into()
+        } else {
+            Value::from(text.known)
+        };
+        value.secret_if(text.secret)
+    }
+
+    fn add_parts(&self, whole: &Expr, parts: &[Part], text: &mut Text, scope: &Scope<'_>, errors: &mut Errors) {
+        for part in parts {
+            match part {
+                Part::Literal(literal) => text.add(literal),
+                Part::Interpolation(expr) => self.add_value(expr, text, scope, errors),
+                Part::If { condition, then, otherwise } => self.add_if(whole, condition, then, otherwise, text, scope, errors),
+                Part::For { key_name, value_name, collection, body } => {
+                    let before = errors.list.len();
+                    let value = self.eval(collection, scope, errors);
+                    if errors.list.len() > before {
+                        text.failed = true;
+                        continue;
+                    }
+                    text.secret |= value.secret;
+                    match self.entries(collection, &value, "A for directive", scope, errors) {
+                        None => text.failed = true,
+                        Some(None) => text.cut = true,
+                        Some(Some(entries)) => {
+                            for (key, value) in entries {
+                                let mut names = vec![(value_name.as_str(), value)];
+                                if let Some(name) = key_name {
+                                    names.push((name, key));
+                                }
+                                scope.bind(&names, |inner| self.add_parts(whole, body, text, inner, errors));
+                                if text.failed {
+                                    break;
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn add_if(
+        &self,
+        whole: &Expr,
+        condition: &Expr,
+        then: &[Part],
+        otherwise: &[Part],
+        text: &mut Text,
+        scope: &Scope<'_>,
+        errors: &mut Errors,
+    ) {
+        let Some((decision, secret)) = self.eval_condition(condition, scope, errors) else {
+            text.failed = true;
+            return;
+        };
+        text.secret |= secret;
+        match decision {
+            Some(true) => self.add_parts(whole, then, text, scope, errors),
+            Some(false) => self.add_parts(whole, otherwise, text, scope, errors),
+            None => text.cut = true,
+        }
+    }
+
+    fn add_value(&self, expr: &Expr, text: &mut Text, scope: &Scope<'_>, errors: &mut Errors) {
+        let before = errors.list.len();
+        let value = self.eval(expr, scope, errors);
+        text.secret |= value.contains_secret();
+        if errors.list.len() > before {
+            text.failed = true;
+            return;
+        }
+        let problem = if value.is_null() {
+            "The value is null, which can't be part of a text.".to_owned()
+        } else {
+            match convert(&value, &Type::String) {
+                Ok(Value { kind: Kind::String(s), .. }) => return text.add(&s),
+                Ok(Value { kind: Kind::Unknown(u), .. }) => {
+                    if let Some(prefix) = u.prefix.filter(|_| !text.cut) {
+                        text.add(&prefix);
+                    }
+                    text.cut = true;
+                    return;
+                }
+                _ => format!(
+                    "Only strings, numbers and bools can be part of a text; this is {}. Use jsonencode() or join().",
+                    article(&value)
+                ),
+            }
+        };
+        text.failed = true;
+        self.fail(expr, expr.span, scope, errors, "Invalid interpolation", problem);
+    }
+}
+
+impl Text {
+    fn add(&mut self, text: &str) {
+        if !self.cut {
+            self.known.push_str(text);
+        }
+    }
+}

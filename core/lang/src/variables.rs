@@ -1,0 +1,250 @@
+//! Root variables: their declarations, where values come from, and what is checked about them.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Diagnostic, Diagnostics, FileId, Span, Type, Value, convert};
+
+use crate::conditions;
+use crate::config::{Condition, Config, Variable};
+use crate::decode::{self, Shape, check_shape, literal_bool, literal_text};
+use crate::eval::Errors;
+use crate::evaluator::{Evaluator, TYPED, Unknowns};
+use crate::given::{AllGiven, Given, Text};
+use crate::scope::{Scope, Site};
+use crate::statics::{self, Place};
+use crate::syntax::{self, Block, Expr, ExprKind};
+use crate::types::type_of;
+
+/// Where a variable's value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VariableOrigin {
+    /// An environment variable, with its name.
+    Environment(String),
+    /// A variables file.
+    File(FileId),
+    /// `-var`
+    CommandLine,
+}
+
+/// A declared variable, before it has a value.
+#[derive(Debug)]
+pub(crate) struct Declaration {
+    ty: Type,
+    /// `type` was written.
+    typed: bool,
+    default: Option<Value>,
+    description: Option<String>,
+    sensitive: bool,
+    nullable: bool,
+    validations: Vec<Condition>,
+    pub span: Span,
+}
+
+const CONSTANT: &str = "Values here are constants: they can't refer to anything.";
+
+/// Reads a `variable` block.
+pub(crate) fn declare(config: &Config, block: &Block, diagnostics: &mut Diagnostics) -> Option<(String, Declaration)> {
+    let [label] = decode::labels(block, ["NAME"], diagnostics)?;
+    let name = decode::name(label, diagnostics)?;
+    let body = &block.body;
+    let attributes = &["type", "default", "description", "sensitive", "nullable"];
+    check_shape(body, &Shape { what: "a \"variable\" block", attributes, blocks: &["validation"] }, diagnostics);
+    let constant = |expr: &Expr| constant(config, expr);
+    let ty = body.attribute("type").map(|a| {
+        let (ty, found) = type_of(&a.expr, &constant);
+        diagnostics.extend(found);
+        ty
+    });
+    let typed = ty.is_some();
+    let ty = ty.unwrap_or(Type::Any);
+    let nullable = literal_bool(body, "nullable", diagnostics).unwrap_or(true);
+    let default = body.attribute("default").map(|attribute| {
+        let (value, found) = constant(&attribute.expr);
+        let failed = found.has_errors();
+        diagnostics.extend(found);
+        let unknown = Value::unknown(ty.clone());
+        match convert(&value, &ty) {
+            _ if failed => unknown,
+            Ok(value) if value.is_null() && !nullable => {
+                let detail = format!("The variable \"{name}\" is not nullable, so its default must not be null.");
+                diagnostics.push(Diagnostic::error("Invalid default", detail).with_span(Some(attribute.expr.span)));
+                unknown
+            }
+            Ok(value) => value,
+            Err(error) => {
+                let detail = format!("The default of \"{name}\" does not fit its type {ty}: {error}.");
+                diagnostics.push(Diagnostic::error("Invalid default", detail).with_span(Some(attribute.expr.span)));
+                unknown
+            }
+        }
+    });
+    let declaration = Declaration {
+        typed,
+        default,
+        description: literal_text(body, "description", diagnostics),
+        sensitive: literal_bool(body, "sensitive", diagnostics).unwrap_or_default(),
+        nullable,
+        validations: body.blocks("validation").filter_map(|b| decode::condition(b, diagnostics)).collect(),
+        span: block.span,
+        ty,
+    };
+    Some((name.to_owned(), declaration))
+}
+
+/// The value of an expression that may not refer to anything.
+pub(crate) fn constant(config: &Config, expr: &Expr) -> (Value, Diagnostics) {
+    let place = Place { constant: Some(CONSTANT), ..Place::default() };
+    let mut diagnostics = statics::check(config, expr, place, &mut Vec::new());
+    if diagnostics.has_errors() {
+        return (crate::eval::unknown(), diagnostics);
+    }
+    let evaluator = Evaluator::new(config, &Unknowns);
+    let mut errors = Errors::default();
+    let value = evaluator.eval(expr, &Scope::new(&Site { closed: true, ..Site::default() }), &mut errors);
+    diagnostics.extend(evaluator.finish(errors));
+    (value, diagnostics)
+}
+
+/// Gives all declared variables their values; names those that have none.
+pub(crate) fn assign(
+    config: &Config,
+    declared: &BTreeMap<String, Declaration>,
+    given: &AllGiven,
+    diagnostics: &mut Diagnostics,
+) -> (BTreeMap<String, Variable>, Vec<String>) {
+    let mut variables = BTreeMap::new();
+    let mut missing = Vec::new();
+    for (name, declaration) in declared {
+        let incomplete = given.incomplete;
+        let given = given.values.get(name);
+        let value = match (given, &declaration.default) {
+            (Some(given), _) => value_of(config, name, declaration, given, diagnostics),
+            (None, Some(default)) => default.clone(),
+            (None, None) => {
+                if !incomplete {
+                    diagnostics.push(no_value(name, declaration));
+                }
+                missing.push(name.clone());
+                Value::unknown(declaration.ty.clone())
+            }
+        };
+        let variable = Variable {
+            value: value.secret_if(declaration.sensitive),
+            ty: declaration.ty.clone(),
+            sensitive: declaration.sensitive,
+            description: declaration.description.clone(),
+            origin: given.map(|g| g.origin.clone()),
+            span: declaration.span,
+        };
+        variables.insert(name.clone(), variable);
+    }
+    (variables, missing)
+}
+
+fn no_value(name: &str, declaration: &Declaration) -> Diagnostic {
+    let about = declaration.description.as_deref().map(|d| format!(" It is described as: {d}")).unwrap_or_default();
+    Diagnostic::error("No value for a required variable", format!("The variable \"{name}\" has no default and was not set.{about}"))
+        .with_span(Some(declaration.span))
+        .with_hint(format!("Set it with -var {name}=..., in a variables file, or by KF_VAR_{name}; or give it a default."))
+}
+
+fn value_of(config: &Config, name: &str, declaration: &Declaration, given: &Given, diagnostics: &mut Diagnostics) -> Value {
+    let unknown = Value::unknown(declaration.ty.clone());
+    // The line of a secret value must not be drawn.
+    let shown = if declaration.sensitive { None } else { given.span() };
+    let span = shown.or(Some(declaration.span));
+    let wrong = |detail: String| Diagnostic::error("Invalid value for a variable", detail).with_span(span);
+    let value = match &given.text {
+        Text::Literal(text) if !declaration.typed || declaration.ty.is_primitive() => Value::from(text.as_str()),
+        Text::Literal(text) => {
+            let (expr, found) = syntax::parse_expression(TYPED, text);
+            let (value, more) = if found.has_errors() { (unknown.clone(), Diagnostics::new()) } else { constant(config, &expr) };
+            if let Some(error) = found.iter().chain(more.iter()).find(|d| d.is_error()) {
+                let bare = error.detail == CONSTANT || matches!(expr.kind, ExprKind::Wrong);
+                let hint = if bare {
+                    "Strings inside of lists and objects stand in quotes; mind the shell's own quotes."
+                } else {
+                    "Check its syntax."
+                };
+                let why = if declaration.sensitive { "it is secret, so no more is said." } else { &error.detail };
+                let detail = format!("The value of \"{name}\" from {} can't be read as an expression: {why}", given.source());
+                diagnostics.push(wrong(detail).with_hint(hint));
+                return unknown;
+            }
+            value
+        }
+        Text::Expression(expr) => {
+            let (value, found) = constant(config, expr);
+            let failed = found.has_errors();
+            if declaration.sensitive && failed {
+                diagnostics.push(wrong(format!(
+                    "The value of \"{name}\" from {} can't be evaluated; it is secret, so no more is said.",
+                    given.source()
+                )));
+            } else {
+                diagnostics.extend(found);
+            }
+            if failed {
+                return unknown;
+            }
+            value
+        }
+    };
+    let value = match convert(&value, &declaration.ty) {
+        Ok(value) => value,
+        Err(error) => {
+            let shown = if declaration.sensitive { None } else { crate::describe::excerpt(&value) };
+            let shown = shown.map(|text| format!(" It is {text}.")).unwrap_or_default();
+            let detail =
+                format!("The value of \"{name}\" from {} does not fit its type {}: {error}.{shown}", given.source(), declaration.ty);
+            diagnostics.push(wrong(detail).with_label(declaration.span, "declared here"));
+            return unknown;
+        }
+    };
+    if value.is_null() && !declaration.nullable {
+        return declaration.default.clone().unwrap_or_else(|| {
+            diagnostics.push(wrong(format!("The variable \"{name}\" is not nullable, but is null from {}.", given.source())));
+            unknown
+        });
+    }
+    value
+}
+
+/// Checks the `validation` blocks; all variables have their values by now.
+pub(crate) fn validate(config: &Config, declared: &BTreeMap<String, Declaration>, given: &AllGiven) -> Diagnostics {
+    let mut diagnostics = Diagnostics::new();
+    let evaluator = Evaluator::new(config, &Unknowns);
+    let site = Site::default();
+    let scope = Scope::new(&site);
+    let place = Place { no_blocks: Some("Variables are checked before anything is read."), ..Place::default() };
+    for (name, declaration) in declared {
+        for validation in &declaration.validations {
+            let mut found = Diagnostics::new();
+            for expr in [&validation.condition, &validation.message] {
+                found.extend(statics::check(config, expr, place, &mut Vec::new()));
+            }
+            let failed = found.has_errors();
+            diagnostics.extend(found);
+            // A value that was wrong already is not worth more words.
+            if failed || config.variables.get(name).is_some_and(|v| v.value.is_unknown()) {
+                continue;
+            }
+            let mut errors = Errors::default();
+            let message = conditions::failed(&evaluator, validation, &scope, &mut errors);
+            diagnostics.extend(evaluator.finish(errors));
+            if let Some(message) = message {
+                let given = given.values.get(name);
+                let source = given.map_or_else(|| "its default".to_owned(), Given::source);
+                diagnostics.push(
+                    Diagnostic::error(
+                        "Invalid value for a variable",
+                        format!("The value of \"{name}\" from {source} is refused: {message}"),
+                    )
+                    .with_span(given.and_then(Given::span).filter(|_| !declaration.sensitive).or(Some(declaration.span)))
+                    .with_label(validation.condition.span, "this rule refused it"),
+                );
+            }
+        }
+    }
+    diagnostics
+}

@@ -1,0 +1,10 @@
+//! The language, tested through its public interface: one binary for all.
+
+mod cases;
+mod size;
+mod support;
+
+mod fuzz;
+mod loading;
+mod oracle;
+mod templates;
