@@ -1,0 +1,148 @@
+//! Does what the plan says: one loop owns all truth, workers only report to it. It makes no choices: order and changes are the plan's.
+//!
+//! After a failure nothing that depends on it is started, everything else goes on, and what was done is in the state.
+
+use std::sync::atomic::Ordering;
+
+use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+use futures::future::{Either, select};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use karmaform_model::{BoxFuture, Diagnostic, Event, Journal, JournalRecord, ModeOfPlan, Plan, StateBackend};
+
+use crate::dispatch::{Dispatcher, Started};
+use crate::fill::Filler;
+use crate::graph::Graph;
+use crate::ledger::Ledger;
+use crate::options::{ApplyOptions, World};
+use crate::outcome::Outcome;
+use crate::store::Store;
+use crate::worker::{Done, Note, Surroundings, run};
+
+/// Does what the plan says, tells `on_event` what happens, and keeps journal and state up to date. A plan without changes writes nothing.
+pub async fn apply(
+    plan: &Plan,
+    graph: &Graph,
+    world: &World<'_>,
+    backend: &dyn StateBackend,
+    journal: &mut dyn Journal,
+    options: &ApplyOptions,
+    on_event: &mut dyn FnMut(Event),
+) -> Outcome {
+    let mut outcome = Outcome {
+        snapshot: world.state.clone(),
+        diagnostics: Default::default(),
+        interrupted: false,
+        unsaved: false,
+        succeeded: 0,
+        failed: 0,
+        skipped: 0,
+    };
+    if let Some(problem) = stale(plan, world) {
+        outcome.diagnostics.push(problem);
+        return outcome;
+    }
+    let is_refresh = plan.mode == ModeOfPlan::RefreshOnly;
+    if plan.steps.is_empty() && plan.outputs.is_empty() && !is_refresh {
+        return outcome;
+    }
+    let ledger = Ledger::new(plan, world.registry, world.state);
+    let mut store = Store::new(backend, journal, world.runtime, options);
+    let mut dispatcher = Dispatcher::new(plan, ledger, Filler::new(plan, graph, world), world, options, on_event);
+    let begin = JournalRecord::Begin {
+        lineage: world.state.lineage.clone(),
+        serial: options.stored.unwrap_or(world.state.serial),
+        version: plan.tool_version.clone(),
+    };
+    if let Err(error) = store.record(vec![begin]) {
+        dispatcher.give_up(error);
+    }
+    let (sender, mut notes) = unbounded();
+    let around = Surroundings { world, notes: sender, interrupt: options.interrupt.clone() };
+    let mut running: FuturesUnordered<BoxFuture<'_, Done>> = FuturesUnordered::new();
+    loop {
+        let started = dispatcher.start_ready();
+        // What ended is durable, and what starts is announced, before anything starts that depends on it.
+        if let Err(error) = store.record(dispatcher.take_records()) {
+            dispatcher.cancel(started, error);
+        } else {
+            for Started { step, job } in started {
+                dispatcher.announce(step);
+                running.push(run(around.clone(), step, job).boxed());
+            }
+        }
+        if running.is_empty() {
+            if dispatcher.is_idle() {
+                break;
+            }
+            continue;
+        }
+        wait(&mut running, &mut notes, &mut dispatcher, world, options).await;
+        store.checkpoint(&mut dispatcher.ledger, &mut outcome.diagnostics).await;
+    }
+    dispatcher.finish(graph);
+    let leftover = dispatcher.take_records();
+    let mut end = dispatcher.end();
+    if let Err(error) = store.record(leftover) {
+        outcome.diagnostics.push(error);
+    }
+    outcome.diagnostics.extend(end.diagnostics);
+    outcome.unsaved = !store.save(&mut end.ledger, &mut outcome.diagnostics).await;
+    outcome.snapshot = end.ledger.snapshot;
+    outcome.interrupted = end.interrupted || (options.interrupt.load(Ordering::Relaxed) && end.skipped > 0);
+    (outcome.succeeded, outcome.failed, outcome.skipped) = (end.succeeded, end.failed, end.skipped);
+    outcome
+}
+
+/// Waits until something happens, and takes note of all that happened.
+async fn wait(
+    running: &mut FuturesUnordered<BoxFuture<'_, Done>>,
+    notes: &mut UnboundedReceiver<Note>,
+    dispatcher: &mut Dispatcher<'_>,
+    world: &World<'_>,
+    options: &ApplyOptions,
+) {
+    let (mut finished, mut heard) = (Vec::new(), Vec::new());
+    {
+        let news = select(running.next(), notes.next());
+        let news = if options.heartbeat == 0 {
+            Some(news.await)
+        } else {
+            match select(news, world.runtime.sleep(options.heartbeat)).await {
+                Either::Left((news, _)) => Some(news),
+                Either::Right(_) => None,
+            }
+        };
+        match news {
+            Some(Either::Left((done, _))) => finished.extend(done),
+            Some(Either::Right((note, _))) => heard.extend(note),
+            None => {}
+        }
+    }
+    // Whatever else is ready goes into the same tick, and so into the same write of the journal.
+    while let Some(Some(done)) = running.next().now_or_never() {
+        finished.push(done);
+    }
+    while let Ok(note) = notes.try_recv() {
+        heard.push(note);
+    }
+    heard.into_iter().for_each(|note| dispatcher.note(note));
+    finished.sort_by_key(|done| done.step);
+    finished.into_iter().for_each(|done| dispatcher.ended(done));
+    dispatcher.heartbeat();
+}
+
+/// A plan is for one state at one moment.
+fn stale(plan: &Plan, world: &World<'_>) -> Option<Diagnostic> {
+    let is_other = plan.lineage.as_ref().is_some_and(|l| *l != world.state.lineage);
+    (is_other || plan.serial != world.state.serial).then(|| {
+        Diagnostic::error(
+            "Saved plan is stale",
+            format!(
+                "The plan was made from another state: from serial {}, and the state has serial {} now.",
+                plan.serial, world.state.serial
+            ),
+        )
+        .with_hint("Run plan again, review it, and apply the new one.")
+    })
+}

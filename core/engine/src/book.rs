@@ -1,0 +1,140 @@
+//! How a step begins and ends in the books: what is sent out is made complete first, what comes back is taken into the state.
+
+use karmaform_model::{Action, Change, Connection, Diagnostic, Diagnostics, EventKind, Object, ResourceState, StepKind, Value};
+
+use crate::dispatch::Dispatcher;
+use crate::question::entries;
+use crate::settle::settled;
+use crate::values::{carry_marks, with_nulls};
+use crate::worker::{Done, Job, Success};
+
+impl Dispatcher<'_> {
+    /// Begins a step: does it at once if it needs nobody, else gives the job.
+    pub(crate) fn start(&mut self, step: usize) -> Result<Option<Job>, Diagnostics> {
+        match &self.plan.steps[step].kind {
+            StepKind::Join => self.succeed(step),
+            StepKind::Finish { resource } => {
+                let record = self.filler.record(&self.ledger, *resource)?;
+                self.event(step, EventKind::Started);
+                self.ledger.made(*resource, record);
+                self.event(step, EventKind::Succeeded(None));
+                self.succeed(step);
+            }
+            StepKind::Change { resource, part } if *part == Action::Forget || self.plan.resources[*resource].provider.is_none() => {
+                self.event(step, EventKind::Started);
+                self.ledger.gone(*resource);
+                self.event(step, EventKind::Succeeded(None));
+                self.succeed(step);
+            }
+            StepKind::Gate { composite, gate } => {
+                let arguments = self.filler.gate(&self.ledger, composite, gate)?;
+                self.run(step, Object::new(), None);
+                return Ok(Some(Job::Gate { composite: composite.clone(), gate: gate.clone(), arguments }));
+            }
+            StepKind::Change { resource, part } => return self.start_change(step, *resource, *part).map(Some),
+        }
+        Ok(None)
+    }
+
+    fn start_change(&mut self, step: usize, resource: usize, part: Action) -> Result<Job, Diagnostics> {
+        let planned = &self.plan.resources[resource];
+        let change = self.filler.change(&self.ledger, resource, part)?;
+        if let Change::Read { after } = &change {
+            let mut arguments = after.clone();
+            if let Some(schema) = self.ledger.schema(planned) {
+                arguments.retain(|name, _| schema.attribute(name).is_none_or(|a| a.is_configurable()));
+            }
+            self.run(step, after.clone(), None);
+            return Ok(Job::Read { address: planned.address.clone(), arguments });
+        }
+        let provider = planned.provider.clone().unwrap_or_default();
+        let side = change.after().or(change.before());
+        let way = match self.ledger.schema(planned).map(|s| s.connection) {
+            Some(Connection::Attribute(name)) => side.and_then(|s| s.get(name)),
+            _ => None,
+        };
+        let connection = entries(way);
+        let prior = self.ledger.start(resource, part, change.after());
+        self.run(step, change.after().cloned().unwrap_or_default(), prior);
+        Ok(Job::Change { provider, connection, resource_type: planned.resource_type.clone(), change })
+    }
+
+    /// Books the end of a step.
+    pub(crate) fn ended(&mut self, done: Done) {
+        let Some(running) = self.running.get(&done.step) else { return };
+        let (sent, prior) = (running.sent.clone(), running.prior.clone());
+        self.interrupted |= done.interrupted;
+        let problem = match (&self.plan.steps[done.step].kind, done.result) {
+            (StepKind::Change { resource, part }, Err(error)) => {
+                let (resource, part) = (*resource, *part);
+                if part != Action::Read {
+                    self.ledger.failed(resource, part, done.touched, prior);
+                }
+                Some(error)
+            }
+            (_, Err(error)) => Some(error),
+            (StepKind::Change { resource, part }, Ok(success)) => {
+                let (resource, part) = (*resource, *part);
+                self.book(resource, part, &sent, success, done.touched, prior)
+            }
+            (_, Ok(Success::Passed(seen))) => {
+                self.event(done.step, EventKind::Succeeded(Some(seen)));
+                None
+            }
+            (_, Ok(_)) => None,
+        };
+        match problem {
+            Some(error) => self.fail(done.step, error.into()),
+            None => {
+                if let StepKind::Change { resource, .. } = &self.plan.steps[done.step].kind {
+                    let id = self.ledger.attribute(&self.plan.resources[*resource].address, "id");
+                    let id = id.as_str().filter(|_| !Value::contains_secret(&id)).map(str::to_owned);
+                    self.event(done.step, EventKind::Succeeded(id));
+                }
+                self.succeed(done.step);
+            }
+        }
+    }
+
+    fn book(
+        &mut self,
+        resource: usize,
+        part: Action,
+        sent: &Object,
+        success: Success,
+        touched: bool,
+        prior: Option<ResourceState>,
+    ) -> Option<Diagnostic> {
+        let planned = &self.plan.resources[resource];
+        let schema = self.ledger.schema(planned)?;
+        match (part, success) {
+            (_, Success::Read(object)) => {
+                let mut object = with_nulls(schema, &object);
+                carry_marks(sent, &mut object);
+                self.ledger.read(resource, object);
+                None
+            }
+            (Action::Delete, Success::Changed(None)) => {
+                self.ledger.gone(resource);
+                None
+            }
+            (Action::Delete, _) => {
+                self.ledger.failed(resource, part, touched, prior);
+                let detail = "The provider says that it is still there after it was deleted.";
+                Some(Diagnostic::error("Not deleted", detail).with_hint("Plan again to see what is left."))
+            }
+            (_, Success::Changed(Some(object))) => {
+                let (object, problem) = settled(schema, sent, object, &planned.address);
+                self.ledger.made(resource, object);
+                problem
+            }
+            _ => {
+                self.ledger.failed(resource, part, touched, prior);
+                Some(Diagnostic::error(
+                    "Nothing there after the change",
+                    "The provider did not say what is there now. This is a bug of the provider.",
+                ))
+            }
+        }
+    }
+}

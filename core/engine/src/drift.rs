@@ -1,0 +1,86 @@
+//! What someone changed outside, and which outputs change. Pure.
+
+use std::collections::BTreeMap;
+
+use karmaform_lang::Evaluator;
+use karmaform_model::{Connection, Diagnostics, DriftedResource, ModeOfPlan, Object, OutputChange, ResourceEntry, Schema, Status, same};
+
+use crate::observed::Answer;
+use crate::values::without_volatile;
+use crate::walk::Pass;
+
+/// Instances that are not as the state remembers them. How to reach a thing is no drift of the thing.
+pub(crate) fn drift(pass: &Pass<'_>) -> Vec<DriftedResource> {
+    let mut found = Vec::new();
+    for (address, &number) in &pass.graph.instances {
+        let visit = &pass.visits[number];
+        let Some(ResourceEntry::Type(_, spec)) = pass.entries[number] else { continue };
+        let (Some(memory), Some(Status::Ready | Status::Tainted)) = (&visit.before.memory, visit.before.status) else { continue };
+        let after = match pass.observed.answer(address) {
+            Answer::Absent => None,
+            Answer::Present(_) => visit.before.full.as_ref().filter(|full| differs(spec.schema(), memory, full)).map(Some),
+            _ => continue,
+        };
+        let tidy = |object: &Object| without_volatile(spec.schema(), object, true);
+        let after = match after {
+            Some(Some(full)) => Some(tidy(full)),
+            Some(None) => None,
+            None if visit.before.is_absent => None,
+            None => continue,
+        };
+        found.push(DriftedResource { address: address.clone(), resource_type: spec.name().to_owned(), before: tidy(memory), after });
+    }
+    found
+}
+
+fn differs(schema: &Schema, memory: &Object, full: &Object) -> bool {
+    let attributes = schema.attributes.iter().filter(|a| a.is_stored()).map(|a| a.name);
+    let compared = attributes.chain(schema.blocks.iter().map(|b| b.name)).filter(|name| schema.connection != Connection::Attribute(name));
+    compared.into_iter().any(|name| !same(memory.get(name), full.get(name)))
+}
+
+/// Root outputs that change. With targets only those that the targets decide.
+pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> BTreeMap<String, OutputChange> {
+    let mut changes = BTreeMap::new();
+    let state = &pass.inputs.state.outputs;
+    if pass.options.mode == ModeOfPlan::Destroy {
+        if pass.options.targets.is_empty() {
+            let gone = |(name, o): (&String, &karmaform_model::OutputState)| {
+                (name.clone(), OutputChange { before: Some(o.value.clone()), after: None, sensitive: o.sensitive })
+            };
+            changes.extend(state.iter().map(gone));
+        }
+        return changes;
+    }
+    for (name, output) in &pass.inputs.config.outputs {
+        if !is_decided(pass, name) {
+            continue;
+        }
+        let (value, problems) = evaluator.output(name);
+        let failed = problems.has_errors();
+        diagnostics.extend(problems);
+        if failed {
+            continue;
+        }
+        let after = value.secret_if(output.sensitive);
+        let before = state.get(name);
+        let is_same = before.is_some_and(|b| b.sensitive == output.sensitive && same(Some(&b.value), Some(&after)));
+        if !is_same {
+            let before = before.map(|b| b.value.clone());
+            changes.insert(name.clone(), OutputChange { before, after: Some(after), sensitive: output.sensitive });
+        }
+    }
+    for (name, output) in state.iter().filter(|(n, _)| !pass.inputs.config.outputs.contains_key(*n)) {
+        let change = OutputChange { before: Some(output.value.clone()), after: None, sensitive: output.sensitive };
+        changes.insert(name.clone(), change);
+    }
+    changes
+}
+
+fn is_decided(pass: &Pass<'_>, output: &str) -> bool {
+    if pass.options.targets.is_empty() {
+        return true;
+    }
+    let references = pass.inputs.config.output_references(output);
+    references.iter().all(|r| pass.graph.within(&r.address).all(|(_, n)| pass.selected[n]))
+}

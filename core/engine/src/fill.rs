@@ -1,0 +1,233 @@
+//! Fills what a plan left open, right before a step: arguments are evaluated again with what is known by then. What the plan showed stays,
+//! or the step is refused. Decides nothing and touches nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use karmaform_lang::Evaluator;
+use karmaform_model::{
+    Action, Address, Change, Connection, Diagnostic, Diagnostics, Expansion, GateSpec, Mode, Object, Path, Plan, PlanContext,
+    PlannedResource, ResourceEntry, Schema,
+};
+
+use crate::graph::{Graph, Role};
+use crate::ledger::Ledger;
+use crate::options::World;
+use crate::record::record_object;
+use crate::values::{is_wholly_known, merge};
+use crate::wanted::{assume_connection, child_arguments, connection_id, prepared, resolved};
+
+/// Fills changes of one plan.
+pub(crate) struct Filler<'a> {
+    plan: &'a Plan,
+    graph: &'a Graph,
+    world: &'a World<'a>,
+    /// By planned resource: something that it needs is read during apply, so that even what was taken for known has to be looked at again.
+    behind_reads: Vec<bool>,
+    /// Composites whose arguments are wholly known are expanded once.
+    expansions: BTreeMap<Address, Arc<(Object, Expansion)>>,
+}
+
+impl<'a> Filler<'a> {
+    pub(crate) fn new(plan: &'a Plan, graph: &'a Graph, world: &'a World<'a>) -> Self {
+        let reads: Vec<&Address> = plan.resources.iter().filter(|r| r.change.action() == Action::Read).map(|r| &r.address).collect();
+        let mut behind = vec![false; if reads.is_empty() { 0 } else { graph.nodes.len() }];
+        if !reads.is_empty() {
+            reads.iter().filter_map(|a| graph.instances.get(*a)).for_each(|n| behind[*n] = true);
+            for &number in &graph.order {
+                behind[number] |= graph.nodes[number].wanted.iter().any(|needed| behind[*needed]);
+            }
+        }
+        let is_behind = |r: &PlannedResource| graph.instances.get(&r.address).and_then(|n| behind.get(*n)).copied().unwrap_or(false);
+        Self { plan, graph, world, behind_reads: plan.resources.iter().map(is_behind).collect(), expansions: BTreeMap::new() }
+    }
+
+    /// The change to be made, with everything in it that can be known before it is made.
+    pub(crate) fn change(&mut self, ledger: &Ledger<'_>, resource: usize, part: Action) -> Result<Change, Diagnostics> {
+        let planned = &self.plan.resources[resource];
+        let before = || planned.change.before().cloned().unwrap_or_default();
+        if part == Action::Delete {
+            return Ok(Change::Delete { before: before() });
+        }
+        let after = self.after(ledger, resource)?;
+        Ok(match part {
+            Action::Update => Change::Update { before: before(), after },
+            Action::Read => Change::Read { after },
+            _ => Change::Create { after },
+        })
+    }
+
+    fn after(&mut self, ledger: &Ledger<'_>, resource: usize) -> Result<Object, Diagnostics> {
+        let planned = &self.plan.resources[resource];
+        let after = planned.change.after().cloned().unwrap_or_default();
+        let Some(schema) = ledger.schema(planned) else { return Ok(after) };
+        if !self.behind_reads[resource] && !has_holes(schema, &after) {
+            return Ok(after);
+        }
+        let wanted = self.wanted(ledger, planned, schema)?;
+        let before = match &planned.change {
+            Change::Update { before, .. } | Change::Replace { before, .. } => Some(before),
+            _ => None,
+        };
+        let is_update = matches!(planned.change, Change::Update { .. });
+        let mut wanted = prepared(self.world.config, schema, &planned.address, wanted, before);
+        assume_connection(schema, &mut wanted, before);
+        if planned.address.mode == Mode::Data {
+            let unknown: Vec<&str> = wanted.iter().filter(|(_, v)| !v.is_wholly_known()).map(|(n, _)| n.as_str()).collect();
+            if !unknown.is_empty() {
+                return Err(still_unknown(&planned.address, &unknown).into());
+            }
+        }
+        // The type may tell some values ahead from the arguments; time is the plan's, so that it tells the same as then.
+        if let Some(ResourceEntry::Type(_, spec)) = self.entry(planned) {
+            let context = PlanContext { now: self.plan.created };
+            let change = spec.plan(&context, before.filter(|_| is_update), Some(&wanted)).map_err(|d| at(d, &planned.address))?;
+            if let Some(fresh) = change.after() {
+                wanted = fresh.clone();
+            }
+        }
+        let merged = merge_objects(schema, &planned.address, &after, &wanted)?;
+        let unknown: Vec<&str> = schema
+            .attributes
+            .iter()
+            .filter(|a| !a.is_computed() && merged.get(a.name).is_some_and(|v| !v.is_wholly_known()))
+            .map(|a| a.name)
+            .collect();
+        if unknown.is_empty() { Ok(merged) } else { Err(still_unknown(&planned.address, &unknown).into()) }
+    }
+
+    fn entry(&self, planned: &PlannedResource) -> Option<ResourceEntry<'a>> {
+        (planned.address.mode == Mode::Managed).then(|| self.world.registry.resource(&planned.resource_type)).flatten()
+    }
+
+    fn wanted(&mut self, ledger: &Ledger<'_>, planned: &PlannedResource, schema: &Schema) -> Result<Object, Diagnostics> {
+        let Some(composite) = planned.address.composite() else { return evaluate(self.world, ledger, &planned.address) };
+        let expanded = self.expand(ledger, &composite)?;
+        let child = expanded.1.children.iter().find(|c| c.path == planned.address.child);
+        let Some(child) = child else {
+            return Err(no_longer_holds(&planned.address, "Its composite does not expand into it any more.").into());
+        };
+        let lookup = |path: &[karmaform_model::ChildStep], name: &str| ledger.attribute(&composite.with_child(path), name);
+        child_arguments(schema, child, &lookup).map_err(|d| at(d, &planned.address))
+    }
+
+    fn expand(&mut self, ledger: &Ledger<'_>, address: &Address) -> Result<Arc<(Object, Expansion)>, Diagnostics> {
+        if let Some(known) = self.expansions.get(address) {
+            return Ok(known.clone());
+        }
+        let Some(ResourceEntry::Composite(ty)) = self.world.registry.resource(&address.kind) else {
+            return Err(no_longer_holds(address, "There is no such composite.").into());
+        };
+        let arguments = evaluate(self.world, ledger, address)?;
+        let stored = self.world.state.resources.get(address).and_then(|s| crate::values::remembered(ty.schema(), s).ok());
+        let arguments = prepared(self.world.config, ty.schema(), address, arguments, stored.as_ref());
+        let expansion = ty.expand(address, &arguments).map_err(|d| at(d, address))?;
+        let is_final = is_wholly_known(&arguments);
+        let expanded = Arc::new((arguments, expansion));
+        if is_final {
+            self.expansions.insert(address.clone(), expanded.clone());
+        }
+        Ok(expanded)
+    }
+
+    /// A composite's own record, with its outputs.
+    pub(crate) fn record(&mut self, ledger: &Ledger<'_>, resource: usize) -> Result<Object, Diagnostics> {
+        let planned = &self.plan.resources[resource];
+        let after = planned.change.after().cloned().unwrap_or_default();
+        let Some(schema) = ledger.schema(planned) else { return Ok(after) };
+        if is_wholly_known(&after) && !self.behind_reads[resource] {
+            return Ok(after);
+        }
+        let expanded = self.expand(ledger, &planned.address)?;
+        let lookup = |path: &[karmaform_model::ChildStep], name: &str| ledger.attribute(&planned.address.with_child(path), name);
+        let outputs = expanded.1.outputs.iter().map(|(name, arg)| (name.clone(), arg.resolve(&lookup))).collect();
+        merge_objects(schema, &planned.address, &after, &record_object(schema, &expanded.0, outputs))
+    }
+
+    /// The arguments of a gate.
+    pub(crate) fn gate(&self, ledger: &Ledger<'_>, composite: &Address, gate: &GateSpec) -> Result<Object, Diagnostics> {
+        let Some(entry) = self.world.registry.gate(&gate.gate) else {
+            let detail = format!("There is no gate \"{}\" in this version.", gate.gate);
+            return Err(Diagnostic::error("Unknown gate", detail).at(composite).into());
+        };
+        let lookup = |path: &[karmaform_model::ChildStep], name: &str| ledger.attribute(&composite.with_child(path), name);
+        let arguments = resolved(entry.schema, &gate.arguments, &lookup).map_err(|d| at(d, composite))?;
+        let unknown: Vec<&str> = arguments.iter().filter(|(_, v)| !v.is_wholly_known()).map(|(n, _)| n.as_str()).collect();
+        if unknown.is_empty() { Ok(arguments) } else { Err(still_unknown(composite, &unknown).into()) }
+    }
+
+    /// True if all that an instance needs, directly or not, came to its end. `reached` answers for one instance.
+    pub(crate) fn is_reached(&self, roots: &[usize], reached: &dyn Fn(&Address) -> bool) -> bool {
+        let mut seen = vec![false; self.graph.nodes.len()];
+        let mut open = roots.to_vec();
+        while let Some(number) = open.pop() {
+            if std::mem::replace(&mut seen[number], true) {
+                continue;
+            }
+            let node = &self.graph.nodes[number];
+            if !matches!(node.role, Role::Block | Role::Enter) && !reached(&node.address) {
+                return false;
+            }
+            open.extend(&node.wanted);
+        }
+        true
+    }
+}
+
+fn evaluate(world: &World<'_>, ledger: &Ledger<'_>, address: &Address) -> Result<Object, Diagnostics> {
+    // A new evaluator each time: one remembers locals, and what they are made of changes while steps end.
+    let (arguments, problems) = Evaluator::new(world.config, ledger).arguments(address);
+    if problems.has_errors() { Err(at(problems, address)) } else { Ok(arguments) }
+}
+
+/// True if something that the configuration decides is open.
+fn has_holes(schema: &Schema, after: &Object) -> bool {
+    let attributes = schema.attributes.iter().filter(|a| a.is_configurable()).map(|a| a.name);
+    attributes.chain(schema.blocks.iter().map(|b| b.name)).any(|name| after.get(name).is_some_and(|v| !v.is_wholly_known()))
+}
+
+fn merge_objects(schema: &Schema, address: &Address, planned: &Object, now: &Object) -> Result<Object, Diagnostics> {
+    let mut merged = Object::new();
+    let mut problems = Diagnostics::new();
+    for (name, value) in planned {
+        let Some(fresh) = now.get(name) else {
+            merged.insert(name.clone(), value.clone());
+            continue;
+        };
+        // Which thing a connection reaches must not change; how to reach it may.
+        if matches!(schema.connection, Connection::Attribute(way) if way == name) {
+            match (connection_id(value), connection_id(fresh)) {
+                (Some(planned), Some(now)) if planned.is_wholly_known() && !karmaform_model::same(Some(planned), Some(now)) => {
+                    problems.push(other_value(address, &Path::attribute(name)));
+                }
+                _ => drop(merged.insert(name.clone(), fresh.clone())),
+            }
+            continue;
+        }
+        match merge(value, fresh, &Path::attribute(name)) {
+            Ok(value) => drop(merged.insert(name.clone(), value)),
+            Err(path) => problems.push(other_value(address, &path)),
+        }
+    }
+    if problems.is_empty() { Ok(merged) } else { Err(problems) }
+}
+
+fn at(problems: Diagnostics, address: &Address) -> Diagnostics {
+    problems.into_iter().map(|d| d.at(address)).collect()
+}
+
+fn no_longer_holds(address: &Address, why: &str) -> Diagnostic {
+    Diagnostic::error("The plan no longer holds", format!("{why} The step was not started, since the plan did not show this."))
+        .at(address)
+        .with_hint("Run plan again, review it, and apply the new one.")
+}
+
+fn other_value(address: &Address, path: &Path) -> Diagnostic {
+    no_longer_holds(address, &format!("Now that everything is known, \"{path}\" has another value than the plan showed."))
+}
+
+fn still_unknown(address: &Address, names: &[&str]) -> Diagnostic {
+    let names = names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
+    Diagnostic::error("Value still not known", format!("When this step was to start, {names} was still not known. This is a bug."))
+        .at(address)
+}

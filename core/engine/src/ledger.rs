@@ -1,0 +1,228 @@
+//! What an apply knows: the state as it becomes, the results so far, and what the journal has still to be told. Everything here costs the
+//! same however large the state is. Touches nothing outside.
+
+use std::collections::BTreeMap;
+
+use karmaform_lang::Resolver;
+use karmaform_model::{
+    Action, Address, JournalRecord, Mode, ModeOfPlan, Object, Plan, PlannedResource, Registry, ResourceState, Schema, Snapshot, Status,
+    Type, Value,
+};
+
+use crate::connect::OWN_PROVIDER;
+use crate::recover::mark_started;
+use crate::values::{remembered, secret_paths, unknown_object, with_nulls, with_unknown};
+
+/// The books of one apply.
+pub(crate) struct Ledger<'a> {
+    plan: &'a Plan,
+    registry: &'a Registry,
+    by_address: BTreeMap<&'a Address, usize>,
+    /// The state now.
+    pub(crate) snapshot: Snapshot,
+    /// The snapshot differs from what the backend holds.
+    pub(crate) dirty: bool,
+    /// What the journal does not know yet.
+    pub(crate) records: Vec<JournalRecord>,
+    results: BTreeMap<Address, Object>,
+    /// Keys of objects that this apply set aside, by planned resource.
+    deposed: BTreeMap<usize, String>,
+}
+
+impl Resolver for Ledger<'_> {
+    fn instance(&self, address: &Address) -> Value {
+        if let Some(result) = self.results.get(address) {
+            return result.clone().into();
+        }
+        let planned = self.by_address.get(address).map(|i| &self.plan.resources[*i]);
+        let schema = match planned {
+            Some(planned) => self.schema(planned),
+            None if address.mode == Mode::Data => self.registry.data_source(&address.kind).map(|d| d.schema),
+            None => self.snapshot.resources.get(address).and_then(|r| self.registry.resource(&r.resource_type)).map(|e| e.schema()),
+        };
+        let Some(schema) = schema else { return Value::unknown(Type::Any) };
+        match planned {
+            Some(planned) => {
+                let object = planned.change.after().or_else(|| planned.change.before());
+                with_unknown(schema, object.unwrap_or(&Object::new())).into()
+            }
+            None => {
+                let stored = self.snapshot.resources.get(address).and_then(|r| remembered(schema, r).ok());
+                stored.map_or_else(|| unknown_object(schema).into(), |object| with_nulls(schema, &object).into())
+            }
+        }
+    }
+}
+
+impl<'a> Ledger<'a> {
+    /// Opens the books on a state. What the plan saw and did not change is taken over at once: it may know fresher ways to things.
+    pub(crate) fn new(plan: &'a Plan, registry: &'a Registry, state: &Snapshot) -> Self {
+        let instances = plan.resources.iter().enumerate().filter(|(_, r)| r.deposed.is_none());
+        let mut ledger = Self {
+            plan,
+            registry,
+            by_address: instances.map(|(i, r)| (&r.address, i)).collect(),
+            snapshot: Snapshot { tool_version: plan.tool_version.clone(), ..state.clone() },
+            dirty: false,
+            records: Vec::new(),
+            results: BTreeMap::new(),
+            deposed: BTreeMap::new(),
+        };
+        ledger.take_over();
+        ledger
+    }
+
+    fn take_over(&mut self) {
+        for planned in self.plan.resources.iter().filter(|r| r.change.is_no_op() && r.address.mode == Mode::Managed) {
+            let (Some(schema), Some(object), Some(stored)) =
+                (self.schema(planned), planned.change.after(), self.snapshot.resources.get(&planned.address))
+            else {
+                continue;
+            };
+            let mut fresh = resource_state(planned, schema, object);
+            if self.plan.mode == ModeOfPlan::RefreshOnly {
+                fresh = ResourceState { attributes: fresh.attributes, ..stored.clone() };
+            }
+            if fresh != *stored {
+                self.snapshot.resources.insert(planned.address.clone(), fresh);
+                self.dirty = true;
+            }
+        }
+        if self.plan.mode == ModeOfPlan::RefreshOnly {
+            for gone in self.plan.drift.iter().filter(|d| d.after.is_none()) {
+                self.dirty |= self.snapshot.resources.remove(&gone.address).is_some();
+            }
+        }
+    }
+
+    /// The schema of a planned resource.
+    pub(crate) fn schema(&self, planned: &PlannedResource) -> Option<&'a Schema> {
+        match planned.address.mode {
+            Mode::Data => self.registry.data_source(&planned.resource_type).map(|d| d.schema),
+            Mode::Managed => self.registry.resource(&planned.resource_type).map(|e| e.schema()),
+        }
+    }
+
+    /// One attribute of an instance as it is known now.
+    pub(crate) fn attribute(&self, address: &Address, name: &str) -> Value {
+        let value = self.instance(address);
+        value.get(name).cloned().unwrap_or_else(|| Value::unknown(Type::Any)).secret_if(value.secret)
+    }
+
+    /// A step that touches the world is about to start. Gives the state before it, to be put back if nothing was touched after all.
+    pub(crate) fn start(&mut self, resource: usize, part: Action, planned: Option<&Object>) -> Option<ResourceState> {
+        let target = &self.plan.resources[resource];
+        let prior = self.snapshot.resources.get(&target.address).cloned();
+        let Some(schema) = self.schema(target) else { return prior };
+        if target.deposed.is_some() || (part == Action::Delete && self.deposed.contains_key(&resource)) {
+            return prior;
+        }
+        if part == Action::Create && target.change.action() == Action::CreateThenDestroy {
+            self.set_aside(resource);
+        }
+        if !schema.state_only {
+            let planned = planned.map(|object| ResourceState { status: Status::Unfinished, ..resource_state(target, schema, object) });
+            mark_started(&mut self.snapshot, &target.address, planned.as_ref());
+            self.records.push(JournalRecord::Started { address: target.address.clone(), planned });
+            self.dirty = true;
+        }
+        prior
+    }
+
+    fn set_aside(&mut self, resource: usize) {
+        let address = &self.plan.resources[resource].address;
+        let Some(old) = self.snapshot.resources.remove(address) else { return };
+        let mut seed = self.plan.serial;
+        let key = loop {
+            let key = deposed_key(address, seed);
+            if !self.snapshot.deposed.contains_key(&(address.clone(), key.clone())) {
+                break key;
+            }
+            seed = seed.wrapping_add(1);
+        };
+        self.records.push(JournalRecord::Deposed { address: address.clone(), key: key.clone(), state: Some(old.clone()) });
+        self.records.push(JournalRecord::Ended { address: address.clone(), state: None });
+        self.snapshot.deposed.insert((address.clone(), key.clone()), old);
+        self.deposed.insert(resource, key);
+        self.dirty = true;
+    }
+
+    /// A create or update ended; this is there now.
+    pub(crate) fn made(&mut self, resource: usize, object: Object) {
+        let target = &self.plan.resources[resource];
+        let Some(schema) = self.schema(target) else { return };
+        let state = resource_state(target, schema, &object);
+        self.records.push(JournalRecord::Ended { address: target.address.clone(), state: Some(state.clone()) });
+        self.snapshot.resources.insert(target.address.clone(), state);
+        self.results.insert(target.address.clone(), object);
+        self.dirty = true;
+    }
+
+    /// A delete ended, or an instance is to be forgotten.
+    pub(crate) fn gone(&mut self, resource: usize) {
+        let target = &self.plan.resources[resource];
+        let address = target.address.clone();
+        self.dirty = true;
+        match target.deposed.clone().or_else(|| self.deposed.get(&resource).cloned()) {
+            Some(key) => {
+                self.snapshot.deposed.remove(&(address.clone(), key.clone()));
+                self.records.push(JournalRecord::Deposed { address, key, state: None });
+            }
+            None => {
+                self.snapshot.resources.remove(&address);
+                self.records.push(JournalRecord::Ended { address, state: None });
+            }
+        }
+    }
+
+    /// A step failed. If it touched nothing, everything is as it was before; else the state says that it is not to be trusted.
+    pub(crate) fn failed(&mut self, resource: usize, part: Action, touched: bool, prior: Option<ResourceState>) {
+        let target = &self.plan.resources[resource];
+        let Some(schema) = self.schema(target) else { return };
+        if target.deposed.is_some() || (part == Action::Delete && self.deposed.contains_key(&resource)) {
+            return;
+        }
+        let address = target.address.clone();
+        if touched && !schema.state_only {
+            let state = self.snapshot.resources.get(&address).cloned();
+            self.records.push(JournalRecord::Ended { address, state });
+            return;
+        }
+        if let Some(key) = self.deposed.remove(&resource) {
+            self.snapshot.deposed.remove(&(address.clone(), key.clone()));
+            self.records.push(JournalRecord::Deposed { address: address.clone(), key, state: None });
+        }
+        match prior.clone() {
+            Some(prior) => drop(self.snapshot.resources.insert(address.clone(), prior)),
+            None => drop(self.snapshot.resources.remove(&address)),
+        }
+        self.records.push(JournalRecord::Ended { address, state: prior });
+    }
+
+    /// A data source was read.
+    pub(crate) fn read(&mut self, resource: usize, object: Object) {
+        self.results.insert(self.plan.resources[resource].address.clone(), object);
+    }
+}
+
+/// An instance as the state keeps it.
+fn resource_state(planned: &PlannedResource, schema: &Schema, object: &Object) -> ResourceState {
+    ResourceState {
+        resource_type: planned.resource_type.clone(),
+        provider: planned.provider.clone().unwrap_or_else(|| OWN_PROVIDER.to_owned()),
+        schema_version: schema.version,
+        attributes: schema.encode(object),
+        secret_paths: secret_paths(schema, object),
+        dependencies: planned.dependencies.clone(),
+        create_before_destroy: planned.create_before_destroy,
+        status: Status::Ready,
+    }
+}
+
+/// Eight hexadecimal digits that name an object set aside. From address and serial alone, so that the same apply gives the same key.
+fn deposed_key(address: &Address, seed: u64) -> String {
+    // FNV-1a; it only has to differ between the few leftovers of one address.
+    let text = format!("{address}#{seed}");
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{hash:08x}")
+}

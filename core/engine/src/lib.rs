@@ -1,0 +1,56 @@
+//! The engine: from a configuration and a state to a plan, and from a plan to the world.
+//!
+//! `Config -> graph -> observe (reads) -> plan (pure) -> Plan -> apply (writes) -> Outcome`. Stages are explicit values; the only effects
+//! are the reads of [`observe()`] and the writes of [`apply()`].
+//!
+//! Knows nothing of: HCL text, any provider or backend, files, environment, clocks, async runtimes, terminals.
+
+mod apply;
+mod before;
+mod book;
+mod check;
+mod choreograph;
+mod connect;
+mod cycle;
+mod decide;
+mod dispatch;
+mod drift;
+mod fill;
+mod graph;
+mod ledger;
+mod observe;
+mod observed;
+mod options;
+mod order;
+mod orphan;
+mod outcome;
+mod outputs;
+mod plan;
+mod pool;
+mod question;
+mod record;
+mod recover;
+mod replace;
+mod restore;
+mod schedule;
+mod select;
+mod settle;
+mod store;
+mod values;
+mod visit;
+mod walk;
+mod wanted;
+mod worker;
+
+pub use apply::apply;
+pub use check::check;
+pub use connect::graph;
+pub use graph::Graph;
+pub use observe::observe;
+pub use observed::{Answer, Observed};
+pub use options::{ApplyOptions, Inputs, Options, Runtime, World};
+pub use outcome::Outcome;
+pub use plan::plan;
+pub use pool::Pool;
+pub use recover::{Recovery, recover};
+pub use restore::restore;

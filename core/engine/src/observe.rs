@@ -1,0 +1,187 @@
+//! Looks at the world: passes over the graph find the questions, batches of them are asked, until nothing new can be asked.
+//! Reads only, and decides nothing.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt as _;
+use karmaform_lang::Evaluator;
+use karmaform_model::{Address, AnyClient, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status};
+
+use crate::graph::Graph;
+use crate::observed::{Answer, Observed, Reading, Seen};
+use crate::options::{Options, World};
+use crate::pool::connection_key;
+use crate::question::{Look, Read, entries};
+use crate::walk::{Flags, values, walk};
+
+/// Asks for everything that can be asked for. Each round asks all connections at once, each connection for all its things in one batch.
+/// What could not be looked at is an error; everything else is looked at all the same.
+pub async fn observe(graph: &Graph, world: &World<'_>, options: &Options) -> (Observed, Diagnostics) {
+    let mut observed = Observed::default();
+    loop {
+        observed.passes += 1;
+        let (looks, reads, flags) = {
+            let values = values(graph);
+            let evaluator = Evaluator::new(world.config, &values);
+            let pass = walk(graph, world.inputs(), &observed, options, &values, &evaluator);
+            let flags: Vec<Flags> = if observed.resources.values().any(|s| s.broken.is_some()) {
+                (0..graph.nodes.len()).map(|n| pass.inherited(n)).collect()
+            } else {
+                Vec::new()
+            };
+            (pass.looks, pass.reads, flags)
+        };
+        if looks.is_empty() && reads.is_empty() {
+            excuse(graph, world, options, &flags, &mut observed);
+            let diagnostics = failures(world, options, &mut observed);
+            return (observed, diagnostics);
+        }
+        ask(graph, world, options, looks, reads, &mut observed).await;
+    }
+}
+
+enum Job {
+    Batch(Vec<Look>),
+    Read(Read),
+}
+
+enum Answers {
+    Batch(Vec<(Look, Answer, Option<String>)>),
+    Read(Box<(Read, Result<Object, Diagnostic>)>),
+}
+
+async fn ask(graph: &Graph, world: &World<'_>, options: &Options, looks: Vec<Look>, reads: Vec<Read>, observed: &mut Observed) {
+    let mut batches: BTreeMap<String, Vec<Look>> = BTreeMap::new();
+    for look in looks {
+        batches.entry(look.client.clone()).or_default().push(look);
+    }
+    let jobs = reads.into_iter().map(Job::Read).chain(batches.into_values().map(Job::Batch));
+    let answers = futures::stream::iter(jobs.map(|job| run(graph, world, job))).buffer_unordered(options.parallelism.max(1));
+    for answer in answers.collect::<Vec<_>>().await {
+        match answer {
+            Answers::Read(answer) => {
+                let (read, result) = *answer;
+                let address = graph.nodes[read.node].address.clone();
+                let result = result.map_err(|d| d.at(&address));
+                observed.data.insert(address, Reading { arguments: read.arguments, result });
+            }
+            Answers::Batch(answers) => {
+                for (look, answer, broken) in answers {
+                    let Look { node, connection, key, ask, .. } = look;
+                    let seen = Seen { key, identity: ask.identity, connection, answer, broken };
+                    observed.resources.insert(graph.nodes[node].address.clone(), seen);
+                }
+            }
+        }
+    }
+}
+
+async fn run(graph: &Graph, world: &World<'_>, job: Job) -> Answers {
+    match job {
+        Job::Read(read) => {
+            let result = read_data(world, &graph.nodes[read.node].address, &read.arguments, false).await;
+            Answers::Read(Box::new((read, result)))
+        }
+        Job::Batch(looks) => Answers::Batch(look(world, looks).await),
+    }
+}
+
+/// Reads one data source.
+pub(crate) async fn read_data(world: &World<'_>, address: &Address, arguments: &Object, again: bool) -> Result<Object, Diagnostic> {
+    let entry = world.registry.data_source(&address.kind).ok_or_else(|| {
+        Diagnostic::error("Unknown data source", format!("There is no data source \"{}\" in this version.", address.kind))
+    })?;
+    let connection = match entry.schema.connection {
+        Connection::None => Object::new(),
+        Connection::Arguments => arguments.clone(),
+        Connection::Attribute(name) => entries(arguments.get(name)),
+    };
+    let client = open(world, entry.driver.name(), &connection, again).await?;
+    entry.driver.read(&client, &address.kind, arguments).await
+}
+
+async fn open(world: &World<'_>, provider: &str, connection: &Object, again: bool) -> Result<AnyClient, Diagnostic> {
+    if again { world.pool.reopen(provider, connection).await } else { world.pool.open(provider, connection).await }
+}
+
+async fn look(world: &World<'_>, looks: Vec<Look>) -> Vec<(Look, Answer, Option<String>)> {
+    let Some(first) = looks.first() else { return Vec::new() };
+    let provider = first.provider.clone();
+    let connection = entries(first.connection.as_ref().map(|(_, v)| v));
+    let client = match world.pool.open(&provider, &connection).await {
+        Ok(client) => client,
+        Err(error) => {
+            let name = connection_key(&provider, &connection);
+            return looks.into_iter().map(|l| (l, Answer::Failed(error.clone()), Some(name.clone()))).collect();
+        }
+    };
+    let Some(driver) = world.registry.driver(&provider) else { return Vec::new() };
+    let asks: Vec<_> = looks.iter().map(|l| l.ask.clone()).collect();
+    let mut answers = driver.observe(&client, &asks).await.into_iter();
+    let missing = || {
+        Diagnostic::error(
+            "Question left unanswered",
+            format!("The provider \"{provider}\" gave fewer answers than it was asked for. This is a bug."),
+        )
+    };
+    let mut heard = Vec::with_capacity(looks.len());
+    for look in looks {
+        let answer = match answers.next().unwrap_or_else(|| Err(missing())) {
+            Ok(Some(object)) => Answer::Present(object),
+            Ok(None) => Answer::Absent,
+            Err(error) => Answer::Failed(error),
+        };
+        heard.push((look, answer, None));
+    }
+    heard
+}
+
+/// What is not in the state, and behind something that is still to be made, can't be there yet: that nobody answers there is no error.
+fn excuse(graph: &Graph, world: &World<'_>, options: &Options, flags: &[Flags], observed: &mut Observed) {
+    if options.mode != ModeOfPlan::Normal {
+        return;
+    }
+    for (address, seen) in observed.resources.iter_mut().filter(|(_, s)| s.broken.is_some()) {
+        let is_trusted = world.state.resources.get(address).is_some_and(|r| r.status != Status::Unfinished);
+        let is_behind = graph.instances.get(address).and_then(|n| flags.get(*n)).is_some_and(|f| f.unready);
+        if !is_trusted && is_behind {
+            seen.answer = Answer::NotAsked;
+            seen.broken = None;
+        }
+    }
+}
+
+fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Diagnostics {
+    let mut diagnostics = Diagnostics::new();
+    for (address, reading) in &observed.data {
+        if let Err(error) = &reading.result {
+            let mut error = error.clone().at(address).with_span(world.config.block(address).map(|b| b.span));
+            if options.mode == ModeOfPlan::Destroy {
+                error.severity = Severity::Warning;
+            }
+            diagnostics.push(error);
+        }
+    }
+    let mut broken: BTreeMap<&str, (Diagnostic, Vec<&Address>)> = BTreeMap::new();
+    for (address, seen) in &observed.resources {
+        match (&seen.answer, &seen.broken) {
+            (Answer::Failed(error), Some(name)) => broken.entry(name).or_insert_with(|| (error.clone(), Vec::new())).1.push(address),
+            (Answer::Failed(error), None) => {
+                diagnostics.push(error.clone().at(address).with_span(world.config.block(address).map(|b| b.span)));
+            }
+            _ => {}
+        }
+    }
+    for (mut error, addresses) in broken.into_values() {
+        let affected = match addresses[..] {
+            [only] => {
+                error = error.at(only);
+                "1 resource".to_owned()
+            }
+            _ => format!("{} resources", addresses.len()),
+        };
+        error.detail = format!("{} Because of this, {affected} behind this connection could not be looked at.", error.detail);
+        diagnostics.push(error);
+    }
+    diagnostics
+}

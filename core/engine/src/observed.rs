@@ -1,0 +1,64 @@
+//! What was seen: an answer for every question that was asked. "Not there", "could not look" and "not asked" are three things.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, Diagnostic, Object, Value};
+
+/// What is known of one managed resource from looking at it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It is there, and like this. What the provider left out is as the state says.
+    Present(Object),
+    /// It is not there.
+    Absent,
+    /// It could not be looked at.
+    Failed(Diagnostic),
+    /// Nobody asked: nothing names it yet, it lives in the state alone, or the state was to be trusted.
+    NotAsked,
+}
+
+/// One answer with its question.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// Names the question; another question makes the answer stale.
+    pub(crate) key: String,
+    /// What named the thing.
+    pub(crate) identity: Object,
+    /// The attribute and value of the connection it was seen through.
+    pub(crate) connection: Option<(&'static str, Value)>,
+    pub(crate) answer: Answer,
+    /// The connection itself failed: its name, the same for all who share it.
+    pub(crate) broken: Option<String>,
+}
+
+/// What a data source was asked with, and what it said.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    pub(crate) arguments: Object,
+    pub(crate) result: Result<Object, Diagnostic>,
+}
+
+/// Everything that was seen.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    pub(crate) resources: BTreeMap<Address, Seen>,
+    pub(crate) data: BTreeMap<Address, Reading>,
+    pub(crate) passes: usize,
+}
+
+impl Observed {
+    /// What is known of a managed resource.
+    pub fn answer(&self, address: &Address) -> &Answer {
+        self.resources.get(address).map_or(&Answer::NotAsked, |s| &s.answer)
+    }
+
+    /// How often the configuration was evaluated to find the questions.
+    pub fn passes(&self) -> usize {
+        self.passes
+    }
+
+    /// What a data source said.
+    pub fn data(&self, address: &Address) -> Option<&Object> {
+        self.data.get(address).and_then(|r| r.result.as_ref().ok())
+    }
+}

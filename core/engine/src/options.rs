@@ -1,0 +1,111 @@
+//! What a caller may choose, and what the engine needs from outside. Knows nothing of flags or terminals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use karmaform_lang::Config;
+use karmaform_model::{Address, BoxFuture, ModeOfPlan, Registry, Serial, Snapshot, VariableValue};
+
+use crate::pool::Pool;
+
+/// Time, as the engine sees it.
+pub trait Runtime: Send + Sync {
+    /// Milliseconds since 1970-01-01 UTC.
+    fn now(&self) -> u64;
+    /// Waits.
+    fn sleep(&self, milliseconds: u64) -> BoxFuture<'_, ()>;
+}
+
+/// What planning is a function of, besides what was observed.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The configuration.
+    pub config: &'a Config,
+    /// All linked providers and composites.
+    pub registry: &'a Registry,
+    /// The state as it was read (and recovered).
+    pub state: &'a Snapshot,
+}
+
+/// What observing and applying need: the inputs, and the doors to the outside.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    /// The configuration.
+    pub config: &'a Config,
+    /// All linked providers and composites.
+    pub registry: &'a Registry,
+    /// The state as it was read (and recovered).
+    pub state: &'a Snapshot,
+    /// Open connections.
+    pub pool: &'a Arc<Pool>,
+    /// Time.
+    pub runtime: &'a dyn Runtime,
+}
+
+impl<'a> World<'a> {
+    /// The pure part.
+    pub fn inputs(&self) -> Inputs<'a> {
+        Inputs { config: self.config, registry: self.registry, state: self.state }
+    }
+}
+
+/// How to observe and plan.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Normal, destroy or refresh only.
+    pub mode: ModeOfPlan,
+    /// Only these and what they need; empty: everything.
+    pub targets: Vec<Address>,
+    /// To be replaced whether they differ or not.
+    pub replace: Vec<Address>,
+    /// Look at managed resources; `false` trusts the state.
+    pub refresh: bool,
+    /// Most connections asked at once.
+    pub parallelism: usize,
+    /// Seconds since 1970-01-01 UTC; the only time a plan knows.
+    pub now: i64,
+    /// Version of the tool, recorded in the plan.
+    pub tool_version: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            mode: ModeOfPlan::Normal,
+            targets: Vec::new(),
+            replace: Vec::new(),
+            refresh: true,
+            parallelism: 10,
+            now: 0,
+            tool_version: String::new(),
+        }
+    }
+}
+
+/// How to apply.
+#[derive(Clone, Debug)]
+pub struct ApplyOptions {
+    /// Most operations on the outside at once.
+    pub parallelism: usize,
+    /// Set to true to start nothing more.
+    pub interrupt: Arc<AtomicBool>,
+    /// The serial that the backend holds now; `None`: it holds nothing.
+    pub stored: Option<Serial>,
+    /// Milliseconds between two writes of the state.
+    pub checkpoint: u64,
+    /// Milliseconds between two notices that a step still runs; 0: none.
+    pub heartbeat: u64,
+}
+
+impl Default for ApplyOptions {
+    fn default() -> Self {
+        Self { parallelism: 10, interrupt: Arc::default(), stored: None, checkpoint: 10_000, heartbeat: 10_000 }
+    }
+}
+
+/// The root variables as a plan records them.
+pub(crate) fn variables(config: &Config) -> BTreeMap<String, VariableValue> {
+    let recorded = |v: &karmaform_lang::Variable| VariableValue { value: Some(v.value.clone()), sensitive: v.sensitive };
+    config.variables.iter().map(|(name, v)| (name.clone(), recorded(v))).collect()
+}

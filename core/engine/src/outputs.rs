@@ -1,0 +1,48 @@
+//! Stores root outputs at the end of an apply, as far as what they are made of was reached.
+
+use karmaform_lang::Evaluator;
+use karmaform_model::{JournalRecord, ModeOfPlan, OutputState};
+
+use crate::dispatch::Dispatcher;
+use crate::graph::Graph;
+
+/// Takes the planned output changes into the state.
+pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
+    let plan = dispatcher.plan;
+    let unreached = dispatcher.unreached();
+    let world = dispatcher.world();
+    let mut outputs = dispatcher.ledger.snapshot.outputs.clone();
+    for (name, change) in &plan.outputs {
+        let Some(after) = &change.after else {
+            // While something is left of what was to be destroyed, its outputs may still be of use.
+            if plan.mode != ModeOfPlan::Destroy || unreached.is_empty() {
+                outputs.remove(name);
+            }
+            continue;
+        };
+        if !unreached.is_empty() {
+            let references = world.config.output_references(name);
+            let instances = references.iter().flat_map(|r| graph.within(&r.address));
+            let roots: Vec<usize> = instances.filter(|(a, _)| !a.is_child()).map(|(_, n)| n).collect();
+            if !dispatcher.filler.is_reached(&roots, &|address| !unreached.contains(address)) {
+                continue;
+            }
+        }
+        let mut value = after.clone();
+        if !value.is_wholly_known() {
+            let (now, problems) = Evaluator::new(world.config, &dispatcher.ledger).output(name);
+            let failed = problems.has_errors();
+            dispatcher.diagnostics.extend(problems);
+            if failed || !now.is_wholly_known() {
+                continue;
+            }
+            value = now;
+        }
+        outputs.insert(name.clone(), OutputState { value: value.secret_if(change.sensitive), sensitive: change.sensitive });
+    }
+    if outputs != dispatcher.ledger.snapshot.outputs {
+        dispatcher.ledger.records.push(JournalRecord::Outputs(outputs.clone()));
+        dispatcher.ledger.snapshot.outputs = outputs;
+        dispatcher.ledger.dirty = true;
+    }
+}

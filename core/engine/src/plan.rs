@@ -1,0 +1,215 @@
+//! Decides: one pure pass over what was observed, then the order of what it decided. The same arguments give the same plan.
+
+use std::collections::BTreeSet;
+
+use karmaform_lang::Evaluator;
+use karmaform_model::{Action, Address, Change, Diagnostic, Diagnostics, Mode, ModeOfPlan, Path, Plan, PlannedResource, ResourceEntry};
+
+use crate::choreograph::choreographies;
+use crate::drift::{drift, outputs};
+use crate::graph::{Graph, Role};
+use crate::observed::Observed;
+use crate::options::{Inputs, Options};
+use crate::replace;
+use crate::schedule::{Parts, schedule};
+use crate::values::secret_paths;
+use crate::walk::{Pass, values, walk};
+
+/// Makes the plan. With errors, it holds what could be planned, to be shown and not to be applied.
+pub fn plan(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &Options) -> (Plan, Diagnostics) {
+    let values = values(graph);
+    let evaluator = Evaluator::new(inputs.config, &values);
+    let mut pass = walk(graph, *inputs, observed, options, &values, &evaluator);
+    let mut diagnostics = crate::select::warnings(graph, options);
+    diagnostics.extend(std::mem::take(&mut pass.diagnostics));
+    let create_first = replace::create_first(graph, *inputs);
+    let (notes, warnings) = replace::keep_renamed(&mut pass);
+    diagnostics.extend(warnings);
+    replace::set_orders(&mut pass, &create_first);
+    diagnostics.extend(replace::guard(&pass));
+
+    let needed = dependencies(graph);
+    let mut resources = Vec::new();
+    let mut planned = vec![None; graph.nodes.len()];
+    for (address, &number) in &graph.instances {
+        if pass.visits[number].decision.is_some() {
+            planned[number] = Some(resources.len());
+            let note = notes.get(&number);
+            resources.push(resource(&pass, number, address, &needed[number], create_first[number], note));
+        }
+    }
+    let deposed = leftovers(&pass, &mut resources, &mut planned, &mut diagnostics);
+    let mut plan = Plan {
+        format: Plan::FORMAT,
+        tool_version: options.tool_version.clone(),
+        created: options.now,
+        mode: options.mode,
+        lineage: Some(inputs.state.lineage.clone()).filter(|l| !l.is_empty()),
+        serial: inputs.state.serial,
+        resources,
+        steps: Vec::new(),
+        outputs: outputs(&pass, &evaluator, &mut diagnostics),
+        drift: drift(&pass),
+        impact: std::collections::BTreeMap::new(),
+        targets: options.targets.clone(),
+        variables: crate::options::variables(inputs.config),
+        warnings: Diagnostics::new(),
+    };
+    if options.mode != ModeOfPlan::RefreshOnly {
+        let (choreographies, problems) = choreographies(&pass);
+        diagnostics.extend(problems);
+        let parts = Parts { pass: &pass, planned: &planned, deposed: &deposed, choreographies: &choreographies };
+        match schedule(&parts) {
+            Ok(steps) => plan.steps = steps,
+            Err(contradiction) => diagnostics.push(contradiction),
+        }
+        let said = choreographies.iter().filter(|(_, c)| !c.impact.is_empty());
+        plan.impact = said.map(|(n, c)| (graph.nodes[*n].address.clone(), c.impact.clone())).collect();
+    }
+    plan.warnings = diagnostics.iter().filter(|d| !d.is_error()).cloned().collect();
+    (plan, diagnostics)
+}
+
+fn resource(
+    pass: &Pass<'_>,
+    number: usize,
+    address: &Address,
+    needed: &[Address],
+    create_first: bool,
+    note: Option<&String>,
+) -> PlannedResource {
+    let node = &pass.graph.nodes[number];
+    let visit = &pass.visits[number];
+    let (change, reason) = visit.decision.clone().map_or((Change::NoOp { object: Default::default() }, None), |d| (d.change, d.reason));
+    let mut impact: Vec<String> = note.cloned().into_iter().collect();
+    let stored = pass.inputs.state.resources.get(address);
+    let mut provider = None;
+    let mut secrets: Vec<Path> = Vec::new();
+    match pass.entries[number] {
+        Some(ResourceEntry::Type(driver, spec)) => {
+            provider = Some(driver.name().to_owned());
+            secrets = change.after().map(|after| secret_paths(spec.schema(), after)).unwrap_or_default();
+            match change.action() {
+                Action::NoOp => {}
+                Action::Forget if visit.before.is_absent => impact.push("is already gone; only its record is removed".to_owned()),
+                Action::Forget => {}
+                _ => impact.extend(spec.impact(&change)),
+            }
+        }
+        Some(ResourceEntry::Composite(ty)) => {
+            secrets = change.after().map(|after| secret_paths(ty.schema(), after)).unwrap_or_default();
+        }
+        None if address.mode == Mode::Data => {
+            provider = pass.inputs.registry.data_source(&address.kind).map(|d| d.driver.name().to_owned());
+        }
+        None => {}
+    }
+    let is_made = node.configured && (pass.options.mode != ModeOfPlan::Destroy || stored.is_none());
+    let kept = || stored.map(|s| s.dependencies.clone()).unwrap_or_default();
+    PlannedResource {
+        address: address.clone(),
+        resource_type: node.kind.clone(),
+        deposed: None,
+        provider,
+        change,
+        reason,
+        impact,
+        // What is to go is ordered by what the state remembers, whatever the configuration says by now.
+        dependencies: if is_made { needed.to_vec() } else { kept() },
+        create_before_destroy: if node.configured { create_first } else { stored.is_some_and(|s| s.create_before_destroy) },
+        secret_paths: secrets,
+    }
+}
+
+/// Objects that earlier replacements left over are deleted; gives their nodes and where they stand in the plan.
+fn leftovers(
+    pass: &Pass<'_>,
+    resources: &mut Vec<PlannedResource>,
+    planned: &mut [Option<usize>],
+    diagnostics: &mut Diagnostics,
+) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for ((address, key), stored) in &pass.inputs.state.deposed {
+        let Some(&number) = pass.graph.instances.get(address).filter(|n| pass.selected[**n]) else { continue };
+        if pass.options.mode == ModeOfPlan::RefreshOnly {
+            continue;
+        }
+        let Some(ResourceEntry::Type(driver, spec)) = pass.inputs.registry.resource(&stored.resource_type) else { continue };
+        let before = match crate::values::remembered(spec.schema(), stored) {
+            Ok(before) => before,
+            Err(error) => {
+                let detail = format!("What the state holds of a deposed object does not fit the resource type: {error}.");
+                diagnostics.push(Diagnostic::error("State does not fit", detail).at(address));
+                continue;
+            }
+        };
+        let change = Change::Delete { before };
+        let impact = spec.impact(&change);
+        found.push((
+            number,
+            PlannedResource {
+                address: address.clone(),
+                resource_type: stored.resource_type.clone(),
+                deposed: Some(key.clone()),
+                provider: Some(driver.name().to_owned()),
+                change,
+                reason: None,
+                impact,
+                dependencies: stored.dependencies.clone(),
+                create_before_destroy: stored.create_before_destroy,
+                secret_paths: stored.secret_paths.clone(),
+            },
+        ));
+    }
+    if found.is_empty() {
+        return Vec::new();
+    }
+    // Resources are in order of address; each leftover goes behind its instance, and everything behind it moves.
+    let mut all: Vec<(Option<usize>, Option<usize>, PlannedResource)> = Vec::new();
+    let mut owners: Vec<Option<usize>> = vec![None; resources.len()];
+    for (node, place) in planned.iter().enumerate() {
+        if let Some(place) = place {
+            owners[*place] = Some(node);
+        }
+    }
+    all.extend(resources.drain(..).zip(owners).map(|(r, owner)| (owner, None, r)));
+    all.extend(found.into_iter().map(|(node, r)| (None, Some(node), r)));
+    all.sort_by(|(_, _, a), (_, _, b)| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed)));
+    let mut leftovers = Vec::new();
+    for (place, (owner, deposed, resource)) in all.into_iter().enumerate() {
+        if let Some(node) = owner {
+            planned[node] = Some(place);
+        }
+        leftovers.extend(deposed.map(|node| (node, place)));
+        resources.push(resource);
+    }
+    leftovers
+}
+
+/// By node: what the state remembers as its direct dependencies. Data sources are not in the state, so what they need stands for them;
+/// a whole block stands for all of its instances.
+fn dependencies(graph: &Graph) -> Vec<Vec<Address>> {
+    let mut found: Vec<BTreeSet<Address>> = vec![BTreeSet::new(); graph.nodes.len()];
+    for &number in &graph.order {
+        let node = &graph.nodes[number];
+        let mut own = BTreeSet::new();
+        for &needed in &node.wanted {
+            let other = &graph.nodes[needed];
+            let is_passed_through = match other.role {
+                Role::Block => other.address.mode == Mode::Data,
+                Role::Enter | Role::Data => true,
+                Role::Resource | Role::Composite | Role::Child => false,
+            };
+            if other.composite == Some(number) && other.role == Role::Child {
+                continue;
+            }
+            if is_passed_through {
+                own.extend(found[needed].iter().cloned());
+            } else {
+                own.insert(other.address.clone());
+            }
+        }
+        found[number] = own;
+    }
+    found.into_iter().map(|set| set.into_iter().collect()).collect()
+}

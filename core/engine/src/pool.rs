@@ -1,0 +1,126 @@
+//! Open connections, each opened once however many steps ask for it. Knows no provider: a client is opaque here.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures::FutureExt as _;
+use futures::future::Shared;
+use karmaform_model::{AnyClient, BoxFuture, Connections, Diagnostic, Driver, Object, Registry, Value, to_json};
+
+type Opening = Shared<BoxFuture<'static, Result<AnyClient, Diagnostic>>>;
+
+/// The attribute of a connection value that names its provider.
+const PROVIDER: &str = "provider";
+
+/// All connections of one run.
+pub struct Pool {
+    registry: Arc<Registry>,
+    providers: BTreeMap<String, Object>,
+    open: Mutex<BTreeMap<String, Opening>>,
+    myself: Weak<Self>,
+}
+
+impl Pool {
+    /// Nothing open yet. `providers` are the arguments of the `provider` blocks.
+    pub fn new(registry: Arc<Registry>, providers: BTreeMap<String, Object>) -> Arc<Self> {
+        Arc::new_cyclic(|myself| Self { registry, providers, open: Mutex::default(), myself: myself.clone() })
+    }
+
+    /// The client behind a connection value (empty for a provider that needs none). Opens it at the first call; a failure is remembered,
+    /// so that an unreachable host costs one timeout and not one per resource.
+    ///
+    /// # Errors
+    /// What the provider said when it was opened.
+    pub async fn open(&self, provider: &str, connection: &Object) -> Result<AnyClient, Diagnostic> {
+        self.opening(provider, connection)?.await
+    }
+
+    /// Like [`Pool::open`], but what failed before is tried anew, once for all who ask at the same time.
+    ///
+    /// # Errors
+    /// What the provider said when it was opened.
+    pub async fn reopen(&self, provider: &str, connection: &Object) -> Result<AnyClient, Diagnostic> {
+        let key = connection_key(provider, connection);
+        {
+            let mut open = self.lock();
+            if open.get(&key).and_then(Shared::peek).is_some_and(Result::is_err) {
+                open.remove(&key);
+            }
+        }
+        self.open(provider, connection).await
+    }
+
+    fn opening(&self, provider: &str, connection: &Object) -> Result<Opening, Diagnostic> {
+        let driver = self.registry.driver(provider).cloned().ok_or_else(|| unknown_provider(provider))?;
+        let myself = self.myself.upgrade().ok_or_else(|| {
+            Diagnostic::error("Connections are closed", "A connection was asked for after the end of the run. This is a bug.")
+        })?;
+        let key = connection_key(provider, connection);
+        let mut open = self.lock();
+        let opening = open.entry(key).or_insert_with(|| {
+            let defaults = self.providers.get(provider).cloned().unwrap_or_default();
+            connect(driver, defaults, connection.clone(), Arc::downgrade(&myself)).shared()
+        });
+        Ok(opening.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Opening>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Holds the pool weakly: a future kept in the pool must not keep the pool alive.
+fn connect(
+    driver: Arc<dyn Driver>,
+    defaults: Object,
+    connection: Object,
+    pool: Weak<Pool>,
+) -> BoxFuture<'static, Result<AnyClient, Diagnostic>> {
+    Box::pin(async move { driver.connect(&defaults, &connection, Arc::new(Through(pool))).await })
+}
+
+/// What a provider is given to reach its world through other connections. Weak, since clients may keep it and the pool keeps clients.
+struct Through(Weak<Pool>);
+
+impl Connections for Through {
+    fn forward<'a>(&'a self, connection: &'a Object, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
+        Box::pin(async move {
+            let pool = self.0.upgrade().ok_or_else(|| {
+                Diagnostic::error("Connections are closed", "A connection was asked for after the end of the run. This is a bug.")
+            })?;
+            pool.forward(connection, host, port).await
+        })
+    }
+}
+
+impl Connections for Pool {
+    fn forward<'a>(&'a self, connection: &'a Object, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
+        Box::pin(async move {
+            let provider = connection.get(PROVIDER).and_then(Value::as_str).ok_or_else(|| {
+                Diagnostic::error("Not a connection", "A value was used as a connection, but it does not say of which provider it is.")
+                    .with_hint("Use the `connection` attribute of a data source or resource.")
+            })?;
+            let client = self.open(provider, connection).await?;
+            let driver = self.registry.driver(provider).ok_or_else(|| unknown_provider(provider))?;
+            driver.forward(&client, host, port).await
+        })
+    }
+}
+
+/// Names a connection: equal texts share one client. Never shown: it holds secrets.
+pub(crate) fn connection_key(provider: &str, connection: &Object) -> String {
+    let mut key = provider.to_owned();
+    for (name, value) in connection {
+        key.push('\0');
+        key.push_str(name);
+        key.push('=');
+        key.push_str(&to_json(value).to_string());
+    }
+    key
+}
+
+/// There is no such provider.
+pub(crate) fn unknown_provider(name: &str) -> Diagnostic {
+    Diagnostic::error("Unknown provider", format!("There is no provider \"{name}\" in this version."))
+}

@@ -1,0 +1,138 @@
+//! The questions: which things can be asked for with what is known so far, and through which connection. Pure; asks nobody.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Ask, Connection, ModeOfPlan, Object, Schema, Status, Value, to_json};
+
+use crate::before::Before;
+use crate::options::Options;
+use crate::pool::connection_key;
+use crate::values::is_wholly_known;
+use crate::wanted::connection_id;
+
+/// A question about one managed resource.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    pub(crate) node: usize,
+    pub(crate) provider: String,
+    pub(crate) connection: Option<(&'static str, Value)>,
+    /// Names the client: equal ones are asked together.
+    pub(crate) client: String,
+    /// Names the question.
+    pub(crate) key: String,
+    pub(crate) ask: Ask,
+}
+
+/// A data source that can be read now.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub(crate) node: usize,
+    pub(crate) arguments: Object,
+}
+
+/// Whether and what to ask.
+pub(crate) enum Question {
+    /// Nothing, now or later.
+    Nothing,
+    /// Nothing yet: what names it, or the way to it, may be known after the next answers.
+    Later,
+    /// This.
+    Ask(Box<Look>),
+}
+
+/// What the instance's surroundings say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances {
+    /// All that it needs has its final answer.
+    pub(crate) settled: bool,
+    /// Something that it needs could not be looked at.
+    pub(crate) failed: bool,
+}
+
+/// Ways to things, by provider and what they reach: a connection in the state may have old credentials, one in the configuration has not.
+pub(crate) type Ways = BTreeMap<(String, String), Value>;
+
+/// Remembers a connection that the configuration gave.
+pub(crate) fn remember_way(ways: &mut Ways, provider: &str, connection: &Value) {
+    if let Some(id) = connection_id(connection).filter(|_| connection.is_wholly_known()) {
+        ways.entry((provider.to_owned(), to_json(id).to_string())).or_insert_with(|| connection.clone());
+    }
+}
+
+/// The same connection with fresh credentials, if the configuration has some.
+pub(crate) fn fresh(ways: &Ways, provider: &str, connection: &Value) -> Value {
+    let found = connection_id(connection).and_then(|id| ways.get(&(provider.to_owned(), to_json(id).to_string())));
+    found.unwrap_or(connection).clone()
+}
+
+/// The question about one instance. What is managed is asked for under the name that the state has for it, since that is the thing a
+/// change would start from; the way to it is the configuration's if that leads to the same place.
+pub(crate) fn question(
+    node: usize,
+    (provider, resource_type, schema): (&str, &str, &Schema),
+    before: &Before,
+    wanted: Option<&Object>,
+    circumstances: Circumstances,
+    (ways, options): (&Ways, &Options),
+) -> Question {
+    let is_trusted = matches!(before.status, Some(Status::Ready | Status::Tainted));
+    let unasked = match before.status {
+        _ if schema.state_only => true,
+        None => options.mode != ModeOfPlan::Normal || !options.refresh,
+        Some(_) => is_trusted && !options.refresh,
+    };
+    if unasked {
+        return Question::Nothing;
+    }
+    let not_yet = if circumstances.settled { Question::Nothing } else { Question::Later };
+    let Some(identity) = identity(schema, before, wanted) else { return not_yet };
+    let connection = match schema.connection {
+        Connection::Attribute(name) => {
+            let known = |object: Option<&Object>| object?.get(name).filter(|v| v.is_wholly_known() && !v.is_null()).cloned();
+            let (wanted_way, stored) = (known(wanted), known(before.memory.as_ref()));
+            let way = match (wanted_way, stored) {
+                (Some(way), None) => Some(way),
+                (Some(way), Some(stored)) if connection_id(&way) == connection_id(&stored) => Some(way),
+                (None, None) => None,
+                (None, Some(_)) if wanted.is_some() && !circumstances.settled => return Question::Later,
+                // The way is known to be broken; one more timeout would tell nothing new.
+                (None, Some(_)) if circumstances.failed && options.mode == ModeOfPlan::Normal => return Question::Nothing,
+                (_, Some(stored)) => Some(fresh(ways, provider, &stored)),
+            };
+            match way {
+                Some(way) => Some((name, way)),
+                None => return not_yet,
+            }
+        }
+        _ => None,
+    };
+    // Of what an earlier run left open only what is seen counts, but a thing that nothing outside names can't be found without the memory.
+    let known = before.memory.clone().filter(|_| is_trusted || identity.is_empty());
+    let ask = Ask { resource_type: resource_type.to_owned(), identity, known };
+    let client = connection_key(provider, &entries(connection.as_ref().map(|(_, v)| v)));
+    let mut key = client.clone();
+    for (name, value) in &ask.identity {
+        key.push_str(&format!("\0{name}={}", to_json(value)));
+    }
+    Question::Ask(Box::new(Look { node, provider: provider.to_owned(), connection, client, key, ask }))
+}
+
+fn identity(schema: &Schema, before: &Before, wanted: Option<&Object>) -> Option<Object> {
+    let stored = before.memory.as_ref().map(|m| schema.identity(m));
+    let wanted = wanted.map(|w| schema.identity(w)).filter(is_wholly_known);
+    let names_something = |identity: &Object| identity.values().any(|v| !v.is_null());
+    match before.status {
+        Some(Status::Ready | Status::Tainted) => stored,
+        // What was planned but not known yet was stored as null.
+        Some(Status::Unfinished) => {
+            let stored = stored?;
+            if stored.values().all(|v| !v.is_null()) { Some(stored) } else { wanted.filter(names_something) }
+        }
+        None => wanted.filter(names_something),
+    }
+}
+
+/// A connection value as the object that a provider opens; empty if there is none.
+pub(crate) fn entries(connection: Option<&Value>) -> Object {
+    connection.and_then(Value::as_entries).cloned().unwrap_or_default()
+}

@@ -1,0 +1,50 @@
+//! A composite's own record: what the state keeps of the composite itself, apart from its children.
+
+use karmaform_model::{Change, Object, Schema, Value, convert, default_plan};
+
+use crate::before::Before;
+use crate::decide::Decision;
+
+/// What a record keeps of an argument: of a thing that carries a `connection` only which thing it is. Its facts (free disk, the clock) are
+/// of the moment and would make every plan a change, and its credentials have no place in a second entry of the state.
+fn only_ways(value: &Value) -> Value {
+    let identity = |connection: &Value| {
+        if connection.is_unknown() {
+            return Some(connection.clone());
+        }
+        let parts = ["provider", "id"].map(|name| Some((name.to_owned(), connection.get(name)?.clone())));
+        parts.into_iter().collect::<Option<Object>>().map(Value::from)
+    };
+    match value.get("connection").and_then(identity) {
+        Some(way) => Value::object([("connection", way)]),
+        None => value.map_parts(|_, part| only_ways(part)),
+    }
+}
+
+/// A composite's record: arguments, and outputs of the schema's types.
+pub(crate) fn record_object(schema: &Schema, arguments: &Object, outputs: Object) -> Object {
+    let mut record: Object = arguments.iter().map(|(name, value)| (name.clone(), only_ways(value))).collect();
+    for (name, value) in outputs {
+        if let Some(attribute) = schema.attribute(&name) {
+            let value = convert(&value, &attribute.ty).unwrap_or(value);
+            record.insert(name, value);
+        }
+    }
+    for attribute in schema.attributes.iter().filter(|a| a.is_computed()) {
+        record.entry(attribute.name.to_owned()).or_insert_with(|| Value::null(attribute.ty.clone()));
+    }
+    schema.mark(&mut record);
+    record
+}
+
+/// The record itself is never replaced: its children are, each as its own type says.
+pub(crate) fn record_decision(schema: &Schema, before: &Before, record: &Object) -> Decision {
+    let change = match default_plan(schema, before.compared.as_ref(), Some(record)) {
+        Change::Replace { before, .. } => match default_plan(schema, None, Some(record)) {
+            Change::Create { after } => Change::Update { before, after },
+            other => other,
+        },
+        change => change,
+    };
+    Decision { change, reason: None }
+}

@@ -1,0 +1,86 @@
+//! Which instances a run is about: all of them, or `-target`s with what they need.
+
+use karmaform_model::{Diagnostic, Diagnostics, ModeOfPlan};
+
+use crate::graph::Graph;
+use crate::options::Options;
+
+/// By node: whether the run is about it.
+pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
+    if options.targets.is_empty() {
+        return vec![true; graph.nodes.len()];
+    }
+    let mut selected: Vec<bool> =
+        graph.nodes.iter().map(|n| !n.is_junction() && options.targets.iter().any(|t| n.address.is_within(t))).collect();
+    if options.mode == ModeOfPlan::Destroy {
+        spread(&mut selected, &dependents(graph));
+        // A composite goes with its children, and its children with it.
+        for (number, node) in graph.nodes.iter().enumerate() {
+            if selected[number] {
+                node.children.iter().for_each(|c| selected[*c] = true);
+            }
+        }
+        let data = needs(graph, |n| graph.nodes[n].wanted.clone());
+        let mut read = selected.clone();
+        spread(&mut read, &data);
+        for (number, node) in graph.nodes.iter().enumerate() {
+            selected[number] |= read[number] && (node.is_junction() || node.role == crate::graph::Role::Data);
+        }
+        return selected;
+    }
+    spread(&mut selected, &needs(graph, |n| graph.nodes[n].wanted.clone()));
+    selected
+}
+
+fn needs(graph: &Graph, of: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
+    (0..graph.nodes.len()).map(of).collect()
+}
+
+/// What has to go before a node can go: what was made from it, by the state, and what is made from it, by the configuration.
+fn dependents(graph: &Graph) -> Vec<Vec<usize>> {
+    let mut dependents = vec![Vec::new(); graph.nodes.len()];
+    for (number, node) in graph.nodes.iter().enumerate() {
+        for &needed in node.wanted.iter().chain(&node.stored) {
+            // A composite's record needs its children, but a targeted child does not take all of its siblings with it.
+            if node.role != crate::graph::Role::Composite || graph.nodes[needed].composite != Some(number) {
+                dependents[needed].push(number);
+            }
+        }
+    }
+    dependents
+}
+
+fn spread(selected: &mut [bool], edges: &[Vec<usize>]) {
+    let mut open: Vec<usize> = (0..selected.len()).filter(|n| selected[*n]).collect();
+    while let Some(number) = open.pop() {
+        for &next in &edges[number] {
+            if !std::mem::replace(&mut selected[next], true) {
+                open.push(next);
+            }
+        }
+    }
+}
+
+/// What the user should know about targets and forced replacements.
+pub(crate) fn warnings(graph: &Graph, options: &Options) -> Diagnostics {
+    let mut warnings = Diagnostics::new();
+    if !options.targets.is_empty() {
+        warnings.push(
+            Diagnostic::warning(
+                "Resource targeting is in effect",
+                "The -target option is set, so this plan may not hold everything that the configuration asks for.",
+            )
+            .with_hint("Use -target for exceptional situations only, and run plan without it afterwards."),
+        );
+    }
+    for (option, addresses) in [("-target", &options.targets), ("-replace", &options.replace)] {
+        for address in addresses.iter().filter(|a| !graph.instances.keys().any(|i| i.is_within(a))) {
+            warnings.push(
+                Diagnostic::warning("No such resource", format!("Nothing in the configuration or the state is selected by {option}."))
+                    .at(address)
+                    .with_hint("Check the address for typing errors; a key in brackets may need quoting in your shell."),
+            );
+        }
+    }
+    warnings
+}

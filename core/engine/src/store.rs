@@ -1,0 +1,103 @@
+//! Keeps journal and backend up to date: the journal with every tick, the backend on a clock and at the end. Knows no step.
+
+use karmaform_model::{BackendError, Diagnostic, Diagnostics, Journal, JournalRecord, Serial, StateBackend};
+
+use crate::ledger::Ledger;
+use crate::options::{ApplyOptions, Runtime};
+
+/// Where an apply writes.
+pub(crate) struct Store<'a> {
+    backend: &'a dyn StateBackend,
+    journal: &'a mut dyn Journal,
+    runtime: &'a dyn Runtime,
+    stored: Option<Serial>,
+    every: u64,
+    written: u64,
+    warned: bool,
+    wrote: bool,
+}
+
+impl<'a> Store<'a> {
+    pub(crate) fn new(
+        backend: &'a dyn StateBackend,
+        journal: &'a mut dyn Journal,
+        runtime: &'a dyn Runtime,
+        options: &ApplyOptions,
+    ) -> Self {
+        let (stored, every) = (options.stored, options.checkpoint);
+        Self { backend, journal, runtime, stored, every, written: runtime.now(), warned: false, wrote: false }
+    }
+
+    /// Makes records durable, all in one write.
+    ///
+    /// # Errors
+    /// If the disk refuses; then nothing may start, since nobody would know.
+    pub(crate) fn record(&mut self, records: Vec<JournalRecord>) -> Result<(), Diagnostic> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.journal.append(&records).map_err(|error| {
+            Diagnostic::error(
+                "Journal could not be written",
+                format!("What is done could not be recorded, so nothing more was started: {error}."),
+            )
+            .with_hint("Make room on the disk and plan again.")
+        })
+    }
+
+    /// Writes the state if it is time. A failure is no error yet: the journal has it all, and the end is another chance.
+    pub(crate) async fn checkpoint(&mut self, ledger: &mut Ledger<'_>, diagnostics: &mut Diagnostics) {
+        let now = self.runtime.now();
+        if !ledger.dirty || now.saturating_sub(self.written) < self.every {
+            return;
+        }
+        self.written = now;
+        if let Err(error) = self.write(ledger).await
+            && !std::mem::replace(&mut self.warned, true)
+        {
+            let detail = format!("While the run went on, the state could not be written: {error}. It will be tried again.");
+            diagnostics.push(Diagnostic::warning("State not written meanwhile", detail));
+        }
+    }
+
+    /// Writes the state at the end, if it changed, and empties the journal. False if it could not be written.
+    pub(crate) async fn save(&mut self, ledger: &mut Ledger<'_>, diagnostics: &mut Diagnostics) -> bool {
+        if ledger.dirty
+            && let Err(error) = self.write(ledger).await
+        {
+            diagnostics.push(
+                Diagnostic::error(
+                    "State could not be written",
+                    format!("What was done is not in the state: {error}. The journal has it, and was kept."),
+                )
+                .with_hint("Repair the backend and run plan in this directory: it takes the journal in before anything else."),
+            );
+            return false;
+        }
+        if !self.wrote {
+            // What an earlier run left in the journal may not be known elsewhere.
+            return true;
+        }
+        if let Err(error) = self.journal.clear() {
+            // Replaying what is in the state already changes nothing.
+            let detail = format!("The state was written, but the journal could not be emptied: {error}. It does no harm.");
+            diagnostics.push(Diagnostic::warning("Journal not emptied", detail));
+        }
+        true
+    }
+
+    async fn write(&mut self, ledger: &mut Ledger<'_>) -> Result<(), BackendError> {
+        let earlier = ledger.snapshot.serial;
+        ledger.snapshot.serial = earlier.max(self.stored.unwrap_or(0)) + 1;
+        if let Err(error) = self.backend.write(self.stored, &ledger.snapshot).await {
+            ledger.snapshot.serial = earlier;
+            return Err(error);
+        }
+        ledger.dirty = false;
+        self.wrote = true;
+        self.stored = Some(ledger.snapshot.serial);
+        // If this record is lost, replaying all of them on the written state changes nothing.
+        let _ = self.journal.append(&[JournalRecord::Written { serial: ledger.snapshot.serial }]);
+        Ok(())
+    }
+}

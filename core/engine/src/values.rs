@@ -1,0 +1,239 @@
+//! Small pure helpers on objects: what is not known yet, what the state remembers, marks, and paths.
+
+use std::collections::BTreeSet;
+
+use karmaform_model::{ConvertError, Kind, Object, Path, PathStep, ResourceState, Schema, Type, Value, convert};
+
+/// An instance of which nothing is known: every attribute "known after apply".
+pub(crate) fn unknown_object(schema: &Schema) -> Object {
+    with_unknown(schema, &Object::new())
+}
+
+/// These attributes, and all others of the schema "known after apply".
+pub(crate) fn with_unknown(schema: &Schema, known: &Object) -> Object {
+    fill(schema, known, Value::unknown)
+}
+
+/// These attributes, converted where they fit, and all others of the schema null.
+pub(crate) fn with_nulls(schema: &Schema, known: &Object) -> Object {
+    fill(schema, known, Value::null)
+}
+
+fn fill(schema: &Schema, known: &Object, missing: impl Fn(Type) -> Value) -> Object {
+    let attributes = schema.attributes.iter().map(|a| (a.name, a.ty.clone()));
+    let blocks = schema.blocks.iter().map(|b| (b.name, b.ty()));
+    let mut object: Object = attributes
+        .chain(blocks)
+        .map(|(name, ty)| {
+            (name.to_owned(), known.get(name).map_or_else(|| missing(ty.clone()), |v| convert(v, &ty).unwrap_or_else(|_| v.clone())))
+        })
+        .collect();
+    schema.mark(&mut object);
+    object
+}
+
+/// What the state says of an instance, with the marks of the schema and of the configuration it was made from.
+pub(crate) fn remembered(schema: &Schema, state: &ResourceState) -> Result<Object, ConvertError> {
+    let mut object = schema.decode(&state.attributes)?;
+    mark_paths(&mut object, &state.secret_paths);
+    Ok(object)
+}
+
+/// Marks these paths, as far as they exist.
+pub(crate) fn mark_paths(object: &mut Object, paths: &[Path]) {
+    for path in paths {
+        if let Some((PathStep::Name(name), rest)) = path.0.split_first()
+            && let Some(value) = object.get_mut(name)
+        {
+            value.mark_secret(rest);
+        }
+    }
+}
+
+/// Where an object is secret though its schema does not say so.
+pub(crate) fn secret_paths(schema: &Schema, object: &Object) -> Vec<Path> {
+    let mut found = Vec::new();
+    for (name, value) in object {
+        if schema.attribute(name).is_some_and(|a| a.secret || !a.is_stored()) || !value.contains_secret() {
+            continue;
+        }
+        let below = |path: &Path| {
+            let mut steps = vec![PathStep::Name(name.clone())];
+            steps.extend(path.0.iter().cloned());
+            Path(steps)
+        };
+        found.extend(value.secret_paths().iter().map(below));
+    }
+    found
+}
+
+/// Puts the marks of one object on another, also where the first is not known yet.
+pub(crate) fn carry_marks(from: &Object, to: &mut Object) {
+    for (name, value) in from {
+        if value.contains_secret() {
+            for path in value.secret_paths() {
+                if let Some(target) = to.get_mut(name) {
+                    target.mark_secret(&path.0);
+                }
+            }
+        }
+    }
+}
+
+/// Marks texts that are the same as a secret one in `from`: what a provider gives back of a secret it was given is no less secret.
+pub(crate) fn mark_copies(from: &Object, to: &mut Object) {
+    let mut secrets = BTreeSet::new();
+    from.values().for_each(|v| collect_secrets(v, false, &mut secrets));
+    if !secrets.is_empty() {
+        to.values_mut().for_each(|v| mark_equal(v, &secrets));
+    }
+}
+
+fn collect_secrets<'a>(value: &'a Value, inside: bool, found: &mut BTreeSet<&'a str>) {
+    let secret = inside || value.secret;
+    found.extend(value.as_str().filter(|text| secret && !text.is_empty()));
+    value.parts().for_each(|part| collect_secrets(part, secret, found));
+}
+
+fn mark_equal(value: &mut Value, secrets: &BTreeSet<&str>) {
+    match &mut value.kind {
+        Kind::String(text) => value.secret |= secrets.contains(text.as_str()),
+        Kind::List(_, items) | Kind::Tuple(items) => items.iter_mut().for_each(|v| mark_equal(v, secrets)),
+        Kind::Map(_, entries) | Kind::Object(entries) => entries.values_mut().for_each(|v| mark_equal(v, secrets)),
+        // A set keeps its marks as one, on the whole.
+        Kind::Set(_, items) => value.secret |= items.iter().any(|v| v.as_str().is_some_and(|text| secrets.contains(text))),
+        _ => {}
+    }
+}
+
+/// True if no part of any value is unknown.
+pub(crate) fn is_wholly_known(object: &Object) -> bool {
+    object.values().all(Value::is_wholly_known)
+}
+
+/// A copy without volatile attributes; `write_only` ones go as well if `stored`.
+pub(crate) fn without_volatile(schema: &Schema, object: &Object, stored: bool) -> Object {
+    let keeps = |name: &str| schema.attribute(name).is_none_or(|a| !(a.volatile || stored && a.write_only));
+    object.iter().filter(|(name, _)| keeps(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
+}
+
+/// The object with the part at this path taken from `source`; taken away if it is not there.
+pub(crate) fn take_from(target: &mut Object, source: &Object, path: &Path) {
+    let Some((PathStep::Name(name), rest)) = path.0.split_first() else { return };
+    match (target.get_mut(name), source.get(name)) {
+        (Some(target), Some(source)) => take_value(target, source, rest),
+        (_, Some(source)) if rest.is_empty() => drop(target.insert(name.clone(), source.clone())),
+        _ => {}
+    }
+}
+
+fn take_value(target: &mut Value, source: &Value, path: &[PathStep]) {
+    let Some((step, rest)) = path.split_first() else {
+        *target = source.clone();
+        return;
+    };
+    match (&mut target.kind, step) {
+        (Kind::Map(_, entries) | Kind::Object(entries), PathStep::Name(name)) => match (entries.get_mut(name), source.get(name)) {
+            (Some(there), Some(source)) => take_value(there, source, rest),
+            (None, Some(source)) if rest.is_empty() => drop(entries.insert(name.clone(), source.clone())),
+            (Some(_), None) if rest.is_empty() => drop(entries.remove(name)),
+            _ => {}
+        },
+        (Kind::List(_, items) | Kind::Tuple(items), PathStep::Index(i)) => {
+            if let (Some(there), Some(source)) = (items.get_mut(*i), source.as_items().and_then(|s| s.get(*i))) {
+                take_value(there, source, rest);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Fills what the plan left open from what is known now; what the plan showed must be the same now.
+///
+/// # Errors
+/// The place where it is not.
+pub(crate) fn merge(planned: &Value, now: &Value, path: &Path) -> Result<Value, Path> {
+    let secret = planned.secret || now.secret;
+    if planned.is_unknown() {
+        return Ok(now.clone().secret_if(planned.secret));
+    }
+    if planned.is_wholly_known() {
+        let same = karmaform_model::same(Some(planned), Some(now));
+        return if same { Ok(planned.clone().secret_if(now.secret)) } else { Err(path.clone()) };
+    }
+    let kind = match (&planned.kind, &now.kind) {
+        (Kind::List(_, p) | Kind::Tuple(p), Kind::List(..) | Kind::Tuple(_)) => {
+            let items = now.as_items().unwrap_or_default();
+            if p.len() != items.len() {
+                return Err(path.clone());
+            }
+            let merged: Vec<_> =
+                p.iter().zip(items).enumerate().map(|(i, (a, b))| merge(a, b, &path.then(PathStep::Index(i)))).collect::<Result<_, _>>()?;
+            match &now.kind {
+                Kind::List(ty, _) => Kind::List(ty.clone(), merged),
+                _ => Kind::Tuple(merged),
+            }
+        }
+        // Elements of a set have no place that could be compared while some are unknown.
+        (Kind::Set(..), Kind::Set(..)) => now.kind.clone(),
+        (Kind::Map(_, p) | Kind::Object(p), Kind::Map(_, n) | Kind::Object(n)) => {
+            if !p.keys().eq(n.keys()) {
+                return Err(path.clone());
+            }
+            let merged: Object = p
+                .iter()
+                .zip(n.values())
+                .map(|((name, a), b)| Ok((name.clone(), merge(a, b, &path.then(PathStep::Name(name.clone())))?)))
+                .collect::<Result<_, Path>>()?;
+            match &now.kind {
+                Kind::Map(ty, _) => Kind::Map(ty.clone(), merged),
+                _ => Kind::Object(merged),
+            }
+        }
+        _ => return Err(path.clone()),
+    };
+    Ok(Value { kind, secret })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unknown() -> Value {
+        Value::unknown(Type::String)
+    }
+
+    fn check_merge(planned: Value, now: Value, expected: &str) {
+        let text = merge(&planned, &now, &Path::attribute("a")).map_or_else(|p| format!("ERROR {p}"), |v| format!("{v:?}"));
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn holes_are_filled_and_what_was_shown_stays() {
+        check_merge(unknown(), "x".into(), r#""x""#);
+        check_merge("x".into(), "x".into(), r#""x""#);
+        check_merge("x".into(), "y".into(), "ERROR a");
+        check_merge(unknown().secret(), "x".into(), "(secret)");
+        let object = |b: Value, c: Value| Value::object([("b", b), ("c", c)]);
+        check_merge(object("1".into(), unknown()), object("1".into(), "2".into()), r#"{"b": "1", "c": "2"}"#);
+        check_merge(object("1".into(), unknown()), object("9".into(), "2".into()), "ERROR a.b");
+        check_merge(Value::tuple(vec![unknown()]), Value::tuple(vec![]), "ERROR a");
+        check_merge(Value::null(Type::String), "x".into(), "ERROR a");
+    }
+
+    #[test]
+    fn parts_are_taken_by_path() {
+        let object = |text: &str| -> Object {
+            let map = [("k".to_owned(), Value::from(text)), (text.to_owned(), 1i64.into())].into();
+            [("a".to_owned(), Value::map(Type::Any, map)), ("b".to_owned(), text.into())].into()
+        };
+        let (mut target, source) = (object("new"), object("old"));
+        take_from(&mut target, &source, &Path::attribute("b"));
+        assert_eq!(target["b"], "old".into());
+        take_from(&mut target, &source, &Path::attribute("a").then(PathStep::Name("k".into())));
+        take_from(&mut target, &source, &Path::attribute("a").then(PathStep::Name("new".into())));
+        assert_eq!(format!("{:?}", target["a"]), r#"map{"k": "old"}"#);
+        take_from(&mut target, &source, &Path::attribute("a"));
+        assert_eq!(target["a"], source["a"]);
+    }
+}

@@ -1,0 +1,250 @@
+//! How a pass treats managed resources: what users wrote, what composites made of it, and what is only in the state any more.
+
+use karmaform_lang::Evaluator;
+use karmaform_model::{Action, Change, Connection, Diagnostics, ModeOfPlan, Object, ResourceEntry, Schema, Status, same};
+
+use crate::before::{Before, before};
+use crate::decide::{Decision, Force, decide, tidy};
+use crate::question::{Circumstances, Question, fresh, question, remember_way};
+use crate::record::{record_decision, record_object};
+use crate::values::{carry_marks, unknown_object};
+use crate::walk::{Flags, Pass, Visit};
+use crate::wanted::{assume_connection, child_arguments, connection_id, prepared};
+
+impl Pass<'_> {
+    /// Evaluates a composite's arguments and expands it, before its children are visited.
+    pub(crate) fn enter(&mut self, composite: usize, evaluator: &Evaluator<'_>) {
+        let graph = self.graph;
+        let address = &graph.nodes[composite].address;
+        let Some(ResourceEntry::Composite(ty)) = self.entries[composite] else { return };
+        let Some(arguments) = self.arguments(address, evaluator) else { return };
+        let Some(before) = self.memory(composite, ty.schema()) else { return };
+        let arguments = prepared(self.inputs.config, ty.schema(), address, arguments, before.compared.as_ref());
+        match ty.expand(address, &arguments) {
+            Ok(expansion) => {
+                let same = expansion.children.iter().all(|c| graph.node(&address.with_child(&c.path)).is_some_and(|n| n.configured))
+                    && expansion.children.len() == graph.nodes[composite].children.iter().filter(|c| graph.nodes[**c].configured).count();
+                if !same {
+                    let detail = "It expands into other children now that more of its arguments is known. This is a bug of the composite.";
+                    self.refuse(composite, "Composite changed its mind", detail.to_owned(), "Please report it with the configuration.");
+                }
+                self.visits[composite].expansion = Some(expansion);
+            }
+            // What is to go can go without being expanded.
+            Err(_) if self.options.mode == ModeOfPlan::Destroy => {}
+            Err(errors) => self.report(composite, errors),
+        }
+        self.visits[composite].wanted = Some(arguments);
+        self.visits[composite].before = before;
+    }
+
+    /// The arguments of a child; nothing if its composite could not be expanded.
+    pub(crate) fn child_arguments(&mut self, number: usize) -> Option<Object> {
+        let graph = self.graph;
+        let node = &graph.nodes[number];
+        let composite = &graph.nodes[node.composite?].address;
+        let schema = self.entries[number]?.schema();
+        let expansion = self.visits[node.composite?].expansion.as_ref()?;
+        let child = expansion.children.iter().find(|c| c.path == node.address.child)?;
+        let lookup = |path: &[karmaform_model::ChildStep], name: &str| self.values.attribute(&composite.with_child(path), name);
+        match child_arguments(schema, child, &lookup) {
+            Ok(arguments) => Some(arguments),
+            Err(errors) => {
+                self.report(number, errors);
+                None
+            }
+        }
+    }
+
+    /// An instance that is wanted. `wanted` is nothing if its arguments could not be evaluated.
+    pub(crate) fn visit_resource(&mut self, number: usize, inherited: Flags, wanted: Option<Object>) {
+        let graph = self.graph;
+        let address = &graph.nodes[number].address;
+        let Some(ResourceEntry::Type(driver, spec)) = self.entries[number] else { return };
+        let schema = spec.schema();
+        let Some(mut before) = self.memory(number, schema) else { return };
+        if wanted.is_none() && self.options.mode != ModeOfPlan::Destroy {
+            self.values.set(number, unknown_object(schema).into());
+            self.visits[number] = Visit { before, flags: Flags { pending: true, failed: true, ..inherited }, ..Visit::default() };
+            return;
+        }
+        let mut wanted = wanted.map(|w| prepared(self.inputs.config, schema, address, w, before.compared.as_ref()));
+        if let Some(wanted) = &wanted {
+            for object in [&mut before.full, &mut before.compared, &mut before.memory].into_iter().flatten() {
+                carry_marks(wanted, object);
+            }
+            if let Connection::Attribute(name) = schema.connection
+                && let Some(way) = wanted.get(name)
+            {
+                remember_way(&mut self.ways, driver.name(), way);
+            }
+        }
+        let circumstances = Circumstances { settled: inherited.settled, failed: inherited.failed };
+        let settled = self.ask(number, schema, &before, wanted.as_ref(), circumstances);
+        self.refresh_way(driver.name(), schema, &mut before, wanted.as_ref());
+        if let Some(wanted) = &mut wanted {
+            assume_connection(schema, wanted, before.compared.as_ref());
+        }
+        let decision = match (self.options.mode, &wanted) {
+            (ModeOfPlan::Normal, Some(wanted)) => {
+                let force = Force { requested: self.is_requested(number), triggered: self.trigger(number) };
+                match decide(spec, &self.context, &before, wanted, &force) {
+                    Ok(decision) => Some(decision),
+                    Err(errors) => {
+                        self.report(number, errors);
+                        None
+                    }
+                }
+            }
+            (ModeOfPlan::RefreshOnly, _) => unchanged(schema, &before),
+            _ => self.deletion(number, spec, &before, None),
+        };
+        let pending = self.options.mode == ModeOfPlan::Normal && decision.as_ref().is_none_or(|d| !d.change.is_no_op());
+        let made = decision.as_ref().is_some_and(|d| {
+            matches!(d.change.action(), Action::Create | Action::DestroyThenCreate | Action::CreateThenDestroy)
+                || before.status == Some(Status::Unfinished)
+        });
+        self.set_value(number, schema, &before, decision.as_ref());
+        let flags = Flags { pending, settled: inherited.settled && settled, failed: inherited.failed, unready: inherited.unready || made };
+        self.visits[number] = Visit { wanted, before, decision, flags, ..Visit::default() };
+    }
+
+    /// What dependents see: what will be, with facts of the moment as far as they were seen and nothing changes.
+    fn set_value(&self, number: usize, schema: &Schema, before: &Before, decision: Option<&Decision>) {
+        let is_normal = self.options.mode == ModeOfPlan::Normal;
+        let object = match decision.map(|d| &d.change) {
+            Some(change) if is_normal => change.after().cloned(),
+            _ => before.full.clone().filter(|_| !is_normal),
+        };
+        let mut object = crate::values::with_unknown(schema, &object.unwrap_or_default());
+        if decision.is_some_and(|d| d.change.is_no_op()) {
+            for attribute in schema.attributes.iter().filter(|a| a.volatile) {
+                if let Some(seen) = before.full.as_ref().and_then(|f| f.get(attribute.name)) {
+                    object.insert(attribute.name.to_owned(), seen.clone());
+                }
+            }
+        }
+        self.values.set(number, object.into());
+    }
+
+    /// A composite's own record: its arguments, and outputs made of its children.
+    pub(crate) fn visit_composite(&mut self, number: usize, inherited: Flags) {
+        let graph = self.graph;
+        let node = &graph.nodes[number];
+        for &child in &node.children {
+            if !graph.nodes[child].configured && self.selected[child] {
+                self.visit_orphan(child);
+            }
+        }
+        let Some(ResourceEntry::Composite(ty)) = self.entries[number] else { return };
+        let schema = ty.schema();
+        let Visit { wanted, before, expansion, .. } = std::mem::take(&mut self.visits[number]);
+        let mut flags = Flags { pending: false, ..inherited };
+        let mut record = None;
+        if let (Some(arguments), Some(expansion)) = (&wanted, &expansion) {
+            let lookup = |path: &[karmaform_model::ChildStep], name: &str| self.values.attribute(&node.address.with_child(path), name);
+            let outputs = expansion.outputs.iter().map(|(name, arg)| (name.clone(), arg.resolve(&lookup))).collect();
+            record = Some(record_object(schema, arguments, outputs));
+        }
+        let decision = match self.options.mode {
+            ModeOfPlan::Normal => record.as_ref().map(|record| record_decision(schema, &before, record)),
+            ModeOfPlan::RefreshOnly => unchanged(schema, &before),
+            ModeOfPlan::Destroy => before.full.clone().map(|before| Decision { change: Change::Delete { before }, reason: None }),
+        };
+        if self.options.mode == ModeOfPlan::Normal {
+            let changes = |d: &Option<Decision>| d.as_ref().is_some_and(|d| !d.change.is_no_op());
+            flags.pending = decision.is_none() || changes(&decision) || node.children.iter().any(|c| changes(&self.visits[*c].decision));
+        }
+        flags.failed |= decision.is_none() && self.options.mode == ModeOfPlan::Normal;
+        self.set_value(number, schema, &before, decision.as_ref());
+        self.visits[number] = Visit { wanted, before, decision, expansion, flags };
+    }
+
+    /// Notes the question about an instance; false if an answer may still come.
+    pub(crate) fn ask(
+        &mut self,
+        number: usize,
+        schema: &Schema,
+        before: &Before,
+        wanted: Option<&Object>,
+        circumstances: Circumstances,
+    ) -> bool {
+        let node = &self.graph.nodes[number];
+        let Some(ResourceEntry::Type(driver, _)) = self.entries[number] else { return true };
+        let about = (driver.name(), node.kind.as_str(), schema);
+        match question(number, about, before, wanted, circumstances, (&self.ways, self.options)) {
+            Question::Nothing => true,
+            Question::Later => false,
+            Question::Ask(look) => {
+                let answered = self.observed.resources.get(&node.address).is_some_and(|s| s.key == look.key);
+                if !answered {
+                    self.looks.push(*look);
+                }
+                answered
+            }
+        }
+    }
+
+    /// The state's way to a thing may have old credentials; a change must go the fresh way.
+    pub(crate) fn refresh_way(&self, provider: &str, schema: &Schema, before: &mut Before, wanted: Option<&Object>) {
+        let Connection::Attribute(name) = schema.connection else { return };
+        for object in [&mut before.full, &mut before.compared].into_iter().flatten() {
+            let Some(stored) = object.get(name).filter(|v| !v.is_null()) else { continue };
+            let own = wanted.and_then(|w| w.get(name)).filter(|w| w.is_wholly_known() && connection_id(w) == connection_id(stored));
+            let way = own.cloned().unwrap_or_else(|| fresh(&self.ways, provider, stored));
+            object.insert(name.to_owned(), way);
+        }
+    }
+
+    fn is_requested(&self, number: usize) -> bool {
+        let address = &self.graph.nodes[number].address;
+        self.options.replace.iter().any(|r| address.is_within(r))
+    }
+
+    /// The first of the `replace_triggered_by` references that changes.
+    fn trigger(&self, number: usize) -> Option<karmaform_model::Address> {
+        let block = self.inputs.config.block(&self.graph.nodes[number].address)?;
+        let fires = |reference: &&karmaform_lang::Reference| {
+            self.graph.within(&reference.address).any(|(address, n)| {
+                match (self.visits[n].decision.as_ref().map(|d| &d.change), &reference.attribute) {
+                    (Some(Change::Update { before, after } | Change::Replace { before, after, .. }), Some(name)) if !address.is_child() => {
+                        !same(before.get(name), after.get(name))
+                    }
+                    (Some(Change::Update { .. } | Change::Replace { .. }), _) => true,
+                    _ => false,
+                }
+            })
+        };
+        block.lifecycle.replace_triggered_by.iter().find(fires).map(|r| r.address.clone())
+    }
+
+    /// What the state and the answers say of an instance. Nothing if that can't be read; then it was reported.
+    pub(crate) fn memory(&mut self, number: usize, schema: &Schema) -> Option<Before> {
+        let node = &self.graph.nodes[number];
+        let state = self.inputs.state.resources.get(&node.address);
+        if let Some(state) = state.filter(|s| s.resource_type != node.kind) {
+            let detail = format!("The state holds a \"{}\" under this address, but a \"{}\" is wanted.", state.resource_type, node.kind);
+            self.refuse(number, "Another type under this address", detail, "Destroy the old one first, with the version that made it.");
+            return None;
+        }
+        match before(schema, state, self.observed.resources.get(&node.address)) {
+            Ok(before) => Some(before),
+            Err(error) => {
+                let detail = format!("What the state holds does not fit the resource type: {error}.");
+                self.refuse(number, "State does not fit", detail, "The state was written by another version, or by hand.");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn report(&mut self, number: usize, errors: Diagnostics) {
+        let address = &self.graph.nodes[number].address;
+        let span = self.inputs.config.block(address).map(|b| b.span);
+        self.diagnostics.extend(errors.into_iter().map(|d| d.at(address).with_span(span)));
+    }
+}
+
+pub(crate) fn unchanged(schema: &Schema, before: &Before) -> Option<Decision> {
+    before.status?;
+    before.full.clone().map(|object| Decision { change: tidy(schema, Change::NoOp { object }), reason: None })
+}

@@ -1,0 +1,257 @@
+//! One pass over the graph: evaluates the arguments of every instance with what is known so far, decides its change, and notes what
+//! could be asked next. Pure. Looking and planning share it, so that what was asked is what is planned with.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use karmaform_lang::{Evaluator, Resolver};
+use karmaform_model::{
+    Address, Change, Diagnostic, Diagnostics, Expansion, Mode, ModeOfPlan, Object, PlanContext, Reason, ResourceEntry, Type, Value,
+};
+
+use crate::before::Before;
+use crate::decide::Decision;
+use crate::graph::{Graph, Role};
+use crate::observed::Observed;
+use crate::options::{Inputs, Options};
+use crate::question::{Look, Read, Ways};
+use crate::values::{carry_marks, is_wholly_known, remembered, unknown_object, with_nulls, with_unknown};
+
+/// What a pass found out about one node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Visit {
+    /// Its arguments, ready to be compared.
+    pub(crate) wanted: Option<Object>,
+    pub(crate) before: Before,
+    /// What happens to it; nothing if it is not there and not wanted, or could not be planned.
+    pub(crate) decision: Option<Decision>,
+    /// Of a composite: what it expands into.
+    pub(crate) expansion: Option<Expansion>,
+    pub(crate) flags: Flags,
+}
+
+/// What a node hands on to those that need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flags {
+    /// It changes, or is read, during apply.
+    pub(crate) pending: bool,
+    /// No later answer can change what is known of it.
+    pub(crate) settled: bool,
+    /// It, or something that it needs, could not be looked at.
+    pub(crate) failed: bool,
+    /// It, or something that it needs, is made during apply.
+    pub(crate) unready: bool,
+}
+
+impl Default for Flags {
+    fn default() -> Self {
+        Self { pending: false, settled: true, failed: false, unready: false }
+    }
+}
+
+/// The values of instances as the pass learns them.
+pub(crate) struct Values<'a> {
+    graph: &'a Graph,
+    known: RefCell<Vec<Option<Value>>>,
+}
+
+impl Resolver for Values<'_> {
+    fn instance(&self, address: &Address) -> Value {
+        let node = self.graph.instances.get(address);
+        node.and_then(|n| self.known.borrow()[*n].clone()).unwrap_or_else(|| Value::unknown(Type::Any))
+    }
+}
+
+impl Values<'_> {
+    pub(crate) fn set(&self, node: usize, value: Value) {
+        self.known.borrow_mut()[node] = Some(value);
+    }
+
+    /// One attribute of an instance.
+    pub(crate) fn attribute(&self, address: &Address, name: &str) -> Value {
+        let known = self.known.borrow();
+        let value = self.graph.instances.get(address).and_then(|n| known[*n].as_ref());
+        let found = value.and_then(|v| Some(v.get(name)?.clone().secret_if(v.secret)));
+        found.unwrap_or_else(|| Value::unknown(Type::Any))
+    }
+}
+
+/// A pass, while it goes and when it is done.
+pub(crate) struct Pass<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) inputs: Inputs<'a>,
+    pub(crate) observed: &'a Observed,
+    pub(crate) options: &'a Options,
+    pub(crate) context: PlanContext,
+    pub(crate) selected: Vec<bool>,
+    pub(crate) entries: Vec<Option<ResourceEntry<'a>>>,
+    pub(crate) values: &'a Values<'a>,
+    pub(crate) visits: Vec<Visit>,
+    pub(crate) looks: Vec<Look>,
+    pub(crate) reads: Vec<Read>,
+    pub(crate) ways: Ways,
+    pub(crate) diagnostics: Diagnostics,
+}
+
+/// A place for the values of a pass; it outlives the pass, so that outputs can be evaluated after it.
+pub(crate) fn values(graph: &Graph) -> Values<'_> {
+    Values { graph, known: RefCell::new(vec![None; graph.nodes.len()]) }
+}
+
+/// Goes over the whole graph once.
+pub(crate) fn walk<'a>(
+    graph: &'a Graph,
+    inputs: Inputs<'a>,
+    observed: &'a Observed,
+    options: &'a Options,
+    values: &'a Values<'a>,
+    evaluator: &Evaluator<'_>,
+) -> Pass<'a> {
+    let mut pass = Pass {
+        graph,
+        inputs,
+        observed,
+        options,
+        context: PlanContext { now: options.now },
+        selected: crate::select::selected(graph, options),
+        entries: entries(graph, inputs),
+        values,
+        visits: vec![Visit::default(); graph.nodes.len()],
+        looks: Vec::new(),
+        reads: Vec::new(),
+        ways: Ways::new(),
+        diagnostics: Diagnostics::new(),
+    };
+    for &number in &graph.order {
+        pass.visit(number, evaluator);
+    }
+    pass.visit_orphans();
+    pass
+}
+
+fn entries<'a>(graph: &Graph, inputs: Inputs<'a>) -> Vec<Option<ResourceEntry<'a>>> {
+    let mut known: BTreeMap<&str, Option<ResourceEntry<'a>>> = BTreeMap::new();
+    let mut entries = Vec::with_capacity(graph.nodes.len());
+    for node in &graph.nodes {
+        let managed = node.address.mode == Mode::Managed;
+        entries.push(if managed { *known.entry(&node.kind).or_insert_with(|| inputs.registry.resource(&node.kind)) } else { None });
+    }
+    entries
+}
+
+impl Pass<'_> {
+    fn visit(&mut self, number: usize, evaluator: &Evaluator<'_>) {
+        let graph = self.graph;
+        let node = &graph.nodes[number];
+        let inherited = self.inherited(number);
+        if node.is_junction() {
+            self.visits[number].flags = inherited;
+            if let Some(composite) = node.composite
+                && self.selected[number]
+            {
+                self.enter(composite, evaluator);
+            }
+        } else if !self.selected[number] {
+            self.leave_out(number);
+        } else if node.configured {
+            match node.role {
+                Role::Data => self.visit_data(number, inherited, evaluator),
+                Role::Resource => {
+                    let wanted = self.arguments(&node.address, evaluator);
+                    self.visit_resource(number, inherited, wanted);
+                }
+                Role::Child => {
+                    let wanted = self.child_arguments(number);
+                    self.visit_resource(number, inherited, wanted);
+                }
+                _ => self.visit_composite(number, inherited),
+            }
+        }
+    }
+
+    /// What the things that a node needs hand on to it.
+    pub(crate) fn inherited(&self, number: usize) -> Flags {
+        self.graph.nodes[number].wanted.iter().fold(Flags::default(), |all, &needed| {
+            let one = self.visits[needed].flags;
+            Flags {
+                pending: all.pending || one.pending,
+                settled: all.settled && one.settled,
+                failed: all.failed || one.failed,
+                unready: all.unready || one.unready,
+            }
+        })
+    }
+
+    /// Not part of this run: it is as the state says.
+    fn leave_out(&self, number: usize) {
+        let node = &self.graph.nodes[number];
+        let stored = self.inputs.state.resources.get(&node.address);
+        let value = self.entries[number].map(|entry| {
+            let object = stored.and_then(|s| remembered(entry.schema(), s).ok());
+            object.unwrap_or_else(|| unknown_object(entry.schema())).into()
+        });
+        let data = || self.inputs.registry.data_source(&node.kind).map(|d| unknown_object(d.schema).into());
+        if let Some(value) = value.or_else(data) {
+            self.values.set(number, value);
+        }
+    }
+
+    /// The arguments of what the user wrote; nothing if they can't be evaluated.
+    pub(crate) fn arguments(&mut self, address: &Address, evaluator: &Evaluator<'_>) -> Option<Object> {
+        let (arguments, problems) = evaluator.arguments(address);
+        let failed = problems.has_errors();
+        // What is to be destroyed needs no valid configuration; what it says only helps to find the way.
+        if self.options.mode != ModeOfPlan::Destroy {
+            self.diagnostics.extend(problems.into_iter().map(|d| d.at(address)));
+        }
+        (!failed).then_some(arguments)
+    }
+
+    fn visit_data(&mut self, number: usize, inherited: Flags, evaluator: &Evaluator<'_>) {
+        let graph = self.graph;
+        let address = &graph.nodes[number].address;
+        let Some(entry) = self.inputs.registry.data_source(&address.kind) else { return };
+        let schema = entry.schema;
+        let Some(arguments) = self.arguments(address, evaluator) else {
+            self.values.set(number, unknown_object(schema).into());
+            self.visits[number].flags = Flags { failed: true, ..inherited };
+            return;
+        };
+        let is_known = is_wholly_known(&arguments);
+        let reading = self.observed.data.get(address).filter(|r| r.arguments == arguments);
+        let mut flags = Flags { pending: false, ..inherited };
+        let mut object = with_unknown(schema, &arguments);
+        let mut decision = None;
+        match reading.map(|r| &r.result) {
+            Some(Ok(result)) => {
+                object = with_nulls(schema, result);
+                carry_marks(&arguments, &mut object);
+                decision = Some(Decision { change: Change::NoOp { object: object.clone() }, reason: None });
+            }
+            Some(Err(_)) => flags.failed = true,
+            None if is_known && !inherited.pending => {
+                flags.settled = false;
+                if inherited.settled {
+                    self.reads.push(Read { node: number, arguments: arguments.clone() });
+                }
+            }
+            None => {
+                flags.pending = self.options.mode == ModeOfPlan::Normal;
+                flags.unready = true;
+                let reason = if is_known { Reason::ReadBecauseDependencyPending } else { Reason::ReadBecauseConfigUnknown };
+                if flags.pending {
+                    decision = Some(Decision { change: Change::Read { after: object.clone() }, reason: Some(reason) });
+                }
+            }
+        }
+        self.values.set(number, object.into());
+        self.visits[number] = Visit { wanted: Some(arguments), decision, flags, ..Visit::default() };
+    }
+
+    /// Says that an instance can't be handled, and why.
+    pub(crate) fn refuse(&mut self, number: usize, summary: &str, detail: String, hint: &str) {
+        let address = &self.graph.nodes[number].address;
+        let span = self.inputs.config.block(address).map(|b| b.span);
+        self.diagnostics.push(Diagnostic::error(summary, detail).at(address).with_span(span).with_hint(hint));
+    }
+}

@@ -1,0 +1,88 @@
+//! What is wanted: arguments as evaluated, made ready to be compared. The same in planning and in applying, or the plan would not hold.
+
+use std::collections::BTreeMap;
+
+use karmaform_lang::{Config, IgnoreChanges};
+use karmaform_model::Connection;
+use karmaform_model::{Address, Child, ChildStep, Diagnostic, Diagnostics, Object, Schema, Value, convert};
+
+/// Arguments with `ignore_changes` taken from what is.
+pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut wanted: Object, before: Option<&Object>) -> Object {
+    // A child has no lifecycle of its own; its composite's arguments were prepared before it was expanded.
+    if !address.is_child()
+        && let (Some(block), Some(before)) = (config.block(address), before)
+    {
+        ignore(schema, &block.lifecycle.ignore_changes, &mut wanted, before);
+    }
+    wanted
+}
+
+fn ignore(schema: &Schema, changes: &IgnoreChanges, wanted: &mut Object, before: &Object) {
+    match changes {
+        IgnoreChanges::None => {}
+        IgnoreChanges::All => {
+            let configurable = schema.attributes.iter().filter(|a| a.is_configurable() && a.is_stored()).map(|a| a.name);
+            for name in configurable.chain(schema.blocks.iter().map(|b| b.name)) {
+                if let Some(value) = before.get(name) {
+                    wanted.insert(name.to_owned(), value.clone());
+                }
+            }
+        }
+        IgnoreChanges::Paths(paths) => paths.iter().for_each(|path| crate::values::take_from(wanted, before, path)),
+    }
+}
+
+/// An unknown connection would mean "replace everything behind it", since it could be another. It is almost never another, and apply
+/// refuses if it is; so the plan takes it for the same.
+pub(crate) fn assume_connection(schema: &Schema, wanted: &mut Object, before: Option<&Object>) {
+    if let Some(before) = before
+        && let Connection::Attribute(name) = schema.connection
+        && wanted.get(name).is_some_and(|v| !id_is_known(v))
+        && let Some(known) = before.get(name).filter(|v| id_is_known(v))
+    {
+        wanted.insert(name.to_owned(), known.clone());
+    }
+}
+
+/// True if it is known what a connection reaches.
+fn id_is_known(connection: &Value) -> bool {
+    !connection.is_unknown() && connection_id(connection).is_none_or(|id| id.is_wholly_known())
+}
+
+/// What a connection reaches, apart from how.
+pub(crate) fn connection_id(connection: &Value) -> Option<&Value> {
+    connection.get("id")
+}
+
+/// The arguments of a child or a gate, with siblings' attributes in place: every configurable attribute present, converted and marked.
+pub(crate) fn resolved(
+    schema: &Schema,
+    arguments: &BTreeMap<String, karmaform_model::Arg>,
+    lookup: &dyn Fn(&[ChildStep], &str) -> Value,
+) -> Result<Object, Diagnostics> {
+    let mut problems = Diagnostics::new();
+    let mut object = Object::new();
+    for name in arguments.keys().filter(|n| schema.type_of(n).is_none()) {
+        problems.push(bug(format!("It gives the argument \"{name}\", which does not exist.")));
+    }
+    let attributes = schema.attributes.iter().filter(|a| a.is_configurable()).map(|a| (a.name, a.ty.clone(), a.default.clone()));
+    for (name, ty, default) in attributes.chain(schema.blocks.iter().map(|b| (b.name, b.ty(), None))) {
+        let given = arguments.get(name).map(|a| a.resolve(lookup)).filter(|v| !v.is_null() || default.is_none());
+        let value = given.or(default).unwrap_or_else(|| Value::null(ty.clone()));
+        match convert(&value, &ty) {
+            Ok(value) => drop(object.insert(name.to_owned(), value)),
+            Err(error) => problems.push(bug(format!("Its argument \"{name}\" does not fit: {error}."))),
+        }
+    }
+    schema.mark(&mut object);
+    if problems.is_empty() { Ok(object) } else { Err(problems) }
+}
+
+/// The arguments of a child.
+pub(crate) fn child_arguments(schema: &Schema, child: &Child, lookup: &dyn Fn(&[ChildStep], &str) -> Value) -> Result<Object, Diagnostics> {
+    resolved(schema, &child.arguments, lookup)
+}
+
+fn bug(what: String) -> Diagnostic {
+    Diagnostic::error("Composite gives wrong arguments", format!("{what} This is a bug of the composite."))
+}

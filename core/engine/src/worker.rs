@@ -1,0 +1,160 @@
+//! Runs one step: opens its connection, tries, tries again, or waits at a gate. Knows nothing of the other steps and of the state.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::channel::mpsc::UnboundedSender;
+use karmaform_model::{Address, Change, Connection, Diagnostic, GateAnswer, GateSpec, Object};
+
+use crate::observe::read_data;
+use crate::options::World;
+use crate::question::entries;
+
+/// How often a step is tried when its errors say that it may work later.
+const TRIES: u32 = 3;
+/// The first pause between two tries, in milliseconds; each further one is twice as long.
+const PAUSE: u64 = 1_000;
+/// The pauses between two looks at a gate, in milliseconds. Short at first, since most gates pass at once.
+const GATE_PAUSES: (u64, u64) = (100, 1_000);
+
+/// What one step does outside.
+pub(crate) enum Job {
+    /// A change through a provider.
+    Change { provider: String, connection: Object, resource_type: String, change: Change },
+    /// Reading a data source.
+    Read { address: Address, arguments: Object },
+    /// Waiting.
+    Gate { composite: Address, gate: GateSpec, arguments: Object },
+}
+
+/// How it went well.
+pub(crate) enum Success {
+    Changed(Option<Object>),
+    Read(Object),
+    Passed(String),
+}
+
+/// The end of a step.
+pub(crate) struct Done {
+    pub(crate) step: usize,
+    /// Something may have been done outside.
+    pub(crate) touched: bool,
+    pub(crate) result: Result<Success, Diagnostic>,
+    /// It ended because the run is to stop.
+    pub(crate) interrupted: bool,
+}
+
+/// What a step waits for, while it waits.
+pub(crate) struct Note {
+    pub(crate) step: usize,
+    pub(crate) text: String,
+}
+
+/// What a worker is given besides its job.
+#[derive(Clone)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) world: &'a World<'a>,
+    pub(crate) notes: UnboundedSender<Note>,
+    pub(crate) interrupt: Arc<AtomicBool>,
+}
+
+impl Surroundings<'_> {
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, step: usize, text: String) {
+        // Nobody listens any more only when the run is over, and then nobody cares.
+        let _ = self.notes.unbounded_send(Note { step, text });
+    }
+}
+
+/// Runs one step to its end.
+pub(crate) async fn run(around: Surroundings<'_>, step: usize, job: Job) -> Done {
+    let mut touched = false;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let result = match &job {
+            Job::Gate { composite, gate, arguments } => {
+                let result = wait(&around, step, gate, arguments).await;
+                let interrupted = result.is_err() && around.is_interrupted();
+                return Done { step, touched: false, result: result.map_err(|d| d.at(composite)), interrupted };
+            }
+            Job::Read { address, arguments } => read_data(around.world, address, arguments, true).await.map(Success::Read),
+            Job::Change { provider, connection, resource_type, change } => {
+                attempt(&around, provider, connection, resource_type, change, &mut touched).await.map(Success::Changed)
+            }
+        };
+        match result {
+            Err(error) if error.retryable && tries < TRIES && !around.is_interrupted() => {
+                around.note(step, format!("trying again after: {}", error.summary));
+                around.world.runtime.sleep(PAUSE << (tries - 1)).await;
+            }
+            result => return Done { step, touched, result, interrupted: false },
+        }
+    }
+}
+
+async fn attempt(
+    around: &Surroundings<'_>,
+    provider: &str,
+    connection: &Object,
+    resource_type: &str,
+    change: &Change,
+    touched: &mut bool,
+) -> Result<Option<Object>, Diagnostic> {
+    let driver = around.world.registry.driver(provider).ok_or_else(|| crate::pool::unknown_provider(provider))?;
+    let client = around.world.pool.reopen(provider, connection).await?;
+    *touched = true;
+    driver.apply(&client, resource_type, change).await
+}
+
+async fn wait(around: &Surroundings<'_>, step: usize, gate: &GateSpec, arguments: &Object) -> Result<Success, Diagnostic> {
+    let entry = around
+        .world
+        .registry
+        .gate(&gate.gate)
+        .ok_or_else(|| Diagnostic::error("Unknown gate", format!("There is no gate \"{}\" in this version.", gate.gate)))?;
+    let connection = match entry.schema.connection {
+        Connection::None => Object::new(),
+        Connection::Arguments => arguments.clone(),
+        Connection::Attribute(name) => entries(arguments.get(name)),
+    };
+    let runtime = around.world.runtime;
+    let deadline = runtime.now().saturating_add(gate.limit.saturating_mul(1_000));
+    let (mut pause, longest) = GATE_PAUSES;
+    let mut last = String::new();
+    loop {
+        let answer = match around.world.pool.reopen(entry.driver.name(), &connection).await {
+            Ok(client) => entry.driver.check(&client, &gate.gate, arguments).await,
+            Err(error) => Err(error),
+        };
+        let seen = match answer {
+            Ok(GateAnswer::Passed(seen)) => return Ok(Success::Passed(seen)),
+            Ok(GateAnswer::Waiting(seen)) => seen,
+            Err(error) if error.retryable => error.summary,
+            Err(error) => return Err(error),
+        };
+        if seen != last {
+            around.note(step, seen.clone());
+            last = seen;
+        }
+        let now = runtime.now();
+        if around.is_interrupted() {
+            return Err(Diagnostic::error(
+                "Interrupted",
+                format!("The wait for \"{}\" was given up because the run is to stop.", gate.name),
+            ));
+        }
+        if now >= deadline {
+            return Err(Diagnostic::error(
+                "Waited too long",
+                format!("\"{}\" was waited for during {} s. What was seen last: {last}.", gate.name, gate.limit),
+            )
+            .with_hint("Look at what it waits for; when that is repaired, plan and apply go on from here."));
+        }
+        runtime.sleep(pause.min(deadline - now)).await;
+        pause = (pause * 2).min(longest);
+    }
+}

@@ -1,0 +1,237 @@
+//! Composites: children, their order, gates between them, and the record at the end.
+
+use karmaform_engine::Options;
+use karmaform_model::{EventKind, ModeOfPlan};
+
+use crate::fake::Fault;
+use crate::fake_cluster::Style;
+use crate::lab::{Lab, changes, show, steps};
+
+fn text(hosts: &[&str], version: &str) -> String {
+    let keys = hosts.iter().map(|h| format!("\"{h}\"")).collect::<Vec<_>>().join(", ");
+    format!(
+        r#"
+        data "fake_host" "h" {{
+          for_each = toset([{keys}])
+          address  = each.key
+        }}
+        resource "fake_cluster" "main" {{
+          hosts   = data.fake_host.h
+          version = "{version}"
+        }}
+        resource "fake_note" "user" {{ input = fake_cluster.main.ids }}
+        output "token" {{
+          value     = fake_cluster.main.token
+          sensitive = true
+        }}"#
+    )
+}
+
+fn order(lab: &Lab, first: &str, second: &str) {
+    let log = lab.world.lock().log.clone();
+    let place = |what: &str| log.iter().position(|l| l == what).unwrap_or_else(|| panic!("no {what} in {log:?}"));
+    assert!(place(first) < place(second), "{first} before {second}: {log:?}");
+}
+
+#[test]
+fn a_composite_is_made_from_its_children() {
+    let mut lab = Lab::new();
+    let planned = lab.plan(&text(&["a", "b"], "1"));
+    let expected = r#"+ fake_cluster.main
++ fake_cluster.main/ca
++ fake_cluster.main/member["a"]/file
++ fake_cluster.main/member["a"]/unit
++ fake_cluster.main/member["b"]/file
++ fake_cluster.main/member["b"]/unit
++ fake_note.user
+output token: None -> Some((secret))"#;
+    assert_eq!(changes(&planned.plan), expected);
+    assert_eq!(planned.plan.counts(), (6, 0, 0), "the record does not count");
+    assert_eq!(planned.plan.impact.values().next().unwrap()[..], ["one member at a time"]);
+    lab.converge(&text(&["a", "b"], "1"));
+    let record = &lab.state().resources[&"fake_cluster.main".parse().unwrap()];
+    assert_eq!((record.provider.as_str(), record.resource_type.as_str()), ("karmaform", "fake_cluster"));
+    assert!(record.attributes["ids"]["a"].as_str().unwrap().starts_with("unit#"));
+    order(&lab, "Create a/file", "Create a/unit");
+    order(&lab, "Create a/unit", "Gate a");
+    order(&lab, "Gate a", "Create b/file");
+    order(&lab, "Create b/unit", "Gate b");
+}
+
+#[test]
+fn changes_go_one_at_a_time_behind_gates() {
+    let mut lab = Lab::new();
+    let hosts = ["a", "b", "c"];
+    lab.converge(&text(&hosts, "1"));
+    let planned = lab.plan(&text(&hosts, "2"));
+    let expected = [
+        r#"0: Update fake_cluster.main/member["a"]/unit after []"#,
+        "1: Gate ready after a fake_cluster.main after [0]",
+        r#"2: Update fake_cluster.main/member["b"]/unit after [1]"#,
+        "3: Gate ready after b fake_cluster.main after [2]",
+        r#"4: Update fake_cluster.main/member["c"]/unit after [3]"#,
+        "5: Gate ready after c fake_cluster.main after [4]",
+        "6: Finish fake_cluster.main after [0, 1, 2, 3, 4, 5]",
+    ];
+    assert_eq!(steps(&planned.plan), expected);
+    let scene = lab.cluster.scene.lock().unwrap().clone();
+    assert!(scene.contains(&r#"member["a"]/unit Update age 7 true"#.to_owned()), "{scene:?}");
+    lab.world.lock().gate_looks.insert("b".into(), 3);
+    lab.converge(&text(&hosts, "2"));
+    let waits: Vec<_> = lab.events.iter().filter(|e| matches!(&e.kind, EventKind::Waiting(Some(t)) if t.starts_with("b needs"))).collect();
+    assert_eq!(waits.len(), 3);
+}
+
+#[test]
+fn a_gate_says_what_it_waits_for_and_gives_up_in_the_end() {
+    let mut lab = Lab::new();
+    *lab.cluster.limit.lock().unwrap() = 5;
+    lab.world.lock().gate_looks.insert("a".into(), 3);
+    let outcome = lab.run(&text(&["a"], "1"));
+    assert!(outcome.is_success(), "{:?}", outcome.diagnostics);
+    let said: Vec<_> = lab.events.iter().filter(|e| e.gate.is_some()).map(|e| format!("{:?}", e.kind)).collect();
+    assert_eq!(
+        said,
+        [
+            "Started",
+            "Waiting(Some(\"a needs 3 more\"))",
+            "Waiting(Some(\"a needs 2 more\"))",
+            "Waiting(Some(\"a needs 1 more\"))",
+            "Succeeded(Some(\"a is ready\"))"
+        ]
+    );
+    lab.world.lock().gate_looks.insert("a".into(), 1000);
+    let outcome = lab.run(&text(&["a"], "2"));
+    let error = outcome.diagnostics.iter().next().unwrap();
+    assert_eq!(error.summary, "Waited too long");
+    assert!(error.detail.contains("during 5 s") && error.detail.contains("a needs"), "{}", error.detail);
+    assert_eq!(error.address.as_ref().unwrap().to_string(), "fake_cluster.main");
+    lab.world.lock().gate_looks.clear();
+    lab.converge(&text(&["a"], "2"));
+}
+
+#[test]
+fn members_come_and_go() {
+    let mut lab = Lab::new();
+    lab.converge(&text(&["a", "b"], "1"));
+    let planned = lab.plan(&text(&["b", "c"], "1"));
+    let expected = r#"~ fake_cluster.main
+- fake_cluster.main/member["a"]/file DeleteBecauseNotInComposite
+- fake_cluster.main/member["a"]/unit DeleteBecauseNotInComposite
++ fake_cluster.main/member["c"]/file
++ fake_cluster.main/member["c"]/unit
+~ fake_note.user"#;
+    assert_eq!(changes(&planned.plan), expected);
+    lab.converge(&text(&["b", "c"], "1"));
+    assert_eq!(lab.world.contents().into_keys().collect::<Vec<_>>(), ["b/file", "b/unit", "c/file", "c/unit"]);
+    order(&lab, "Delete a/unit", "Delete a/file");
+    lab.converge(&text(&[], "1"));
+    assert!(lab.world.contents().is_empty());
+}
+
+#[test]
+fn a_composite_goes_with_all_it_has() {
+    for gone in ["destroyed", "removed"] {
+        let mut lab = Lab::new();
+        let full = text(&["a", "b"], "1");
+        lab.converge(&full);
+        let destroy = Options { mode: ModeOfPlan::Destroy, ..Options::default() };
+        let planned = if gone == "destroyed" { lab.plan_with(&full, &destroy) } else { lab.plan("") };
+        let lines = steps(&planned.plan);
+        let at = |what: &str| lines.iter().position(|l| l.contains(what)).unwrap();
+        assert!(at("Delete fake_note.user") < at("/unit"), "{}", show(&planned.plan));
+        assert!(at("Delete fake_cluster.main after") > at("Delete fake_cluster.main/ca"), "{}", show(&planned.plan));
+        assert!(lab.apply_plan(&planned).is_success());
+        assert!(lab.world.contents().is_empty() && lab.state().resources.is_empty());
+    }
+}
+
+#[test]
+fn an_order_goes_through_children_that_do_not_change() {
+    let mut lab = Lab::new();
+    let hosts = ["a", "b", "c"];
+    lab.converge(&text(&hosts, "1"));
+    for host in ["a", "c"] {
+        lab.world.lock().things.get_mut(&format!("{host}/unit")).unwrap().insert("content".into(), "drifted".into());
+    }
+    *lab.cluster.style.lock().unwrap() = Style::Through;
+    let planned = lab.plan(&text(&hosts, "1"));
+    let expected =
+        [r#"0: Update fake_cluster.main/member["a"]/unit after []"#, r#"1: Update fake_cluster.main/member["c"]/unit after [0]"#];
+    assert_eq!(steps(&planned.plan), expected);
+    lab.converge(&text(&hosts, "1"));
+}
+
+#[test]
+fn contradictions_and_refusals_are_errors() {
+    let mut lab = Lab::new();
+    lab.converge(&text(&["a", "b"], "1"));
+    for (style, summary) in [(Style::Contradicting, "Steps contradict each other"), (Style::Refusing, "Not safe")] {
+        *lab.cluster.style.lock().unwrap() = style;
+        let planned = lab.try_plan(&text(&["a", "b"], "2"), &Options::default());
+        let error = planned.diagnostics.iter().find(|d| d.is_error()).unwrap();
+        assert_eq!(error.summary, summary);
+        assert!(!lab.try_plan(&text(&["a", "b"], "1"), &Options::default()).diagnostics.has_errors(), "nothing changes, nobody is asked");
+    }
+}
+
+#[test]
+fn targets_and_replacements_reach_into_composites() {
+    let mut lab = Lab::new();
+    let full = text(&["a", "b"], "1");
+    let child: karmaform_model::Address = "fake_cluster.main/member[\"a\"]".parse().unwrap();
+    let options = Options { targets: vec![child.clone()], ..Options::default() };
+    let planned = lab.plan_with(&full, &options);
+    assert_eq!(
+        changes(&planned.plan),
+        "+ fake_cluster.main/ca\n+ fake_cluster.main/member[\"a\"]/file\n+ fake_cluster.main/member[\"a\"]/unit"
+    );
+    assert!(lab.apply_plan(&planned).is_success());
+    lab.converge(&full);
+    let options = Options { replace: vec![child], ..Options::default() };
+    let planned = lab.plan_with(&full, &options);
+    assert!(changes(&planned.plan).contains(r#"-/+ fake_cluster.main/member["a"]/unit ReplaceByRequest"#), "{}", changes(&planned.plan));
+    assert!(lab.apply_plan(&planned).is_success());
+    lab.converge(&full);
+}
+
+#[test]
+fn any_failure_in_a_composite_is_repaired_by_the_next_run() {
+    let hosts = ["a", "b", "c"];
+    let whole = |first: &str, second: &str, at: Option<(usize, Fault)>| {
+        let mut lab = Lab::new();
+        lab.converge(first);
+        let before = lab.world.lock().operations;
+        lab.world.lock().fault = at.map(|(n, fault)| (before + n, fault));
+        let outcome = lab.run(second);
+        let done = lab.world.lock().operations - before;
+        assert_eq!(outcome.is_success(), at.is_none(), "{:?}", outcome.diagnostics);
+        lab.converge(second);
+        (lab.world.contents(), done)
+    };
+    let (first, second) = (text(&hosts, "1"), text(&["b", "c", "d"], "2"));
+    let (expected, operations) = whole(&first, &second, None);
+    assert!(operations >= 6);
+    for n in 0..operations {
+        for fault in [Fault::Refused, Fault::Lost] {
+            assert_eq!(whole(&first, &second, Some((n, fault))).0, expected, "failed at {n}, {fault:?}");
+        }
+    }
+}
+
+#[test]
+fn the_whole_of_a_composite_may_wait_for_data() {
+    // The hosts are read during apply, so even connections of children are not known when planning.
+    let text = r#"
+        resource "fake_note" "first" { input = "x" }
+        data "fake_host" "h" {
+          for_each   = toset(["a", "b"])
+          address    = each.key
+          depends_on = [fake_note.first]
+        }
+        resource "fake_cluster" "main" { hosts = data.fake_host.h }
+        output "ids" { value = fake_cluster.main.ids }"#;
+    let mut lab = Lab::new();
+    lab.converge(text);
+    assert_eq!(lab.world.contents().len(), 4);
+}

@@ -1,0 +1,155 @@
+//! A composite in small: a note as its "CA", and a file and a unit on each host. Changed one member at a time, each behind a gate.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use karmaform_model::{
+    Address, Arg, Attribute, Child, ChildStep, Choreography, Composite, Diagnostic, Diagnostics, Expansion, GateSpec, Object, Point, Scene,
+    Schema, Type, Value,
+};
+
+/// How it orders its changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// One member after the other, with a gate between.
+    #[default]
+    Rolling,
+    /// The first member before a member that does not change before the last member.
+    Through,
+    /// A before B before A.
+    Contradicting,
+    /// It refuses every change.
+    Refusing,
+}
+
+#[derive(Clone, Default)]
+pub struct Cluster {
+    pub style: Arc<Mutex<Style>>,
+    /// What it saw when it was asked last: children with action and whether they were seen.
+    pub scene: Arc<Mutex<Vec<String>>>,
+    pub limit: Arc<Mutex<u64>>,
+}
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::new(
+        "",
+        vec![
+            Attribute::required("hosts", Type::map(Type::Any), ""),
+            Attribute::optional("version", Type::String, "").or("1"),
+            Attribute::optional("label", Type::String, ""),
+            Attribute::computed("ids", Type::map(Type::String), ""),
+            Attribute::computed("token", Type::String, "").secret(),
+        ],
+    )
+});
+
+pub fn member(key: &str, part: &str) -> Vec<ChildStep> {
+    vec![ChildStep::keyed("member", key), ChildStep::new(part)]
+}
+
+fn ca() -> Vec<ChildStep> {
+    vec![ChildStep::new("ca")]
+}
+
+impl Composite for Cluster {
+    fn name(&self) -> &'static str {
+        "fake_cluster"
+    }
+    fn schema(&self) -> &Schema {
+        &SCHEMA
+    }
+    fn expand(&self, _: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {
+        let Some(hosts) = arguments["hosts"].as_entries() else {
+            return Err(Diagnostic::error("Hosts are not known", "How many there are has to be known.").into());
+        };
+        let mut expansion = Expansion::default();
+        let child = |path: Vec<ChildStep>, ty: &str, arguments: Vec<(&str, Arg)>, after: Vec<Vec<ChildStep>>| Child {
+            path,
+            resource_type: ty.into(),
+            arguments: arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect(),
+            after,
+        };
+        expansion.children.push(child(ca(), "fake_note", vec![("input", Value::from("ca").into())], vec![]));
+        let mut ids = BTreeMap::new();
+        for (key, host) in hosts {
+            let way: Arg = host.get("connection").cloned().unwrap_or_else(|| Value::unknown(Type::Any)).into();
+            let content = Arg::Text(vec![Value::from("ca ").into(), Arg::child(&ca(), "id")]);
+            expansion.children.push(child(
+                member(key, "file"),
+                "fake_thing",
+                vec![("host", way.clone()), ("name", Value::from("file").into()), ("content", content)],
+                vec![],
+            ));
+            let version = Arg::Text(vec![Value::from("version ").into(), arguments["version"].clone().into()]);
+            expansion.children.push(child(
+                member(key, "unit"),
+                "fake_thing",
+                vec![("host", way), ("name", Value::from("unit").into()), ("content", version)],
+                vec![member(key, "file")],
+            ));
+            ids.insert(key.clone(), Arg::child(&member(key, "unit"), "id"));
+        }
+        expansion.outputs.insert("ids".into(), Arg::Object(ids));
+        expansion.outputs.insert("token".into(), Arg::child(&ca(), "id"));
+        Ok(expansion)
+    }
+
+    fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+        let text = |(path, c): (&Vec<ChildStep>, &karmaform_model::ChildChange<'_>)| {
+            let path: Vec<String> = path.iter().map(ToString::to_string).collect();
+            let seen = c.observed.map_or("unseen".to_owned(), |o| o.get("age").map_or("seen".into(), |a| format!("age {a:?}")));
+            format!("{} {:?} {seen} {}", path.join("/"), c.change.action(), c.in_state)
+        };
+        *self.scene.lock().unwrap() = scene.children.iter().map(text).collect();
+        let units: Vec<String> = scene
+            .children
+            .iter()
+            .filter(|(path, _)| path.len() == 2 && path[1].name == "unit")
+            .filter_map(|(path, _)| match &path[0].key {
+                Some(karmaform_model::Key::Name(key)) => Some(key.clone()),
+                _ => None,
+            })
+            .collect();
+        let mut dance = Choreography::default();
+        let point = |key: &str| Point::Child(member(key, "unit"));
+        match *self.style.lock().unwrap() {
+            Style::Refusing => return Err(Diagnostic::error("Not safe", "This change can't be made safely.").into()),
+            Style::Contradicting => {
+                dance.orderings.push((point(&units[0]), point(&units[1])));
+                dance.orderings.push((point(&units[1]), point(&units[0])));
+            }
+            Style::Through => {
+                dance.orderings.push((point(&units[0]), point(&units[1])));
+                dance.orderings.push((point(&units[1]), point(&units[2])));
+            }
+            Style::Rolling => {
+                let changed: Vec<&String> = units.iter().filter(|k| !scene.children[&member(k, "unit")].change.is_no_op()).collect();
+                let mut last: Option<String> = None;
+                for key in changed {
+                    let gate = format!("ready after {key}");
+                    dance.gates.push(GateSpec {
+                        name: gate.clone(),
+                        gate: "fake_ready".into(),
+                        // The child's way and not its value now: that may be known after apply only.
+                        arguments: [
+                            ("host".to_owned(), Arg::child(&member(key, "unit"), "host")),
+                            ("name".to_owned(), Value::from(key.as_str()).into()),
+                        ]
+                        .into(),
+                        limit: match *self.limit.lock().unwrap() {
+                            0 => 60,
+                            limit => limit,
+                        },
+                    });
+                    dance.orderings.push((point(key), Point::Gate(gate.clone())));
+                    if let Some(last) = last.replace(gate) {
+                        dance.orderings.push((Point::Gate(last.clone()), point(key)));
+                        dance.orderings.push((Point::Gate(last), Point::Child(member(key, "file"))));
+                    }
+                }
+                dance.impact.push("one member at a time".into());
+            }
+        }
+        Ok(dance)
+    }
+}

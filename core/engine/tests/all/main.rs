@@ -1,0 +1,16 @@
+//! The engine against a fake world, from configuration text to what is left in the world and in the state.
+
+#![allow(unreachable_pub)]
+
+mod apply;
+mod composite;
+mod fake;
+mod fake_cluster;
+mod fake_data;
+mod lab;
+mod lifecycle;
+mod observe;
+mod plan;
+mod pool;
+mod properties;
+mod scale;

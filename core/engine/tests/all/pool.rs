@@ -1,0 +1,54 @@
+//! Connections: opened once, failures remembered, tried anew only when asked to.
+
+use futures::executor::block_on;
+use futures::future::join_all;
+use karmaform_engine::Pool;
+use karmaform_model::{Connections as _, Object};
+
+use crate::lab::Lab;
+
+fn host(id: &str) -> Object {
+    [("provider".to_owned(), "fake".into()), ("id".to_owned(), id.into())].into()
+}
+
+#[test]
+fn a_connection_is_opened_once_for_all_who_ask() {
+    let lab = Lab::new();
+    let pool = Pool::new(lab.registry.clone(), Default::default());
+    let (one, two) = (host("h1"), host("h2"));
+    let clients = block_on(join_all([pool.open("fake", &one), pool.open("fake", &one), pool.open("fake", &two)]));
+    assert!(clients.iter().all(Result::is_ok));
+    assert_eq!(lab.world.lock().connects, ["h1", "h2"]);
+    // Other credentials are another connection, though it leads to the same place.
+    let mut other = host("h1");
+    other.insert("password".into(), "p".into());
+    assert!(block_on(pool.open("fake", &other)).is_ok());
+    assert_eq!(lab.world.lock().connects.len(), 3);
+}
+
+#[test]
+fn a_failure_is_remembered_until_someone_tries_anew() {
+    let lab = Lab::new();
+    let pool = Pool::new(lab.registry.clone(), Default::default());
+    lab.world.lock().unreachable.insert("h1".into());
+    let connection = host("h1");
+    for _ in 0..3 {
+        assert_eq!(block_on(pool.open("fake", &connection)).err().unwrap().summary, "Host can't be reached");
+    }
+    assert_eq!(lab.world.lock().connects.len(), 1);
+    assert!(block_on(pool.reopen("fake", &connection)).is_err());
+    lab.world.lock().unreachable.clear();
+    assert!(block_on(pool.reopen("fake", &connection)).is_ok());
+    assert!(block_on(pool.reopen("fake", &connection)).is_ok());
+    assert_eq!(lab.world.lock().connects.len(), 3, "what is open stays open");
+}
+
+#[test]
+fn wrong_connections_are_explained() {
+    let lab = Lab::new();
+    let pool = Pool::new(lab.registry.clone(), Default::default());
+    let summary = |connection: Object| block_on(pool.forward(&connection, "10.0.0.1", 22)).unwrap_err().summary;
+    assert_eq!(summary(Object::new()), "Not a connection");
+    assert_eq!(summary([("provider".to_owned(), "zzz".into())].into()), "Unknown provider");
+    assert_eq!(summary(host("h1")), "No way through this connection");
+}
