@@ -1,0 +1,138 @@
+//! The state backend over one file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use karmaform_model::{BackendError, BoxFuture, LockId, LockInfo, Serial, Snapshot, StateBackend, StateError};
+use serde::Deserialize;
+
+use crate::disk;
+use crate::lock::{self, Held};
+
+/// State in a file, `karmaform.tfstate` unless told otherwise.
+///
+/// A write goes to a temporary file that is then renamed, so a reader sees the old state or the new one. The state that was there before
+/// the first write of a run is kept in `<file>.backup`. Both are readable by their owner alone, because states hold secrets.
+pub struct LocalBackend {
+    path: PathBuf,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    lock: Option<Held>,
+    backed_up: bool,
+}
+
+/// What of a state tells whether it is the expected one; the rest is skipped, so that a checkpoint need not understand all of the old state.
+#[derive(Deserialize)]
+struct Head {
+    version: u64,
+    #[serde(default)]
+    serial: Serial,
+}
+
+impl LocalBackend {
+    /// Over this file. Touches nothing yet; missing directories are made by the first lock or write.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), memory: Mutex::default() }
+    }
+
+    /// The file that a link leads to, so that a write does not put a file in the place of the link.
+    fn file(&self) -> PathBuf {
+        fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_now(&self) -> Result<Option<Snapshot>, BackendError> {
+        let file = self.file();
+        stored(&file)?.map(|bytes| parse(&file, &bytes)).transpose()
+    }
+
+    fn write_now(&self, expected: Option<Serial>, next: &Snapshot) -> Result<(), BackendError> {
+        let file = self.file();
+        disk::make_directory(&file)?;
+        let mut memory = self.memory();
+        let _guard = disk::guard(&file)?;
+        let current = stored(&file)?;
+        let found = current.as_deref().map(|bytes| serial(&file, bytes)).transpose()?;
+        if found != expected {
+            return Err(BackendError::Conflict { expected: expected.unwrap_or(0), found: found.unwrap_or(0) });
+        }
+        let text = next.to_text();
+        if current.as_deref() == Some(text.as_bytes()) {
+            return Ok(());
+        }
+        if !memory.backed_up {
+            if let Some(current) = &current {
+                disk::replace(&disk::beside(&file, "", ".backup"), current)?;
+            }
+            memory.backed_up = true;
+        }
+        disk::replace(&file, text.as_bytes())
+    }
+
+    fn lock_now(&self, who: &LockInfo) -> Result<LockId, BackendError> {
+        let held = lock::lock(&self.file(), who)?;
+        let id = held.id().clone();
+        self.memory().lock = Some(held);
+        Ok(id)
+    }
+
+    fn unlock_now(&self, id: &LockId) -> Result<(), BackendError> {
+        let mut memory = self.memory();
+        match memory.lock.take() {
+            Some(held) if held.id() == id => held.release(),
+            Some(held) => {
+                let error = BackendError::OtherLock { given: id.0.clone(), held: held.id().0.clone() };
+                memory.lock = Some(held);
+                Err(error)
+            }
+            None => lock::force_unlock(&self.file(), id),
+        }
+    }
+}
+
+/// An empty file is what Terraform leaves while it holds a lock: no state.
+fn stored(file: &Path) -> Result<Option<Vec<u8>>, BackendError> {
+    Ok(disk::read(file)?.filter(|bytes| !bytes.is_empty()))
+}
+
+fn parse(file: &Path, bytes: &[u8]) -> Result<Snapshot, BackendError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| StateError::NotJson("it is not UTF-8 text".to_owned()));
+    text.and_then(Snapshot::from_text).map_err(|source| BackendError::Damaged { place: file.display().to_string(), source })
+}
+
+fn serial(file: &Path, bytes: &[u8]) -> Result<Serial, BackendError> {
+    match serde_json::from_slice(bytes) {
+        Ok(Head { version: 4, serial }) => Ok(serial),
+        // Says what is wrong with it; what can't be read is never overwritten.
+        _ => parse(file, bytes).map(|s| s.serial),
+    }
+}
+
+impl StateBackend for LocalBackend {
+    fn read(&self) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>> {
+        Box::pin(async move { self.read_now() })
+    }
+
+    fn write<'a>(&'a self, expected: Option<Serial>, next: &'a Snapshot) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(async move { self.write_now(expected, next) })
+    }
+
+    fn lock<'a>(&'a self, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {
+        Box::pin(async move { self.lock_now(who) })
+    }
+
+    fn unlock<'a>(&'a self, id: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(async move { self.unlock_now(id) })
+    }
+}
+
+#[cfg(test)]
+#[path = "backend_tests.rs"]
+mod tests;

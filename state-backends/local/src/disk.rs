@@ -1,0 +1,147 @@
+//! Writing files so that a crash leaves the old one or the new one and never half of one.
+//!
+//! Knows nothing of: what is written.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use karmaform_model::BackendError;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// Who writes holds the guard for milliseconds; longer means that something is badly wrong.
+const GUARD_LIMIT: Duration = Duration::from_secs(10);
+
+/// An error about one file.
+pub(crate) fn failed(what: &'static str, place: &Path, source: impl Into<io::Error>) -> BackendError {
+    BackendError::Io { what, place: place.display().to_string(), source: source.into() }
+}
+
+/// The whole file; `None` if there is none.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, BackendError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("reading", path, error)),
+    }
+}
+
+/// Removes a file; one that is not there is fine.
+pub(crate) fn remove(path: &Path) -> Result<(), BackendError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("removing", path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Puts `content` in the place of `path`, readable by its owner alone, durable when this returns.
+///
+/// The temporary name is always the same, so that what a crash left is used up by the next write and never piles up. Two writers at once
+/// are kept apart by the caller; should that fail, `create_new` makes the second one fail and not mix its bytes with the first one's.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), BackendError> {
+    let temporary = beside(path, ".", ".new");
+    remove(&temporary)?;
+    let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, path));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&temporary);
+        return Err(failed("writing", path, error));
+    }
+    sync_directory(path)
+}
+
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Makes a new or renamed directory entry durable.
+pub(crate) fn sync_directory(of: &Path) -> Result<(), BackendError> {
+    match File::open(parent(of)).and_then(|d| d.sync_all()) {
+        // Some file systems can't sync a directory and need not.
+        Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(failed("writing", of, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the directory that `path` is in.
+pub(crate) fn make_directory(path: &Path) -> Result<(), BackendError> {
+    let directory = parent(path);
+    DirBuilder::new().recursive(true).mode(0o755).create(&directory).map_err(|e| failed("making the directory", &directory, e))
+}
+
+/// Keeps other writers out of the directory of `path` while it lives, also those of this process.
+///
+/// It is not the state's lock: it only makes "compare the serial, then rename" one move, for callers that run without the lock. `None` if
+/// the file system has no such locks.
+pub(crate) fn guard(path: &Path) -> Result<Option<File>, BackendError> {
+    let directory = File::open(parent(path)).map_err(|e| failed("writing", path, e))?;
+    let start = Instant::now();
+    loop {
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(directory)),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < GUARD_LIMIT => std::thread::sleep(Duration::from_millis(2)),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                let cause = io::Error::new(io::ErrorKind::TimedOut, "another process has been writing in this directory for 10 seconds");
+                return Err(failed("writing", path, cause));
+            }
+            Err(_) => return Ok(None),
+        }
+    }
+}
+
+/// The directory of `path`; `.` for a bare name.
+pub(crate) fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// A name next to `path`: `before` + its name + `after`. A leading dot of the name is not doubled.
+pub(crate) fn beside(path: &Path, before: &str, after: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = if before == "." { name.trim_start_matches('.') } else { &name };
+    let mut full = OsString::from(before);
+    full.push(name);
+    full.push(after);
+    parent(path).join(full)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_next_to_a_state() {
+        for (path, before, after, expected) in [
+            ("karmaform.tfstate", ".", ".lock.info", "./.karmaform.tfstate.lock.info"),
+            ("a/.hidden", ".", ".lock", "a/.hidden.lock"),
+            ("/x/s", "", ".backup", "/x/s.backup"),
+        ] {
+            assert_eq!(beside(Path::new(path), before, after), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn a_guard_keeps_others_out_until_it_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let first = guard(&path).unwrap().unwrap();
+        let other = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                let start = Instant::now();
+                guard(&path).unwrap().unwrap();
+                start.elapsed()
+            }
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        drop(first);
+        assert!(other.join().unwrap() >= Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,175 @@
+//! The journal: an append-only file of JSON lines.
+//!
+//! One line is one append: `kf1`, a checksum, and the records as a JSON array. A crash can only damage the end of the file, so only the
+//! last line may be torn; it was never acknowledged and is dropped. A damaged line before it means that something else went wrong with
+//! the file, and is an error: nothing that was once durable is forgotten silently.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use karmaform_model::{BackendError, Journal, JournalRecord, StateError};
+
+use crate::disk;
+
+/// The line format; changed when an older tool could not read the lines of a newer one.
+const FORMAT: &str = "kf1 ";
+
+/// A journal in one file, readable by its owner alone because it holds what the state holds.
+pub struct FileJournal {
+    path: PathBuf,
+    file: Option<File>,
+    /// Bytes that are whole lines, if `clean`.
+    length: u64,
+    /// Nothing else is in the file.
+    clean: bool,
+}
+
+impl FileJournal {
+    /// Over this file. It and its directory are made by the first append.
+    ///
+    /// # Errors
+    /// If it is there and can't be read.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, BackendError> {
+        let journal = Self { path: path.into(), file: None, length: 0, clean: false };
+        journal.contents()?;
+        Ok(journal)
+    }
+
+    fn contents(&self) -> Result<Vec<u8>, BackendError> {
+        Ok(disk::read(&self.path)?.unwrap_or_default())
+    }
+
+    /// The file, made if need be.
+    fn file(&mut self) -> Result<&File, BackendError> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => open(&self.path)?,
+        };
+        Ok(self.file.insert(file))
+    }
+
+    /// Cuts off what is no whole line: another line behind it would be lost with it.
+    fn clean(&mut self) -> Result<(), BackendError> {
+        if !self.clean {
+            let length = parse(&self.path, &self.contents()?)?.1;
+            self.file()?.set_len(length).map_err(|e| disk::failed("writing", &self.path, e))?;
+            (self.length, self.clean) = (length, true);
+        }
+        Ok(())
+    }
+}
+
+fn open(path: &Path) -> Result<File, BackendError> {
+    disk::make_directory(path)?;
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    let file = file.and_then(|f| f.set_permissions(Permissions::from_mode(0o600)).map(|()| f));
+    let file = file.map_err(|e| disk::failed("writing", path, e))?;
+    disk::sync_directory(path)?;
+    Ok(file)
+}
+
+impl Journal for FileJournal {
+    fn append(&mut self, records: &[JournalRecord]) -> Result<(), BackendError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let json = serde_json::to_string(records).map_err(|e| disk::failed("writing", &self.path, io::Error::from(e)))?;
+        let line = format!("{FORMAT}{:08x} {json}\n", checksum(json.as_bytes()));
+        self.clean()?;
+        let at = self.length;
+        let file = self.file()?;
+        if let Err(error) = file.write_all_at(line.as_bytes(), at).and_then(|()| file.sync_data()) {
+            // Part of the line may be there; the next append cuts it off.
+            self.clean = false;
+            return Err(disk::failed("writing", &self.path, error));
+        }
+        self.length = at + line.len() as u64;
+        Ok(())
+    }
+
+    fn read(&self) -> Result<Vec<JournalRecord>, BackendError> {
+        Ok(parse(&self.path, &self.contents()?)?.0)
+    }
+
+    fn clear(&mut self) -> Result<(), BackendError> {
+        if self.file.is_none() && !self.path.exists() {
+            return Ok(());
+        }
+        // Emptied and not removed, so that the directory need not change.
+        let file = self.file()?;
+        file.set_len(0).and_then(|()| file.sync_all()).map_err(|e| disk::failed("writing", &self.path, e))?;
+        (self.length, self.clean) = (0, true);
+        Ok(())
+    }
+}
+
+/// The records of all whole lines, and how many bytes those lines are.
+fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<JournalRecord>, u64), BackendError> {
+    let mut records = Vec::new();
+    let mut whole = 0;
+    for (number, line) in (1..).zip(bytes.split_inclusive(|b| *b == b'\n')) {
+        match parse_line(line) {
+            Ok(found) => records.extend(found),
+            Err(Flaw::Torn) if whole + line.len() == bytes.len() && !hides_a_line(line) => break,
+            Err(flaw) => {
+                let what = if flaw == Flaw::Torn { "is damaged, and it is not the last one" } else { "was written by another version" };
+                let source = StateError::Part(format!("line {number} of the journal {what}"));
+                return Err(BackendError::Damaged { place: path.display().to_string(), source });
+            }
+        }
+        whole += line.len();
+    }
+    Ok((records, whole as u64))
+}
+
+/// True if a whole line is in it behind something: then a line end was damaged, and this is more than the last line.
+fn hides_a_line(line: &[u8]) -> bool {
+    let starts = line.windows(FORMAT.len()).enumerate().filter(|(_, w)| *w == FORMAT.as_bytes());
+    starts.skip_while(|(at, _)| *at == 0).any(|(at, _)| parse_line(&line[at..]).is_ok())
+}
+
+#[derive(PartialEq)]
+enum Flaw {
+    Torn,
+    Foreign,
+}
+
+fn parse_line(line: &[u8]) -> Result<Vec<JournalRecord>, Flaw> {
+    let line = line.strip_suffix(b"\n").and_then(|l| std::str::from_utf8(l).ok()).ok_or(Flaw::Torn)?;
+    let Some(rest) = line.strip_prefix(FORMAT) else {
+        let other = line.strip_prefix("kf").and_then(|l| l.split_once(' ')).is_some_and(|(version, _)| version.parse::<u32>().is_ok());
+        return Err(if other { Flaw::Foreign } else { Flaw::Torn });
+    };
+    let (sum, json) = rest.split_once(' ').ok_or(Flaw::Torn)?;
+    if u32::from_str_radix(sum, 16) != Ok(checksum(json.as_bytes())) {
+        return Err(Flaw::Torn);
+    }
+    serde_json::from_str(json).map_err(|_| Flaw::Foreign)
+}
+
+/// CRC-32, as of Ethernet and gzip.
+fn checksum(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |sum, byte| TABLE[usize::from(sum.to_le_bytes()[0] ^ byte)] ^ (sum >> 8))
+}
+
+const TABLE: [u32; 256] = {
+    let mut table = [0u32; 256];
+    let mut i = 0u32;
+    while i < 256 {
+        let mut value = i;
+        let mut bit = 0;
+        while bit < 8 {
+            value = if value & 1 == 1 { 0xedb8_8320 ^ (value >> 1) } else { value >> 1 };
+            bit += 1;
+        }
+        table[i as usize] = value;
+        i += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+#[path = "journal_tests.rs"]
+mod tests;
