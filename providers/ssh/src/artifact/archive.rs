@@ -1,0 +1,104 @@
+//! One file out of an archive: tar, as it is or compressed with gzip.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use karmaform_model::Diagnostic;
+use tar::{Archive, EntryType};
+use tempfile::NamedTempFile;
+
+use super::fetch::shown;
+use super::temporary;
+
+/// Members named in a message.
+const NAMED: usize = 20;
+
+/// Takes `member` out of the archive at `path`, into a new file in `directory`.
+pub(super) fn extract(path: &Path, source: &str, member: &str, directory: &Path) -> Result<NamedTempFile, Diagnostic> {
+    let source = shown(source);
+    let broken = |e: io::Error| {
+        Diagnostic::error("Archive can't be read", format!("{source} can't be read as a tar archive (plain or gzip): {e}."))
+            .with_hint("Leave out \"member\" if the source is the file itself.")
+    };
+    let mut names = Vec::new();
+    for entry in Archive::new(open(path).map_err(broken)?).entries().map_err(broken)? {
+        let entry = entry.map_err(broken)?;
+        if matches!(entry.header().entry_type(), EntryType::Regular | EntryType::Continuous) {
+            names.push(String::from_utf8_lossy(&entry.path_bytes()).into_owned());
+        }
+    }
+    let wanted = choose(&names, member).map_err(|why| Diagnostic::error("Member is not in the archive", format!("{source}: {why}")))?;
+    let mut file = temporary(directory)?;
+    for entry in Archive::new(open(path).map_err(broken)?).entries().map_err(broken)? {
+        let mut entry = entry.map_err(broken)?;
+        if entry.path_bytes() == wanted.as_bytes() {
+            io::copy(&mut entry, &mut file).map_err(broken)?;
+            return Ok(file);
+        }
+    }
+    Err(broken(io::Error::other("the member vanished")))
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    let mut file = File::open(path)?;
+    let mut magic = [0; 2];
+    let n = file.read(&mut magic)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(if n == 2 && magic == [0x1f, 0x8b] {
+        Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, file)))
+    } else {
+        Box::new(file)
+    })
+}
+
+/// The member of this name, or the one whose path ends with it; of several the one nearest to the top.
+fn choose<'a>(names: &'a [String], member: &str) -> Result<&'a String, String> {
+    fn plain(name: &str) -> &str {
+        name.strip_prefix("./").unwrap_or(name)
+    }
+    let wanted = member.trim_start_matches("./");
+    let fits = |name: &&String| plain(name) == wanted || plain(name).strip_suffix(wanted).is_some_and(|rest| rest.ends_with('/'));
+    let depth = |name: &&String| plain(name).matches('/').count();
+    let mut found: Vec<_> = names.iter().filter(fits).collect();
+    found.sort_by_key(depth);
+    match found[..] {
+        [] => {
+            let mut listed = names.iter().take(NAMED).map(|n| plain(n)).collect::<Vec<_>>().join(", ");
+            if names.len() > NAMED {
+                listed.push_str(&format!(" and {} more", names.len() - NAMED));
+            }
+            Err(format!("no file in it is or ends with \"{member}\". It holds: {listed}."))
+        }
+        [one] => Ok(one),
+        [first, second, ..] if depth(&first) < depth(&second) => Ok(first),
+        [..] => {
+            let listed = found.iter().take(NAMED).map(|n| plain(n)).collect::<Vec<_>>().join(", ");
+            Err(format!("several files in it end with \"{member}\": {listed}. Write more of the path."))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_found_by_the_end_of_its_path() {
+        let names: Vec<_> = ["./e-v1/etcd", "./e-v1/etcdctl", "./e-v1/docs/etcd", "a/x", "b/x"].map(str::to_owned).into();
+        let check = |member: &str, expected: Result<&str, &str>| {
+            let found = choose(&names, member);
+            match expected {
+                Ok(name) => assert_eq!(found.unwrap(), name),
+                Err(word) => assert!(found.unwrap_err().contains(word), "{member}"),
+            }
+        };
+        check("etcd", Ok("./e-v1/etcd"));
+        check("docs/etcd", Ok("./e-v1/docs/etcd"));
+        check("e-v1/etcdctl", Ok("./e-v1/etcdctl"));
+        check("tcd", Err("no file"));
+        check("x", Err("several"));
+        check("nothing", Err("e-v1/etcdctl"));
+    }
+}

@@ -1,0 +1,114 @@
+//! Gets the source itself: a local file as it is, a URL into the cache. Nothing is used before its sum is checked.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use karmaform_model::Diagnostic;
+
+use super::{Ready, Wish, temporary};
+use crate::sum::sha256;
+
+/// From the request to the last byte. Releases have some 100 MB; a line that needs longer for them needs a mirror.
+const LONGEST: Duration = Duration::from_secs(30 * 60);
+
+/// The source of a wish, checked.
+pub(super) fn fetch(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> {
+    let source = wish.source.as_str();
+    if source.starts_with("http://") || source.starts_with("https://") {
+        return download(directory, wish);
+    }
+    if let Some((scheme, _)) = source.split_once("://").filter(|(s, _)| *s != "file") {
+        return Err(Diagnostic::error(
+            "Source can't be fetched",
+            format!("\"{scheme}\" is not supported; a source is a path, or a file, http or https URL."),
+        ));
+    }
+    let path = PathBuf::from(source.strip_prefix("file://").or_else(|| source.strip_prefix("file:")).unwrap_or(source));
+    if !path.is_file() {
+        let why = if path.exists() { "is not a file" } else { "does not exist" };
+        return Err(Diagnostic::error("Source can't be read", format!("{} {why} on this machine.", path.display())));
+    }
+    let ready = Ready::of(path, None)?;
+    match_sum(&ready.sha256, wish)?;
+    Ok(ready)
+}
+
+/// An address may hold a password or a token; neither is for messages.
+pub(super) fn shown(url: &str) -> String {
+    let without_query = url.split(['?', '#']).next().unwrap_or(url);
+    match without_query.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+        Some((scheme, rest)) => format!("{scheme}://{rest}"),
+        None => without_query.to_owned(),
+    }
+}
+
+fn match_sum(found: &str, wish: &Wish) -> Result<(), Diagnostic> {
+    match &wish.sha256 {
+        Some(expected) if !expected.eq_ignore_ascii_case(found) => Err(Diagnostic::error(
+            "Artifact has the wrong sum",
+            format!("{} has the SHA-256 sum {found}, but \"sha256\" says {expected}. Nothing was installed.", shown(&wish.source)),
+        )
+        .with_hint("Check the version in the source, and take the sum from whoever published it, not from this message.")),
+        _ => Ok(()),
+    }
+}
+
+/// A download with a known sum stays in the cache for later runs; one without can't be told from an outdated one, and is fetched anew.
+fn download(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> {
+    let kept = wish.sha256.as_ref().map(|sum| directory.join(format!("{}-{}", &sha256(wish.source.as_bytes())[..16], sum.to_lowercase())));
+    if let Some(kept) = kept.as_ref().filter(|k| k.is_file()) {
+        let ready = Ready::of(kept.clone(), None)?;
+        if match_sum(&ready.sha256, wish).is_ok() {
+            return Ok(ready);
+        }
+        // damaged on disk
+        let _ = fs::remove_file(kept);
+    }
+    let mut file = temporary(directory)?;
+    receive(&wish.source, &mut file)?;
+    let path = file.path().to_owned();
+    let Some(kept) = kept else { return Ready::of(path, Some(file)) };
+    match_sum(&crate::sum::sha256_of(&path).map_err(|e| unreadable(&path, &e))?, wish)?;
+    // rename: another run that fetches the same at the same time sees the old or the new file, and both are right
+    file.persist(&kept).map_err(|e| unreadable(&kept, &e.error))?;
+    Ready::of(kept, None)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
+    Diagnostic::error("Cache can't be written", format!("{}: {error}.", path.display()))
+}
+
+fn receive(url: &str, file: &mut impl Write) -> Result<(), Diagnostic> {
+    let failed = |why: String| {
+        Diagnostic::error("Source can't be fetched", format!("{}: {why}.", shown(url)))
+            .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")
+    };
+    let tls = ureq::tls::TlsConfig::builder()
+        .provider(ureq::tls::TlsProvider::Rustls)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .build();
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .tls_config(tls)
+        .timeout_connect(Some(Duration::from_secs(15)))
+        .timeout_recv_response(Some(Duration::from_secs(60)))
+        .timeout_global(Some(LONGEST))
+        .user_agent(concat!("karmaform/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .into();
+    let mut response = match agent.get(url).call() {
+        Ok(response) => response,
+        Err(ureq::Error::StatusCode(status)) => return Err(failed(format!("the server answered with status {status}"))),
+        Err(e) => return Err(failed(e.to_string()).retryable()),
+    };
+    let expected = response.headers().get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
+    let mut reader = response.body_mut().as_reader();
+    let received = io::copy(&mut reader, file).map_err(|e| failed(e.to_string()).retryable())?;
+    file.flush().map_err(|e| failed(e.to_string()))?;
+    match expected {
+        Some(expected) if expected != received => Err(failed(format!("{received} of {expected} bytes arrived")).retryable()),
+        _ => Ok(()),
+    }
+}

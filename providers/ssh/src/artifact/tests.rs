@@ -1,0 +1,116 @@
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+use crate::sum::sha256;
+
+fn archive(compressed: bool) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, content) in [("e-v1/etcd", "the server"), ("e-v1/README.md", "read me")] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o755);
+        header.set_cksum();
+        builder.append_data(&mut header, name, content.as_bytes()).unwrap();
+    }
+    let plain = builder.into_inner().unwrap();
+    if !compressed {
+        return plain;
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&plain).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn wish(source: &str, sha256: Option<&str>, member: Option<&str>) -> Wish {
+    Wish { source: source.to_owned(), sha256: sha256.map(str::to_owned), member: member.map(str::to_owned) }
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap().block_on(future)
+}
+
+/// A server on loopback that answers every request with the same bytes, and counts.
+fn serve(body: Vec<u8>, head: &'static str) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            counter.fetch_add(1, Ordering::SeqCst);
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(format!("{head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len()).as_bytes());
+            let _ = stream.write_all(&body);
+        }
+    });
+    (format!("http://{address}/e.tar.gz?token=hunter2"), count)
+}
+
+#[test]
+fn members_come_out_of_plain_and_compressed_archives() {
+    let directory = tempfile::tempdir().unwrap();
+    for compressed in [true, false] {
+        let path = directory.path().join("a.tar");
+        fs::write(&path, archive(compressed)).unwrap();
+        let store = Store::new(directory.path().join("cache"));
+        let ready = wait(store.get(&wish(&format!("file://{}", path.display()), None, Some("etcd")))).ok().unwrap();
+        assert_eq!((fs::read_to_string(&ready.path).unwrap().as_str(), ready.size), ("the server", 10));
+        assert_eq!(ready.sha256, sha256(b"the server"));
+        let made = ready.path.clone();
+        drop((ready, store));
+        assert!(!made.exists(), "what was taken out goes with the run");
+    }
+}
+
+#[test]
+fn a_download_is_made_once_and_kept_if_its_sum_is_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let body = archive(true);
+    let sum = sha256(&body);
+    let (url, count) = serve(body, "HTTP/1.1 200 OK");
+    let wanted = wish(&url, Some(&sum), Some("etcd"));
+    let store = Store::new(directory.path().to_owned());
+    let other = wish(&url, Some(&sum), Some("README.md"));
+    let (a, b, c) = wait(async { tokio::join!(store.get(&wanted), store.get(&wanted), store.get(&other)) });
+    assert!(a.is_ok() && b.is_ok() && c.is_ok());
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    assert!(wait(Store::new(directory.path().to_owned()).get(&wanted)).is_ok());
+    assert_eq!(count.load(Ordering::SeqCst), 1, "a later run finds it in the cache");
+    let kept = fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().path()).find(|p| p.to_string_lossy().ends_with(&sum)).unwrap();
+    fs::write(&kept, "damaged").unwrap();
+    assert!(wait(Store::new(directory.path().to_owned()).get(&wanted)).is_ok());
+    assert_eq!(count.load(Ordering::SeqCst), 2, "a damaged one is fetched again");
+}
+
+#[test]
+fn failures_say_what_is_wrong_and_no_token() {
+    let directory = tempfile::tempdir().unwrap();
+    let (url, _) = serve(b"other".to_vec(), "HTTP/1.1 200 OK");
+    let (missing, _) = serve(Vec::new(), "HTTP/1.1 404 Not Found");
+    let path = directory.path().join("a.tar.gz");
+    fs::write(&path, archive(true)).unwrap();
+    let local = path.display().to_string();
+    let check = |wanted: Wish, summary: &str, words: &[&str]| {
+        let error = wait(Store::new(directory.path().join("cache")).get(&wanted)).err().unwrap();
+        assert_eq!(error.summary, summary, "{}", error.detail);
+        for word in words {
+            assert!(error.detail.contains(word), "{}", error.detail);
+        }
+        assert!(!error.detail.contains("hunter2"));
+    };
+    let zeros = "0".repeat(64);
+    check(wish(&url, Some(&zeros), None), "Artifact has the wrong sum", &[&zeros, &sha256(b"other")]);
+    check(wish(&local, Some(&zeros), None), "Artifact has the wrong sum", &[&zeros]);
+    check(wish(&missing, None, None), "Source can't be fetched", &["404"]);
+    check(wish("http://127.0.0.1:1/x", None, None), "Source can't be fetched", &[]);
+    check(wish("ftp://h/x", None, None), "Source can't be fetched", &["ftp"]);
+    check(wish("/no/such", None, None), "Source can't be read", &["does not exist"]);
+    check(wish(&local, None, Some("kube")), "Member is not in the archive", &["e-v1/etcd", "e-v1/README.md"]);
+    check(wish(&url, None, Some("etcd")), "Archive can't be read", &[]);
+}

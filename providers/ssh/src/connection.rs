@@ -1,0 +1,279 @@
+//! How a host is reached: from arguments, a connection value and the provider block to one set of options, and back to a value.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use karmaform_model::{Attribute, Diagnostic, Object, Type, Value};
+
+use crate::values::{boolean, number, text};
+
+/// The provider's name, in connection values.
+pub(crate) const PROVIDER: &str = "ssh";
+
+const PORT: u16 = 22;
+const CONNECT_TIMEOUT: i64 = 10;
+
+/// Everything needed to connect. Holds secrets, so it has no `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// A name or an IP address.
+    pub(crate) address: String,
+    /// The port of sshd.
+    pub(crate) port: u16,
+    /// Who logs in.
+    pub(crate) user: String,
+    /// With what.
+    pub(crate) credentials: Credentials,
+    /// Where host keys are looked up.
+    pub(crate) known_hosts_file: PathBuf,
+    /// The one host key that is right, instead of that file.
+    pub(crate) host_key: Option<String>,
+    /// Scripts run through `sudo -n`.
+    pub(crate) sudo: bool,
+    /// For TCP, handshake and log-in together.
+    pub(crate) connect_timeout: Duration,
+    /// The host to go through.
+    pub(crate) bastion: Option<Box<Options>>,
+    /// The user's home folder.
+    pub(crate) home: Option<PathBuf>,
+}
+
+/// Ways to log in.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    /// The text of a key.
+    pub(crate) private_key: Option<String>,
+    /// The file of a key.
+    pub(crate) private_key_file: Option<PathBuf>,
+    /// Of either key.
+    pub(crate) passphrase: Option<String>,
+    /// A password.
+    pub(crate) password: Option<String>,
+    /// Whether to ask the agent; unset: if nothing else is configured.
+    pub(crate) agent: Option<bool>,
+}
+
+impl Credentials {
+    fn is_empty(&self) -> bool {
+        self.private_key.is_none() && self.private_key_file.is_none() && self.password.is_none() && self.agent.is_none()
+    }
+}
+
+/// The attributes that say how a host is reached; the same for the data source, the provider block and (inside the value) a bastion.
+///
+/// None has a default in the schema: a default there would hide what the provider block says.
+pub(crate) fn attributes() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("port", Type::Number, "Port of the SSH server; 22 by default."),
+        Attribute::optional("user", Type::String, "User to log in as; \"root\" by default."),
+        Attribute::optional("private_key", Type::String, "Private key, as text.").secret(),
+        Attribute::optional("private_key_file", Type::String, "File of a private key; \"~/\" stands for the home folder."),
+        Attribute::optional("passphrase", Type::String, "Passphrase of the private key.").secret(),
+        Attribute::optional("password", Type::String, "Password to log in with; keys are better.").secret(),
+        Attribute::optional(
+            "agent",
+            Type::Bool,
+            "Whether to use the SSH agent. By default it is used, with the usual key files, if no other way to log in is given.",
+        ),
+        Attribute::optional("known_hosts_file", Type::String, "File with the keys of known hosts; \"~/.ssh/known_hosts\" by default."),
+        Attribute::optional(
+            "host_key",
+            Type::String,
+            "The host's public key, as on a line of ssh-keyscan; then no file of known hosts is read.",
+        ),
+        Attribute::optional(
+            "sudo",
+            Type::Bool,
+            "Whether to work through \"sudo -n\", which must not ask for a password. By default true for every user but root.",
+        ),
+        Attribute::optional("connect_timeout", Type::Number, "Seconds for connecting and logging in together; 10 by default."),
+        Attribute::optional(
+            "bastion",
+            Type::Any,
+            "Host to go through: an object with `address` and any of the attributes here, or the `connection` of another ssh_host. What it \
+             does not say about logging in is taken from the target.",
+        ),
+    ]
+}
+
+impl Options {
+    /// From a connection value (or a data source's arguments), with the provider block behind it.
+    pub(crate) fn new(connection: &Object, defaults: &Object) -> Result<Self, Diagnostic> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let mut options = Self::layered(&[connection, defaults], home)?;
+        let bastion = connection.get("bastion").filter(|b| !b.is_null()).or_else(|| defaults.get("bastion").filter(|b| !b.is_null()));
+        if let Some(value) = bastion {
+            let Some(entries) = value.as_entries() else {
+                return Err(Diagnostic::error("Bastion is no object", "The argument \"bastion\" must be an object with an \"address\"."));
+            };
+            let mut jump = Self::layered(&[entries], options.home.clone())?;
+            if jump.credentials.is_empty() {
+                jump.credentials = options.credentials.clone();
+            }
+            if text(entries, "user").is_none() {
+                jump.user.clone_from(&options.user);
+            }
+            if text(entries, "known_hosts_file").is_none() {
+                jump.known_hosts_file.clone_from(&options.known_hosts_file);
+            }
+            if let Some(further) = entries.get("bastion").filter(|b| !b.is_null()).and_then(Value::as_entries) {
+                jump.bastion = Some(Box::new(Self::new(further, &Object::new())?));
+            }
+            options.bastion = Some(Box::new(jump));
+        }
+        Ok(options)
+    }
+
+    fn layered(layers: &[&Object], home: Option<PathBuf>) -> Result<Self, Diagnostic> {
+        let string = |name: &str| layers.iter().find_map(|l| text(l, name)).map(str::to_owned);
+        let path = |name: &str| string(name).map(|p| expand(&p, home.as_deref()));
+        let whole = |name: &str| layers.iter().find_map(|l| number(l, name));
+        let flag = |name: &str| layers.iter().find_map(|l| boolean(l, name));
+        let Some(address) = string("address").filter(|a| !a.is_empty() && !a.contains(|c: char| c.is_whitespace() || c.is_control()))
+        else {
+            return Err(Diagnostic::error(
+                "Connection without an address",
+                "A connection to a host needs an \"address\": a name or an IP address, without spaces.",
+            ));
+        };
+        let port = match whole("port") {
+            None => PORT,
+            Some(n) => u16::try_from(n)
+                .ok()
+                .filter(|p| *p != 0)
+                .ok_or_else(|| Diagnostic::error("Bad port", format!("{n} is no port; ports are 1 to 65535.")))?,
+        };
+        let user = string("user").unwrap_or_else(|| "root".to_owned());
+        let seconds = whole("connect_timeout").unwrap_or(CONNECT_TIMEOUT);
+        let seconds = u64::try_from(seconds)
+            .ok()
+            .filter(|s| (1..=3600).contains(s))
+            .ok_or_else(|| Diagnostic::error("Bad timeout", format!("\"connect_timeout\" is {seconds}; it must be 1 to 3600 seconds.")))?;
+        Ok(Self {
+            sudo: flag("sudo").unwrap_or(user != "root"),
+            address: address.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port,
+            user,
+            credentials: Credentials {
+                private_key: string("private_key"),
+                private_key_file: path("private_key_file"),
+                passphrase: string("passphrase"),
+                password: string("password"),
+                agent: flag("agent"),
+            },
+            known_hosts_file: path("known_hosts_file")
+                .or_else(|| home.as_ref().map(|h| h.join(".ssh/known_hosts")))
+                .unwrap_or_else(|| PathBuf::from("/etc/ssh/ssh_known_hosts")),
+            host_key: string("host_key"),
+            connect_timeout: Duration::from_secs(seconds),
+            bastion: None,
+            home,
+        })
+    }
+
+    /// The host, for messages.
+    pub(crate) fn place(&self) -> String {
+        if self.port == PORT { self.address.clone() } else { self.id() }
+    }
+
+    /// What the connection reaches, whoever logs in.
+    pub(crate) fn id(&self) -> String {
+        if self.address.contains(':') { format!("[{}]:{}", self.address, self.port) } else { format!("{}:{}", self.address, self.port) }
+    }
+
+    /// The connection value that stands for these arguments. Only what was given is in it, so that the provider block still counts.
+    pub(crate) fn value(&self, arguments: &Object) -> Value {
+        let mut object: Object = attributes()
+            .into_iter()
+            .filter_map(|a| {
+                let value = arguments.get(a.name).filter(|v| !v.is_null())?;
+                Some((a.name.to_owned(), value.clone().secret_if(a.secret)))
+            })
+            .collect();
+        if let Some(bastion) = object.get_mut("bastion") {
+            mark(bastion);
+        }
+        object.insert("provider".to_owned(), PROVIDER.into());
+        object.insert("id".to_owned(), self.id().into());
+        object.insert("address".to_owned(), self.address.as_str().into());
+        object.into()
+    }
+}
+
+/// Puts secret marks on what is secret in a bastion.
+fn mark(bastion: &mut Value) {
+    *bastion = bastion.map_parts(|step, part| {
+        let secret = matches!(&step, karmaform_model::PathStep::Name(n) if ["private_key", "passphrase", "password"].contains(&n.as_str()));
+        let mut part = part.clone().secret_if(secret && !part.is_null());
+        if matches!(&step, karmaform_model::PathStep::Name(n) if n == "bastion") {
+            mark(&mut part);
+        }
+        part
+    });
+}
+
+/// `~/` is the home folder.
+fn expand(path: &str, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// The host of a resource, for messages of pure functions.
+pub(crate) fn place_of(object: &Object) -> String {
+    let host = object.get("host");
+    let part = |name: &str| host.and_then(|h| h.get(name)).and_then(Value::as_str);
+    part("address").or_else(|| part("id")).unwrap_or("the host").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(parts: &[(&str, Value)]) -> Object {
+        parts.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect()
+    }
+
+    #[test]
+    fn what_is_nearer_wins_and_what_is_missing_has_a_default() {
+        let defaults = object(&[("user", "ops".into()), ("port", Value::null(Type::Number)), ("private_key_file", "~/k".into())]);
+        let options = Options::new(&object(&[("address", "h".into()), ("user", Value::null(Type::String))]), &defaults).ok().unwrap();
+        assert_eq!((options.user.as_str(), options.port, options.sudo), ("ops", 22, true));
+        assert!(options.credentials.private_key_file.unwrap().ends_with("k"));
+        let options = Options::new(&object(&[("address", "fd00::1".into()), ("user", "root".into())]), &defaults).ok().unwrap();
+        assert_eq!((options.sudo, options.id().as_str()), (false, "[fd00::1]:22"));
+    }
+
+    #[test]
+    fn a_bastion_logs_in_as_the_target_does_unless_it_says_otherwise() {
+        let bastion = Value::object([("address", "jump".into()), ("port", 2222i64.into())]);
+        let arguments = object(&[("address", "h".into()), ("user", "ops".into()), ("password", "pw".into()), ("bastion", bastion)]);
+        let options = Options::new(&arguments, &Object::new()).ok().unwrap();
+        let jump = options.bastion.unwrap();
+        assert_eq!((jump.user.as_str(), jump.place().as_str(), jump.credentials.password.as_deref()), ("ops", "jump:2222", Some("pw")));
+    }
+
+    #[test]
+    fn bad_options_are_refused() {
+        let check = |parts: &[(&str, Value)], summary: &str| {
+            assert_eq!(Options::new(&object(parts), &Object::new()).err().map(|e| e.summary).as_deref(), Some(summary));
+        };
+        check(&[], "Connection without an address");
+        check(&[("address", "h".into()), ("port", 70000i64.into())], "Bad port");
+        check(&[("address", "h".into()), ("connect_timeout", 0i64.into())], "Bad timeout");
+        check(&[("address", "h".into()), ("bastion", "b".into())], "Bastion is no object");
+    }
+
+    #[test]
+    fn the_value_keeps_what_was_given_and_marks_secrets() {
+        let bastion = Value::object([("address", "jump".into()), ("password", "pw".into())]);
+        let arguments =
+            object(&[("address", "h".into()), ("private_key", "k".into()), ("port", Value::null(Type::Number)), ("bastion", bastion)]);
+        let value = Options::new(&arguments, &Object::new()).ok().unwrap().value(&arguments);
+        assert_eq!(value.get("id").and_then(Value::as_str), Some("h:22"));
+        assert!(value.get("port").is_none());
+        assert_eq!(value.secret_paths().len(), 2);
+        assert_eq!(place_of(&object(&[("host", value)])), "h");
+    }
+}

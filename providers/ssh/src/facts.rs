@@ -1,0 +1,126 @@
+//! `data "ssh_host"`: what a host is like, and the connection to it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use karmaform_model::{Attribute, BoxFuture, DataSource, Diagnostic, Number, Object, Schema, Type, Value};
+
+use crate::client::{Act, Client};
+use crate::connection;
+use crate::failure;
+
+const SCRIPT: &str = include_str!("script/facts.sh");
+
+/// The data source.
+pub(crate) struct HostFacts {
+    schema: Schema,
+}
+
+impl HostFacts {
+    /// With its schema.
+    pub(crate) fn new() -> Self {
+        let mut attributes = vec![Attribute::required("address", Type::String, "Name or IP address of the host.")];
+        attributes.extend(connection::attributes());
+        let facts: [(&'static str, Type, &'static str); 13] = [
+            ("connection", Type::Any, "Connection to the host, for the attribute `host` of the resources of this provider and for others."),
+            ("hostname", Type::String, "Its own name."),
+            ("os", Type::String, "Distribution, as in /etc/os-release: \"debian\"."),
+            ("os_version", Type::String, "Version of the distribution: \"12\"."),
+            ("architecture", Type::String, "Processor architecture as releases name it: \"amd64\", \"arm64\"."),
+            ("kernel", Type::String, "Version of the kernel."),
+            ("systemd_version", Type::Number, "Version of systemd; null if it is not the init."),
+            ("machine_id", Type::String, "Machine id."),
+            ("clock_offset", Type::Number, "Seconds that its clock is ahead of this machine's; negative if it is behind."),
+            ("addresses", Type::list(Type::String), "Its IP addresses, without those of loopback and links."),
+            ("memory_bytes", Type::Number, "Memory."),
+            ("disk_free_bytes", Type::Number, "Free space on the file system of /var/lib."),
+            ("cpus", Type::Number, "Processors."),
+        ];
+        attributes.extend(facts.map(|(name, ty, doc)| Attribute::computed(name, ty, doc)));
+        let mut schema = Schema::new("A Linux host that is reached over SSH.", attributes);
+        schema.connection = karmaform_model::Connection::Arguments;
+        Self { schema }
+    }
+}
+
+impl DataSource<Client> for HostFacts {
+    fn name(&self) -> &'static str {
+        "ssh_host"
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn read<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>> {
+        Box::pin(async move {
+            let start = now();
+            let output = client.run(Act::new("Reading facts", SCRIPT)).await?;
+            let middle = f64::midpoint(start.as_secs_f64(), now().as_secs_f64());
+            if output.status != 0 {
+                return Err(failure::failed(&format!("Reading facts on {}", client.place()), &output, &[]));
+            }
+            let mut object = arguments.clone();
+            object.extend(facts(&String::from_utf8_lossy(&output.stdout), middle));
+            object.insert("connection".to_owned(), client.host.options().value(arguments));
+            Ok(object)
+        })
+    }
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// From the script's `name=value` lines.
+fn facts(text: &str, middle: f64) -> Object {
+    let values: BTreeMap<_, _> = text.lines().filter_map(|l| l.split_once('=')).collect();
+    let value = |name: &str| values.get(name).copied().filter(|v| !v.is_empty());
+    let string = |name: &str| value(name).map_or_else(|| Value::null(Type::String), Value::from);
+    let number = |name: &str| value(name).and_then(|v| v.parse::<i64>().ok()).map_or_else(|| Value::null(Type::Number), Value::from);
+    let seconds = |name: &str| value(name).and_then(|v| v.parse::<f64>().ok());
+    // the host's clock at the middle of the script against ours at the middle of the exchange
+    let offset = seconds("begin").zip(seconds("end")).map(|(begin, end)| f64::midpoint(begin, end) - middle);
+    let offset = offset.and_then(|o| Number::from_f64((o * 1000.0).round() / 1000.0));
+    let mut addresses: Vec<&str> = value("addresses").unwrap_or_default().split_whitespace().filter(|a| is_reachable(a)).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    let mut object: Object = ["hostname", "os", "os_version", "kernel", "machine_id"].map(|n| (n.to_owned(), string(n))).into();
+    object.extend(["systemd_version", "memory_bytes", "disk_free_bytes", "cpus"].map(|n| (n.to_owned(), number(n))));
+    object.insert("architecture".to_owned(), value("machine").map_or_else(|| Value::null(Type::String), |m| architecture(m).into()));
+    object.insert("clock_offset".to_owned(), offset.map_or_else(|| Value::null(Type::Number), Value::from));
+    object.insert("addresses".to_owned(), Value::strings(addresses));
+    object
+}
+
+fn is_reachable(address: &str) -> bool {
+    !address.starts_with("127.") && address != "::1" && !address.starts_with("fe80:") && !address.starts_with("169.254.")
+}
+
+/// `uname -m` in the words of release archives.
+fn architecture(machine: &str) -> &str {
+    match machine {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "armv7l" | "armv6l" => "arm",
+        "i386" | "i686" => "386",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_read() {
+        let text = "begin=100.000000000\nhostname=h1\nos=debian\nmachine=x86_64\nsystemd_version=252\n\
+                    addresses=fe80::1 10.0.0.2 127.0.0.1 10.0.0.1 10.0.0.2\nmemory_bytes=1024\nend=101.000000000\nos_version=\nnoise";
+        let found = facts(text, 98.25);
+        assert_eq!(found["clock_offset"], Number::from_f64(2.25).unwrap().into());
+        assert_eq!(found["addresses"], Value::strings(["10.0.0.1", "10.0.0.2"]));
+        assert_eq!(found["architecture"], "amd64".into());
+        assert_eq!(found["memory_bytes"], 1024i64.into());
+        assert!(found["os_version"].is_null() && found["disk_free_bytes"].is_null());
+    }
+}

@@ -1,0 +1,176 @@
+//! Failures of what was run on a host.
+
+use karmaform_model::Diagnostic;
+
+use super::tail;
+use crate::host::{Output, Request};
+use crate::values::redact;
+
+/// Lines of output in a message.
+const LINES: usize = 12;
+
+/// Complaints of the system that mean the same whatever was being done, with a summary and advice.
+const CAUSES: &[(&str, &str, &str)] = &[
+    ("No space left on device", "Disk is full", "Make room on the host (\"df -h\", \"df -i\"), then run again."),
+    ("Disk quota exceeded", "Disk quota is exceeded", "Make room, or raise the quota, then run again."),
+    ("Read-only file system", "File system is read-only", "Choose another path, or mount the file system for writing."),
+    ("Permission denied", "Permission denied", "Log in as root, or as a user that may use \"sudo\" without a password."),
+    ("Operation not permitted", "Permission denied", "Log in as root, check \"sudo\", and that the file is not immutable (\"lsattr\")."),
+    ("invalid user", "No such user or group", "Create it first, for example with an ssh_user that this resource refers to."),
+    ("invalid group", "No such user or group", "Create it first, for example with an ssh_user that this resource refers to."),
+    ("Device or resource busy", "Path is in use", "It is probably a mount point: unmount it first."),
+    ("System has not been booted with systemd", "Host does not run systemd", "Units need systemd as the host's init."),
+    ("command not found", "Command not found on the host", "Install the program that is missing."),
+    (": not found", "Command not found on the host", "Install the program that is missing."),
+];
+
+/// A script ended with a failure.
+pub(crate) fn failed(what: &str, output: &Output, secrets: &[String]) -> Diagnostic {
+    let (reason, text) = output.reason().unwrap_or_default();
+    let complaint = redact(&tail(&output.stderr, LINES), secrets);
+    match reason.as_str() {
+        "exists" => return foreign(what, &text),
+        "checksum" => {
+            return Diagnostic::error(
+                "File did not arrive as it was sent",
+                format!("{what}: what arrived has the SHA-256 sum {text}, not the expected one. Nothing was changed."),
+            )
+            .with_hint("Run again.")
+            .retryable();
+        }
+        "kind" => {
+            return Diagnostic::error("Something else is at this path", format!("{what}: {text} exists and is not what is wanted there."))
+                .with_hint("Remove it, or choose another path.");
+        }
+        "occupied" => {
+            return Diagnostic::error("Directory is not empty", format!("{what}: it still holds {text}. Nothing was deleted."))
+                .with_hint("Remove what is in it, or set \"purge = true\" to have everything in it deleted.");
+        }
+        "locked" => {
+            return Diagnostic::error("Host is busy", format!("{what}: another run has been changing this host for 30 s."))
+                .with_hint("Wait for it to end, then run again.")
+                .retryable();
+        }
+        _ => {}
+    }
+    let where_ = if text.is_empty() { String::new() } else { format!(" ({text})") };
+    let cause = CAUSES.iter().find(|(sign, ..)| complaint.contains(sign));
+    let said =
+        if complaint.is_empty() { format!("It ended with status {}.", output.status) } else { format!("The host says:\n{complaint}") };
+    match cause {
+        Some((_, summary, hint)) => Diagnostic::error(*summary, format!("{what} failed{where_}. {said}")).with_hint(*hint),
+        None => Diagnostic::error("Change failed on the host", format!("{what} failed{where_}. {said}")),
+    }
+}
+
+/// Something is there that is not ours.
+pub(crate) fn foreign(what: &str, thing: &str) -> Diagnostic {
+    Diagnostic::error("Exists already", format!("{what}: {thing} exists on the host, and karmaform did not make it. It was left as it is."))
+        .with_hint("Import it to manage it from now on, remove it, or choose another name.")
+}
+
+/// The script never began.
+pub(crate) fn did_not_run(stdout: &[u8], stderr: &[u8], status: i32, signal: Option<&str>, request: &Request) -> Diagnostic {
+    let stderr = String::from_utf8_lossy(stderr);
+    if request.script.has_begun(stdout) {
+        let how = signal.map_or_else(|| format!("with status {status}"), |s| format!("by the signal {s}"));
+        return Diagnostic::error("Script was interrupted", format!("The script on the host was ended {how} before it was done."))
+            .with_hint("Look for a reboot, the out-of-memory killer, or somebody who ended it; then run again.")
+            .retryable();
+    }
+    let said = tail(&format!("{}\n{stderr}", String::from_utf8_lossy(stdout)), LINES);
+    if stderr.contains("sudo:") || stderr.contains("sudoers") || stderr.contains("sudo: not found") {
+        return sudo_refused(&tail(&stderr, 3));
+    }
+    let said = if said.is_empty() { format!("It ended with status {status} and said nothing.") } else { format!("It said:\n{said}") };
+    Diagnostic::error(
+        "Commands can't be run on the host",
+        format!("The log-in worked, but the user's shell did not run what was asked. {said}"),
+    )
+    .with_hint("Check the user's shell on the host, and that no forced command is set for the key.")
+}
+
+fn sudo_refused(said: &str) -> Diagnostic {
+    let summary = if said.contains("password is required") || said.contains("terminal is required") {
+        "Sudo asks for a password"
+    } else if said.contains("not found") {
+        "Sudo is not installed on the host"
+    } else {
+        "Sudo is refused"
+    };
+    Diagnostic::error(summary, format!("The log-in worked, but \"sudo -n\" did not. It said:\n{said}")).with_hint(
+        "Allow it in /etc/sudoers.d, for example: \"deploy ALL=(ALL) NOPASSWD: ALL\"; or log in as root, or set \"sudo = false\".",
+    )
+}
+
+/// It took too long.
+pub(crate) fn timed_out(request: &Request, stdout: &[u8], stderr: &[u8]) -> Diagnostic {
+    let seconds = request.timeout.as_secs();
+    let state = if request.script.has_begun(stdout) { "did not end" } else { "did not begin" };
+    let last = redact(&tail(&String::from_utf8_lossy(stderr), 5), &request.secrets);
+    let last = if last.is_empty() { "It complained of nothing until then.".to_owned() } else { format!("The last that it said:\n{last}") };
+    Diagnostic::error("Host took too long", format!("The script {state} within {seconds} s. {last}"))
+        .with_hint("Look at the load of the host, and for a file system that hangs (NFS).")
+}
+
+/// The server gives no channel.
+pub(crate) fn no_channel(why: &str) -> Diagnostic {
+    Diagnostic::error("Commands can't be run on the host", format!("The server opens no session to run a command in: {why}."))
+        .with_hint("Check \"MaxSessions\" and forced commands in the server's configuration.")
+}
+
+/// The output makes no sense.
+pub(crate) fn garbled() -> Diagnostic {
+    Diagnostic::error("Output of the host can't be read", "There was too much output, or something else wrote into it.")
+}
+
+/// Nobody waits for it.
+pub(crate) fn abandoned() -> Diagnostic {
+    Diagnostic::error("Given up", "Nobody waits for this any more.")
+}
+
+/// A bug of ours: the host's thread is gone.
+pub(crate) fn thread_ended() -> Diagnostic {
+    Diagnostic::error("Host's thread has ended", "The thread that talks to the host has ended. This is a bug.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_become_causes() {
+        let check = |stderr: &str, summary: &str| {
+            let output = Output { status: 1, stderr: stderr.to_owned(), ..Output::default() };
+            let failure = failed("Writing /a on h", &output, &["hunter2".to_owned()]);
+            assert_eq!(failure.summary, summary, "{stderr}");
+            assert!(!failure.detail.contains("hunter2"));
+        };
+        check("cat: write error: No space left on device\n", "Disk is full");
+        check("mktemp: failed: Read-only file system", "File system is read-only");
+        check("chown: invalid user: 'x:y'", "No such user or group");
+        check("sh: 3: useradd: not found", "Command not found on the host");
+        check("bad password hunter2", "Change failed on the host");
+        check("", "Change failed on the host");
+    }
+
+    #[test]
+    fn reasons_of_scripts_come_first() {
+        let check = |said: &str, summary: &str| {
+            let output =
+                Output { status: 3, stdout: format!("\nkfx fail {said}\n").into_bytes(), mark: "kfx".to_owned(), ..Output::default() };
+            assert_eq!(failed("Making /a on h", &output, &[]).summary, summary);
+        };
+        check("exists /a", "Exists already");
+        check("occupied a, b", "Directory is not empty");
+        check("kind /a", "Something else is at this path");
+        check("write /a", "Change failed on the host");
+    }
+
+    #[test]
+    fn sudo_has_its_own_words() {
+        assert_eq!(sudo_refused("sudo: a password is required").summary, "Sudo asks for a password");
+        assert_eq!(sudo_refused("x is not in the sudoers file").summary, "Sudo is refused");
+        assert_eq!(sudo_refused("sh: 1: exec: sudo: not found").summary, "Sudo is not installed on the host");
+    }
+}

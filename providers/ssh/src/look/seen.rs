@@ -1,0 +1,127 @@
+//! What was seen on a host.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::Diagnostic;
+
+use crate::owned::Owned;
+
+/// The answers to all questions of one script.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// The host, for messages.
+    pub(crate) place: String,
+    /// By path; those that do not exist are absent, those that could not be looked at hold the reason.
+    pub(crate) paths: BTreeMap<String, Result<PathSeen, String>>,
+    /// By name. Units that do not exist are in it, too.
+    pub(crate) units: BTreeMap<String, UnitSeen>,
+    /// Why units could not be looked at.
+    pub(crate) units_failed: Option<String>,
+    /// By name.
+    pub(crate) users: BTreeMap<String, UserSeen>,
+    /// Users could not be looked at.
+    pub(crate) users_failed: bool,
+    /// Exit statuses by id.
+    pub(crate) runs: BTreeMap<String, i32>,
+    /// What is karmaform's.
+    pub(crate) owned: Owned,
+}
+
+/// What a path is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PathKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// Something else, in the host's words: "symbolic link".
+    Other(String),
+}
+
+/// Something at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathSeen {
+    /// What it is.
+    pub(crate) kind: PathKind,
+    /// Its owner's name.
+    pub(crate) owner: String,
+    /// Its group's name.
+    pub(crate) group: String,
+    /// Its owner's number.
+    pub(crate) uid: String,
+    /// Its group's number.
+    pub(crate) gid: String,
+    /// Its permission bits.
+    pub(crate) mode: u32,
+    /// Bytes.
+    pub(crate) size: u64,
+    /// The sum of a file.
+    pub(crate) sha256: Option<String>,
+    /// The text of a file, if it was wanted and can be shown.
+    pub(crate) content: Option<String>,
+    /// Whether a directory is empty.
+    pub(crate) empty: bool,
+}
+
+/// A unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnitSeen {
+    /// "loaded", "not-found", "masked".
+    pub(crate) load_state: String,
+    /// Where its file is.
+    pub(crate) fragment_path: String,
+    /// "enabled", "disabled", "static".
+    pub(crate) file_state: String,
+    /// "active", "failed".
+    pub(crate) active_state: String,
+    /// "running", "dead".
+    pub(crate) sub_state: String,
+    /// "success", "exit-code".
+    pub(crate) result: String,
+    /// systemd runs an older version of the file.
+    pub(crate) needs_reload: bool,
+}
+
+/// A user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UserSeen {
+    /// Its number.
+    pub(crate) uid: i64,
+    /// Its group's number.
+    pub(crate) gid: i64,
+    /// Its home.
+    pub(crate) home: String,
+    /// Its shell.
+    pub(crate) shell: String,
+}
+
+impl Seen {
+    /// What is at a path; `None` if nothing is.
+    pub(crate) fn path(&self, path: &str) -> Result<Option<&PathSeen>, Diagnostic> {
+        match self.paths.get(path) {
+            None => Ok(None),
+            Some(Ok(seen)) => Ok(Some(seen)),
+            Some(Err(why)) => Err(Diagnostic::error("Path can't be looked at", format!("{path} on {}: {why}.", self.place))
+                .with_hint("Log in as root, or as a user that may use \"sudo\" without a password.")),
+        }
+    }
+
+    /// A unit.
+    pub(crate) fn unit(&self, name: &str) -> Result<&UnitSeen, Diagnostic> {
+        self.units.get(name).ok_or_else(|| {
+            let why = self.units_failed.as_deref().unwrap_or("there was no answer");
+            Diagnostic::error("Units can't be looked at", format!("The state of {name} on {} is not known: {why}.", self.place))
+                .with_hint("Units need systemd as the host's init.")
+        })
+    }
+
+    /// A user; `None` if there is none of this name.
+    pub(crate) fn user(&self, name: &str) -> Result<Option<&UserSeen>, Diagnostic> {
+        match self.users.get(name) {
+            None if self.users_failed => {
+                Err(Diagnostic::error("Users can't be looked at", format!("\"getent passwd\" failed on {}.", self.place)))
+            }
+            found => Ok(found),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The ownership file of a host: which things there are karmaform's. Written by the functions in `script/prelude.sh`.
+
+use std::collections::BTreeSet;
+
+/// The kind of directories that were only made because something had to be put into them.
+pub(crate) const PARENT: &str = "parent";
+
+/// Its lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Owned(BTreeSet<(String, String)>);
+
+impl Owned {
+    /// `kind<TAB>identity<TAB>address`, the address may be empty. Lines that look otherwise are left alone.
+    pub(crate) fn parse(text: &str) -> Self {
+        let line = |l: &str| {
+            let mut fields = l.split('\t');
+            Some((fields.next()?.to_owned(), fields.next()?.to_owned()))
+        };
+        Self(text.lines().filter_map(line).collect())
+    }
+
+    /// True if it is ours.
+    pub(crate) fn has(&self, kind: &str, identity: &str) -> bool {
+        self.0.contains(&(kind.to_owned(), identity.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read() {
+        let owned = Owned::parse("ssh_file\t/a b\t\nssh_user\tetcd\tssh_user.etcd\nrubbish\n");
+        assert!(owned.has("ssh_file", "/a b") && owned.has("ssh_user", "etcd"));
+        assert!(!owned.has("ssh_user", "/a b"));
+    }
+}

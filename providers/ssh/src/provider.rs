@@ -1,0 +1,143 @@
+//! The provider `ssh`: connects, and asks a host all its questions at once.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use karmaform_model::{Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Object, Provider, ResourceType, Schema, Type};
+
+use crate::artifact::Store;
+use crate::client::Client;
+use crate::connection::{self, Options, PROVIDER};
+use crate::facts::HostFacts;
+use crate::host::Host;
+use crate::look::{Look, Seen};
+use crate::typed::AnyType;
+use crate::types;
+use crate::values::text;
+
+/// The provider `ssh`.
+pub struct Ssh {
+    schema: Schema,
+    types: Vec<Box<dyn AnyType>>,
+    facts: HostFacts,
+    /// By their directory; shared by all hosts, so that an artifact is fetched once for all.
+    stores: Mutex<BTreeMap<PathBuf, Arc<Store>>>,
+    hosts: Mutex<Vec<(Options, Arc<Shared>)>>,
+}
+
+/// A host that is open as long as somebody uses it. A data source's arguments and the connection value that it gives are two ways to say
+/// the same, and must not lead to two connections.
+type Shared = tokio::sync::Mutex<Weak<Host>>;
+
+impl Default for Ssh {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Ssh {
+    /// With nothing open yet.
+    pub fn new() -> Self {
+        let mut attributes = connection::attributes();
+        attributes.push(Attribute::optional(
+            "cache",
+            Type::String,
+            "Directory on this machine for fetched artifacts; by default \"karmaform\" in the user's cache directory.",
+        ));
+        let schema = Schema::new("Defaults for every connection to a host.", attributes);
+        Self { schema, types: types::all(), facts: HostFacts::new(), stores: Mutex::default(), hosts: Mutex::default() }
+    }
+
+    fn store(&self, defaults: &Object) -> Arc<Store> {
+        let directory = text(defaults, "cache").map_or_else(Store::usual_directory, PathBuf::from);
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(stores.entry(directory.clone()).or_insert_with(|| Arc::new(Store::new(directory))))
+    }
+
+    /// The open host for these options; opened if it is not. Those who come while it is being opened wait for it.
+    async fn host(&self, options: Options) -> Result<Arc<Host>, Diagnostic> {
+        let shared = {
+            let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+            match hosts.iter().find(|(o, _)| *o == options) {
+                Some((_, shared)) => Arc::clone(shared),
+                None => {
+                    let shared = Arc::new(Shared::default());
+                    hosts.push((options.clone(), Arc::clone(&shared)));
+                    shared
+                }
+            }
+        };
+        let mut open = shared.lock().await;
+        if let Some(host) = open.upgrade() {
+            return Ok(host);
+        }
+        let host = Arc::new(Host::open(options).await?);
+        *open = Arc::downgrade(&host);
+        Ok(host)
+    }
+
+    fn find(&self, name: &str) -> Option<&dyn AnyType> {
+        self.types.iter().map(Box::as_ref).find(|t| t.name() == name)
+    }
+
+    fn answer(&self, seen: &Seen, ask: &Ask) -> Result<Option<Object>, Diagnostic> {
+        match self.find(&ask.resource_type) {
+            Some(found) => found.inner().answer(seen, &ask.identity, ask.known.as_ref()),
+            None => {
+                Err(Diagnostic::error("Unknown resource type", format!("The provider \"{PROVIDER}\" has no \"{}\".", ask.resource_type)))
+            }
+        }
+    }
+}
+
+impl Provider for Ssh {
+    type Client = Client;
+
+    fn name(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn types(&self) -> Vec<&dyn ResourceType<Client>> {
+        self.types.iter().map(|t| t.as_ref() as &dyn ResourceType<Client>).collect()
+    }
+
+    fn data_sources(&self) -> Vec<&dyn DataSource<Client>> {
+        vec![&self.facts]
+    }
+
+    fn connect<'a>(
+        &'a self,
+        defaults: &'a Object,
+        connection: &'a Object,
+        _: Arc<dyn Connections>,
+    ) -> BoxFuture<'a, Result<Client, Diagnostic>> {
+        Box::pin(async move {
+            let host = self.host(Options::new(connection, defaults)?).await?;
+            Ok(Client { host, store: self.store(defaults) })
+        })
+    }
+
+    fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
+        Box::pin(async move {
+            let looks: Vec<Look> = asks
+                .iter()
+                .filter_map(|a| Some(self.find(&a.resource_type)?.inner().looks(&a.identity, a.known.as_ref())))
+                .flatten()
+                .collect();
+            match client.look(&looks).await {
+                Ok(seen) => asks.iter().map(|a| self.answer(&seen, a)).collect(),
+                Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
+            }
+        })
+    }
+
+    fn forward<'a>(&'a self, client: &'a Client, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
+        Box::pin(client.host.forward(host, port))
+    }
+}

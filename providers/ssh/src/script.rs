@@ -1,0 +1,193 @@
+//! Scripts for a host: how text becomes safe shell words, how a script gets there unseen, and how its output is told from noise.
+//!
+//! A script is never an argument of a process: what runs is a few fixed words that read so many bytes from standard input and carry them
+//! out. What follows on standard input is the payload. Knows nothing of resource types.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use karmaform_model::Diagnostic;
+
+use crate::failure;
+use crate::host::Output;
+
+/// Functions that every script may use.
+const PRELUDE: &str = include_str!("script/prelude.sh");
+
+/// A script, ready to be sent.
+pub(crate) struct Script {
+    text: String,
+    mark: String,
+}
+
+impl Script {
+    /// Of these lines. They run in a subshell with the prelude's functions; `$kf` is the mark of the script's own lines.
+    pub(crate) fn new(body: &str) -> Self {
+        let mark = random_mark();
+        let text =
+            format!("kf={mark}\n{PRELUDE}\nprintf '%s begin\\n' \"$kf\"\n(\nguard\n{body}\n)\nprintf '\\n%s end %s\\n' \"$kf\" \"$?\"\n");
+        Self { text, mark }
+    }
+
+    /// What goes to standard input.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The fixed words that read the script and carry it out. They hold nothing but its length.
+    pub(crate) fn bootstrap(&self, sudo: bool) -> String {
+        let length = self.text.len();
+        if sudo {
+            format!(
+                "sh -c 'if [ \"$(id -u)\" = 0 ]; then exec sh -c \"$1\"; else exec sudo -n -- sh -c \"$1\"; fi' sh 'eval \"$(head -c {length})\"'"
+            )
+        } else {
+            format!("sh -c 'eval \"$(head -c {length})\"'")
+        }
+    }
+
+    /// What the script gave, once it is at its end; whatever a login shell printed around it is dropped.
+    pub(crate) fn output(&self, stdout: &[u8], stderr: &[u8], truncated: bool) -> Option<Result<Output, Diagnostic>> {
+        const END: usize = 256;
+        let end = format!("\n{} end ", self.mark);
+        let tail = stdout.len().saturating_sub(END);
+        let at = tail + find(&stdout[tail..], end.as_bytes())?;
+        let status = std::str::from_utf8(&stdout[at + end.len()..]).ok()?;
+        let status = status.split_once('\n')?.0.parse().ok()?;
+        let begin = format!("{} begin\n", self.mark);
+        let Some(begun) = find(stdout, begin.as_bytes()).map(|b| b + begin.len()) else { return Some(Err(failure::garbled())) };
+        Some(Ok(Output {
+            status,
+            stdout: stdout[begun.min(at)..at].to_vec(),
+            stderr: String::from_utf8_lossy(stderr).into_owned(),
+            mark: self.mark.clone(),
+            truncated,
+        }))
+    }
+
+    /// True if the script was reached at all.
+    pub(crate) fn has_begun(&self, stdout: &[u8]) -> bool {
+        find(stdout, format!("{} begin\n", self.mark).as_bytes()).is_some()
+    }
+}
+
+impl Output {
+    /// Why the script gave up, if it said so: a word, and a text for the reader.
+    pub(crate) fn reason(&self) -> Option<(String, String)> {
+        let text = String::from_utf8_lossy(&self.stdout);
+        let start = format!("{} fail ", self.mark);
+        let said = text.lines().find_map(|l| l.strip_prefix(&start))?;
+        let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
+        Some((word.to_owned(), rest.to_owned()))
+    }
+
+    /// The part of the output below the line `mark NAME`, up to the next marked line.
+    pub(crate) fn section(&self, name: &str) -> Option<&[u8]> {
+        let start = format!("\n{} {name}\n", self.mark);
+        let begin = find(&self.stdout, start.as_bytes())? + start.len();
+        let rest = &self.stdout[begin..];
+        let end = find(rest, format!("\n{} ", self.mark).as_bytes()).unwrap_or(rest.len());
+        Some(&rest[..end])
+    }
+}
+
+/// Where `needle` begins.
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|w| w == needle)
+}
+
+/// 128 bits nobody can guess, so that no output looks like a marked line by chance or on purpose.
+pub(crate) fn random_mark() -> String {
+    let half = || RandomState::new().build_hasher().finish();
+    format!("kf{:016x}{:016x}", half(), half())
+}
+
+/// One word of shell, whatever is in the text.
+pub(crate) fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Many words.
+pub(crate) fn words<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> String {
+    items.into_iter().map(|i| quote(i.as_ref())).collect::<Vec<_>>().join(" ")
+}
+
+/// Feeds a text to a command on the given file descriptor, byte by byte as it is (with a newline at its end).
+pub(crate) fn here(descriptor: u8, text: &str) -> String {
+    let end = random_mark();
+    let newline = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{descriptor}<<'{end}'\n{text}{newline}{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// Runs a script here as it would run there.
+    fn run(script: &Script, payload: &[u8], noise: &str) -> Output {
+        let command = format!("{noise}{}", script.bootstrap(false));
+        let mut child =
+            Command::new("sh").arg("-c").arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(script.text().as_bytes()).unwrap();
+        stdin.write_all(payload).unwrap();
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        script.output(&output.stdout, &output.stderr, false).unwrap().unwrap()
+    }
+
+    #[test]
+    fn any_text_is_one_word() {
+        let check = |text: &str| {
+            let output = run(&Script::new(&format!("printf %s {}", quote(text))), b"", "");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), text);
+        };
+        check("");
+        check("it's");
+        check("'; rm -rf /; '");
+        check("$HOME `id` \\ \" * \n\n tab\t ü 💥");
+        check("-n");
+    }
+
+    #[test]
+    fn a_script_is_followed_by_its_payload_and_noise_is_dropped() {
+        let payload: Vec<u8> = (0..200_000u32).map(|i| (i % 251) as u8).collect();
+        let output = run(&Script::new("sleep 0.05; wc -c; exit 7"), &payload, "echo noise; echo more >&2;");
+        assert_eq!((output.status, String::from_utf8_lossy(&output.stdout).trim()), (7, "200000"));
+        assert_eq!(output.stderr, "more\n");
+    }
+
+    #[test]
+    fn a_long_script_arrives_whole() {
+        let body = format!("x={}\nprintf %s \"${{#x}}\"", quote(&"y".repeat(300_000)));
+        assert_eq!(run(&Script::new(&body), b"", "").stdout, b"300000");
+    }
+
+    #[test]
+    fn sections_and_reasons_are_found() {
+        let output = run(&Script::new("section one; echo a; echo b; section two; printf c; fail full 'no room'"), b"", "");
+        assert_eq!(output.section("one").unwrap(), b"a\nb\n");
+        assert_eq!(output.section("two").unwrap(), b"c");
+        assert_eq!(output.section("three"), None);
+        assert_eq!(output.reason(), Some(("full".to_owned(), "no room".to_owned())));
+        assert_ne!(output.status, 0);
+    }
+
+    #[test]
+    fn a_text_is_fed_as_it_is() {
+        let text = "a $HOME `id`\\\n'\"";
+        assert_eq!(
+            run(&Script::new(&format!("feed() {{ cat <&3; }}\nfeed {}", here(3, text))), b"", "").stdout,
+            format!("{text}\n").as_bytes()
+        );
+    }
+
+    #[test]
+    fn nothing_of_a_script_is_an_argument() {
+        let script = Script::new("echo hunter2");
+        assert!(!script.bootstrap(true).contains("hunter2") && !script.bootstrap(false).contains("hunter2"));
+        assert!(!script.has_begun(b"Last login: today\n"));
+    }
+}

@@ -1,0 +1,28 @@
+# Facts as NAME=VALUE lines. What a host can't say is left empty.
+clock() { _now=$(date +%s.%N); case $_now in *N*) _now=${_now%%.*} ;; esac; printf '%s=%s\n' "$1" "$_now"; }
+clock begin
+printf 'hostname=%s\n' "$(hostname 2>/dev/null || cat /proc/sys/kernel/hostname)"
+printf 'machine=%s\nkernel=%s\n' "$(uname -m)" "$(uname -r)"
+( ID= VERSION_ID=; [ -f /etc/os-release ] && . /etc/os-release; printf 'os=%s\nos_version=%s\n' "$ID" "$VERSION_ID" )
+if [ -d /run/systemd/system ]; then
+  set -- $(systemctl --version 2>/dev/null)
+  printf 'systemd_version=%s\n' "$2"
+fi
+if [ -f /etc/machine-id ]; then printf 'machine_id=%s\n' "$(cat /etc/machine-id)"; fi
+while read -r _name _value _unit; do
+  if [ "$_name" = MemTotal: ]; then printf 'memory_bytes=%s\n' "$((_value * 1024))"; break; fi
+done </proc/meminfo
+df -P -k /var/lib 2>/dev/null | while read -r _device _size _used _free _rest; do
+  case $_free in *[!0-9]*|'') ;; *) printf 'disk_free_bytes=%s\n' "$((_free * 1024))" ;; esac
+done
+printf 'cpus=%s\n' "$(getconf _NPROCESSORS_ONLN 2>/dev/null)"
+if command -v ip >/dev/null 2>&1; then
+  _addresses=
+  while read -r _index _device _family _address _rest; do _addresses="$_addresses ${_address%/*}"; done <<END
+$(ip -o addr show 2>/dev/null)
+END
+else
+  _addresses=$(hostname -I 2>/dev/null)
+fi
+printf 'addresses=%s\n' "$_addresses"
+clock end

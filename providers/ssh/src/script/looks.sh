@@ -1,0 +1,17 @@
+# sums PATH...: SHA-256 of those that are regular files
+sums() {
+  for _path do
+    shift
+    if [ -f "$_path" ] && [ ! -h "$_path" ]; then set -- "$@" "$_path"; fi
+  done
+  if [ $# -gt 0 ]; then sha256sum -- "$@" 2>&1; fi
+}
+
+# full PATH...: those that are directories with something in them
+full() {
+  for _path do
+    for _entry in "$_path"/* "$_path"/.[!.]* "$_path"/..?*; do
+      if [ -e "$_entry" ] || [ -h "$_entry" ]; then printf '%s\n' "$_path"; break; fi
+    done
+  done
+}

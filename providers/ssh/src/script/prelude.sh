@@ -1,0 +1,136 @@
+# Functions of every script. POSIX shell; no "local", so a function's own names begin with an underscore.
+export LC_ALL=C
+PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+umask 077
+cd /
+kf_tab='	'
+kf_directory=/var/lib/karmaform
+kf_owned=$kf_directory/owned
+
+# section NAME: what follows belongs to it
+section() { printf '\n%s %s\n' "$kf" "$1"; }
+
+# fail WORD [TEXT]: says why, and ends
+fail() { printf '\n%s fail %s %s\n' "$kf" "$1" "$2"; exit 3; }
+
+# locked COMMAND...: one at a time on this host. The lock is on a directory that is always there, so nothing is left behind.
+locked() {
+  if command -v flock >/dev/null 2>&1; then
+    ( flock -w 30 9 || fail locked; "$@" ) 9</var/lib || exit
+  else
+    "$@"
+  fi
+}
+
+# is_owned KIND IDENTITY
+is_owned() {
+  [ -f "$kf_owned" ] || return 1
+  while IFS= read -r _line; do
+    case $_line in "$1$kf_tab$2$kf_tab"*) return 0 ;; esac
+  done <"$kf_owned"
+  return 1
+}
+
+# own KIND IDENTITY: remembers on the host that this is ours; before it is made, so that nothing of ours is ever unknown
+own() { is_owned "$1" "$2" || locked _own "$1" "$2"; }
+_own() {
+  is_owned "$1" "$2" && return 0
+  mkdir -p "$kf_directory" && chmod 0755 "$kf_directory" || fail write "$kf_directory"
+  { if [ -f "$kf_owned" ]; then cat "$kf_owned"; fi; printf '%s\t%s\t\n' "$1" "$2"; } >"$kf_owned.new" \
+    && chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" || { rm -f "$kf_owned.new"; rmdir "$kf_directory" 2>/dev/null; fail write "$kf_owned"; }
+}
+
+# disown KIND IDENTITY: forgets it; with the last line goes the file
+disown() { if is_owned "$1" "$2"; then locked _disown "$1" "$2"; fi; }
+_disown() {
+  is_owned "$1" "$2" || return 0
+  _count=0
+  while IFS= read -r _line; do
+    case $_line in
+      "$1$kf_tab$2$kf_tab"*) ;;
+      *) _count=$((_count + 1)); printf '%s\n' "$_line" ;;
+    esac
+  done <"$kf_owned" >"$kf_owned.new" || { rm -f "$kf_owned.new"; fail write "$kf_owned"; }
+  if [ "$_count" = 0 ]; then
+    rm -f "$kf_owned.new" "$kf_owned" && rmdir "$kf_directory" 2>/dev/null || :
+  else
+    chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" || fail write "$kf_owned"
+  fi
+}
+
+# claim KIND IDENTITY PATH: owns it before it is made; cleanup takes that back if it was not
+claim() {
+  kf_kind=$1 kf_identity=$2 kf_path=$3
+  own "$1" "$2"
+  make_parents "$3"
+}
+
+# refuse_foreign KIND IDENTITY PATH: what is there already must be ours
+refuse_foreign() { if { [ -e "$3" ] || [ -h "$3" ]; } && ! is_owned "$1" "$2"; then fail exists "$3"; fi; }
+
+# release KIND IDENTITY PATH: it is gone, and so are the directories that were made for it
+release() {
+  disown "$1" "$2"
+  remove_parents "$3"
+}
+
+# cleanup: runs at the end of every script, however it ends
+kf_new= kf_kind= kf_identity= kf_path=
+cleanup() {
+  if [ -n "$kf_new" ]; then rm -f "$kf_new"; fi
+  if [ -n "$kf_path" ] && [ ! -e "$kf_path" ] && [ ! -h "$kf_path" ]; then release "$kf_kind" "$kf_identity" "$kf_path"; fi
+}
+
+# guard: cleanup runs even if the connection breaks. A subshell forgets this, so each one that makes something begins with it.
+guard() {
+  trap cleanup EXIT
+  trap 'exit 1' HUP INT TERM PIPE
+}
+
+# owns_below PATH: something of ours is inside
+owns_below() {
+  [ -f "$kf_owned" ] || return 1
+  while IFS= read -r _line; do
+    case $_line in *"$kf_tab$1/"*) return 0 ;; esac
+  done <"$kf_owned"
+  return 1
+}
+
+# make_parents PATH: makes the directories above it that are missing, and remembers them
+make_parents() {
+  case $1 in /*/*) ;; *) return 0 ;; esac
+  [ -d "${1%/*}" ] && return 0
+  make_parents "${1%/*}"
+  own parent "${1%/*}"
+  mkdir "${1%/*}" && chmod 0755 "${1%/*}" || [ -d "${1%/*}" ] || fail write "${1%/*}"
+}
+
+# remove_parents PATH: removes the directories above it that were made for it, if nothing is in them
+remove_parents() {
+  _above=${1%/*}
+  while [ -n "$_above" ] && is_owned parent "$_above"; do
+    if rmdir "$_above" 2>/dev/null || [ ! -d "$_above" ] || ! owns_below "$_above"; then
+      disown parent "$_above"
+    else
+      return 0
+    fi
+    _above=${_above%/*}
+  done
+}
+
+# install_file PATH SHA256 OWNER:GROUP MODE: standard input becomes the file, whole or not at all
+install_file() {
+  [ -d "$1" ] && fail kind "$1"
+  _name=${1##*/}
+  rm -f "${1%/*}/.karmaform.$_name."??????
+  kf_new=$(mktemp "${1%/*}/.karmaform.$_name.XXXXXX") || fail write "$1"
+  cat >"$kf_new" || fail write "$1"
+  _sum=$(sha256sum <"$kf_new") || fail write "$1"
+  [ "${_sum%% *}" = "$2" ] || fail checksum "${_sum%% *}"
+  chown "$3" "$kf_new" || fail owner "$3"
+  chmod "$4" "$kf_new" || fail write "$1"
+  sync "$kf_new" 2>/dev/null || sync
+  mv -f "$kf_new" "$1" || fail write "$1"
+  kf_new=
+  sync "${1%/*}/" 2>/dev/null || :
+}

@@ -1,0 +1,51 @@
+//! SHA-256 sums of texts and files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use karmaform_model::{Object, Type, Value};
+use sha2::{Digest, Sha256};
+
+/// In hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// Of a file, in pieces.
+pub(crate) fn sha256_of(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut sum = Sha256::new();
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hexadecimal(&sum.finalize())),
+            n => sum.update(&piece[..n]),
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// `wanted` with its `sha256` told in advance from the attribute `content`.
+pub(crate) fn plan_sum(wanted: &Object, content: &str) -> Object {
+    let mut wanted = wanted.clone();
+    let sum = match wanted.get(content).and_then(Value::as_str) {
+        Some(text) => sha256(text.as_bytes()).into(),
+        None => Value::unknown(Type::String),
+    };
+    wanted.insert("sha256".to_owned(), sum);
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_those_of_sha256sum() {
+        assert_eq!(sha256(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+}

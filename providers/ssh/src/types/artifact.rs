@@ -1,0 +1,231 @@
+//! `ssh_artifact`: a file from a release: fetched once, checked, taken out of its archive, and sent to many hosts.
+
+use std::time::Duration;
+
+use karmaform_model::{
+    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan, same,
+};
+
+use super::placed::{at_path, foreign, host, ownership, permissions, permissions_seen, refuse};
+use crate::artifact::Wish;
+use crate::checks::Checks;
+use crate::client::{Act, Client};
+use crate::host::Payload;
+use crate::look::{Content, Look, PathKind, Seen};
+use crate::script::quote;
+use crate::typed::{SshType, comparable, finished, is_foreign};
+use crate::values::text;
+
+const KIND: &str = "ssh_artifact";
+
+/// What decides which bytes are installed.
+const ORIGIN: &[&str] = &["source", "sha256", "member"];
+
+/// The slowest line that is still worth waiting for: 128 KiB a second.
+const SLOWEST: u64 = 128 << 10;
+
+/// The type.
+pub(crate) struct Artifact {
+    schema: Schema,
+}
+
+impl Artifact {
+    /// With its schema.
+    pub(crate) fn new() -> Self {
+        let mut attributes = vec![
+            host(),
+            Attribute::required("source", Type::String, "Where it comes from: a path on this machine, or a file, http or https URL."),
+            Attribute::optional("sha256", Type::String, "SHA-256 sum that the source must have; of the archive, if it is one."),
+            Attribute::optional(
+                "member",
+                Type::String,
+                "File to take out of the source, a tar archive (plain or gzip): its path, or the end of it.",
+            ),
+            Attribute::required("path", Type::String, "Absolute path on the host. Directories above it that are missing are made.")
+                .identity(),
+            Attribute::computed("content_sha256", Type::String, "SHA-256 sum of the installed file."),
+            Attribute::computed("recorded_sha256", Type::String, "Sum of what was installed, if the file is another one now.").volatile(),
+            foreign(),
+        ];
+        attributes.extend(permissions("0755"));
+        Self { schema: Schema::new("A file from a release, on a host.", attributes).through("host") }
+    }
+}
+
+impl ResourceSpec for Artifact {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
+        let sum_problem = |s: &str| {
+            let good = s.len() == 64 && s.bytes().all(|b| b.is_ascii_hexdigit());
+            (!good).then(|| "is no SHA-256 sum, which has 64 hexadecimal digits".to_owned())
+        };
+        Checks::of(wanted).path("path").mode().names(&["owner", "group"]).check("sha256", "Bad sum", sum_problem).done()?;
+        if let Some(before) = before.filter(|b| is_foreign(b)) {
+            return Err(refuse(wanted, text(before, "path").unwrap_or("the file"), None));
+        }
+        let before = before.map(|b| comparable(&self.schema, b, wanted));
+        let mut wanted = wanted.clone();
+        wanted.insert("content_sha256".to_owned(), planned_sum(before.as_ref(), &wanted));
+        Ok(default_plan(&self.schema, before.as_ref(), Some(&wanted)))
+    }
+}
+
+/// The sum that the file will have, as far as that can be told without looking at the source.
+fn planned_sum(before: Option<&Object>, wanted: &Object) -> Value {
+    let unpacked = wanted.get("member").is_some_and(|m| !m.is_null());
+    if let (Some(sum), false) = (text(wanted, "sha256"), unpacked) {
+        return sum.to_lowercase().into();
+    }
+    // the same sum and member are the same bytes, wherever they come from
+    let by_sum = ["sha256", "member"];
+    let origin: &[&str] = if text(wanted, "sha256").is_some() { &by_sum } else { ORIGIN };
+    match before {
+        Some(before) if origin.iter().all(|n| same(before.get(*n), wanted.get(*n))) => {
+            let recorded = before.get("recorded_sha256").filter(|v| !v.is_null()).or_else(|| before.get("content_sha256"));
+            recorded.filter(|v| !v.is_null()).cloned().unwrap_or_else(|| Value::unknown(Type::String))
+        }
+        _ => Value::unknown(Type::String),
+    }
+}
+
+impl SshType for Artifact {
+    fn looks(&self, identity: &Object, _: Option<&Object>) -> Vec<Look> {
+        text(identity, "path").map(|p| Look::File { path: p.to_owned(), content: Content::Never }).into_iter().collect()
+    }
+
+    fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
+        let path = text(identity, "path").unwrap_or_default();
+        let Some(found) = at_path(seen, path, &PathKind::File)? else { return Ok(None) };
+        let mut object = permissions_seen(found, known);
+        object.insert("path".to_owned(), path.into());
+        let sum = found.sha256.as_deref().unwrap_or_default();
+        object.insert("content_sha256".to_owned(), sum.into());
+        let recorded = known.and_then(|k| text(k, "content_sha256")).filter(|r| *r != sum);
+        object.insert("recorded_sha256".to_owned(), recorded.map_or_else(|| Value::null(Type::String), Value::from));
+        object.insert("foreign".to_owned(), (known.is_none() && !seen.owned.has(KIND, path)).into());
+        Ok(Some(object))
+    }
+
+    fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            let Some(object) = change.after().or(change.before()) else { return Ok(None) };
+            let path = text(object, "path").unwrap_or_default();
+            let word = quote(path);
+            let Some(after) = change.after() else {
+                let body = format!("rm -f {word} || fail write {word}\nrelease {KIND} {word} {word}");
+                client.act(Act::new(format!("Deleting {path}"), body)).await?;
+                return Ok(None);
+            };
+            let looks = vec![Look::File { path: path.to_owned(), content: Content::Never }];
+            let there = client.look(&looks).await?;
+            let is_create = matches!(change, Change::Create { .. });
+            if is_create && there.path(path)?.is_some() && !there.owned.has(KIND, path) {
+                return Err(crate::failure::foreign(&format!("Installing on {}", client.place()), path));
+            }
+            let on_host = there.path(path)?.and_then(|p| p.sha256.clone());
+            let mode = quote(text(after, "mode").unwrap_or("0755"));
+            let claim = format!("claim {KIND} {word} {word}\n");
+            // what the host has already is not fetched: repairing a mode must not need the network
+            let act = if on_host.is_some() && on_host.as_deref() == text(after, "content_sha256") {
+                permit(path, &claim, after, &mode)
+            } else {
+                let ready = client.store.get(&wish(after)).await?;
+                match text(after, "content_sha256") {
+                    Some(planned) if planned != ready.sha256 => return Err(changed(after, planned, &ready.sha256)),
+                    _ if on_host.as_deref() == Some(ready.sha256.as_str()) => permit(path, &claim, after, &mode),
+                    _ => {
+                        let body = format!("{claim}install_file {word} {} {} {mode}", ready.sha256, ownership(after));
+                        Act::new(format!("Installing {path}"), body)
+                            .with_payload(Payload::File(ready.path.clone()))
+                            .with_timeout(Duration::from_secs(120 + ready.size / SLOWEST))
+                    }
+                }
+            };
+            let seen = client.act(act.then_look(looks)).await?;
+            finished(self, &seen, after)
+        })
+    }
+}
+
+fn wish(after: &Object) -> Wish {
+    let part = |name| text(after, name).map(str::to_owned);
+    Wish { source: part("source").unwrap_or_default(), sha256: part("sha256"), member: part("member") }
+}
+
+fn permit(path: &str, claim: &str, after: &Object, mode: &str) -> Act {
+    let word = quote(path);
+    let body = format!("{claim}chown {} {word} || fail owner {word}\nchmod {mode} {word} || fail write {word}", ownership(after));
+    Act::new(format!("Setting owner and mode of {path}"), body)
+}
+
+/// The plan showed a sum; something else behind the same source must not be installed in its place.
+fn changed(after: &Object, planned: &str, found: &str) -> Diagnostic {
+    let path = text(after, "path").unwrap_or_default();
+    Diagnostic::error(
+        "Source is not what it was",
+        format!("{path} was installed with the SHA-256 sum {planned}; its source now gives {found}. Nothing was installed."),
+    )
+    .with_hint("Give \"sha256\" to say which one is meant, or replace the resource (\"-replace\") to take the new one.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::object;
+    use karmaform_model::Action;
+
+    fn wanted(source: &str, sha256: Option<&str>, member: Option<&str>) -> Object {
+        let optional = |v: Option<&str>| v.map_or_else(|| Value::null(Type::String), Value::from);
+        object([
+            ("path", "/usr/local/bin/etcd".into()),
+            ("source", source.into()),
+            ("sha256", optional(sha256)),
+            ("member", optional(member)),
+        ])
+    }
+
+    fn plan(before: Option<&Object>, wanted: &Object) -> (Action, Option<String>) {
+        let change = Artifact::new().plan(&PlanContext { now: 0 }, before, Some(wanted)).unwrap();
+        (change.action(), change.after().and_then(|a| text(a, "content_sha256")).map(str::to_owned))
+    }
+
+    fn installed(mut object: Object, sum: &str, recorded: Option<&str>) -> Object {
+        object.insert("content_sha256".into(), sum.into());
+        object.insert("recorded_sha256".into(), recorded.map_or_else(|| Value::null(Type::String), Value::from));
+        object
+    }
+
+    #[test]
+    fn the_sum_is_planned_as_far_as_it_is_known() {
+        let (a, b) = ("a".repeat(64), "b".repeat(64));
+        let archive = wanted("u", Some(&a), Some("etcd"));
+        assert_eq!(plan(None, &wanted("u", Some(&a), None)), (Action::Create, Some(a.clone())));
+        assert_eq!(plan(None, &archive), (Action::Create, None));
+        let before = installed(archive.clone(), "c1", None);
+        assert_eq!(plan(Some(&before), &archive), (Action::NoOp, Some("c1".into())));
+        assert_eq!(plan(Some(&before), &wanted("u2", Some(&a), Some("etcd"))), (Action::Update, Some("c1".into())));
+        assert_eq!(plan(Some(&before), &wanted("u", Some(&b), Some("etcd"))), (Action::Update, None));
+        let before = installed(wanted("u", None, Some("etcd")), "c1", None);
+        assert_eq!(plan(Some(&before), &wanted("u2", None, Some("etcd"))), (Action::Update, None));
+    }
+
+    #[test]
+    fn another_file_in_its_place_is_put_right() {
+        let archive = wanted("u", Some(&"a".repeat(64)), Some("etcd"));
+        let before = installed(archive.clone(), "drifted", Some("c1"));
+        assert_eq!(plan(Some(&before), &archive), (Action::Update, Some("c1".into())));
+    }
+
+    #[test]
+    fn a_sum_must_be_one() {
+        assert!(Artifact::new().plan(&PlanContext { now: 0 }, None, Some(&wanted("u", Some("12"), None))).is_err());
+    }
+}

@@ -1,0 +1,184 @@
+//! `ssh_directory`: a directory, deleted with its contents only if the configuration says so.
+
+use karmaform_model::{
+    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
+};
+
+use super::placed::{at_path, foreign, host, ownership, permissions, permissions_seen, refuse};
+use crate::checks::{Checks, is_protected};
+use crate::client::{Act, Client};
+use crate::connection::place_of;
+use crate::look::{Look, PathKind, Seen};
+use crate::owned::PARENT;
+use crate::script::quote;
+use crate::typed::{SshType, comparable, finished, is_foreign};
+use crate::values::{boolean, text};
+
+const KIND: &str = "ssh_directory";
+
+/// Deletes a directory that must be empty; else names a few of the things in it.
+const REMOVE: &str = r#"
+if [ -d "$path" ] && [ ! -h "$path" ]; then
+  if ! rmdir "$path" 2>/dev/null; then
+    inside= count=0
+    for entry in "$path"/* "$path"/.[!.]* "$path"/..?*; do
+      if [ -e "$entry" ] || [ -h "$entry" ]; then
+        count=$((count + 1))
+        if [ "$count" -le 5 ]; then inside="$inside${inside:+, }${entry##*/}"; fi
+      fi
+    done
+    if [ "$count" -gt 5 ]; then inside="$inside and $((count - 5)) more"; fi
+    if [ "$count" -gt 0 ]; then fail occupied "$inside"; fi
+    rmdir "$path" || fail write "$path"
+  fi
+elif [ -e "$path" ] || [ -h "$path" ]; then
+  fail kind "$path"
+fi
+"#;
+
+/// Deletes it with everything in it, but nothing that is mounted there.
+const PURGE: &str = r#"
+if [ -e "$path" ] || [ -h "$path" ]; then rm -rf --one-file-system "$path" || fail write "$path"; fi
+"#;
+
+/// The type.
+pub(crate) struct Directory {
+    schema: Schema,
+}
+
+impl Directory {
+    /// With its schema.
+    pub(crate) fn new() -> Self {
+        let mut attributes = vec![
+            host(),
+            Attribute::required("path", Type::String, "Absolute path on the host. Directories above it that are missing are made.")
+                .identity(),
+            Attribute::optional(
+                "purge",
+                Type::Bool,
+                "Whether to delete everything in it when the directory is deleted. Without it, only an empty directory is deleted.",
+            )
+            .or(false),
+            Attribute::computed("empty", Type::Bool, "Whether nothing is in it.").volatile(),
+            foreign(),
+        ];
+        attributes.extend(permissions("0755"));
+        Self { schema: Schema::new("A directory on a host.", attributes).through("host") }
+    }
+}
+
+impl ResourceSpec for Directory {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
+        let checks = Checks::of(wanted).path("path").mode().names(&["owner", "group"]);
+        if boolean(wanted, "purge") == Some(true) { checks.deletable("path") } else { checks }.done()?;
+        if let Some(before) = before.filter(|b| is_foreign(b)) {
+            return Err(refuse(wanted, text(before, "path").unwrap_or("the directory"), None));
+        }
+        let before = before.map(|b| comparable(&self.schema, b, wanted));
+        Ok(default_plan(&self.schema, before.as_ref(), Some(wanted)))
+    }
+
+    fn impact(&self, change: &Change) -> Vec<String> {
+        let (Change::Delete { before } | Change::Replace { before, .. }) = change else { return Vec::new() };
+        let loses = boolean(before, "purge") == Some(true) && boolean(before, "empty") != Some(true);
+        let path = text(before, "path").unwrap_or("the directory");
+        if loses { vec![format!("data in {path} on {} will be deleted", place_of(before))] } else { Vec::new() }
+    }
+}
+
+impl SshType for Directory {
+    fn looks(&self, identity: &Object, _: Option<&Object>) -> Vec<Look> {
+        text(identity, "path").map(|p| Look::Directory { path: p.to_owned() }).into_iter().collect()
+    }
+
+    fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
+        let path = text(identity, "path").unwrap_or_default();
+        let Some(found) = at_path(seen, path, &PathKind::Directory)? else { return Ok(None) };
+        let mut object = permissions_seen(found, known);
+        object.insert("path".to_owned(), path.into());
+        object.insert("empty".to_owned(), found.empty.into());
+        let ours = seen.owned.has(KIND, path) || seen.owned.has(PARENT, path);
+        object.insert("foreign".to_owned(), (known.is_none() && !ours).into());
+        Ok(Some(object))
+    }
+
+    fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            let path = |object| text(object, "path").unwrap_or_default();
+            let Some(after) = change.after() else {
+                let Some(before) = change.before() else { return Ok(None) };
+                client.act(deletion(before)?).await?;
+                return Ok(None);
+            };
+            let mode = quote(text(after, "mode").unwrap_or("0755"));
+            let check = if matches!(change, Change::Create { .. }) {
+                format!("is_owned {PARENT} \"$path\" || refuse_foreign {KIND} \"$path\" \"$path\"\n")
+            } else {
+                String::new()
+            };
+            let body = format!(
+                "path={}\n{check}claim {KIND} \"$path\" \"$path\"\ndisown {PARENT} \"$path\"\n\
+                 if [ -h \"$path\" ]; then fail kind \"$path\"; fi\n\
+                 [ -d \"$path\" ] || mkdir \"$path\" || fail write \"$path\"\n\
+                 chown {} \"$path\" || fail owner\nchmod {mode} \"$path\" || fail write \"$path\"",
+                quote(path(after)),
+                ownership(after)
+            );
+            let looks = vec![Look::Directory { path: path(after).to_owned() }];
+            let seen = client.act(Act::new(format!("Making the directory {}", path(after)), body).then_look(looks)).await?;
+            finished(self, &seen, after)
+        })
+    }
+}
+
+fn deletion(before: &Object) -> Result<Act, Diagnostic> {
+    let path = text(before, "path").unwrap_or_default();
+    let purge = boolean(before, "purge") == Some(true);
+    // Checked when planning, and here again: the one command that can destroy a host must not depend on one check.
+    if purge && is_protected(path) {
+        return Err(Diagnostic::error("Protected path", format!("{path} is part of the system and is not deleted with its contents.")));
+    }
+    let remove = if purge { PURGE } else { REMOVE };
+    let body = format!("path={}\n{remove}release {KIND} \"$path\" \"$path\"", quote(path));
+    let act = Act::new(format!("Deleting the directory {path}"), body);
+    Ok(if purge { act.with_timeout(std::time::Duration::from_secs(600)) } else { act })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::object;
+
+    fn directory(path: &str, purge: bool, empty: bool) -> Object {
+        object([("path", path.into()), ("purge", purge.into()), ("empty", empty.into())])
+    }
+
+    #[test]
+    fn deleting_data_is_an_impact() {
+        let check = |purge: bool, empty: bool, expected: usize| {
+            let change = Change::Delete { before: directory("/var/lib/etcd", purge, empty) };
+            assert_eq!(Directory::new().impact(&change).len(), expected);
+        };
+        check(true, false, 1);
+        check(true, true, 0);
+        check(false, false, 0);
+    }
+
+    #[test]
+    fn system_directories_can_not_be_purged() {
+        let plan = |path, purge| Directory::new().plan(&PlanContext { now: 0 }, None, Some(&directory(path, purge, false)));
+        assert!(plan("/var/lib", true).is_err());
+        assert!(plan("/var/lib", false).is_ok());
+        assert!(plan("/var/lib/etcd", true).is_ok());
+        assert!(deletion(&directory("/etc", true, false)).is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! What things at a path have in common: owner, group and mode, and the same questions about whose they are.
+
+use karmaform_model::{Attribute, Diagnostic, Diagnostics, Object, Type, Value};
+
+use crate::connection::place_of;
+use crate::failure;
+use crate::look::{PathKind, PathSeen, Seen};
+use crate::script::quote;
+use crate::values::{object, text};
+
+/// The attribute `host`.
+pub(super) fn host() -> Attribute {
+    Attribute::required("host", Type::Any, "Connection to the host: the attribute `connection` of a `data \"ssh_host\"`.")
+}
+
+/// The attributes `owner`, `group` and `mode`.
+pub(super) fn permissions(mode: &'static str) -> Vec<Attribute> {
+    vec![
+        Attribute::optional("owner", Type::String, "Owning user: a name, or a number.").or("root"),
+        Attribute::optional("group", Type::String, "Owning group: a name, or a number.").or("root"),
+        Attribute::optional("mode", Type::String, "Permission bits: three or four octal digits.").or(mode),
+    ]
+}
+
+/// The volatile attribute `foreign`.
+pub(super) fn foreign() -> Attribute {
+    Attribute::computed("foreign", Type::Bool, "True for something that exists already and that karmaform did not make.").volatile()
+}
+
+/// `user:group`, as one shell word.
+pub(super) fn ownership(after: &Object) -> String {
+    quote(&format!("{}:{}", text(after, "owner").unwrap_or("root"), text(after, "group").unwrap_or("root")))
+}
+
+/// What was seen of owner, group and mode, spelled as `known` spells it.
+pub(super) fn permissions_seen(seen: &PathSeen, known: Option<&Object>) -> Object {
+    let spelled = |attribute: &str, name: &str, number: &str| -> Value {
+        let is_number = known.and_then(|k| text(k, attribute)).is_some_and(|k| k.bytes().all(|b| b.is_ascii_digit()));
+        if is_number { number.into() } else { name.into() }
+    };
+    let mode = match known.and_then(|k| text(k, "mode")) {
+        Some(known) if u32::from_str_radix(known, 8) == Ok(seen.mode) => known.to_owned(),
+        _ => format!("{:04o}", seen.mode),
+    };
+    object([
+        ("owner", spelled("owner", &seen.owner, &seen.uid)),
+        ("group", spelled("group", &seen.group, &seen.gid)),
+        ("mode", mode.into()),
+    ])
+}
+
+/// What is at the path, if it is what is meant to be there.
+pub(super) fn at_path<'a>(seen: &'a Seen, path: &str, kind: &PathKind) -> Result<Option<&'a PathSeen>, Diagnostic> {
+    let Some(found) = seen.path(path)? else { return Ok(None) };
+    if found.kind == *kind {
+        return Ok(Some(found));
+    }
+    let word = |k: &PathKind| match k {
+        PathKind::File => "regular file".to_owned(),
+        PathKind::Directory => "directory".to_owned(),
+        PathKind::Other(word) => word.clone(),
+    };
+    Err(Diagnostic::error(
+        "Something else is at this path",
+        format!("{path} on {} is a {}, but should be a {}.", seen.place, word(&found.kind), word(kind)),
+    )
+    .with_hint("Remove it, or choose another path."))
+}
+
+/// The refusal to take over what is not ours.
+pub(super) fn refuse(before: &Object, thing: &str, hint: Option<&str>) -> Diagnostics {
+    let refusal = failure::foreign(&format!("Planning for {}", place_of(before)), thing);
+    hint.map_or(refusal.clone(), |h| refusal.with_hint(h)).into()
+}

@@ -1,0 +1,244 @@
+//! `ssh_systemd_unit`: a unit file, whether it starts at boot, and whether it runs now.
+
+use std::time::Duration;
+
+use karmaform_model::{
+    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan, same,
+};
+
+use super::file::content_seen;
+use super::placed::{foreign, host, refuse};
+use crate::checks::{Checks, unit_problem};
+use crate::client::{Act, Client};
+use crate::connection::place_of;
+use crate::failure;
+use crate::host::Payload;
+use crate::look::{Content, Look, PathKind, Seen};
+use crate::sum::plan_sum;
+use crate::typed::{SshType, comparable, finished, is_foreign};
+use crate::values::{boolean, number, object, text};
+
+mod scripts;
+
+const KIND: &str = "ssh_systemd_unit";
+
+/// The type.
+pub(crate) struct SystemdUnit {
+    schema: Schema,
+}
+
+/// What becomes of the running unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// It runs and goes on running, or it does not and stays so.
+    Nothing,
+    /// It is started if it does not run.
+    Start,
+    /// It is stopped, if it runs, and started.
+    Restart,
+    /// It is stopped.
+    Stop,
+}
+
+impl SystemdUnit {
+    /// With its schema.
+    pub(crate) fn new() -> Self {
+        let text_map = || Type::map(Type::String);
+        let attributes = vec![
+            host(),
+            Attribute::required("name", Type::String, "Name of the unit with its ending: \"etcd.service\".").identity(),
+            Attribute::required("content", Type::String, "The unit file. It is written to /etc/systemd/system."),
+            Attribute::optional("enabled", Type::Bool, "Whether it starts at boot, as its [Install] section says.").or(true),
+            Attribute::optional("active", Type::Bool, "Whether it runs now.").or(true),
+            Attribute::optional(
+                "restart_triggers",
+                text_map(),
+                "Values whose change restarts it: sums of files that it reads when it starts.",
+            ),
+            Attribute::optional(
+                "start_environment",
+                text_map(),
+                "Variables for a start by karmaform: written to /run/karmaform/NAME.env, which the unit may read as an EnvironmentFile.",
+            )
+            .write_only(),
+            Attribute::optional("wait", Type::Bool, "Whether to wait until it has started.").or(true),
+            Attribute::optional("start_timeout", Type::Number, "Seconds that a start or stop may take.").or(90i64),
+            Attribute::computed("sha256", Type::String, "SHA-256 sum of the unit file."),
+            Attribute::computed("active_state", Type::String, "State as systemd says it: \"active\", \"failed\".").volatile(),
+            Attribute::computed("sub_state", Type::String, "More exactly: \"running\", \"auto-restart\".").volatile(),
+            Attribute::computed("result", Type::String, "How its last run ended: \"success\", \"exit-code\".").volatile(),
+            Attribute::computed("interrupted", Type::Bool, "True if a change to it ended before it was restarted.").volatile(),
+            foreign(),
+        ];
+        Self { schema: Schema::new("A unit of systemd on a host.", attributes).through("host") }
+    }
+}
+
+/// What a change means for the running unit. A repeated create must not restart what already runs, so it only starts; the script
+/// restarts it if the file is another than the running one's.
+fn turn(change: &Change) -> Turn {
+    let active = |o: &Object| boolean(o, "active").unwrap_or(true);
+    match change {
+        Change::Create { after } if active(after) => Turn::Start,
+        Change::Create { .. } => Turn::Stop,
+        Change::Update { before, after } => {
+            let interrupted = boolean(before, "interrupted") == Some(true);
+            let newer = interrupted || ["content", "restart_triggers", "sha256"].iter().any(|n| !same(before.get(*n), after.get(*n)));
+            match (active(before), active(after)) {
+                (true, true) if newer => Turn::Restart,
+                (true, true) | (false, false) => Turn::Nothing,
+                (false, true) => Turn::Start,
+                (true, false) => Turn::Stop,
+            }
+        }
+        Change::Delete { before } | Change::Replace { before, .. } if active(before) => Turn::Stop,
+        _ => Turn::Nothing,
+    }
+}
+
+impl ResourceSpec for SystemdUnit {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
+        Checks::of(wanted).check("name", "Bad name of a unit", unit_problem).done()?;
+        if number(wanted, "start_timeout").is_some_and(|t| !(1..=86400).contains(&t)) {
+            return Err(Diagnostic::error("Bad timeout", "\"start_timeout\" must be 1 to 86400 seconds.").into());
+        }
+        scripts::check_environment(wanted)?;
+        if let Some(before) = before.filter(|b| is_foreign(b)) {
+            return Err(refuse(wanted, &format!("the unit {}", text(before, "name").unwrap_or_default()), None));
+        }
+        let before = before.map(|b| comparable(&self.schema, b, wanted));
+        let change = default_plan(&self.schema, before.as_ref(), Some(&plan_sum(wanted, "content")));
+        match (change, before) {
+            (Change::NoOp { object: after }, Some(before)) if boolean(&before, "interrupted") == Some(true) => {
+                Ok(Change::Update { before, after })
+            }
+            (change, _) => Ok(change),
+        }
+    }
+
+    fn impact(&self, change: &Change) -> Vec<String> {
+        let Some(object) = change.before().or(change.after()) else { return Vec::new() };
+        let created_stopped = matches!(change, Change::Create { .. }) && turn(change) == Turn::Stop;
+        let word = match turn(change) {
+            Turn::Nothing => return Vec::new(),
+            Turn::Stop if created_stopped => return Vec::new(),
+            Turn::Start => "starts",
+            Turn::Restart => "restarts",
+            Turn::Stop => "stops",
+        };
+        vec![format!("{word} {} on {}", text(object, "name").unwrap_or("the unit"), place_of(object))]
+    }
+}
+
+/// Is there from before the file is written until the unit runs with it. A reboot starts everything anew, so it may vanish with one.
+fn pending_of(name: &str) -> String {
+    format!("/run/karmaform/{name}.pending")
+}
+
+fn path_of(name: &str) -> String {
+    format!("/etc/systemd/system/{name}")
+}
+
+impl SshType for SystemdUnit {
+    fn looks(&self, identity: &Object, known: Option<&Object>) -> Vec<Look> {
+        let Some(name) = text(identity, "name") else { return Vec::new() };
+        let known_sum = known.and_then(|k| text(k, "sha256")).map(str::to_owned);
+        let file = |path, content| Look::File { path, content };
+        let unit = Look::Unit { name: name.to_owned() };
+        vec![file(path_of(name), Content::Unless(known_sum)), file(pending_of(name), Content::Never), unit]
+    }
+
+    fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
+        let name = text(identity, "name").unwrap_or_default();
+        let path = path_of(name);
+        let unit = seen.unit(name)?;
+        let ours = known.is_some() || seen.owned.has(KIND, name);
+        let file = seen.path(&path)?;
+        if file.is_none() && (ours || unit.fragment_path.is_empty()) {
+            return Ok(None);
+        }
+        let is_active = matches!(unit.active_state.as_str(), "active" | "activating" | "reloading");
+        let mut object = object([
+            ("name", name.into()),
+            ("active", is_active.into()),
+            ("active_state", unit.active_state.as_str().into()),
+            ("sub_state", unit.sub_state.as_str().into()),
+            ("result", unit.result.as_str().into()),
+            ("interrupted", seen.path(&pending_of(name))?.is_some().into()),
+            ("foreign", (!ours).into()),
+        ]);
+        match file {
+            Some(file) if file.kind == PathKind::File => content_seen(file, known, &mut object),
+            // masked, or a link to somewhere: not what we wrote, whatever it is
+            _ => {
+                object.insert("content".to_owned(), Value::null(Type::String));
+                object.insert("sha256".to_owned(), Value::null(Type::String));
+            }
+        }
+        // "static" and the like: without an [Install] section a unit is neither enabled nor disabled
+        match unit.file_state.as_str() {
+            "enabled" | "enabled-runtime" => drop(object.insert("enabled".to_owned(), true.into())),
+            "disabled" | "masked" | "masked-runtime" => drop(object.insert("enabled".to_owned(), false.into())),
+            _ => {}
+        }
+        Ok(Some(object))
+    }
+
+    fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            let Some(object) = change.after().or(change.before()) else { return Ok(None) };
+            let name = text(object, "name").unwrap_or_default();
+            let limit = number(object, "start_timeout").and_then(|s| u64::try_from(s).ok()).unwrap_or(90);
+            let (what, body) = match change.after() {
+                Some(after) => (format!("Setting up the unit {name}"), scripts::set_up(after, change, turn(change), limit)),
+                None => (format!("Deleting the unit {name}"), scripts::remove(name, limit)),
+            };
+            let mut act = Act::new(what, body)
+                // twice: a restart stops and starts
+                .with_timeout(Duration::from_secs(2 * limit + 30))
+                .with_secrets(crate::values::secrets(object, &["start_environment", "content"]));
+            if let Some(after) = change.after() {
+                let content = text(after, "content").unwrap_or_default().as_bytes().to_vec();
+                act = act
+                    .with_payload(Payload::Bytes(content))
+                    .then_look(vec![Look::File { path: path_of(name), content: Content::Never }, Look::Unit { name: name.to_owned() }]);
+            }
+            let seen = scripts::run(client, act, name, limit).await?;
+            match change.after() {
+                Some(after) => finished(self, &seen, after),
+                None => Ok(None),
+            }
+        })
+    }
+}
+
+/// A start or stop that did not work, with what systemd and the journal say.
+fn start_failed(what: &str, name: &str, limit: u64, said: (&str, &str), text: &str) -> Diagnostic {
+    let (status, journal) = said;
+    let (summary, sentence) = match text {
+        "timeout" => ("Unit did not start in time", format!("{name} was still starting after {limit} s.")),
+        "stop" => ("Unit did not stop", format!("{name} could not be stopped within {limit} s.")),
+        "died" => ("Unit did not stay up", format!("{name} started and ended again at once.")),
+        _ => ("Unit did not start", format!("{name} could not be started.")),
+    };
+    let (status, journal) = (failure::tail(status, 20), failure::tail(journal, 10));
+    let mut detail = format!("{what}: {sentence}");
+    for (word, text) in [("systemd says", status), ("The journal says", journal)] {
+        if !text.is_empty() {
+            detail.push_str(&format!(" {word}:\n{text}\n"));
+        }
+    }
+    Diagnostic::error(summary, detail.trim_end()).with_hint(format!("On the host, \"journalctl -u {name}\" shows more."))
+}
+
+#[cfg(test)]
+mod tests;

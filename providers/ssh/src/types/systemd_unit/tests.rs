@@ -1,0 +1,96 @@
+use super::*;
+
+fn unit(content: &str, active: bool) -> Object {
+    let host = Value::object([("address", "10.0.0.1".into()), ("id", "10.0.0.1:22".into())]);
+    object([("host", host), ("name", "a.service".into()), ("content", content.into()), ("active", active.into()), ("enabled", true.into())])
+}
+
+#[test]
+fn a_change_says_what_it_does_to_the_running_unit() {
+    let check = |change: Change, expected: &str| assert_eq!(SystemdUnit::new().impact(&change).join(), expected);
+    let update = |before: Object, after: Object| Change::Update { before, after };
+    check(Change::Create { after: unit("x", true) }, "starts a.service on 10.0.0.1");
+    check(Change::Create { after: unit("x", false) }, "");
+    check(update(unit("x", true), unit("y", true)), "restarts a.service on 10.0.0.1");
+    check(update(unit("x", false), unit("x", true)), "starts a.service on 10.0.0.1");
+    check(update(unit("x", false), unit("y", false)), "");
+    check(update(unit("x", true), unit("y", false)), "stops a.service on 10.0.0.1");
+    check(Change::Delete { before: unit("x", true) }, "stops a.service on 10.0.0.1");
+    check(Change::Delete { before: unit("x", false) }, "");
+    let mut disabled = unit("x", true);
+    disabled.insert("enabled".into(), false.into());
+    check(update(unit("x", true), disabled), "");
+    let mut triggered = unit("x", true);
+    triggered.insert("restart_triggers".into(), Value::map(Type::String, [("a".to_owned(), "1".into())].into()));
+    check(update(unit("x", true), triggered), "restarts a.service on 10.0.0.1");
+}
+
+trait Join {
+    fn join(&self) -> String;
+}
+
+impl Join for Vec<String> {
+    fn join(&self) -> String {
+        self.as_slice().join("; ")
+    }
+}
+
+#[test]
+fn names_and_variables_are_checked() {
+    let plan = |wanted: &Object| SystemdUnit::new().plan(&PlanContext { now: 0 }, None, Some(wanted));
+    assert!(plan(&unit("x", true)).is_ok());
+    let mut bad = unit("x", true);
+    bad.insert("name".into(), "../../etc/passwd".into());
+    assert!(plan(&bad).is_err());
+    let mut bad = unit("x", true);
+    bad.insert("start_environment".into(), Value::map(Type::String, [("A=B".to_owned(), "1".into())].into()));
+    assert!(plan(&bad).is_err());
+    assert!(scripts::remove("../../x", 9).starts_with("fail kind"));
+}
+
+#[test]
+fn variables_are_written_as_systemd_reads_them() {
+    assert_eq!(scripts::environment_line("A", "a \"b\" \\ $c `d`"), "A=\"a \\\"b\\\" \\\\ \\$c \\`d\\`\"\n");
+}
+
+#[test]
+fn states_are_read() {
+    use crate::look::UnitSeen;
+    let check = |active_state: &str, file_state: &str, active: bool, enabled: Option<bool>| {
+        let mut seen = Seen::default();
+        let unit = UnitSeen {
+            active_state: active_state.into(),
+            file_state: file_state.into(),
+            fragment_path: "/lib/a".into(),
+            ..UnitSeen::default()
+        };
+        seen.units.insert("a.service".into(), unit);
+        let identity = object([("name", "a.service".into())]);
+        let found = SystemdUnit::new().answer(&seen, &identity, None).unwrap().unwrap();
+        assert_eq!((boolean(&found, "active"), boolean(&found, "enabled")), (Some(active), enabled), "{active_state} {file_state}");
+        assert_eq!(boolean(&found, "foreign"), Some(true), "a package's unit");
+        assert_eq!(SystemdUnit::new().answer(&seen, &identity, Some(&found)).unwrap(), None, "our file is gone");
+    };
+    check("active", "enabled", true, Some(true));
+    check("activating", "static", true, None);
+    check("failed", "disabled", false, Some(false));
+    check("inactive", "masked", false, Some(false));
+}
+
+#[test]
+fn a_change_that_was_cut_off_is_finished() {
+    let mut before = unit("x", true);
+    before.insert("sha256".into(), crate::sum::sha256(b"x").as_str().into());
+    let plan = |before: &Object| SystemdUnit::new().plan(&PlanContext { now: 0 }, Some(before), Some(&unit("x", true))).unwrap();
+    assert!(plan(&before).is_no_op());
+    before.insert("interrupted".into(), true.into());
+    let change = plan(&before);
+    assert_eq!(turn(&change), Turn::Restart);
+    // of an unfinished change only what is seen counts: triggers are not, so they count as changed
+    let mut seen = unit("x", true);
+    seen.insert("sha256".into(), crate::sum::sha256(b"x").as_str().into());
+    let mut wanted = unit("x", true);
+    wanted.insert("restart_triggers".into(), Value::map(Type::String, [("a".to_owned(), "1".into())].into()));
+    let change = SystemdUnit::new().plan(&PlanContext { now: 0 }, Some(&seen), Some(&wanted)).unwrap();
+    assert_eq!(turn(&change), Turn::Restart);
+}

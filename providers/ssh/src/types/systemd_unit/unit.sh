@@ -1,0 +1,99 @@
+# Functions for one unit; $name, $path, $pending and $limit are set.
+
+need_systemd() { [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1 || fail systemd; }
+
+property() { systemctl show -p "$1" --value -- "$name" </dev/null; }
+
+# A file at our path, or a unit of a package by this name, is not ours to replace.
+refuse_foreign_unit() {
+  is_owned ssh_systemd_unit "$name" && return
+  if [ -e "$path" ] || [ -h "$path" ]; then fail exists "$path"; fi
+  _fragment=$(property FragmentPath)
+  if [ -n "$_fragment" ]; then fail exists "$_fragment"; fi
+}
+
+reload() { systemctl daemon-reload >&2 || fail reload; }
+
+enable_unit() { systemctl -q enable -- "$name" >&2 || fail enable; }
+
+disable_unit() { systemctl -q disable -- "$name" >&2 || fail disable; }
+
+run_directory() { mkdir -p /run/karmaform && chmod 0700 /run/karmaform || fail write /run/karmaform; }
+
+# Between writing the file and running with it lies a gap in which we may be cut off; the mark tells the next run.
+mark_pending() {
+  run_directory
+  : >"$pending" || fail write "$pending"
+}
+
+clear_pending() {
+  rm -f "$pending"
+  rmdir /run/karmaform 2>/dev/null || :
+}
+
+write_environment() {
+  run_directory
+  kf_new=/run/karmaform/$name.env.new
+  cat <&3 >"$kf_new" && chmod 0600 "$kf_new" && mv -f "$kf_new" "/run/karmaform/$name.env" || fail write "/run/karmaform/$name.env"
+  kf_new=
+}
+
+drop_environment() {
+  rm -f "/run/karmaform/$name.env" "/run/karmaform/$name.env.new"
+  rmdir /run/karmaform 2>/dev/null || :
+}
+
+# report WORD: what systemd and the journal say, then the end
+report() {
+  section status
+  systemctl status --no-pager --full --lines=0 -- "$name" 2>&1
+  section journal
+  journalctl --no-pager --quiet --output=cat --lines=10 --since="@$since" --unit="$name" 2>/dev/null
+  fail unit "$1"
+}
+
+# start_unit start|restart WAIT
+start_unit() {
+  since=$(date +%s)
+  systemctl reset-failed -- "$name" >/dev/null 2>&1
+  if [ "$2" = false ]; then
+    # The old process must be gone when this step ends: else whoever asks for its health next gets the answer of the one that is to go.
+    if [ "$1" = restart ]; then stop_unit; fi
+    systemctl --no-block start -- "$name" >&2 || report start
+    return 0
+  fi
+  timeout "$limit" systemctl "$1" -- "$name" >&2
+  _status=$?
+  if [ "$_status" = 124 ]; then report timeout; fi
+  if [ "$_status" != 0 ]; then report start; fi
+  # These types count as started as soon as there is a process; one that dies at once has not started for anybody.
+  case $name in *.service) ;; *) return 0 ;; esac
+  case $(property Type) in
+    simple | exec | idle)
+      sleep 0.7
+      case $(property ActiveState)/$(property SubState) in
+        active/*) ;;
+        */auto-restart* | failed/* | inactive/*) report died ;;
+      esac
+      ;;
+  esac
+}
+
+stop_unit() {
+  since=$(date +%s)
+  case $(property ActiveState) in inactive | failed | '') return 0 ;; esac
+  timeout "$limit" systemctl stop -- "$name" >&2 || report stop
+}
+
+remove_unit() {
+  stop_unit
+  # While the file is still there: asking systemd about a unit without a file makes it remember one that is not found.
+  systemctl reset-failed -- "$name" >/dev/null 2>&1
+  if [ -e "$path" ] || [ -h "$path" ]; then
+    systemctl -q disable -- "$name" >/dev/null 2>&1
+    rm -f "$path" || fail write "$path"
+  fi
+  reload
+  clear_pending
+  drop_environment
+}

@@ -1,0 +1,175 @@
+//! `ssh_user`: a user of the host, with a group of the same name.
+
+use karmaform_model::{
+    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
+};
+
+use super::placed::{foreign, host, refuse};
+use crate::checks::Checks;
+use crate::client::{Act, Client};
+use crate::look::{Look, Seen};
+use crate::script::quote;
+use crate::typed::{SshType, comparable, finished, is_foreign};
+use crate::values::{boolean, object, text};
+
+const KIND: &str = "ssh_user";
+
+/// One change of users at a time: the tools lock /etc/passwd and give up at once if they can't.
+const CREATE: &str = r#"
+if ! getent passwd "$name" >/dev/null; then
+  own ssh_user "$name"
+  set -- --no-create-home --shell "$shell"
+  if [ "$system" = true ]; then set -- "$@" --system; fi
+  if [ -n "$home" ]; then set -- "$@" --home-dir "$home"; fi
+  if getent group "$name" >/dev/null; then set -- "$@" --gid "$name"; else set -- "$@" --user-group; fi
+  locked useradd "$@" -- "$name" || { disown ssh_user "$name"; fail useradd; }
+fi
+"#;
+
+const CHANGE: &str = r#"
+set -- --shell "$shell"
+if [ -n "$home" ]; then set -- "$@" --home "$home"; fi
+locked usermod "$@" -- "$name" || fail usermod
+"#;
+
+/// A user that is not ours stays. 6: there is no such user any more.
+const DELETE: &str = r#"
+if is_owned ssh_user "$name"; then
+  if getent passwd "$name" >/dev/null; then
+    locked userdel -- "$name" >&2
+    status=$?
+    if [ "$status" != 0 ] && [ "$status" != 6 ]; then fail userdel; fi
+  fi
+  disown ssh_user "$name"
+fi
+"#;
+
+/// The type.
+pub(crate) struct User {
+    schema: Schema,
+}
+
+impl User {
+    /// With its schema.
+    pub(crate) fn new() -> Self {
+        let attributes = vec![
+            host(),
+            Attribute::required("name", Type::String, "Name of the user, and of its group.").identity(),
+            Attribute::optional_computed("home", Type::String, "Home directory. It is not made; use an ssh_directory for that."),
+            Attribute::optional("shell", Type::String, "Login shell.").or("/usr/sbin/nologin"),
+            Attribute::optional("system", Type::Bool, "Whether its number is taken from those for system users.").or(true).forces_replace(),
+            Attribute::computed("uid", Type::Number, "Number of the user."),
+            Attribute::computed("gid", Type::Number, "Number of its group."),
+            foreign(),
+        ];
+        let doc =
+            "A user of a host. A user that exists already is used as it is if it fits, and is then left alone when this is destroyed.";
+        Self { schema: Schema::new(doc, attributes).through("host") }
+    }
+}
+
+impl ResourceSpec for User {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
+        let name_problem = |n: &str| {
+            let good = n.len() <= 31
+                && n.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+                && n.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c));
+            (!good).then(|| "is no name of a user: small letters, digits, \"_\" and \"-\", not beginning with a digit".to_owned())
+        };
+        let no_colon = |p: &str| p.contains(':').then(|| "holds a colon, which /etc/passwd can't hold".to_owned());
+        Checks::of(wanted).check("name", "Bad name", name_problem).path("home").path("shell").check("home", "Bad path", no_colon).done()?;
+        let compared = before.map(|b| comparable(&self.schema, b, wanted));
+        let change = default_plan(&self.schema, compared.as_ref(), Some(wanted));
+        match before {
+            Some(before) if is_foreign(before) && !change.is_no_op() => {
+                let name = text(before, "name").unwrap_or("it");
+                Err(refuse(
+                    wanted,
+                    &format!("the user \"{name}\" (with another home or shell)"),
+                    Some("Or write its home and shell as they are, to use it."),
+                ))
+            }
+            _ => Ok(change),
+        }
+    }
+}
+
+impl SshType for User {
+    fn looks(&self, identity: &Object, _: Option<&Object>) -> Vec<Look> {
+        text(identity, "name").map(|n| Look::User { name: n.to_owned() }).into_iter().collect()
+    }
+
+    fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
+        let name = text(identity, "name").unwrap_or_default();
+        let Some(found) = seen.user(name)? else { return Ok(None) };
+        Ok(Some(object([
+            ("name", name.into()),
+            ("home", found.home.as_str().into()),
+            ("shell", found.shell.as_str().into()),
+            ("uid", found.uid.into()),
+            ("gid", found.gid.into()),
+            ("foreign", (known.is_none() && !seen.owned.has(KIND, name)).into()),
+        ])))
+    }
+
+    fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            let Some(object) = change.after().or(change.before()) else { return Ok(None) };
+            let name = text(object, "name").unwrap_or_default();
+            let variables = format!(
+                "name={}\nshell={}\nhome={}\nsystem={}\n",
+                quote(name),
+                quote(text(object, "shell").unwrap_or("/usr/sbin/nologin")),
+                quote(text(object, "home").unwrap_or_default()),
+                boolean(object, "system").unwrap_or(true)
+            );
+            let (what, body) = match change {
+                Change::Delete { .. } => ("Deleting", DELETE),
+                Change::Update { .. } => ("Changing", CHANGE),
+                _ => ("Creating", CREATE),
+            };
+            let act = Act::new(format!("{what} the user {name}"), variables + body);
+            let seen = client.act(act.then_look(vec![Look::User { name: name.to_owned() }])).await?;
+            match change.after() {
+                Some(after) => finished(self, &seen, after),
+                None => Ok(None),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karmaform_model::{Action, Type as T, Value};
+
+    fn plan(name: &str, shell: &str, foreign: bool) -> Result<Action, usize> {
+        let wanted = object([("name", name.into()), ("shell", shell.into()), ("home", Value::null(T::String)), ("system", true.into())]);
+        let before = object([
+            ("name", name.into()),
+            ("shell", "/bin/sh".into()),
+            ("home", "/h".into()),
+            ("uid", 9i64.into()),
+            ("gid", 9i64.into()),
+            ("foreign", foreign.into()),
+        ]);
+        User::new().plan(&PlanContext { now: 0 }, Some(&before), Some(&wanted)).map(|c| c.action()).map_err(|d| d.len())
+    }
+
+    #[test]
+    fn a_foreign_user_is_used_if_it_fits_and_never_changed() {
+        assert_eq!(plan("etcd", "/bin/sh", true), Ok(Action::NoOp));
+        assert_eq!(plan("etcd", "/bin/bash", true), Err(1));
+        assert_eq!(plan("etcd", "/bin/bash", false), Ok(Action::Update));
+        assert_eq!(plan("9x", "bash", false), Err(2));
+    }
+}

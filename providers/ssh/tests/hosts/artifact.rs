@@ -1,0 +1,100 @@
+//! `ssh_artifact`.
+
+use std::io::Write;
+
+use karmaform_model::{Action, Change};
+
+use crate::lab::{Lab, lab, say};
+
+const KIND: &str = "ssh_artifact";
+
+fn archive(lab: &Lab, name: &str, size: usize) -> String {
+    let content: Vec<u8> = (0..size).map(|i| (i * 31 % 253) as u8).collect();
+    let mut builder = tar::Builder::new(Vec::new());
+    for member in ["release/tool", "release/other"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_cksum();
+        builder.append_data(&mut header, member, content.as_slice()).unwrap();
+    }
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&builder.into_inner().unwrap()).unwrap();
+    lab.local(name, &encoder.finish().unwrap())
+}
+
+#[test]
+fn the_life_of_an_artifact() {
+    let Some(lab) = lab("the_life_of_an_artifact") else { return };
+    let first = archive(&lab, "one.tar.gz", 3_000_000);
+    let second = archive(&lab, "two.tar.gz", 10);
+    let wanted = |source: &str, mode: &str| {
+        lab.arguments(
+            KIND,
+            [("path", "/opt/kf-bin/tool".into()), ("source", source.into()), ("member", "tool".into()), ("mode", mode.into())],
+        )
+    };
+    let state = lab.create(KIND, &wanted(&first, "0755"));
+    assert_eq!(
+        lab.shell("sha256sum /opt/kf-bin/tool | cut -c1-64; stat -c '%a %s' /opt/kf-bin/tool"),
+        format!("{}\n755 3000000", state["content_sha256"].as_str().unwrap())
+    );
+
+    // a mode is repaired without fetching anything: the source is not there any more
+    let state = {
+        std::fs::rename(&first, format!("{first}.away")).unwrap();
+        let state = lab.step(KIND, Some(&state), Some(&wanted(&first, "0700")), Action::Update).unwrap();
+        std::fs::rename(format!("{first}.away"), &first).unwrap();
+        state
+    };
+    let inode = lab.shell("stat -c %i /opt/kf-bin/tool");
+    lab.shell("echo drift >> /opt/kf-bin/tool");
+    let state = lab.step(KIND, Some(&state), Some(&wanted(&first, "0700")), Action::Update).unwrap();
+    assert_ne!(lab.shell("stat -c %i /opt/kf-bin/tool"), inode);
+    let state = lab.step(KIND, Some(&state), Some(&wanted(&second, "0700")), Action::Update).unwrap();
+    assert_eq!(lab.shell("stat -c %s /opt/kf-bin/tool"), "10");
+    lab.shell("rm /opt/kf-bin/tool");
+    let state = lab.step(KIND, Some(&state), Some(&wanted(&second, "0700")), Action::Create).unwrap();
+    lab.delete(KIND, &state);
+}
+
+#[test]
+fn what_is_wrong_is_not_installed() {
+    let Some(lab) = lab("what_is_wrong_is_not_installed") else { return };
+    let source = archive(&lab, "one.tar.gz", 100);
+    let check = |parts: [(&str, &str); 2], summary: &str| {
+        let wanted = lab.arguments(
+            KIND,
+            [
+                ("path", "/opt/kf-bin/tool".into()),
+                ("source", source.as_str().into()),
+                (parts[0].0, parts[0].1.into()),
+                (parts[1].0, parts[1].1.into()),
+            ],
+        );
+        let change = lab.plan(KIND, None, Some(&wanted)).unwrap();
+        let error = lab.apply(KIND, &change).unwrap_err();
+        assert_eq!(error.summary, summary, "{}", error.detail);
+        assert_eq!(lab.shell("ls -d /opt/kf-bin 2>/dev/null || echo none"), "none");
+        lab.assert_nothing_left();
+    };
+    check([("sha256", &"0".repeat(64)), ("mode", "0755")], "Artifact has the wrong sum");
+    check([("member", "missing"), ("mode", "0755")], "Member is not in the archive");
+    lab.shell("echo x > /opt/kf-theirs");
+    let theirs = lab.arguments(KIND, [("path", "/opt/kf-theirs".into()), ("source", source.as_str().into())]);
+    assert_eq!(lab.plan(KIND, None, Some(&theirs)).unwrap_err().summary, "Exists already");
+    assert_eq!(lab.apply(KIND, &Change::Create { after: theirs }).unwrap_err().summary, "Exists already");
+    lab.shell("rm /opt/kf-theirs");
+}
+
+#[test]
+fn a_large_one_arrives_whole_and_fast() {
+    let Some(lab) = lab("a_large_one_arrives_whole_and_fast") else { return };
+    let source = lab.local("large", &(0..60_000_000u32).map(|i| (i >> 3) as u8).collect::<Vec<_>>());
+    let wanted = lab.arguments(KIND, [("path", "/run/kf-large".into()), ("source", source.as_str().into())]);
+    let change = lab.plan(KIND, None, Some(&wanted)).unwrap();
+    let started = std::time::Instant::now();
+    let state = lab.apply(KIND, &change).unwrap().unwrap();
+    say(&format!("60 MB in {:?}", started.elapsed()));
+    assert!(started.elapsed().as_secs() < 20);
+    lab.delete(KIND, &state);
+}

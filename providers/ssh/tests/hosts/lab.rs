@@ -1,0 +1,247 @@
+//! The hosts, and a small stand-in for the engine: observe, plan, apply.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use karmaform_model::{
+    Action, Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, Object, PlanContext, ResourceSpec, Value,
+};
+use karmaform_ssh::Ssh;
+use tokio::runtime::Runtime;
+
+/// The tests share hosts and look at what is left on them, so they take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Real hosts.
+pub(crate) struct Lab {
+    /// The provider.
+    pub(crate) driver: Arc<dyn Driver>,
+    /// To wait on it.
+    pub(crate) runtime: Runtime,
+    /// Addresses, by name in the order of the names.
+    pub(crate) hosts: BTreeMap<String, String>,
+    /// The private key's file.
+    pub(crate) key: String,
+    /// The hosts' keys.
+    pub(crate) known_hosts: String,
+    /// For local files.
+    pub(crate) folder: tempfile::TempDir,
+    client: Option<AnyClient>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+struct NoConnections;
+
+impl Connections for NoConnections {
+    fn forward<'a>(&'a self, _: &'a Object, _: &'a str, _: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
+        Box::pin(async { Err(Diagnostic::error("None", "None.")) })
+    }
+}
+
+/// Says it even if the test passes: what a test prints by macros is only shown when it fails.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// The lab, or `None` after saying that `test` is skipped.
+pub(crate) fn lab(test: &str) -> Option<Lab> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+    let needed = ["KARMAFORM_TEST_HOSTS", "KARMAFORM_TEST_KEY", "KARMAFORM_TEST_KNOWN_HOSTS"].map(variable);
+    let [Some(hosts), Some(key), Some(known_hosts)] = needed else {
+        say(&format!("SKIPPED: {test}: KARMAFORM_TEST_HOSTS, KARMAFORM_TEST_KEY and KARMAFORM_TEST_KNOWN_HOSTS are not all set"));
+        return None;
+    };
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let hosts = hosts.split(',').map(|h| h.split_once('=').expect("name=address")).map(|(n, a)| (n.to_owned(), a.to_owned())).collect();
+    let mut lab = Lab {
+        driver: Arc::new(Adapter(Ssh::new())),
+        runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap(),
+        hosts,
+        key,
+        known_hosts,
+        folder: tempfile::tempdir().unwrap(),
+        client: None,
+        _turn: turn,
+    };
+    lab.client = Some(lab.connect(&lab.connection()).unwrap());
+    Some(lab)
+}
+
+/// An object of these.
+pub(crate) fn object<const N: usize>(parts: [(&str, Value); N]) -> Object {
+    parts.into_iter().map(|(n, v)| (n.to_owned(), v)).collect()
+}
+
+/// `map(string)`
+pub(crate) fn map(parts: &[(&str, &str)]) -> Value {
+    Value::map(karmaform_model::Type::String, parts.iter().map(|(n, v)| ((*n).to_owned(), (*v).into())).collect())
+}
+
+impl Lab {
+    /// The address of the n-th host.
+    pub(crate) fn address(&self, index: usize) -> &str {
+        self.hosts.values().nth(index).expect("more hosts")
+    }
+
+    /// How the first host is reached.
+    pub(crate) fn connection(&self) -> Object {
+        object([
+            ("provider", "ssh".into()),
+            ("id", format!("{}:22", self.address(0)).into()),
+            ("address", self.address(0).into()),
+            ("private_key_file", self.key.as_str().into()),
+            ("known_hosts_file", self.known_hosts.as_str().into()),
+        ])
+    }
+
+    /// The same with other arguments.
+    pub(crate) fn connection_with<const N: usize>(&self, parts: [(&str, Value); N]) -> Object {
+        let mut connection = self.connection();
+        connection.extend(object(parts));
+        connection
+    }
+
+    /// Connects.
+    pub(crate) fn connect(&self, connection: &Object) -> Result<AnyClient, Diagnostic> {
+        let defaults = object([("cache", self.folder.path().join("cache").to_string_lossy().into_owned().into())]);
+        self.runtime.block_on(self.driver.connect(&defaults, connection, Arc::new(NoConnections)))
+    }
+
+    /// The open client of the first host.
+    pub(crate) fn client(&self) -> &AnyClient {
+        self.client.as_ref().unwrap()
+    }
+
+    /// Works with another client from now on.
+    pub(crate) fn use_client(&mut self, client: AnyClient) {
+        self.client = Some(client);
+    }
+
+    /// The pure half of a type.
+    pub(crate) fn spec(&self, kind: &str) -> &dyn ResourceSpec {
+        self.driver.specs().into_iter().find(|s| s.name() == kind).expect("a type of this name")
+    }
+
+    /// All arguments, with defaults, as the language gives them.
+    pub(crate) fn arguments<const N: usize>(&self, kind: &str, parts: [(&str, Value); N]) -> Object {
+        let given = object(parts);
+        let attributes = self.spec(kind).schema().attributes.iter().filter(|a| a.is_configurable());
+        let mut arguments: Object = attributes
+            .map(|a| {
+                let value = given.get(a.name).cloned().or_else(|| a.default.clone());
+                (a.name.to_owned(), value.unwrap_or_else(|| Value::null(a.ty.clone())))
+            })
+            .collect();
+        arguments.insert("host".into(), self.connection().into());
+        arguments
+    }
+
+    /// Looks at one thing.
+    pub(crate) fn observe(&self, kind: &str, identity_of: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
+        let identity = self.spec(kind).schema().identity(identity_of);
+        let asks = [Ask { resource_type: kind.to_owned(), identity, known: known.cloned() }];
+        self.runtime.block_on(self.driver.observe(self.client(), &asks)).remove(0)
+    }
+
+    /// Observes and plans, as the engine does: what was seen over what the state says.
+    pub(crate) fn plan(&self, kind: &str, state: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostic> {
+        let seen = self.observe(kind, wanted.or(state).unwrap(), state)?;
+        let before = seen.map(|seen| {
+            let mut before = state.cloned().unwrap_or_default();
+            before.insert("host".into(), self.connection().into());
+            before.extend(seen);
+            before
+        });
+        let planned = self.spec(kind).plan(&PlanContext { now: 0 }, before.as_ref(), wanted);
+        planned.map_err(|d| d.into_iter().next().unwrap())
+    }
+
+    /// Carries a change out.
+    pub(crate) fn apply(&self, kind: &str, change: &Change) -> Result<Option<Object>, Diagnostic> {
+        let mut done = self.runtime.block_on(self.driver.apply(self.client(), kind, change))?;
+        if let Some(object) = &mut done {
+            let schema = self.spec(kind).schema();
+            object.retain(|name, _| schema.attribute(name).is_some_and(karmaform_model::Attribute::is_stored));
+            assert!(object.values().all(Value::is_wholly_known), "{object:?}");
+            assert_keeps_promises(change, object);
+        }
+        Ok(done)
+    }
+
+    /// Plans, checks the action, applies it twice (each step twice must equal once), and gives the new state.
+    pub(crate) fn step(&self, kind: &str, state: Option<&Object>, wanted: Option<&Object>, expected: Action) -> Option<Object> {
+        let change = self.plan(kind, state, wanted).unwrap();
+        assert_eq!(change.action(), expected, "{change:?}");
+        if expected == Action::NoOp {
+            return state.cloned();
+        }
+        let first = self.apply(kind, &change).unwrap();
+        let second = self.apply(kind, &change).unwrap();
+        if kind != "ssh_command" {
+            // a command whose check now passes prints nothing the second time
+            assert_eq!(first, second, "done twice");
+        }
+        second
+    }
+
+    /// Creates it, and sees that there is nothing left to do.
+    pub(crate) fn create(&self, kind: &str, wanted: &Object) -> Object {
+        let state = self.step(kind, None, Some(wanted), Action::Create).unwrap();
+        self.step(kind, Some(&state), Some(wanted), Action::NoOp);
+        // the state is lost: what is ours is found again, and at most done once more
+        if kind != "ssh_command" {
+            let again = self.plan(kind, None, Some(wanted)).unwrap();
+            assert!(matches!(again.action(), Action::NoOp | Action::Update), "{again:?}");
+            assert_eq!(again.action() == Action::NoOp, matches!(kind, "ssh_file" | "ssh_directory" | "ssh_user"), "{again:?}");
+        }
+        state
+    }
+
+    /// Deletes it, and sees that nothing of ours is left on the host.
+    pub(crate) fn delete(&self, kind: &str, state: &Object) {
+        let change = Change::Delete { before: state.clone() };
+        assert_eq!(self.apply(kind, &change).unwrap(), None);
+        assert_eq!(self.apply(kind, &change).unwrap(), None, "already gone");
+        self.assert_nothing_left();
+    }
+
+    /// The ownership file and everything else of ours is gone.
+    pub(crate) fn assert_nothing_left(&self) {
+        assert_eq!(
+            self.shell("ls -d /var/lib/karmaform /run/karmaform 2>/dev/null; find / -xdev -name '.karmaform*' 2>/dev/null; true"),
+            ""
+        );
+    }
+
+    /// Runs a command on the first host, by the ssh client of this machine.
+    pub(crate) fn shell(&self, command: &str) -> String {
+        let output = self.ssh(command);
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    fn ssh(&self, command: &str) -> Output {
+        let options = ["-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", &format!("UserKnownHostsFile={}", self.known_hosts)]
+            .map(str::to_owned);
+        Command::new("ssh").args(options).args(["-i", &self.key, &format!("root@{}", self.address(0)), command]).output().unwrap()
+    }
+
+    /// A local file.
+    pub(crate) fn local(&self, name: &str, content: &[u8]) -> String {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+}
+
+/// What the plan showed is what came out.
+fn assert_keeps_promises(change: &Change, done: &Object) {
+    for (name, planned) in change.after().into_iter().flatten().filter(|(_, v)| v.is_wholly_known()) {
+        if let Some(now) = done.get(name) {
+            assert!(karmaform_model::same(Some(planned), Some(now)), "{name}: {planned:?} was planned, {now:?} came out");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Connections that break, hang, or are rationed.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use karmaform_model::{Action, Change};
+
+use crate::lab::{Lab, lab};
+
+#[test]
+fn a_connection_that_was_lost_is_made_again() {
+    let Some(lab) = lab("a_connection_that_was_lost_is_made_again") else { return };
+    let wanted = lab.arguments("ssh_file", [("path", "/opt/kf-lost".into()), ("content", "x".into())]);
+    // while idle: nobody notices
+    lab.shell("for p in $(pgrep -f '[s]shd: root'); do [ $p = $PPID ] || kill $p; done 2>/dev/null; true");
+    let state = lab.step("ssh_file", None, Some(&wanted), Action::Create).unwrap();
+    // in the middle of a command: a clear word, at once, and the next one works
+    let slow = Change::Create { after: lab.arguments("ssh_command", [("command", "kill $(pgrep -f '[s]shd: root'); sleep 30".into())]) };
+    let started = Instant::now();
+    let error = lab.apply("ssh_command", &slow).unwrap_err();
+    assert_eq!(error.summary, "Connection to the host was lost", "{error:?}");
+    assert!(error.retryable && started.elapsed() < Duration::from_secs(10));
+    lab.delete("ssh_file", &state);
+}
+
+/// A way to the first host that can be made to swallow everything.
+fn proxy(lab: &Lab) -> (u16, Arc<AtomicBool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (dead, target) = (Arc::new(AtomicBool::new(false)), format!("{}:22", lab.address(0)));
+    let switch = Arc::clone(&dead);
+    std::thread::spawn(move || {
+        for near in listener.incoming() {
+            let (near, far) = (near.unwrap(), TcpStream::connect(&target).unwrap());
+            for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                let dead = Arc::clone(&switch);
+                std::thread::spawn(move || {
+                    let mut buffer = [0; 65536];
+                    while let Ok(n @ 1..) = from.read(&mut buffer) {
+                        if !dead.load(Ordering::SeqCst) && to.write_all(&buffer[..n]).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+        }
+    });
+    (port, dead)
+}
+
+#[test]
+fn a_host_that_falls_silent_does_not_hold_a_run_for_ever() {
+    let Some(mut lab) = lab("a_host_that_falls_silent") else { return };
+    let (port, dead) = proxy(&lab);
+    let known = std::fs::read_to_string(&lab.known_hosts).unwrap();
+    let key = known.lines().find_map(|l| l.strip_prefix(&format!("{} ", lab.address(0)))).unwrap();
+    let through = lab.connection_with([
+        ("address", "127.0.0.1".into()),
+        ("port", i64::from(port).into()),
+        ("host_key", key.into()),
+        ("connect_timeout", 3i64.into()),
+    ]);
+    lab.use_client(lab.connect(&through).unwrap());
+    let command =
+        |text: &str| Change::Create { after: lab.arguments("ssh_command", [("command", text.into()), ("timeout", 300i64.into())]) };
+    lab.apply("ssh_command", &command("true")).unwrap();
+    let switch = Arc::clone(&dead);
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(1));
+        switch.store(true, Ordering::SeqCst);
+    });
+    let started = Instant::now();
+    let error = lab.apply("ssh_command", &command("sleep 200")).unwrap_err();
+    assert_eq!(error.summary, "Connection to the host was lost", "{error:?}");
+    assert!((20..35).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+
+    // what comes next finds out quickly, and only once
+    let started = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(lab.apply("ssh_command", &command("true")).unwrap_err().summary, "Host can't be reached");
+    }
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+    dead.store(false, Ordering::SeqCst);
+    std::thread::sleep(Duration::from_secs(10));
+    lab.apply("ssh_command", &command("true")).unwrap();
+}
+
+#[test]
+fn a_server_with_one_session_is_asked_one_by_one() {
+    let Some(mut lab) = lab("a_server_with_one_session") else { return };
+    lab.shell("/usr/sbin/sshd -o Port=2222 -o MaxSessions=1 -o PidFile=/run/kf-sshd.pid");
+    let known = std::fs::read_to_string(&lab.known_hosts).unwrap();
+    let key = known.lines().find_map(|l| l.strip_prefix(&format!("{} ", lab.address(0)))).unwrap();
+    lab.use_client(lab.connect(&lab.connection_with([("port", 2222i64.into()), ("host_key", key.into())])).unwrap());
+    let command = Change::Create { after: lab.arguments("ssh_command", [("command", "sleep 0.2; echo done".into())]) };
+    lab.runtime.block_on(async {
+        let mut running = tokio::task::JoinSet::new();
+        for _ in 0..6 {
+            let (driver, client, command) = (lab.driver.clone(), lab.client().clone(), command.clone());
+            running.spawn(async move { driver.apply(&client, "ssh_command", &command).await });
+        }
+        while let Some(result) = running.join_next().await {
+            assert_eq!(result.unwrap().unwrap().unwrap()["output"], "done".into());
+        }
+    });
+    lab.shell("kill $(cat /run/kf-sshd.pid)");
+}
+
+#[test]
+fn an_upload_that_breaks_off_leaves_nothing() {
+    let Some(lab) = lab("an_upload_that_breaks_off") else { return };
+    let source = lab.local("large", &vec![7; 80_000_000]);
+    let wanted = lab.arguments("ssh_artifact", [("path", "/opt/kf-cut/large".into()), ("source", source.as_str().into())]);
+    let change = lab.plan("ssh_artifact", None, Some(&wanted)).unwrap();
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let kill = "for i in $(seq 400); do if ls /opt/kf-cut/.karmaform.large.* >/dev/null 2>&1; then \
+                        for p in $(pgrep -f '[s]shd: root'); do [ $p = $PPID ] || kill $p; done; exit 0; fi; sleep 0.02; done; exit 1";
+            lab.shell(kill);
+        });
+        lab.apply("ssh_artifact", &change).unwrap_err()
+    });
+    assert_eq!(error.summary, "Connection to the host was lost", "{error:?}");
+    lab.shell("sleep 1; test ! -e /opt/kf-cut");
+    lab.assert_nothing_left();
+    let state = lab.apply("ssh_artifact", &change).unwrap().unwrap();
+    lab.delete("ssh_artifact", &state);
+}

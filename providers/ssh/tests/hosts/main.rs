@@ -1,0 +1,17 @@
+//! Every resource type on real hosts. Runs when KARMAFORM_TEST_HOSTS is set; says loudly that it is skipped otherwise.
+//!
+//! - `KARMAFORM_TEST_HOSTS`: `name=address,name=address`; hosts with systemd that may be changed at will, root logs in with the key
+//! - `KARMAFORM_TEST_KEY`: a private key file; `KARMAFORM_TEST_KNOWN_HOSTS`: a file with the hosts' keys
+//! - `KARMAFORM_TEST_BLACKHOLE`: an address that swallows everything (optional)
+
+mod artifact;
+mod command;
+mod connecting;
+mod directory;
+mod file;
+mod forward;
+mod lab;
+mod losing;
+mod many;
+mod systemd_unit;
+mod user;

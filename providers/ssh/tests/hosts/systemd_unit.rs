@@ -1,0 +1,122 @@
+//! `ssh_systemd_unit`.
+
+use karmaform_model::{Action, Change, Type, Value};
+
+use crate::lab::{lab, map};
+
+const KIND: &str = "ssh_systemd_unit";
+
+const UNIT: &str = "[Service]\nEnvironmentFile=-/run/karmaform/kf-test.service.env\nExecStart=/bin/sh -c 'echo \"$START\" >> /run/kf-starts; exec sleep 1000'\n\
+                    [Install]\nWantedBy=multi-user.target\n";
+
+#[test]
+fn the_life_of_a_unit() {
+    let Some(lab) = lab("the_life_of_a_unit") else { return };
+    let wanted = |extra: &str, trigger: &str, active: bool, enabled: bool| {
+        let environment = Value::map(Type::String, [("START".to_owned(), Value::from("a \"b\" $c \\ `d`").secret())].into());
+        lab.arguments(
+            KIND,
+            [
+                ("name", "kf-test.service".into()),
+                ("content", format!("{UNIT}{extra}").into()),
+                ("restart_triggers", map(&[("t", trigger)])),
+                ("start_environment", environment),
+                ("active", active.into()),
+                ("enabled", enabled.into()),
+            ],
+        )
+    };
+    let starts = || lab.shell("cat /run/kf-starts | wc -l");
+    let state = lab.create(KIND, &wanted("", "1", true, true));
+    assert_eq!(lab.shell("cat /run/kf-starts"), "a \"b\" $c \\ `d`", "started once though applied twice, with its variables");
+    assert_eq!(lab.shell("systemctl is-active kf-test; systemctl is-enabled kf-test"), "active\nenabled");
+    assert_eq!(
+        lab.shell("stat -c '%a' /etc/systemd/system/kf-test.service /run/karmaform /run/karmaform/kf-test.service.env"),
+        "644\n700\n600"
+    );
+    assert!(!state.contains_key("start_environment"));
+
+    // each is applied twice, so a restart happens twice
+    let state = lab.step(KIND, Some(&state), Some(&wanted("", "2", true, true)), Action::Update).unwrap();
+    assert_eq!(starts(), "3");
+    let state = lab.step(KIND, Some(&state), Some(&wanted("# more\n", "2", true, true)), Action::Update).unwrap();
+    assert_eq!(starts(), "5");
+    let state = lab.step(KIND, Some(&state), Some(&wanted("# more\n", "2", true, false)), Action::Update).unwrap();
+    assert_eq!(lab.shell("systemctl is-enabled kf-test || true"), "disabled");
+    let state = lab.step(KIND, Some(&state), Some(&wanted("# more\n", "2", false, true)), Action::Update).unwrap();
+    assert_eq!((starts(), lab.shell("systemctl is-active kf-test || true")), ("5".into(), "inactive".into()));
+    let state = lab.step(KIND, Some(&state), Some(&wanted("# more\n", "2", true, true)), Action::Update).unwrap();
+    assert_eq!(starts(), "6", "the second start found it running");
+
+    // cut off after the file was written: what is there looks right, but the unit still runs without it
+    lab.shell("mkdir -p /run/karmaform; touch /run/karmaform/kf-test.service.pending");
+    let state = lab.step(KIND, Some(&state), Some(&wanted("# more\n", "2", true, true)), Action::Update).unwrap();
+    assert_eq!(starts(), "8");
+    lab.step(KIND, Some(&state), Some(&wanted("# more\n", "2", true, true)), Action::NoOp);
+
+    // drift: stopped, changed, disabled, gone
+    for drift in [
+        "systemctl stop kf-test",
+        "echo '# x' >> /etc/systemd/system/kf-test.service",
+        "systemctl disable kf-test",
+        "systemctl mask --runtime kf-test; rm -f /etc/systemd/system/kf-test.service; systemctl daemon-reload; systemctl unmask --runtime kf-test",
+    ] {
+        lab.shell(&format!("{drift} 2>/dev/null"));
+        let change = lab.plan(KIND, Some(&state), Some(&wanted("# more\n", "2", true, true))).unwrap();
+        assert!(!change.is_no_op(), "{drift}");
+        lab.apply(KIND, &change).unwrap();
+        lab.step(KIND, Some(&state), Some(&wanted("# more\n", "2", true, true)), Action::NoOp);
+    }
+    lab.delete(KIND, &state);
+    assert_eq!(
+        lab.shell("systemctl show -p LoadState --value kf-test; ls /etc/systemd/system/*/kf-test.service 2>/dev/null || echo none"),
+        "not-found\nnone"
+    );
+    lab.shell("rm /run/kf-starts");
+}
+
+#[test]
+fn a_unit_that_does_not_start_says_why() {
+    let Some(lab) = lab("a_unit_that_does_not_start_says_why") else { return };
+    lab.shell("nohup python3 -c 0 2>/dev/null; true");
+    let check = |service: &str, wait: bool, timeout: i64, summary: Option<&str>, word: &str| {
+        let content = format!("[Service]\n{service}\n");
+        let environment = Value::map(Type::String, [("S".to_owned(), Value::from("hunter2").secret())].into());
+        let wanted = lab.arguments(
+            KIND,
+            [
+                ("name", "kf-bad.service".into()),
+                ("content", content.into()),
+                ("wait", wait.into()),
+                ("start_timeout", timeout.into()),
+                ("start_environment", environment),
+            ],
+        );
+        let change = lab.plan(KIND, None, Some(&wanted)).unwrap();
+        let done = lab.apply(KIND, &change);
+        assert_eq!(done.as_ref().err().map(|e| e.summary.as_str()), summary, "{done:?}");
+        if let Err(error) = done {
+            assert!(error.detail.contains(word) && !error.detail.contains("hunter2"), "{}", error.detail);
+        }
+        let state = lab.observe(KIND, &wanted, Some(&wanted)).unwrap().unwrap();
+        lab.delete(KIND, &state);
+    };
+    let port = "ExecStart=/bin/sh -c 'echo \"bind: address already in use, hunter2\"; exit 1'";
+    check(port, true, 10, Some("Unit did not stay up"), "address already in use");
+    check(&format!("{port}\nRestart=always\nRestartSec=5"), true, 10, Some("Unit did not stay up"), "address already in use");
+    check(&format!("Type=notify\n{port}"), true, 10, Some("Unit did not start"), "address already in use");
+    check("Type=notify\nExecStart=/bin/sleep 100", true, 2, Some("Unit did not start in time"), "2 s");
+    check("Type=notify\nExecStart=/bin/sleep 100", false, 2, None, "");
+    check("Type=oneshot\nExecStart=/bin/true\nRemainAfterExit=yes", true, 5, None, "");
+    check("ExecStart=/no/such/program", true, 5, Some("Unit did not stay up"), "/no/such/program");
+    check("Rubbish", true, 5, Some("Unit did not start"), "kf-bad.service");
+}
+
+#[test]
+fn a_units_of_a_package_is_left_alone() {
+    let Some(lab) = lab("a_units_of_a_package_is_left_alone") else { return };
+    let wanted = lab.arguments(KIND, [("name", "ssh.service".into()), ("content", UNIT.into())]);
+    assert_eq!(lab.plan(KIND, None, Some(&wanted)).unwrap_err().summary, "Exists already");
+    assert_eq!(lab.apply(KIND, &Change::Create { after: wanted }).unwrap_err().summary, "Exists already");
+    lab.assert_nothing_left();
+}
