@@ -1,0 +1,39 @@
+//! The composite `etcd_cluster`.
+
+mod arguments;
+mod children;
+mod choreography;
+mod condition;
+mod hosts;
+mod impact;
+mod places;
+mod refusals;
+mod render;
+mod schema;
+mod settings;
+
+use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema};
+
+use arguments::Arguments;
+
+/// The composite `etcd_cluster`: a whole cluster on hosts. Pure: it names parts and orders, and touches nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EtcdCluster;
+
+impl Composite for EtcdCluster {
+    fn name(&self) -> &'static str {
+        "etcd_cluster"
+    }
+
+    fn schema(&self) -> &Schema {
+        &schema::SCHEMA
+    }
+
+    fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {
+        Ok(children::expand(&Arguments::read(address, arguments)?))
+    }
+
+    fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+        choreography::choreograph(scene)
+    }
+}

@@ -1,0 +1,221 @@
+//! The arguments of an `etcd_cluster`, checked once and given names.
+//!
+//! What decides paths and the number of members must be known; everything else may be known later and is carried as it is.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Object, Type, Value};
+
+use super::hosts::{Host, members};
+use super::places::default_data_directory;
+use super::schema::{CA_VALIDITY_HOURS, CERTIFICATE_VALIDITY_HOURS, CLIENT_PORT, PEER_PORT, RENEW_BEFORE_HOURS, USER};
+use super::settings;
+use crate::versions::Version;
+
+/// Directories that the unit's sandbox hides.
+const HIDDEN: &[&str] = &["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
+
+/// A cluster as it is wanted, or as it was.
+#[derive(Clone, Debug)]
+pub(crate) struct Arguments {
+    /// The composite's address.
+    pub(crate) address: Address,
+    /// Its name on hosts: `main`, or `main-x` for `etcd_cluster.main["x"]`.
+    pub(crate) name: String,
+    pub(crate) version: Version,
+    pub(crate) members: BTreeMap<String, Host>,
+    pub(crate) source: Value,
+    pub(crate) source_sha256: Value,
+    /// `None` while not even the names are known.
+    pub(crate) settings: Option<BTreeMap<String, Value>>,
+    pub(crate) client_port: u16,
+    pub(crate) peer_port: u16,
+    pub(crate) data_directory: String,
+    pub(crate) certificate_validity_hours: Value,
+    pub(crate) ca_validity_hours: Value,
+    pub(crate) renew_before_hours: Value,
+    pub(crate) keeps_data: bool,
+    pub(crate) user: String,
+}
+
+impl Arguments {
+    /// Reads and checks them.
+    pub(crate) fn read(address: &Address, object: &Object) -> Result<Self, Diagnostics> {
+        let mut found = Diagnostics::new();
+        let name = cluster_name(address);
+        let mut text = |attribute: &str, default: &str| match known_text(object, attribute, default) {
+            Ok(text) => text,
+            Err(diagnostic) => {
+                found.push(diagnostic);
+                default.to_owned()
+            }
+        };
+        let version = text("version", "");
+        let user = text("user", USER);
+        let on_destroy = text("on_destroy", "delete");
+        let data_directory = text("data_directory", &default_data_directory(&name));
+        let (client_port, peer_port) =
+            (port(object, "client_port", CLIENT_PORT, &mut found), port(object, "peer_port", PEER_PORT, &mut found));
+        if client_port == peer_port {
+            found.push(Diagnostic::error(
+                "One port for two purposes",
+                format!("`client_port` and `peer_port` are both {client_port}. Members and clients need a port each."),
+            ));
+        }
+        if !matches!(on_destroy.as_str(), "delete" | "keep") {
+            found.push(Diagnostic::error("Unknown `on_destroy`", "It is \"delete\" or \"keep\": what happens to the data at the end."));
+        }
+        check_user(&user, &mut found);
+        check_directory(&data_directory, &mut found);
+        check_validity(object, &mut found);
+        let members = members(object, &mut found);
+        let settings = match object.get("settings") {
+            None => Some(BTreeMap::new()),
+            Some(value) if value.is_null() => Some(BTreeMap::new()),
+            Some(value) => value.as_entries().cloned(),
+        };
+        let version = match Version::parse(&version) {
+            Ok(version) => {
+                if let Some(settings) = &settings {
+                    settings::check(settings, &version, &mut found);
+                }
+                Some(version)
+            }
+            Err(why) => {
+                if object.get("version").is_some_and(|v| !v.is_unknown()) {
+                    found.push(Diagnostic::error("An etcd version that can't be used", why));
+                }
+                None
+            }
+        };
+        match version {
+            Some(version) if !found.has_errors() => Ok(Self {
+                address: address.clone(),
+                name,
+                version,
+                members,
+                source: given(object, "source", Value::null(Type::String)),
+                source_sha256: given(object, "source_sha256", Value::null(Type::String)),
+                settings,
+                client_port,
+                peer_port,
+                data_directory,
+                certificate_validity_hours: given(object, "certificate_validity_hours", CERTIFICATE_VALIDITY_HOURS.into()),
+                ca_validity_hours: given(object, "ca_validity_hours", CA_VALIDITY_HOURS.into()),
+                renew_before_hours: given(object, "renew_before_hours", RENEW_BEFORE_HOURS.into()),
+                keeps_data: on_destroy == "keep",
+                user,
+            }),
+            _ => Err(found.into_iter().map(|d| d.at(address)).collect()),
+        }
+    }
+
+    /// The unit on each host.
+    pub(crate) fn unit(&self) -> String {
+        format!("etcd-{}.service", self.name)
+    }
+
+    /// The URL of a member's port as parts: text around an address that may not be known yet.
+    pub(crate) fn url(&self, member: &Host, port: u16) -> [Value; 3] {
+        let is_v6 = member.address.as_str().is_some_and(|a| a.contains(':'));
+        let (open, close) = if is_v6 { ("https://[", "]") } else { ("https://", "") };
+        [open.into(), member.address.clone(), format!("{close}:{port}").into()]
+    }
+}
+
+/// The cluster's name on hosts.
+pub(crate) fn cluster_name(address: &Address) -> String {
+    let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect::<String>();
+    match &address.key {
+        None => plain(&address.name),
+        Some(Key::Index(i)) => format!("{}-{i}", plain(&address.name)),
+        Some(Key::Name(key)) => format!("{}-{}", plain(&address.name), plain(key)),
+    }
+}
+
+fn given(object: &Object, name: &str, default: Value) -> Value {
+    object.get(name).filter(|v| !v.is_null()).cloned().unwrap_or(default)
+}
+
+pub(super) fn not_known(name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "A value that must be known when planning",
+        format!("`{name}` decides what the cluster's parts are called and where they are, so it can't be known only after apply."),
+    )
+    .with_hint("Take it from a variable or a local, or apply what it comes from first with `-target`.")
+}
+
+fn known_text(object: &Object, name: &str, default: &str) -> Result<String, Diagnostic> {
+    match object.get(name).map(|v| (&v.kind, v.is_null())) {
+        None | Some((_, true)) => Ok(default.to_owned()),
+        Some((Kind::String(text), _)) => Ok(text.clone()),
+        Some((Kind::Unknown(_), _)) => Err(not_known(name)),
+        Some(_) => Err(Diagnostic::error("Not a text", format!("`{name}` must be a string."))),
+    }
+}
+
+fn port(object: &Object, name: &str, default: i64, found: &mut Diagnostics) -> u16 {
+    let value = given(object, name, default.into());
+    match value.as_i64().and_then(|p| u16::try_from(p).ok()).filter(|p| *p > 0) {
+        Some(port) => port,
+        None => {
+            found.push(if value.is_unknown() {
+                not_known(name)
+            } else {
+                Diagnostic::error("Not a port", format!("`{name}` must be a whole number from 1 to 65535."))
+            });
+            // Two different ones, so that no second complaint follows from the first.
+            if name == "client_port" { 1 } else { 2 }
+        }
+    }
+}
+
+fn check_validity(object: &Object, found: &mut Diagnostics) {
+    let hours = |name: &str, default: i64| given(object, name, default.into());
+    let validity = hours("certificate_validity_hours", CERTIFICATE_VALIDITY_HOURS);
+    let renew = hours("renew_before_hours", RENEW_BEFORE_HOURS);
+    if let (Some(validity), Some(renew)) = (validity.as_i64(), renew.as_i64())
+        && (renew < 0 || renew >= validity)
+    {
+        found.push(
+            Diagnostic::error(
+                "Certificates that would be renewed at once",
+                format!("Certificates are valid for {validity} hours and are renewed {renew} hours before their end: every plan would renew them."),
+            )
+            .with_hint("Make `renew_before_hours` about a third of `certificate_validity_hours`."),
+        );
+    }
+}
+
+fn check_user(user: &str, found: &mut Diagnostics) {
+    let good = user.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && user.len() <= 31
+        && user.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-'));
+    if !good {
+        found.push(Diagnostic::error(
+            "Not a user name",
+            "`user` must start with a lower-case letter and hold only lower-case letters, digits, \"-\" and \"_\".",
+        ));
+    } else if user == "root" {
+        found.push(Diagnostic::error("etcd as root", "etcd needs no rights beyond its own files; `user` can't be \"root\"."));
+    }
+}
+
+fn check_directory(path: &str, found: &mut Diagnostics) {
+    let plain = path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-'));
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    if !path.starts_with('/') || !plain || parts.len() < 2 || parts.iter().any(|p| matches!(*p, "" | "." | "..")) {
+        found.push(Diagnostic::error(
+            "A data directory that can't be used",
+            "`data_directory` must be an absolute path of at least two parts, of letters, digits, \".\", \"_\" and \"-\", without \"..\".",
+        ));
+    } else if let Some(hidden) = HIDDEN.iter().find(|h| path.starts_with(&format!("{h}/"))) {
+        found.push(
+            Diagnostic::error(
+                "A data directory that the unit can't see",
+                format!("The unit runs etcd without a view of {hidden}, so the data can't be there."),
+            )
+            .with_hint("Take a directory below /var/lib or on a file system of its own."),
+        );
+    }
+}

@@ -1,0 +1,301 @@
+//! What a cluster expands into: two CAs, a token, a client certificate, and for each member its user, directories, programs, certificates,
+//! environment, guard, unit, and the member itself.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Arg, Child, ChildStep, Expansion, Type, Value};
+
+use super::arguments::Arguments;
+use super::hosts::Host;
+use super::places::{Places, client_ca, client_certificate, part, part_of, peer_ca, token};
+use super::render;
+
+/// The kind of all keys. etcd and every client speak it, and it is small and quick.
+const ALGORITHM: &str = "ECDSA-P256";
+/// How long before its end a CA asks to be renewed, in hours. Short, because this version can't replace a CA yet and then plans nothing else.
+const CA_RENEW_BEFORE_HOURS: i64 = 720;
+/// The name in the client certificate. Where etcd's authentication is on it takes this as the user; this one may do everything.
+const CLIENT_NAME: &str = "root";
+/// How long starting a unit may take, in seconds. Not used up: members are started without waiting, and a gate waits for all of them.
+const START_TIMEOUT: i64 = 90;
+
+/// The children and outputs.
+pub(crate) fn expand(cluster: &Arguments) -> Expansion {
+    let mut children = vec![
+        child(
+            client_ca(),
+            "tls_ca",
+            [
+                ("common_name", format!("etcd {} client CA", cluster.name).into()),
+                ("algorithm", ALGORITHM.into()),
+                ("validity_hours", cluster.ca_validity_hours.clone().into()),
+                ("renew_before_hours", ca_renew_before(cluster)),
+            ],
+        ),
+        child(
+            peer_ca(),
+            "tls_ca",
+            [
+                ("common_name", format!("etcd {} peer CA", cluster.name).into()),
+                ("algorithm", ALGORITHM.into()),
+                ("validity_hours", cluster.ca_validity_hours.clone().into()),
+                ("renew_before_hours", ca_renew_before(cluster)),
+            ],
+        ),
+        // Nothing but its id matters: it is new for each formation, so that no member of an earlier cluster is taken for one of this.
+        child(token(), "terraform_data", []),
+        certificate(cluster, client_certificate(), &client_ca(), CLIENT_NAME, None, &["client_auth"]),
+    ];
+    for (name, host) in &cluster.members {
+        member(cluster, name, host, &mut children);
+    }
+    Expansion { children, outputs: outputs(cluster) }
+}
+
+fn ca_renew_before(cluster: &Arguments) -> Arg {
+    let validity = cluster.ca_validity_hours.as_i64().unwrap_or(i64::MAX);
+    CA_RENEW_BEFORE_HOURS.min(validity / 10).into()
+}
+
+fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N]) -> Child {
+    let arguments = arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect();
+    Child { path, resource_type: resource_type.to_owned(), arguments, after: Vec::new() }
+}
+
+fn certificate(
+    cluster: &Arguments,
+    path: Vec<ChildStep>,
+    ca: &[ChildStep],
+    common_name: &str,
+    address: Option<&Value>,
+    usages: &[&str],
+) -> Child {
+    // 127.0.0.1 and localhost: for whoever looks at a member on its own host, and for tunnels that end there.
+    let (names, addresses) = match address {
+        Some(address) if address.as_str() == Some("127.0.0.1") => (vec!["localhost"], vec![address.clone()]),
+        Some(address) => (vec!["localhost"], vec![address.clone(), "127.0.0.1".into()]),
+        None => (Vec::new(), Vec::new()),
+    };
+    child(
+        path,
+        "tls_certificate",
+        [
+            ("ca_certificate", Arg::child(ca, "certificate")),
+            ("ca_private_key", Arg::child(ca, "private_key")),
+            ("common_name", common_name.into()),
+            ("dns_names", Value::strings(names).into()),
+            ("ip_addresses", Value::list(Type::String, addresses).into()),
+            ("usages", Value::strings(usages).into()),
+            ("algorithm", ALGORITHM.into()),
+            ("validity_hours", cluster.certificate_validity_hours.clone().into()),
+            ("renew_before_hours", cluster.renew_before_hours.clone().into()),
+        ],
+    )
+}
+
+fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child>) {
+    let places = Places::of(cluster);
+    let at = |mut child: Child, after: &[Vec<ChildStep>]| {
+        child.arguments.insert("host".to_owned(), host.connection.clone().into());
+        child.after = after.to_vec();
+        child
+    };
+    let user = part(name, "user");
+    let traces = part(name, "traces");
+    let directory = |key: &str| part_of(name, "directory", key);
+    let owner = cluster.user.as_str();
+
+    children.push(at(
+        child(user.clone(), "ssh_user", [("name", owner.into()), ("shell", "/usr/sbin/nologin".into()), ("system", true.into())]),
+        &[],
+    ));
+    for (key, path, mode, group, purge) in [
+        ("config", &places.config, "0750", owner, false),
+        ("pki", &places.pki, "0750", owner, false),
+        ("programs", &places.programs, "0755", "root", false),
+        ("data", &places.data, "0700", owner, !cluster.keeps_data),
+    ] {
+        let dir_owner = if key == "data" { owner } else { "root" };
+        let made = child(
+            directory(key),
+            "ssh_directory",
+            [
+                ("path", path.as_str().into()),
+                ("owner", dir_owner.into()),
+                ("group", group.into()),
+                ("mode", mode.into()),
+                ("purge", purge.into()),
+            ],
+        );
+        let mut after = vec![user.clone()];
+        if key == "pki" {
+            after.push(directory("config"));
+        }
+        children.push(at(made, &after));
+    }
+    children.push(at(self::traces(traces.clone(), &places, cluster.keeps_data), &[directory("config"), directory("data")]));
+    for program in ["etcd", "etcdctl"] {
+        let made = child(
+            part_of(name, "program", program),
+            "ssh_artifact",
+            [
+                ("source", cluster.source.clone().into()),
+                ("sha256", cluster.source_sha256.clone().into()),
+                ("member", program.into()),
+                ("path", format!("{}/{program}", places.programs).into()),
+                ("owner", "root".into()),
+                ("group", "root".into()),
+                ("mode", "0755".into()),
+            ],
+        );
+        children.push(at(made, &[directory("programs")]));
+    }
+    // Both usages on both: etcd dials its own client port with the server certificate, and peers dial each other with the peer certificate.
+    let both = ["server_auth", "client_auth"];
+    let server = part_of(name, "certificate", "server");
+    let peer = part_of(name, "certificate", "peer");
+    children.push(certificate(cluster, server.clone(), &client_ca(), name, Some(&host.address), &both));
+    children.push(certificate(cluster, peer.clone(), &peer_ca(), name, Some(&host.address), &both));
+    for (file, from, attribute, file_owner, mode) in [
+        ("client-ca.crt", &client_ca(), "certificate", "root", "0644"),
+        ("peer-ca.crt", &peer_ca(), "certificate", "root", "0644"),
+        ("server.crt", &server, "certificate", "root", "0644"),
+        ("server.key", &server, "private_key", owner, "0600"),
+        ("peer.crt", &peer, "certificate", "root", "0644"),
+        ("peer.key", &peer, "private_key", owner, "0600"),
+    ] {
+        let group = if file_owner == "root" { "root" } else { owner };
+        let content = Arg::child(from, attribute);
+        let made = self::file(part_of(name, "pki", file), format!("{}/{file}", places.pki), content, file_owner, group, mode);
+        children.push(at(made, &[directory("pki")]));
+    }
+    let environment = part(name, "environment");
+    let guard = part(name, "guard");
+    let content = render::environment(cluster, name, host, &token());
+    let made = self::file(environment.clone(), places.environment.clone(), content, "root", owner, "0640");
+    children.push(at(made, &[directory("config")]));
+    let content = render::guard(cluster, name).into();
+    children.push(at(self::file(guard.clone(), places.guard.clone(), content, "root", "root", "0755"), &[directory("config")]));
+
+    let mut after: Vec<_> = ["client-ca.crt", "peer-ca.crt", "server.crt", "server.key", "peer.crt", "peer.key"]
+        .into_iter()
+        .map(|f| part_of(name, "pki", f))
+        .collect();
+    after.extend([guard, traces, part_of(name, "program", "etcd"), part_of(name, "program", "etcdctl")]);
+    let unit = part(name, "unit");
+    let made = child(
+        unit.clone(),
+        "ssh_systemd_unit",
+        [
+            ("name", cluster.unit().into()),
+            ("content", render::unit(cluster, name).into()),
+            ("enabled", true.into()),
+            ("active", true.into()),
+            // What etcd reads only when it starts. Its own certificates are not among it.
+            (
+                "restart_triggers",
+                Arg::object([
+                    ("environment", Arg::child(&environment, "sha256")),
+                    ("client_ca", Arg::child(&part_of(name, "pki", "client-ca.crt"), "sha256")),
+                    ("peer_ca", Arg::child(&part_of(name, "pki", "peer-ca.crt"), "sha256")),
+                    ("program", Arg::child(&part_of(name, "program", "etcd"), "content_sha256")),
+                ]),
+            ),
+            ("start_environment", Value::map(Type::String, [("ETCD_INITIAL_CLUSTER_STATE".to_owned(), "new".into())].into()).into()),
+            // The first member of a new cluster is ready only when a second one is there: waiting for it would wait for ever.
+            ("wait", false.into()),
+            ("start_timeout", START_TIMEOUT.into()),
+        ],
+    );
+    children.push(at(made, &after));
+
+    let mut etcd = child(part(name, "etcd"), "etcd_member", [("cluster", connection(cluster)), ("name", name.into())]);
+    etcd.after = vec![unit];
+    children.push(etcd);
+}
+
+/// What a member leaves behind while it runs is not written by karmaform, so this child has nothing to do but to remove it at the end:
+/// after the unit is stopped, before the directories go. Data that is kept is moved aside, so that no later cluster starts on it.
+fn traces(path: Vec<ChildStep>, places: &Places, keeps_data: bool) -> Child {
+    let data = &places.data;
+    let mut undo = format!("rm -f {} {}", places.marker, places.formation);
+    if keeps_data {
+        undo.push_str(&format!("\nif [ -n \"$(ls -A {data} 2>/dev/null)\" ]; then mv {data} {data}.kept-$(date -u +%Y%m%dT%H%M%SZ); fi"));
+    }
+    child(
+        path,
+        "ssh_command",
+        [
+            ("command", "if [ ! -d /run/systemd/system ]; then echo 'this host does not run systemd' >&2; exit 1; fi".into()),
+            ("undo", undo.into()),
+            ("triggers", Value::map(Type::String, BTreeMap::new()).into()),
+            ("environment", Value::map(Type::String, BTreeMap::new()).into()),
+            ("timeout", 60i64.into()),
+        ],
+    )
+}
+
+fn file(path: Vec<ChildStep>, at: String, content: Arg, owner: &str, group: &str, mode: &str) -> Child {
+    child(
+        path,
+        "ssh_file",
+        [
+            ("path", at.into()),
+            ("content", content),
+            ("owner", owner.into()),
+            ("group", group.into()),
+            ("mode", mode.into()),
+            ("overwrite", false.into()),
+        ],
+    )
+}
+
+/// The connection value of the provider `etcd`: each member through its own host.
+pub(crate) fn connection(cluster: &Arguments) -> Arg {
+    let members = cluster.members.iter().map(|(name, host)| {
+        let member = Arg::object([
+            ("endpoint", endpoint(cluster, host)),
+            ("host", host.address.clone().into()),
+            ("port", i64::from(cluster.client_port).into()),
+            ("via", host.connection.clone().into()),
+        ]);
+        (name.clone(), member)
+    });
+    Arg::object([
+        ("provider", "etcd".into()),
+        ("id", cluster.address.to_string().into()),
+        ("members", Arg::Object(members.collect())),
+        ("ca_certificate", Arg::child(&client_ca(), "certificate")),
+        ("certificate", Arg::child(&client_certificate(), "certificate")),
+        ("private_key", Arg::child(&client_certificate(), "private_key")),
+    ])
+}
+
+fn endpoint(cluster: &Arguments, host: &Host) -> Arg {
+    Arg::Text(cluster.url(host, cluster.client_port).into_iter().map(Arg::Value).collect())
+}
+
+fn outputs(cluster: &Arguments) -> BTreeMap<String, Arg> {
+    let endpoints = Arg::List(cluster.members.values().map(|host| endpoint(cluster, host)).collect());
+    let ids = cluster.members.keys().map(|name| (name.clone(), Arg::child(&part(name, "etcd"), "member_id"))).collect();
+    let ca = Arg::child(&client_ca(), "certificate");
+    let certificate = Arg::child(&client_certificate(), "certificate");
+    let key = Arg::child(&client_certificate(), "private_key");
+    let client = Arg::object([
+        ("endpoints", endpoints.clone()),
+        ("ca_certificate", ca.clone()),
+        ("certificate", certificate.clone()),
+        ("private_key", key.clone()),
+    ]);
+    let first = cluster.members.keys().next();
+    let cluster_id = first.map_or_else(|| Value::null(Type::String).into(), |name| Arg::child(&part(name, "etcd"), "cluster_id"));
+    BTreeMap::from([
+        ("endpoints".to_owned(), endpoints),
+        ("ca_certificate".to_owned(), ca),
+        ("client_certificate".to_owned(), certificate),
+        ("client_key".to_owned(), key),
+        ("client".to_owned(), client),
+        ("cluster_id".to_owned(), cluster_id),
+        ("members".to_owned(), Arg::Object(ids)),
+    ])
+}

@@ -1,0 +1,214 @@
+//! The order in which a cluster's members may change.
+//!
+//! Three rules carry everything: a stopped member may be started at any time; a running one is restarted only after a gate has seen enough
+//! *other* members healthy; and there is a gate between any two restarts. So at most one member is down because of us, and never the one
+//! that makes the quorum.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_model::{Arg, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene, Value};
+
+use super::arguments::Arguments;
+use super::condition::{Condition, Member, is_formed, is_unchanged, members};
+use super::places::{client_ca, client_certificate, part, part_of, peer_ca};
+use super::{children, impact, refusals};
+
+/// How long forming a cluster may take, in seconds. Usually 1 to 3 s; slow disks and slow hosts need more.
+const FORMATION_LIMIT: u64 = 120;
+/// How long a member may take to come back, in seconds. A large database is read for up to a minute per gigabyte.
+const RESTART_LIMIT: u64 = 300;
+/// How long to wait for health before work starts, in seconds. Nothing was touched yet, so an unhealthy member is a reason to stop.
+const BEFORE_LIMIT: u64 = 30;
+
+/// The order of a plan's changes.
+pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+    let Some(wanted) = scene.wanted else { return Ok(destroy(scene)) };
+    let wanted = Arguments::read(scene.address, wanted)?;
+    let refused = refusals::check(scene, &wanted);
+    if refused.has_errors() {
+        return Err(refused);
+    }
+    let members = members(scene);
+    let mut order = Order::new(&wanted, scene, &members);
+    order.start_and_heal();
+    order.restart_suspects();
+    order.change_the_rest();
+    order.read_ids();
+    let mut choreography = order.choreography;
+    choreography.impact = impact::of_change(scene, &wanted, &members);
+    Ok(choreography)
+}
+
+/// Majority of so many voters.
+pub(crate) fn quorum(members: usize) -> usize {
+    members / 2 + 1
+}
+
+/// Members in the order they are restarted: followers by name, then the leader, so that leadership moves once.
+pub(crate) fn leader_last<'a, 'b>(members: impl Iterator<Item = &'b Member<'a>>) -> Vec<&'b Member<'a>>
+where
+    'a: 'b,
+{
+    let mut members: Vec<_> = members.collect();
+    members.sort_by_key(|m| (m.leads, m.name.clone()));
+    members
+}
+
+struct Order<'a> {
+    wanted: &'a Arguments,
+    scene: &'a Scene<'a>,
+    members: &'a BTreeMap<String, Member<'a>>,
+    formed: bool,
+    choreography: Choreography,
+    /// The last gate, and whom it saw healthy.
+    last: Option<(String, BTreeSet<String>)>,
+}
+
+impl<'a> Order<'a> {
+    fn new(wanted: &'a Arguments, scene: &'a Scene<'a>, members: &'a BTreeMap<String, Member<'a>>) -> Self {
+        Self { wanted, scene, members, formed: is_formed(scene), choreography: Choreography::default(), last: None }
+    }
+
+    fn wanted_members(&self, condition: Condition) -> impl Iterator<Item = &'a Member<'a>> + use<'a> {
+        let wanted = self.wanted;
+        self.members.values().filter(move |m| m.condition == condition && wanted.members.contains_key(&m.name))
+    }
+
+    fn all(&self) -> BTreeSet<String> {
+        self.wanted.members.keys().cloned().collect()
+    }
+
+    /// Whom a gate may ask for while some members are not yet repaired: those that work and those that were started. If they are no
+    /// quorum, none of them can be healthy without the others, so all are asked for.
+    fn sure(&self) -> BTreeSet<String> {
+        let working = self.wanted_members(Condition::Works);
+        let sure: BTreeSet<_> = working.chain(self.wanted_members(Condition::Stopped)).map(|m| m.name.clone()).collect();
+        if self.formed && sure.len() >= quorum(self.wanted.members.len()) { sure } else { self.all() }
+    }
+
+    /// Starts what is stopped, all at once: a cluster without a quorum, or a new one, comes up only if several start together. Members that
+    /// run but don't answer get what needs no restart at the same time.
+    fn start_and_heal(&mut self) {
+        let starting: Vec<_> = self.wanted_members(Condition::Stopped).filter(|m| m.is_touched()).collect();
+        let suspects: Vec<_> = self.wanted_members(Condition::Suspect).collect();
+        let forms = !self.formed && (!starting.is_empty() || self.ids_to_read().next().is_some());
+        if starting.is_empty() && !forms && !suspects.iter().any(|m| m.restarts()) {
+            return;
+        }
+        let required = self.sure();
+        let (name, limit) = if !self.formed {
+            ("formed".to_owned(), FORMATION_LIMIT)
+        } else if starting.is_empty() {
+            ("healthy before repair".to_owned(), BEFORE_LIMIT)
+        } else {
+            let names: Vec<_> = starting.iter().map(|m| m.name.as_str()).collect();
+            (format!("healthy after starting {}", names.join(", ")), RESTART_LIMIT)
+        };
+        self.gate(&name, required, limit);
+        let started = starting.iter().flat_map(|m| m.on_host());
+        let healed = suspects.iter().flat_map(|m| m.at_once());
+        for path in started.chain(healed) {
+            self.before_gate(path, &name);
+        }
+    }
+
+    /// Members that run but don't answer may be voters all the same: one at a time, like healthy ones.
+    fn restart_suspects(&mut self) {
+        for member in self.wanted_members(Condition::Suspect).filter(|m| m.restarts()) {
+            let mut required = self.last.as_ref().map(|(_, seen)| seen.clone()).unwrap_or_default();
+            required.insert(member.name.clone());
+            self.step(member.at_start(), &member.name, required);
+        }
+    }
+
+    /// Members that work: one at a time, the leader last. A restart is planned work and waits until every member is healthy.
+    fn change_the_rest(&mut self) {
+        let touched = leader_last(self.wanted_members(Condition::Works).filter(|m| m.is_touched()));
+        let restarts = touched.iter().any(|m| m.restarts());
+        if restarts && self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all()) {
+            let previous = self.last.take();
+            self.gate("healthy before", self.all(), BEFORE_LIMIT);
+            let suspects: Vec<_> = self.wanted_members(Condition::Suspect).collect();
+            for path in suspects.iter().flat_map(|m| m.at_once()) {
+                self.before_gate(path, "healthy before");
+            }
+            if let Some((previous, _)) = previous {
+                self.order(Point::Gate(previous), Point::Gate("healthy before".to_owned()));
+            }
+        }
+        let required = if restarts {
+            self.all()
+        } else {
+            self.last
+                .as_ref()
+                .map_or_else(|| self.wanted_members(Condition::Works).map(|m| m.name.clone()).collect(), |(_, seen)| seen.clone())
+        };
+        for member in touched {
+            self.step(member.on_host(), &member.name, required.clone());
+        }
+    }
+
+    /// The members' ids can be read when they work.
+    fn read_ids(&mut self) {
+        let Some((last, _)) = self.last.clone() else { return };
+        for path in self.ids_to_read().collect::<Vec<_>>() {
+            self.order(Point::Gate(last.clone()), Point::Child(path));
+        }
+    }
+
+    fn ids_to_read(&self) -> impl Iterator<Item = Vec<ChildStep>> + use<'a> {
+        let scene = self.scene;
+        let paths = self.wanted.members.keys().map(|name| part(name, "etcd"));
+        paths.filter(move |path| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change)))
+    }
+
+    /// After the last gate these changes of one member, then a gate.
+    fn step<'p>(&mut self, paths: impl Iterator<Item = &'p [ChildStep]>, member: &str, required: BTreeSet<String>) {
+        let name = format!("healthy after member[\"{member}\"]");
+        let previous = self.last.take().map(|(name, _)| name);
+        for path in paths {
+            if let Some(previous) = &previous {
+                self.order(Point::Gate(previous.clone()), Point::Child(path.to_vec()));
+            }
+            self.before_gate(path, &name);
+        }
+        if let Some(previous) = previous {
+            self.order(Point::Gate(previous), Point::Gate(name.clone()));
+        }
+        self.gate(&name, required, RESTART_LIMIT);
+    }
+
+    fn gate(&mut self, name: &str, required: BTreeSet<String>, limit: u64) {
+        let arguments = BTreeMap::from([
+            ("cluster".to_owned(), children::connection(self.wanted)),
+            ("require".to_owned(), Arg::Value(Value::strings(&required))),
+        ]);
+        self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: "etcd_healthy".to_owned(), arguments, limit });
+        for path in [client_ca(), peer_ca(), client_certificate()] {
+            self.before_gate(&path, name);
+        }
+        self.last = Some((name.to_owned(), required));
+    }
+
+    fn before_gate(&mut self, path: &[ChildStep], gate: &str) {
+        if self.scene.children.get(path).is_some_and(|c| !is_unchanged(c.change)) {
+            self.order(Point::Child(path.to_vec()), Point::Gate(gate.to_owned()));
+        }
+    }
+
+    fn order(&mut self, first: Point, second: Point) {
+        self.choreography.orderings.push((first, second));
+    }
+}
+
+/// All units stop at once; no member loses its data before all are stopped.
+fn destroy(scene: &Scene<'_>) -> Choreography {
+    let members = members(scene);
+    let deleted = |path: &Vec<ChildStep>| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
+    let mut orderings = Vec::new();
+    for unit in members.keys().map(|name| part(name, "unit")).filter(deleted) {
+        let data = members.keys().flat_map(|name| [part(name, "traces"), part_of(name, "directory", "data")]).filter(deleted);
+        orderings.extend(data.map(|data| (Point::Child(unit.clone()), Point::Child(data))));
+    }
+    Choreography { gates: Vec::new(), orderings, impact: impact::of_destroy(scene, &members) }
+}

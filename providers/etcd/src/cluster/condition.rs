@@ -1,0 +1,150 @@
+//! What a scene shows about each member: whether it works, what changes for it, and what that change does.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene, Value};
+
+use super::places::{part, part_of};
+
+/// Parts that etcd reads only at its next start. Changing one early would put it in effect whenever the member happens to restart.
+const AT_START: &[&str] = &["environment", "guard", "program", "unit"];
+
+/// Whether a member works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// Reads go through it; or, where nobody could ask, its unit is active.
+    Works,
+    /// It does not run. Starting it can't take anything away from the cluster.
+    Stopped,
+    /// It runs, but did not answer well. It may still vote, so it is treated as if it did.
+    Suspect,
+}
+
+/// One member's part of a scene.
+#[derive(Debug)]
+pub(crate) struct Member<'a> {
+    pub(crate) name: String,
+    pub(crate) condition: Condition,
+    pub(crate) leads: bool,
+    /// Its parts with a change.
+    pub(crate) changes: Vec<(&'a [ChildStep], &'a ChildChange<'a>)>,
+}
+
+impl Member<'_> {
+    /// It is started or restarted.
+    pub(crate) fn restarts(&self) -> bool {
+        self.changes.iter().any(|(path, _)| part_name(path) == "unit")
+    }
+
+    /// Something changes on its host.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.changes.iter().any(|(_, c)| is_on_host(c))
+    }
+
+    /// Its certificates or their files are written anew.
+    pub(crate) fn renews(&self) -> bool {
+        self.changes.iter().any(|(path, _)| part_name(path) == "pki")
+    }
+
+    /// What changes on its host.
+    pub(crate) fn on_host(&self) -> impl Iterator<Item = &[ChildStep]> {
+        self.changes.iter().filter(|(_, c)| is_on_host(c)).map(|(path, _)| *path)
+    }
+
+    /// What changes on its host and has no effect before the next start.
+    pub(crate) fn at_start(&self) -> impl Iterator<Item = &[ChildStep]> {
+        self.on_host().filter(|path| AT_START.contains(&part_name(path)))
+    }
+
+    /// What can heal it as it runs: everything, unless it is restarted anyway.
+    pub(crate) fn at_once(&self) -> impl Iterator<Item = &[ChildStep]> {
+        let restarts = self.restarts();
+        self.on_host().filter(move |path| !restarts || !AT_START.contains(&part_name(path)))
+    }
+}
+
+fn is_on_host(change: &ChildChange<'_>) -> bool {
+    change.resource_type.starts_with("ssh_")
+}
+
+fn part_name(path: &[ChildStep]) -> &str {
+    path.get(1).map_or("", |step| step.name.as_str())
+}
+
+/// The member that a path belongs to.
+pub(crate) fn member_of(path: &[ChildStep]) -> Option<&str> {
+    match path.first() {
+        Some(ChildStep { name, key: Some(Key::Name(key)) }) if name == "member" => Some(key),
+        _ => None,
+    }
+}
+
+/// True if this is not a change.
+pub(crate) fn is_unchanged(change: &Change) -> bool {
+    matches!(change.action(), Action::NoOp | Action::Forget)
+}
+
+/// The cluster was formed: from then on it has an identity and data to lose.
+pub(crate) fn is_formed(scene: &Scene<'_>) -> bool {
+    let has_id = scene.before.and_then(|b| b.get("cluster_id")).and_then(Value::as_str).is_some_and(|id| !id.is_empty());
+    has_id || scene.children.values().any(|c| c.resource_type == "etcd_member" && c.in_state)
+}
+
+/// The members in a scene, wanted or not, by name.
+pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> {
+    let formed = is_formed(scene);
+    let mut members: BTreeMap<String, Member<'a>> = BTreeMap::new();
+    for (path, child) in &scene.children {
+        let Some(name) = member_of(path) else { continue };
+        let member = members.entry(name.to_owned()).or_insert_with(|| Member {
+            name: name.to_owned(),
+            condition: condition(scene, name, formed),
+            leads: seen(scene, &part(name, "etcd"), "leader").and_then(Value::as_bool) == Some(true),
+            changes: Vec::new(),
+        });
+        if !is_unchanged(child.change) {
+            member.changes.push((path, child));
+        }
+    }
+    members
+}
+
+/// What was observed of a part.
+pub(crate) fn seen<'a>(scene: &'a Scene<'_>, path: &[ChildStep], attribute: &str) -> Option<&'a Value> {
+    scene.children.get(path)?.observed?.get(attribute)
+}
+
+fn condition(scene: &Scene<'_>, name: &str, formed: bool) -> Condition {
+    let healthy = seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool);
+    if healthy == Some(true) {
+        return Condition::Works;
+    }
+    let Some(unit) = scene.children.get(&part(name, "unit")) else { return Condition::Stopped };
+    let Some(observed) = unit.observed else {
+        // Not there; or there, and nobody looked.
+        return if unit.change.action() == Action::Create { Condition::Stopped } else { Condition::Works };
+    };
+    let state = |attribute: &str| observed.get(attribute).and_then(Value::as_str);
+    match state("active_state") {
+        Some("inactive" | "failed" | "deactivating") => Condition::Stopped,
+        // It ended, and systemd waits before it tries again. Or the cluster was never formed, and it waits for its peers.
+        Some("activating") if state("sub_state") == Some("auto-restart") || !formed => Condition::Stopped,
+        Some("active" | "reloading") if healthy.is_none() => Condition::Works,
+        _ => Condition::Suspect,
+    }
+}
+
+/// Whether a member's data directory holds anything; `None` if nobody looked.
+pub(crate) fn has_data(scene: &Scene<'_>, name: &str) -> Option<bool> {
+    let child = scene.children.get(&part_of(name, "directory", "data"))?;
+    match child.observed {
+        Some(seen) => seen.get("empty").and_then(Value::as_bool).map(|empty| !empty),
+        None => matches!(child.change.action(), Action::Create).then_some(false),
+    }
+}
+
+/// An attribute on the two sides of a change.
+pub(crate) fn sides<'a>(change: &'a Change, attribute: &str) -> (Option<&'a Value>, Option<&'a Value>) {
+    let get = |object: Option<&'a Object>| object.and_then(|o| o.get(attribute));
+    (get(change.before()), get(change.after()))
+}

@@ -1,0 +1,159 @@
+//! The hosts of an `etcd_cluster`: which members there are, and where members and clients reach them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use karmaform_model::{Diagnostic, Diagnostics, Object, Type, Value};
+
+use super::arguments::not_known;
+
+/// Fewest and most members.
+const MEMBERS: std::ops::RangeInclusive<usize> = 1..=7;
+/// The largest clock error of a host, in seconds. Certificates are valid from the second they are made, and leases run by the clock.
+const CLOCK_LIMIT: f64 = 60.0;
+
+/// Where a member runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    /// How the host is managed.
+    pub(crate) connection: Value,
+    /// The IP address that members and clients use; a string, perhaps not known yet.
+    pub(crate) address: Value,
+}
+
+/// The members by name. What is wrong goes to `found`.
+pub(super) fn members(object: &Object, found: &mut Diagnostics) -> BTreeMap<String, Host> {
+    let mut members = BTreeMap::new();
+    let Some(hosts) = object.get("hosts").and_then(Value::as_entries) else {
+        let is_unknown = object.get("hosts").is_some_and(Value::is_unknown);
+        found.push(if is_unknown {
+            not_known("hosts").with_hint("The values may be known later, but not the keys: they are the member names.")
+        } else {
+            Diagnostic::error("No hosts", "`hosts` must be a map of `ssh_host` objects by member name.")
+                .with_hint("Write `hosts = data.ssh_host.NAME`, where that block has `for_each`.")
+        });
+        return members;
+    };
+    if !MEMBERS.contains(&hosts.len()) {
+        found.push(
+            Diagnostic::error(
+                "A number of members that etcd is not made for",
+                format!(
+                    "`hosts` has {} entries. An etcd cluster has one to seven members; with more of them every write gets slower.",
+                    hosts.len()
+                ),
+            )
+            .with_hint("Take three members, or five if one may fail while another is restarted."),
+        );
+    }
+    let addresses = object.get("addresses").filter(|v| !v.is_null());
+    for extra in addresses.and_then(Value::as_entries).into_iter().flat_map(|a| a.keys()).filter(|n| !hosts.contains_key(*n)) {
+        found.push(Diagnostic::error("An address of no member", format!("`addresses` has an entry \"{extra}\", but `hosts` has none.")));
+    }
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for (name, host) in hosts {
+        check_member_name(name, found);
+        check_clock(name, host, found);
+        if let Some(id) = host.get("connection").and_then(|c| c.get("id")).and_then(Value::as_str)
+            && let Some(other) = seen.insert(id.to_owned(), name)
+        {
+            found.push(Diagnostic::error(
+                "Two members on one host",
+                format!("The members \"{other}\" and \"{name}\" are on the same host. They would fail together and share their files."),
+            ));
+        }
+        match member_address(addresses, name, host) {
+            Ok(address) => {
+                let connection = match host.get("connection") {
+                    Some(connection) => connection.clone(),
+                    None if host.is_unknown() => Value::unknown(Type::Any),
+                    None => {
+                        found.push(Diagnostic::error(
+                            "A host without a connection",
+                            format!("`hosts[\"{name}\"]` has no `connection`. It must be what a `data \"ssh_host\"` gives."),
+                        ));
+                        continue;
+                    }
+                };
+                members.insert(name.clone(), Host { connection, address });
+            }
+            Err(diagnostic) => found.push(diagnostic),
+        }
+    }
+    members
+}
+
+/// A name goes into etcd's member list, into paths and into messages.
+fn check_member_name(name: &str, found: &mut Diagnostics) {
+    let good = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.len() <= 63
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    if !good {
+        found.push(Diagnostic::error(
+            "Not a member name",
+            format!("The key \"{name}\" of `hosts` is to be a member's name: letters, digits, \".\", \"_\" and \"-\", at most 63."),
+        ));
+    }
+}
+
+fn check_clock(name: &str, host: &Value, found: &mut Diagnostics) {
+    let offset = host.get("clock_offset").and_then(Value::as_number).and_then(|n| n.to_string().parse::<f64>().ok());
+    if let Some(offset) = offset.filter(|o| o.abs() > CLOCK_LIMIT) {
+        found.push(
+            Diagnostic::error(
+                "A host's clock is wrong",
+                format!(
+                    "The clock of the host of member \"{name}\" is {:.0} s off; at most {CLOCK_LIMIT:.0} s are allowed. New \
+                     certificates would not be valid yet or end early, and leases would run out at the wrong time.",
+                    offset.abs()
+                ),
+            )
+            .with_hint("Set up time synchronisation on that host (`chrony` or `systemd-timesyncd`), then plan again."),
+        );
+    }
+}
+
+/// The address that members and clients use: the one written, else the one the host is managed by, else the host's first.
+fn member_address(addresses: Option<&Value>, name: &str, host: &Value) -> Result<Value, Diagnostic> {
+    let unknown = || Ok(Value::unknown_not_null(Type::String));
+    if addresses.is_some_and(Value::is_unknown) {
+        return unknown();
+    }
+    if let Some(written) = addresses.and_then(|a| a.get(name)).filter(|v| !v.is_null()) {
+        return match written.as_str() {
+            Some(text) if is_ip(text) => Ok(text.into()),
+            None if written.is_unknown() => unknown(),
+            _ => Err(Diagnostic::error("Not an IP address", format!("`addresses[\"{name}\"]` must be an IP address: etcd listens on it."))),
+        };
+    }
+    let connection = host.get("connection");
+    let managed = connection.and_then(|c| c.get("address")).filter(|v| !v.is_unknown()).or_else(|| host.get("address"));
+    if let Some(text) = managed.and_then(Value::as_str).filter(|t| is_ip(t)) {
+        return Ok(text.into());
+    }
+    // A host that is managed by its name: the first address that it has itself.
+    if host.is_unknown() || (managed.is_none() && connection.is_some_and(Value::is_unknown)) || managed.is_some_and(Value::is_unknown) {
+        return unknown();
+    }
+    match host.get("addresses") {
+        Some(list) if list.is_unknown() => unknown(),
+        Some(list) => match list.as_items().and_then(<[Value]>::first) {
+            Some(first) if first.is_unknown() => unknown(),
+            Some(first) if first.as_str().is_some_and(is_ip) => Ok(Value::from(first.as_str().unwrap_or_default())),
+            _ => Err(no_address(name)),
+        },
+        None => Err(no_address(name)),
+    }
+}
+
+fn no_address(name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "A member without an address",
+        format!("The host of member \"{name}\" is not managed by an IP address and shows none of its own."),
+    )
+    .with_hint("Write the address into `addresses`.")
+}
+
+fn is_ip(text: &str) -> bool {
+    text.parse::<IpAddr>().is_ok()
+}

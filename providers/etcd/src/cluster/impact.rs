@@ -1,0 +1,111 @@
+//! What a plan does to a cluster, in plain words.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Action, Scene, Value};
+
+use super::arguments::Arguments;
+use super::choreography::{leader_last, quorum};
+use super::condition::{Condition, Member, is_formed, is_unchanged, sides};
+use super::places::{client_certificate, part_of};
+
+/// Of a change, or of making the cluster.
+pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
+    let count = wanted.members.len();
+    let mut lines = Vec::new();
+    let with = |condition: Condition| members.values().filter(move |m| m.condition == condition && wanted.members.contains_key(&m.name));
+    let starting: Vec<_> = with(Condition::Stopped).filter(|m| m.restarts()).map(|m| m.name.as_str()).collect();
+    if !starting.is_empty() {
+        if is_formed(scene) {
+            lines.push(format!("starts {} {}", plural(starting.len(), "member"), starting.join(", ")));
+        } else if starting.len() == count {
+            lines.push(format!("forms a cluster of {count} {}: {}", plural(count, "member"), starting.join(", ")));
+        } else {
+            lines.push(format!("finishes forming the cluster: starts {}", starting.join(", ")));
+        }
+    }
+    if !is_formed(scene) && count.is_multiple_of(2) {
+        lines.push(format!(
+            "{count} members tolerate {}, no more than {} would; an odd number is better",
+            failures(count),
+            plural_count(count - 1, "member")
+        ));
+    }
+    let suspects: Vec<_> = with(Condition::Suspect).filter(|m| m.restarts()).map(|m| m.name.as_str()).collect();
+    if !suspects.is_empty() {
+        lines.push(format!("repairs by a restart, one at a time: {}", suspects.join(", ")));
+    }
+    let restarted = leader_last(with(Condition::Works).filter(|m| m.restarts()));
+    if !restarted.is_empty() {
+        lines.push(rolling(&restarted, count));
+    }
+    let renewed = members.values().any(|m| m.renews() && m.condition != Condition::Stopped && !m.restarts());
+    let client = scene.children.get(&client_certificate()).is_some_and(|c| c.in_state && !is_unchanged(c.change));
+    if renewed {
+        lines.push("no restart for new certificates: etcd reads them at the next handshake".to_owned());
+    } else if client {
+        lines.push("no restart: only the client certificate is made anew".to_owned());
+    }
+    lines
+}
+
+fn rolling(members: &[&Member<'_>], count: usize) -> String {
+    if count == 1 {
+        return "restart of the only member: etcd is unavailable meanwhile".to_owned();
+    }
+    let names: Vec<_> = members.iter().map(|m| if m.leads { format!("the leader {}", m.name) } else { m.name.clone() }).collect();
+    let list = match &names[..] {
+        [rest @ .., last] if members.last().is_some_and(|m| m.leads) && !rest.is_empty() => format!("{}, then {last}", rest.join(", ")),
+        all => all.join(", "),
+    };
+    let availability = if count > quorum(count) {
+        format!("quorum kept {} of {count}", count - 1)
+    } else {
+        format!("{count} members have no spare, so etcd is unavailable during each restart")
+    };
+    format!("rolling restart, one member at a time: {list}; {availability}")
+}
+
+/// Of a destruction.
+pub(crate) fn of_destroy(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
+    let purged = |name: &&str| {
+        scene.children.get(&part_of(name, "directory", "data")).is_some_and(|c| {
+            matches!(c.change.action(), Action::Delete) && sides(c.change, "purge").0.and_then(Value::as_bool) != Some(false)
+        })
+    };
+    let kept = |name: &&str| {
+        scene.children.get(&part_of(name, "directory", "data")).is_some_and(|c| {
+            matches!(c.change.action(), Action::Delete) && sides(c.change, "purge").0.and_then(Value::as_bool) == Some(false)
+        })
+    };
+    let names: Vec<_> = members.keys().map(String::as_str).collect();
+    let list = |names: Vec<&str>| names.join(", ");
+    let deleted: Vec<_> = names.iter().copied().filter(purged).collect();
+    let left: Vec<_> = names.iter().copied().filter(kept).collect();
+    let mut lines = Vec::new();
+    if !names.is_empty() {
+        lines.push(format!("stops the whole cluster: {}", list(names)));
+    }
+    if !deleted.is_empty() {
+        lines.push(format!("data of the cluster will be deleted on {}", list(deleted)));
+    }
+    if !left.is_empty() {
+        lines.push(format!("data of the cluster is kept on {}, moved aside", list(left)));
+    }
+    lines
+}
+
+fn plural(count: usize, word: &str) -> String {
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
+}
+
+fn plural_count(count: usize, word: &str) -> String {
+    format!("{count} {}", plural(count, word))
+}
+
+fn failures(members: usize) -> String {
+    match (members - 1) / 2 {
+        0 => "no failure".to_owned(),
+        n => plural_count(n, "failure"),
+    }
+}

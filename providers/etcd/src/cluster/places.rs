@@ -1,0 +1,74 @@
+//! Where a member's files are on its host, and what its children are called.
+
+use karmaform_model::ChildStep;
+
+use super::arguments::Arguments;
+
+/// Paths on a member's host.
+pub(crate) struct Places {
+    pub(crate) config: String,
+    pub(crate) pki: String,
+    pub(crate) programs: String,
+    pub(crate) program: String,
+    pub(crate) data: String,
+    pub(crate) environment: String,
+    pub(crate) guard: String,
+    /// Exists once the member was ready: from then on it must have data. Not below /var, so that a lost disk does not take both.
+    pub(crate) marker: String,
+    /// The environment of the very first start; gone after it, and after a reboot.
+    pub(crate) formation: String,
+}
+
+impl Places {
+    /// Of each member of this cluster; they are the same on every host.
+    pub(crate) fn of(cluster: &Arguments) -> Self {
+        let config = format!("/etc/etcd/{}", cluster.name);
+        let programs = format!("/opt/karmaform/etcd-{}-{}", cluster.name, cluster.version.text);
+        Self {
+            pki: format!("{config}/pki"),
+            program: format!("{programs}/etcd"),
+            data: cluster.data_directory.clone(),
+            environment: format!("{config}/etcd.env"),
+            guard: format!("{config}/guard"),
+            marker: format!("{config}/formed"),
+            formation: format!("/run/karmaform/{}.env", cluster.unit()),
+            config,
+            programs,
+        }
+    }
+}
+
+/// Where the data is unless something else is written.
+pub(crate) fn default_data_directory(cluster_name: &str) -> String {
+    format!("/var/lib/etcd/{cluster_name}")
+}
+
+/// The CA of server and client certificates.
+pub(crate) fn client_ca() -> Vec<ChildStep> {
+    vec![ChildStep::new("client_ca")]
+}
+
+/// The CA of the certificates between members. Its own one, because with a shared one every client could speak as a member.
+pub(crate) fn peer_ca() -> Vec<ChildStep> {
+    vec![ChildStep::new("peer_ca")]
+}
+
+/// What names the formation.
+pub(crate) fn token() -> Vec<ChildStep> {
+    vec![ChildStep::new("token")]
+}
+
+/// The client certificate of karmaform and of the cluster's users.
+pub(crate) fn client_certificate() -> Vec<ChildStep> {
+    vec![ChildStep::new("client_certificate")]
+}
+
+/// A part of a member.
+pub(crate) fn part(member: &str, name: &str) -> Vec<ChildStep> {
+    vec![ChildStep::keyed("member", member), ChildStep::new(name)]
+}
+
+/// A part of a member, one of several of its kind.
+pub(crate) fn part_of(member: &str, name: &str, key: &str) -> Vec<ChildStep> {
+    vec![ChildStep::keyed("member", member), ChildStep::keyed(name, key)]
+}

@@ -1,0 +1,313 @@
+//! Changes that this version does not make, because they need more care than an order of steps: they are refused in the plan.
+
+use std::collections::BTreeSet;
+
+use karmaform_model::{Action, ChildStep, Diagnostic, Diagnostics, Object, Scene, Value, same};
+
+use super::arguments::Arguments;
+use super::condition::{has_data, is_formed, is_unchanged, member_of, seen, sides};
+use super::places::{client_ca, default_data_directory, part, part_of, peer_ca, token};
+use super::schema::{CLIENT_PORT, PEER_PORT, USER};
+
+/// Finds every reason not to make this plan.
+pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
+    let mut found = Diagnostics::new();
+    if is_formed(scene) {
+        formed(scene, wanted, &mut found);
+    } else {
+        unfinished(scene, wanted, &mut found);
+    }
+    found.into_iter().map(|d| d.at(scene.address)).collect()
+}
+
+fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    if !membership(scene, wanted, found) {
+        return;
+    }
+    if let Some(before) = scene.before {
+        arguments(scene, before, wanted, found);
+    }
+    for name in wanted.members.keys() {
+        data(scene, name, found);
+        identity(scene, name, found);
+        address(scene, name, wanted, found);
+    }
+    for (path, what) in [(client_ca(), "of clients and servers"), (peer_ca(), "between members")] {
+        if is_reissued(scene, &path) {
+            found.push(
+                Diagnostic::error(
+                    "The CA of a formed cluster can't be replaced yet",
+                    format!(
+                        "The CA {what} would be made anew. Members read it only when they start, so they would stop trusting each other \
+                         one after another. It takes two rolling restarts around both CAs, which this version does not do."
+                    ),
+                )
+                .with_hint("Undo what changes it: `ca_validity_hours`, or a `-replace` of it."),
+            );
+        }
+    }
+    if is_remade(scene, &token()) {
+        found.push(Diagnostic::error(
+            "The token of a formed cluster can't change",
+            "It is a part of the cluster's identity, and members that were formed with it go on using it.",
+        ));
+    }
+}
+
+/// False if the members are not the same; then nothing else can be compared.
+fn membership(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) -> bool {
+    let now: BTreeSet<&str> = wanted.members.keys().map(String::as_str).collect();
+    let before: BTreeSet<&str> = match scene.before.and_then(|b| b.get("hosts")).and_then(Value::as_entries) {
+        Some(hosts) => hosts.keys().map(String::as_str).collect(),
+        None => scene.children.iter().filter(|(_, c)| c.in_state).filter_map(|(path, _)| member_of(path)).collect(),
+    };
+    if now == before {
+        return true;
+    }
+    let list = |names: Vec<&str>| names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
+    let added: Vec<_> = now.difference(&before).copied().collect();
+    let removed: Vec<_> = before.difference(&now).copied().collect();
+    let mut what = Vec::new();
+    if !added.is_empty() {
+        what.push(format!("add {}", list(added)));
+    }
+    if !removed.is_empty() {
+        what.push(format!("remove {}", list(removed)));
+    }
+    found.push(
+        Diagnostic::error(
+            "The members of a formed cluster can't be changed yet",
+            format!("The change of `hosts` would {}. Members are added and removed through etcd itself, one at a time, which this version does not do.", what.join(" and ")),
+        )
+        .with_hint("Put `hosts` back as it was."),
+    );
+    false
+}
+
+/// Arguments that a formed cluster keeps.
+fn arguments(scene: &Scene<'_>, before: &Object, wanted: &Arguments, found: &mut Diagnostics) {
+    let mut keep = |attribute: &str, now: &str, old: Option<String>, why: &str| {
+        if let Some(old) = old.filter(|old| old != now) {
+            found.push(
+                Diagnostic::error(
+                    format!("`{attribute}` of a formed cluster can't be changed yet"),
+                    format!("It is \"{old}\" and would be \"{now}\". {why}"),
+                )
+                .with_hint(format!("Put `{attribute}` back to \"{old}\".")),
+            );
+        }
+    };
+    let given = |name: &str| before.get(name).filter(|v| !v.is_null());
+    let text = |name: &str, default: &str| given(name).map_or(Some(default), Value::as_str).map(str::to_owned);
+    let number = |name: &str, default: i64| given(name).map_or(Some(default), Value::as_i64).map(|n| n.to_string());
+    let upgrade = "An upgrade needs a backup first, an order of its own and a way back, which this version does not have.";
+    keep("version", &wanted.version.text, text("version", ""), upgrade);
+    let url = "The cluster and its clients know every member by its URLs, which contain it.";
+    keep("client_port", &wanted.client_port.to_string(), number("client_port", CLIENT_PORT), url);
+    keep("peer_port", &wanted.peer_port.to_string(), number("peer_port", PEER_PORT), url);
+    let data = "The data would stay behind, and the members would find an empty directory.";
+    keep("data_directory", &wanted.data_directory, text("data_directory", &default_data_directory(&wanted.name)), data);
+    keep("user", &wanted.user, text("user", USER), "The data belongs to the old user, and etcd could not read it any more.");
+
+    let id = |object: &Object, name: &str| {
+        let host = object.get("hosts")?.get(name)?;
+        Some(host.get("connection")?.get("id")?.as_str()?.to_owned())
+    };
+    for name in wanted.members.keys() {
+        let now = scene.wanted.and_then(|w| id(w, name));
+        if let (Some(old), Some(now)) = (id(before, name), now)
+            && old != now
+        {
+            found.push(
+                Diagnostic::error(
+                    "A member can't move to another host yet",
+                    format!("The member \"{name}\" is on {old} and would be on {now}. Moving it means adding a member and removing one."),
+                )
+                .with_hint("If it is the same host under another address, go on managing it by the old one."),
+            );
+        }
+    }
+}
+
+/// A member of a formed cluster must have its data.
+fn data(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
+    let directory = scene.children.get(&part_of(name, "directory", "data"));
+    let goes =
+        directory.is_some_and(|d| matches!(d.change.action(), Action::DestroyThenCreate | Action::CreateThenDestroy | Action::Delete));
+    if has_data(scene, name) == Some(false) {
+        found.push(
+            Diagnostic::error(
+                "A member has lost its data",
+                format!(
+                    "The cluster was formed, but the data directory of the member \"{name}\" is missing or empty. Started like this it could \
+                     form an empty cluster beside the real one, or crash on the leader's first message. It has to be removed from the \
+                     cluster and added again, which this version does not do."
+                ),
+            )
+            .with_hint("If the data is somewhere else (a file system that is not mounted), put it back and plan again.")
+            .with_hint("Else remove the member with `etcdctl member remove`, and add it again by hand as a learner."),
+        );
+    } else if goes {
+        found.push(Diagnostic::error(
+            "A member's data directory can't be replaced",
+            format!("The data directory of the member \"{name}\" would be removed and made anew, and its data would be gone."),
+        ));
+    }
+}
+
+/// The cluster knows a member by its peer URL. Told another one, the others would not find it.
+fn address(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnostics) {
+    let Some(host) = wanted.members.get(name) else { return };
+    if host.address.is_unknown() {
+        if !scene.children.get(&part(name, "environment")).is_none_or(|c| is_unchanged(c.change)) {
+            found.push(
+                Diagnostic::error(
+                    "A member's address is not known yet",
+                    format!("Where the member \"{name}\" is can't be told before apply, so this plan can't show that it stays there."),
+                )
+                .with_hint("Write the address into `addresses`, or apply what the host depends on first with `-target`."),
+            );
+        }
+        return;
+    }
+    let known = scene.children.get(&part(name, "etcd")).and_then(|c| c.change.before()?.get("peer_url")?.as_str());
+    let now: String = wanted.url(host, wanted.peer_port).iter().filter_map(Value::as_str).collect();
+    if let Some(known) = known.filter(|k| !k.is_empty() && *k != now) {
+        found.push(
+            Diagnostic::error(
+                "A member's address can't be changed yet",
+                format!("The cluster knows the member \"{name}\" by {known}, and it would be told {now}."),
+            )
+            .with_hint("Keep the address as it is with the argument `addresses`."),
+        );
+    }
+}
+
+/// Another cluster that answers in this one's place is nothing to act on.
+fn identity(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
+    let expected = scene.before.and_then(|b| b.get("cluster_id")).filter(|v| v.as_str().is_some());
+    let seen = seen(scene, &part(name, "etcd"), "cluster_id").filter(|v| v.as_str().is_some());
+    if let (Some(expected), Some(seen)) = (expected, seen)
+        && !same(Some(expected), Some(seen))
+    {
+        found.push(
+            Diagnostic::error(
+                "Another etcd cluster answers",
+                format!(
+                    "The member \"{name}\" says that its cluster is {}, but the state knows {}. It was restored, or formed anew, by someone else.",
+                    seen.as_str().unwrap_or_default(),
+                    expected.as_str().unwrap_or_default()
+                ),
+            )
+            .with_hint("Find out which of the two is right before anything is changed."),
+        );
+    }
+}
+
+/// A cluster that no apply finished. As long as nothing was started, everything may change; after that, the list of members is in the data
+/// of those that were.
+fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    let in_scene: BTreeSet<&str> = scene.children.keys().filter_map(|path| member_of(path)).collect();
+    let has_unit = |name: &str| scene.children.get(&part(name, "unit")).is_some_and(|c| c.in_state || c.observed.is_some());
+    let started: Vec<&str> = in_scene.iter().copied().filter(|n| has_unit(n) || has_data(scene, n) == Some(true)).collect();
+    if started.is_empty() {
+        return;
+    }
+    let ca_is_new = [client_ca(), peer_ca(), token()].iter().any(|path| scene.children.get(path).is_some_and(|c| !c.in_state));
+    if ca_is_new {
+        lost_state(scene, wanted, found);
+        return;
+    }
+    let mut differences: Vec<String> = Vec::new();
+    for name in in_scene.iter().filter(|n| !wanted.members.contains_key(**n)) {
+        differences.push(format!("the member \"{name}\" is not wanted any more"));
+    }
+    for name in &started {
+        let change_of = |path: &[ChildStep]| scene.children.get(path).map(|c| c.change);
+        if let Some(line) = change_of(&part(name, "environment")).and_then(|c| moved(sides(c, "content"))) {
+            differences.push(format!("the member \"{name}\" would be told another {line}"));
+        }
+        for (path, what) in [
+            (part_of(name, "directory", "data"), "data directory"),
+            (part_of(name, "program", "etcd"), "version or host"),
+            (part(name, "user"), "user"),
+        ] {
+            if change_of(&path).is_some_and(|c| matches!(c.action(), Action::DestroyThenCreate | Action::CreateThenDestroy)) {
+                differences.push(format!("the member \"{name}\" would get another {what}"));
+            }
+        }
+    }
+    if is_reissued(scene, &client_ca()) || is_reissued(scene, &peer_ca()) || is_remade(scene, &token()) {
+        differences.push("its certificates or its token would be made anew".to_owned());
+    }
+    if !differences.is_empty() {
+        found.push(
+            Diagnostic::error(
+                "A cluster that was partly formed can't be changed like this",
+                format!(
+                    "The first apply did not finish, but it started {} already, and {}. Members of two kinds would not find each other.",
+                    started.join(", "),
+                    differences.join("; ")
+                ),
+            )
+            .with_hint("Apply once more without this change, or destroy the cluster first: it holds nothing yet."),
+        );
+    }
+}
+
+/// The hosts know the cluster and the state does not.
+fn lost_state(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    let has_unit = |name: &String| scene.children.get(&part(name, "unit")).is_some_and(|c| c.observed.is_some());
+    found.push(if wanted.members.keys().any(has_unit) {
+        Diagnostic::error(
+            "This cluster exists, but the state does not know it",
+            "Its members are on their hosts, but the keys of its CAs were in a state that is gone. New CAs would lock out every member and \
+             every client at once.",
+        )
+        .with_hint("Bring the state back from its backup.")
+        .with_hint("If the cluster is not needed any more, stop its units and remove its files and its data from the hosts.")
+    } else {
+        let with_data: Vec<&str> = wanted.members.keys().map(String::as_str).filter(|n| has_data(scene, n) == Some(true)).collect();
+        Diagnostic::error(
+            "There is data of another cluster on the hosts",
+            format!(
+                "A new cluster starts empty, but on the hosts of {} there is something in {} already.",
+                with_data.join(", "),
+                wanted.data_directory
+            ),
+        )
+        .with_hint("Move it away or remove it, or choose another `data_directory`.")
+    });
+}
+
+/// A CA gets another certificate.
+fn is_reissued(scene: &Scene<'_>, path: &[ChildStep]) -> bool {
+    scene.children.get(path).is_some_and(|c| {
+        let (before, after) = sides(c.change, "certificate");
+        !is_unchanged(c.change) && !same(before, after)
+    })
+}
+
+/// It is made anew, with another identity.
+fn is_remade(scene: &Scene<'_>, path: &[ChildStep]) -> bool {
+    scene.children.get(path).is_some_and(|c| !matches!(c.change.action(), Action::NoOp | Action::Update | Action::Forget))
+}
+
+/// Lines of the environment that say who is where. `None` if they stay, or if a side is not known.
+fn moved((before, after): (Option<&Value>, Option<&Value>)) -> Option<&'static str> {
+    let (before, after) = (before?.as_str()?, after?.as_str()?);
+    let line = |text: &str, name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('=').map(str::to_owned));
+    [
+        ("ETCD_INITIAL_CLUSTER", "list of members"),
+        ("ETCD_INITIAL_ADVERTISE_PEER_URLS", "peer address"),
+        ("ETCD_ADVERTISE_CLIENT_URLS", "client address"),
+        ("ETCD_DATA_DIR", "data directory"),
+    ]
+    .into_iter()
+    .find(|(name, _)| {
+        let (old, new) = (line(before, name), line(after, name));
+        // A line that someone removed by hand is put back; that moves nothing.
+        old.is_some() && old != new
+    })
+    .map(|(_, what)| what)
+}

@@ -1,0 +1,86 @@
+//! What an `etcd_cluster` block may hold, and its defaults.
+
+use std::sync::LazyLock;
+
+use karmaform_model::{Attribute, Schema, Type};
+
+/// Where clients reach a member.
+pub(crate) const CLIENT_PORT: i64 = 2379;
+/// Where members reach each other.
+pub(crate) const PEER_PORT: i64 = 2380;
+/// Who runs etcd.
+pub(crate) const USER: &str = "etcd";
+/// How long leaf certificates are valid: a year.
+pub(crate) const CERTIFICATE_VALIDITY_HOURS: i64 = 8760;
+/// How long a CA is valid: ten years.
+pub(crate) const CA_VALIDITY_HOURS: i64 = 87_600;
+/// How long before its end a leaf certificate is renewed: a third of its life.
+pub(crate) const RENEW_BEFORE_HOURS: i64 = 2880;
+
+pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::new(
+        "An etcd cluster on Linux hosts: its own certificates, one member per host run by systemd, formed at once and changed one member \
+         at a time behind health gates.",
+        inputs().into_iter().chain(outputs()).collect(),
+    )
+});
+
+fn inputs() -> Vec<Attribute> {
+    vec![
+        Attribute::required("version", Type::String, "The etcd version, as in its release: `3.6.8`."),
+        Attribute::required(
+            "hosts",
+            Type::Any,
+            "The hosts by member name: a `data \"ssh_host\"` with `for_each`, or a map of such objects. One to seven; three or five are best.",
+        ),
+        Attribute::required("source", Type::String, "The etcd release archive: a path, or a `file:` or `https:` URL."),
+        Attribute::optional(
+            "source_sha256",
+            Type::String,
+            "The SHA-256 of the archive in hexadecimal digits; the release's `SHA256SUMS` has it.",
+        ),
+        Attribute::optional(
+            "settings",
+            Type::map(Type::String),
+            "More etcd settings by flag name without dashes: `quota-backend-bytes`. A change restarts the members one at a time.",
+        ),
+        Attribute::optional("client_port", Type::Number, "The port for clients.").or(CLIENT_PORT),
+        Attribute::optional("peer_port", Type::Number, "The port between members.").or(PEER_PORT),
+        Attribute::optional("data_directory", Type::String, "Where each member keeps its data; `/var/lib/etcd/NAME` unless written."),
+        Attribute::optional(
+            "addresses",
+            Type::map(Type::String),
+            "IP addresses by member name that members and clients use, where it is not the address that the host is managed by.",
+        ),
+        Attribute::optional("certificate_validity_hours", Type::Number, "How long certificates are valid, in hours.")
+            .or(CERTIFICATE_VALIDITY_HOURS),
+        Attribute::optional("ca_validity_hours", Type::Number, "How long the two CAs are valid, in hours.").or(CA_VALIDITY_HOURS),
+        Attribute::optional("renew_before_hours", Type::Number, "How long before its end a certificate is renewed, in hours.")
+            .or(RENEW_BEFORE_HOURS),
+        Attribute::optional(
+            "on_destroy",
+            Type::String,
+            "What happens to the data when the cluster is destroyed: `delete`, or `keep` it beside its directory as `DIRECTORY.kept-TIME`.",
+        )
+        .or("delete"),
+        Attribute::optional("user", Type::String, "The system user that runs etcd; it is made on each host.").or(USER),
+    ]
+}
+
+fn outputs() -> Vec<Attribute> {
+    let client = Type::object([
+        ("endpoints", Type::list(Type::String)),
+        ("ca_certificate", Type::String),
+        ("certificate", Type::String),
+        ("private_key", Type::String),
+    ]);
+    vec![
+        Attribute::computed("endpoints", Type::list(Type::String), "The members' client URLs."),
+        Attribute::computed("ca_certificate", Type::String, "The CA that the members' server certificates come from, as PEM."),
+        Attribute::computed("client_certificate", Type::String, "A client certificate with all rights, as PEM."),
+        Attribute::computed("client_key", Type::String, "The private key of the client certificate, as PEM.").secret(),
+        Attribute::computed("client", client, "All that a client needs: `endpoints`, `ca_certificate`, `certificate` and `private_key`."),
+        Attribute::computed("cluster_id", Type::String, "The cluster's id, in hexadecimal digits."),
+        Attribute::computed("members", Type::map(Type::String), "The members' ids by name, in hexadecimal digits."),
+    ]
+}

@@ -1,0 +1,159 @@
+//! The gate `etcd_healthy`: all of these members work, and they agree.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use karmaform_model::{Attribute, BoxFuture, Diagnostic, Gate, GateAnswer, Object, Schema, Type, Value};
+use tokio::task::JoinSet;
+
+use crate::client::Client;
+use crate::look::{Look, look};
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::new(
+        "Waits until members of an etcd cluster are healthy: reads go through each of them, they follow one leader, and nothing is alarming.",
+        vec![
+            Attribute::required("cluster", Type::Any, "The connection to the cluster."),
+            Attribute::required("require", Type::list(Type::String), "The names of the members that must be healthy."),
+        ],
+    )
+    .through("cluster")
+});
+
+/// The gate `etcd_healthy`.
+pub(crate) struct EtcdHealthy;
+
+impl Gate<Client> for EtcdHealthy {
+    fn name(&self) -> &'static str {
+        "etcd_healthy"
+    }
+
+    fn schema(&self) -> &Schema {
+        &SCHEMA
+    }
+
+    fn check<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
+        Box::pin(async move {
+            let required: BTreeSet<String> = match arguments.get("require").and_then(Value::as_items) {
+                Some(items) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+                None => client.names().map(str::to_owned).collect(),
+            };
+            // One good look is enough: a step that restarts a unit ends when the old process is gone, so nobody answers who is about to stop.
+            Ok(match once(client, &required).await {
+                Ok(seen) => GateAnswer::Passed(seen),
+                Err(waiting) => GateAnswer::Waiting(waiting),
+            })
+        })
+    }
+}
+
+async fn once(client: &Client, required: &BTreeSet<String>) -> Result<String, String> {
+    let mut running = JoinSet::new();
+    for name in required.clone() {
+        let client = client.clone();
+        running.spawn(async move {
+            let seen = look(&client, &name).await;
+            (name, seen)
+        });
+    }
+    let mut looks = Vec::new();
+    while let Some(done) = running.join_next().await {
+        looks.push(done.map_err(|_| "a look at a member ended early".to_owned())?);
+    }
+    looks.sort_by(|a, b| a.0.cmp(&b.0));
+    judge(&looks, client.names().count())
+}
+
+/// What it waits for, or what was seen.
+fn judge(looks: &[(String, Result<Look, String>)], members: usize) -> Result<String, String> {
+    let mut troubles = Vec::new();
+    let mut good = Vec::new();
+    for (name, seen) in looks {
+        match seen.as_ref().map(Look::trouble) {
+            Ok(None) => good.extend(seen.iter().map(|look| (name, look))),
+            Ok(Some(why)) => troubles.push(format!("member {name}: {why}")),
+            Err(why) => troubles.push(format!("member {name}: {why}")),
+        }
+    }
+    if !troubles.is_empty() {
+        return Err(troubles.join("; "));
+    }
+    let Some(((first, reference), rest)) = good.split_first() else { return Ok("no member asked for".to_owned()) };
+    for (name, look) in rest {
+        if look.cluster_id != reference.cluster_id {
+            return Err(format!(
+                "members {first} and {name} belong to different clusters ({:x}, {:x})",
+                reference.cluster_id, look.cluster_id
+            ));
+        }
+        if look.leader != reference.leader {
+            return Err(format!("members {first} and {name} follow different leaders"));
+        }
+    }
+    for (name, look) in &good {
+        for known in &look.members {
+            if !known.has_started() {
+                let who = if known.name.is_empty() { format!("{:x}", known.id) } else { known.name.clone() };
+                return Err(format!("member {name} knows a member {who} that never started"));
+            }
+            if known.learner {
+                return Err(format!("member {} is a learner", known.name));
+            }
+        }
+        if let Some((member, alarm)) = look.alarms.first() {
+            let known = look.members.iter().find(|m| m.id == *member);
+            let whose = known.map_or_else(|| format!("{member:x}"), |m| m.name.clone());
+            return Err(format!("alarm {alarm} of member {whose}"));
+        }
+    }
+    Ok(format!("{} of {members} members healthy", good.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::look::Known;
+
+    fn known(id: u64, name: &str) -> Known {
+        Known { id, name: name.to_owned(), learner: false, peer_urls: Vec::new(), client_urls: vec!["https://10.0.0.1:2379".to_owned()] }
+    }
+
+    fn healthy(id: u64) -> Look {
+        Look {
+            member_id: id,
+            cluster_id: 9,
+            leader: 1,
+            version: "3.5.16".to_owned(),
+            learner: false,
+            read: Ok(()),
+            alarms: Vec::new(),
+            members: vec![known(1, "a"), known(2, "b")],
+        }
+    }
+
+    fn check(change: impl FnOnce(&mut Look), expected: Result<&str, &str>) {
+        let mut b = healthy(2);
+        change(&mut b);
+        let looks = [("a".to_owned(), Ok(healthy(1))), ("b".to_owned(), Ok(b))];
+        assert_eq!(judge(&looks, 3), expected.map(str::to_owned).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn members_must_work_and_agree() {
+        check(|_| {}, Ok("2 of 3 members healthy"));
+        check(|b| b.read = Err("request timed out".to_owned()), Err("member b: request timed out"));
+        check(|b| b.leader = 0, Err("member b: it sees no leader"));
+        check(|b| b.leader = 2, Err("members a and b follow different leaders"));
+        check(|b| b.cluster_id = 10, Err("members a and b belong to different clusters (9, a)"));
+        check(|b| b.alarms = vec![(2, "NOSPACE".to_owned())], Err("alarm NOSPACE of member b"));
+        check(|b| b.learner = true, Err("member b: it is a learner and does not vote"));
+        check(|b| b.members.push(known(3, "")), Err("member b knows a member 3 that never started"));
+        check(|b| b.members[0].learner = true, Err("member a is a learner"));
+    }
+
+    #[test]
+    fn all_that_is_waited_for_is_named() {
+        let looks = [("a".to_owned(), Err("connection refused".to_owned())), ("b".to_owned(), Err("no leader".to_owned()))];
+        assert_eq!(judge(&looks, 3), Err("member a: connection refused; member b: no leader".to_owned()));
+    }
+}

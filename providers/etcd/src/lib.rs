@@ -1,0 +1,28 @@
+//! etcd: members and health gates through etcd's own API, and the composite `etcd_cluster` with its choreography.
+//!
+//! The composite names its children by type and attributes; this package knows nothing of SSH, of systemd or of how certificates are made.
+
+mod client;
+mod cluster;
+mod gate;
+mod look;
+mod member;
+mod provider;
+mod versions;
+
+use std::sync::Arc;
+
+use karmaform_model::{Adapter, Composite, Driver};
+
+pub use cluster::EtcdCluster;
+pub use provider::Etcd;
+
+/// The provider `etcd`, ready for a registry.
+pub fn driver() -> Arc<dyn Driver> {
+    Arc::new(Adapter(Etcd))
+}
+
+/// The composites of this package, ready for a registry.
+pub fn composites() -> Vec<Arc<dyn Composite>> {
+    vec![Arc::new(EtcdCluster)]
+}

@@ -1,0 +1,159 @@
+//! One look at one member, through a connection to that member alone.
+//!
+//! A client with several endpoints would pick any of them, and then one healthy member could answer for a dead one.
+
+use etcd_client::{AlarmAction, AlarmType, Client as Connection, Error, GetOptions};
+
+use crate::client::{Client, within};
+
+/// gRPC's number for "permission denied".
+const PERMISSION_DENIED: i32 = 7;
+
+/// What a member said about itself and about the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Its id.
+    pub(crate) member_id: u64,
+    /// The cluster's id.
+    pub(crate) cluster_id: u64,
+    /// The leader it follows; 0: none.
+    pub(crate) leader: u64,
+    /// Its version.
+    pub(crate) version: String,
+    /// It does not vote.
+    pub(crate) learner: bool,
+    /// A linearizable read went through it; else why not.
+    pub(crate) read: Result<(), String>,
+    /// Alarms of the whole cluster: member id and name.
+    pub(crate) alarms: Vec<(u64, String)>,
+    /// The members it knows.
+    pub(crate) members: Vec<Known>,
+}
+
+/// A member as another one knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) learner: bool,
+    pub(crate) peer_urls: Vec<String>,
+    pub(crate) client_urls: Vec<String>,
+}
+
+impl Look {
+    /// Why this member can't be counted on, in a few words; `None` if it can.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        if let Err(why) = &self.read {
+            return Some(why.clone());
+        }
+        if self.leader == 0 {
+            return Some("it sees no leader".to_owned());
+        }
+        if self.learner {
+            return Some("it is a learner and does not vote".to_owned());
+        }
+        None
+    }
+
+    /// What the member list says about this member itself.
+    pub(crate) fn own(&self) -> Option<&Known> {
+        self.members.iter().find(|m| m.id == self.member_id)
+    }
+}
+
+impl Known {
+    /// It has told the cluster its name and its client URLs. A member of a new cluster has a name before, from everybody's first list.
+    pub(crate) fn has_started(&self) -> bool {
+        !self.name.is_empty() && !self.client_urls.is_empty()
+    }
+}
+
+/// Looks once. The error says in a few words why the member could not be asked at all.
+pub(crate) async fn look(client: &Client, name: &str) -> Result<Look, String> {
+    let mut connection = client.open(name).await?;
+    let status = within(connection.status()).await.map_err(|e| reason(&e))?;
+    let header = status.header().ok_or("its answer has no header")?;
+    let mut look = Look {
+        member_id: header.member_id(),
+        cluster_id: header.cluster_id(),
+        leader: status.leader(),
+        version: status.version().to_owned(),
+        learner: status.is_learner(),
+        read: read_through(&mut connection).await,
+        alarms: Vec::new(),
+        members: Vec::new(),
+    };
+    if look.read.is_ok() {
+        look.alarms = alarms(&mut connection).await?;
+        look.members = members(&mut connection).await?;
+    }
+    Ok(look)
+}
+
+/// A linearizable read needs the leader and a quorum: it is what health means.
+async fn read_through(connection: &mut Connection) -> Result<(), String> {
+    let options = GetOptions::new().with_keys_only().with_limit(1);
+    match within(connection.get("health", Some(options))).await {
+        Ok(_) => Ok(()),
+        // The question went through the cluster; that we may not see the answer says nothing about its health.
+        Err(error) if is_permission_denied(&error) => Ok(()),
+        Err(error) => Err(reason(&error)),
+    }
+}
+
+async fn alarms(connection: &mut Connection) -> Result<Vec<(u64, String)>, String> {
+    match within(connection.alarm(AlarmAction::Get, AlarmType::None, None)).await {
+        Ok(answer) => Ok(answer.alarms().iter().map(|a| (a.member_id(), alarm_name(a.alarm()))).collect()),
+        Err(error) if is_permission_denied(&error) => Ok(Vec::new()),
+        Err(error) => Err(reason(&error)),
+    }
+}
+
+fn alarm_name(alarm: AlarmType) -> String {
+    match alarm {
+        AlarmType::Nospace => "NOSPACE",
+        AlarmType::Corrupt => "CORRUPT",
+        _ => "unknown",
+    }
+    .to_owned()
+}
+
+async fn members(connection: &mut Connection) -> Result<Vec<Known>, String> {
+    let answer = within(connection.member_list()).await.map_err(|e| reason(&e))?;
+    let known = answer.members().iter().map(|m| Known {
+        id: m.id(),
+        name: m.name().to_owned(),
+        learner: m.is_learner(),
+        peer_urls: m.peer_urls().to_vec(),
+        client_urls: m.client_urls().to_vec(),
+    });
+    Ok(known.collect())
+}
+
+fn is_permission_denied(error: &Error) -> bool {
+    matches!(error, Error::GRpcStatus(status) if status.code() as i32 == PERMISSION_DENIED)
+}
+
+/// An error in a few words. The deepest cause says most ("Connection refused"), the layers above it only that something went wrong.
+pub(crate) fn reason(error: &Error) -> String {
+    let mut deepest: &dyn std::error::Error = error;
+    if let Error::GRpcStatus(status) = error {
+        match std::error::Error::source(status) {
+            Some(cause) => deepest = cause,
+            None => return shorten(status.message()),
+        }
+    }
+    while let Some(cause) = deepest.source() {
+        deepest = cause;
+    }
+    shorten(&deepest.to_string())
+}
+
+fn shorten(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default().trim().trim_start_matches("etcdserver: ");
+    let mut short: String = line.chars().take(120).collect();
+    if short.is_empty() {
+        short.push_str("it does not answer");
+    }
+    short
+}

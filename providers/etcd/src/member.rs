@@ -1,0 +1,141 @@
+//! `etcd_member`: a member as the cluster itself knows it. It is made by starting it; this type reads its ids and its health.
+
+use std::sync::LazyLock;
+
+use karmaform_model::{Attribute, BoxFuture, Change, Diagnostic, Object, ResourceSpec, ResourceType, Schema, Type, Value};
+
+use crate::client::Client;
+use crate::look::{Look, look};
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::new(
+        "A member of an etcd cluster, as the cluster knows it. Starting and stopping it is its unit's part.",
+        vec![
+            Attribute::required("cluster", Type::Any, "The connection to the cluster."),
+            Attribute::required("name", Type::String, "The member's name.").identity(),
+            Attribute::computed("member_id", Type::String, "The member's id, in hexadecimal digits as `etcdctl` shows it."),
+            Attribute::computed("cluster_id", Type::String, "The cluster's id, in hexadecimal digits."),
+            Attribute::computed("peer_url", Type::String, "Where the other members reach it; several are separated by commas."),
+            Attribute::computed("client_url", Type::String, "Where clients reach it; several are separated by commas."),
+            Attribute::computed("healthy", Type::Bool, "A linearizable read went through it just now.").volatile(),
+            Attribute::computed("leader", Type::Bool, "It is the leader just now.").volatile(),
+            Attribute::computed("version", Type::String, "The version that it runs.").volatile(),
+            Attribute::computed("alarms", Type::list(Type::String), "Its alarms: `NOSPACE`, `CORRUPT`.").volatile(),
+            Attribute::computed("error", Type::String, "Why it is not healthy, in a few words.").volatile(),
+        ],
+    )
+    .through("cluster")
+});
+
+/// The resource type `etcd_member`.
+pub(crate) struct EtcdMember;
+
+impl ResourceSpec for EtcdMember {
+    fn name(&self) -> &'static str {
+        "etcd_member"
+    }
+
+    fn schema(&self) -> &Schema {
+        &SCHEMA
+    }
+}
+
+impl ResourceType<Client> for EtcdMember {
+    fn observe<'a>(
+        &'a self,
+        client: &'a Client,
+        identity: &'a Object,
+        known: Option<&'a Object>,
+    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(observe(client, identity, known))
+    }
+
+    fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            let Some(after) = change.after() else { return Ok(None) };
+            let name = name_of(after)?;
+            let seen = look(client, name).await;
+            let trouble = match &seen {
+                Ok(look) => look.trouble(),
+                Err(why) => Some(why.clone()),
+            };
+            match (seen, trouble) {
+                (Ok(look), None) => {
+                    let mut object = after.clone();
+                    object.extend(facts(&look));
+                    object.extend(moment(&look));
+                    Ok(Some(object))
+                }
+                (_, why) => Err(Diagnostic::error(
+                    "An etcd member is not healthy",
+                    format!(
+                        "The ids of the member \"{name}\" of {} can only be read while it takes part in its cluster: {}.",
+                        client.id(),
+                        why.unwrap_or_default()
+                    ),
+                )
+                .with_hint("Look at the log of its unit on its host with `journalctl`, then apply again.")
+                .retryable()),
+            }
+        })
+    }
+}
+
+fn name_of(object: &Object) -> Result<&str, Diagnostic> {
+    object
+        .get("name")
+        .and_then(Value::as_str)
+        .ok_or_else(|| Diagnostic::error("An etcd member without a name", "The name must be known before the member can be looked at."))
+}
+
+/// A member that does not answer is down, not gone: what the state knows stays, with `healthy` false. One that was never known and does not
+/// answer is not there yet.
+pub(crate) async fn observe(client: &Client, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
+    let name = name_of(identity)?;
+    let mut object = identity.clone();
+    match (look(client, name).await, known) {
+        (Ok(look), _) => {
+            // Without a quorum there is no member list; the ids that the state remembers are the better answer then.
+            if look.read.is_ok() {
+                object.extend(facts(&look));
+            } else if known.is_none() {
+                return Ok(None);
+            }
+            object.extend(moment(&look));
+        }
+        (Err(_), None) => return Ok(None),
+        (Err(why), Some(_)) => {
+            object.insert("healthy".to_owned(), false.into());
+            object.insert("leader".to_owned(), false.into());
+            object.insert("error".to_owned(), why.into());
+        }
+    }
+    Ok(Some(object))
+}
+
+fn facts(look: &Look) -> Object {
+    let own = look.own();
+    let urls = |urls: Option<&Vec<String>>| Value::from(urls.map(|u| u.join(",")).unwrap_or_default());
+    Object::from([
+        ("member_id".to_owned(), hexadecimal(look.member_id)),
+        ("cluster_id".to_owned(), hexadecimal(look.cluster_id)),
+        ("peer_url".to_owned(), urls(own.map(|m| &m.peer_urls))),
+        ("client_url".to_owned(), urls(own.map(|m| &m.client_urls))),
+    ])
+}
+
+fn moment(look: &Look) -> Object {
+    let trouble = look.trouble();
+    let alarms = look.alarms.iter().filter(|(member, _)| *member == look.member_id).map(|(_, name)| name);
+    Object::from([
+        ("healthy".to_owned(), trouble.is_none().into()),
+        ("leader".to_owned(), (look.leader != 0 && look.leader == look.member_id).into()),
+        ("version".to_owned(), look.version.as_str().into()),
+        ("alarms".to_owned(), Value::strings(alarms)),
+        ("error".to_owned(), trouble.map_or_else(|| Value::null(Type::String), Value::from)),
+    ])
+}
+
+fn hexadecimal(id: u64) -> Value {
+    format!("{id:x}").into()
+}

@@ -1,0 +1,130 @@
+//! What is known of etcd's versions: which ones are served, and which settings each minor version knows.
+
+mod settings;
+
+use settings::{RENAMED, SETTINGS};
+
+/// Oldest and newest minor version of etcd 3 whose settings are known.
+const MINORS: std::ops::RangeInclusive<u32> = 4..=7;
+
+/// A release of etcd 3.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    /// As written: `3.6.8`.
+    pub(crate) text: String,
+    /// The second number.
+    pub(crate) minor: u32,
+}
+
+impl Version {
+    /// Reads `3.6.8`. The error is a sentence.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || "An etcd version is three numbers, as in `3.6.8`, without a \"v\".".to_owned();
+        let numbers: Vec<&str> = text.split('.').collect();
+        let [major, minor, patch] = numbers[..] else { return Err(wrong()) };
+        let number = |n: &str| n.bytes().all(|b| b.is_ascii_digit()).then(|| n.parse::<u32>().ok()).flatten();
+        let (Some(major), Some(minor), Some(patch)) = (number(major), number(minor), number(patch)) else { return Err(wrong()) };
+        if major != 3 || !MINORS.contains(&minor) {
+            return Err(format!("This version of karmaform knows etcd 3.{} to 3.{}.", MINORS.start(), MINORS.end()));
+        }
+        if minor == 5 && patch <= 2 {
+            return Err("etcd 3.5.0 to 3.5.2 can corrupt data when a member is killed under load; take the newest 3.5.".to_owned());
+        }
+        Ok(Self { text: text.to_owned(), minor })
+    }
+}
+
+/// Why a minor version does not take this setting: a sentence, and what to do. `None` if it does.
+pub(crate) fn refuses(name: &str, minor: u32) -> Option<(String, Option<String>)> {
+    let range = SETTINGS.iter().find(|(n, _, _)| *n == name).map(|(_, first, last)| (*first, *last));
+    match range {
+        Some((first, last)) if (first..=last).contains(&minor) => None,
+        Some((first, _)) if minor < first => {
+            let experimental = RENAMED.iter().find(|(_, new)| *new == name).map(|(old, _)| *old);
+            let hint = experimental.filter(|old| refuses(old, minor).is_none()).map(|old| format!("In 3.{minor} it is called `{old}`."));
+            Some((format!("etcd 3.{minor} does not know it; it came with 3.{first}."), hint))
+        }
+        Some((_, last)) => {
+            let hint = RENAMED.iter().find(|(old, _)| *old == name).map(|(_, new)| format!("Write `{new}` instead."));
+            Some((format!("etcd 3.{minor} does not know it any more; 3.{last} was the last that did."), hint))
+        }
+        None => Some((format!("etcd 3.{minor} has no such setting."), nearest(name).map(|n| format!("Did you mean `{n}`?")))),
+    }
+}
+
+/// The known setting that differs least, if it differs little.
+fn nearest(name: &str) -> Option<&'static str> {
+    let known = SETTINGS.iter().map(|(n, _, _)| (distance(name, n), *n));
+    known.min().filter(|(d, n)| *d <= n.len() / 4).map(|(_, n)| n)
+}
+
+/// How many letters to add, drop or change.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_and_bad_ones_refused() {
+        for (text, expected) in [
+            ("3.6.8", Ok(6)),
+            ("3.4.23", Ok(4)),
+            ("v3.6.8", Err("three numbers")),
+            ("3.6", Err("three numbers")),
+            ("3.6.x", Err("three numbers")),
+            ("3.8.0", Err("knows etcd 3.4 to 3.7")),
+            ("2.3.7", Err("knows etcd 3.4 to 3.7")),
+            ("3.5.1", Err("corrupt data")),
+        ] {
+            match (Version::parse(text), expected) {
+                (Ok(v), Ok(minor)) => assert_eq!(v.minor, minor),
+                (Err(why), Err(part)) => assert!(why.contains(part), "{text}: {why}"),
+                (got, _) => panic!("{text}: {got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn settings_belong_to_minor_versions() {
+        for (name, minor, expected) in [
+            ("quota-backend-bytes", 4, ""),
+            ("experimental-initial-corrupt-check", 6, ""),
+            (
+                "experimental-initial-corrupt-check",
+                7,
+                "3.6 was the last that did. Write `feature-gates = \"InitialCorruptCheck=true\"` instead.",
+            ),
+            ("experimental-compaction-batch-limit", 7, "3.6 was the last that did. Write `compaction-batch-limit` instead."),
+            ("compaction-batch-limit", 5, "it came with 3.6. In 3.5 it is called `experimental-compaction-batch-limit`."),
+            ("max-learners", 5, "it came with 3.6."),
+            ("quota-backend-byte", 6, "no such setting. Did you mean `quota-backend-bytes`?"),
+            ("colour", 6, "etcd 3.6 has no such setting."),
+        ] {
+            let got = refuses(name, minor).map_or_else(String::new, |(why, hint)| format!("{why} {}", hint.unwrap_or_default()));
+            assert!(got.trim().ends_with(expected) && got.is_empty() == expected.is_empty(), "{name} 3.{minor}: {got}");
+        }
+    }
+
+    #[test]
+    fn the_lists_are_sorted_and_refer_to_each_other() {
+        assert!(SETTINGS.is_sorted_by_key(|s| s.0));
+        for (old, new) in RENAMED {
+            assert!(SETTINGS.iter().any(|s| s.0 == *old), "{old}");
+            assert!(new.starts_with("feature-gates") || SETTINGS.iter().any(|s| s.0 == *new), "{new}");
+        }
+    }
+}

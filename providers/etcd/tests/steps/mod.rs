@@ -1,0 +1,210 @@
+//! A small stand-in for the engine: expands a cluster, compares it with a world, asks for the order, and does the steps in any order that
+//! is allowed, up to any step.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+mod run;
+mod schemas;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_etcd::EtcdCluster;
+use karmaform_model::{
+    Action, Address, Change, ChildChange, ChildStep, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Type, Value,
+    default_plan,
+};
+
+use crate::model::{World, file_sum};
+pub(crate) use run::{Policy, Stop};
+use schemas::schema;
+
+/// A child's path.
+pub(crate) type Path = Vec<ChildStep>;
+
+/// What is remembered between runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    /// The composite's record.
+    pub(crate) before: Option<Object>,
+    /// The children's.
+    pub(crate) children: BTreeMap<Path, (String, Object)>,
+}
+
+/// A cluster under test: its world and its state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lab {
+    /// The world.
+    pub(crate) world: World,
+    /// The state.
+    pub(crate) state: State,
+}
+
+/// A finished plan.
+pub(crate) struct Plan {
+    /// Arguments, if the cluster is wanted.
+    pub(crate) wanted: Option<Object>,
+    /// What it expands into.
+    pub(crate) expansion: Expansion,
+    /// Changes by path, with the resource type.
+    pub(crate) changes: BTreeMap<Path, (String, Change)>,
+    /// The order.
+    pub(crate) choreography: Choreography,
+    graph: run::Graph,
+}
+
+impl Plan {
+    /// True if there is something to do.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.changes.values().any(|(_, c)| !c.is_no_op())
+    }
+}
+
+/// The composite's address in all tests.
+pub(crate) fn address() -> Address {
+    Address::managed("etcd_cluster", "main")
+}
+
+/// The arguments of a cluster of the first so many of `a` to `g`.
+pub(crate) fn arguments(members: usize) -> Object {
+    let hosts = ('a'..='g').take(members).enumerate().map(|(i, name)| {
+        let ip = format!("10.0.0.{}", i + 11);
+        let connection = Value::object([("provider", "ssh".into()), ("id", format!("{ip}:22").into()), ("address", ip.as_str().into())]);
+        (name.to_string(), Value::object([("address", ip.as_str().into()), ("connection", connection), ("clock_offset", 0i64.into())]))
+    });
+    Object::from([
+        ("version".to_owned(), "3.5.16".into()),
+        ("hosts".to_owned(), hosts.collect::<Object>().into()),
+        ("source".to_owned(), "etcd-v3.5.16-linux-amd64.tar.gz".into()),
+    ])
+}
+
+/// The same with a setting.
+pub(crate) fn with_setting(mut arguments: Object, name: &str, value: &str) -> Object {
+    arguments.insert("settings".to_owned(), Value::map(Type::String, [(name.to_owned(), value.into())].into()));
+    arguments
+}
+
+fn host_of(object: &Object) -> String {
+    object.get("host").and_then(|h| h.get("id")).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+impl Lab {
+    /// What is there now, over what the state remembers.
+    fn observe(&self, resource_type: &str, wanted: Option<&Object>, known: Option<&Object>) -> Option<Object> {
+        let source = known.or(wanted)?;
+        match resource_type {
+            "etcd_member" => {
+                let name = source.get("name").and_then(Value::as_str)?;
+                self.world.look_at_member(name, known.is_some())
+            }
+            t if t.starts_with("ssh_") => self.world.observe(&host_of(source), t, source),
+            _ => None,
+        }
+    }
+
+    /// Plans to make the world like these arguments, or to destroy it.
+    pub(crate) fn plan(&self, wanted: Option<&Object>) -> Result<Plan, Diagnostics> {
+        let expansion = match wanted {
+            Some(arguments) => EtcdCluster.expand(&address(), arguments)?,
+            None => Expansion::default(),
+        };
+        let mut changes: BTreeMap<Path, (String, Change)> = BTreeMap::new();
+        let mut observed: BTreeMap<Path, Option<Object>> = BTreeMap::new();
+        for child in sorted(&expansion) {
+            let known = self.state.children.get(&child.path).map(|(_, o)| o);
+            let lookup = |path: &[ChildStep], attribute: &str| {
+                let change = changes.get(path).map(|(_, c)| c);
+                change.and_then(|c| c.after()?.get(attribute).cloned()).unwrap_or_else(|| Value::unknown(Type::Any))
+            };
+            let mut arguments: Object = child.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&lookup))).collect();
+            let seen = self.observe(&child.resource_type, Some(&arguments), known);
+            let change = difference(&child.resource_type, known, seen.as_ref(), &mut arguments);
+            observed.insert(child.path.clone(), seen);
+            changes.insert(child.path.clone(), (child.resource_type.clone(), change));
+        }
+        for (path, (resource_type, known)) in &self.state.children {
+            if !changes.contains_key(path) {
+                observed.insert(path.clone(), self.observe(resource_type, None, Some(known)));
+                changes.insert(path.clone(), (resource_type.clone(), Change::Delete { before: known.clone() }));
+            }
+        }
+        let scene = Scene {
+            address: &address(),
+            before: self.state.before.as_ref(),
+            wanted,
+            children: changes
+                .iter()
+                .map(|(path, (resource_type, change))| {
+                    let in_state = self.state.children.contains_key(path);
+                    (path.clone(), ChildChange { resource_type, change, observed: observed.get(path).and_then(Option::as_ref), in_state })
+                })
+                .collect(),
+        };
+        let choreography =
+            if changes.values().any(|(_, c)| !c.is_no_op()) { EtcdCluster.choreograph(&scene)? } else { Choreography::default() };
+        let mut plan = Plan { wanted: wanted.cloned(), expansion, changes, choreography, graph: run::Graph::default() };
+        plan.graph = run::graph(&plan, &self.state.children.keys().cloned().collect());
+        Ok(plan)
+    }
+}
+
+fn difference(resource_type: &str, known: Option<&Object>, seen: Option<&Object>, arguments: &mut Object) -> Change {
+    let on_host = resource_type.starts_with("ssh_") || resource_type == "etcd_member";
+    let before = match (known, seen) {
+        (known, Some(seen)) => {
+            let mut object = known.cloned().unwrap_or_default();
+            object.extend(seen.clone());
+            Some(object)
+        }
+        (Some(known), None) if !on_host => Some(known.clone()),
+        _ => None,
+    };
+    let mut change = default_plan(schema(resource_type), before.as_ref(), Some(arguments));
+    if resource_type == "ssh_file"
+        && let Some(after) = change.after_mut()
+    {
+        let sum = file_sum(after).unwrap_or_else(|| Value::unknown(Type::String));
+        after.insert("sha256".to_owned(), sum);
+    }
+    // New contents of a certificate or an archive are known only when they were made.
+    if let Change::Update { before, after } = &mut change {
+        let computed: &[&str] = match resource_type {
+            "tls_certificate" | "tls_ca" => &["certificate", "private_key"],
+            "ssh_artifact" if before.get("source") != after.get("source") => &["content_sha256"],
+            _ => &[],
+        };
+        for name in computed {
+            after.insert((*name).to_owned(), Value::unknown(Type::String));
+        }
+    }
+    change
+}
+
+/// Children with those that they need first.
+fn sorted(expansion: &Expansion) -> Vec<&karmaform_model::Child> {
+    let mut done: BTreeSet<&[ChildStep]> = BTreeSet::new();
+    let mut sorted = Vec::new();
+    while sorted.len() < expansion.children.len() {
+        let count = sorted.len();
+        for child in &expansion.children {
+            if !done.contains(child.path.as_slice()) && needs(child).iter().all(|n| done.contains(n.as_slice())) {
+                done.insert(&child.path);
+                sorted.push(child);
+            }
+        }
+        assert!(sorted.len() > count, "children wait for each other");
+    }
+    sorted
+}
+
+/// The siblings that come first.
+fn needs(child: &karmaform_model::Child) -> Vec<Path> {
+    let mut found = child.after.clone();
+    child.arguments.values().for_each(|a| a.references(&mut found));
+    found
+}
+
+/// True if a change of this kind removes.
+fn removes(change: &Change) -> bool {
+    change.action() == Action::Delete
+}

@@ -1,0 +1,251 @@
+//! Does the steps of a plan, in an order that a policy picks from those that are allowed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_model::{Change, ChildStep, Point, Type, Value};
+
+use super::{Lab, Path, Plan, host_of, needs, removes};
+
+/// Which of the allowed steps is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// Units as early as they may.
+    UnitsFirst,
+    /// Units as late as they may.
+    UnitsLast,
+    /// By a seeded shuffle.
+    Shuffled(u64),
+}
+
+/// What interferes with a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Nothing.
+    Never,
+    /// The run is killed after so many steps.
+    After(usize),
+    /// A member's process ends after so many steps; the run goes on.
+    CrashAfter(usize, String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Node {
+    Child(Path),
+    Gate(String),
+}
+
+impl Lab {
+    /// Runs a plan. Gives the number of steps done, and what failed.
+    pub(crate) fn run(&mut self, plan: &Plan, policy: Policy, stop: &Stop) -> (usize, Vec<String>) {
+        self.world.destroying = plan.wanted.is_none();
+        (self.world.was_looked_at, self.world.disturbed) = (false, false);
+        let Graph { nodes, after } = &plan.graph;
+        let (mut done, mut failures) = (0, Vec::new());
+        let (mut open, mut blocked) = (vec![true; nodes.len()], vec![false; nodes.len()]);
+        let mut random = Random(match policy {
+            Policy::Shuffled(seed) => seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            _ => 1,
+        });
+        loop {
+            match stop {
+                Stop::After(n) if done >= *n => return (done, failures),
+                Stop::CrashAfter(n, member) if done == *n => self.world.crash(member),
+                _ => {}
+            }
+            let is_ready = |n: &usize| open[*n] && !blocked[*n] && after[*n].iter().all(|w| !open[*w]);
+            let ready: Vec<usize> = (0..nodes.len()).filter(is_ready).collect();
+            let Some(node) = pick(&ready, nodes, policy, &mut random) else { break };
+            match self.step(plan, &nodes[node]) {
+                Ok(()) => open[node] = false,
+                Err(why) => {
+                    failures.push(format!("{:?}: {why}", nodes[node]));
+                    blocked[node] = true;
+                }
+            }
+            done += 1;
+        }
+        if open.iter().all(|o| !o) {
+            self.finish(plan);
+        }
+        (done, failures)
+    }
+
+    fn step(&mut self, plan: &Plan, node: &Node) -> Result<(), String> {
+        match node {
+            Node::Gate(name) => {
+                let gate = plan.choreography.gates.iter().find(|g| g.name == *name).ok_or("no such gate")?;
+                let required = gate.arguments["require"].resolve(&|_, _| Value::unknown(Type::Any));
+                let required: Vec<&str> = required.as_items().unwrap_or_default().iter().filter_map(Value::as_str).collect();
+                let unhealthy = self.world.gate(&required);
+                if unhealthy.is_empty() { Ok(()) } else { Err(format!("not healthy: {}", unhealthy.join(", "))) }
+            }
+            Node::Child(path) => self.change(plan, path),
+        }
+    }
+
+    fn change(&mut self, plan: &Plan, path: &Path) -> Result<(), String> {
+        let (resource_type, change) = &plan.changes[path];
+        let mut change = change.clone();
+        if let Some(child) = plan.expansion.children.iter().find(|c| c.path == *path)
+            && let Some(after) = change.after_mut()
+        {
+            let lookup = |path: &[ChildStep], attribute: &str| {
+                let known = self.state.children.get(path).and_then(|(_, o)| o.get(attribute).cloned());
+                known.unwrap_or_else(|| Value::unknown(Type::Any))
+            };
+            for (name, argument) in &child.arguments {
+                let value = argument.resolve(&lookup);
+                if !value.is_wholly_known() {
+                    return Err(format!("{name} is not known"));
+                }
+                after.insert(name.clone(), value);
+            }
+        }
+        let result = match resource_type.as_str() {
+            "etcd_member" => match change.after() {
+                Some(after) => {
+                    let member = after["name"].as_str().unwrap_or_default().to_owned();
+                    if !self.world.is_healthy(&member) {
+                        return Err("not healthy".to_owned());
+                    }
+                    let mut object = after.clone();
+                    self.world.add_ids(&member, &mut object);
+                    Some(object)
+                }
+                None => None,
+            },
+            t if t.starts_with("ssh_") => {
+                let host = change.after().or(change.before()).map(host_of).unwrap_or_default();
+                self.world.apply(&host, t, &change)?
+            }
+            t => self.world.issue(t, &change),
+        };
+        match result {
+            Some(object) => drop(self.state.children.insert(path.clone(), (resource_type.clone(), object))),
+            None => drop(self.state.children.remove(path)),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, plan: &Plan) {
+        for (path, (resource_type, change)) in &plan.changes {
+            if let Change::NoOp { object } = change {
+                self.state.children.insert(path.clone(), (resource_type.clone(), object.clone()));
+            }
+        }
+        self.state.before = plan.wanted.clone().map(|mut record| {
+            let lookup = |path: &[ChildStep], attribute: &str| {
+                self.state.children.get(path).and_then(|(_, o)| o.get(attribute).cloned()).unwrap_or_else(|| Value::null(Type::Any))
+            };
+            record.extend(plan.expansion.outputs.iter().map(|(n, a)| (n.clone(), a.resolve(&lookup))));
+            record
+        });
+    }
+}
+
+fn pick(ready: &[usize], nodes: &[Node], policy: Policy, random: &mut Random) -> Option<usize> {
+    let is_unit = |n: &usize| matches!(&nodes[*n], Node::Child(path) if path.last().is_some_and(|s| s.name == "unit"));
+    let is_gate = |n: &usize| matches!(nodes[*n], Node::Gate(_));
+    match policy {
+        Policy::UnitsFirst => ready.iter().copied().min_by_key(|n| (!is_unit(n), is_gate(n))),
+        Policy::UnitsLast => ready.iter().copied().min_by_key(|n| (is_unit(n), !is_gate(n))),
+        Policy::Shuffled(_) if ready.is_empty() => None,
+        Policy::Shuffled(_) => Some(ready[usize::try_from(random.next() % ready.len() as u64).unwrap_or(0)]),
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 >> 11
+    }
+}
+
+/// Steps, and for each the steps that must have ended before it.
+#[derive(Default)]
+pub(super) struct Graph {
+    nodes: Vec<Node>,
+    after: Vec<Vec<usize>>,
+}
+
+/// The steps of a plan.
+pub(super) fn graph(plan: &Plan, in_state: &BTreeSet<Path>) -> Graph {
+    let changed = |path: &Path| plan.changes.get(path).is_some_and(|(_, c)| !c.is_no_op());
+    let mut nodes: Vec<Node> = plan.changes.keys().filter(|p| changed(p)).cloned().map(Node::Child).collect();
+    nodes.extend(plan.choreography.gates.iter().map(|g| Node::Gate(g.name.clone())));
+    let mut edges = Vec::new();
+    let gates = plan.choreography.gates.iter().map(|g| {
+        let mut found = Vec::new();
+        g.arguments.values().for_each(|a| a.references(&mut found));
+        (Node::Gate(g.name.clone()), found)
+    });
+    let children: BTreeMap<&Path, &karmaform_model::Child> = plan.expansion.children.iter().map(|c| (&c.path, c)).collect();
+    // Through children without a change the order is passed on.
+    let reach = |start: Vec<Path>| {
+        let (mut found, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), start);
+        while let Some(path) = open.pop() {
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            if changed(&path) {
+                found.insert(path);
+            } else if let Some(child) = children.get(&path) {
+                open.extend(needs(child));
+            }
+        }
+        found
+    };
+    let wanted = plan.expansion.children.iter().filter(|c| changed(&c.path)).map(|c| (Node::Child(c.path.clone()), needs(c)));
+    for (node, first) in wanted.chain(gates) {
+        edges.extend(reach(first).into_iter().map(|path| (Node::Child(path), node.clone())));
+    }
+    edges.extend(deletions(plan, in_state));
+    let node = |point: &Point| match point {
+        Point::Child(path) => Node::Child(path.clone()),
+        Point::Gate(name) => Node::Gate(name.clone()),
+    };
+    edges.extend(plan.choreography.orderings.iter().map(|(a, b)| (node(a), node(b))));
+    let index: BTreeMap<&Node, usize> = nodes.iter().enumerate().map(|(i, n)| (n, i)).collect();
+    let mut after = vec![Vec::new(); nodes.len()];
+    for (a, b) in &edges {
+        if let (Some(a), Some(b)) = (index.get(a), index.get(b)) {
+            after[*b].push(*a);
+        }
+    }
+    let mut done = vec![false; nodes.len()];
+    while let Some(next) = (0..nodes.len()).find(|n| !done[*n] && after[*n].iter().all(|a| done[*a])) {
+        done[next] = true;
+    }
+    let stuck: Vec<_> = nodes.iter().zip(&done).filter(|(_, d)| !**d).map(|(n, _)| n).collect();
+    assert!(stuck.is_empty(), "these wait for each other: {stuck:?}");
+    Graph { nodes, after }
+}
+
+/// Deletions go the other way: the state remembers who needed whom. Here that is told from the shape of a member.
+fn deletions(plan: &Plan, in_state: &BTreeSet<Path>) -> Vec<(Node, Node)> {
+    let rank = |path: &Path| match path.last().map(|s| s.name.as_str()) {
+        Some("etcd") => 0,
+        Some("unit") => 1,
+        Some("environment" | "guard" | "pki" | "program") => 2,
+        Some("certificate") => 3,
+        Some("traces") => 4,
+        Some("directory") => 5,
+        Some("user" | "client_certificate") => 6,
+        _ => 7,
+    };
+    let gone: Vec<&Path> = in_state.iter().filter(|p| plan.changes.get(*p).is_some_and(|(_, c)| removes(c))).collect();
+    let mut edges = Vec::new();
+    for a in &gone {
+        for b in &gone {
+            let related = a.first() == b.first() || b.len() == 1;
+            if related && rank(a) < rank(b) {
+                edges.push((Node::Child((*a).clone()), Node::Child((*b).clone())));
+            }
+        }
+    }
+    edges
+}
