@@ -1,0 +1,190 @@
+//! What every command has at hand: the wiring, the streams, how to draw, and how a run ends.
+
+use std::path::PathBuf;
+
+use karmaform_lang::Sources;
+use karmaform_model::{Diagnostic, Diagnostics};
+
+use crate::output::Output;
+use crate::runtime::{Executor, Interrupt};
+use crate::ui::diagnostics::{errors_text, warnings_text};
+use crate::ui::json::stream::Stream;
+use crate::ui::style::Theme;
+use crate::wiring::Wiring;
+
+/// The version of the tool.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Prose is not set wider than this.
+const WIDEST_PROSE: usize = 100;
+
+/// A run.
+pub(crate) struct App {
+    /// Providers, backends, the machine.
+    pub(crate) wiring: Wiring,
+    /// The streams.
+    pub(crate) output: Output,
+    /// Where futures run.
+    pub(crate) executor: Executor,
+    /// Ctrl-C.
+    pub(crate) interrupt: Interrupt,
+    /// The directory of the configuration.
+    pub(crate) directory: PathBuf,
+    /// How standard output is drawn.
+    pub(crate) theme: Theme,
+    /// How standard error is drawn.
+    pub(crate) error_theme: Theme,
+    /// Lines of JSON instead of text.
+    pub(crate) json: bool,
+    /// `-compact-warnings`
+    pub(crate) compact_warnings: bool,
+    /// The texts that diagnostics point into.
+    pub(crate) sources: Sources,
+}
+
+/// Why a command ended early. What is inside is shown by whoever catches it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Stop {
+    /// These, with exit code 1.
+    Because(Diagnostics),
+    /// All is said; this exit code.
+    Code(i32),
+}
+
+impl From<Diagnostic> for Stop {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Because(diagnostic.into())
+    }
+}
+
+impl From<Diagnostics> for Stop {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Self::Because(diagnostics)
+    }
+}
+
+/// The end of a command: an exit code.
+pub(crate) type Ended = Result<i32, Stop>;
+
+impl App {
+    /// A run in the wiring's directory. `Err`: the system gives no threads.
+    ///
+    /// # Errors
+    /// See above.
+    pub(crate) fn new(wiring: Wiring, output: Output) -> std::io::Result<Self> {
+        let executor = Executor::new()?;
+        let interrupt = Interrupt::default();
+        if wiring.signals {
+            executor.listen(&interrupt);
+        }
+        let in_automation =
+            ["KF_IN_AUTOMATION", "TF_IN_AUTOMATION"].iter().any(|n| wiring.environment.get(*n).is_some_and(|v| !v.is_empty()));
+        let product = if in_automation { "Terraform" } else { "karmaform" };
+        let allowed =
+            wiring.environment.get("NO_COLOR").is_none_or(String::is_empty) && wiring.environment.get("TERM").is_none_or(|t| t != "dumb");
+        let theme = |is_terminal: bool| Theme {
+            color: is_terminal && allowed,
+            width: output.terminal.width.filter(|_| is_terminal).map(|w| w.min(WIDEST_PROSE)),
+            product,
+        };
+        let (theme, error_theme) = (theme(output.terminal.stdout), theme(output.terminal.stderr));
+        Ok(Self {
+            directory: wiring.directory.clone(),
+            wiring,
+            output,
+            executor,
+            interrupt,
+            theme,
+            error_theme,
+            json: false,
+            compact_warnings: false,
+            sources: Sources::default(),
+        })
+    }
+
+    /// `-no-color`
+    pub(crate) fn without_color(&mut self) {
+        self.theme.color = false;
+        self.error_theme.color = false;
+    }
+
+    /// True in a pipeline: no hints about next steps.
+    pub(crate) fn in_automation(&self) -> bool {
+        self.theme.product != "karmaform"
+    }
+
+    /// True if a person can be asked: the flag, the environment, and a terminal.
+    pub(crate) fn can_ask(&self, flag: bool) -> bool {
+        self.wants_input(flag) && self.output.terminal.stdin
+    }
+
+    /// True unless the flag or the environment says that nobody is there.
+    pub(crate) fn wants_input(&self, flag: bool) -> bool {
+        let variable = ["KF_INPUT", "TF_INPUT"].iter().find_map(|n| self.wiring.environment.get(*n));
+        flag && !variable.is_some_and(|v| matches!(v.to_lowercase().as_str(), "0" | "false"))
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn now(&self) -> u64 {
+        self.wiring.clock.now()
+    }
+
+    /// Seconds since 1970.
+    pub(crate) fn now_seconds(&self) -> i64 {
+        i64::try_from(self.now() / 1000).unwrap_or(i64::MAX)
+    }
+
+    /// Lines of JSON, stamped now.
+    pub(crate) fn stream(&self) -> Stream {
+        Stream { now: self.now() }
+    }
+
+    /// Text to standard output; nothing in JSON mode, where only whole objects may stand.
+    pub(crate) fn say(&mut self, text: &str) {
+        if !self.json {
+            self.output.print(text);
+        }
+    }
+
+    /// Errors to standard error and warnings to standard output; in JSON mode all of them as lines.
+    pub(crate) fn show(&mut self, diagnostics: &Diagnostics) {
+        self.show_warnings(diagnostics);
+        self.show_errors(diagnostics);
+    }
+
+    /// Only the warnings.
+    pub(crate) fn show_warnings(&mut self, diagnostics: &Diagnostics) {
+        if self.json {
+            self.stream_all(diagnostics, false);
+        } else {
+            let text = warnings_text(diagnostics.iter(), &self.sources, &self.theme, self.compact_warnings);
+            self.output.print(&text);
+        }
+    }
+
+    /// Only the errors.
+    pub(crate) fn show_errors(&mut self, diagnostics: &Diagnostics) {
+        if self.json {
+            self.stream_all(diagnostics, true);
+        } else {
+            let text = errors_text(diagnostics.iter(), &self.sources, &self.error_theme);
+            self.output.complain(&text);
+        }
+    }
+
+    fn stream_all(&mut self, diagnostics: &Diagnostics, errors: bool) {
+        let stream = self.stream();
+        let lines: String = diagnostics.iter().filter(|d| d.is_error() == errors).map(|d| stream.diagnostic(d, &self.sources)).collect();
+        self.output.print(&lines);
+    }
+
+    /// Shows why a command ended and gives its exit code.
+    pub(crate) fn end(&mut self, ended: Ended) -> i32 {
+        match ended {
+            Ok(code) | Err(Stop::Code(code)) => code,
+            Err(Stop::Because(diagnostics)) => {
+                self.show(&diagnostics);
+                1
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The command line: commands, global flags, and what is said about a wrong one.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use karmaform_model::Diagnostic;
+
+use crate::arguments::{normalised, with_one_dash};
+use crate::commands;
+
+/// Karmada from HCL to running: plan, apply, drift.
+#[derive(Parser, Debug)]
+#[command(
+    name = "karmaform",
+    disable_version_flag = true,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    subcommand_help_heading = "Commands"
+)]
+pub(crate) struct Cli {
+    /// Work in this directory
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) chdir: Option<PathBuf>,
+    /// Show the version
+    #[arg(long, short = 'v')]
+    pub(crate) version: bool,
+    /// Never use colours
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// All commands.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Prepare this directory
+    Init(commands::init::Args),
+    /// Check the configuration without looking at anything outside
+    Validate(commands::validate::Args),
+    /// Show what apply would do
+    Plan(commands::plan::Args),
+    /// Make the world like the configuration
+    Apply(commands::apply::Args),
+    /// Destroy everything in the state
+    Destroy(commands::destroy::Args),
+    /// Put configuration files into their usual form
+    Fmt(commands::fmt::Args),
+    /// Show the state or a saved plan
+    Show(commands::show::Args),
+    /// Show outputs
+    Output(commands::output::Args),
+    /// Show the health of what is running
+    Status(commands::status::Args),
+    /// Look into the state
+    State(commands::state::Args),
+    /// Draw what depends on what
+    Graph(commands::graph::Args),
+    /// Try expressions
+    Console(commands::console::Args),
+    /// Take what is seen into the state
+    Refresh(commands::refresh::Args),
+    /// Remove the lock that a dead run left
+    ForceUnlock(commands::force_unlock::Args),
+    /// Show the version
+    Version(commands::version::Args),
+    /// Write a completion script for a shell
+    Completion(commands::completion::Args),
+}
+
+/// What the arguments mean.
+pub(crate) enum Parsed {
+    /// A command to run.
+    Run(Box<Cli>),
+    /// A text that was asked for.
+    Text(String),
+    /// A wrong command line.
+    Wrong(Box<Diagnostic>),
+}
+
+/// Reads the arguments; the first one is the program's name.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Parsed {
+    match Cli::try_parse_from(normalised(arguments)) {
+        Ok(cli) => Parsed::Run(Box::new(cli)),
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) => {
+            Parsed::Text(with_one_dash(&error.render().to_string()))
+        }
+        Err(error) => Parsed::Wrong(Box::new(explained(&error))),
+    }
+}
+
+/// The help of the whole tool.
+pub(crate) fn help() -> String {
+    with_one_dash(&Cli::command().render_long_help().to_string())
+}
+
+fn explained(error: &clap::Error) -> Diagnostic {
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(s)) => Some(with_one_dash(s)),
+        Some(ContextValue::Strings(all)) => all.first().map(|s| with_one_dash(s)),
+        _ => None,
+    };
+    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    let name = argument.split([' ', '=']).next().unwrap_or_default().to_owned();
+    let diagnostic = match error.kind() {
+        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+            Diagnostic::error("Unknown flag", format!("This command has no flag {name}."))
+        }
+        ErrorKind::UnknownArgument => Diagnostic::error("Too many arguments", "This command takes no further argument."),
+        ErrorKind::InvalidSubcommand => {
+            let command = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            Diagnostic::error("Unknown command", format!("There is no command \"{command}\"."))
+        }
+        ErrorKind::MissingRequiredArgument => Diagnostic::error("Missing argument", format!("This command needs {argument}.")),
+        ErrorKind::MissingSubcommand => Diagnostic::error("Missing command", "This command needs another command behind it."),
+        ErrorKind::ArgumentConflict => {
+            Diagnostic::error("Flags that don't go together", format!("{name} can't be used with what else was given."))
+        }
+        // The value is not repeated: it may be a secret.
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            let why = std::error::Error::source(error).map_or_else(|| "that is none of its values".to_owned(), ToString::to_string);
+            Diagnostic::error("Invalid value of a flag", format!("The value of {name} can't be used: {why}."))
+        }
+        ErrorKind::NoEquals => {
+            Diagnostic::error("Invalid flag", format!("The value of {name} must follow directly behind an equals sign."))
+        }
+        _ => Diagnostic::error("Invalid command line", format!("{name} can't be used like this.")),
+    };
+    let suggested = text(ContextKind::SuggestedArg).or_else(|| text(ContextKind::SuggestedSubcommand));
+    let diagnostic = match (suggested, error.get(ContextKind::ValidValue)) {
+        (Some(name), _) => diagnostic.with_hint(format!("Did you mean {name}?")),
+        (None, Some(ContextValue::Strings(values))) if !values.is_empty() => {
+            diagnostic.with_hint(format!("It may be {}.", values.join(", ")))
+        }
+        _ => diagnostic,
+    };
+    diagnostic.with_hint("Run the command with -help to see what it takes.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(arguments: &[&str]) -> Diagnostic {
+        match parse(std::iter::once(&"karmaform").chain(arguments).map(OsString::from).collect()) {
+            Parsed::Wrong(diagnostic) => *diagnostic,
+            _ => Diagnostic::error("parsed", ""),
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_explained() {
+        let check = |arguments: &[&str], summary: &str, hint: &str| {
+            let diagnostic = wrong(arguments);
+            assert_eq!(diagnostic.summary, summary, "{arguments:?}");
+            assert_eq!(diagnostic.hints[0], hint, "{arguments:?}");
+        };
+        check(&["plann"], "Unknown command", "Did you mean plan?");
+        check(&["plan", "-detailed-exit-code"], "Unknown flag", "Did you mean -detailed-exitcode?");
+        check(&["plan", "-refresh=maybe"], "Invalid value of a flag", "Run the command with -help to see what it takes.");
+        let diagnostic = wrong(&["plan", "-var", "hunter2"]);
+        assert!(!format!("{diagnostic:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+        assert!(help().contains("-chdir"));
+        assert!(!help().contains("--chdir"));
+    }
+}

@@ -1,0 +1,18 @@
+//! One file per command: its arguments and what it does.
+
+pub(crate) mod apply;
+pub(crate) mod completion;
+pub(crate) mod console;
+pub(crate) mod destroy;
+pub(crate) mod fmt;
+pub(crate) mod force_unlock;
+pub(crate) mod graph;
+pub(crate) mod init;
+pub(crate) mod output;
+pub(crate) mod plan;
+pub(crate) mod refresh;
+pub(crate) mod show;
+pub(crate) mod state;
+pub(crate) mod status;
+pub(crate) mod validate;
+pub(crate) mod version;

@@ -1,0 +1,233 @@
+//! `apply`: plan, ask, and do it; or do what a saved plan says.
+
+use karmaform_engine::{Options, restore};
+use karmaform_model::{Diagnostic, ModeOfPlan, Reason};
+
+use crate::app::{App, Ended, Stop, VERSION};
+use crate::applying::carry_out;
+use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
+use crate::planning::{Planned, halted, options, plan, pool};
+use crate::project::{Project, load_directory};
+use crate::saved::{self, SavedPlan};
+use crate::session::{Session, open_backend};
+use crate::ui::plan::{PlanOptions, has_news, plan_text};
+use crate::ui::state::outputs_text;
+use crate::ui::style::Tone;
+
+/// Arguments of `apply`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// A saved plan
+    #[arg(value_name = "PLANFILE")]
+    pub(crate) file: Option<String>,
+    #[command(flatten)]
+    pub(crate) planning: PlanningFlags,
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+/// What apply, destroy and refresh share.
+#[derive(clap::Args, Debug)]
+pub(crate) struct How {
+    /// Don't ask for approval
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    pub(crate) auto_approve: bool,
+    #[command(flatten)]
+    pub(crate) variables: VariableFlags,
+    #[command(flatten)]
+    pub(crate) state: StateFlags,
+    #[command(flatten)]
+    pub(crate) lock: LockFlags,
+    #[command(flatten)]
+    pub(crate) view: ViewFlags,
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    prepare(app, &args.how)?;
+    match &args.file {
+        None => from_configuration(app, &args.planning, &args.how),
+        Some(file) => from_file(app, file, args),
+    }
+}
+
+/// What must be known before anything is said.
+pub(crate) fn prepare(app: &mut App, how: &How) -> Result<(), Stop> {
+    app.json = how.view.json;
+    app.compact_warnings = how.view.compact_warnings;
+    if app.json {
+        let line = app.stream().version(VERSION);
+        app.output.print(&line);
+    }
+    Ok(())
+}
+
+/// Plans, asks, does.
+pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &How) -> Ended {
+    if !how.auto_approve && (how.view.json || !app.wants_input(how.view.input)) {
+        let why = "Nobody can be asked for approval here: input is off, or the answer is to be JSON.";
+        return Err(Diagnostic::error("Plan not approved", why)
+            .with_hint("Give -auto-approve, or save a plan with plan -out=FILE, have it looked at, and apply the file.")
+            .into());
+    }
+    let options = options(app, planning)?;
+    let ask = app.wants_input(how.view.input) && !app.json;
+    let project = load_directory(app, &how.variables, ask)?.checked()?;
+    let open = open_backend(app, project.config.settings.backend.as_ref(), how.state.state.as_deref())?;
+    let operation = if planning.refresh_only { "OperationTypeRefresh" } else { "OperationTypeApply" };
+    let mut session = Session::exclusive(app, open, operation, &how.lock)?;
+    let ended = planned_here(app, &project, &mut session, &options, how);
+    session.close(app);
+    ended
+}
+
+fn planned_here(app: &mut App, project: &Project, session: &mut Session, options: &Options, how: &How) -> Ended {
+    let notes = session.notes().clone();
+    app.show(&notes);
+    let pool = pool(app, project);
+    let planned = plan(app, project, &session.snapshot, &pool, options)?;
+    show_plan(app, &planned, how.view.verbose);
+    if has_news(&planned.plan) && !how.auto_approve {
+        approve(app, options.mode)?;
+    }
+    execute(app, project, &planned, session, &pool, options.parallelism)
+}
+
+fn show_plan(app: &mut App, planned: &Planned, verbose: bool) {
+    if app.json {
+        let lines = app.stream().plan(&planned.plan);
+        app.output.print(&lines);
+    } else {
+        let text = plan_text(&planned.plan, &app.wiring.registry, &app.theme, PlanOptions { verbose });
+        app.say(&text);
+    }
+    app.show_warnings(&planned.plan.warnings);
+}
+
+fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
+    if args.planning.were_given() {
+        return Err(Diagnostic::error(
+            "Can't set planning options when applying a saved plan",
+            "A saved plan says what is done. -destroy, -refresh-only, -refresh, -target and -replace belong to the command that plans.",
+        )
+        .into());
+    }
+    let Some(saved) = saved::read(app, file)? else {
+        return Err(Diagnostic::error("Not a saved plan", format!("The file \"{file}\" was not written by plan -out."))
+            .with_hint("To choose another directory use -chdir=DIR before the command; apply takes no directory.")
+            .into());
+    };
+    let project = saved::load(app, &saved, &args.how.variables)?.checked()?;
+    let state = args.how.state.state.clone().or_else(|| saved.state.clone());
+    let open = open_backend(app, project.config.settings.backend.as_ref(), state.as_deref())?;
+    let mut session = Session::exclusive(app, open, "OperationTypeApply", &args.how.lock)?;
+    let ended = planned_before(app, &project, &mut session, saved, usize::from(args.planning.parallelism));
+    session.close(app);
+    ended
+}
+
+fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved: SavedPlan, parallelism: usize) -> Ended {
+    let notes = session.notes().clone();
+    app.show(&notes);
+    saved::check_fresh(&saved.plan, &session.snapshot.lineage, session.found)?;
+    let pool = pool(app, project);
+    let mut saved = saved.plan;
+    let replaced = saved.resources.iter().filter(|r| r.reason == Some(Reason::ReplaceByRequest)).map(|r| r.address.clone());
+    let options = Options {
+        mode: saved.mode,
+        targets: saved.targets.clone(),
+        replace: replaced.collect(),
+        refresh: true,
+        parallelism,
+        now: saved.created,
+        tool_version: VERSION.to_owned(),
+    };
+    let fresh = plan(app, project, &session.snapshot, &pool, &options)?;
+    let wrong = restore(&mut saved, &fresh.plan);
+    if wrong.has_errors() {
+        return Err(wrong.into());
+    }
+    app.show_warnings(&wrong);
+    // What a dead run left was written to the state just now; the plan was made with it in mind.
+    (saved.lineage, saved.serial) = (fresh.plan.lineage.clone(), fresh.plan.serial);
+    let planned = Planned { plan: saved, graph: fresh.graph };
+    execute(app, project, &planned, session, &pool, parallelism)
+}
+
+fn execute(
+    app: &mut App,
+    project: &Project,
+    planned: &Planned,
+    session: &mut Session,
+    pool: &std::sync::Arc<karmaform_engine::Pool>,
+    parallelism: usize,
+) -> Ended {
+    session.begin(app);
+    app.say("\n");
+    let outcome = carry_out(app, project, planned, session, pool, parallelism);
+    app.show(&outcome.diagnostics);
+    if outcome.interrupted {
+        return Err(halted().into());
+    }
+    if !outcome.is_success() {
+        return Ok(1);
+    }
+    let (add, change, destroy) = planned.plan.counts();
+    let (message, operation) = if planned.plan.mode == ModeOfPlan::Destroy {
+        (format!("Destroy complete! Resources: {destroy} destroyed."), "destroy")
+    } else {
+        (format!("Apply complete! Resources: {add} added, {change} changed, {destroy} destroyed."), "apply")
+    };
+    if app.json {
+        let stream = app.stream();
+        let summary = stream.summary(&message, (add, change, destroy), operation);
+        app.output.print(&summary);
+        let outputs = stream.outputs(&session.snapshot.outputs);
+        app.output.print(&outputs);
+        return Ok(0);
+    }
+    app.say(&format!("\n{}\n", app.theme.strong(Tone::Add, &message)));
+    if !session.snapshot.outputs.is_empty() && planned.plan.mode != ModeOfPlan::Destroy {
+        let outputs = outputs_text(&session.snapshot.outputs, &app.theme);
+        app.say(&format!("\n{}\n\n{outputs}", app.theme.strong(Tone::Add, "Outputs:")));
+    }
+    Ok(0)
+}
+
+/// Only `yes` will do.
+fn approve(app: &mut App, mode: ModeOfPlan) -> Result<(), Stop> {
+    let product = app.theme.product;
+    let (question, explanation, refusal) = match mode {
+        ModeOfPlan::Normal => (
+            "Do you want to perform these actions?",
+            format!("  {product} will perform the actions described above.\n  Only 'yes' will be accepted to approve."),
+            "Apply cancelled.",
+        ),
+        ModeOfPlan::Destroy => (
+            "Do you really want to destroy all resources?",
+            format!(
+                "  {product} will destroy all your managed infrastructure, as shown above.\n  There is no undo. Only 'yes' will be accepted to confirm."
+            ),
+            "Destroy cancelled.",
+        ),
+        ModeOfPlan::RefreshOnly => (
+            "Would you like to update the state to reflect these detected changes?",
+            format!(
+                "  {product} will write these changes to the state without modifying any real infrastructure.\n  There is no undo. Only 'yes' will be accepted to confirm."
+            ),
+            "Apply cancelled.",
+        ),
+    };
+    let question = app.theme.strong(Tone::Plain, question);
+    app.output.print(&format!("\n{question}\n{explanation}\n\n  {}", app.theme.strong(Tone::Plain, "Enter a value: ")));
+    let answer = app.output.read_line();
+    if !app.output.terminal.stdin {
+        app.output.print("\n");
+    }
+    if answer.as_deref() == Some("yes") {
+        return Ok(());
+    }
+    app.output.print(&format!("\n{refusal}\n"));
+    Err(Stop::Code(1))
+}

@@ -1,0 +1,109 @@
+//! `console`: try expressions against the configuration and the state.
+
+use karmaform_lang::{Config, Evaluator, Resolver, render};
+use karmaform_model::{Address, Registry, Snapshot, Type, Value};
+
+use crate::app::{App, Ended};
+use crate::flags::{StateFlags, VariableFlags};
+use crate::project::load_directory;
+use crate::session::{Session, open_backend};
+use crate::ui::json::state::attributes;
+
+/// Arguments of `console`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    variables: VariableFlags,
+    #[command(flatten)]
+    state: StateFlags,
+}
+
+/// Instances as the state has them.
+struct FromState<'a> {
+    snapshot: &'a Snapshot,
+    registry: &'a Registry,
+}
+
+impl Resolver for FromState<'_> {
+    fn instance(&self, address: &Address) -> Value {
+        match self.snapshot.resources.get(address) {
+            Some(resource) => attributes(address, resource, self.registry).into(),
+            None => Value::unknown(Type::Any),
+        }
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    let project = load_directory(app, &args.variables, true)?.checked()?;
+    let open = open_backend(app, project.config.settings.backend.as_ref(), args.state.state.as_deref())?;
+    let session = Session::shared(app, open)?;
+    let notes = session.notes().clone();
+    app.show(&notes);
+    let is_interactive = app.output.terminal.stdin && app.output.terminal.stdout;
+    let mut code = 0;
+    let mut text = String::new();
+    loop {
+        if is_interactive {
+            app.output.print(if text.is_empty() { "> " } else { "  " });
+        }
+        let Some(line) = app.output.read_line() else { break };
+        if text.is_empty() && matches!(line.trim(), "exit" | "quit") {
+            break;
+        }
+        text.push_str(&line);
+        if is_open(&text) {
+            text.push('\n');
+            continue;
+        }
+        let expression = std::mem::take(&mut text);
+        if !expression.trim().is_empty() {
+            code |= evaluate(app, &project.config, &session.snapshot, expression.trim());
+        }
+    }
+    Ok(if is_interactive { 0 } else { code })
+}
+
+fn evaluate(app: &mut App, config: &Config, snapshot: &Snapshot, expression: &str) -> i32 {
+    let registry = std::sync::Arc::clone(&app.wiring.registry);
+    let resolver = FromState { snapshot, registry: &registry };
+    let (value, diagnostics) = Evaluator::new(config, &resolver).expression(expression);
+    app.show(&diagnostics);
+    if diagnostics.has_errors() {
+        return 1;
+    }
+    app.output.print(&format!("{}\n", render(&value)));
+    0
+}
+
+/// True while brackets are open, so that an expression may have several lines.
+fn is_open(text: &str) -> bool {
+    let mut depth = 0i32;
+    let mut in_string = false;
+    let mut escaped = false;
+    for c in text.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => in_string = !in_string,
+            '(' | '[' | '{' if !in_string => depth += 1,
+            ')' | ']' | '}' if !in_string => depth -= 1,
+            _ => {}
+        }
+    }
+    depth > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_brackets_ask_for_more() {
+        assert!(is_open("[1,"));
+        assert!(is_open("{ a = \"}\""));
+        assert!(!is_open("[1]"));
+        assert!(!is_open("\"[\""));
+        assert!(!is_open("]"));
+    }
+}

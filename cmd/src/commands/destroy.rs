@@ -1,0 +1,21 @@
+//! `destroy`: `apply -destroy`.
+
+use super::apply::{How, from_configuration, prepare};
+use crate::app::{App, Ended};
+use crate::flags::PlanningFlags;
+
+/// Arguments of `destroy`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    planning: PlanningFlags,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    prepare(app, &args.how)?;
+    let planning = PlanningFlags { destroy: true, ..args.planning.clone() };
+    from_configuration(app, &planning, &args.how)
+}

@@ -1,0 +1,163 @@
+//! `fmt`: put configuration files into their usual form.
+
+use std::path::{Path, PathBuf};
+
+use karmaform_model::{Diagnostic, Diagnostics};
+
+use crate::app::{App, Ended};
+use crate::disk::reason;
+use crate::flags::boolean;
+use crate::project::{CONFIGURATION, VARIABLES};
+use crate::ui::align::unified;
+
+/// A file would change, with `-check`.
+const WOULD_CHANGE: i32 = 3;
+/// A file could not be read or parsed.
+const BROKEN: i32 = 2;
+
+/// Arguments of `fmt`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Files or directories; - for standard input
+    #[arg(value_name = "PATH")]
+    paths: Vec<String>,
+    /// Only say which files would change; exit code 3 if any
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    check: bool,
+    /// Show what changes
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    diff: bool,
+    /// Also directories below
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    recursive: bool,
+    /// Name the files that change
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    list: bool,
+    /// Write the files that change
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    write: bool,
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    if args.paths.iter().any(|p| p == "-") {
+        return standard_input(app, args);
+    }
+    let mut wrong = Diagnostics::new();
+    let mut files = Vec::new();
+    let paths = if args.paths.is_empty() { vec![String::new()] } else { args.paths.clone() };
+    for path in paths {
+        if let Err(error) = gather(app, Path::new(&path), args.recursive, &mut files) {
+            wrong.push(error);
+        }
+    }
+    files.sort();
+    files.dedup();
+    let mut has_changes = false;
+    for file in files {
+        match one(app, &file, args) {
+            Ok(changed) => has_changes |= changed,
+            Err(error) => wrong.push(error),
+        }
+    }
+    if wrong.has_errors() {
+        app.show(&wrong);
+        return Ok(BROKEN);
+    }
+    Ok(if has_changes && args.check { WOULD_CHANGE } else { 0 })
+}
+
+fn one(app: &mut App, file: &Path, args: &Args) -> Result<bool, Diagnostic> {
+    let name = file.display().to_string();
+    let failed = |e: std::io::Error| Diagnostic::error("Can't format a file", format!("The file \"{name}\": {}.", reason(&e)));
+    let path = app.directory.join(file);
+    let text = std::fs::read_to_string(&path).map_err(failed)?;
+    let formatted = formatted(&text, &name)?;
+    if formatted == text {
+        return Ok(false);
+    }
+    if args.list {
+        app.output.print(&format!("{name}\n"));
+    }
+    if args.diff {
+        app.output.print(&unified(&text, &formatted, &name, &app.theme));
+    }
+    if args.write && !args.check {
+        std::fs::write(&path, formatted).map_err(failed)?;
+    }
+    Ok(true)
+}
+
+fn standard_input(app: &mut App, args: &Args) -> Ended {
+    let mut text = String::new();
+    if std::io::Read::read_to_string(&mut app.output.stdin, &mut text).is_err() {
+        return Err(Diagnostic::error("Can't format standard input", "It is not UTF-8 text.").into());
+    }
+    let formatted = match formatted(&text, "<stdin>") {
+        Ok(formatted) => formatted,
+        Err(error) => {
+            app.show(&error.into());
+            return Ok(BROKEN);
+        }
+    };
+    let has_changes = formatted != text;
+    if args.diff && has_changes {
+        let text = unified(&text, &formatted, "<stdin>", &app.theme);
+        app.output.print(&text);
+    } else if !args.check {
+        app.output.print(&formatted);
+    }
+    Ok(if has_changes && args.check { WOULD_CHANGE } else { 0 })
+}
+
+fn formatted(text: &str, name: &str) -> Result<String, Diagnostic> {
+    karmaform_lang::format(text).map_err(|e| {
+        Diagnostic::error("Can't format a file", format!("{name}, line {}: {}. The file was left as it is.", e.line, e.message))
+    })
+}
+
+/// The files of a path, relative to the directory of the run.
+fn gather(app: &App, path: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
+    let absolute = app.directory.join(path);
+    let failed =
+        |e: std::io::Error| Diagnostic::error("Can't read the directory", format!("The path \"{}\": {}.", path.display(), reason(&e)));
+    if !absolute.is_dir() {
+        if !is_ours(path) {
+            return Err(if absolute.exists() {
+                Diagnostic::error(
+                    "Not a configuration file",
+                    format!("The file \"{}\" ends neither in .kf.hcl nor in .kfvars.hcl.", path.display()),
+                )
+            } else {
+                failed(std::io::ErrorKind::NotFound.into())
+            });
+        }
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(&absolute).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with('.') {
+            continue;
+        }
+        let below = path.join(&name);
+        let is_directory = entry.file_type().map_err(failed)?.is_dir();
+        if is_directory && recursive {
+            gather(app, &below, true, files)?;
+        } else if !is_directory && is_ours(&below) {
+            files.push(below);
+        }
+    }
+    Ok(())
+}
+
+fn is_ours(path: &Path) -> bool {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    name.ends_with(CONFIGURATION) || name.ends_with(VARIABLES)
+}

@@ -1,0 +1,51 @@
+//! `force-unlock`: remove the lock that a dead run left.
+
+use karmaform_model::{BackendError, Diagnostic, LockId};
+
+use crate::app::{App, Ended, Stop};
+use crate::flags::{StateFlags, VariableFlags, boolean};
+use crate::project::load_directory;
+use crate::reading::has_configuration;
+use crate::session::{backend_failed, open_backend};
+
+/// Arguments of `force-unlock`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The id of the lock, as the refused run said it
+    #[arg(value_name = "LOCK_ID")]
+    id: String,
+    /// Don't ask
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    force: bool,
+    #[command(flatten)]
+    state: StateFlags,
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    let settings =
+        if has_configuration(app) { load_directory(app, &VariableFlags::default(), false)?.config.settings.backend } else { None };
+    let open = open_backend(app, settings.as_ref(), args.state.state.as_deref())?;
+    if !args.force {
+        app.output.print(
+            "Do you really want to force-unlock?\n  The lock is removed from the state. If the run that holds it is alive, both would write it.\n  \
+             Only 'yes' will be accepted to confirm.\n\n  Enter a value: ",
+        );
+        if app.output.read_line().as_deref() != Some("yes") {
+            app.output.print("\nforce-unlock cancelled.\n");
+            return Err(Stop::Code(1));
+        }
+        app.output.print("\n");
+    }
+    match app.executor.block_on(open.backend.unlock(&LockId(args.id.clone()))) {
+        Ok(()) => {
+            app.output.print("The state has been successfully unlocked. The next run looks at what the dead one left behind.\n");
+            Ok(0)
+        }
+        Err(error @ (BackendError::OtherLock { .. } | BackendError::NotLocked)) => {
+            Err(Diagnostic::error("Failed to unlock state", format!("Nothing was unlocked: {error}.")).into())
+        }
+        Err(error) => Err(backend_failed("unlock", &open.place, &error).into()),
+    }
+}

@@ -1,0 +1,76 @@
+//! `plan`: show what apply would do.
+
+use karmaform_model::ModeOfPlan;
+
+use crate::app::{App, Ended};
+use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
+use crate::planning::{options, plan, pool};
+use crate::project::load_directory;
+use crate::saved;
+use crate::session::{Session, open_backend};
+use crate::ui::plan::{PlanOptions, has_news, plan_text, trailer};
+
+/// There are changes, with `-detailed-exitcode`.
+const CHANGES: i32 = 2;
+
+/// Arguments of `plan`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    planning: PlanningFlags,
+    /// Save the plan to this file, for apply
+    #[arg(long, value_name = "FILE")]
+    out: Option<String>,
+    /// Exit code 2 if there are changes
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    detailed_exitcode: bool,
+    #[command(flatten)]
+    variables: VariableFlags,
+    #[command(flatten)]
+    state: StateFlags,
+    /// Planning only reads, so there is nothing to lock; taken for the sake of scripts
+    #[command(flatten)]
+    lock: LockFlags,
+    #[command(flatten)]
+    view: ViewFlags,
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    app.json = args.view.json;
+    app.compact_warnings = args.view.compact_warnings;
+    if app.json {
+        let line = app.stream().version(crate::app::VERSION);
+        app.output.print(&line);
+    }
+    let options = options(app, &args.planning)?;
+    let ask = app.wants_input(args.view.input) && !args.view.json;
+    let project = load_directory(app, &args.variables, ask)?.checked()?;
+    let open = open_backend(app, project.config.settings.backend.as_ref(), args.state.state.as_deref())?;
+    let session = Session::shared(app, open)?;
+    let notes = session.notes().clone();
+    app.show(&notes);
+    let pool = pool(app, &project);
+    let planned = plan(app, &project, &session.snapshot, &pool, &options)?;
+    if app.json {
+        let lines = app.stream().plan(&planned.plan);
+        app.output.print(&lines);
+    } else {
+        let text = plan_text(&planned.plan, &app.wiring.registry, &app.theme, PlanOptions { verbose: args.view.verbose });
+        app.say(&text);
+    }
+    app.show_warnings(&planned.plan.warnings);
+    if let Some(path) = &args.out {
+        saved::write(app, path, &project, &planned.plan, &session.snapshot, args.state.state.as_deref())?;
+    }
+    let is_worth_applying = has_news(&planned.plan);
+    if !app.in_automation() && (is_worth_applying || args.out.is_some()) {
+        app.say(&trailer(args.out.as_deref(), &app.theme.clone()));
+    }
+    let has_changes = match planned.plan.mode {
+        ModeOfPlan::RefreshOnly => !planned.plan.drift.is_empty() || !planned.plan.outputs.is_empty(),
+        _ => !planned.plan.is_empty(),
+    };
+    Ok(if args.detailed_exitcode && has_changes { CHANGES } else { 0 })
+}

@@ -1,0 +1,45 @@
+//! `refresh`: `apply -refresh-only -auto-approve`.
+
+use super::apply::{How, from_configuration, prepare};
+use crate::app::{App, Ended};
+use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags};
+
+/// Arguments of `refresh`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Only this resource and what it needs. May be repeated
+    #[arg(long, value_name = "ADDRESS", action = clap::ArgAction::Append)]
+    target: Vec<String>,
+    /// At most so many operations at once
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    parallelism: u16,
+    #[command(flatten)]
+    variables: VariableFlags,
+    #[command(flatten)]
+    state: StateFlags,
+    #[command(flatten)]
+    lock: LockFlags,
+    #[command(flatten)]
+    view: ViewFlags,
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    let how = How {
+        auto_approve: true,
+        variables: args.variables.clone(),
+        state: args.state.clone(),
+        lock: args.lock.clone(),
+        view: args.view.clone(),
+    };
+    prepare(app, &how)?;
+    let planning = PlanningFlags {
+        destroy: false,
+        refresh_only: true,
+        refresh: true,
+        target: args.target.clone(),
+        replace: Vec::new(),
+        parallelism: args.parallelism,
+    };
+    from_configuration(app, &planning, &how)
+}

@@ -1,0 +1,78 @@
+//! `show`: the state, a state file, or a saved plan.
+
+use karmaform_model::{Diagnostic, Snapshot};
+
+use crate::app::{App, Ended, Stop};
+use crate::disk::reason;
+use crate::flags::{VariableFlags, boolean};
+use crate::reading::current_state;
+use crate::saved::{self, SavedPlan};
+use crate::session::{open_backend, read_state};
+use crate::ui::json::{plan, state};
+use crate::ui::plan::{PlanOptions, plan_text};
+use crate::ui::state::state_text;
+
+/// Arguments of `show`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// A saved plan or a state file
+    #[arg(value_name = "FILE")]
+    file: Option<String>,
+    /// As JSON
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    json: bool,
+    /// Show every part of every composite in full
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    verbose: bool,
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    let snapshot = match &args.file {
+        None => current_state(app, None)?,
+        Some(file) => match saved::read(app, file)? {
+            Some(saved) => return show_plan(app, &saved, args),
+            None => Some(state_file(app, file)?),
+        },
+    };
+    if args.json {
+        let json = state::state(snapshot.as_ref(), &app.wiring.registry);
+        app.output.print(&format!("{json}\n"));
+    } else {
+        let text = match &snapshot {
+            None => "No state.\n".to_owned(),
+            Some(snapshot) => state_text(snapshot, &app.wiring.registry, &app.theme),
+        };
+        app.output.print(&text);
+    }
+    Ok(0)
+}
+
+fn state_file(app: &App, file: &str) -> Result<Snapshot, Stop> {
+    let failed = |why: &str| {
+        let detail = format!("The file \"{file}\" is neither a saved plan nor a state: {why}.");
+        Stop::from(Diagnostic::error("Failed to read the given file as a state or plan file", detail))
+    };
+    let text = std::fs::read_to_string(app.directory.join(file)).map_err(|e| failed(&reason(&e)))?;
+    Snapshot::from_text(&text).map_err(|e| failed(&e.to_string()))
+}
+
+fn show_plan(app: &mut App, saved: &SavedPlan, args: &Args) -> Ended {
+    if !args.json {
+        let text = plan_text(&saved.plan, &app.wiring.registry, &app.theme, PlanOptions { verbose: args.verbose });
+        app.output.print(&text);
+        return Ok(0);
+    }
+    // What is shown of the configuration does not depend on what is secret in it.
+    let project = saved::load(app, saved, &VariableFlags::default())?;
+    let prior = open_backend(app, project.config.settings.backend.as_ref(), saved.state.as_deref())
+        .and_then(|open| read_state(app, &open))
+        .ok()
+        .flatten()
+        .filter(|s| s.serial == saved.plan.serial);
+    let json = plan::plan(&saved.plan, &project.config, prior.as_ref(), &app.wiring.registry);
+    app.output.print(&format!("{json}\n"));
+    Ok(0)
+}

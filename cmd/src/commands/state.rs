@@ -1,0 +1,93 @@
+//! `state list` and `state show`: look into the state.
+
+use karmaform_model::{Address, Diagnostic, Snapshot};
+
+use crate::app::{App, Ended, Stop};
+use crate::flags::StateFlags;
+use crate::planning::addresses;
+use crate::reading::current_state;
+use crate::ui::state::resource_text;
+
+/// Arguments of `state`.
+#[derive(clap::Args, Debug)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do with it.
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// List the resources
+    List {
+        /// Only these, their instances and what is below them
+        #[arg(value_name = "ADDRESS")]
+        addresses: Vec<String>,
+        /// Only what has this id
+        #[arg(long, value_name = "ID")]
+        id: Option<String>,
+        #[command(flatten)]
+        state: StateFlags,
+    },
+    /// Show one resource; secrets are masked
+    Show {
+        /// Which one
+        #[arg(value_name = "ADDRESS")]
+        address: String,
+        #[command(flatten)]
+        state: StateFlags,
+    },
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    match &args.command {
+        Command::List { addresses, id, state } => list(app, addresses, id.as_deref(), state),
+        Command::Show { address, state } => show(app, address, state),
+    }
+}
+
+fn read(app: &mut App, state: &StateFlags) -> Result<Snapshot, Stop> {
+    current_state(app, state.state.as_deref())?.ok_or_else(|| {
+        Diagnostic::error("No state file was found", "There is no state yet, so there is nothing in it.")
+            .with_hint("Run apply first.")
+            .into()
+    })
+}
+
+fn list(app: &mut App, wanted: &[String], id: Option<&str>, state: &StateFlags) -> Ended {
+    let wanted = addresses("ADDRESS", wanted)?;
+    let snapshot = read(app, state)?;
+    for address in &wanted {
+        if !snapshot.resources.keys().any(|a| a.is_within(address)) {
+            return Err(not_there(address, &snapshot).into());
+        }
+    }
+    let is_wanted = |a: &Address| wanted.is_empty() || wanted.iter().any(|w| a.is_within(w));
+    let has_id = |r: &karmaform_model::ResourceState| id.is_none_or(|id| r.attributes.get("id").and_then(|v| v.as_str()) == Some(id));
+    let lines: String = snapshot.resources.iter().filter(|(a, r)| is_wanted(a) && has_id(r)).map(|(a, _)| format!("{a}\n")).collect();
+    app.output.print(&lines);
+    Ok(0)
+}
+
+fn show(app: &mut App, address: &str, state: &StateFlags) -> Ended {
+    let address = addresses("ADDRESS", &[address.to_owned()])?.remove(0);
+    let snapshot = read(app, state)?;
+    let Some(resource) = snapshot.resources.get(&address) else {
+        return Err(not_there(&address, &snapshot).into());
+    };
+    let text = resource_text(&address, None, resource, &app.wiring.registry, &app.theme);
+    app.output.print(&text);
+    Ok(0)
+}
+
+fn not_there(address: &Address, snapshot: &Snapshot) -> Diagnostic {
+    let diagnostic = Diagnostic::error("No such resource in the state", format!("The state holds nothing at {address}."));
+    let alike: Vec<_> = snapshot.resources.keys().filter(|a| a.block() == address.block()).take(3).map(ToString::to_string).collect();
+    if alike.is_empty() {
+        diagnostic.with_hint("Run state list to see what there is.")
+    } else {
+        diagnostic.with_hint(format!("There is {}.", alike.join(", ")))
+    }
+}

@@ -1,0 +1,61 @@
+//! `validate`: check the configuration, without state and without the world.
+
+use karmaform_model::Diagnostics;
+
+use crate::app::{App, Ended, Stop};
+use crate::flags::{VariableFlags, boolean};
+use crate::project::load_directory;
+use crate::reading::without_missing_variables;
+use crate::session::open_backend;
+use crate::ui::json::diagnostics::validation;
+use crate::ui::style::Tone;
+
+/// Arguments of `validate`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// As JSON
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    json: bool,
+    #[command(flatten)]
+    variables: VariableFlags,
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    let found = match check(app, args) {
+        Ok(found) | Err(Stop::Because(found)) => found,
+        Err(stop) => return Err(stop),
+    };
+    let code = i32::from(found.has_errors());
+    if args.json {
+        let answer = validation(&found, &app.sources);
+        app.output.print(&format!("{answer:#}\n"));
+        return Ok(code);
+    }
+    app.show(&found);
+    if code == 0 {
+        let but = if found.is_empty() { "" } else { ", but there were some validation warnings as shown above" };
+        app.say(&format!("{} The configuration is valid{but}.\n\n", app.theme.strong(Tone::Add, "Success!")));
+    }
+    Ok(code)
+}
+
+fn check(app: &mut App, args: &Args) -> Result<Diagnostics, Stop> {
+    let project = load_directory(app, &args.variables, false)?;
+    let mut found = without_missing_variables(&project);
+    if !found.has_errors() {
+        let deeper = karmaform_lang::validate(&project.config);
+        found.extend(deeper.into_iter().filter(|d| d.summary != crate::reading::MISSING_VARIABLE));
+        if let Err(Stop::Because(wrong)) = open_backend(app, project.config.settings.backend.as_ref(), None) {
+            found.extend(wrong);
+        }
+    }
+    let mut distinct = Diagnostics::new();
+    for diagnostic in found {
+        if !distinct.iter().any(|d| *d == diagnostic) {
+            distinct.push(diagnostic);
+        }
+    }
+    Ok(distinct)
+}

@@ -1,0 +1,106 @@
+//! The files that expressions read, below one directory. Remembers what was read, so that a saved plan can say so.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use karmaform_lang::Files;
+use sha2::{Digest as _, Sha256};
+
+/// A directory listing stops here; nobody means a whole disk.
+const MOST_FILES: usize = 100_000;
+
+/// The real disk.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    root: PathBuf,
+    reads: Mutex<BTreeMap<String, String>>,
+}
+
+impl Disk {
+    /// Relative paths are below `root`.
+    pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), reads: Mutex::default() }
+    }
+
+    /// Every file that was read, with the SHA-256 of what was in it; an empty one if it could not be read.
+    pub(crate) fn reads(&self) -> BTreeMap<String, String> {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The hash of a file as it is now.
+    pub(crate) fn hash(&self, path: &str) -> String {
+        std::fs::read(self.root.join(path)).map(|bytes| sha256(&bytes)).unwrap_or_default()
+    }
+}
+
+impl Files for Disk {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let result = std::fs::read(self.root.join(path)).map_err(|e| reason(&e));
+        let hash = result.as_ref().map(|bytes| sha256(bytes)).unwrap_or_default();
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), hash);
+        result
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.root.join(path).is_file()
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<String>, String> {
+        let base = self.root.join(directory);
+        let mut found = Vec::new();
+        walk(&base, &base, &mut found)?;
+        found.sort();
+        Ok(found)
+    }
+}
+
+fn walk(base: &Path, directory: &Path, found: &mut Vec<String>) -> Result<(), String> {
+    for entry in std::fs::read_dir(directory).map_err(|e| reason(&e))? {
+        let entry = entry.map_err(|e| reason(&e))?;
+        let (path, kind) = (entry.path(), entry.file_type().map_err(|e| reason(&e))?);
+        if kind.is_dir() {
+            walk(base, &path, found)?;
+        } else if let Ok(relative) = path.strip_prefix(base) {
+            found.push(relative.to_string_lossy().into_owned());
+        }
+        if found.len() > MOST_FILES {
+            return Err(format!("there are more than {MOST_FILES} files"));
+        }
+    }
+    Ok(())
+}
+
+/// The words for what the disk said, without codes.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// In hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_remembered() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("d")).unwrap();
+        std::fs::write(directory.path().join("d/a"), "x").unwrap();
+        let disk = Disk::new(directory.path());
+        assert_eq!(disk.read("d/a").unwrap(), b"x");
+        assert_eq!(disk.read("nope").unwrap_err(), "there is no such file");
+        assert_eq!(disk.list("d").unwrap(), ["a"]);
+        assert!(disk.exists("d/a") && !disk.exists("d"));
+        assert_eq!(disk.reads()["d/a"], disk.hash("d/a"));
+        assert_eq!(disk.reads()["nope"], "");
+    }
+}

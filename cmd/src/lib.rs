@@ -1,0 +1,111 @@
+//! karmaform, the command: arguments in, exit code out.
+//!
+//! The only part that prints, reads the environment, asks the clock and exits. [`run`] takes all of that as values, so that tests drive
+//! commands in-process with a fake world.
+
+mod app;
+mod applying;
+mod arguments;
+mod cli;
+mod commands;
+mod disk;
+mod flags;
+mod locking;
+mod output;
+mod planning;
+mod project;
+mod reading;
+mod redact;
+#[cfg(test)]
+mod run_tests;
+mod runtime;
+mod saved;
+mod session;
+mod ui;
+mod wiring;
+
+use std::ffi::OsString;
+
+pub use output::{Captured, Output, Terminal};
+pub use runtime::leave;
+pub use wiring::{BackendKind, BackendRequest, OpenBackend, Wiring};
+
+use app::{App, Ended};
+use cli::{Cli, Command, Parsed};
+use karmaform_model::Diagnostic;
+
+/// Help was shown because nothing else was asked for.
+const NOTHING_ASKED: i32 = 127;
+
+/// Runs one command. `args` begins with the program's name. Gives the exit code.
+pub fn run(args: Vec<OsString>, wiring: Wiring, output: Output) -> i32 {
+    let mut output = output;
+    let is_bare = args.len() <= 1;
+    let args = arguments::with_environment(args, |name| wiring.environment.get(name).cloned());
+    let cli = match cli::parse(args) {
+        Parsed::Text(text) => {
+            output.print(&text);
+            return 0;
+        }
+        _ if is_bare => {
+            output.print(&cli::help());
+            return NOTHING_ASKED;
+        }
+        Parsed::Run(cli) => Ok(cli),
+        Parsed::Wrong(diagnostic) => Err(diagnostic),
+    };
+    let mut app = match App::new(wiring, output) {
+        Ok(app) => app,
+        // Nothing can be drawn or run without threads.
+        Err(_) => return 1,
+    };
+    let ended = match cli {
+        Ok(cli) => start(&mut app, *cli),
+        Err(diagnostic) => Err((*diagnostic).into()),
+    };
+    let code = app.end(ended);
+    app.executor.close();
+    code
+}
+
+fn start(app: &mut App, cli: Cli) -> Ended {
+    if cli.no_color {
+        app.without_color();
+    }
+    if let Some(directory) = cli.chdir {
+        let directory = app.directory.join(directory);
+        let entered = if directory.is_dir() { (app.wiring.enter)(&directory) } else { Err(std::io::ErrorKind::NotFound.into()) };
+        entered.map_err(|e| {
+            Diagnostic::error(
+                "Can't change the directory",
+                format!("The directory given with -chdir can't be entered: {}.", disk::reason(&e)),
+            )
+        })?;
+        app.directory = directory;
+    }
+    if cli.version {
+        return commands::version::run(app, &commands::version::Args::default());
+    }
+    let Some(command) = cli.command else {
+        app.output.print(&cli::help());
+        return Ok(NOTHING_ASKED);
+    };
+    match command {
+        Command::Init(args) => commands::init::run(app, &args),
+        Command::Validate(args) => commands::validate::run(app, &args),
+        Command::Plan(args) => commands::plan::run(app, &args),
+        Command::Apply(args) => commands::apply::run(app, &args),
+        Command::Destroy(args) => commands::destroy::run(app, &args),
+        Command::Fmt(args) => commands::fmt::run(app, &args),
+        Command::Show(args) => commands::show::run(app, &args),
+        Command::Output(args) => commands::output::run(app, &args),
+        Command::Status(args) => commands::status::run(app, &args),
+        Command::State(args) => commands::state::run(app, &args),
+        Command::Graph(args) => commands::graph::run(app, &args),
+        Command::Console(args) => commands::console::run(app, &args),
+        Command::Refresh(args) => commands::refresh::run(app, &args),
+        Command::ForceUnlock(args) => commands::force_unlock::run(app, &args),
+        Command::Version(args) => commands::version::run(app, &args),
+        Command::Completion(args) => commands::completion::run(app, &args),
+    }
+}

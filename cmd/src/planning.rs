@@ -1,0 +1,156 @@
+//! From a configuration and a state to a plan: what plan, apply, destroy, refresh and status share.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use karmaform_engine::{Graph, Options, Pool, World, graph, observe, plan as decide};
+use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan, Plan, Snapshot};
+
+use crate::app::{App, Stop, VERSION};
+use crate::flags::PlanningFlags;
+use crate::project::Project;
+use crate::runtime::pause;
+use crate::ui::live::{NO_SPINNER, spinner};
+
+/// How often a terminal is redrawn, in milliseconds.
+const FRAME: u64 = 120;
+/// So many frames pass before anything is said: most looks are over sooner.
+const PATIENCE: u64 = 4;
+
+/// A plan with what applying it needs.
+pub(crate) struct Planned {
+    /// The plan; its warnings are all that were met on the way.
+    pub(crate) plan: Plan,
+    /// What depends on what.
+    pub(crate) graph: Graph,
+}
+
+/// The options that the flags say.
+///
+/// # Errors
+/// For flags that don't go together, and addresses that are none.
+pub(crate) fn options(app: &App, flags: &PlanningFlags) -> Result<Options, Stop> {
+    let mode = match (flags.destroy, flags.refresh_only) {
+        (true, true) => {
+            return Err(Diagnostic::error("Flags that don't go together", "-destroy and -refresh-only ask for different plans.").into());
+        }
+        (true, false) => ModeOfPlan::Destroy,
+        (false, true) => ModeOfPlan::RefreshOnly,
+        (false, false) => ModeOfPlan::Normal,
+    };
+    if flags.refresh_only && !flags.refresh {
+        return Err(
+            Diagnostic::error("Flags that don't go together", "-refresh-only is all about looking, which -refresh=false forbids.").into()
+        );
+    }
+    if mode != ModeOfPlan::Normal && !flags.replace.is_empty() {
+        return Err(Diagnostic::error("Flags that don't go together", "-replace is for plans that make something.").into());
+    }
+    Ok(Options {
+        mode,
+        targets: addresses("-target", &flags.target)?,
+        replace: addresses("-replace", &flags.replace)?,
+        refresh: flags.refresh,
+        parallelism: usize::from(flags.parallelism),
+        now: app.now_seconds(),
+        tool_version: VERSION.to_owned(),
+    })
+}
+
+/// Addresses as given with a flag.
+///
+/// # Errors
+/// All that are none.
+pub(crate) fn addresses(flag: &str, texts: &[String]) -> Result<Vec<Address>, Stop> {
+    let mut found = Vec::new();
+    let mut wrong = Diagnostics::new();
+    for text in texts {
+        match text.parse() {
+            Ok(address) => found.push(address),
+            Err(error) => wrong.push(
+                Diagnostic::error("Invalid address", format!("The value of {flag}: {error}."))
+                    .with_hint("Addresses look like ssh_file.motd, ssh_file.motd[\"a\"] or etcd_cluster.main/member[\"a\"]/unit. Quote them for the shell."),
+            ),
+        }
+    }
+    if wrong.is_empty() { Ok(found) } else { Err(wrong.into()) }
+}
+
+/// Open connections for a configuration.
+pub(crate) fn pool(app: &App, project: &Project) -> Arc<Pool> {
+    Pool::new(Arc::clone(&app.wiring.registry), project.config.providers.clone())
+}
+
+/// Looks at the world and decides. The first Ctrl-C ends it: nothing is changed yet.
+///
+/// # Errors
+/// Everything that keeps a plan from being made.
+pub(crate) fn plan(app: &mut App, project: &Project, state: &Snapshot, pool: &Arc<Pool>, options: &Options) -> Result<Planned, Stop> {
+    let registry = Arc::clone(&app.wiring.registry);
+    let clock = Arc::clone(&app.wiring.clock);
+    let mut met = Diagnostics::new();
+    met.extend(project.diagnostics.clone());
+    let (graph, wrong) = graph(&project.config, state, &registry);
+    met.extend(wrong);
+    if met.has_errors() {
+        return Err(met.into());
+    }
+    let world = World { config: &project.config, registry: &registry, state, pool, runtime: clock.as_ref() };
+    let is_live = app.output.terminal.stdout && app.theme.color && !app.json;
+    let (output, theme) = (&mut app.output, &app.theme);
+    let mut show = async || -> Infallible {
+        for frame in 0u64.. {
+            pause(FRAME).await;
+            if is_live && frame >= PATIENCE {
+                output.print(&spinner("Looking at what is there", usize::try_from(frame).unwrap_or(0), frame * FRAME, theme));
+            }
+        }
+        std::future::pending().await
+    };
+    let looked = {
+        let _asking = app.interrupt.ask_first();
+        let interrupt = app.interrupt.clone();
+        app.executor.block_on(async {
+            tokio::select! {
+                looked = observe(&graph, &world, options) => Some(looked),
+                () = interrupt.wait() => None,
+                never = show() => match never {},
+            }
+        })
+    };
+    if is_live {
+        app.output.print(NO_SPINNER);
+    }
+    let Some((observed, wrong)) = looked else {
+        return Err(halted().into());
+    };
+    met.extend(wrong);
+    if met.has_errors() {
+        return Err(met.into());
+    }
+    let (mut plan, wrong) = decide(&graph, &world.inputs(), &observed, options);
+    met.extend(wrong);
+    if met.has_errors() {
+        return Err(met.into());
+    }
+    let mut warnings = met;
+    warnings.extend(std::mem::take(&mut plan.warnings));
+    plan.warnings = distinct(warnings);
+    Ok(Planned { plan, graph })
+}
+
+/// Stages may pass on what an earlier one said.
+fn distinct(diagnostics: Diagnostics) -> Diagnostics {
+    let mut seen: Vec<Diagnostic> = Vec::new();
+    for diagnostic in diagnostics {
+        if !seen.contains(&diagnostic) {
+            seen.push(diagnostic);
+        }
+    }
+    seen.into_iter().collect()
+}
+
+/// The run was interrupted before it changed anything, or while it did.
+pub(crate) fn halted() -> Diagnostic {
+    Diagnostic::error("execution halted", "The run was interrupted.")
+}

@@ -1,0 +1,203 @@
+//! Loads the configuration of a directory: which files, which values for variables, and asking for those that are missing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use karmaform_lang::{Config, Context, SourceFile, Sources, VariableInputs, VariableOrigin, load};
+use karmaform_model::{Diagnostic, Diagnostics};
+
+use crate::app::{App, Stop, VERSION};
+use crate::disk::{Disk, reason};
+use crate::flags::{VariableFlag, VariableFlags};
+
+/// A configuration's files end so.
+pub(crate) const CONFIGURATION: &str = ".kf.hcl";
+/// Variable files end so.
+pub(crate) const VARIABLES: &str = ".kfvars.hcl";
+/// Read whenever it is there.
+const DEFAULT_VARIABLES: &str = "karmaform.kfvars.hcl";
+/// Read in the order of their names.
+const AUTOMATIC_VARIABLES: &str = ".auto.kfvars.hcl";
+/// Environment variables that give values.
+pub(crate) const VARIABLE_PREFIX: &str = "KF_VAR_";
+
+/// A loaded configuration.
+pub(crate) struct Project {
+    /// What it says.
+    pub(crate) config: Config,
+    /// What was found wrong with it, and warnings.
+    pub(crate) diagnostics: Diagnostics,
+    /// The files it read.
+    pub(crate) files: Arc<Disk>,
+    /// How many of the sources are configuration files; the rest are variable files.
+    pub(crate) configuration_files: usize,
+}
+
+impl Project {
+    /// The configuration, or all that is wrong with it.
+    ///
+    /// # Errors
+    /// If there is an error among the diagnostics.
+    pub(crate) fn checked(self) -> Result<Self, Stop> {
+        if self.diagnostics.has_errors() { Err(self.diagnostics.into()) } else { Ok(self) }
+    }
+}
+
+/// Loads what is in the directory. `ask`: values of missing variables may be asked for.
+///
+/// # Errors
+/// If files can't be read. What is wrong inside them is in [`Project::diagnostics`].
+pub(crate) fn load_directory(app: &mut App, flags: &VariableFlags, ask: bool) -> Result<Project, Stop> {
+    let names = names_in(&app.directory)?;
+    let mut sources = Sources::default();
+    for name in names.iter().filter(|n| n.ends_with(CONFIGURATION)) {
+        sources.add(text_of(app, name)?);
+    }
+    let configuration_files = sources.files.len();
+    if configuration_files == 0 {
+        return Err(Diagnostic::error(
+            "No configuration files",
+            "This directory holds no file that ends in .kf.hcl, so there is nothing to work on.",
+        )
+        .with_hint("Change into the directory of the configuration, or name it with -chdir=DIR before the command.")
+        .into());
+    }
+    let mut inputs = VariableInputs::default();
+    add_environment(app, &mut inputs);
+    add_automatic(app, &names, &mut sources, &mut inputs)?;
+    add_flags(app, flags, &mut sources, &mut inputs)?;
+    let now = app.now_seconds();
+    load_sources(app, sources, configuration_files, inputs, Loading { ask, now })
+}
+
+/// How to load texts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loading {
+    /// Values of missing variables may be asked for.
+    pub(crate) ask: bool,
+    /// Seconds since 1970, for `plantimestamp()`.
+    pub(crate) now: i64,
+}
+
+/// Loads these texts.
+///
+/// # Errors
+/// If a question is not answered.
+pub(crate) fn load_sources(
+    app: &mut App,
+    sources: Sources,
+    configuration_files: usize,
+    mut inputs: VariableInputs,
+    how: Loading,
+) -> Result<Project, Stop> {
+    app.sources = sources;
+    let files = Arc::new(Disk::new(&app.directory));
+    let context = Context {
+        files: files.clone(),
+        now: how.now,
+        directory: ".".to_owned(),
+        working_directory: app.directory.display().to_string(),
+        workspace: "default".to_owned(),
+        home: app.wiring.home.as_ref().map(|h| h.display().to_string()),
+        tool_version: VERSION.to_owned(),
+    };
+    let registry = Arc::clone(&app.wiring.registry);
+    let (mut config, mut diagnostics) = load(&app.sources, &inputs, &context, &registry);
+    if how.ask && !config.missing_variables.is_empty() && app.can_ask(true) {
+        for name in config.missing_variables.clone() {
+            let description = config.variables.get(&name).and_then(|v| v.description.clone());
+            let value = ask_for(app, &name, description.as_deref())?;
+            inputs.text(name, value, VariableOrigin::CommandLine);
+        }
+        (config, diagnostics) = load(&app.sources, &inputs, &context, &registry);
+    }
+    Ok(Project { config, diagnostics, files, configuration_files })
+}
+
+/// Values from the environment; the lowest precedence.
+fn add_environment(app: &App, inputs: &mut VariableInputs) {
+    for (name, value) in &app.wiring.environment {
+        if let Some(variable) = name.strip_prefix(VARIABLE_PREFIX) {
+            inputs.text(variable, value.clone(), VariableOrigin::Environment(name.clone()));
+        }
+    }
+}
+
+/// The variable files that are read without being asked for.
+fn add_automatic(app: &App, names: &[String], sources: &mut Sources, inputs: &mut VariableInputs) -> Result<(), Stop> {
+    let is_default = |n: &&String| n.as_str() == DEFAULT_VARIABLES;
+    for name in names.iter().filter(is_default).chain(names.iter().filter(|n| n.ends_with(AUTOMATIC_VARIABLES))) {
+        let file = sources.add(text_of(app, name)?);
+        inputs.file(file);
+    }
+    Ok(())
+}
+
+/// What gives values without flags: the environment, then the variable files of the directory.
+///
+/// # Errors
+/// If a file can't be read.
+pub(crate) fn add_surroundings(app: &App, sources: &mut Sources, inputs: &mut VariableInputs) -> Result<(), Stop> {
+    add_environment(app, inputs);
+    add_automatic(app, &names_in(&app.directory)?, sources, inputs)
+}
+
+/// `-var` and `-var-file`, in their order.
+///
+/// # Errors
+/// If a file can't be read.
+pub(crate) fn add_flags(app: &App, flags: &VariableFlags, sources: &mut Sources, inputs: &mut VariableInputs) -> Result<(), Stop> {
+    for flag in &flags.0 {
+        match flag {
+            VariableFlag::Value(name, value) => inputs.text(name.clone(), value.clone(), VariableOrigin::CommandLine),
+            VariableFlag::File(path) => {
+                let file = sources.add(text_of(app, path)?);
+                inputs.file(file);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ask_for(app: &mut App, name: &str, description: Option<&str>) -> Result<String, Stop> {
+    app.output.print(&format!("var.{name}\n"));
+    if let Some(description) = description {
+        app.output.print(&format!("  {description}\n"));
+    }
+    app.output.print("\n  Enter a value: ");
+    let answer = app.output.read_line().ok_or(Stop::Code(1))?;
+    app.output.print("\n");
+    Ok(answer)
+}
+
+/// All names in a directory that a configuration may be made of, sorted.
+fn names_in(directory: &Path) -> Result<Vec<String>, Stop> {
+    let failed = |e: std::io::Error| {
+        Stop::from(Diagnostic::error(
+            "Can't read the directory",
+            format!("The directory of the configuration can't be listed: {}.", reason(&e)),
+        ))
+    };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_ours = name.ends_with(CONFIGURATION) || name.ends_with(VARIABLES);
+        let is_left_over = name.starts_with(['.', '#']) || name.ends_with('~');
+        if is_ours && !is_left_over && !entry.path().is_dir() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn text_of(app: &App, name: &str) -> Result<SourceFile, Stop> {
+    let failed = |why: &str| {
+        let detail = format!("The file \"{name}\" can't be read: {why}.");
+        Stop::from(Diagnostic::error("Can't read a file", detail))
+    };
+    let bytes = std::fs::read(app.directory.join(name)).map_err(|e| failed(&reason(&e)))?;
+    let text = String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text"))?;
+    Ok(SourceFile { path: name.to_owned(), text })
+}

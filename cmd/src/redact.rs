@@ -1,0 +1,192 @@
+//! Takes secrets out of a plan before it is written anywhere, and knows which texts are secret.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_model::{Arg, Change, Kind, Mode, Object, Path, Plan, Registry, Snapshot, StepKind, Unknown, Value, same};
+
+use crate::ui::json::state::attributes;
+use crate::ui::resource::schema_of;
+
+/// Stands where a secret was; equal secrets get equal numbers, so that a change can still be told from none.
+const WITHHELD: &str = "\u{0}withheld ";
+
+/// Replaces secrets by unknown values.
+#[derive(Debug, Default)]
+struct Redactor {
+    seen: Vec<Value>,
+}
+
+impl Redactor {
+    fn value(&mut self, value: &Value) -> Value {
+        if value.secret && !value.is_null() && !(value.is_unknown() && withheld(value).is_none()) {
+            let number = self.seen.iter().position(|s| s == value).unwrap_or_else(|| {
+                self.seen.push(value.clone());
+                self.seen.len() - 1
+            });
+            let unknown = Unknown { prefix: Some(format!("{WITHHELD}{number}")), ..Unknown::of(value.ty()) };
+            return Value::from(Kind::Unknown(Box::new(unknown))).secret();
+        }
+        value.map_parts(|_, part| self.value(part))
+    }
+
+    fn object(&mut self, object: &mut Object, mode: Mode, resource_type: &str, secret_paths: &[Path], registry: &Registry) {
+        if let Some(schema) = schema_of(registry, mode, resource_type) {
+            schema.mark(object);
+        }
+        let mut whole = Value::from(std::mem::take(object));
+        for path in secret_paths {
+            whole.mark_secret(&path.0);
+        }
+        *object = self.value(&whole).as_entries().cloned().unwrap_or_default();
+    }
+
+    fn arg(&mut self, arg: &mut Arg) {
+        match arg {
+            Arg::Value(value) => *value = self.value(value),
+            Arg::List(args) | Arg::Text(args) => args.iter_mut().for_each(|a| self.arg(a)),
+            Arg::Object(args) => args.values_mut().for_each(|a| self.arg(a)),
+            Arg::Child(..) => {}
+        }
+    }
+}
+
+/// The plan without any secret.
+pub(crate) fn redacted(plan: &Plan, registry: &Registry) -> Plan {
+    let mut plan = plan.clone();
+    let mut redactor = Redactor::default();
+    let mut paths: BTreeMap<_, Vec<Path>> = BTreeMap::new();
+    for resource in &mut plan.resources {
+        let (mode, ty, secret) = (resource.address.mode, &resource.resource_type, &resource.secret_paths);
+        for side in sides(&mut resource.change) {
+            redactor.object(side, mode, ty, secret, registry);
+        }
+        paths.insert(resource.address.clone(), resource.secret_paths.clone());
+    }
+    for drifted in &mut plan.drift {
+        let secret = paths.get(&drifted.address).cloned().unwrap_or_default();
+        for side in std::iter::once(&mut drifted.before).chain(&mut drifted.after) {
+            redactor.object(side, drifted.address.mode, &drifted.resource_type, &secret, registry);
+        }
+    }
+    for output in plan.outputs.values_mut() {
+        let sensitive = output.sensitive;
+        for side in output.before.iter_mut().chain(&mut output.after) {
+            *side = redactor.value(&side.clone().secret_if(sensitive));
+        }
+    }
+    for step in &mut plan.steps {
+        if let StepKind::Gate { gate, .. } = &mut step.kind {
+            gate.arguments.values_mut().for_each(|a| redactor.arg(a));
+        }
+    }
+    for variable in plan.variables.values_mut() {
+        if variable.sensitive || variable.value.as_ref().is_some_and(Value::contains_secret) {
+            variable.value = None;
+            variable.sensitive = true;
+        }
+    }
+    plan
+}
+
+fn sides(change: &mut Change) -> Vec<&mut Object> {
+    match change {
+        Change::NoOp { object } => vec![object],
+        Change::Read { after } | Change::Create { after } => vec![after],
+        Change::Delete { before } | Change::Forget { before } => vec![before],
+        Change::Update { before, after } | Change::Replace { before, after, .. } => vec![before, after],
+    }
+}
+
+/// The number of a withheld secret.
+fn withheld(value: &Value) -> Option<&str> {
+    match &value.kind {
+        Kind::Unknown(u) => u.prefix.as_deref().and_then(|p| p.strip_prefix(WITHHELD)),
+        _ => None,
+    }
+}
+
+/// True if two parts are the same, as far as can be told: withheld secrets go by their number.
+pub(crate) fn same_or_withheld(a: Option<&Value>, b: Option<&Value>) -> bool {
+    if let (Some(x), Some(y)) = (a, b) {
+        if let (Some(m), Some(n)) = (withheld(x), withheld(y)) {
+            return m == n;
+        }
+        match (&x.kind, &y.kind) {
+            (Kind::Map(_, p) | Kind::Object(p), Kind::Map(_, q) | Kind::Object(q)) => {
+                return p.len() == q.len() && p.iter().zip(q).all(|((m, v), (n, w))| m == n && same_or_withheld(Some(v), Some(w)));
+            }
+            (Kind::List(_, p) | Kind::Tuple(p), Kind::List(_, q) | Kind::Tuple(q)) => {
+                return p.len() == q.len() && p.iter().zip(q).all(|(v, w)| same_or_withheld(Some(v), Some(w)));
+            }
+            _ => {}
+        }
+    }
+    same(a, b)
+}
+
+/// Texts that must not stand in clear anywhere: every secret of a plan, its state and its variables, line by line.
+pub(crate) fn secret_texts(plan: &Plan, state: &Snapshot, registry: &Registry) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut take = |value: &Value| collect(value, false, &mut found);
+    for resource in &plan.resources {
+        for side in [resource.change.before(), resource.change.after()].into_iter().flatten() {
+            let mut object = side.clone();
+            if let Some(schema) = schema_of(registry, resource.address.mode, &resource.resource_type) {
+                schema.mark(&mut object);
+            }
+            let mut whole = Value::from(object);
+            resource.secret_paths.iter().for_each(|p| whole.mark_secret(&p.0));
+            take(&whole);
+        }
+    }
+    for (address, resource) in &state.resources {
+        take(&attributes(address, resource, registry).into());
+    }
+    for output in plan.outputs.values() {
+        output.before.iter().chain(&output.after).for_each(|v| take(&v.clone().secret_if(output.sensitive)));
+    }
+    for output in state.outputs.values() {
+        take(&output.value.clone().secret_if(output.sensitive));
+    }
+    for variable in plan.variables.values() {
+        variable.value.iter().for_each(|v| take(&v.clone().secret_if(variable.sensitive)));
+    }
+    found
+}
+
+fn collect(value: &Value, inside_secret: bool, found: &mut BTreeSet<String>) {
+    let is_secret = inside_secret || value.secret;
+    match &value.kind {
+        Kind::String(text) if is_secret => {
+            found.extend(text.lines().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty()));
+        }
+        Kind::Number(number) if is_secret => {
+            found.insert(number.to_string());
+        }
+        _ => value.parts().for_each(|part| collect(part, is_secret, found)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_secrets_stay_equal_and_different_ones_differ() {
+        let mut redactor = Redactor::default();
+        let make = |r: &mut Redactor, text: &str| r.value(&Value::object([("a", Value::from(text).secret()), ("b", "clear".into())]));
+        let (one, two, again) = (make(&mut redactor, "hunter2"), make(&mut redactor, "other"), make(&mut redactor, "hunter2"));
+        let json = serde_json::to_string(&[&one, &two, &again]).unwrap();
+        assert!(!json.contains("hunter2") && json.contains("clear"));
+        let back: Vec<Value> = serde_json::from_str(&json).unwrap();
+        assert!(same_or_withheld(Some(&back[0]), Some(&back[2])));
+        assert!(!same_or_withheld(Some(&back[0]), Some(&back[1])));
+    }
+
+    #[test]
+    fn secret_lines_are_known_one_by_one() {
+        let mut found = BTreeSet::new();
+        collect(&Value::object([("k", Value::from("line one\n  line two\n").secret()), ("p", "public".into())]), false, &mut found);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["line one", "line two"]);
+    }
+}

@@ -1,0 +1,124 @@
+//! Saved plans, and where secrets may be: nowhere in clear but in the state and where they are asked for by name.
+
+use super::{Done, Place, TWO};
+
+#[test]
+fn a_saved_plan_is_applied_once() {
+    let place = Place::new(TWO);
+    let done = place.check(&["plan", "-out=p.kfplan"], 0);
+    assert!(done.stdout.contains("\nSaved the plan to: p.kfplan\n"), "{}", done.stdout);
+    let shown = place.check(&["show", "p.kfplan"], 0).stdout;
+    assert!(shown.contains("\nPlan: 2 to add, 0 to change, 0 to destroy.\n"), "{shown}");
+    let json: serde_json::Value = serde_json::from_str(&place.check(&["show", "-json", "p.kfplan"], 0).stdout).unwrap();
+    assert_eq!(json["format_version"], "1.2");
+    assert_eq!(json["resource_changes"][0]["change"]["actions"], serde_json::json!(["create"]));
+    assert_eq!(json["resource_changes"][0]["change"]["after_unknown"]["id"], true);
+    let done = place.check(&["apply", "-destroy", "p.kfplan"], 1);
+    assert!(done.stderr.contains("Can't set planning options"), "{}", done.stderr);
+    // The plan brings its configuration along.
+    place.write("main.kf.hcl", "");
+    place.check(&["apply", "-input=false", "p.kfplan"], 0);
+    let done = place.check(&["apply", "p.kfplan"], 1);
+    assert!(done.stderr.contains("Error: Saved plan is stale"), "{}", done.stderr);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(place.path().join("p.kfplan")).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let done = place.check(&["apply", "main.kf.hcl"], 1);
+    assert!(done.stderr.contains("Error: Not a saved plan"), "{}", done.stderr);
+}
+
+const SECRET: &str = r#"
+variable "password" {
+  type      = string
+  sensitive = true
+}
+variable "color" {
+  type    = string
+  default = "red"
+}
+resource "terraform_data" "s" {
+  input = { password = var.password, color = var.color, both = "${var.color}-${var.password}" }
+}
+output "s" {
+  value     = terraform_data.s.output.password
+  sensitive = true
+}
+"#;
+
+#[test]
+fn a_secret_is_nowhere_in_clear() {
+    let mut place = Place::new(SECRET);
+    let secret = "hunter2-is-secret";
+    let clean = |done: Done| {
+        assert!(!done.stdout.contains(secret) && !done.stderr.contains(secret), "{done:#?}");
+        done
+    };
+    place.set("KF_VAR_password", secret);
+    for arguments in [
+        &["validate", "-json"] as &[&str],
+        &["plan"],
+        &["plan", "-json"],
+        &["plan", "-out=p"],
+        &["show", "p"],
+        &["show", "-json", "p"],
+        &["apply", "p"],
+        &["plan"],
+        &["show"],
+        &["show", "-json"],
+        &["state", "show", "terraform_data.s"],
+        &["output"],
+        &["graph"],
+        &["status"],
+        &["plan", "-var=color=blue", "-out=q"],
+        &["show", "q"],
+        &["show", "-json", "q"],
+        &["apply", "-auto-approve", "-json", "-var=color=green"],
+        &["refresh"],
+    ] {
+        let done = clean(place.run(arguments));
+        assert_eq!(done.code, 0, "{arguments:?} {done:#?}");
+    }
+    assert!(!place.read("p").contains(secret) && !place.read("q").contains(secret));
+    // Whoever asks by name gets it.
+    assert_eq!(place.check(&["output", "-raw", "s"], 0).stdout, secret);
+    // A wrong value on the command line is not repeated.
+    clean(place.run(&["plan", &format!("-var={secret}")]));
+    clean(place.run(&["plan", &format!("-var=nope={secret}")]));
+    place.write("karmaform.kfvars.hcl", &format!("password = [\"{secret}\"]\n"));
+    clean(place.check(&["plan"], 1));
+}
+
+#[test]
+fn sensitive_variables_of_a_saved_plan_are_given_again() {
+    let mut place = Place::new(SECRET);
+    place.check(&["plan", "-input=false", "-var=password=first", "-var=color=blue", "-out=p"], 0);
+    let done = place.check(&["apply", "-input=false", "p"], 1);
+    assert!(done.stderr.contains("No value for a required variable"), "{}", done.stderr);
+    let done = place.check(&["apply", "-var=password=first", "-var=color=green", "p"], 1);
+    assert!(done.stderr.contains("Error: Can't change variable when applying a saved plan"), "{}", done.stderr);
+    place.set("KF_VAR_color", "green");
+    place.check(&["apply", "-var=password=first", "p"], 0);
+    let state: serde_json::Value = serde_json::from_str(&place.read("karmaform.tfstate")).unwrap();
+    assert_eq!(state["resources"][0]["instances"][0]["attributes"]["output"]["value"]["color"], "blue");
+    assert_eq!(state["resources"][0]["instances"][0]["attributes"]["output"]["value"]["both"], "blue-first");
+}
+
+#[test]
+fn a_secret_in_the_configuration_stays_there() {
+    let place = Place::new("resource \"terraform_data\" \"s\" {\n  input = sensitive(\"hunter2\")\n}\n");
+    place.check(&["plan", "-out=p"], 0);
+    assert!(!place.read("p").contains("hunter2"));
+    place.check(&["show", "-json", "p"], 0);
+    place.write("main.kf.hcl", "");
+    let done = place.check(&["apply", "p"], 1);
+    assert!(done.stderr.contains("A file changed since the plan was made"), "{}", done.stderr);
+}
+
+#[test]
+fn a_file_that_was_read_must_be_the_same() {
+    let place = Place::new("resource \"terraform_data\" \"f\" {\n  input = file(\"f.txt\")\n}\n");
+    place.write("f.txt", "one");
+    place.check(&["plan", "-out=p"], 0);
+    place.write("f.txt", "two");
+    let done = place.check(&["apply", "p"], 1);
+    assert!(done.stderr.contains("A file changed since the plan was made"), "{}", done.stderr);
+}

@@ -1,0 +1,147 @@
+//! The async runtime, the clock, and what Ctrl-C does.
+
+use std::future::Future;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, SystemTime};
+
+use karmaform_engine::Runtime;
+use karmaform_model::BoxFuture;
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SystemClock;
+
+impl Runtime for SystemClock {
+    fn now(&self) -> u64 {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn sleep(&self, milliseconds: u64) -> BoxFuture<'_, ()> {
+        // Made inside: a timer needs the runtime around it from the start.
+        Box::pin(async move { tokio::time::sleep(Duration::from_millis(milliseconds)).await })
+    }
+}
+
+/// Whoever listens to signals ends at once: nothing is under way that would be left half done.
+const AT_ONCE: u8 = 0;
+/// The first signal asks, the second ends at once.
+const ASK_FIRST: u8 = 1;
+
+/// What a signal did and shall do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interrupt {
+    flag: Arc<AtomicBool>,
+    manner: Arc<AtomicU8>,
+    woken: Arc<tokio::sync::Notify>,
+}
+
+impl Interrupt {
+    /// True after a signal; the engine reads it too.
+    pub(crate) fn is_set(&self) -> bool {
+        self.flag.load(Ordering::SeqCst)
+    }
+
+    /// For the engine.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
+    }
+
+    /// As a signal does it.
+    pub(crate) fn set(&self) {
+        self.flag.store(true, Ordering::SeqCst);
+        self.woken.notify_waiters();
+    }
+
+    /// Ends when a signal came.
+    pub(crate) async fn wait(&self) {
+        loop {
+            let woken = self.woken.notified();
+            if self.is_set() {
+                return;
+            }
+            woken.await;
+        }
+    }
+
+    /// While the result lives, the first signal only asks.
+    pub(crate) fn ask_first(&self) -> Asking {
+        self.manner.store(ASK_FIRST, Ordering::SeqCst);
+        Asking(self.clone())
+    }
+
+    fn on_signal(&self) {
+        if self.manner.load(Ordering::SeqCst) == AT_ONCE || self.is_set() {
+            // The kernel releases the lock; the journal is whole.
+            // Not `leave`: whoever holds the output may be the one that hangs.
+            signal_hook::low_level::exit(1);
+        }
+        self.set();
+    }
+}
+
+/// See [`Interrupt::ask_first`].
+#[derive(Debug)]
+pub(crate) struct Asking(Interrupt);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.manner.store(AT_ONCE, Ordering::SeqCst);
+    }
+}
+
+/// Runs futures to their end.
+pub(crate) struct Executor {
+    tokio: tokio::runtime::Runtime,
+}
+
+impl Executor {
+    /// # Errors
+    /// If the system gives no threads.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        // Providers block on hosts and files inside; a few more threads than cores keep the rest going.
+        let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
+        Ok(Self { tokio })
+    }
+
+    /// To the end.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.tokio.block_on(future)
+    }
+
+    /// Listens to Ctrl-C and SIGTERM from now on.
+    pub(crate) fn listen(&self, interrupt: &Interrupt) {
+        use tokio::signal::unix::{SignalKind, signal};
+        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+            let interrupt = interrupt.clone();
+            self.tokio.spawn(async move {
+                let Ok(mut signals) = signal(kind) else { return };
+                while signals.recv().await.is_some() {
+                    interrupt.on_signal();
+                }
+            });
+        }
+    }
+
+    /// Does not wait for what still hangs in a blocking call.
+    pub(crate) fn close(self) {
+        self.tokio.shutdown_background();
+    }
+}
+
+/// Ends after so many milliseconds of real time.
+pub(crate) async fn pause(milliseconds: u64) {
+    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+}
+
+/// Ends the process with this exit code: what was printed is flushed, and nothing else is run.
+///
+/// The exit handlers of C libraries must not run: the SSH library's takes its cryptography apart while the threads of open
+/// connections still use it, and then the process now and then dies of a segmentation fault after all its work was done.
+pub fn leave(code: i32) -> ! {
+    let _ = std::io::stdout().flush();
+    let _ = std::io::stderr().flush();
+    signal_hook::low_level::exit(code)
+}

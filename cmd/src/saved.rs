@@ -1,0 +1,204 @@
+//! Saved plans: one JSON file with the plan, the configuration it was made from, and the values of variables. It holds no secret.
+//!
+//! What a secret is missing is made good at apply: by planning again from the same texts, with sensitive variables given again.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+
+use karmaform_lang::{SourceFile, Sources, VariableInputs, VariableOrigin};
+use karmaform_model::{Diagnostic, Diagnostics, Plan, Snapshot, Value, to_json};
+use serde::{Deserialize, Serialize};
+
+use crate::app::{App, Stop, VERSION};
+use crate::disk::{reason, sha256};
+use crate::flags::{VariableFlag, VariableFlags};
+use crate::project::{self, Loading, Project, load_sources};
+use crate::redact::{redacted, secret_texts};
+
+/// The format of the envelope.
+const FORMAT: u32 = 1;
+/// What the values of a saved plan are called in messages.
+const SAVED_VALUES: &str = "saved plan";
+
+/// What a saved plan's file holds.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SavedPlan {
+    /// The format; the key says what kind of file this is.
+    karmaform_plan: u32,
+    /// The version of the tool that wrote it.
+    tool_version: String,
+    /// The plan, without secrets.
+    pub(crate) plan: Plan,
+    /// The configuration files.
+    sources: Vec<SavedSource>,
+    /// Files that expressions read, with their hashes.
+    reads: BTreeMap<String, String>,
+    /// `-state`, if it was given.
+    pub(crate) state: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedSource {
+    path: String,
+    sha256: String,
+    /// Left out where a secret stands in it; the file in the directory must be the same then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+/// Writes a plan, readable by its owner alone.
+///
+/// # Errors
+/// If the file can't be written.
+pub(crate) fn write(app: &App, path: &str, project: &Project, plan: &Plan, state: &Snapshot, state_flag: Option<&str>) -> Result<(), Stop> {
+    let secrets = secret_texts(plan, state, &app.wiring.registry);
+    let sources = app.sources.files.iter().take(project.configuration_files).map(|file| SavedSource {
+        path: file.path.clone(),
+        sha256: sha256(file.text.as_bytes()),
+        text: (!secrets.iter().any(|s| file.text.contains(s))).then(|| file.text.clone()),
+    });
+    let saved = SavedPlan {
+        karmaform_plan: FORMAT,
+        tool_version: VERSION.to_owned(),
+        plan: redacted(plan, &app.wiring.registry),
+        sources: sources.collect(),
+        reads: project.files.reads(),
+        state: state_flag.map(str::to_owned),
+    };
+    let failed =
+        |why: String| Stop::from(Diagnostic::error("Can't save the plan", format!("The file given with -out can't be written: {why}.")));
+    let text = serde_json::to_string(&saved).map_err(|e| failed(e.to_string()))?;
+    write_private(&app.directory.join(path), text.as_bytes()).map_err(|e| failed(reason(&e)))
+}
+
+/// A temporary file is made readable by its owner alone, and stays so.
+fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// Reads a saved plan. `None`: the file is something else.
+///
+/// # Errors
+/// If it can't be read, or is of another version.
+pub(crate) fn read(app: &App, path: &str) -> Result<Option<SavedPlan>, Stop> {
+    let failed = |why: &str| Stop::from(Diagnostic::error("Can't read the file", format!("The file \"{path}\" can't be used: {why}.")));
+    let text = std::fs::read_to_string(app.directory.join(path)).map_err(|e| failed(&reason(&e)))?;
+    let Ok(json) = serde_json::from_str::<serde_json::Value>(&text) else { return Ok(None) };
+    let Some(format) = json.get("karmaform_plan").and_then(serde_json::Value::as_u64) else { return Ok(None) };
+    let version = json.get("tool_version").and_then(serde_json::Value::as_str).unwrap_or("an unknown version").to_owned();
+    if format != u64::from(FORMAT) || version != VERSION {
+        let detail = format!("It was made by karmaform {version}; this is {VERSION}. A plan is only good for the version that made it.");
+        return Err(Diagnostic::error("Saved plan of another version", detail).with_hint("Plan again with this version.").into());
+    }
+    let saved: SavedPlan = serde_json::from_value(json).map_err(|e| failed(&e.to_string()))?;
+    if saved.plan.format != Plan::FORMAT {
+        return Err(failed("its plan has another format"));
+    }
+    Ok(Some(saved))
+}
+
+/// Loads the configuration of a saved plan, with the values it was made with. Sensitive ones must be given again.
+///
+/// # Errors
+/// If a file changed since, or a variable is given that the plan has fixed.
+pub(crate) fn load(app: &mut App, saved: &SavedPlan, flags: &VariableFlags) -> Result<Project, Stop> {
+    let mut sources = Sources::default();
+    let mut changed = Diagnostics::new();
+    for source in &saved.sources {
+        let text = match &source.text {
+            Some(text) => text.clone(),
+            None => match std::fs::read_to_string(app.directory.join(&source.path)) {
+                Ok(text) if sha256(text.as_bytes()) == source.sha256 => text,
+                _ => {
+                    changed.push(changed_file(&source.path));
+                    continue;
+                }
+            },
+        };
+        sources.add(SourceFile { path: source.path.clone(), text });
+    }
+    let configuration_files = sources.files.len();
+    let mut inputs = VariableInputs::default();
+    project::add_surroundings(app, &mut sources, &mut inputs)?;
+    for flag in &flags.0 {
+        match flag {
+            VariableFlag::File(_) => project::add_flags(app, &VariableFlags(vec![flag.clone()]), &mut sources, &mut inputs)?,
+            VariableFlag::Value(name, value) => match saved.plan.variables.get(name) {
+                Some(variable) if variable.sensitive => inputs.text(name.clone(), value.clone(), VariableOrigin::CommandLine),
+                _ => changed.push(fixed_variable(name)),
+            },
+        }
+    }
+    // Whatever the environment or a file says, what the plan was made with holds.
+    let file = sources.add(SourceFile { path: SAVED_VALUES.to_owned(), text: values_text(&saved.plan) });
+    inputs.file(file);
+    let disk = crate::disk::Disk::new(&app.directory);
+    changed.extend(saved.reads.iter().filter(|(path, hash)| disk.hash(path) != **hash).map(|(path, _)| changed_file(path)));
+    if changed.has_errors() {
+        return Err(changed.into());
+    }
+    load_sources(app, sources, configuration_files, inputs, Loading { ask: true, now: saved.plan.created })
+}
+
+fn changed_file(path: &str) -> Diagnostic {
+    Diagnostic::error(
+        "A file changed since the plan was made",
+        format!("The plan was made from \"{path}\" with other content, so it does not fit any more."),
+    )
+    .with_hint("Plan again.")
+}
+
+fn fixed_variable(name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "Can't change variable when applying a saved plan",
+        format!("The variable \"{name}\" was given with -var, but a saved plan brings its own values. Only sensitive ones, which are not saved, can be given."),
+    )
+    .with_hint("To apply with another value, plan again.")
+}
+
+/// The values as a variables file.
+fn values_text(plan: &Plan) -> String {
+    let known = plan.variables.iter().filter_map(|(name, v)| Some((name, v.value.as_ref()?)));
+    known.map(|(name, value)| format!("{name} = {}\n", literal(value))).collect()
+}
+
+/// JSON is an expression of the language, once nothing in it looks like a template.
+fn literal(value: &Value) -> String {
+    to_json(value).to_string().replace("${", "$${").replace("%{", "%%{")
+}
+
+/// The plan fits the state only if nobody wrote it since.
+///
+/// # Errors
+/// If somebody did.
+pub(crate) fn check_fresh(plan: &Plan, lineage: &str, serial: u64) -> Result<(), Stop> {
+    let has_same_lineage = plan.lineage.as_deref().unwrap_or_default() == lineage;
+    if has_same_lineage && plan.serial == serial {
+        return Ok(());
+    }
+    let why = if has_same_lineage {
+        format!("The plan was made from serial {} of the state, which has serial {serial} now.", plan.serial)
+    } else {
+        "The plan was made from another state.".to_owned()
+    };
+    Err(Diagnostic::error("Saved plan is stale", format!("{why} Something was applied since, so the plan does not fit any more."))
+        .with_hint("Plan again.")
+        .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_become_a_variables_file() {
+        assert_eq!(literal(&Value::object([("a", Value::strings(["${x}", "q\""]))])), r#"{"a":["$${x}","q\""]}"#);
+        assert_eq!(literal(&Value::null(karmaform_model::Type::Any)), "null");
+    }
+}

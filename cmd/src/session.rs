@@ -1,0 +1,209 @@
+//! One look at a state: the backend, its lock, and what a dead run left in the journal.
+
+use karmaform_engine::{Recovery, recover};
+use karmaform_lang::SettingsBlock;
+use karmaform_model::{BackendError, Diagnostic, Diagnostics, Journal, JournalRecord, LockId, LockInfo, Object, Serial, Snapshot};
+
+use crate::app::{App, Stop, VERSION};
+use crate::flags::LockFlags;
+use crate::locking::{lock, refused};
+use crate::wiring::{BackendRequest, OpenBackend, plain_arguments};
+
+/// A backend that is open, with the state as it was read.
+pub(crate) struct Session {
+    /// The backend.
+    pub(crate) open: OpenBackend,
+    /// The journal of this state.
+    pub(crate) journal: Box<dyn Journal>,
+    /// The state, brought up to what the journal knows; an empty one if there is none.
+    pub(crate) snapshot: Snapshot,
+    /// The serial that the backend holds; `None`: it holds nothing.
+    pub(crate) stored: Option<Serial>,
+    /// The serial that the state had when it was read, before a journal was written into it. Saved plans go by this.
+    pub(crate) found: Serial,
+    /// What the journal held.
+    pub(crate) recovery: Recovery,
+    lock: Option<LockId>,
+}
+
+/// Opens the backend of a configuration, without reading anything.
+///
+/// # Errors
+/// If there is no such backend, or its arguments are wrong.
+pub(crate) fn open_backend(app: &App, settings: Option<&SettingsBlock>, state: Option<&str>) -> Result<OpenBackend, Stop> {
+    let none = Object::new();
+    let (kind, arguments) = settings.map_or(("local", &none), |b| (b.kind.as_str(), &b.arguments));
+    let span = settings.map(|b| b.span);
+    let Some(found) = app.wiring.backends.iter().find(|b| b.name == kind) else {
+        let known: Vec<_> = app.wiring.backends.iter().map(|b| format!("\"{}\"", b.name)).collect();
+        return Err(Diagnostic::error("Unsupported backend", format!("There is no backend \"{kind}\" in this version."))
+            .with_span(span)
+            .with_hint(format!("Use {}, or leave the block out to keep the state in a local file.", known.join(" or ")))
+            .into());
+    };
+    plain_arguments(arguments).map_err(|d| Stop::from(d.with_span(span)))?;
+    let request = BackendRequest { directory: &app.directory, arguments, state };
+    (found.open)(&request).map_err(|d| d.with_span(span).into())
+}
+
+impl Session {
+    /// Takes the lock and reads the state. What a dead run left in the journal is written to the backend first.
+    ///
+    /// # Errors
+    /// If the lock is held, or the state can't be read.
+    pub(crate) fn exclusive(app: &mut App, open: OpenBackend, operation: &str, flags: &LockFlags) -> Result<Self, Stop> {
+        let held = if flags.lock { Some(lock(app, &open, operation, flags.lock_timeout)?) } else { None };
+        let mut session = Self::read(app, open)?;
+        session.lock = held;
+        if let Err(stop) = session.settle(app) {
+            session.close(app);
+            return Err(stop);
+        }
+        Ok(session)
+    }
+
+    /// Reads the state without holding the lock. What a dead run left in the journal counts, but nothing is written.
+    ///
+    /// # Errors
+    /// If the state can't be read.
+    pub(crate) fn shared(app: &mut App, open: OpenBackend) -> Result<Self, Stop> {
+        let left = (open.journal)().and_then(|j| j.read()).map_err(|e| Stop::from(journal_failed(&e)))?;
+        if left.is_empty() {
+            return Self::without_journal(app, open);
+        }
+        // The journal of a run that is alive is none of ours. Only who gets the lock knows that there is none.
+        let who = information(app, &open, "OperationTypePlan");
+        match app.executor.block_on(open.backend.lock(&who)) {
+            Ok(id) => {
+                let session = Self::read(app, open)?;
+                let _ = app.executor.block_on(session.open.backend.unlock(&id));
+                Ok(session)
+            }
+            Err(BackendError::Locked(holder)) => {
+                let mut session = Self::without_journal(app, open)?;
+                session.recovery.diagnostics.push(being_changed(holder.as_deref()));
+                Ok(session)
+            }
+            // Where nothing can be written nobody else writes either.
+            Err(_) => Self::read(app, open),
+        }
+    }
+
+    fn without_journal(app: &mut App, open: OpenBackend) -> Result<Self, Stop> {
+        let stored = read_state(app, &open)?;
+        Ok(Self {
+            journal: Box::new(NoJournal),
+            stored: stored.as_ref().map(|s| s.serial),
+            found: stored.as_ref().map_or(0, |s| s.serial),
+            snapshot: stored.unwrap_or_default(),
+            recovery: Recovery::default(),
+            lock: None,
+            open,
+        })
+    }
+
+    fn read(app: &mut App, open: OpenBackend) -> Result<Self, Stop> {
+        let journal = (open.journal)().map_err(|e| Stop::from(journal_failed(&e)))?;
+        let records = journal.read().map_err(|e| Stop::from(journal_failed(&e)))?;
+        let mut session = Self::without_journal(app, open)?;
+        session.recovery = recover(&mut session.snapshot, &records);
+        session.journal = journal;
+        Ok(session)
+    }
+
+    /// Writes what the journal brought, so that the run that follows starts from a state that is whole.
+    fn settle(&mut self, app: &mut App) -> Result<(), Stop> {
+        if self.recovery.changed.is_empty() {
+            return Ok(());
+        }
+        self.snapshot.serial += 1;
+        self.snapshot.tool_version = VERSION.to_owned();
+        let written = app.executor.block_on(self.open.backend.write(self.stored, &self.snapshot));
+        written.map_err(|e| Stop::from(backend_failed("write", &self.open.place, &e)))?;
+        self.stored = Some(self.snapshot.serial);
+        self.journal.clear().map_err(|e| Stop::from(journal_failed(&e)))
+    }
+
+    /// A state that is about to be written for the first time gets its lineage.
+    pub(crate) fn begin(&mut self, app: &App) {
+        if self.snapshot.lineage.is_empty() {
+            self.snapshot.lineage = (app.wiring.ids)();
+        }
+    }
+
+    /// Warnings about an earlier run.
+    pub(crate) fn notes(&self) -> &Diagnostics {
+        &self.recovery.diagnostics
+    }
+
+    /// Releases the lock. A lock that is gone is worth a warning and no more.
+    pub(crate) fn close(&mut self, app: &mut App) {
+        if let Some(id) = self.lock.take()
+            && let Err(error) = app.executor.block_on(self.open.backend.unlock(&id))
+        {
+            let detail = format!("The lock of the state at {} could not be released: {error}.", self.open.place);
+            app.show(&Diagnostic::warning("Error releasing the state lock", detail).into());
+        }
+    }
+}
+
+/// Who this run is, for the lock.
+pub(crate) fn information(app: &App, open: &OpenBackend, operation: &str) -> LockInfo {
+    LockInfo {
+        id: (app.wiring.ids)(),
+        operation: operation.to_owned(),
+        info: String::new(),
+        who: app.wiring.who.clone(),
+        version: VERSION.to_owned(),
+        created: crate::ui::json::timestamp(app.now_seconds()),
+        path: open.place.clone(),
+    }
+}
+
+/// Reads the state as the backend has it.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn read_state(app: &App, open: &OpenBackend) -> Result<Option<Snapshot>, Stop> {
+    app.executor.block_on(open.backend.read()).map_err(|e| backend_failed("read", &open.place, &e).into())
+}
+
+/// The backend could not do its part.
+pub(crate) fn backend_failed(verb: &str, place: &str, error: &BackendError) -> Diagnostic {
+    match error {
+        BackendError::Locked(holder) => refused(holder.as_deref(), place),
+        BackendError::Damaged { .. } => Diagnostic::error("The state can't be read", format!("{error}. Nothing was changed."))
+            .with_hint("Restore it from its backup (the same name with .backup at the end), and run plan."),
+        _ => Diagnostic::error(format!("Can't {verb} the state"), format!("The state at {place}: {error}.")),
+    }
+}
+
+fn journal_failed(error: &BackendError) -> Diagnostic {
+    Diagnostic::error("The journal can't be used", format!("{error}. It holds what an earlier run did, so nothing is done without it."))
+        .with_hint("Look at the file. If what it holds is not needed, remove it and run plan.")
+}
+
+fn being_changed(holder: Option<&LockInfo>) -> Diagnostic {
+    let who = holder.map(|h| format!(" {} holds its lock since {} ({}).", h.who, h.created, h.operation)).unwrap_or_default();
+    Diagnostic::warning(
+        "The state is being changed",
+        format!("Another run is working on this state.{who} What is shown may be outdated soon."),
+    )
+}
+
+/// Where nothing may be written.
+struct NoJournal;
+
+impl Journal for NoJournal {
+    fn append(&mut self, _: &[JournalRecord]) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn read(&self) -> Result<Vec<JournalRecord>, BackendError> {
+        Ok(Vec::new())
+    }
+
+    fn clear(&mut self) -> Result<(), BackendError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! Diagnostics as text: summary, where, the source line, why, what to do.
+//!
+//! Lines of variable files are never shown: values of secrets stand there.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use karmaform_lang::Sources;
+use karmaform_model::{Diagnostic, Severity, Span};
+
+use super::style::{Theme, Tone};
+
+/// More columns than this make the excerpt harder to read.
+const WIDEST_EXCERPT: usize = 160;
+/// So many equal warnings are shown before the rest is counted.
+const WARNINGS_ALIKE: usize = 1;
+
+/// All errors, one after another.
+pub(crate) fn errors_text<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>, sources: &Sources, theme: &Theme) -> String {
+    diagnostics.into_iter().filter(|d| d.is_error()).map(|d| draw(d, sources, theme)).collect()
+}
+
+/// All warnings. Those with the same summary are counted after the first. `compact`: summaries only.
+pub(crate) fn warnings_text<'a>(
+    diagnostics: impl IntoIterator<Item = &'a Diagnostic>,
+    sources: &Sources,
+    theme: &Theme,
+    compact: bool,
+) -> String {
+    let warnings: Vec<&Diagnostic> = diagnostics.into_iter().filter(|d| !d.is_error()).collect();
+    if compact {
+        let Some((first, rest)) = warnings.split_first() else { return String::new() };
+        let mut lines = vec![first.summary.clone()];
+        lines.extend(rest.iter().map(|d| d.summary.clone()));
+        lines.dedup();
+        let list: String = lines.iter().map(|l| format!("- {l}\n")).collect();
+        return format!("\n{}\n\n{list}", theme.strong(Tone::Change, "Warnings:"));
+    }
+    let mut out = String::new();
+    for (at, warning) in warnings.iter().enumerate() {
+        let alike = |d: &&&Diagnostic| d.summary == warning.summary;
+        let earlier = warnings[..at].iter().filter(alike).count();
+        let later = warnings[at + 1..].iter().filter(alike).count();
+        if earlier >= WARNINGS_ALIKE {
+            continue;
+        }
+        let mut shown = (*warning).clone();
+        if later > 0 {
+            let plural = if later == 1 { "" } else { "s" };
+            shown.detail.push_str(&format!("\n\n(and {later} more similar warning{plural} elsewhere)"));
+        }
+        out.push_str(&draw(&shown, sources, theme));
+    }
+    out
+}
+
+/// One diagnostic, with an empty line before it.
+pub(crate) fn draw(diagnostic: &Diagnostic, sources: &Sources, theme: &Theme) -> String {
+    let (word, tone) = match diagnostic.severity {
+        Severity::Error => ("Error: ", Tone::Remove),
+        Severity::Warning => ("Warning: ", Tone::Change),
+    };
+    let mut text = format!("{}{}\n", theme.strong(tone, word), theme.strong(Tone::Plain, &diagnostic.summary));
+    if let Some(address) = &diagnostic.address {
+        text.push_str(&format!("\n  with {address},\n"));
+    }
+    if let Some(excerpt) = excerpt(diagnostic, sources, theme) {
+        if diagnostic.address.is_none() {
+            text.push('\n');
+        }
+        text.push_str(&excerpt);
+        if !excerpt.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    // On a terminal the frame takes two columns.
+    let inner = Theme { width: theme.width.map(|w| w.saturating_sub(2)), ..theme.clone() };
+    if !diagnostic.detail.is_empty() {
+        text.push_str(&format!("\n{}\n", inner.wrap(&diagnostic.detail)));
+    }
+    if !diagnostic.hints.is_empty() {
+        text.push('\n');
+        for hint in &diagnostic.hints {
+            let hint = inner.wrap(hint).replace('\n', "\n          ");
+            text.push_str(&format!("  = {} {hint}\n", theme.paint(Tone::Read, "help:")));
+        }
+    }
+    framed(&text, tone, theme)
+}
+
+fn framed(text: &str, tone: Tone, theme: &Theme) -> String {
+    if !theme.color {
+        return format!("\n{text}");
+    }
+    let bar = theme.paint(tone, "\u{2502}");
+    let body: String = text.lines().map(|l| if l.is_empty() { format!("{bar}\n") } else { format!("{bar} {l}\n") }).collect();
+    format!("{}\n{body}{}\n", theme.paint(tone, "\u{2577}"), theme.paint(tone, "\u{2575}"))
+}
+
+fn excerpt(diagnostic: &Diagnostic, sources: &Sources, theme: &Theme) -> Option<String> {
+    let span = diagnostic.span?;
+    let file = sources.get(span.file);
+    if file.path.is_empty() {
+        return None;
+    }
+    let (line, column) = sources.position(span.file, span.start);
+    if holds_values(&file.path) || file.text.is_empty() {
+        return Some(format!("  on {} line {line}, column {column}\n", file.path));
+    }
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = Group::with_level(level);
+    let here = diagnostic.labels.iter().find(|(s, _)| *s == span).map(|(_, word)| word.as_str());
+    let mut snippet = Snippet::source(file.text.as_str()).path(file.path.as_str());
+    snippet = snippet.annotation(AnnotationKind::Primary.span(one_line(&file.text, span)).label(here));
+    let others = diagnostic.labels.iter().filter(|(s, _)| *s != span);
+    for (place, word) in others.clone().filter(|(s, _)| s.file == span.file) {
+        snippet = snippet.annotation(AnnotationKind::Context.span(one_line(&file.text, *place)).label(word.as_str()));
+    }
+    group = group.element(snippet);
+    let mut elsewhere = String::new();
+    for (place, word) in others.filter(|(s, _)| s.file != span.file) {
+        let other = sources.get(place.file);
+        let (line, column) = sources.position(place.file, place.start);
+        elsewhere.push_str(&format!("  {}:{line}:{column}: {word}\n", other.path));
+    }
+    let renderer = if theme.color { Renderer::styled().hyperlink(false) } else { Renderer::plain() };
+    let renderer = renderer.term_width(theme.width.unwrap_or(WIDEST_EXCERPT).min(WIDEST_EXCERPT));
+    Some(format!("{}\n{elsewhere}", renderer.render(&[group])))
+}
+
+/// The part of a span on its first line: a whole block as an excerpt says less than its head.
+fn one_line(text: &str, span: Span) -> std::ops::Range<usize> {
+    let boundary = |at: u32| {
+        let mut at = (at as usize).min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let (start, end) = (boundary(span.start), boundary(span.end.max(span.start)));
+    let line_end = text[start..].find(['\n', '\r']).map_or(text.len(), |n| start + n);
+    start..end.min(line_end).max(start)
+}
+
+/// Variable files hold values, maybe secret ones.
+fn holds_values(path: &str) -> bool {
+    !path.ends_with(".kf.hcl")
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_lang::SourceFile;
+    use karmaform_model::FileId;
+
+    use super::*;
+
+    fn sources() -> Sources {
+        Sources {
+            files: vec![
+                SourceFile { path: "main.kf.hcl".into(), text: "output \"z\" {\n  value = nope.x\n}\n".into() },
+                SourceFile { path: "karmaform.kfvars.hcl".into(), text: "password = \"hunter2\"\n".into() },
+            ],
+        }
+    }
+
+    fn check(diagnostic: &Diagnostic, expected: &str) {
+        assert_eq!(draw(diagnostic, &sources(), &Theme::plain()), expected);
+    }
+
+    fn span(file: u32, start: u32, end: u32) -> Option<Span> {
+        Some(Span { file: FileId(file), start, end })
+    }
+
+    #[test]
+    fn an_error_shows_its_line_why_and_what_to_do() {
+        let error = Diagnostic::error("Reference to undeclared resource", "A resource \"nope\" \"x\" has not been declared.")
+            .with_span(span(0, 23, 29))
+            .with_hint("Declare it.");
+        check(
+            &error,
+            "\nError: Reference to undeclared resource\n\n --> main.kf.hcl:2:11\n  |\n2 |   value = nope.x\n  |           ^^^^^^\n\n\
+             A resource \"nope\" \"x\" has not been declared.\n\n  = help: Declare it.\n",
+        );
+    }
+
+    #[test]
+    fn an_address_comes_first_and_values_are_not_shown() {
+        let error = Diagnostic::error("Wrong", "Why.").at(&"a.b".parse().unwrap()).with_span(span(1, 11, 20));
+        check(&error, "\nError: Wrong\n\n  with a.b,\n  on karmaform.kfvars.hcl line 1, column 12\n\nWhy.\n");
+    }
+
+    #[test]
+    fn labels_in_other_files_are_named() {
+        let label = span(1, 0, 8).unwrap_or(Span { file: FileId(1), start: 0, end: 0 });
+        let error = Diagnostic::error("Twice", "").with_span(span(0, 0, 6)).with_label(label, "first given here");
+        let text = draw(&error, &sources(), &Theme::plain());
+        assert!(text.contains("karmaform.kfvars.hcl:1:1: first given here"), "{text}");
+        assert!(!text.contains("hunter2"));
+    }
+
+    #[test]
+    fn equal_warnings_are_counted() {
+        let warnings: Vec<_> = (0..3).map(|i| Diagnostic::warning("Same", format!("Number {i}."))).collect();
+        let text = warnings_text(&warnings, &sources(), &Theme::plain(), false);
+        assert_eq!(text, "\nWarning: Same\n\nNumber 0.\n\n(and 2 more similar warnings elsewhere)\n");
+        let text = warnings_text(&warnings, &sources(), &Theme::plain(), true);
+        assert_eq!(text, "\nWarnings:\n\n- Same\n");
+        let colored = Theme { color: true, ..Theme::plain() };
+        assert!(draw(&warnings[0], &sources(), &colored).contains('\u{2577}'));
+    }
+}

@@ -1,0 +1,253 @@
+//! Two values against each other, as a plan shows them: only what differs, with the rest counted.
+
+use karmaform_model::{Kind, Value};
+
+use crate::redact::same_or_withheld;
+
+use super::align::{Edit, TEXT_CONTEXT, align, near_changes};
+use super::style::Mark;
+use super::values::{Printer, SECRET, UNKNOWN, inline, is_map, json_structure, key_texts, nothing, visible};
+
+impl Printer {
+    /// Both sides of an attribute that differ.
+    pub(crate) fn difference(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
+        if before.secret || after.secret {
+            let mark = match (before.is_null(), after.is_null()) {
+                (true, false) => Mark::Add,
+                (false, true) => Mark::Remove,
+                _ => Mark::Change,
+            };
+            return self.line(indent, mark, format!("{prefix}{SECRET}{suffix}"));
+        }
+        if before.is_null() {
+            return self.value(indent, Mark::Add, prefix, after, suffix);
+        }
+        if after.is_null() {
+            let arrow = if suffix.is_empty() { " -> null" } else { suffix };
+            return self.value(indent, Mark::Remove, prefix, before, arrow);
+        }
+        match (&before.kind, &after.kind) {
+            (_, Kind::Unknown(_)) => {
+                let start = self.position();
+                self.value(indent, Mark::Remove, prefix, before, &format!(" -> {UNKNOWN}{suffix}"));
+                self.change_at(start);
+            }
+            (Kind::String(a), Kind::String(b)) => self.text_difference(indent, prefix, a, b, suffix),
+            (Kind::Map(_, a) | Kind::Object(a), Kind::Map(_, b) | Kind::Object(b)) => {
+                self.line(indent, Mark::Change, format!("{prefix}{{"));
+                let noun = if is_map(after) { "element" } else { "attribute" };
+                self.entries(indent + 4, a, b, is_map(after), noun);
+                self.line(indent, Mark::None, format!("}}{suffix}"));
+            }
+            (Kind::Set(_, a), Kind::Set(_, b)) => self.set_difference(indent, prefix, a, b, suffix),
+            (Kind::List(_, a) | Kind::Tuple(a), Kind::List(_, b) | Kind::Tuple(b)) => self.list_difference(indent, prefix, a, b, suffix),
+            _ => self.both(indent, prefix, before, after, suffix),
+        }
+    }
+
+    /// `before -> after`, whatever they are.
+    fn both(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
+        let start = self.position();
+        self.value(indent, Mark::Remove, prefix, before, " -> ");
+        let mut second = Self::default();
+        second.value(indent, Mark::Add, "", after, suffix);
+        self.join(second);
+        self.change_at(start);
+    }
+
+    fn entries(
+        &mut self,
+        indent: usize,
+        before: &std::collections::BTreeMap<String, Value>,
+        after: &std::collections::BTreeMap<String, Value>,
+        quote: bool,
+        noun: &str,
+    ) {
+        let null = nothing();
+        let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let side = |of: &std::collections::BTreeMap<String, Value>, name: &String| of.get(name).unwrap_or(&null).clone();
+        let (changed, unchanged): (Vec<_>, Vec<_>) = names
+            .into_iter()
+            .partition(|n| !same_or_withheld(before.get(*n), after.get(*n)) || before.contains_key(*n) != after.contains_key(*n));
+        for (key, name) in key_texts(changed.iter().copied(), quote).iter().zip(&changed) {
+            self.difference(indent, &format!("{key} = "), &side(before, name), &side(after, name), "");
+        }
+        self.hidden(indent, unchanged.len(), noun);
+    }
+
+    /// `# (2 unchanged attributes hidden)`
+    pub(crate) fn hidden(&mut self, indent: usize, count: usize, noun: &str) {
+        if count > 0 {
+            let plural = if count == 1 { "" } else { "s" };
+            self.remark(indent, format!("# ({count} unchanged {noun}{plural} hidden)"));
+        }
+    }
+
+    fn set_difference(&mut self, indent: usize, prefix: &str, before: &[Value], after: &[Value], suffix: &str) {
+        let within = |v: &Value, all: &[Value]| all.iter().any(|o| same_or_withheld(Some(v), Some(o)));
+        self.line(indent, Mark::Change, format!("{prefix}["));
+        for item in before.iter().filter(|v| !within(v, after)) {
+            self.value(indent + 4, Mark::Remove, "", item, ",");
+        }
+        for item in after.iter().filter(|v| !within(v, before)) {
+            self.value(indent + 4, Mark::Add, "", item, ",");
+        }
+        self.hidden(indent + 4, before.iter().filter(|v| within(v, after)).count(), "element");
+        self.line(indent, Mark::None, format!("]{suffix}"));
+    }
+
+    fn list_difference(&mut self, indent: usize, prefix: &str, before: &[Value], after: &[Value], suffix: &str) {
+        self.line(indent, Mark::Change, format!("{prefix}["));
+        let edits = align(before.len(), after.len(), |i, j| same_or_withheld(Some(&before[i]), Some(&after[j])));
+        let shown = near_changes(&edits, 1);
+        let mut at = 0;
+        while at < edits.len() {
+            match edits[at] {
+                Edit::Keep(i, _) if shown[at] => self.value(indent + 4, Mark::None, "", &before[i], ","),
+                Edit::Keep(..) => {
+                    let run = shown[at..].iter().take_while(|s| !**s).count();
+                    self.hidden(indent + 4, run, "element");
+                    at += run;
+                    continue;
+                }
+                Edit::Drop(i) => match edits.get(at + 1) {
+                    // An element that changed inside is shown as such, not as one gone and one new.
+                    Some(Edit::Insert(j)) if alike(&before[i], &after[*j]) => {
+                        self.difference(indent + 4, "", &before[i], &after[*j], ",");
+                        at += 2;
+                        continue;
+                    }
+                    _ => self.value(indent + 4, Mark::Remove, "", &before[i], ","),
+                },
+                Edit::Insert(j) => self.value(indent + 4, Mark::Add, "", &after[j], ","),
+            }
+            at += 1;
+        }
+        self.line(indent, Mark::None, format!("]{suffix}"));
+    }
+
+    fn text_difference(&mut self, indent: usize, prefix: &str, before: &str, after: &str, suffix: &str) {
+        if let (Some(a), Some(b)) = (json_structure(before), json_structure(after)) {
+            if same_or_withheld(Some(&a), Some(&b)) {
+                self.line(indent, Mark::Change, format!("{prefix}jsonencode( # whitespace changes"));
+                self.value(indent + 4, Mark::None, "", &a, "");
+            } else {
+                self.line(indent, Mark::Change, format!("{prefix}jsonencode("));
+                self.difference(indent + 4, "", &a, &b, "");
+            }
+            return self.line(indent, Mark::None, format!("){suffix}"));
+        }
+        if !before.contains('\n') && !after.contains('\n') {
+            let side = |s: &str| inline(&s.into()).unwrap_or_default();
+            if json_structure(before).is_some() || json_structure(after).is_some() {
+                return self.both(indent, prefix, &before.into(), &after.into(), suffix);
+            }
+            return self.line(indent, Mark::Change, format!("{prefix}{} -> {}{suffix}", side(before), side(after)));
+        }
+        let lines = |s: &str| s.strip_suffix('\n').unwrap_or(s).split('\n').map(str::to_owned).collect::<Vec<_>>();
+        let (a, b) = (lines(before), lines(after));
+        self.line(indent, Mark::Change, format!("{prefix}<<-EOT"));
+        let edits = align(a.len(), b.len(), |i, j| a[i] == b[j]);
+        let shown = near_changes(&edits, TEXT_CONTEXT);
+        let mut at = 0;
+        while at < edits.len() {
+            match edits[at] {
+                Edit::Keep(i, _) if shown[at] => self.line(indent + 4, Mark::None, visible(&a[i])),
+                Edit::Keep(..) => {
+                    let run = shown[at..].iter().take_while(|s| !**s).count();
+                    self.hidden(indent + 4, run, "line");
+                    at += run;
+                    continue;
+                }
+                Edit::Drop(i) => self.line(indent + 4, Mark::Remove, visible(&a[i])),
+                Edit::Insert(j) => self.line(indent + 4, Mark::Add, visible(&b[j])),
+            }
+            at += 1;
+        }
+        if a == b {
+            self.remark(indent + 4, "# (the newline at the end changes)");
+        }
+        self.line(indent, Mark::None, format!("EOT{suffix}"));
+    }
+}
+
+/// Objects and lists can change inside; anything else is another element.
+fn alike(a: &Value, b: &Value) -> bool {
+    let shape = |v: &Value| match v.kind {
+        Kind::Map(..) | Kind::Object(_) => 1,
+        Kind::List(..) | Kind::Tuple(_) => 2,
+        _ => 0,
+    };
+    !a.secret && !b.secret && shape(a) == shape(b) && shape(a) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_model::Type;
+
+    use super::*;
+    use crate::ui::style::Theme;
+
+    fn check(before: &Value, after: &Value, expected: &str) {
+        let mut printer = Printer::default();
+        printer.difference(4, "x = ", before, after, "");
+        assert_eq!(printer.finish(&Theme::plain()), expected);
+    }
+
+    #[test]
+    fn scalars() {
+        check(&"a".into(), &"b".into(), "  ~ x = \"a\" -> \"b\"\n");
+        check(&1i64.into(), &"b".into(), "  ~ x = 1 -> \"b\"\n");
+        check(&"a".into(), &nothing(), "  - x = \"a\" -> null\n");
+        check(&nothing(), &"a".into(), "  + x = \"a\"\n");
+        check(&"a".into(), &Value::unknown(Type::String), "  ~ x = \"a\" -> (known after apply)\n");
+        check(&Value::from("a").secret(), &Value::from("b").secret(), "  ~ x = (sensitive value)\n");
+        check(&"a".into(), &Value::from("b").secret(), "  ~ x = (sensitive value)\n");
+    }
+
+    #[test]
+    fn collections() {
+        check(
+            &Value::tuple(vec![1i64.into(), 2i64.into(), 9i64.into()]),
+            &Value::tuple(vec![1i64.into(), 2i64.into(), 9i64.into(), 3i64.into()]),
+            "  ~ x = [\n        # (2 unchanged elements hidden)\n        9,\n      + 3,\n    ]\n",
+        );
+        check(
+            &Value::set(Type::String, vec!["a".into(), "b".into()]),
+            &Value::set(Type::String, vec!["b".into(), "c".into()]),
+            "  ~ x = [\n      - \"a\",\n      + \"c\",\n        # (1 unchanged element hidden)\n    ]\n",
+        );
+        check(
+            &Value::object([("a", 1i64.into()), ("b", 1i64.into())]),
+            &Value::object([("a", 2i64.into()), ("b", 1i64.into()), ("c", "n".into())]),
+            "  ~ x = {\n      ~ a = 1 -> 2\n      + c = \"n\"\n        # (1 unchanged attribute hidden)\n    }\n",
+        );
+        check(
+            &Value::tuple(vec![Value::object([("a", 1i64.into())])]),
+            &Value::tuple(vec![Value::object([("a", 2i64.into())])]),
+            "  ~ x = [\n      ~ {\n          ~ a = 1 -> 2\n        },\n    ]\n",
+        );
+        check(&Value::strings(["a"]), &Value::unknown(Type::Any), "  ~ x = [\n      - \"a\",\n    ] -> (known after apply)\n");
+    }
+
+    #[test]
+    fn texts_are_compared_by_line() {
+        check(
+            &"line1\nline2\nline3\n".into(),
+            &"line1\nline2b\nline3\n".into(),
+            "  ~ x = <<-EOT\n        line1\n      - line2\n      + line2b\n        line3\n    EOT\n",
+        );
+        let many: Vec<String> = (0..20).map(|i| format!("l{i}")).collect();
+        let mut printer = Printer::default();
+        printer.difference(4, "", &many.join("\n").into(), &format!("{}\nend", many.join("\n")).into(), "");
+        let text = printer.finish(&Theme::plain());
+        assert!(text.contains("# (17 unchanged lines hidden)") && text.contains("  + end"), "{text}");
+        check(
+            &r#"{"a":1,"b":2}"#.into(),
+            &r#"{"a":1,"b":3}"#.into(),
+            "  ~ x = jsonencode(\n      ~ {\n          ~ b = 2 -> 3\n            # (1 unchanged attribute hidden)\n        }\n    )\n",
+        );
+    }
+}

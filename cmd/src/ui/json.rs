@@ -1,0 +1,121 @@
+//! Machine-readable forms, with Terraform's keys. No secret leaves in clear: its place holds null and its path is marked.
+
+pub(crate) mod diagnostics;
+pub(crate) mod plan;
+pub(crate) mod state;
+pub(crate) mod stream;
+
+use karmaform_model::{Address, Key, Kind, Mode, Object, Value, to_json};
+use serde_json::{Map, Value as Json, json};
+
+/// The value as far as it is known: secrets are null, unknown parts are left out of objects and null in arrays.
+/// `None`: nothing of it is known.
+pub(crate) fn known(value: &Value) -> Option<Json> {
+    if value.secret {
+        return Some(Json::Null);
+    }
+    match &value.kind {
+        Kind::Unknown(_) => None,
+        Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => {
+            Some(Json::Array(items.iter().map(|v| known(v).unwrap_or(Json::Null)).collect()))
+        }
+        Kind::Map(_, entries) | Kind::Object(entries) => Some(Json::Object(known_object(entries))),
+        _ => Some(to_json(value)),
+    }
+}
+
+/// All attributes as far as they are known.
+pub(crate) fn known_object(object: &Object) -> Map<String, Json> {
+    object.iter().filter_map(|(n, v)| Some((n.clone(), known(v)?))).collect()
+}
+
+/// `true` where `is` holds, in the shape of the value; objects leave out what has nothing.
+pub(crate) fn shape(value: &Value, is: &dyn Fn(&Value) -> bool) -> Json {
+    if is(value) {
+        return Json::Bool(true);
+    }
+    match &value.kind {
+        // Behind a secret nothing more is told.
+        _ if value.secret => Json::Bool(false),
+        Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => Json::Array(items.iter().map(|v| shape(v, is)).collect()),
+        Kind::Map(_, entries) | Kind::Object(entries) => shape_object(entries, is),
+        _ => Json::Bool(false),
+    }
+}
+
+/// [`shape`] of all attributes.
+pub(crate) fn shape_object(object: &Object, is: &dyn Fn(&Value) -> bool) -> Json {
+    Json::Object(object.iter().map(|(n, v)| (n.clone(), shape(v, is))).filter(|(_, j)| holds_something(j)).collect())
+}
+
+fn holds_something(json: &Json) -> bool {
+    match json {
+        Json::Bool(b) => *b,
+        Json::Array(items) => items.iter().any(holds_something),
+        Json::Object(entries) => !entries.is_empty(),
+        _ => false,
+    }
+}
+
+/// `terraform.io/builtin/terraform`, `karmaform.io/karmaform/ssh`.
+pub(crate) fn provider_name(provider: &str) -> String {
+    if provider == "terraform" { "terraform.io/builtin/terraform".to_owned() } else { format!("karmaform.io/karmaform/{provider}") }
+}
+
+/// The keys that name a resource: `address`, `mode`, `type`, `name`, `index`. A child's name is its whole address, as in the state.
+pub(crate) fn naming(address: &Address, resource_type: &str) -> Map<String, Json> {
+    let mut out = Map::new();
+    out.insert("address".into(), json!(address.to_string()));
+    out.insert("mode".into(), json!(if address.mode == Mode::Data { "data" } else { "managed" }));
+    out.insert("type".into(), json!(resource_type));
+    if address.is_child() {
+        out.insert("name".into(), json!(address.to_string()));
+    } else {
+        out.insert("name".into(), json!(address.name));
+        if let Some(key) = &address.key {
+            out.insert("index".into(), key_json(key));
+        }
+    }
+    if let Some(composite) = address.composite() {
+        out.insert("composite".into(), json!(composite.to_string()));
+    }
+    out
+}
+
+/// A number or a string.
+pub(crate) fn key_json(key: &Key) -> Json {
+    match key {
+        Key::Index(i) => json!(i),
+        Key::Name(n) => json!(n),
+    }
+}
+
+/// Seconds since 1970 as RFC 3339.
+pub(crate) fn timestamp(seconds: i64) -> String {
+    jiff::Timestamp::from_second(seconds).map_or_else(|_| String::new(), |t| t.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_model::Type;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_null_and_unknown_parts_are_left_out() {
+        let value = Value::object([
+            ("a", 1i64.into()),
+            ("b", Value::from("hunter2").secret()),
+            ("c", Value::unknown(Type::String)),
+            ("d", Value::tuple(vec![Value::unknown(Type::String), "x".into()])),
+        ]);
+        assert_eq!(known(&value).unwrap_or_default().to_string(), r#"{"a":1,"b":null,"d":[null,"x"]}"#);
+        assert_eq!(shape(&value, &Value::is_unknown).to_string(), r#"{"c":true,"d":[true,false]}"#);
+        assert_eq!(shape(&value, &|v| v.secret).to_string(), r#"{"b":true}"#);
+    }
+
+    #[test]
+    fn times_are_utc() {
+        assert_eq!(timestamp(0), "1970-01-01T00:00:00Z");
+    }
+}

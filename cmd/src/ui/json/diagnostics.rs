@@ -1,0 +1,105 @@
+//! Diagnostics as JSON, in the form of `validate -json`.
+
+use karmaform_lang::Sources;
+use karmaform_model::{Diagnostic, Diagnostics, Severity, Span};
+use serde_json::{Value as Json, json};
+
+/// The whole answer of `validate -json`.
+pub(crate) fn validation(diagnostics: &Diagnostics, sources: &Sources) -> Json {
+    let errors = diagnostics.iter().filter(|d| d.is_error()).count();
+    json!({
+        "format_version": "1.0",
+        "valid": errors == 0,
+        "error_count": errors,
+        "warning_count": diagnostics.len() - errors,
+        "diagnostics": diagnostics.iter().map(|d| diagnostic(d, sources)).collect::<Vec<_>>(),
+    })
+}
+
+/// One diagnostic.
+pub(crate) fn diagnostic(diagnostic: &Diagnostic, sources: &Sources) -> Json {
+    let mut detail = diagnostic.detail.clone();
+    for hint in &diagnostic.hints {
+        detail.push_str(if detail.is_empty() { "" } else { "\n\n" });
+        detail.push_str(hint);
+    }
+    let mut out = json!({
+        "severity": if diagnostic.severity == Severity::Error { "error" } else { "warning" },
+        "summary": diagnostic.summary,
+        "detail": detail,
+    });
+    if let Some(address) = &diagnostic.address {
+        out["address"] = json!(address.to_string());
+    }
+    if let Some(span) = diagnostic.span.filter(|s| !sources.get(s.file).path.is_empty()) {
+        out["range"] = range(span, sources);
+        if let Some(snippet) = snippet(span, sources) {
+            out["snippet"] = snippet;
+        }
+    }
+    out
+}
+
+fn range(span: Span, sources: &Sources) -> Json {
+    let end = |byte| {
+        let (line, column) = sources.position(span.file, byte);
+        json!({ "line": line, "column": column, "byte": byte })
+    };
+    json!({ "filename": sources.get(span.file).path, "start": end(span.start), "end": end(span.end) })
+}
+
+/// The first line of the span; never of a variables file, as it may hold secrets.
+fn snippet(span: Span, sources: &Sources) -> Option<Json> {
+    let file = sources.get(span.file);
+    let start = span.start as usize;
+    if !file.path.ends_with(".kf.hcl") || !file.text.is_char_boundary(start) || start > file.text.len() {
+        return None;
+    }
+    let line_start = file.text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let code = file.text[line_start..].lines().next().unwrap_or_default();
+    let end = (span.end as usize).saturating_sub(line_start).min(code.len());
+    Some(json!({
+        "context": context(&file.text[..line_start], code),
+        "code": code,
+        "start_line": sources.position(span.file, span.start).0,
+        "highlight_start_offset": start - line_start,
+        "highlight_end_offset": end.max(start - line_start),
+    }))
+}
+
+/// The header of the block the line is in.
+fn context(above: &str, code: &str) -> Option<String> {
+    let header = |line: &str| {
+        (line.trim_end().ends_with('{') && !line.starts_with([' ', '\t', '}'])).then(|| line.trim_end_matches([' ', '{']).to_owned())
+    };
+    if !code.starts_with([' ', '\t']) {
+        let head = code.split('{').next().unwrap_or_default().trim_end();
+        return (code.contains('{') && !head.is_empty()).then(|| head.to_owned());
+    }
+    above.lines().rev().find_map(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_lang::SourceFile;
+    use karmaform_model::FileId;
+
+    use super::*;
+
+    #[test]
+    fn a_validation_names_place_and_context() {
+        let sources = Sources { files: vec![SourceFile { path: "z.kf.hcl".into(), text: "output \"z\" {\n  value = nope.x\n}\n".into() }] };
+        let span = Some(Span { file: FileId(0), start: 23, end: 29 });
+        let mut diagnostics = Diagnostics::new();
+        diagnostics.push(Diagnostic::error("Bad", "Why.").with_span(span).with_hint("Do this."));
+        let json = validation(&diagnostics, &sources);
+        assert_eq!(json["valid"], false);
+        let d = &json["diagnostics"][0];
+        assert_eq!(d["detail"], "Why.\n\nDo this.");
+        assert_eq!(d["range"]["start"], json!({ "line": 2, "column": 11, "byte": 23 }));
+        assert_eq!(
+            d["snippet"],
+            json!({ "context": "output \"z\"", "code": "  value = nope.x", "start_line": 2, "highlight_start_offset": 10, "highlight_end_offset": 16 })
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! A plan as `show -json` gives it, format 1.2.
+
+use karmaform_lang::Config;
+use karmaform_model::{
+    Action, Address, Change, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason, Registry, Snapshot,
+    Value,
+};
+use serde_json::{Map, Value as Json, json};
+
+use super::{known, known_object, naming, provider_name, shape, shape_object, timestamp};
+use crate::ui::resource::schema_of;
+
+/// The provider of a composite's own record.
+const COMPOSITES: &str = "karmaform";
+
+/// The plan representation. `prior` is the state it was made from, if that is at hand.
+pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, registry: &Registry) -> Json {
+    let mut out = json!({
+        "format_version": "1.2",
+        "terraform_version": plan.tool_version,
+        "planned_values": planned_values(plan, prior, registry),
+        "resource_changes": plan.resources.iter().map(|r| resource_change(r, registry)).collect::<Vec<_>>(),
+        "configuration": configuration(config, registry),
+        "timestamp": timestamp(plan.created),
+        "applyable": !plan.is_empty() || (plan.mode == ModeOfPlan::RefreshOnly && !plan.drift.is_empty()),
+        "complete": plan.targets.is_empty(),
+        "errored": false,
+    });
+    if !plan.variables.is_empty() {
+        let shown = plan.variables.iter().map(|(name, v)| {
+            let value = v.value.as_ref().filter(|_| !v.sensitive).and_then(known).unwrap_or(Json::Null);
+            (name.clone(), json!({ "value": value }))
+        });
+        out["variables"] = Json::Object(shown.collect());
+    }
+    if !plan.drift.is_empty() {
+        out["resource_drift"] = plan.drift.iter().map(|d| drift(d, plan, registry)).collect();
+    }
+    if !plan.outputs.is_empty() {
+        out["output_changes"] = Json::Object(plan.outputs.iter().map(|(n, o)| (n.clone(), output_change(o))).collect());
+    }
+    if let Some(prior) = prior.filter(|s| !s.resources.is_empty() || !s.outputs.is_empty()) {
+        out["prior_state"] = super::state::state(Some(prior), registry);
+    }
+    if !plan.impact.is_empty() {
+        let impact: Map<_, _> = plan.impact.iter().map(|(a, lines)| (a.to_string(), json!(lines))).collect();
+        out["impact"] = Json::Object(impact);
+    }
+    out
+}
+
+fn resource_change(resource: &PlannedResource, registry: &Registry) -> Json {
+    let mut out = naming(&resource.address, &resource.resource_type);
+    out.insert("provider_name".into(), json!(provider_name(resource.provider.as_deref().unwrap_or(COMPOSITES))));
+    let marked = |o: &Object| marked(o, resource.address.mode, &resource.resource_type, &resource.secret_paths, registry);
+    let before = resource.change.before().map(marked);
+    let after = resource.change.after().map(marked);
+    let mut change = sides(actions(resource.change.action()), before.as_ref(), after.as_ref());
+    if let Change::Replace { because, .. } = &resource.change
+        && !because.is_empty()
+    {
+        change["replace_paths"] = because.iter().map(path_json).collect();
+    }
+    out.insert("change".into(), change);
+    if let Some(reason) = resource.reason.as_ref().and_then(reason_word) {
+        out.insert("action_reason".into(), json!(reason));
+    }
+    if !resource.impact.is_empty() {
+        out.insert("impact".into(), json!(resource.impact));
+    }
+    Json::Object(out)
+}
+
+fn marked(object: &Object, mode: Mode, resource_type: &str, secret_paths: &[Path], registry: &Registry) -> Object {
+    let mut object = object.clone();
+    if let Some(schema) = schema_of(registry, mode, resource_type) {
+        schema.mark(&mut object);
+    }
+    let mut whole = Value::from(object);
+    for path in secret_paths {
+        whole.mark_secret(&path.0);
+    }
+    whole.as_entries().cloned().unwrap_or_default()
+}
+
+fn sides(actions: &[&str], before: Option<&Object>, after: Option<&Object>) -> Json {
+    let values = |o: Option<&Object>| o.map_or(Json::Null, |o| Json::Object(known_object(o)));
+    let secret = |o: Option<&Object>| o.map_or(Json::Bool(false), |o| shape_object(o, &|v| v.secret));
+    json!({
+        "actions": actions,
+        "before": values(before),
+        "after": values(after),
+        "after_unknown": after.map_or(json!({}), |o| shape_object(o, &Value::is_unknown)),
+        "before_sensitive": secret(before),
+        "after_sensitive": secret(after),
+    })
+}
+
+/// The `actions` of a change.
+pub(crate) fn actions(action: Action) -> &'static [&'static str] {
+    match action {
+        Action::NoOp => &["no-op"],
+        Action::Read => &["read"],
+        Action::Create => &["create"],
+        Action::Update => &["update"],
+        Action::DestroyThenCreate => &["delete", "create"],
+        Action::CreateThenDestroy => &["create", "delete"],
+        Action::Delete => &["delete"],
+        Action::Forget => &["forget"],
+    }
+}
+
+/// The `action_reason` of a change.
+pub(crate) fn reason_word(reason: &Reason) -> Option<&'static str> {
+    Some(match reason {
+        Reason::ReplaceByRequest => "replace_by_request",
+        Reason::ReplaceByTriggers(_) => "replace_by_triggers",
+        Reason::ReplaceBecauseCannotUpdate(_) => "replace_because_cannot_update",
+        Reason::ReplaceBecauseTainted => "replace_because_tainted",
+        Reason::DeleteBecauseNoResourceConfig => "delete_because_no_resource_config",
+        Reason::DeleteBecauseCountIndex => "delete_because_count_index",
+        Reason::DeleteBecauseEachKey => "delete_because_each_key",
+        Reason::DeleteBecauseWrongRepetition => "delete_because_wrong_repetition",
+        Reason::DeleteBecauseNotInComposite => "delete_because_no_resource_config",
+        Reason::ReadBecauseConfigUnknown => "read_because_config_unknown",
+        Reason::ReadBecauseDependencyPending => "read_because_dependency_pending",
+        Reason::CreateBecauseMissing | Reason::FinishEarlierRun => return None,
+    })
+}
+
+fn drift(drifted: &karmaform_model::DriftedResource, plan: &Plan, registry: &Registry) -> Json {
+    let planned = plan.resources.iter().find(|r| r.address == drifted.address);
+    let secret_paths = planned.map(|r| r.secret_paths.clone()).unwrap_or_default();
+    let provider = planned.and_then(|r| r.provider.clone()).unwrap_or_else(|| COMPOSITES.to_owned());
+    let marked = |o: &Object| marked(o, drifted.address.mode, &drifted.resource_type, &secret_paths, registry);
+    let (before, after) = (marked(&drifted.before), drifted.after.as_ref().map(marked));
+    let mut out = naming(&drifted.address, &drifted.resource_type);
+    out.insert("provider_name".into(), json!(provider_name(&provider)));
+    let action: &[&str] = if after.is_some() { &["update"] } else { &["delete"] };
+    out.insert("change".into(), sides(action, Some(&before), after.as_ref()));
+    Json::Object(out)
+}
+
+fn output_change(output: &OutputChange) -> Json {
+    let action = match (&output.before, &output.after) {
+        (None, _) => "create",
+        (_, None) => "delete",
+        _ => "update",
+    };
+    let is_secret = output.sensitive || output.before.iter().chain(&output.after).any(|v| v.secret);
+    let value = |v: &Option<Value>| v.clone().map(|v| v.secret_if(output.sensitive));
+    let (before, after) = (value(&output.before), value(&output.after));
+    let secret =
+        |v: &Option<Value>| if is_secret { json!(true) } else { v.as_ref().map_or(json!(false), |v| compact(shape(v, &|v| v.secret))) };
+    let mut out = json!({
+        "actions": [action],
+        "before": before.as_ref().and_then(known),
+        "after_unknown": after.as_ref().map_or(json!(false), |v| compact(shape(v, &Value::is_unknown))),
+        "before_sensitive": secret(&before),
+        "after_sensitive": secret(&after),
+    });
+    if let Some(known) = after.as_ref().map_or(Some(Json::Null), known) {
+        out["after"] = known;
+    }
+    out
+}
+
+/// `false` instead of a shape that marks nothing.
+fn compact(shape: Json) -> Json {
+    if super::holds_something(&shape) { shape } else { json!(false) }
+}
+
+fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Registry) -> Json {
+    let mut out = json!({});
+    if plan.mode != ModeOfPlan::Destroy {
+        let mut outputs = Map::new();
+        for (name, output) in prior.into_iter().flat_map(|s| &s.outputs) {
+            let mut entry = json!({ "sensitive": output.sensitive, "type": output.value.ty().to_json() });
+            entry["value"] = known(&output.value).unwrap_or(Json::Null);
+            outputs.insert(name.clone(), entry);
+        }
+        for (name, change) in &plan.outputs {
+            let Some(after) = &change.after else {
+                outputs.remove(name);
+                continue;
+            };
+            let mut entry = json!({ "sensitive": change.sensitive });
+            if let Some(value) = known(&after.clone().secret_if(change.sensitive)).filter(|_| after.is_wholly_known()) {
+                entry["type"] = after.ty().to_json();
+                entry["value"] = value;
+            }
+            outputs.insert(name.clone(), entry);
+        }
+        if !outputs.is_empty() {
+            out["outputs"] = Json::Object(outputs);
+        }
+    }
+    let resources: Vec<Json> = plan.resources.iter().filter_map(|r| planned_resource(r, registry)).collect();
+    out["root_module"] = if resources.is_empty() { json!({}) } else { json!({ "resources": resources }) };
+    out
+}
+
+fn planned_resource(resource: &PlannedResource, registry: &Registry) -> Option<Json> {
+    let after = resource.change.after()?;
+    let after = marked(after, resource.address.mode, &resource.resource_type, &resource.secret_paths, registry);
+    let mut out = naming(&resource.address, &resource.resource_type);
+    out.insert("provider_name".into(), json!(provider_name(resource.provider.as_deref().unwrap_or(COMPOSITES))));
+    let version = schema_of(registry, resource.address.mode, &resource.resource_type).map_or(0, |s| s.version);
+    out.insert("schema_version".into(), json!(version));
+    out.insert("values".into(), Json::Object(known_object(&after)));
+    out.insert("sensitive_values".into(), shape_object(&after, &|v| v.secret));
+    Some(Json::Object(out))
+}
+
+/// What policies look at: which blocks, outputs and variables there are.
+fn configuration(config: &Config, registry: &Registry) -> Json {
+    let provider = |a: &Address| match a.mode {
+        Mode::Data => registry.data_source(&a.kind).map(|e| e.driver.name()),
+        Mode::Managed => match registry.resource(&a.kind) {
+            Some(karmaform_model::ResourceEntry::Type(driver, _)) => Some(driver.name()),
+            _ => None,
+        },
+    };
+    let resources: Vec<Json> = config
+        .blocks
+        .values()
+        .map(|block| {
+            let mut out = naming(&block.address, &block.address.kind);
+            out.insert("provider_config_key".into(), json!(provider(&block.address).unwrap_or(COMPOSITES)));
+            out.insert("expressions".into(), json!({}));
+            let version = schema_of(registry, block.address.mode, &block.address.kind).map_or(0, |s| s.version);
+            out.insert("schema_version".into(), json!(version));
+            let mut needs: Vec<_> = block.references.iter().map(|r| r.address.block().to_string()).collect();
+            needs.sort();
+            needs.dedup();
+            if !needs.is_empty() {
+                out.insert("depends_on".into(), json!(needs));
+            }
+            Json::Object(out)
+        })
+        .collect();
+    let outputs: Map<_, _> =
+        config.outputs.iter().map(|(n, o)| (n.clone(), json!({ "sensitive": o.sensitive, "expression": {} }))).collect();
+    let variables: Map<_, _> = config.variables.iter().map(|(n, v)| (n.clone(), json!({ "sensitive": v.sensitive }))).collect();
+    let providers: Map<_, _> = config.providers.keys().map(|n| (n.clone(), json!({ "name": n, "full_name": provider_name(n) }))).collect();
+    json!({ "provider_config": providers, "root_module": { "outputs": outputs, "resources": resources, "variables": variables } })
+}
+
+fn path_json(path: &Path) -> Json {
+    let step = |s: &PathStep| match s {
+        PathStep::Index(i) => json!(i),
+        PathStep::Name(n) => json!(n),
+    };
+    path.0.iter().map(step).collect()
+}

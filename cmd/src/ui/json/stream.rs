@@ -1,0 +1,209 @@
+//! The lines of `plan -json` and `apply -json`: one object per line.
+
+use karmaform_lang::Sources;
+use karmaform_model::{Action, Address, Diagnostic, Event, EventKind, Mode, OutputState, Plan, Reason, Severity, to_json};
+use serde_json::{Map, Value as Json, json};
+
+use super::key_json;
+use super::plan::reason_word;
+use crate::ui::progress::subject;
+
+/// The version of the line format.
+const UI: &str = "1.2";
+
+/// Makes lines with a timestamp each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    /// Milliseconds since 1970.
+    pub(crate) now: u64,
+}
+
+impl Stream {
+    fn line(self, level: &str, message: &str, kind: &str, rest: &[(&str, Json)]) -> String {
+        let seconds = i64::try_from(self.now / 1000).unwrap_or(i64::MAX);
+        let mut out = json!({
+            "@level": level,
+            "@message": message,
+            "@module": "karmaform.ui",
+            "@timestamp": super::timestamp(seconds),
+            "type": kind,
+        });
+        for (name, value) in rest {
+            out[*name] = value.clone();
+        }
+        format!("{out}\n")
+    }
+
+    /// The first line.
+    pub(crate) fn version(self, version: &str) -> String {
+        self.line("info", &format!("karmaform {version}"), "version", &[("terraform", json!(version)), ("ui", json!(UI))])
+    }
+
+    /// A message.
+    pub(crate) fn log(self, message: &str) -> String {
+        self.line("info", message, "log", &[])
+    }
+
+    /// A diagnostic.
+    pub(crate) fn diagnostic(self, diagnostic: &Diagnostic, sources: &Sources) -> String {
+        let (level, word) = if diagnostic.severity == Severity::Error { ("error", "Error") } else { ("warn", "Warning") };
+        let message = format!("{word}: {}", diagnostic.summary);
+        self.line(level, &message, "diagnostic", &[("diagnostic", super::diagnostics::diagnostic(diagnostic, sources))])
+    }
+
+    /// What is planned: drift, changes, the summary and the outputs.
+    pub(crate) fn plan(self, plan: &Plan) -> String {
+        let mut out = String::new();
+        for drifted in &plan.drift {
+            let action = if drifted.after.is_some() { "update" } else { "delete" };
+            let message = format!("{}: Drift detected ({action})", drifted.address);
+            let change = json!({ "resource": resource(&drifted.address, &drifted.resource_type), "action": action });
+            out.push_str(&self.line("info", &message, "resource_drift", &[("change", change)]));
+        }
+        for planned in plan.resources.iter().filter(|r| !r.change.is_no_op()) {
+            let action = action_word(planned.change.action());
+            let mut change = json!({ "resource": resource(&planned.address, &planned.resource_type), "action": action });
+            if let Some(reason) = planned.reason.as_ref().and_then(short_reason) {
+                change["reason"] = json!(reason);
+            }
+            let message = format!("{}: Plan to {action}", planned.address);
+            out.push_str(&self.line("info", &message, "planned_change", &[("change", change)]));
+        }
+        out.push_str(&self.summary(&crate::ui::plan::summary(plan), plan.counts(), "plan"));
+        if !plan.outputs.is_empty() {
+            let outputs: Map<_, _> = plan
+                .outputs
+                .iter()
+                .map(|(name, o)| {
+                    let action = match (&o.before, &o.after) {
+                        (None, _) => "create",
+                        (_, None) => "delete",
+                        _ => "update",
+                    };
+                    (name.clone(), json!({ "sensitive": o.sensitive, "action": action }))
+                })
+                .collect();
+            let message = format!("Outputs: {}", outputs.len());
+            out.push_str(&self.line("info", &message, "outputs", &[("outputs", Json::Object(outputs))]));
+        }
+        out
+    }
+
+    /// The counts; `operation` is `plan`, `apply` or `destroy`.
+    pub(crate) fn summary(self, message: &str, (add, change, remove): (usize, usize, usize), operation: &str) -> String {
+        let changes = json!({ "add": add, "change": change, "import": 0, "remove": remove, "operation": operation });
+        self.line("info", message, "change_summary", &[("changes", changes)])
+    }
+
+    /// The outputs after an apply; secret values are left out.
+    pub(crate) fn outputs<'a>(self, outputs: impl IntoIterator<Item = (&'a String, &'a OutputState)>) -> String {
+        let shown: Map<_, _> = outputs
+            .into_iter()
+            .map(|(name, o)| {
+                let mut out = json!({ "sensitive": o.sensitive, "type": o.value.ty().to_json() });
+                if !o.sensitive && !o.value.contains_secret() {
+                    out["value"] = to_json(&o.value);
+                }
+                (name.clone(), out)
+            })
+            .collect();
+        let message = format!("Outputs: {}", shown.len());
+        self.line("info", &message, "outputs", &[("outputs", Json::Object(shown))])
+    }
+
+    /// A step's event. `message` is the line a person would read.
+    pub(crate) fn event(self, event: &Event, resource_type: &str, message: Option<String>) -> Option<String> {
+        let kind = match event.kind {
+            EventKind::Started => "apply_start",
+            EventKind::Waiting(_) => "apply_progress",
+            EventKind::Succeeded(_) => "apply_complete",
+            EventKind::Failed(_) => "apply_errored",
+            EventKind::Skipped(_) => "apply_skipped",
+        };
+        let message = message.or_else(|| match &event.kind {
+            EventKind::Skipped(Some(cause)) => Some(format!("{}: skipped, because {cause} failed", subject(event))),
+            EventKind::Skipped(None) => Some(format!("{}: skipped, because of the interrupt", subject(event))),
+            _ => None,
+        })?;
+        let mut hook = json!({ "resource": resource(&event.address, resource_type) });
+        hook["action"] = json!(event.action.map_or("wait", action_word));
+        if let Some(gate) = &event.gate {
+            hook["gate"] = json!(gate);
+        }
+        if !matches!(event.kind, EventKind::Started) {
+            hook["elapsed_seconds"] = json!(event.elapsed / 1000);
+        }
+        if let (EventKind::Succeeded(Some(id)), Some(_)) = (&event.kind, event.action) {
+            hook["id_key"] = json!("id");
+            hook["id_value"] = json!(id);
+        }
+        let level = if matches!(event.kind, EventKind::Failed(_)) { "error" } else { "info" };
+        Some(self.line(level, &message, kind, &[("hook", hook)]))
+    }
+}
+
+fn resource(address: &Address, resource_type: &str) -> Json {
+    let name = if address.is_child() { address.to_string() } else { address.name.clone() };
+    let prefix = if address.mode == Mode::Data { "data." } else { "" };
+    let own = if address.is_child() { address.to_string() } else { format!("{prefix}{}.{}", address.kind, address.name) };
+    json!({
+        "addr": address.to_string(),
+        "module": "",
+        "resource": own,
+        "implied_provider": resource_type.split('_').next().unwrap_or_default(),
+        "resource_type": resource_type,
+        "resource_name": name,
+        "resource_key": address.key.as_ref().filter(|_| !address.is_child()).map(key_json),
+    })
+}
+
+fn action_word(action: Action) -> &'static str {
+    match action {
+        Action::NoOp => "noop",
+        Action::Read => "read",
+        Action::Create => "create",
+        Action::Update => "update",
+        Action::DestroyThenCreate | Action::CreateThenDestroy => "replace",
+        Action::Delete => "delete",
+        Action::Forget => "remove",
+    }
+}
+
+fn short_reason(reason: &Reason) -> Option<&'static str> {
+    match reason {
+        Reason::ReplaceByRequest => Some("requested"),
+        Reason::ReplaceByTriggers(_) => Some("replace_triggered_by"),
+        Reason::ReplaceBecauseCannotUpdate(_) => Some("cannot_update"),
+        Reason::ReplaceBecauseTainted => Some("tainted"),
+        other => reason_word(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_an_object_with_its_type() {
+        let stream = Stream { now: 1_000 };
+        let lines =
+            [stream.version("0.1.0"), stream.log("x"), stream.summary("Plan: 1 to add, 0 to change, 0 to destroy.", (1, 0, 0), "plan")];
+        for line in &lines {
+            let json: Json = serde_json::from_str(line).unwrap_or_default();
+            assert_eq!(json["@timestamp"], "1970-01-01T00:00:01Z");
+            assert!(json["type"].is_string(), "{line}");
+        }
+        let event = Event {
+            step: 0,
+            address: "a.b[0]".parse().unwrap(),
+            gate: None,
+            action: Some(Action::Create),
+            elapsed: 1_500,
+            kind: EventKind::Succeeded(Some("i".into())),
+        };
+        let json: Json = serde_json::from_str(&stream.event(&event, "a", Some("done".into())).unwrap_or_default()).unwrap_or_default();
+        assert_eq!(json["hook"]["id_value"], "i");
+        assert_eq!(json["hook"]["elapsed_seconds"], 1);
+        assert_eq!(json["hook"]["resource"]["resource_key"], 0);
+    }
+}

@@ -1,0 +1,225 @@
+//! The whole plan as text, in Terraform's form. Lines that other tools search for are kept to the byte; tests hold them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_model::{Action, Address, ModeOfPlan, OutputChange, Plan, PlannedResource, Registry};
+
+use super::composite::{Group, group};
+use super::resource::{body, drifted, heading};
+use super::style::{Mark, Theme, Tone};
+use super::values::{Printer, key_texts, nothing, shortened};
+
+/// What to draw besides the plan itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PlanOptions {
+    /// Show every part of every composite in full.
+    pub(crate) verbose: bool,
+}
+
+/// The plan as a user reads it, from drift to outputs.
+pub(crate) fn plan_text(plan: &Plan, registry: &Registry, theme: &Theme, options: PlanOptions) -> String {
+    let mut out = drift_text(plan, registry, theme);
+    if plan.mode == ModeOfPlan::RefreshOnly {
+        out.push_str(&refresh_only_text(plan, theme, !out.is_empty()));
+        out.push_str(&outputs_text(&plan.outputs, theme));
+        return out;
+    }
+    let shown: Vec<&PlannedResource> = plan.resources.iter().filter(|r| !r.change.is_no_op()).collect();
+    if shown.is_empty() && plan.outputs.is_empty() {
+        out.push_str(&no_changes(plan, theme));
+        return out;
+    }
+    if shown.is_empty() {
+        out.push_str(&outputs_text(&plan.outputs, theme));
+        out.push_str(&theme.wrap(&format!(
+            "\nYou can apply this plan to save these new output values to the {} state, without changing any real infrastructure.\n",
+            theme.product
+        )));
+        return out;
+    }
+    out.push_str(&legend(&shown, theme));
+    out.push_str(&format!("\n{} will perform the following actions:\n", theme.product));
+    for item in items(plan) {
+        match item {
+            Item::Plain(resource) if resource.change.is_no_op() => {}
+            Item::Plain(resource) => {
+                out.push('\n');
+                out.push_str(&heading(resource, theme));
+                out.push_str(&body(resource, registry, theme));
+            }
+            Item::Composite(g) if g.has_changes() => {
+                out.push('\n');
+                out.push_str(&group(&g, plan, registry, theme, options.verbose));
+            }
+            Item::Composite(_) => {}
+        }
+    }
+    out.push_str(&format!("\n{}\n", theme.strong(Tone::Plain, &summary(plan))));
+    out.push_str(&outputs_text(&plan.outputs, theme));
+    out
+}
+
+/// `Plan: 1 to add, 0 to change, 0 to destroy.`
+pub(crate) fn summary(plan: &Plan) -> String {
+    let (add, change, destroy) = plan.counts();
+    format!("Plan: {add} to add, {change} to change, {destroy} to destroy.")
+}
+
+enum Item<'a> {
+    Plain(&'a PlannedResource),
+    Composite(Group<'a>),
+}
+
+/// Resources in their order; what belongs to one composite comes together.
+fn items(plan: &Plan) -> Vec<Item<'_>> {
+    let mut items: Vec<Item<'_>> = Vec::new();
+    let mut places: BTreeMap<Address, usize> = BTreeMap::new();
+    for resource in &plan.resources {
+        let is_record = resource.provider.is_none() && resource.address.mode == karmaform_model::Mode::Managed;
+        let composite = resource.address.composite().or_else(|| is_record.then(|| resource.address.clone()));
+        let Some(address) = composite else {
+            items.push(Item::Plain(resource));
+            continue;
+        };
+        let place = *places.entry(address.clone()).or_insert_with(|| {
+            items.push(Item::Composite(Group { address, record: None, children: Vec::new() }));
+            items.len() - 1
+        });
+        if let Some(Item::Composite(group)) = items.get_mut(place) {
+            if resource.address.is_child() { group.children.push(resource) } else { group.record = Some(resource) }
+        }
+    }
+    items
+}
+
+fn legend(shown: &[&PlannedResource], theme: &Theme) -> String {
+    let intro = format!(
+        "{} used the linked providers to generate the following execution plan. Resource actions are indicated with the following symbols:",
+        theme.product
+    );
+    let mut out = format!("\n{}\n", theme.wrap(&intro));
+    let used: BTreeSet<Mark> = shown.iter().map(|r| Mark::of(r.change.action())).collect();
+    let order = [Mark::Add, Mark::Change, Mark::Remove, Mark::DestroyThenCreate, Mark::CreateThenDestroy, Mark::Read, Mark::Forget];
+    for mark in order.into_iter().filter(|m| used.contains(m)) {
+        out.push_str(&format!("{} {}\n", mark.painted(theme), mark.meaning()));
+    }
+    out
+}
+
+fn no_changes(plan: &Plan, theme: &Theme) -> String {
+    let (title, detail) = if plan.mode == ModeOfPlan::Destroy {
+        (
+            "No changes. No objects need to be destroyed.",
+            format!(
+                "Either you have not created any objects yet or the existing objects were already deleted outside of {}.",
+                theme.product
+            ),
+        )
+    } else {
+        (
+            "No changes. Your infrastructure matches the configuration.",
+            format!(
+                "{} has compared your real infrastructure against your configuration and found no differences, so no changes are needed.",
+                theme.product
+            ),
+        )
+    };
+    format!("\n{}\n\n{}\n", theme.strong(Tone::Add, title), theme.wrap(&detail))
+}
+
+fn drift_text(plan: &Plan, registry: &Registry, theme: &Theme) -> String {
+    let changed: BTreeSet<&Address> = plan.resources.iter().filter(|r| !r.change.is_no_op()).map(|r| &r.address).collect();
+    let secret_paths = |address: &Address| plan.resources.iter().find(|r| r.address == *address).map(|r| r.secret_paths.clone());
+    let all = plan.mode == ModeOfPlan::RefreshOnly;
+    let shown: Vec<_> = plan.drift.iter().filter(|d| all || changed.contains(&d.address)).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let product = theme.product;
+    let title = format!("Note: Objects have changed outside of {product}");
+    let intro = format!(
+        "{product} detected the following changes made outside of {product} since the last \"{} apply\" which may have affected this plan:",
+        product.to_lowercase()
+    );
+    let mut out = format!("\n{}\n\n{}\n", theme.strong(Tone::Read, &title), theme.wrap(&intro));
+    for resource in shown {
+        out.push('\n');
+        out.push_str(&drifted(resource, &secret_paths(&resource.address).unwrap_or_default(), registry, theme));
+    }
+    if !all {
+        out.push_str(&theme.wrap(
+            "\nUnless you have made equivalent changes to your configuration, or ignored the relevant attributes using ignore_changes, \
+             the following plan may include actions to undo or respond to these changes.\n",
+        ));
+        out.push_str(&format!("\n{}\n", rule()));
+    }
+    out
+}
+
+fn refresh_only_text(plan: &Plan, theme: &Theme, has_drift: bool) -> String {
+    if !has_drift && plan.outputs.is_empty() {
+        let title = "No changes. Your infrastructure still matches the configuration.";
+        let detail = format!(
+            "{} has checked that the real remote objects still match the result of your most recent changes, and found no differences.",
+            theme.product
+        );
+        return format!("\n{}\n\n{}\n", theme.strong(Tone::Add, title), theme.wrap(&detail));
+    }
+    let detail = format!(
+        "\nThis is a refresh-only plan, so {0} will not take any actions to undo these. If you were expecting these changes then you can \
+         apply this plan to record the updated values in the {0} state without changing any remote objects.\n",
+        theme.product
+    );
+    theme.wrap(&detail)
+}
+
+/// `Changes to Outputs:` and what changes; nothing if none does.
+pub(crate) fn outputs_text(outputs: &BTreeMap<String, OutputChange>, theme: &Theme) -> String {
+    if outputs.is_empty() {
+        return String::new();
+    }
+    let mut printer = Printer::default();
+    for (key, output) in key_texts(outputs.keys(), false).iter().zip(outputs.values()) {
+        let side = |v: &Option<karmaform_model::Value>| {
+            v.as_ref().map_or_else(nothing, |v| shortened(v).secret_if(output.sensitive && !v.is_null()))
+        };
+        printer.difference(4, &format!("{key} = "), &side(&output.before), &side(&output.after), "");
+    }
+    format!("\n{}\n{}", theme.strong(Tone::Plain, "Changes to Outputs:"), printer.finish(theme))
+}
+
+/// What follows a plan that is not applied at once.
+pub(crate) fn trailer(saved: Option<&str>, theme: &Theme) -> String {
+    let command = theme.product.to_lowercase();
+    let text = match saved {
+        Some(path) => format!(
+            "Saved the plan to: {path}\n\nTo perform exactly these actions, run the following command to apply:\n    {command} apply \"{path}\"\n"
+        ),
+        None => format!(
+            "{}\n",
+            theme.wrap(&format!(
+                "Note: You didn't use the -out option to save this plan, so {} can't guarantee to take exactly these actions if you run \
+                 \"{command} apply\" now.",
+                theme.product
+            ))
+        ),
+    };
+    format!("\n{}\n\n{text}", rule())
+}
+
+/// The line between parts.
+pub(crate) fn rule() -> String {
+    "\u{2500}".repeat(77)
+}
+
+/// True if the plan has something to say besides "No changes.": also reads and drift in a refresh-only plan.
+pub(crate) fn has_news(plan: &Plan) -> bool {
+    match plan.mode {
+        ModeOfPlan::RefreshOnly => !plan.drift.is_empty() || !plan.outputs.is_empty(),
+        _ => !plan.is_empty() || plan.resources.iter().any(|r| r.change.action() == Action::Read),
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+pub(crate) mod tests;

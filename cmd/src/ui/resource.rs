@@ -1,0 +1,143 @@
+//! One resource of a plan: its heading, why, and its attributes.
+
+use karmaform_model::{
+    Action, Address, Change, DriftedResource, Key, Mode, Path, PlannedResource, Reason, Registry, ResourceEntry, Schema,
+};
+
+use super::attributes::presentable;
+use super::style::{Mark, Theme, Tone};
+use super::values::Printer;
+
+/// The schema of a planned or stored resource, if the registry still has it.
+pub(crate) fn schema_of<'a>(registry: &'a Registry, mode: Mode, resource_type: &str) -> Option<&'a Schema> {
+    match mode {
+        Mode::Managed => registry.resource(resource_type).map(|e: ResourceEntry<'a>| e.schema()),
+        Mode::Data => registry.data_source(resource_type).map(|e| e.schema),
+    }
+}
+
+/// What the heading says: `will be created`.
+pub(crate) fn headline(resource: &PlannedResource, theme: &Theme) -> String {
+    match (resource.change.action(), &resource.reason) {
+        (Action::NoOp, _) => "stays as it is".to_owned(),
+        (Action::Read, _) => "will be read during apply".to_owned(),
+        (Action::Create, _) => "will be created".to_owned(),
+        (Action::Update, _) => "will be updated in-place".to_owned(),
+        (Action::Delete, _) => "will be destroyed".to_owned(),
+        (Action::Forget, _) => format!("will no longer be managed by {}, but will not be destroyed", theme.product),
+        (_, Some(Reason::ReplaceBecauseTainted)) => "is tainted, so must be replaced".to_owned(),
+        (_, Some(Reason::ReplaceByRequest)) => "will be replaced, as requested".to_owned(),
+        (_, Some(Reason::ReplaceByTriggers(_))) => "will be replaced due to changes in replace_triggered_by".to_owned(),
+        _ => "must be replaced".to_owned(),
+    }
+}
+
+/// What stands in parentheses below the heading.
+pub(crate) fn because(address: &Address, reason: &Reason, theme: &Theme) -> Option<String> {
+    let key = address.key.as_ref().map(ToString::to_string).unwrap_or_default();
+    Some(match reason {
+        Reason::DeleteBecauseNoResourceConfig => format!("because {} is not in configuration", address.block()),
+        Reason::DeleteBecauseCountIndex => format!("because index {key} is out of range for count"),
+        Reason::DeleteBecauseEachKey => format!("because key {key} is not in for_each map"),
+        Reason::DeleteBecauseWrongRepetition => match address.key {
+            Some(Key::Index(_)) => "because resource does not use count".to_owned(),
+            Some(Key::Name(_)) => "because resource does not use for_each".to_owned(),
+            None => "because resource uses count or for_each".to_owned(),
+        },
+        Reason::DeleteBecauseNotInComposite => {
+            format!("because {} does not need it any more", address.composite().unwrap_or_else(|| address.clone()))
+        }
+        Reason::CreateBecauseMissing => format!("because it was deleted outside of {}", theme.product),
+        Reason::FinishEarlierRun => "because an earlier run started this and did not finish".to_owned(),
+        Reason::ReadBecauseConfigUnknown => "config refers to values not yet known".to_owned(),
+        Reason::ReadBecauseDependencyPending => "depends on a resource or a module with changes pending".to_owned(),
+        Reason::ReplaceByTriggers(trigger) => format!("because {trigger} changes"),
+        Reason::ReplaceByRequest | Reason::ReplaceBecauseCannotUpdate(_) | Reason::ReplaceBecauseTainted => return None,
+    })
+}
+
+/// The heading lines of a resource.
+pub(crate) fn heading(resource: &PlannedResource, theme: &Theme) -> String {
+    let tone = match resource.change.action() {
+        Action::Delete | Action::DestroyThenCreate | Action::CreateThenDestroy => Tone::Remove,
+        _ => Tone::Plain,
+    };
+    let mut out = format!(
+        "  {} {}\n",
+        theme.strong(Tone::Plain, &format!("# {}", resource.address)),
+        match tone {
+            Tone::Remove => headline(resource, theme)
+                .replace("destroyed", &theme.strong(Tone::Remove, "destroyed"))
+                .replace("replaced", &theme.strong(Tone::Remove, "replaced")),
+            _ => headline(resource, theme),
+        }
+    );
+    if let Some(why) = resource.reason.as_ref().and_then(|r| because(&resource.address, r, theme)) {
+        out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# ({why})"))));
+    }
+    for impact in &resource.impact {
+        out.push_str(&format!("  {}\n", theme.paint(Tone::Change, &format!("# impact: {impact}"))));
+    }
+    out
+}
+
+/// The resource from its symbol to its closing brace.
+pub(crate) fn body(resource: &PlannedResource, registry: &Registry, theme: &Theme) -> String {
+    let schema = schema_of(registry, resource.address.mode, &resource.resource_type);
+    let ready = |object| presentable(object, schema, &resource.secret_paths);
+    let mut printer = Printer::default();
+    let mark = Mark::of(resource.change.action());
+    printer.line(4, mark, format!("{} {{", title(&resource.address, &resource.resource_type)));
+    match &resource.change {
+        Change::Create { after } => printer.one_sided(8, Mark::Add, schema, &ready(after)),
+        Change::Read { after } => printer.one_sided(8, Mark::Add, schema, &ready(after)),
+        Change::Delete { before } => printer.one_sided(8, Mark::Remove, schema, &ready(before)),
+        Change::Forget { before } => printer.one_sided(8, Mark::None, schema, &ready(before)),
+        Change::Update { before, after } => printer.compared(8, schema, &ready(before), &ready(after), &[]),
+        Change::Replace { before, after, because, .. } => printer.compared(8, schema, &ready(before), &ready(after), because),
+        Change::NoOp { object } => printer.one_sided(8, Mark::None, schema, &ready(object)),
+    }
+    printer.line(4, Mark::None, "}");
+    printer.finish(theme)
+}
+
+/// A drifted resource, heading and attributes.
+pub(crate) fn drifted(resource: &DriftedResource, secret_paths: &[Path], registry: &Registry, theme: &Theme) -> String {
+    let schema = schema_of(registry, resource.address.mode, &resource.resource_type);
+    let ready = |object| presentable(object, schema, secret_paths);
+    let word = if resource.after.is_some() { "has changed" } else { "has been deleted" };
+    let mut printer = Printer::default();
+    let title = title(&resource.address, &resource.resource_type);
+    match &resource.after {
+        Some(after) => {
+            printer.line(4, Mark::Change, format!("{title} {{"));
+            printer.compared(8, schema, &ready(&resource.before), &ready(after), &[]);
+        }
+        None => {
+            printer.line(4, Mark::Remove, format!("{title} {{"));
+            // Which thing it was is enough; it is gone.
+            let identity = schema.map(|s| s.identity(&resource.before)).unwrap_or_default();
+            let mut shown: karmaform_model::Object = identity;
+            shown.extend(resource.before.get("id").map(|id| ("id".to_owned(), id.clone())));
+            let hidden = resource.before.iter().filter(|(n, v)| !v.is_null() && !shown.contains_key(*n)).count();
+            printer.one_sided(8, Mark::Remove, schema, &ready(&shown));
+            printer.hidden(8, hidden, "attribute");
+        }
+    }
+    printer.line(4, Mark::None, "}");
+    format!("  {} {word}\n{}", theme.strong(Tone::Plain, &format!("# {}", resource.address)), printer.finish(theme))
+}
+
+/// `resource "ssh_file" "motd"`; a child, which nobody wrote as a block, by its type and path.
+pub(crate) fn title(address: &Address, resource_type: &str) -> String {
+    if address.is_child() {
+        return format!("{resource_type} {}", path_text(address));
+    }
+    let word = if address.mode == Mode::Data { "data" } else { "resource" };
+    format!("{word} \"{resource_type}\" \"{}\"", address.name)
+}
+
+/// The path of a child below its composite: `member["a"]/unit`.
+pub(crate) fn path_text(address: &Address) -> String {
+    address.child.iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
+}

@@ -1,0 +1,67 @@
+//! A state, a stored resource, and outputs as text. Secrets are masked.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, OutputState, Registry, ResourceState, Snapshot, Status};
+
+use super::attributes::presentable;
+use super::json::state::attributes;
+use super::resource::{schema_of, title};
+use super::style::{Mark, Theme, Tone};
+use super::values::{Printer, key_texts};
+
+/// The whole state.
+pub(crate) fn state_text(snapshot: &Snapshot, registry: &Registry, theme: &Theme) -> String {
+    let mut out = String::new();
+    for (address, resource) in &snapshot.resources {
+        out.push_str(&resource_text(address, None, resource, registry, theme));
+        out.push('\n');
+    }
+    for ((address, key), resource) in &snapshot.deposed {
+        out.push_str(&resource_text(address, Some(key), resource, registry, theme));
+        out.push('\n');
+    }
+    if !snapshot.outputs.is_empty() {
+        out.push_str(&format!("\n{}\n\n", theme.strong(Tone::Plain, "Outputs:")));
+        out.push_str(&outputs_text(&snapshot.outputs, theme));
+    }
+    if out.is_empty() { "The state file is empty. No resources are represented.\n".to_owned() } else { out }
+}
+
+/// One stored resource.
+pub(crate) fn resource_text(
+    address: &Address,
+    deposed: Option<&String>,
+    resource: &ResourceState,
+    registry: &Registry,
+    theme: &Theme,
+) -> String {
+    let schema = schema_of(registry, address.mode, &resource.resource_type);
+    let object = presentable(&attributes(address, resource, registry), schema, &[]);
+    let mark = match (deposed, resource.status) {
+        (Some(key), _) => format!(" (deposed object {key})"),
+        (None, Status::Ready) => String::new(),
+        (None, Status::Tainted) => " (tainted)".to_owned(),
+        (None, Status::Unfinished) => " (unfinished: a run was cut off while it worked on this)".to_owned(),
+    };
+    let mut printer = Printer::default();
+    printer.line(0, Mark::None, format!("{} {{", title(address, &resource.resource_type)));
+    printer.one_sided(4, Mark::None, schema, &object);
+    printer.line(0, Mark::None, "}");
+    format!("{}\n{}", theme.strong(Tone::Plain, &format!("# {address}:{mark}")), printer.finish(theme))
+}
+
+/// `name = value`, one after the other; sensitive ones as `<sensitive>`.
+pub(crate) fn outputs_text(outputs: &BTreeMap<String, OutputState>, theme: &Theme) -> String {
+    let mut printer = Printer::default();
+    // Names are not padded: this is how people and scripts know it.
+    for (name, output) in outputs {
+        let name = key_texts(std::iter::once(name), false).remove(0);
+        if output.sensitive || output.value.secret {
+            printer.line(0, Mark::None, format!("{name} = <sensitive>"));
+        } else {
+            printer.line(0, Mark::None, format!("{name} = {}", karmaform_lang::render(&output.value)));
+        }
+    }
+    printer.finish(theme)
+}
