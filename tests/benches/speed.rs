@@ -1,0 +1,154 @@
+//! Speed of the parts: loading, planning and applying 10,000 layered `terraform_data`, with the real backend and journal on disk.
+//! Whole processes, memory and growth are measured by `bench/run.sh`; `make bench` runs both.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use criterion::{BatchSize, Criterion, Throughput};
+use karmaform::Wiring;
+use karmaform_engine::{ApplyOptions, Graph, Options, Pool, Runtime, World, apply, graph, observe, plan};
+use karmaform_lang::{Config, Context, Files, SourceFile, Sources, VariableInputs, load};
+use karmaform_local::{FileJournal, LocalBackend};
+use karmaform_model::{BoxFuture, Plan, Registry, Snapshot, StateBackend as _};
+
+const COUNT: usize = 10_000;
+const PER_LAYER: usize = 100;
+
+/// The same as `tests/bench/layered.sh` writes.
+fn layered(count: usize) -> String {
+    let mut text = String::new();
+    for i in 0..count {
+        let (layer, column) = (i / PER_LAYER, i % PER_LAYER);
+        text += &format!(
+            "resource \"terraform_data\" \"n{i}\" {{\n  input = {{\n    name  = \"node {column} of layer {layer}\"\n    layer = {layer}\n"
+        );
+        if layer > 0 {
+            let below = (layer - 1) * PER_LAYER;
+            let right = below + (column + 1) % PER_LAYER;
+            text += &format!("    left  = terraform_data.n{}.id\n    right = terraform_data.n{right}.id\n", below + column);
+        }
+        text += "  }\n}\n";
+    }
+    text
+}
+
+struct NoFiles;
+
+impl Files for NoFiles {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        Err(path.to_owned())
+    }
+
+    fn exists(&self, _: &str) -> bool {
+        false
+    }
+
+    fn list(&self, _: &str) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+}
+
+struct Clock;
+
+impl Runtime for Clock {
+    fn now(&self) -> u64 {
+        SystemTime::UNIX_EPOCH.elapsed().map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(0))
+    }
+
+    fn sleep(&self, milliseconds: u64) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(Duration::from_millis(milliseconds)))
+    }
+}
+
+struct Bench {
+    registry: Arc<Registry>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("threads");
+        Self { registry: Wiring::real().registry, runtime }
+    }
+
+    fn load(&self, text: &str) -> Config {
+        let mut sources = Sources::default();
+        sources.add(SourceFile { path: "main.kf.hcl".into(), text: text.to_owned() });
+        let context = Context {
+            files: Arc::new(NoFiles),
+            now: 0,
+            directory: ".".into(),
+            working_directory: ".".into(),
+            workspace: "default".into(),
+            home: None,
+            tool_version: "0.1.0".into(),
+        };
+        let (config, diagnostics) = load(&sources, &VariableInputs::default(), &context, &self.registry);
+        assert!(!diagnostics.has_errors(), "{diagnostics:?}");
+        config
+    }
+
+    fn plan(&self, config: &Config, state: &Snapshot) -> (Plan, Graph) {
+        let pool = Pool::new(Arc::clone(&self.registry), config.providers.clone());
+        let options = Options { tool_version: "0.1.0".into(), ..Options::default() };
+        let (graph, _) = graph(config, state, &self.registry);
+        let world = World { config, registry: &self.registry, state, pool: &pool, runtime: &Clock };
+        let (observed, _) = self.runtime.block_on(observe(&graph, &world, &options));
+        let (plan, diagnostics) = plan(&graph, &world.inputs(), &observed, &options);
+        assert!(!diagnostics.has_errors(), "{diagnostics:?}");
+        (plan, graph)
+    }
+
+    /// With backend and journal in `place`.
+    fn apply(&self, config: &Config, plan: &Plan, graph: &Graph, place: &std::path::Path) -> Snapshot {
+        let pool = Pool::new(Arc::clone(&self.registry), config.providers.clone());
+        let state = Snapshot { lineage: "l".into(), ..Snapshot::default() };
+        let world = World { config, registry: &self.registry, state: &state, pool: &pool, runtime: &Clock };
+        let backend = LocalBackend::new(place.join("karmaform.tfstate"));
+        let mut journal = FileJournal::open(place.join("journal")).expect("a journal");
+        let options = ApplyOptions::default();
+        let mut on_event = |_| {};
+        let run = apply(plan, graph, &world, &backend, &mut journal, &options, &mut on_event);
+        let outcome = self.runtime.block_on(run);
+        assert!(outcome.is_success(), "{:?}", outcome.diagnostics);
+        self.runtime.block_on(backend.read()).expect("a state").expect("a state")
+    }
+}
+
+fn ten_thousand(criterion: &mut Criterion) {
+    let bench = Bench::new();
+    let text = layered(COUNT);
+    let config = bench.load(&text);
+    let (first, graph) = bench.plan(&config, &Snapshot::default());
+    assert_eq!(first.counts(), (COUNT, 0, 0));
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let state = bench.apply(&config, &first, &graph, place.path());
+
+    let mut group = criterion.benchmark_group("10,000 terraform_data");
+    group.sample_size(10).warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(5));
+    group.throughput(Throughput::Elements(COUNT as u64));
+    group.bench_function("load", |b| b.iter(|| black_box(bench.load(&text))));
+    group.bench_function("plan from nothing", |b| b.iter(|| black_box(bench.plan(&config, &Snapshot::default()))));
+    group.bench_function("plan without changes", |b| {
+        b.iter(|| {
+            let (plan, _) = bench.plan(&config, &state);
+            assert!(plan.is_empty());
+        });
+    });
+    group.bench_function("apply, journal and state on disk", |b| {
+        b.iter_batched(
+            || tempfile::tempdir().expect("a temporary directory"),
+            |place| drop(black_box(bench.apply(&config, &first, &graph, place.path()))),
+            BatchSize::PerIteration,
+        );
+    });
+    group.bench_function("state to text and back", |b| b.iter(|| black_box(Snapshot::from_text(&state.to_text()))));
+    group.finish();
+}
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    ten_thousand(&mut criterion);
+    criterion.final_summary();
+}

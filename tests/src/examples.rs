@@ -1,0 +1,61 @@
+//! Every folder of examples/ loads, is formatted, and gives the plan that stands in its `plan.txt` for its `example.kfvars.hcl`, over hosts
+//! in memory. `BLESS=1` rewrites the plans.
+
+use std::fs;
+use std::path::Path;
+
+use karmaform_memory::World;
+
+use crate::parts::{command, memory_registry, root};
+
+/// What `data "ssh_host"` says of the addresses that the examples use.
+fn hosts() -> String {
+    (11..16)
+        .map(|i| {
+            format!(
+                "data ssh_host {{\"address\":\"10.0.0.{i}\"}} = {{\"connection\":{{\"provider\":\"ssh\",\"id\":\"10.0.0.{i}:22\"}},\
+                 \"hostname\":\"host-{i}\",\"os\":\"debian\",\"os_version\":\"12\",\"clock_offset\":0}}\n"
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn examples_give_their_plans() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut count = 0;
+    for entry in fs::read_dir(root().join("examples")).expect("examples").flatten() {
+        check(&entry.path(), bless);
+        count += 1;
+    }
+    assert!(count > 1);
+}
+
+fn check(example: &Path, bless: bool) {
+    let name = example.display();
+    let place = tempfile::tempdir().expect("a temporary directory");
+    for entry in fs::read_dir(example).expect("an example").flatten() {
+        fs::copy(entry.path(), place.path().join(entry.file_name())).expect("copied");
+    }
+    let world = World::new();
+    let registry = memory_registry(&world);
+    world.preset(&hosts()).expect("hosts");
+    let run = |arguments: &[&str]| command(place.path(), &registry, arguments, "");
+    for arguments in [["fmt", "-check"], ["validate", "-no-color"]] {
+        let ran = run(&arguments);
+        assert_eq!(ran.code, 0, "{name}: {}\n{}{}", arguments.join(" "), ran.stdout, ran.stderr);
+    }
+    let plan = run(&["plan", "-var-file=example.kfvars.hcl"]);
+    assert_eq!(plan.code, 0, "{name}: plan\n{}{}", plan.stdout, plan.stderr);
+    let expected = fs::read_to_string(example.join("plan.txt")).unwrap_or_default();
+    if bless {
+        fs::write(example.join("plan.txt"), &plan.stdout).expect("a writable plan");
+    } else {
+        assert!(plan.stdout == expected, "{name}/plan.txt\n{}", crate::golden::difference(&expected, &plan.stdout));
+    }
+    // And that plan can be carried out, and leaves nothing to do.
+    let applied = run(&["apply", "-auto-approve", "-var-file=example.kfvars.hcl"]);
+    assert_eq!(applied.code, 0, "{name}: apply\n{}{}", applied.stdout, applied.stderr);
+    let again = run(&["plan", "-detailed-exitcode", "-var-file=example.kfvars.hcl"]);
+    assert_eq!(again.code, 0, "{name}: plan after apply\n{}{}", again.stdout, again.stderr);
+}

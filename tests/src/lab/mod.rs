@@ -1,0 +1,86 @@
+//! Proof on real hosts. `tests/lab/with.sh` boots them and says in the environment where they are; without them every test here says
+//! loudly that it was skipped. Hosts are shared, so one test at a time has them, and each gets them fresh.
+
+mod example;
+mod failures;
+mod kill;
+mod project;
+mod secrets;
+mod users;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::parts::tell;
+
+/// The hosts of the environment.
+pub(crate) struct Lab {
+    /// Names and addresses.
+    pub(crate) hosts: Vec<(String, String)>,
+    pub(crate) key: String,
+    pub(crate) known_hosts: String,
+    /// An address where nobody is.
+    pub(crate) black_hole: String,
+    /// etcd release archives by version, lowest first.
+    pub(crate) etcd: Vec<(String, String)>,
+    script: PathBuf,
+    _one_at_a_time: MutexGuard<'static, ()>,
+}
+
+static HOSTS: Mutex<()> = Mutex::new(());
+
+impl Lab {
+    /// The hosts, fresh; `None`, and said so, if there are none.
+    pub(crate) fn fresh(test: &str) -> Option<Self> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let pairs = |text: String| -> Vec<(String, String)> {
+            text.split(',').filter_map(|e| e.split_once('=')).map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
+        };
+        let lab = (|| {
+            Some(Self {
+                hosts: pairs(variable("KARMAFORM_TEST_HOSTS")?),
+                key: variable("KARMAFORM_TEST_KEY")?,
+                known_hosts: variable("KARMAFORM_TEST_KNOWN_HOSTS")?,
+                black_hole: variable("KARMAFORM_TEST_BLACKHOLE")?,
+                etcd: pairs(variable("KARMAFORM_TEST_ETCD")?),
+                script: variable("KARMAFORM_TEST_LAB")?.into(),
+                _one_at_a_time: HOSTS.lock().unwrap_or_else(PoisonError::into_inner),
+            })
+        })();
+        match lab {
+            Some(lab) if lab.hosts.len() >= 3 && !lab.etcd.is_empty() => {
+                for (name, _) in &lab.hosts {
+                    lab.act("reset", name);
+                }
+                Some(lab)
+            }
+            _ => {
+                tell(&format!("*** SKIPPED (no lab): {test}"));
+                None
+            }
+        }
+    }
+
+    /// `lab.sh VERB HOST`
+    pub(crate) fn act(&self, verb: &str, host: &str) {
+        let status = Command::new(&self.script).args([verb, host]).stdin(Stdio::null()).status().expect("the lab's script");
+        assert!(status.success(), "lab.sh {verb} {host}");
+    }
+
+    /// What a shell command on a host prints; it must succeed.
+    pub(crate) fn shell(&self, host: &str, command: &str) -> String {
+        let output = Command::new(&self.script).args(["exec", host, "sh", "-c", command]).stdin(Stdio::null()).output();
+        let output = output.expect("the lab's script");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "on {host}: {command}\n{text}{}", String::from_utf8_lossy(&output.stderr));
+        text
+    }
+
+    /// Every file of a host with its kind, mode, owner and content, but for logs and what systemd remembers.
+    pub(crate) fn files(&self, host: &str) -> String {
+        let output = Command::new(&self.script).args(["files", host]).stdin(Stdio::null()).output().expect("the lab's script");
+        assert!(output.status.success(), "lab.sh files {host}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}

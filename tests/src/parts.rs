@@ -1,0 +1,103 @@
+//! Parts that many tests are put together from: a fake world under the real providers, a clock that nobody waits for, commands in-process.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use karmaform::{Output, Wiring, run};
+use karmaform_engine::Runtime;
+use karmaform_memory::{Memory, World};
+use karmaform_model::{BoxFuture, Driver, Registry};
+
+/// The top of the repository.
+pub(crate) fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    root.canonicalize().unwrap_or(root)
+}
+
+/// Words for whoever reads the log; not an error.
+#[expect(clippy::print_stderr, reason = "a test talks to its reader")]
+pub(crate) fn tell(words: &str) {
+    eprintln!("{words}");
+}
+
+/// Runs a future to its end.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("threads");
+    runtime.block_on(future)
+}
+
+/// All that is linked into the binary.
+pub(crate) fn real_registry() -> Arc<Registry> {
+    Wiring::real().registry
+}
+
+/// The same providers and composites over a world in a map, and the provider `memory`. Only certificates are real ones: they need nothing
+/// from outside, and who checks them would not take made-up ones.
+pub(crate) fn memory_registry(world: &Arc<World>) -> Arc<Registry> {
+    let real = real_registry();
+    let over = |d: &Arc<dyn Driver>| if d.name() == "tls" { Arc::clone(d) } else { Memory::over(Arc::clone(d), Arc::clone(world)) };
+    let mut drivers: Vec<_> = real.drivers().map(over).collect();
+    drivers.extend(karmaform_memory::drivers(Arc::clone(world)));
+    Arc::new(Registry::new(drivers, real.composites().cloned().collect()))
+}
+
+/// 2026-01-01 00:00:00 UTC.
+pub(crate) const START_SECONDS: i64 = 1_767_225_600;
+
+/// A clock that stands still but for sleeping, and on which short sleeps take no time.
+#[derive(Default)]
+pub(crate) struct TestClock {
+    slept: AtomicU64,
+}
+
+/// Sleeps from here on are heartbeats and checkpoints: in a world that answers at once none of them is ever due.
+const NEVER_DUE: u64 = 5_000;
+
+impl Runtime for TestClock {
+    fn now(&self) -> u64 {
+        START_SECONDS.unsigned_abs() * 1000 + self.slept.load(Ordering::SeqCst)
+    }
+
+    fn sleep(&self, milliseconds: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if milliseconds >= NEVER_DUE {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            self.slept.fetch_add(milliseconds, Ordering::SeqCst);
+        })
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs a command in-process, in `directory`, with these providers, no environment and no terminal.
+pub(crate) fn command(directory: &Path, registry: &Arc<Registry>, arguments: &[&str], stdin: &str) -> Ran {
+    let ids = AtomicU64::new(1);
+    let wiring = Wiring {
+        registry: Arc::clone(registry),
+        directory: directory.to_owned(),
+        environment: BTreeMap::new(),
+        home: Some(PathBuf::from("/home/me")),
+        who: "me@here".to_owned(),
+        clock: Arc::new(TestClock::default()),
+        ids: Arc::new(move || format!("00000000-0000-4000-8000-{:012}", ids.fetch_add(1, Ordering::SeqCst))),
+        enter: |_| Ok(()),
+        signals: false,
+        ..Wiring::real()
+    };
+    let (output, captured) = Output::captured(stdin);
+    let arguments = std::iter::once("karmaform").chain(arguments.iter().copied()).map(Into::into).collect();
+    let code = run(arguments, wiring, output);
+    Ran { code, stdout: captured.stdout(), stderr: captured.stderr() }
+}
