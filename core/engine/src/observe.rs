@@ -112,7 +112,7 @@ async fn look(world: &World<'_>, looks: Vec<Look>) -> Vec<(Look, Answer, Option<
         Ok(client) => client,
         Err(error) => {
             let name = connection_key(&provider, &connection);
-            return looks.into_iter().map(|l| (l, Answer::Failed(error.clone()), Some(name.clone()))).collect();
+            return looks.into_iter().map(|l| (l, Answer::Failed(Box::new(error.clone())), Some(name.clone()))).collect();
         }
     };
     let Some(driver) = world.registry.driver(&provider) else { return Vec::new() };
@@ -129,7 +129,7 @@ async fn look(world: &World<'_>, looks: Vec<Look>) -> Vec<(Look, Answer, Option<
         let answer = match answers.next().unwrap_or_else(|| Err(missing())) {
             Ok(Some(object)) => Answer::Present(object),
             Ok(None) => Answer::Absent,
-            Err(error) => Answer::Failed(error),
+            Err(error) => Answer::Failed(Box::new(error)),
         };
         heard.push((look, answer, None));
     }
@@ -165,7 +165,7 @@ fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Di
     let mut broken: BTreeMap<&str, (Diagnostic, Vec<&Address>)> = BTreeMap::new();
     for (address, seen) in &observed.resources {
         match (&seen.answer, &seen.broken) {
-            (Answer::Failed(error), Some(name)) => broken.entry(name).or_insert_with(|| (error.clone(), Vec::new())).1.push(address),
+            (Answer::Failed(error), Some(name)) => broken.entry(name).or_insert_with(|| ((**error).clone(), Vec::new())).1.push(address),
             (Answer::Failed(error), None) => {
                 diagnostics.push(error.clone().at(address).with_span(world.config.block(address).map(|b| b.span)));
             }

@@ -12,7 +12,7 @@ pub enum Answer {
     /// It is not there.
     Absent,
     /// It could not be looked at.
-    Failed(Diagnostic),
+    Failed(Box<Diagnostic>),
     /// Nobody asked: nothing names it yet, it lives in the state alone, or the state was to be trusted.
     NotAsked,
 }

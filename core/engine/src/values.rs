@@ -20,14 +20,25 @@ pub(crate) fn with_nulls(schema: &Schema, known: &Object) -> Object {
 }
 
 fn fill(schema: &Schema, known: &Object, missing: impl Fn(Type) -> Value) -> Object {
+    // Most objects have all of it already, and then the copy is the same one.
+    let mut object = known.clone();
+    let has = |name: &String| schema.attribute(name).is_some() || schema.block(name).is_some();
+    if !known.keys().all(has) {
+        object.retain(|name, _| has(name));
+    }
     let attributes = schema.attributes.iter().map(|a| (a.name, a.ty.clone()));
     let blocks = schema.blocks.iter().map(|b| (b.name, b.ty()));
-    let mut object: Object = attributes
-        .chain(blocks)
-        .map(|(name, ty)| {
-            (name.to_owned(), known.get(name).map_or_else(|| missing(ty.clone()), |v| convert(v, &ty).unwrap_or_else(|_| v.clone())))
-        })
-        .collect();
+    for (name, ty) in attributes.chain(blocks) {
+        let value = match known.get(name) {
+            None => missing(ty),
+            Some(_) if ty == Type::Any => continue,
+            Some(value) => match convert(value, &ty) {
+                Ok(converted) if converted != *value => converted,
+                _ => continue,
+            },
+        };
+        object.insert(name.to_owned(), value);
+    }
     schema.mark(&mut object);
     object
 }

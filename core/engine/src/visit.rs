@@ -106,7 +106,7 @@ impl Pass<'_> {
         });
         self.set_value(number, schema, &before, decision.as_ref());
         let flags = Flags { pending, settled: inherited.settled && settled, failed: inherited.failed, unready: inherited.unready || made };
-        self.visits[number] = Visit { wanted, before, decision, flags, ..Visit::default() };
+        self.visits[number] = Visit { before, decision, flags, ..Visit::default() };
     }
 
     /// What dependents see: what will be, with facts of the moment as far as they were seen and nothing changes.

@@ -20,7 +20,7 @@ use crate::values::{carry_marks, is_wholly_known, remembered, unknown_object, wi
 /// What a pass found out about one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visit {
-    /// Its arguments, ready to be compared.
+    /// Of a composite: its arguments, ready to be compared.
     pub(crate) wanted: Option<Object>,
     pub(crate) before: Before,
     /// What happens to it; nothing if it is not there and not wanted, or could not be planned.
@@ -245,7 +245,7 @@ impl Pass<'_> {
             }
         }
         self.values.set(number, object.into());
-        self.visits[number] = Visit { wanted: Some(arguments), decision, flags, ..Visit::default() };
+        self.visits[number] = Visit { decision, flags, ..Visit::default() };
     }
 
     /// Says that an instance can't be handled, and why.

@@ -1,6 +1,5 @@
 //! The arguments of an instance: its body evaluated and made to fit its schema.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmaform_model::{Address, Attribute, Block as BlockSchema, Diagnostic, Key, Kind, Nesting, Object, Presence, Schema, Value, convert};
@@ -113,7 +112,7 @@ fn block_value(evaluator: &Evaluator<'_>, schema: &BlockSchema, body: &Body, sco
     match schema.nesting {
         Nesting::Single => found.into_iter().next().map_or_else(|| Value::null(schema.ty()), |(_, value)| value),
         Nesting::List => Value::list(schema.schema.object_type(), found.into_iter().map(|(_, value)| value).collect()),
-        Nesting::Map => Value::map(schema.schema.object_type(), found.into_iter().collect::<BTreeMap<_, _>>()),
+        Nesting::Map => Value::map(schema.schema.object_type(), found.into_iter().collect()),
     }
 }
 

@@ -94,7 +94,7 @@ pub enum Repetition {
     /// `count`
     Count(u64),
     /// `for_each`: key to value; values may be unknown.
-    ForEach(BTreeMap<String, Value>),
+    ForEach(Object),
 }
 
 /// A `resource` or `data` block.

@@ -19,7 +19,7 @@ pub(crate) fn excerpt(value: &Value) -> Option<String> {
     if value.contains_secret() || value.is_unknown() {
         return None;
     }
-    let text = match value.as_items().map(<[Value]>::len).or_else(|| value.as_entries().map(std::collections::BTreeMap::len)) {
+    let text = match value.as_items().map(<[Value]>::len).or_else(|| value.as_entries().map(|e| e.len())) {
         Some(1) => format!("{} with 1 element", value.ty().word()),
         Some(n) => format!("{} with {n} elements", value.ty().word()),
         None => render(value),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Diagnostic, Diagnostics, Kind, Number, Type, convert};
+use karmaform_model::{Address, Diagnostic, Diagnostics, Kind, Number, Object, Type, convert};
 
 use crate::config::{Config, Reference, Repeat, Repetition};
 use crate::eval::Errors;
@@ -171,7 +171,7 @@ fn for_each(evaluator: &Evaluator<'_>, expr: &Expr, errors: &mut Errors) -> Opti
     match &value.kind {
         Kind::Map(_, entries) | Kind::Object(entries) => Some(Repetition::ForEach(entries.clone())),
         Kind::Set(element, items) => {
-            let mut entries = BTreeMap::new();
+            let mut entries = Object::new();
             for item in items {
                 match &item.kind {
                     Kind::String(text) => drop(entries.insert(text.clone(), item.clone())),

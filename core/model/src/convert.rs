@@ -85,15 +85,12 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
                 .collect::<Result<_, _>>()?,
         ),
         (Kind::Map(_, entries) | Kind::Object(entries), Type::Map(element)) => {
-            let names: Vec<_> = entries.keys().cloned().collect();
-            let values: Vec<_> = entries.values().cloned().collect();
-            let element = common(&values, element)?;
-            let mut out = BTreeMap::new();
-            for (name, v) in names.into_iter().zip(values) {
-                let v = convert(&v, &element).map_err(inside(format!("element \"{name}\"")))?;
-                out.insert(name, v);
-            }
-            Kind::Map(element, out)
+            let element = common(entries.values(), element)?;
+            let converted = entries.iter().map(|(name, v)| match convert(v, &element) {
+                Ok(v) => Ok((name.clone(), v)),
+                Err(cause) => Err(inside(format!("element \"{name}\""))(cause)),
+            });
+            Kind::Map(element.clone(), converted.collect::<Result<_, _>>()?)
         }
         (Kind::Map(_, entries) | Kind::Object(entries), Type::Object(attributes)) => convert_object(entries, attributes)?,
         _ => return Err(wrong()),
@@ -108,19 +105,15 @@ fn convert_elements(items: &[Value], element: &Type) -> Result<(Type, Vec<Value>
 }
 
 /// The element type of a collection whose wanted element type may still hold `any`.
-fn common(items: &[Value], wanted: &Type) -> Result<Type, ConvertError> {
+fn common<'a>(items: impl IntoIterator<Item = &'a Value>, wanted: &Type) -> Result<Type, ConvertError> {
     if !wanted.has_any() {
-        return Ok(without_defaults_kept(wanted));
+        return Ok(wanted.clone());
     }
-    let converted: Vec<_> = items.iter().map(|v| convert(v, wanted).map(|v| v.ty())).collect::<Result<_, _>>()?;
+    let converted: Vec<_> = items.into_iter().map(|v| convert(v, wanted).map(|v| v.ty())).collect::<Result<_, _>>()?;
     if converted.is_empty() {
         return Ok(wanted.clone());
     }
     unify(&converted).ok_or(ConvertError::Mixed)
-}
-
-fn without_defaults_kept(ty: &Type) -> Type {
-    ty.clone()
 }
 
 /// Optional markers and defaults belong to constraints, not to the types of values.

@@ -256,8 +256,9 @@ impl Schema {
     /// Puts the secret marks of the schema on an object.
     pub fn mark(&self, object: &mut Object) {
         for attribute in self.attributes.iter().filter(|a| a.secret) {
-            if let Some(value) = object.get_mut(attribute.name)
-                && !value.is_null()
+            // Looked at first: to change a shared object is to copy it.
+            if object.get(attribute.name).is_some_and(|v| !v.is_null() && !v.secret)
+                && let Some(value) = object.get_mut(attribute.name)
             {
                 value.secret = true;
             }

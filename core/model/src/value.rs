@@ -3,15 +3,11 @@
 //! A secret mark sits on the exact part that is secret; operations that lose structure carry it up. Knows no schema.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Number, ObjectAttribute, Path, PathStep, Type};
-
-/// Attributes by name; what a resource is configured with and what it has.
-pub type Object = BTreeMap<String, Value>;
+use crate::{Number, Object, ObjectAttribute, Path, PathStep, Type};
 
 /// A value with its secret mark.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -42,7 +38,7 @@ pub enum Kind {
     /// `set(element)`: sorted, without doubles; made by [`Value::set`].
     Set(Type, Vec<Value>),
     /// `map(element)`
-    Map(Type, BTreeMap<String, Value>),
+    Map(Type, Object),
     /// `[a, b]` as written.
     Tuple(Vec<Value>),
     /// `{ a = b }` as written, and attributes of resources.
@@ -155,7 +151,7 @@ impl Value {
     }
 
     /// A map.
-    pub fn map(element: Type, entries: BTreeMap<String, Self>) -> Self {
+    pub fn map(element: Type, entries: Object) -> Self {
         Kind::Map(element, entries).into()
     }
 
@@ -357,7 +353,7 @@ impl Value {
     }
 
     /// The entries of a known map or object.
-    pub fn as_entries(&self) -> Option<&BTreeMap<String, Self>> {
+    pub fn as_entries(&self) -> Option<&Object> {
         match &self.kind {
             Kind::Map(_, e) | Kind::Object(e) => Some(e),
             _ => None,

@@ -178,8 +178,8 @@ fn damage(world: &mut World, member: &str, kind: usize) {
         _ => {
             for ((kind, _), unit) in &mut host.things {
                 if kind == "ssh_systemd_unit" {
-                    let text = unit.get("content").and_then(|c| c.as_str()).unwrap_or_default();
-                    unit.insert("content".into(), format!("{text}# by hand\n").into());
+                    let edited = format!("{}# by hand\n", unit.get("content").and_then(|c| c.as_str()).unwrap_or_default());
+                    unit.insert("content".into(), edited.into());
                 }
             }
         }

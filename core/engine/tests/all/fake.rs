@@ -283,7 +283,8 @@ impl ResourceSpec for Note {
     ) -> Result<Change, karmaform_model::Diagnostics> {
         let mut change = karmaform_model::default_plan(&self.0, before, wanted);
         if let Change::Update { after, .. } = &mut change {
-            after.insert("output".into(), Value::unknown(Type::Any).secret_if(after["input"].contains_secret()));
+            let secret = after["input"].contains_secret();
+            after.insert("output".into(), Value::unknown(Type::Any).secret_if(secret));
         }
         Ok(change)
     }
@@ -302,7 +303,8 @@ impl ResourceType<Client> for Note {
             world.created += 1;
             Ok(change.after().map(|after| {
                 let mut after = after.clone();
-                after.insert("output".into(), after["input"].clone().without_secrets());
+                let output = after["input"].clone().without_secrets();
+                after.insert("output".into(), output);
                 if after["id"].is_unknown() {
                     after.insert("id".into(), format!("note#{}", world.created).into());
                 }

@@ -4,7 +4,6 @@
 // The fence against files and the environment is for the library.
 #![allow(clippy::disallowed_methods)]
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,7 +51,7 @@ fn object(evaluator: &Evaluator<'_>, body: &Body, scope: &Scope<'_>) -> Object {
 fn merge(into: &mut Object, name: String, value: Value) {
     let both = match (into.get(&name).and_then(Value::as_entries), value.as_entries()) {
         (Some(a), Some(b)) => {
-            let mut all: BTreeMap<_, _> = a.clone();
+            let mut all = a.clone();
             for (name, value) in b {
                 merge(&mut all, name.clone(), value.clone());
             }

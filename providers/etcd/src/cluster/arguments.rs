@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     pub(crate) source: Value,
     pub(crate) source_sha256: Value,
     /// `None` while not even the names are known.
-    pub(crate) settings: Option<BTreeMap<String, Value>>,
+    pub(crate) settings: Option<Object>,
     pub(crate) client_port: u16,
     pub(crate) peer_port: u16,
     pub(crate) data_directory: String,
@@ -70,8 +70,8 @@ impl Arguments {
         check_validity(object, &mut found);
         let members = members(object, &mut found);
         let settings = match object.get("settings") {
-            None => Some(BTreeMap::new()),
-            Some(value) if value.is_null() => Some(BTreeMap::new()),
+            None => Some(Object::new()),
+            Some(value) if value.is_null() => Some(Object::new()),
             Some(value) => value.as_entries().cloned(),
         };
         let version = match Version::parse(&version) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Arg, Child, ChildStep, Expansion, Type, Value};
+use karmaform_model::{Arg, Child, ChildStep, Expansion, Object, Type, Value};
 
 use super::arguments::Arguments;
 use super::hosts::Host;
@@ -228,8 +228,8 @@ fn traces(path: Vec<ChildStep>, places: &Places, keeps_data: bool) -> Child {
         [
             ("command", "if [ ! -d /run/systemd/system ]; then echo 'this host does not run systemd' >&2; exit 1; fi".into()),
             ("undo", undo.into()),
-            ("triggers", Value::map(Type::String, BTreeMap::new()).into()),
-            ("environment", Value::map(Type::String, BTreeMap::new()).into()),
+            ("triggers", Value::map(Type::String, Object::new()).into()),
+            ("environment", Value::map(Type::String, Object::new()).into()),
             ("timeout", 60i64.into()),
         ],
     )

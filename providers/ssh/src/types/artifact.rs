@@ -73,7 +73,8 @@ impl ResourceSpec for Artifact {
         }
         let before = before.map(|b| comparable(&self.schema, b, wanted));
         let mut wanted = wanted.clone();
-        wanted.insert("content_sha256".to_owned(), planned_sum(before.as_ref(), &wanted));
+        let sum = planned_sum(before.as_ref(), &wanted);
+        wanted.insert("content_sha256".to_owned(), sum);
         Ok(default_plan(&self.schema, before.as_ref(), Some(&wanted)))
     }
 }
