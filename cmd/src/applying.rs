@@ -103,8 +103,14 @@ pub(crate) fn carry_out(
     let clock = Arc::clone(&app.wiring.clock);
     let interrupt = app.interrupt.clone();
     let _asking = interrupt.ask_first();
-    let options =
-        ApplyOptions { parallelism, interrupt: interrupt.flag(), stored: session.stored, checkpoint: CHECKPOINT, heartbeat: HEARTBEAT };
+    let options = ApplyOptions {
+        parallelism,
+        interrupt: interrupt.flag(),
+        stored: session.stored,
+        checkpoint: CHECKPOINT,
+        seed: (app.wiring.ids)(),
+        heartbeat: HEARTBEAT,
+    };
     let is_live = app.output.terminal.stdout && app.theme.color && !app.json;
     let screen = Mutex::new(Screen {
         theme: &app.theme,

@@ -48,7 +48,7 @@ pub async fn apply(
     }
     let ledger = Ledger::new(plan, world.registry, world.state);
     let mut store = Store::new(backend, journal, world.runtime, options);
-    let mut dispatcher = Dispatcher::new(plan, ledger, Filler::new(plan, graph, world), world, options, on_event);
+    let mut dispatcher = Dispatcher::new(plan, ledger, Filler::new(plan, graph, world, &options.seed), world, options, on_event);
     let begin = JournalRecord::Begin {
         lineage: world.state.lineage.clone(),
         serial: options.stored.unwrap_or(world.state.serial),

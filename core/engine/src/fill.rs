@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_lang::Evaluator;
+use karmaform_lang::{Evaluator, Moment};
 use karmaform_model::{
     Action, Address, Change, Connection, Diagnostic, Diagnostics, Expansion, GateSpec, Mode, Object, Path, Plan, PlanContext,
     PlannedResource, ResourceEntry, Schema,
@@ -22,6 +22,8 @@ pub(crate) struct Filler<'a> {
     plan: &'a Plan,
     graph: &'a Graph,
     world: &'a World<'a>,
+    /// What `timestamp()` and `uuid()` are in this apply.
+    pub(crate) moment: Moment,
     /// By planned resource: something that it needs is read during apply, so that even what was taken for known has to be looked at again.
     behind_reads: Vec<bool>,
     /// Composites whose arguments are wholly known are expanded once.
@@ -29,7 +31,7 @@ pub(crate) struct Filler<'a> {
 }
 
 impl<'a> Filler<'a> {
-    pub(crate) fn new(plan: &'a Plan, graph: &'a Graph, world: &'a World<'a>) -> Self {
+    pub(crate) fn new(plan: &'a Plan, graph: &'a Graph, world: &'a World<'a>, seed: &str) -> Self {
         let reads: Vec<&Address> = plan.resources.iter().filter(|r| r.change.action() == Action::Read).map(|r| &r.address).collect();
         let mut behind = vec![false; if reads.is_empty() { 0 } else { graph.nodes.len() }];
         if !reads.is_empty() {
@@ -39,7 +41,8 @@ impl<'a> Filler<'a> {
             }
         }
         let is_behind = |r: &PlannedResource| graph.instances.get(&r.address).and_then(|n| behind.get(*n)).copied().unwrap_or(false);
-        Self { plan, graph, world, behind_reads: plan.resources.iter().map(is_behind).collect(), expansions: BTreeMap::new() }
+        let moment = Moment { now: i64::try_from(world.runtime.now() / 1000).unwrap_or(i64::MAX), seed: seed.to_owned() };
+        Self { plan, graph, world, moment, behind_reads: plan.resources.iter().map(is_behind).collect(), expansions: BTreeMap::new() }
     }
 
     /// The change to be made, with everything in it that can be known before it is made.
@@ -101,7 +104,7 @@ impl<'a> Filler<'a> {
     }
 
     fn wanted(&mut self, ledger: &Ledger<'_>, planned: &PlannedResource, schema: &Schema) -> Result<Object, Diagnostics> {
-        let Some(composite) = planned.address.composite() else { return evaluate(self.world, ledger, &planned.address) };
+        let Some(composite) = planned.address.composite() else { return evaluate(self.world, ledger, &self.moment, &planned.address) };
         let expanded = self.expand(ledger, &composite)?;
         let child = expanded.1.children.iter().find(|c| c.path == planned.address.child);
         let Some(child) = child else {
@@ -118,7 +121,7 @@ impl<'a> Filler<'a> {
         let Some(ResourceEntry::Composite(ty)) = self.world.registry.resource(&address.kind) else {
             return Err(no_longer_holds(address, "There is no such composite.").into());
         };
-        let arguments = evaluate(self.world, ledger, address)?;
+        let arguments = evaluate(self.world, ledger, &self.moment, address)?;
         let stored = self.world.state.resources.get(address).and_then(|s| crate::values::remembered(ty.schema(), s).ok());
         let arguments = prepared(self.world.config, ty.schema(), address, arguments, stored.as_ref());
         let expansion = ty.expand(address, &arguments).map_err(|d| at(d, address))?;
@@ -174,9 +177,9 @@ impl<'a> Filler<'a> {
     }
 }
 
-fn evaluate(world: &World<'_>, ledger: &Ledger<'_>, address: &Address) -> Result<Object, Diagnostics> {
+fn evaluate(world: &World<'_>, ledger: &Ledger<'_>, moment: &Moment, address: &Address) -> Result<Object, Diagnostics> {
     // A new evaluator each time: one remembers locals, and what they are made of changes while steps end.
-    let (arguments, problems) = Evaluator::new(world.config, ledger).arguments(address);
+    let (arguments, problems) = Evaluator::new(world.config, ledger).at(moment).arguments(address);
     if problems.has_errors() { Err(at(problems, address)) } else { Ok(arguments) }
 }
 

@@ -94,13 +94,15 @@ pub struct ApplyOptions {
     pub stored: Option<Serial>,
     /// Milliseconds between two writes of the state.
     pub checkpoint: u64,
+    /// What no other apply has: `uuid()` is made of it.
+    pub seed: String,
     /// Milliseconds between two notices that a step still runs; 0: none.
     pub heartbeat: u64,
 }
 
 impl Default for ApplyOptions {
     fn default() -> Self {
-        Self { parallelism: 10, interrupt: Arc::default(), stored: None, checkpoint: 10_000, heartbeat: 10_000 }
+        Self { parallelism: 10, interrupt: Arc::default(), stored: None, checkpoint: 10_000, seed: String::new(), heartbeat: 10_000 }
     }
 }
 

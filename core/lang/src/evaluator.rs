@@ -8,6 +8,7 @@ use karmaform_model::{Address, Diagnostic, Diagnostics, FileId, Mode, Object, Ty
 
 use crate::config::Config;
 use crate::eval::Errors;
+use crate::moment::Moment;
 use crate::scope::{Scope, Site};
 use crate::syntax::{self, Template};
 use crate::{attributes, conditions, statics};
@@ -32,6 +33,8 @@ pub struct Evaluator<'a> {
     pub(crate) config: &'a Config,
     pub(crate) resolver: &'a dyn Resolver,
     pub(crate) memo: Memo,
+    /// Of an apply; a plan has none.
+    pub(crate) moment: Option<&'a Moment>,
 }
 
 /// What an evaluator remembers.
@@ -47,6 +50,8 @@ pub(crate) struct Memo {
     pub unknown: RefCell<BTreeMap<(Mode, String), Value>>,
     /// How many template files are being evaluated inside of each other.
     pub depth: Cell<usize>,
+    /// How often calls were made that give something else each time, by place.
+    pub turns: RefCell<BTreeMap<String, usize>>,
 }
 
 /// The file id of what was typed in by hand.
@@ -59,7 +64,7 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(crate) fn with_memo(config: &'a Config, resolver: &'a dyn Resolver, memo: Memo) -> Self {
-        Self { config, resolver, memo }
+        Self { config, resolver, memo, moment: None }
     }
 
     /// The arguments of an instance: every configurable attribute and block of its schema, null or its default if not written, converted

@@ -98,6 +98,11 @@ pub(crate) fn call(name: &str, arguments: &[Value], context: &Context) -> Result
     call::run(function, arguments, context)
 }
 
+/// A point in time as functions write it; nothing for a clock that is far off. `seconds` since 1970-01-01 UTC.
+pub(crate) fn time_text(seconds: i64) -> Option<String> {
+    timestamps::Stamp::from_seconds(seconds).map(|stamp| stamp.text())
+}
+
 /// The names of all functions, sorted; special forms (`try`, `can`, `templatefile`...) included.
 pub(crate) fn names() -> Vec<&'static str> {
     all().into_iter().map(|f| f.name).collect()

@@ -53,7 +53,7 @@ impl Evaluator<'_> {
             "templatefile" => self.template_file(whole, call, &args, scope, errors),
             "templatestring" => self.template_string(whole, call, &args, scope, errors),
             _ => match functions::call(&call.name, &args, &self.config.context) {
-                Ok(value) => value,
+                Ok(value) => self.momentary(call, scope).unwrap_or(value),
                 Err(error) => {
                     let argument =
                         error.argument.and_then(|i| Some((call.args.get(i.min(call.args.len().saturating_sub(1)))?, args.get(i)?)));
