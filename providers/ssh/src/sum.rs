@@ -29,13 +29,15 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// `wanted` with its `sha256` told in advance from the attribute `content`.
+/// `wanted` with its `sha256` told in advance from the attribute `content`. The sum of a secret is one: a short secret can be guessed by it.
 pub(crate) fn plan_sum(wanted: &Object, content: &str) -> Object {
     let mut wanted = wanted.clone();
-    let sum = match wanted.get(content).and_then(Value::as_str) {
+    let content = wanted.get(content);
+    let sum = match content.and_then(Value::as_str) {
         Some(text) => sha256(text.as_bytes()).into(),
         None => Value::unknown(Type::String),
     };
+    let sum = sum.secret_if(content.is_some_and(Value::contains_secret));
     wanted.insert("sha256".to_owned(), sum);
     wanted
 }

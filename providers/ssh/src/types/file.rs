@@ -63,11 +63,11 @@ impl ResourceSpec for File {
 
 /// Sum, and the content if it is not the known one.
 pub(super) fn content_seen(found: &PathSeen, known: Option<&Object>, object: &mut Object) {
+    let secret = known.and_then(|k| k.get("content")).is_some_and(|v| v.secret);
     if let Some(sum) = &found.sha256 {
-        object.insert("sha256".to_owned(), sum.as_str().into());
+        object.insert("sha256".to_owned(), karmaform_model::Value::from(sum.as_str()).secret_if(secret));
     }
     if let Some(content) = &found.content {
-        let secret = known.and_then(|k| k.get("content")).is_some_and(|v| v.secret);
         object.insert("content".to_owned(), karmaform_model::Value::from(content.as_str()).secret_if(secret));
     }
 }
@@ -144,6 +144,13 @@ mod tests {
     fn the_sum_is_known_when_planning() {
         let change = plan(None, &wanted("hi")).unwrap();
         assert_eq!(change.after().unwrap()["sha256"], sha256(b"hi").as_str().into());
+    }
+
+    #[test]
+    fn the_sum_of_a_secret_is_secret() {
+        let mut secret = wanted("pw");
+        secret.insert("content".into(), Value::from("pw").secret());
+        assert!(plan(None, &secret).unwrap().after().unwrap()["sha256"].secret);
     }
 
     #[test]
