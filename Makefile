@@ -20,8 +20,11 @@ setup: ## install what building and testing need (Debian packages; a Rust toolch
 	@tests/lab/setup.sh
 
 build: setup ## one static binary
-	@# crt-static needs an explicit --target, or procedural macros don't build
-	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --target $(TRIPLE) -p karmaform
+	@# Only the last step links statically. With crt-static everywhere, OpenSSL is compiled with -static and then leaves its locks out: it
+	@# would crash as soon as two hosts are connected to at once.
+	cargo rustc --release --locked --target $(TRIPLE) -p karmaform --bin karmaform -- -C target-feature=+crt-static
+	@grep -qs 'define OPENSSL_THREADS' $(TARGET)/$(TRIPLE)/release/build/openssl-sys-*/out/openssl-build/install/include/openssl/*.h || \
+		{ echo 'the OpenSSL that was built knows no threads'; exit 1; }
 	@ls -l $(BINARY)
 
 demo: build ## three real hosts, an etcd cluster on them from nothing, damage, repair, a rolling change, and away again
@@ -42,8 +45,8 @@ bless: setup ## rewrite the expectations of tests/cases and docs/reference; read
 	BLESS=1 cargo test --locked -p karmaform-tests --test all -- cases reference examples
 
 bench: build ## speed: criterion, whole-process runs with ratios, and real hosts
-	@# the same target and flags as `build`, so that its libraries are used again
-	RUSTFLAGS='-C target-feature=+crt-static' cargo bench --locked --target $(TRIPLE) -p karmaform-tests
+	@# the same target as `build`, so that its libraries are used again
+	cargo bench --locked --target $(TRIPLE) -p karmaform-tests
 	tests/lab/with.sh tests/bench/run.sh $(BINARY)
 
 kill: setup ## SIGKILL at 50 random moments of create, change and destroy, on real hosts
