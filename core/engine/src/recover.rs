@@ -57,7 +57,7 @@ pub fn recover(snapshot: &mut Snapshot, records: &[JournalRecord]) -> Recovery {
     }
     // The state may have been written once more than the journal knows, if the crash came right between the two.
     let known = last_serial(records);
-    let is_overtaken = snapshot.serial > known + 1;
+    let is_overtaken = snapshot.serial > known.saturating_add(1);
     for record in records {
         if is_overtaken { look_again(snapshot, record) } else { replay(snapshot, record) }
     }

@@ -88,7 +88,7 @@ impl<'a> Store<'a> {
 
     async fn write(&mut self, ledger: &mut Ledger<'_>) -> Result<(), BackendError> {
         let earlier = ledger.snapshot.serial;
-        ledger.snapshot.serial = earlier.max(self.stored.unwrap_or(0)) + 1;
+        ledger.snapshot.serial = earlier.max(self.stored.unwrap_or(0)).saturating_add(1);
         if let Err(error) = self.backend.write(self.stored, &ledger.snapshot).await {
             ledger.snapshot.serial = earlier;
             return Err(error);

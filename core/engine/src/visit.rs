@@ -198,7 +198,8 @@ impl Pass<'_> {
 
     fn is_requested(&self, number: usize) -> bool {
         let address = &self.graph.nodes[number].address;
-        self.options.replace.iter().any(|r| address.is_within(r))
+        // An address without the key of an instance names none, as in Terraform: one that was forgotten must not replace them all.
+        self.options.replace.iter().any(|r| address.key == r.key && address.is_within(r))
     }
 
     /// The first of the `replace_triggered_by` references that changes.
@@ -225,6 +226,12 @@ impl Pass<'_> {
         if let Some(state) = state.filter(|s| s.resource_type != node.kind) {
             let detail = format!("The state holds a \"{}\" under this address, but a \"{}\" is wanted.", state.resource_type, node.kind);
             self.refuse(number, "Another type under this address", detail, "Destroy the old one first, with the version that made it.");
+            return None;
+        }
+        if let Some(state) = state.filter(|s| s.schema_version > schema.version) {
+            let detail =
+                format!("It was written with version {} of its schema, and this version knows {}.", state.schema_version, schema.version);
+            self.refuse(number, "State of a newer version", detail, "Use a newer karmaform.");
             return None;
         }
         match before(schema, state, self.observed.resources.get(&node.address)) {

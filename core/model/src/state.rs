@@ -69,6 +69,9 @@ pub struct Snapshot {
     pub deposed: BTreeMap<(Address, String), ResourceState>,
 }
 
+/// Far more writes than there will ever be, and far from where adding one overflows.
+const HIGHEST_SERIAL: u64 = u64::MAX >> 2;
+
 /// Why a text is no state.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum StateError {
@@ -164,16 +167,32 @@ impl Snapshot {
             Some(v) => return Err(StateError::Version(v.to_string())),
             None => return Err(StateError::NotJson("it has no \"version\"".to_owned())),
         }
-        let text_of = |name: &str| file.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let text_of = |name: &str| match file.get(name) {
+            None | Some(Json::Null) => Ok(String::new()),
+            Some(text) => text.as_str().map(str::to_owned).ok_or_else(|| StateError::Part(format!("\"{name}\" is no text"))),
+        };
         let serial = match file.get("serial") {
             None | Some(Json::Null) => 0,
-            Some(s) => s.as_u64().ok_or_else(|| StateError::Part("\"serial\" is not a whole number".into()))?,
+            Some(s) => {
+                let serial = s.as_u64().ok_or_else(|| StateError::Part("\"serial\" is not a whole number".into()))?;
+                // Every write adds one to it.
+                if serial > HIGHEST_SERIAL {
+                    return Err(StateError::Part(format!("\"serial\" is {serial}, which no state ever reaches")));
+                }
+                serial
+            }
         };
-        let mut snapshot = Self { tool_version: text_of("terraform_version"), lineage: text_of("lineage"), serial, ..Self::default() };
-        for (name, output) in file.get("outputs").and_then(Json::as_object).into_iter().flatten() {
-            snapshot.outputs.insert(name.clone(), read_output(name, output)?);
+        let mut snapshot = Self { tool_version: text_of("terraform_version")?, lineage: text_of("lineage")?, serial, ..Self::default() };
+        match file.get("outputs") {
+            None | Some(Json::Null) => {}
+            Some(Json::Object(outputs)) => {
+                for (name, output) in outputs {
+                    snapshot.outputs.insert(name.clone(), read_output(name, output)?);
+                }
+            }
+            Some(_) => return Err(StateError::Part("\"outputs\" is no object".into())),
         }
-        for resource in file.get("resources").and_then(Json::as_array).into_iter().flatten() {
+        for resource in list(&file, "resources").map_err(StateError::Part)? {
             snapshot.read_resource(resource)?;
         }
         Ok(snapshot)
@@ -196,9 +215,12 @@ impl Snapshot {
         } else {
             Address { mode, ..Address::managed(kind, name) }
         };
-        let provider = resource.get("provider").and_then(Json::as_str).unwrap_or_default();
+        let provider = optional(resource, "provider", Json::as_str).map_err(StateError::Part)?.unwrap_or_default();
         let provider = provider.trim_end_matches("\"]").rsplit('/').next().unwrap_or_default().to_owned();
-        for instance in resource.get("instances").and_then(Json::as_array).into_iter().flatten() {
+        if !resource.get("instances").is_some_and(Json::is_array) {
+            return Err(part("\"instances\""));
+        }
+        for instance in list(resource, "instances").map_err(StateError::Part)? {
             let key = match instance.get("index_key") {
                 None | Some(Json::Null) => base.key.clone(),
                 Some(Json::String(s)) => Some(Key::Name(s.clone())),
@@ -206,7 +228,8 @@ impl Snapshot {
             };
             let address = Address { key, ..base.clone() };
             let state = read_instance(kind, &provider, instance).map_err(|what| StateError::Part(format!("{address}: {what}")))?;
-            let double = match instance.get("deposed").and_then(Json::as_str) {
+            let deposed = optional(instance, "deposed", Json::as_str);
+            let double = match deposed.map_err(|what| StateError::Part(format!("{address}: {what}")))? {
                 Some(deposed) => self.deposed.insert((address.clone(), deposed.to_owned()), state),
                 None => self.resources.insert(address.clone(), state),
             };
@@ -260,34 +283,56 @@ fn instance(key: Option<&Key>, deposed: Option<&String>, resource: &ResourceStat
     Json::Object(out)
 }
 
+/// What may be left out or null; anything else that is not as expected is an error and never taken for nothing: a state that is half
+/// understood loses resources, and marks of secrets.
+fn optional<'a, T>(holder: &'a Json, name: &str, read: impl Fn(&'a Json) -> Option<T>) -> Result<Option<T>, String> {
+    match holder.get(name) {
+        None | Some(Json::Null) => Ok(None),
+        Some(found) => read(found).map(Some).ok_or_else(|| format!("\"{name}\" is not what it should be")),
+    }
+}
+
+fn list<'a>(holder: &'a Json, name: &str) -> Result<&'a [Json], String> {
+    Ok(optional(holder, name, Json::as_array)?.map_or(&[], Vec::as_slice))
+}
+
 fn read_instance(kind: &str, provider: &str, instance: &Json) -> Result<ResourceState, String> {
-    let private: Private = match instance.get("private").and_then(Json::as_str) {
+    if !instance.is_object() {
+        return Err("it is no object".to_owned());
+    }
+    let private: Private = match optional(instance, "private", Json::as_str)? {
         None => Private::default(),
         Some(text) => {
             let bytes = STANDARD.decode(text).map_err(|_| "its \"private\" is not base64".to_owned())?;
             serde_json::from_slice(&bytes).unwrap_or_default()
         }
     };
-    let status = match instance.get("status").and_then(Json::as_str) {
+    let status = match optional(instance, "status", Json::as_str)? {
         Some("tainted") => Status::Tainted,
         Some(other) => return Err(format!("it has the unknown status \"{other}\"")),
         None if private.unfinished => Status::Unfinished,
         None => Status::Ready,
     };
     let dependencies = if private.dependencies.is_empty() {
-        let written = instance.get("dependencies").and_then(Json::as_array).into_iter().flatten();
-        written.filter_map(Json::as_str).map(|d| d.parse().map_err(|e| format!("{e}"))).collect::<Result<_, _>>()?
+        let address = |d: &Json| {
+            let text = d.as_str().ok_or_else(|| "\"dependencies\" holds something that is no address".to_owned())?;
+            text.parse().map_err(|e| format!("{e}"))
+        };
+        list(instance, "dependencies")?.iter().map(address).collect::<Result<_, _>>()?
     } else {
         private.dependencies
     };
     Ok(ResourceState {
         resource_type: kind.to_owned(),
         provider: provider.to_owned(),
-        schema_version: instance.get("schema_version").and_then(Json::as_u64).unwrap_or(0),
-        attributes: instance.get("attributes").and_then(Json::as_object).cloned().unwrap_or_default(),
-        secret_paths: instance.get("sensitive_attributes").and_then(Json::as_array).into_iter().flatten().filter_map(read_path).collect(),
+        schema_version: optional(instance, "schema_version", Json::as_u64)?.unwrap_or(0),
+        attributes: optional(instance, "attributes", Json::as_object)?.cloned().unwrap_or_default(),
+        secret_paths: list(instance, "sensitive_attributes")?
+            .iter()
+            .map(|path| read_path(path).ok_or_else(|| "\"sensitive_attributes\" holds something that is no path".to_owned()))
+            .collect::<Result<_, _>>()?,
         dependencies,
-        create_before_destroy: instance.get("create_before_destroy").and_then(Json::as_bool).unwrap_or(false),
+        create_before_destroy: optional(instance, "create_before_destroy", Json::as_bool)?.unwrap_or(false),
         status,
     })
 }
@@ -297,7 +342,8 @@ fn read_output(name: &str, output: &Json) -> Result<OutputState, StateError> {
     let ty = ty.ok_or_else(|| StateError::Part(format!("output \"{name}\" has no valid type")))?;
     let value = from_json(output.get("value").unwrap_or(&Json::Null), &ty);
     let value = value.map_err(|e| StateError::Part(format!("output \"{name}\": {e}")))?;
-    let sensitive = output.get("sensitive").and_then(Json::as_bool).unwrap_or(false);
+    let sensitive = optional(output, "sensitive", Json::as_bool);
+    let sensitive = sensitive.map_err(|what| StateError::Part(format!("output \"{name}\": {what}")))?.unwrap_or(false);
     Ok(OutputState { value: value.secret_if(sensitive), sensitive })
 }
 
@@ -374,6 +420,10 @@ mod tests {
             ("{}", "no \"version\""),
             (r#"{"version":5}"#, "version 5"),
             (r#"{"version":4,"serial":"x"}"#, "serial"),
+            (r#"{"version":4,"serial":18446744073709551615}"#, "no state ever reaches"),
+            (r#"{"version":4,"lineage":7}"#, "\"lineage\""),
+            (r#"{"version":4,"resources":{}}"#, "\"resources\""),
+            (r#"{"version":4,"outputs":[]}"#, "\"outputs\""),
             (r#"{"version":4,"outputs":{"a":{"value":1}}}"#, "no valid type"),
             (r#"{"version":4,"resources":[{"mode":"managed","type":"a","name":"b","instances":[{},{}]}]}"#, "twice"),
         ] {
@@ -381,5 +431,30 @@ mod tests {
             assert!(error.contains(message), "{text}: {error}");
         }
         assert_eq!(Snapshot::from_text(r#"{"version":4}"#).unwrap(), Snapshot::default());
+    }
+
+    #[test]
+    fn an_instance_that_is_half_understood_is_refused() {
+        for (name, value) in [
+            ("sensitive_attributes", json!("x")),
+            ("sensitive_attributes", json!([{"a": 1}])),
+            ("sensitive_attributes", json!([[{"type": "splat"}]])),
+            ("deposed", json!(["x"])),
+            ("attributes", json!([])),
+            ("schema_version", json!("1")),
+            ("dependencies", json!("a.b")),
+            ("dependencies", json!([1])),
+            ("create_before_destroy", json!("yes")),
+            ("index_key", json!(-1)),
+            ("status", json!(true)),
+        ] {
+            let file = json!({"version": 4, "resources": [{"mode": "managed", "type": "a", "name": "b", "instances": [{ name: value }]}]});
+            let error = Snapshot::from_text(&file.to_string()).unwrap_err().to_string();
+            assert!(error.contains(name), "{file}: {error}");
+        }
+        for instances in [json!({}), json!(null), json!([7])] {
+            let file = json!({"version": 4, "resources": [{"mode": "managed", "type": "a", "name": "b", "instances": instances}]});
+            assert!(Snapshot::from_text(&file.to_string()).is_err(), "{file}");
+        }
     }
 }

@@ -21,8 +21,20 @@ pub(crate) fn failed(what: &'static str, place: &Path, source: impl Into<io::Err
     BackendError::Io { what, place: place.display().to_string(), source: source.into() }
 }
 
+/// Refuses what is there and no regular file: reading a pipe would wait for ever, and a rename would put a file in the place of a device.
+fn check(what: &'static str, path: &Path) -> Result<(), BackendError> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let kind = if found.is_dir() { "it is a directory" } else { "it is no regular file" };
+            Err(failed(what, path, io::Error::new(io::ErrorKind::InvalidInput, kind)))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The whole file; `None` if there is none.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, BackendError> {
+    check("reading", path)?;
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -43,6 +55,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), BackendError> {
 /// The temporary name is always the same, so that what a crash left is used up by the next write and never piles up. Two writers at once
 /// are kept apart by the caller; should that fail, `create_new` makes the second one fail and not mix its bytes with the first one's.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), BackendError> {
+    check("writing", path)?;
     let temporary = beside(path, ".", ".new");
     remove(&temporary)?;
     let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, path));
@@ -125,6 +138,17 @@ mod tests {
         ] {
             assert_eq!(beside(Path::new(path), before, after), Path::new(expected));
         }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        for path in [pipe.as_path(), folder.path()] {
+            assert!(read(path).is_err() && replace(path, b"x").is_err(), "{}", path.display());
+        }
+        assert!(!fs::metadata(&pipe).unwrap().is_file());
     }
 
     #[test]
