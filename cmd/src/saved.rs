@@ -100,6 +100,13 @@ pub(crate) fn read(app: &App, path: &str) -> Result<Option<SavedPlan>, Stop> {
     if saved.plan.format != Plan::FORMAT {
         return Err(failed("its plan has another format"));
     }
+    // Somebody may have edited it; what is done must be what was shown.
+    if let Some(wrong) = karmaform_engine::check_steps_of(&saved.plan).into_iter().next() {
+        return Err(failed(&format!("it is damaged: {wrong}")));
+    }
+    if let Some(source) = saved.sources.iter().find(|s| s.text.as_ref().is_some_and(|t| sha256(t.as_bytes()) != s.sha256)) {
+        return Err(failed(&format!("it is damaged: its copy of \"{}\" is not what was planned with", source.path)));
+    }
     Ok(Some(saved))
 }
 

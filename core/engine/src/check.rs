@@ -21,6 +21,13 @@ pub fn check(plan: &Plan) -> Vec<String> {
     wrong
 }
 
+/// What is wrong with the references inside of a plan that was read from a file, in words. Its values are not looked at: secrets were left out.
+pub fn check_steps_of(plan: &Plan) -> Vec<String> {
+    let mut wrong = Vec::new();
+    check_references(plan, &mut wrong);
+    wrong
+}
+
 fn check_resources(plan: &Plan, wrong: &mut Vec<String>) {
     if plan.format != Plan::FORMAT {
         wrong.push(format!("format {} instead of {}", plan.format, Plan::FORMAT));

@@ -43,7 +43,7 @@ mod wanted;
 mod worker;
 
 pub use apply::apply;
-pub use check::check;
+pub use check::{check, check_steps_of};
 pub use connect::graph;
 pub use graph::Graph;
 pub use observe::observe;
