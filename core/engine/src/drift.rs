@@ -82,5 +82,7 @@ fn is_decided(pass: &Pass<'_>, output: &str) -> bool {
         return true;
     }
     let references = pass.inputs.config.output_references(output);
-    references.iter().all(|r| pass.graph.within(&r.address).all(|(_, n)| pass.selected[n]))
+    // As Terraform has it: whole blocks count, and an output that needs no resource is left for a run without targets.
+    let is_touched = |r: &karmaform_lang::Reference| pass.graph.within(&r.address.block()).any(|(a, n)| !a.is_child() && pass.selected[n]);
+    !references.is_empty() && references.iter().all(is_touched)
 }

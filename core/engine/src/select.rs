@@ -82,5 +82,20 @@ pub(crate) fn warnings(graph: &Graph, options: &Options) -> Diagnostics {
             );
         }
     }
+    for address in options.replace.iter().filter(|a| a.key.is_none()) {
+        let found: Vec<_> = graph.instances.keys().filter(|i| i.is_within(address)).collect();
+        if !found.is_empty() && found.iter().all(|i| i.key.is_some()) {
+            let mut names: Vec<_> = found.iter().filter(|i| !i.is_child()).map(|i| format!("-replace='{i}'")).collect();
+            names.truncate(5);
+            warnings.push(
+                Diagnostic::warning(
+                    "No instance is replaced",
+                    "The block has several instances, and -replace takes them one by one, each with its key.",
+                )
+                .at(address)
+                .with_hint(format!("Use {}.", names.join(" "))),
+            );
+        }
+    }
     warnings
 }

@@ -34,6 +34,8 @@ pub struct Config {
 /// What the `karmaform` block says.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
+    /// Where the `karmaform` blocks stand.
+    pub spans: Vec<Span>,
     /// `required_version`; it has been checked.
     pub required_version: Option<String>,
     /// `backend "KIND" { ... }`; none means the default.
@@ -198,6 +200,11 @@ impl ResourceBlock {
 }
 
 impl Config {
+    /// True if a part of the texts did not parse, so that anything may be missing here.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
     /// The addresses of all instances, with their keys, sorted.
     pub fn instances(&self) -> Vec<Address> {
         let keyed = |block: &ResourceBlock| -> Vec<_> { block.repetition.keys().into_iter().map(|k| block.address.with_key(k)).collect() };

@@ -30,6 +30,8 @@ pub(crate) fn expand(config: &mut Config, needs: &BTreeMap<Address, Vec<Referenc
     for address in order {
         // What is unknown without a block being involved is so because of an error that was reported.
         let own = needs.get(&address).is_some_and(Vec::is_empty);
+        let is_wrong = |r: &Reference| config.blocks.get(&r.address.block()).is_some_and(|b| matches!(b.repeat, Repeat::Wrong));
+        let behind_wrong = needs.get(&address).is_some_and(|n| n.iter().any(is_wrong));
         let repetition = match config.blocks.get(&address).map(|b| &b.repeat) {
             Some(Repeat::Count(expr) | Repeat::ForEach(expr)) => {
                 let evaluator = Evaluator::with_memo(config, &Unknowns, memo);
@@ -37,7 +39,7 @@ pub(crate) fn expand(config: &mut Config, needs: &BTreeMap<Address, Vec<Referenc
                 let mut errors = Errors::default();
                 let repetition = if is_count { count(&evaluator, expr, &mut errors) } else { for_each(&evaluator, expr, &mut errors) };
                 let reported = failed || diagnostics.has_errors() || !evaluator.memo.late.borrow().is_empty();
-                if own && reported {
+                if (own || behind_wrong) && reported {
                     errors.list.retain(|d| !d.hints.iter().any(|h| h == UNKNOWN));
                 }
                 diagnostics.extend(evaluator.finish(errors).into_iter().map(|d| d.at(&address)));

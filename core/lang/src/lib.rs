@@ -50,6 +50,8 @@ pub use given::VariableInputs;
 pub use load::load;
 pub use moment::Moment;
 pub use render::render;
+pub use settings::OTHER_VERSION;
 pub use source::{SourceFile, Sources};
+pub use syntax::syntax_errors;
 pub use validate::validate;
 pub use variables::VariableOrigin;

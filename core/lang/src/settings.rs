@@ -18,10 +18,14 @@ use crate::version;
 
 const BEFORE_PLAN: &str = "This is needed before anything is read or planned, so resources and data sources can't be referred to.";
 
+/// What is said of a configuration that wants another version of the tool.
+pub const OTHER_VERSION: &str = "Other version required";
+
 /// Reads the `karmaform` blocks.
 pub(crate) fn settings(config: &Config, blocks: &[&Block], diagnostics: &mut Diagnostics) -> Settings {
     let mut settings = Settings::default();
     for block in blocks {
+        settings.spans.push(block.span);
         decode::labels(block, [], diagnostics);
         let shape = Shape { what: "the \"karmaform\" block", attributes: &["required_version"], blocks: &["backend", "encryption"] };
         let old = Shape { blocks: &["backend", "encryption", "required_providers", "cloud"], ..shape };
@@ -66,7 +70,7 @@ fn check_version(config: &Config, block: &Block, constraint: &str, diagnostics: 
     match version::satisfies(version, constraint) {
         Ok(true) => {}
         Ok(false) => diagnostics.push(
-            Diagnostic::error("Other version required", format!("This is version {version}, but the configuration wants {constraint}."))
+            Diagnostic::error(OTHER_VERSION, format!("This is version {version}, but the configuration wants {constraint}."))
                 .with_span(span)
                 .with_hint("Use a version that satisfies the constraint, or change required_version after a look at the changelog."),
         ),

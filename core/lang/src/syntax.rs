@@ -18,6 +18,7 @@ use std::sync::Arc;
 use karmaform_model::{Span, Value};
 
 pub(crate) use crate::ops::{BinaryOperator, UnaryOperator};
+pub use parse::syntax_errors;
 pub(crate) use parse::{parse_body, parse_expression, parse_template};
 
 #[cfg(test)]

@@ -56,6 +56,11 @@ pub(crate) fn parse_body(file: FileId, text: &str) -> Parsed {
     parsed
 }
 
+/// What is wrong with the syntax of a text; nothing is said of its meaning.
+pub fn syntax_errors(file: FileId, text: &str) -> Diagnostics {
+    parse_body(file, text).diagnostics
+}
+
 /// Parses an expression.
 pub(crate) fn parse_expression(file: FileId, text: &str) -> (Expr, Diagnostics) {
     let whole = Whole { file, text, base: 0 };
