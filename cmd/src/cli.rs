@@ -104,7 +104,7 @@ fn explained(error: &clap::Error) -> Diagnostic {
         _ => None,
     };
     let argument = text(ContextKind::InvalidArg).unwrap_or_default();
-    let name = argument.split([' ', '=']).next().unwrap_or_default().to_owned();
+    let name = argument.split([' ', '=', '[']).next().unwrap_or_default().to_owned();
     let diagnostic = match error.kind() {
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
             Diagnostic::error("Unknown flag", format!("This command has no flag {name}."))
@@ -118,6 +118,9 @@ fn explained(error: &clap::Error) -> Diagnostic {
         ErrorKind::MissingSubcommand => Diagnostic::error("Missing command", "This command needs another command behind it."),
         ErrorKind::ArgumentConflict => {
             Diagnostic::error("Flags that don't go together", format!("{name} can't be used with what else was given."))
+        }
+        ErrorKind::InvalidValue if text(ContextKind::InvalidValue).is_some_and(|v| v.is_empty()) => {
+            Diagnostic::error("Missing value of a flag", format!("{name} needs a value."))
         }
         // The value is not repeated: it may be a secret.
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {

@@ -10,6 +10,7 @@ mod cli;
 mod commands;
 mod disk;
 mod flags;
+mod hidden;
 mod locking;
 mod output;
 mod planning;

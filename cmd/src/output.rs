@@ -92,10 +92,11 @@ impl Output {
 
     /// One line from standard input, without its end; `None` at the end of the stream.
     pub fn read_line(&mut self) -> Option<String> {
-        let mut line = String::new();
-        match self.stdin.read_line(&mut line) {
+        // Bytes that are no text become a sign that no answer and no expression holds.
+        let mut line = Vec::new();
+        match self.stdin.read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => None,
-            Ok(_) => Some(line.trim_end_matches(['\n', '\r']).to_owned()),
+            Ok(_) => Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
         }
     }
 }

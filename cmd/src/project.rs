@@ -9,6 +9,8 @@ use karmaform_model::{Diagnostic, Diagnostics};
 use crate::app::{App, Stop, VERSION};
 use crate::disk::{Disk, reason};
 use crate::flags::{VariableFlag, VariableFlags};
+use crate::hidden::Hidden;
+use crate::reading::MISSING_VARIABLE;
 
 /// A configuration's files end so.
 pub(crate) const CONFIGURATION: &str = ".kf.hcl";
@@ -46,22 +48,28 @@ impl Project {
 /// Loads what is in the directory. `ask`: values of missing variables may be asked for.
 ///
 /// # Errors
-/// If files can't be read. What is wrong inside them is in [`Project::diagnostics`].
+/// If there is nothing, or files can't be read. What is wrong inside them is in [`Project::diagnostics`].
 pub(crate) fn load_directory(app: &mut App, flags: &VariableFlags, ask: bool) -> Result<Project, Stop> {
+    let project = load_if_any(app, flags, ask)?;
+    if project.configuration_files > 0 {
+        return Ok(project);
+    }
+    Err(Diagnostic::error("No configuration files", "This directory holds no file that ends in .kf.hcl, so there is nothing to work on.")
+        .with_hint("Change into the directory of the configuration, or name it with -chdir=DIR before the command.")
+        .into())
+}
+
+/// The same for commands that have something to do even where there is no configuration: destroying what the state holds, for one.
+///
+/// # Errors
+/// If files can't be read. What is wrong inside them is in [`Project::diagnostics`].
+pub(crate) fn load_if_any(app: &mut App, flags: &VariableFlags, ask: bool) -> Result<Project, Stop> {
     let names = names_in(&app.directory)?;
     let mut sources = Sources::default();
     for name in names.iter().filter(|n| n.ends_with(CONFIGURATION)) {
         sources.add(text_of(app, name)?);
     }
     let configuration_files = sources.files.len();
-    if configuration_files == 0 {
-        return Err(Diagnostic::error(
-            "No configuration files",
-            "This directory holds no file that ends in .kf.hcl, so there is nothing to work on.",
-        )
-        .with_hint("Change into the directory of the configuration, or name it with -chdir=DIR before the command.")
-        .into());
-    }
     let mut inputs = VariableInputs::default();
     add_environment(app, &mut inputs);
     add_automatic(app, &names, &mut sources, &mut inputs)?;
@@ -105,8 +113,9 @@ pub(crate) fn load_sources(
     let (mut config, mut diagnostics) = load(&app.sources, &inputs, &context, &registry);
     if how.ask && !config.missing_variables.is_empty() && app.can_ask(true) {
         for name in config.missing_variables.clone() {
-            let description = config.variables.get(&name).and_then(|v| v.description.clone());
-            let value = ask_for(app, &name, description.as_deref())?;
+            let variable = config.variables.get(&name);
+            let description = variable.and_then(|v| v.description.clone());
+            let value = ask_for(app, &name, description.as_deref(), variable.is_some_and(|v| v.sensitive))?;
             inputs.text(name, value, VariableOrigin::CommandLine);
         }
         (config, diagnostics) = load(&app.sources, &inputs, &context, &registry);
@@ -159,15 +168,22 @@ pub(crate) fn add_flags(app: &App, flags: &VariableFlags, sources: &mut Sources,
     Ok(())
 }
 
-fn ask_for(app: &mut App, name: &str, description: Option<&str>) -> Result<String, Stop> {
+fn ask_for(app: &mut App, name: &str, description: Option<&str>, sensitive: bool) -> Result<String, Stop> {
     app.output.print(&format!("var.{name}\n"));
     if let Some(description) = description {
         app.output.print(&format!("  {description}\n"));
     }
     app.output.print("\n  Enter a value: ");
-    let answer = app.output.read_line().ok_or(Stop::Code(1))?;
-    app.output.print("\n");
-    Ok(answer)
+    let answer = {
+        let _hidden = sensitive.then(Hidden::begin);
+        app.output.read_line()
+    };
+    app.output.print(if sensitive { "\n\n" } else { "\n" });
+    answer.ok_or_else(|| {
+        Diagnostic::error(MISSING_VARIABLE, format!("The input ended before there was a value for the variable \"{name}\"."))
+            .with_hint(format!("Set it with -var {name}=..., in a variables file, or by {VARIABLE_PREFIX}{name}."))
+            .into()
+    })
 }
 
 /// All names in a directory that a configuration may be made of, sorted.
@@ -198,6 +214,17 @@ fn text_of(app: &App, name: &str) -> Result<SourceFile, Stop> {
         Stop::from(Diagnostic::error("Can't read a file", detail))
     };
     let bytes = std::fs::read(app.directory.join(name)).map_err(|e| failed(&reason(&e)))?;
-    let text = String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text"))?;
+    let text = utf8(bytes).map_err(|why| failed(&why))?;
     Ok(SourceFile { path: name.to_owned(), text })
+}
+
+/// Bytes as text.
+///
+/// # Errors
+/// Which line is none.
+pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+        format!("line {line} is not UTF-8 text")
+    })
 }

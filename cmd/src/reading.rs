@@ -1,11 +1,12 @@
 //! What commands share that only read a state: finding it, whatever the configuration lacks, and reading it.
 
-use karmaform_model::{Diagnostics, Snapshot};
+use karmaform_lang::OTHER_VERSION;
+use karmaform_model::{Diagnostic, Diagnostics, Snapshot};
 
 use crate::app::{App, Stop};
 use crate::flags::VariableFlags;
 use crate::project::{CONFIGURATION, Project, load_directory};
-use crate::session::{open_backend, read_state};
+use crate::session::{Session, open_backend};
 
 /// What the loader says of a variable without a value; it does not matter to who only reads.
 pub(crate) const MISSING_VARIABLE: &str = "No value for a required variable";
@@ -15,24 +16,36 @@ pub(crate) fn without_missing_variables(project: &Project) -> Diagnostics {
     project.diagnostics.iter().filter(|d| d.summary != MISSING_VARIABLE).cloned().collect()
 }
 
-/// The state, wherever the configuration keeps it. A directory without configuration has its state in the usual place.
+/// The state, wherever the configuration keeps it, with what a dead run left in the journal; nothing is written. A directory without
+/// configuration has its state in the usual place. What is wrong with the rest of the configuration does not matter here.
 ///
 /// # Errors
 /// If the configuration does not say where, or the state can't be read.
 pub(crate) fn current_state(app: &mut App, state: Option<&str>) -> Result<Option<Snapshot>, Stop> {
     let open = if has_configuration(app) {
         let project = load_directory(app, &VariableFlags::default(), false)?;
-        if project.config.settings.backend.is_none() {
-            let wrong = without_missing_variables(&project);
-            if wrong.has_errors() {
-                return Err(wrong.into());
-            }
+        let wrong = about_settings(&project);
+        if wrong.has_errors() {
+            return Err(wrong.into());
         }
         open_backend(app, project.config.settings.backend.as_ref(), state)?
     } else {
         open_backend(app, None, state)?
     };
-    read_state(app, &open)
+    let session = Session::shared(app, open)?;
+    app.show(session.notes());
+    let is_there = session.stored.is_some() || !session.recovery.changed.is_empty();
+    Ok(is_there.then_some(session.snapshot))
+}
+
+/// What keeps the settings from being known: text that did not parse, and errors inside of the `karmaform` blocks. That another version
+/// is wanted keeps nobody from looking.
+fn about_settings(project: &Project) -> Diagnostics {
+    let settings = &project.config.settings;
+    let inside =
+        |d: &Diagnostic| d.span.is_some_and(|s| settings.spans.iter().any(|b| b.file == s.file && b.start <= s.start && s.end <= b.end));
+    let matters = |d: &&Diagnostic| d.is_error() && d.summary != OTHER_VERSION && (project.config.is_incomplete() || inside(d));
+    without_missing_variables(project).iter().filter(matters).cloned().collect()
 }
 
 /// True if there is something to load.

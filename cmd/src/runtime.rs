@@ -76,6 +76,11 @@ impl Interrupt {
         if self.manner.load(Ordering::SeqCst) == AT_ONCE || self.is_set() {
             // The kernel releases the lock; the journal is whole.
             // Not `leave`: whoever holds the output may be the one that hangs.
+            crate::hidden::restore();
+            if self.is_set() {
+                let text = "\nEnded at once, in the middle of what was under way. What was done is in the journal; run plan to see what is left.\n";
+                let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
+            }
             signal_hook::low_level::exit(1);
         }
         self.set();
@@ -141,6 +146,7 @@ pub(crate) async fn pause(milliseconds: u64) {
 /// The exit handlers of C libraries must not run: the SSH library's takes its cryptography apart while the threads of open
 /// connections still use it, and then the process now and then dies of a segmentation fault after all its work was done.
 pub fn leave(code: i32) -> ! {
+    crate::hidden::restore();
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().flush();
     signal_hook::low_level::exit(code)

@@ -2,7 +2,9 @@
 
 use karmaform_engine::{Recovery, recover};
 use karmaform_lang::SettingsBlock;
-use karmaform_model::{BackendError, Diagnostic, Diagnostics, Journal, JournalRecord, LockId, LockInfo, Object, Serial, Snapshot};
+use karmaform_model::{
+    BackendError, Diagnostic, Diagnostics, Journal, JournalRecord, LockId, LockInfo, Object, Serial, Snapshot, StateError,
+};
 
 use crate::app::{App, Stop, VERSION};
 use crate::flags::LockFlags;
@@ -116,7 +118,7 @@ impl Session {
         if self.recovery.changed.is_empty() {
             return Ok(());
         }
-        self.snapshot.serial += 1;
+        self.snapshot.serial = self.snapshot.serial.saturating_add(1);
         self.snapshot.tool_version = VERSION.to_owned();
         let written = app.executor.block_on(self.open.backend.write(self.stored, &self.snapshot));
         written.map_err(|e| Stop::from(backend_failed("write", &self.open.place, &e)))?;
@@ -172,6 +174,10 @@ pub(crate) fn read_state(app: &App, open: &OpenBackend) -> Result<Option<Snapsho
 pub(crate) fn backend_failed(verb: &str, place: &str, error: &BackendError) -> Diagnostic {
     match error {
         BackendError::Locked(holder) => refused(holder.as_deref(), place),
+        BackendError::Damaged { source: StateError::Version(version), .. } if version.parse::<u64>().is_ok_and(|v| v > 4) => {
+            Diagnostic::error("The state can't be read", format!("{error}. Nothing was changed."))
+                .with_hint("It was written by something newer. Use a newer karmaform.")
+        }
         BackendError::Damaged { .. } => Diagnostic::error("The state can't be read", format!("{error}. Nothing was changed."))
             .with_hint("Restore it from its backup (the same name with .backup at the end), and run plan."),
         _ => Diagnostic::error(format!("Can't {verb} the state"), format!("The state at {place}: {error}.")),

@@ -7,7 +7,7 @@ use crate::app::{App, Ended, Stop, VERSION};
 use crate::applying::carry_out;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{Planned, halted, options, plan, pool};
-use crate::project::{Project, load_directory};
+use crate::project::{Project, load_directory, load_if_any};
 use crate::saved::{self, SavedPlan};
 use crate::session::{Session, open_backend};
 use crate::ui::plan::{PlanOptions, has_news, plan_text};
@@ -73,7 +73,8 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
     }
     let options = options(app, planning)?;
     let ask = app.wants_input(how.view.input) && !app.json;
-    let project = load_directory(app, &how.variables, ask)?.checked()?;
+    let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
+    let project = load(app, &how.variables, ask)?.checked()?;
     let open = open_backend(app, project.config.settings.backend.as_ref(), how.state.state.as_deref())?;
     let operation = if planning.refresh_only { "OperationTypeRefresh" } else { "OperationTypeApply" };
     let mut session = Session::exclusive(app, open, operation, &how.lock)?;

@@ -5,7 +5,7 @@ use karmaform_model::{Address, Registry, Snapshot, Type, Value};
 
 use crate::app::{App, Ended};
 use crate::flags::{StateFlags, VariableFlags};
-use crate::project::load_directory;
+use crate::project::load_if_any;
 use crate::session::{Session, open_backend};
 use crate::ui::json::state::attributes;
 
@@ -35,7 +35,7 @@ impl Resolver for FromState<'_> {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let project = load_directory(app, &args.variables, true)?.checked()?;
+    let project = load_if_any(app, &args.variables, true)?.checked()?;
     let open = open_backend(app, project.config.settings.backend.as_ref(), args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
     let notes = session.notes().clone();
@@ -47,7 +47,13 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         if is_interactive {
             app.output.print(if text.is_empty() { "> " } else { "  " });
         }
-        let Some(line) = app.output.read_line() else { break };
+        let Some(line) = app.output.read_line() else {
+            // What was begun and never ended is a mistake, and must not be passed over.
+            if !text.trim().is_empty() {
+                code |= evaluate(app, &project.config, &session.snapshot, text.trim());
+            }
+            break;
+        };
         if text.is_empty() && matches!(line.trim(), "exit" | "quit") {
             break;
         }

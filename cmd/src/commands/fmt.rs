@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use karmaform_lang::{SourceFile, syntax_errors};
 use karmaform_model::{Diagnostic, Diagnostics};
 
 use crate::app::{App, Ended};
 use crate::disk::reason;
 use crate::flags::boolean;
-use crate::project::{CONFIGURATION, VARIABLES};
+use crate::project::{CONFIGURATION, VARIABLES, utf8};
 use crate::ui::align::unified;
 
 /// A file would change, with `-check`.
@@ -62,7 +63,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     for file in files {
         match one(app, &file, args) {
             Ok(changed) => has_changes |= changed,
-            Err(error) => wrong.push(error),
+            Err(errors) => wrong.extend(errors),
         }
     }
     if wrong.has_errors() {
@@ -72,12 +73,13 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     Ok(if has_changes && args.check { WOULD_CHANGE } else { 0 })
 }
 
-fn one(app: &mut App, file: &Path, args: &Args) -> Result<bool, Diagnostic> {
+fn one(app: &mut App, file: &Path, args: &Args) -> Result<bool, Diagnostics> {
     let name = file.display().to_string();
-    let failed = |e: std::io::Error| Diagnostic::error("Can't format a file", format!("The file \"{name}\": {}.", reason(&e)));
+    let failed = |why: &str| Diagnostics::from(Diagnostic::error("Can't format a file", format!("The file \"{name}\": {why}.")));
     let path = app.directory.join(file);
-    let text = std::fs::read_to_string(&path).map_err(failed)?;
-    let formatted = formatted(&text, &name)?;
+    let bytes = std::fs::read(&path).map_err(|e| failed(&reason(&e)))?;
+    let text = utf8(bytes).map_err(|why| failed(&why))?;
+    let formatted = formatted(app, &text, &name)?;
     if formatted == text {
         return Ok(false);
     }
@@ -88,7 +90,7 @@ fn one(app: &mut App, file: &Path, args: &Args) -> Result<bool, Diagnostic> {
         app.output.print(&unified(&text, &formatted, &name, &app.theme));
     }
     if args.write && !args.check {
-        std::fs::write(&path, formatted).map_err(failed)?;
+        std::fs::write(&path, formatted).map_err(|e| failed(&reason(&e)))?;
     }
     Ok(true)
 }
@@ -98,10 +100,10 @@ fn standard_input(app: &mut App, args: &Args) -> Ended {
     if std::io::Read::read_to_string(&mut app.output.stdin, &mut text).is_err() {
         return Err(Diagnostic::error("Can't format standard input", "It is not UTF-8 text.").into());
     }
-    let formatted = match formatted(&text, "<stdin>") {
+    let formatted = match formatted(app, &text, "<stdin>") {
         Ok(formatted) => formatted,
-        Err(error) => {
-            app.show(&error.into());
+        Err(errors) => {
+            app.show(&errors);
             return Ok(BROKEN);
         }
     };
@@ -115,9 +117,15 @@ fn standard_input(app: &mut App, args: &Args) -> Ended {
     Ok(if has_changes && args.check { WOULD_CHANGE } else { 0 })
 }
 
-fn formatted(text: &str, name: &str) -> Result<String, Diagnostic> {
+/// A text in canonical layout. One that does not parse is left alone: what its tokens belong to can't be told.
+fn formatted(app: &mut App, text: &str, name: &str) -> Result<String, Diagnostics> {
+    let file = app.sources.add(SourceFile { path: name.to_owned(), text: text.to_owned() });
+    let wrong = syntax_errors(file, text);
+    if wrong.has_errors() {
+        return Err(wrong);
+    }
     karmaform_lang::format(text).map_err(|e| {
-        Diagnostic::error("Can't format a file", format!("{name}, line {}: {}. The file was left as it is.", e.line, e.message))
+        Diagnostic::error("Can't format a file", format!("{name}, line {}: {}. The file was left as it is.", e.line, e.message)).into()
     })
 }
 

@@ -5,7 +5,7 @@ use karmaform_model::ModeOfPlan;
 use crate::app::{App, Ended};
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{options, plan, pool};
-use crate::project::load_directory;
+use crate::project::{load_directory, load_if_any};
 use crate::saved;
 use crate::session::{Session, open_backend};
 use crate::ui::plan::{PlanOptions, has_news, plan_text, trailer};
@@ -46,7 +46,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     }
     let options = options(app, &args.planning)?;
     let ask = app.wants_input(args.view.input) && !args.view.json;
-    let project = load_directory(app, &args.variables, ask)?.checked()?;
+    let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
+    let project = load(app, &args.variables, ask)?.checked()?;
     let open = open_backend(app, project.config.settings.backend.as_ref(), args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
     let notes = session.notes().clone();

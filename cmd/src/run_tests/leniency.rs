@@ -1,0 +1,83 @@
+//! What must work though something else is broken, and what must not be taken though it nearly fits.
+
+use super::{Place, TWO};
+
+#[test]
+fn the_state_is_shown_whatever_else_is_wrong_in_the_configuration() {
+    let place = Place::new(TWO);
+    place.check(&["apply", "-auto-approve"], 0);
+    place.write("main.kf.hcl", &format!("{TWO}\nlocals {{ x = var.nope }}\nkarmaform {{ required_version = \">= 99\" }}\n"));
+    place.check(&["plan"], 1);
+    assert_eq!(place.check(&["state", "list"], 0).stdout, "terraform_data.a\nterraform_data.b\n");
+    assert_eq!(place.check(&["output", "-raw", "b"], 0).stdout, "one");
+    place.check(&["show"], 0);
+    // But where the state is must be known for sure.
+    place.write("other.kf.hcl", "karmaform {\n  backend \"local\" { path = var.nope }\n}\n");
+    let done = place.check(&["state", "list"], 1);
+    assert!(done.stderr.contains("other.kf.hcl:2"), "{}", done.stderr);
+    place.write("other.kf.hcl", "locals {");
+    place.check(&["state", "list"], 1);
+}
+
+#[test]
+fn what_is_left_of_a_deleted_configuration_can_be_destroyed() {
+    let place = Place::new(TWO);
+    place.check(&["apply", "-auto-approve"], 0);
+    std::fs::remove_file(place.path().join("main.kf.hcl")).unwrap();
+    let done = place.check(&["plan"], 1);
+    assert!(done.stderr.contains("Error: No configuration files"), "{}", done.stderr);
+    place.check(&["plan", "-destroy"], 0);
+    let done = place.check(&["destroy", "-auto-approve"], 0);
+    assert!(done.stdout.contains("\nDestroy complete! Resources: 2 destroyed.\n"), "{}", done.stdout);
+}
+
+#[test]
+fn fmt_leaves_alone_what_does_not_parse() {
+    let place = Place::new(TWO);
+    for text in ["locals {\n  a = 0x10\n}\n", "locals {\n  n   = 1_000\n}\n", "= 4\n", "foo bar baz\n", "locals {\n  a = 1 = 2\n}\n"] {
+        place.write("z.kf.hcl", text);
+        let done = place.check(&["fmt"], 2);
+        assert!(done.stderr.contains("z.kf.hcl:"), "{}", done.stderr);
+        assert_eq!(place.read("z.kf.hcl"), text);
+    }
+    std::fs::write(place.path().join("z.kf.hcl"), b"# ok\n# \xff\n").unwrap();
+    let done = place.check(&["fmt"], 2);
+    assert!(done.stderr.contains("line 2 is not UTF-8"), "{}", done.stderr);
+}
+
+#[test]
+fn an_edited_plan_file_is_refused() {
+    let place = Place::new(TWO);
+    place.check(&["plan", "-out=p"], 0);
+    let whole: serde_json::Value = serde_json::from_str(&place.read("p")).unwrap();
+    for (pointer, value) in [
+        ("/plan/resources", serde_json::json!([])),
+        ("/plan/steps/0/do", serde_json::json!({"change": {"resource": 9, "part": "create"}})),
+        ("/plan/steps/0/after", serde_json::json!([99])),
+        ("/plan/steps/0/after", serde_json::json!([0])),
+        ("/sources/0/text", serde_json::json!("locals {}\n")),
+    ] {
+        let mut edited = whole.clone();
+        *edited.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer} in {whole:#}")) = value;
+        place.write("edited", &edited.to_string());
+        let done = place.check(&["apply", "edited"], 1);
+        assert!(done.stderr.contains("can't be used"), "{pointer}: {}", done.stderr);
+    }
+    assert_eq!(place.read("karmaform.tfstate"), "");
+}
+
+#[test]
+fn what_is_no_regular_file_holds_no_state() {
+    let place = Place::new(TWO);
+    std::fs::create_dir(place.path().join("folder")).unwrap();
+    let done = place.check(&["plan", "-state=folder"], 1);
+    assert!(done.stderr.contains("it is a directory"), "{}", done.stderr);
+}
+
+#[test]
+fn the_console_says_what_is_wrong_with_what_was_begun() {
+    let mut place = Place::new(TWO);
+    place.stdin = "1 + 1\nbad(\n1".to_owned();
+    let done = place.check(&["console"], 1);
+    assert!(done.stdout.starts_with("2\n") && done.stderr.contains("Error"), "{done:#?}");
+}
