@@ -127,7 +127,12 @@ async fn look(snapshot: &Snapshot, registry: &Registry, pool: &Arc<Pool>, wanted
             Connection::None | Connection::Arguments => Object::new(),
         };
         let id = connection.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let ask = Ask { resource_type: resource.resource_type.clone(), identity: schema.identity(&known), known: Some(known.clone()) };
+        let ask = Ask {
+            resource_type: resource.resource_type.clone(),
+            identity: schema.identity(&known),
+            known: Some(known.clone()),
+            wanted: None,
+        };
         let group = groups.entry((resource.provider.clone(), id)).or_insert_with(|| (connection, Vec::new()));
         group.1.push((address.clone(), resource.resource_type.clone(), known, ask));
     }

@@ -74,6 +74,9 @@ impl<'a> Filler<'a> {
         };
         let is_update = matches!(planned.change, Change::Update { .. });
         let mut wanted = prepared(self.world.config, schema, &planned.address, wanted, before);
+        if let Some(ResourceEntry::Type(_, spec)) = self.entry(planned) {
+            wanted = spec.derived(wanted);
+        }
         assume_connection(schema, &mut wanted, before);
         if planned.address.mode == Mode::Data {
             let unknown: Vec<&str> = wanted.iter().filter(|(_, v)| !v.is_wholly_known()).map(|(n, _)| n.as_str()).collect();

@@ -68,7 +68,7 @@ impl Pass<'_> {
             self.visits[number] = Visit { before, flags: Flags { pending: true, failed: true, ..inherited }, ..Visit::default() };
             return;
         }
-        let mut wanted = wanted.map(|w| prepared(self.inputs.config, schema, address, w, before.compared.as_ref()));
+        let mut wanted = wanted.map(|w| spec.derived(prepared(self.inputs.config, schema, address, w, before.compared.as_ref())));
         if let Some(wanted) = &wanted {
             for object in [&mut before.full, &mut before.compared, &mut before.memory].into_iter().flatten() {
                 carry_marks(wanted, object);

@@ -24,6 +24,12 @@ pub trait ResourceSpec: Send + Sync {
     /// Its attributes and blocks.
     fn schema(&self) -> &Schema;
 
+    /// Arguments with what can be told from them alone: a name out of a manifest, for one. Called before anything is asked or compared, so
+    /// that this may be part of the identity. Pure; what is not known yet stays unknown.
+    fn derived(&self, wanted: Object) -> Object {
+        wanted
+    }
+
     /// Turns a difference into a change. `before` is what was observed (over what the state remembers), `wanted` what the configuration
     /// says. Override only where equal values can look different, or where a computed value can be told in advance.
     ///
@@ -94,6 +100,8 @@ pub struct Ask {
     pub identity: Object,
     /// What the state remembers.
     pub known: Option<Object>,
+    /// What the configuration wants, as far as it is known by then; for a world that can tell ahead what it would make of it.
+    pub wanted: Option<Object>,
 }
 
 /// The other connections of a run, for a provider that reaches its world through one of them.

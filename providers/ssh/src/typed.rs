@@ -47,6 +47,10 @@ impl<T: SshType> ResourceSpec for Typed<T> {
         self.0.plan(context, before, wanted)
     }
 
+    fn derived(&self, wanted: Object) -> Object {
+        self.0.derived(wanted)
+    }
+
     fn impact(&self, change: &Change) -> Vec<String> {
         self.0.impact(change)
     }

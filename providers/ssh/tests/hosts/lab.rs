@@ -142,7 +142,7 @@ impl Lab {
     /// Looks at one thing.
     pub(crate) fn observe(&self, kind: &str, identity_of: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let identity = self.spec(kind).schema().identity(identity_of);
-        let asks = [Ask { resource_type: kind.to_owned(), identity, known: known.cloned() }];
+        let asks = [Ask { resource_type: kind.to_owned(), identity, known: known.cloned(), wanted: None }];
         self.runtime.block_on(self.driver.observe(self.client(), &asks)).remove(0)
     }
 
