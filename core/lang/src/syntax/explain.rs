@@ -80,6 +80,15 @@ pub(super) fn error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Sp
         let name = &text[at..at + length];
         return double(name, span(at..at + length), earlier(text, at, name).map(&span));
     }
+    if let Some((place, character)) = strange(text, at) {
+        let code = u32::from(character);
+        let detail = format!(
+            "The character U+{code:04X} stands here. It can't be seen, or looks like something else, and means nothing outside of strings."
+        );
+        return Diagnostic::error("Invalid character", detail)
+            .with_span(Some(span(place..place + character.len_utf8())))
+            .with_hint("Delete it, and type a plain space if one belongs there. It often comes along with copied text.");
+    }
     let cause = limit(message, text, at).or_else(|| known_message(message, text, at)).unwrap_or_else(|| {
         let start = at + text[at..].len() - text[at..].trim_start_matches([' ', '\t']).len();
         let line_start = text[..start].rfind('\n').map_or(0, |n| n + 1);
@@ -88,6 +97,30 @@ pub(super) fn error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Sp
         if first_on_line && (starts_item(&text[start..]) || start == 0) { at_item(text, start) } else { at_character(text, start, message) }
     });
     cause.into_diagnostic(span)
+}
+
+/// A character that nobody sees, outside of strings and comments, on the line that the parser gave up on.
+fn strange(text: &str, at: usize) -> Option<(usize, char)> {
+    let start = text[..at].rfind('\n').map_or(0, |n| n + 1);
+    let line = text[start..].split('\n').next().unwrap_or_default();
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let (mut quoted, mut escaped) = (false, false);
+    for (i, c) in line.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '#' => return None,
+            '\t' => {}
+            '\u{a0}' | '\u{ad}' | '\u{feff}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{2069}' | '\u{3000}' => {
+                return Some((start + i, c));
+            }
+            _ if c.is_control() => return Some((start + i, c)),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// What the parser refused in a template of its own.
