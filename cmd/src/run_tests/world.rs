@@ -160,6 +160,7 @@ fn a_journal_that_a_dead_run_left_is_made_good() {
     let begin = JournalRecord::Begin { lineage: state.lineage.clone(), serial: state.serial, version: "0.1.0".into() };
     journal.append(&[begin, JournalRecord::Started { address: address.clone(), planned: lost.clone() }]).unwrap();
     journal.append(&[JournalRecord::Ended { address: address.clone(), state: lost }]).unwrap();
+    drop(journal);
     let done = place.check(&["plan"], 0);
     assert!(done.stdout.contains("Warning: An earlier run was cut off"), "{}", done.stdout);
     assert!(done.stdout.contains("No changes."), "{}", done.stdout);

@@ -10,6 +10,8 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use karmaform_model::{BackendError, Journal, JournalRecord, StateError};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::disk;
 
@@ -67,6 +69,11 @@ fn open(path: &Path) -> Result<File, BackendError> {
     let file = file.and_then(|f| f.set_permissions(Permissions::from_mode(0o600)).map(|()| f));
     let file = file.map_err(|e| disk::failed("writing", path, e))?;
     disk::sync_directory(path)?;
+    // Runs that were told not to lock the state must not mix their records all the same. Held as long as the file is open.
+    if let Err(Errno::WOULDBLOCK) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        let cause = io::Error::new(io::ErrorKind::ResourceBusy, "another run is writing it");
+        return Err(disk::failed("writing", path, cause));
+    }
     Ok(file)
 }
 

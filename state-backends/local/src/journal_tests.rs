@@ -48,6 +48,7 @@ fn what_is_appended_is_read_back_also_by_the_next_run() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 2, "one line is one append");
 
+    drop(journal);
     let mut next = FileJournal::open(&path).unwrap();
     assert_eq!(next.read().unwrap(), all);
     next.append(&[JournalRecord::Written { serial: 8 }]).unwrap();
@@ -69,6 +70,7 @@ fn a_journal_torn_at_any_byte_keeps_every_whole_line_and_goes_on() {
         ends.push(fs::metadata(&path).unwrap().len());
     }
     let full = fs::read(&path).unwrap();
+    drop(journal);
     for cut in 0..=full.len() {
         for tail in [&b""[..], b"\0\0\0\0", b"\0\0\n", b"kf1 00000000 []\n", b"garbage"] {
             fs::write(&path, [&full[..cut], tail].concat()).unwrap();
@@ -94,6 +96,7 @@ fn damage_before_the_last_line_is_an_error_at_any_byte() {
     let first = fs::metadata(&path).unwrap().len();
     journal.append(&[ended("ssh_file.a")]).unwrap();
     let full = fs::read(&path).unwrap();
+    drop(journal);
     for at in 0..usize::try_from(first).unwrap() {
         let mut bytes = full.clone();
         bytes[at] ^= 1;
@@ -146,4 +149,15 @@ fn what_can_not_be_opened_is_a_clean_error() {
 #[test]
 fn the_checksum_is_the_well_known_one() {
     assert_eq!(checksum(b"123456789"), 0xcbf4_3926);
+}
+
+#[test]
+fn two_runs_do_not_mix_their_records() {
+    let (_folder, path) = folder();
+    let (mut first, mut second) = (FileJournal::open(&path).unwrap(), FileJournal::open(&path).unwrap());
+    first.append(&[begin()]).unwrap();
+    assert!(second.append(&[begin()]).unwrap_err().to_string().contains("another run is writing it"));
+    drop(first);
+    second.append(&[ended("ssh_file.a")]).unwrap();
+    assert_eq!(second.read().unwrap(), [begin(), ended("ssh_file.a")]);
 }
