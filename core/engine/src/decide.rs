@@ -90,6 +90,9 @@ fn replacement(
 /// What the resource type says can't be planned.
 pub(crate) fn decide_delete(spec: &dyn ResourceSpec, context: &PlanContext, before: &Before) -> Result<Change, Diagnostics> {
     let schema = spec.schema();
+    if let (true, true, Some(memory)) = (before.is_absent, schema.leaves_note, &before.memory) {
+        return Ok(tidy(schema, Change::Delete { before: memory.clone() }));
+    }
     let Some(full) = &before.full else {
         return Ok(tidy(schema, Change::Forget { before: before.memory.clone().unwrap_or_default() }));
     };

@@ -163,14 +163,21 @@ fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Di
         }
     }
     let mut broken: BTreeMap<&str, (Diagnostic, Vec<&Address>)> = BTreeMap::new();
+    let mut alike: BTreeMap<(&str, &str), (&Diagnostic, Vec<&Address>)> = BTreeMap::new();
     for (address, seen) in &observed.resources {
         match (&seen.answer, &seen.broken) {
             (Answer::Failed(error), Some(name)) => broken.entry(name).or_insert_with(|| ((**error).clone(), Vec::new())).1.push(address),
-            (Answer::Failed(error), None) => {
-                diagnostics.push(error.clone().at(address).with_span(world.config.block(address).map(|b| b.span)));
-            }
+            (Answer::Failed(error), None) => alike.entry((&error.summary, &error.detail)).or_insert((error, Vec::new())).1.push(address),
             _ => {}
         }
+    }
+    for (error, addresses) in alike.into_values() {
+        let Some(first) = addresses.first() else { continue };
+        let mut error = error.clone().at(first).with_span(world.config.block(first).map(|b| b.span));
+        if addresses.len() > 1 {
+            error.detail = format!("{} The same is true of {} more.", error.detail, addresses.len() - 1);
+        }
+        diagnostics.push(error);
     }
     for (mut error, addresses) in broken.into_values() {
         let affected = match addresses[..] {
@@ -181,6 +188,12 @@ fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Di
             _ => format!("{} resources", addresses.len()),
         };
         error.detail = format!("{} Because of this, {affected} behind this connection could not be looked at.", error.detail);
+        // The rest can be destroyed all the same; what can't be reached then fails by itself and stays in the state.
+        if options.mode == ModeOfPlan::Destroy {
+            error.severity = Severity::Warning;
+            error = error
+                .with_hint("All else is destroyed. What can't be deleted stays in the state; run destroy again when it can be reached.");
+        }
         diagnostics.push(error);
     }
     diagnostics

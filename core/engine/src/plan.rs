@@ -93,6 +93,7 @@ fn resource(
                 Action::NoOp => {}
                 Action::Forget if visit.before.is_absent => impact.push("is already gone; only its record is removed".to_owned()),
                 Action::Forget => {}
+                Action::Delete if visit.before.is_absent => impact.push("is already gone; only what is noted of it is removed".to_owned()),
                 _ => impact.extend(spec.impact(&change)),
             }
         }

@@ -91,6 +91,9 @@ pub struct Schema {
     pub connection: Connection,
     /// It lives in the state alone: there is nothing to look at outside and nothing a crash could leave behind.
     pub state_only: bool,
+    /// There is a note of it outside (an ownership file) that outlives the thing itself: what is gone is deleted all the same, so that
+    /// nobody else's thing in its place is taken for ours one day.
+    pub leaves_note: bool,
 }
 
 impl Attribute {
@@ -223,6 +226,13 @@ impl Schema {
     #[must_use]
     pub fn state_only(mut self) -> Self {
         self.state_only = true;
+        self
+    }
+
+    /// With a note outside that outlives it.
+    #[must_use]
+    pub fn leaves_note(mut self) -> Self {
+        self.leaves_note = true;
         self
     }
 
