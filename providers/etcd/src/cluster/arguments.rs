@@ -123,9 +123,13 @@ impl Arguments {
     }
 }
 
-/// The cluster's name on hosts.
+/// The cluster's name on hosts. What can't stand in names of files and units is written by its code, so that no two keys become one name.
 pub(crate) fn cluster_name(address: &Address) -> String {
-    let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect::<String>();
+    let plain = |text: &str| {
+        let spelled =
+            |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c.to_string() } else { format!("_{:x}", u32::from(c)) };
+        text.chars().map(spelled).collect::<String>()
+    };
     match &address.key {
         None => plain(&address.name),
         Some(Key::Index(i)) => format!("{}-{i}", plain(&address.name)),

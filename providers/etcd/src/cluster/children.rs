@@ -12,8 +12,9 @@ use super::render;
 
 /// The kind of all keys. etcd and every client speak it, and it is small and quick.
 const ALGORITHM: &str = "ECDSA-P256";
-/// How long before its end a CA asks to be renewed, in hours. Short, because this version can't replace a CA yet and then plans nothing else.
-const CA_RENEW_BEFORE_HOURS: i64 = 720;
+/// How long before its end a CA asks to be renewed, in hours. Short, because this version can't replace a CA yet and then plans nothing else;
+/// certificates that a CA signs end with it at the latest, and `status` shows their ends.
+const CA_RENEW_BEFORE_HOURS: i64 = 24;
 /// The name in the client certificate. Where etcd's authentication is on it takes this as the user; this one may do everything.
 const CLIENT_NAME: &str = "root";
 /// How long starting a unit may take, in seconds. Not used up: members are started without waiting, and a gate waits for all of them.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene, Value};
+use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene, Value, same};
 
 use super::places::{part, part_of};
 
@@ -33,7 +33,7 @@ pub(crate) struct Member<'a> {
 impl Member<'_> {
     /// It is started or restarted.
     pub(crate) fn restarts(&self) -> bool {
-        self.changes.iter().any(|(path, _)| part_name(path) == "unit")
+        self.changes.iter().any(|(path, c)| part_name(path) == "unit" && turns(c.change))
     }
 
     /// Something changes on its host.
@@ -61,6 +61,15 @@ impl Member<'_> {
         let restarts = self.restarts();
         self.on_host().filter(move |path| !restarts || !AT_START.contains(&part_name(path)))
     }
+}
+
+/// True if this change of a unit starts or restarts it; that it is enabled again, for one, does not.
+fn turns(change: &Change) -> bool {
+    let Change::Update { before, after } = change else { return true };
+    let is = |object: &Object, name: &str| object.get(name).and_then(Value::as_bool);
+    is(before, "active") == Some(false)
+        || is(before, "interrupted") == Some(true)
+        || ["content", "restart_triggers", "sha256"].iter().any(|name| !same(before.get(*name), after.get(*name)))
 }
 
 fn is_on_host(change: &ChildChange<'_>) -> bool {

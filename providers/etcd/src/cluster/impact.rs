@@ -7,7 +7,7 @@ use karmaform_model::{Action, Scene, Value};
 use super::arguments::Arguments;
 use super::choreography::{leader_last, quorum};
 use super::condition::{Condition, Member, is_formed, is_unchanged, sides};
-use super::places::{client_certificate, part_of};
+use super::places::{client_certificate, part, part_of};
 
 /// Of a change, or of making the cluster.
 pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
@@ -83,8 +83,15 @@ pub(crate) fn of_destroy(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_
     let deleted: Vec<_> = names.iter().copied().filter(purged).collect();
     let left: Vec<_> = names.iter().copied().filter(kept).collect();
     let mut lines = Vec::new();
-    if !names.is_empty() {
-        lines.push(format!("stops the whole cluster: {}", list(names)));
+    let stopped: Vec<_> =
+        names.iter().copied().filter(|name| scene.children.get(&part(name, "unit")).is_some_and(|c| !is_unchanged(c.change))).collect();
+    let all = scene.before.and_then(|b| b.get("hosts")).and_then(Value::as_entries).map_or(names.len(), |hosts| hosts.len());
+    if stopped.len() >= all && !stopped.is_empty() {
+        lines.push(format!("stops the whole cluster: {}", list(stopped)));
+    } else if !stopped.is_empty() {
+        let left = all - stopped.len();
+        let quorum = if left >= quorum(all) { "quorum kept" } else { "quorum lost: the cluster stops working" };
+        lines.push(format!("stops {} {}; {left} of {all} stay, {quorum}", plural(stopped.len(), "member"), list(stopped)));
     }
     if !deleted.is_empty() {
         lines.push(format!("data of the cluster will be deleted on {}", list(deleted)));

@@ -32,6 +32,7 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
         identity(scene, name, found);
         address(scene, name, wanted, found);
     }
+    programs(scene, wanted, found);
     for (path, what) in [(client_ca(), "of clients and servers"), (peer_ca(), "between members")] {
         if is_reissued(scene, &path) {
             found.push(
@@ -42,7 +43,8 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
                          one after another. It takes two rolling restarts around both CAs, which this version does not do."
                     ),
                 )
-                .with_hint("Undo what changes it: `ca_validity_hours`, or a `-replace` of it."),
+                .with_hint("If `ca_validity_hours` or a `-replace` changes it, undo that.")
+                .with_hint("If the CA is at its end, form a new cluster and move the data to it with a snapshot."),
             );
         }
     }
@@ -145,7 +147,11 @@ fn data(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
                 ),
             )
             .with_hint("If the data is somewhere else (a file system that is not mounted), put it back and plan again.")
-            .with_hint("Else remove the member with `etcdctl member remove`, and add it again by hand as a learner."),
+            .with_hint(
+                "Else take it out and in again by hand: `etcdctl member remove ID`, `etcdctl member add NAME --learner --peer-urls=URL`, start \
+                 etcd once on its host with the unit's environment file (the unit itself refuses an empty directory), `etcdctl member promote`, \
+                 stop it, and plan again.",
+            ),
         );
     } else if goes {
         found.push(Diagnostic::error(
@@ -153,6 +159,34 @@ fn data(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
             format!("The data directory of the member \"{name}\" would be removed and made anew, and its data would be gone."),
         ));
     }
+}
+
+/// Another archive may hold another version, whatever `version` says. That it is the same one from another place only its checksum shows.
+fn programs(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    let is_another = |name: &&str| {
+        let child = scene.children.get(&part_of(name, "program", "etcd"));
+        let Some(change) = child.filter(|c| c.in_state && !is_unchanged(c.change)).map(|c| c.change) else { return false };
+        let (source, sum) = (sides(change, "source"), sides(change, "sha256"));
+        let differs = |(before, after): (Option<&Value>, Option<&Value>)| before.is_some_and(|b| !b.is_null()) && !same(before, after);
+        let is_same_archive = sum.0.is_some_and(|b| !b.is_null()) && same(sum.0, sum.1);
+        differs(sum) || (differs(source) && !is_same_archive)
+    };
+    let names: Vec<&str> = wanted.members.keys().map(String::as_str).filter(is_another).collect();
+    if names.is_empty() {
+        return;
+    }
+    found.push(
+        Diagnostic::error(
+            "The etcd programs of a formed cluster can't be changed yet",
+            format!(
+                "The members {} would get their programs from another archive, which may hold another version of etcd: there is no way back \
+                 from most of them. An upgrade needs a backup first, an order of its own and a way back, which this version does not have.",
+                names.join(", ")
+            ),
+        )
+        .with_hint("Put `source` and `source_sha256` back as they were.")
+        .with_hint("If it is the same archive in another place, apply `source_sha256` with its checksum first, and change `source` then."),
+    );
 }
 
 /// The cluster knows a member by its peer URL. Told another one, the others would not find it.
