@@ -6,9 +6,12 @@ mod archive;
 mod fetch;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use karmaform_model::Diagnostic;
 use tempfile::NamedTempFile;
@@ -16,11 +19,21 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::sum::sha256_of;
 
+/// How the names of unfinished downloads begin.
+const UNFINISHED: &str = ".karmaform-";
+
+/// After so long without a lock, a download is nobody's any more; none takes that long.
+const STALE: Duration = Duration::from_secs(60 * 60);
+
 /// Fetched artifacts of a run, each made once however many hosts want it.
 pub(crate) struct Store {
     directory: PathBuf,
-    ready: Mutex<BTreeMap<Wish, Arc<OnceCell<Arc<Ready>>>>>,
+    ready: OncePerWish<Arc<Ready>>,
+    verdicts: OncePerWish<Result<(), Diagnostic>>,
 }
+
+/// Made once; who wants the same in the meantime waits.
+type OncePerWish<T> = Mutex<BTreeMap<Wish, Arc<OnceCell<T>>>>;
 
 /// What somebody wants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,22 +46,20 @@ pub(crate) struct Wish {
     pub(crate) member: Option<String>,
 }
 
-/// A local file that is what was wanted.
+/// A local file that is what was wanted. It may have no name, so that it goes with the run however that ends.
 pub(crate) struct Ready {
-    /// Where it is.
-    pub(crate) path: PathBuf,
+    /// To be read by place, not in sequence: many read it at once.
+    pub(crate) file: Arc<File>,
     /// Its sum.
     pub(crate) sha256: String,
     /// Its size.
     pub(crate) size: u64,
-    /// Deleted with the run, if it was made for it.
-    _temporary: Option<NamedTempFile>,
 }
 
 impl Store {
     /// That keeps downloads in `directory`.
     pub(crate) fn new(directory: PathBuf) -> Self {
-        Self { directory, ready: Mutex::default() }
+        Self { directory, ready: Mutex::default(), verdicts: Mutex::default() }
     }
 
     /// Where downloads are kept unless the provider block says otherwise.
@@ -64,10 +75,16 @@ impl Store {
         let Some(member) = wish.member.clone() else { return Ok(whole) };
         let source = wish.source.clone();
         self.once(wish, move |directory, _| {
-            let file = archive::extract(&whole.path, &source, &member, &directory)?;
-            Ready::of(file.path().to_owned(), Some(file))
+            let file = archive::extract(&whole.file, &source, &member, &directory)?;
+            Ready::of(file, &source)
         })
         .await
+    }
+
+    /// Whether it can be had at all. Asked for every host, and found out once per run, also if it can't.
+    pub(crate) async fn check(&self, wish: &Wish) -> Result<(), Diagnostic> {
+        let cell = Arc::clone(self.verdicts.lock().await.entry(wish.clone()).or_default());
+        cell.get_or_init(|| async { self.get(wish).await.map(|_| ()) }).await.clone()
     }
 
     async fn once(
@@ -85,21 +102,75 @@ impl Store {
     }
 }
 
-impl Ready {
-    fn of(path: PathBuf, temporary: Option<NamedTempFile>) -> Result<Self, Diagnostic> {
-        let read = |e: std::io::Error| Diagnostic::error("Artifact can't be read", format!("{}: {e}.", path.display()));
-        let sha256 = sha256_of(&path).map_err(read)?;
-        let size = fs::metadata(&path).map_err(read)?.len();
-        Ok(Self { path, sha256, size, _temporary: temporary })
+impl Wish {
+    /// The path, if the source is on this machine.
+    pub(crate) fn local(&self) -> Option<&Path> {
+        let source = self.source.as_str();
+        let path = source.strip_prefix("file://").or_else(|| source.strip_prefix("file:")).unwrap_or(source);
+        (!path.contains("://")).then(|| Path::new(path))
     }
 }
 
-/// A new file in the cache, readable for us alone.
-fn temporary(directory: &Path) -> Result<NamedTempFile, Diagnostic> {
-    fs::create_dir_all(directory).and_then(|()| tempfile::Builder::new().prefix(".karmaform-").tempfile_in(directory)).map_err(|e| {
-        Diagnostic::error("Cache can't be written", format!("A file can't be made in {}: {e}.", directory.display()))
-            .with_hint("Set \"cache\" in the provider block to another directory.")
-    })
+impl Ready {
+    /// `name` is for messages.
+    fn of(file: File, name: &str) -> Result<Self, Diagnostic> {
+        let read = |e: std::io::Error| Diagnostic::error("Artifact can't be read", format!("{}: {e}.", fetch::shown(name)));
+        let sha256 = sha256_of(&mut ByPlace::new(&file)).map_err(read)?;
+        let size = file.metadata().map_err(read)?.len();
+        Ok(Self { file: Arc::new(file), sha256, size })
+    }
+}
+
+/// Reads a file from its beginning, whoever else reads it.
+struct ByPlace<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl<'a> ByPlace<'a> {
+    fn new(file: &'a File) -> Self {
+        Self { file, at: 0 }
+    }
+}
+
+impl Read for ByPlace<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.file.read_at(buffer, self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+/// A new file in the cache, without a name: nothing is left of it even if we are killed.
+fn unnamed(directory: &Path) -> Result<File, Diagnostic> {
+    prepare(directory).and_then(|()| tempfile::tempfile_in(directory)).map_err(|e| unwritable(directory, &e))
+}
+
+/// A new file in the cache that may become a kept one; readable for us alone, and locked so that nobody takes it for a stale one.
+fn unfinished(directory: &Path) -> Result<NamedTempFile, Diagnostic> {
+    let made = prepare(directory).and_then(|()| {
+        let file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
+        file.as_file().lock()?;
+        Ok(file)
+    });
+    made.map_err(|e| unwritable(directory, &e))
+}
+
+fn unwritable(directory: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error("Cache can't be written", format!("A file can't be made in {}: {error}.", directory.display()))
+        .with_hint("Set \"cache\" in the provider block to another directory.")
+}
+
+/// Makes the directory, and removes from it what runs that were killed left.
+fn prepare(directory: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(directory)?;
+    for entry in fs::read_dir(directory)?.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(UNFINISHED)) {
+        let is_old = entry.metadata().and_then(|m| m.modified()).is_ok_and(|t| t.elapsed().is_ok_and(|age| age > STALE));
+        if is_old && File::open(entry.path()).is_ok_and(|f| f.try_lock().is_ok()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ mod wire;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub(crate) enum Payload {
     /// These bytes.
     Bytes(Vec<u8>),
     /// The contents of a local file, streamed.
-    File(PathBuf),
+    File(Arc<File>),
 }
 
 /// What a script gave. That it failed is an output, too.

@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 /// The kind of directories that were only made because something had to be put into them.
 pub(crate) const PARENT: &str = "parent";
 
+/// The kind of directories that were there, empty, before they became ours to fill; they are never removed.
+pub(crate) const ADOPTED: &str = "adopted";
+
 /// Its lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owned(BTreeSet<(String, String)>);

@@ -82,6 +82,15 @@ impl Ssh {
         self.types.iter().map(Box::as_ref).find(|t| t.name() == name)
     }
 
+    /// A local source that can't be used is found when planning, not in the middle of a run.
+    async fn check_need(&self, client: &Client, ask: &Ask, seen: Option<&Object>) -> Result<(), Diagnostic> {
+        let (Some(found), Some(wanted)) = (self.find(&ask.resource_type), &ask.wanted) else { return Ok(()) };
+        match found.inner().need(seen, ask.known.as_ref(), wanted) {
+            Some(wish) => client.store.check(&wish).await,
+            None => Ok(()),
+        }
+    }
+
     fn answer(&self, seen: &Seen, ask: &Ask) -> Result<Option<Object>, Diagnostic> {
         match self.find(&ask.resource_type) {
             Some(found) => found.inner().answer(seen, &ask.identity, ask.known.as_ref()),
@@ -131,7 +140,16 @@ impl Provider for Ssh {
                 .flatten()
                 .collect();
             match client.look(&looks).await {
-                Ok(seen) => asks.iter().map(|a| self.answer(&seen, a)).collect(),
+                Ok(seen) => {
+                    let mut answers = Vec::with_capacity(asks.len());
+                    for ask in asks {
+                        answers.push(match self.answer(&seen, ask) {
+                            Ok(answer) => self.check_need(client, ask, answer.as_ref()).await.map(|()| answer),
+                            error => error,
+                        });
+                    }
+                    answers
+                }
                 Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
             }
         })

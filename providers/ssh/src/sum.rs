@@ -1,8 +1,6 @@
 //! SHA-256 sums of texts and files.
 
-use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
 
 use karmaform_model::{Object, Type, Value};
 use sha2::{Digest, Sha256};
@@ -12,9 +10,8 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// Of a file, in pieces.
-pub(crate) fn sha256_of(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+/// Of what is read to its end, in pieces.
+pub(crate) fn sha256_of(file: &mut impl Read) -> io::Result<String> {
     let mut sum = Sha256::new();
     let mut piece = vec![0; 1 << 20];
     loop {

@@ -2,6 +2,7 @@
 
 use karmaform_model::{BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Value, same};
 
+use crate::artifact::Wish;
 use crate::client::Client;
 use crate::look::{Look, Seen};
 use crate::sum::plan_sum;
@@ -14,6 +15,11 @@ pub(crate) trait SshType: ResourceSpec {
 
     /// What it is like, from what was seen. `None`: not there.
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic>;
+
+    /// What is needed from this machine for what is wanted, given what was seen; so that it is missed before anything is changed.
+    fn need(&self, _seen: Option<&Object>, _known: Option<&Object>, _wanted: &Object) -> Option<Wish> {
+        None
+    }
 
     /// Does one change.
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;

@@ -1,37 +1,36 @@
 //! One file out of an archive: tar, as it is or compressed with gzip.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use karmaform_model::Diagnostic;
 use tar::{Archive, EntryType};
-use tempfile::NamedTempFile;
 
 use super::fetch::shown;
-use super::temporary;
+use super::{ByPlace, unnamed};
 
 /// Members named in a message.
 const NAMED: usize = 20;
 
-/// Takes `member` out of the archive at `path`, into a new file in `directory`.
-pub(super) fn extract(path: &Path, source: &str, member: &str, directory: &Path) -> Result<NamedTempFile, Diagnostic> {
+/// Takes `member` out of an archive, into a new file in `directory`.
+pub(super) fn extract(archive: &File, source: &str, member: &str, directory: &Path) -> Result<File, Diagnostic> {
     let source = shown(source);
     let broken = |e: io::Error| {
         Diagnostic::error("Archive can't be read", format!("{source} can't be read as a tar archive (plain or gzip): {e}."))
             .with_hint("Leave out \"member\" if the source is the file itself.")
     };
     let mut names = Vec::new();
-    for entry in Archive::new(open(path).map_err(broken)?).entries().map_err(broken)? {
+    for entry in Archive::new(open(archive).map_err(broken)?).entries().map_err(broken)? {
         let entry = entry.map_err(broken)?;
         if matches!(entry.header().entry_type(), EntryType::Regular | EntryType::Continuous) {
             names.push(String::from_utf8_lossy(&entry.path_bytes()).into_owned());
         }
     }
     let wanted = choose(&names, member).map_err(|why| Diagnostic::error("Member is not in the archive", format!("{source}: {why}")))?;
-    let mut file = temporary(directory)?;
-    for entry in Archive::new(open(path).map_err(broken)?).entries().map_err(broken)? {
+    let mut file = unnamed(directory)?;
+    for entry in Archive::new(open(archive).map_err(broken)?).entries().map_err(broken)? {
         let mut entry = entry.map_err(broken)?;
         if entry.path_bytes() == wanted.as_bytes() {
             io::copy(&mut entry, &mut file).map_err(broken)?;
@@ -41,16 +40,11 @@ pub(super) fn extract(path: &Path, source: &str, member: &str, directory: &Path)
     Err(broken(io::Error::other("the member vanished")))
 }
 
-fn open(path: &Path) -> io::Result<Box<dyn Read>> {
-    let mut file = File::open(path)?;
+fn open(archive: &File) -> io::Result<Box<dyn Read + '_>> {
     let mut magic = [0; 2];
-    let n = file.read(&mut magic)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(if n == 2 && magic == [0x1f, 0x8b] {
-        Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, file)))
-    } else {
-        Box::new(file)
-    })
+    let n = ByPlace::new(archive).read(&mut magic)?;
+    let bytes = io::BufReader::with_capacity(1 << 16, ByPlace::new(archive));
+    Ok(if n == 2 && magic == [0x1f, 0x8b] { Box::new(MultiGzDecoder::new(bytes)) } else { Box::new(bytes) })
 }
 
 /// The member of this name, or the one whose path ends with it; of several the one nearest to the top.

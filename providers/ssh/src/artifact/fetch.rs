@@ -1,14 +1,14 @@
 //! Gets the source itself: a local file as it is, a URL into the cache. Nothing is used before its sum is checked.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use karmaform_model::Diagnostic;
 
-use super::{Ready, Wish, temporary};
+use super::{Ready, Wish, unfinished, unnamed};
 use crate::sum::sha256;
 
 /// From the request to the last byte. Releases have some 100 MB; a line that needs longer for them needs a mirror.
@@ -26,12 +26,12 @@ pub(super) fn fetch(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> 
             format!("\"{scheme}\" is not supported; a source is a path, or a file, http or https URL."),
         ));
     }
-    let path = PathBuf::from(source.strip_prefix("file://").or_else(|| source.strip_prefix("file:")).unwrap_or(source));
+    let path = wish.local().unwrap_or(Path::new(source));
+    let unreadable = |why: &str| Diagnostic::error("Source can't be read", format!("{} {why} on this machine.", path.display()));
     if !path.is_file() {
-        let why = if path.exists() { "is not a file" } else { "does not exist" };
-        return Err(Diagnostic::error("Source can't be read", format!("{} {why} on this machine.", path.display())));
+        return Err(unreadable(if path.exists() { "is not a file" } else { "does not exist" }));
     }
-    let ready = Ready::of(path, None)?;
+    let ready = Ready::of(File::open(path).map_err(|e| unreadable(&format!("can't be opened ({e})")))?, source)?;
     match_sum(&ready.sha256, wish)?;
     Ok(ready)
 }
@@ -60,21 +60,29 @@ fn match_sum(found: &str, wish: &Wish) -> Result<(), Diagnostic> {
 fn download(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> {
     let kept = wish.sha256.as_ref().map(|sum| directory.join(format!("{}-{}", &sha256(wish.source.as_bytes())[..16], sum.to_lowercase())));
     if let Some(kept) = kept.as_ref().filter(|k| k.is_file()) {
-        let ready = Ready::of(kept.clone(), None)?;
+        let ready = opened(kept, wish)?;
         if match_sum(&ready.sha256, wish).is_ok() {
             return Ok(ready);
         }
         // damaged on disk
         let _ = fs::remove_file(kept);
     }
-    let mut file = temporary(directory)?;
+    let Some(kept) = kept else {
+        let mut file = unnamed(directory)?;
+        receive(&wish.source, &mut file)?;
+        return Ready::of(file, &wish.source);
+    };
+    let mut file = unfinished(directory)?;
     receive(&wish.source, &mut file)?;
-    let path = file.path().to_owned();
-    let Some(kept) = kept else { return Ready::of(path, Some(file)) };
-    match_sum(&crate::sum::sha256_of(&path).map_err(|e| unreadable(&path, &e))?, wish)?;
+    let ready = opened(file.path(), wish)?;
+    match_sum(&ready.sha256, wish)?;
     // rename: another run that fetches the same at the same time sees the old or the new file, and both are right
     file.persist(&kept).map_err(|e| unreadable(&kept, &e.error))?;
-    Ready::of(kept, None)
+    Ok(ready)
+}
+
+fn opened(path: &Path, wish: &Wish) -> Result<Ready, Diagnostic> {
+    Ready::of(File::open(path).map_err(|e| unreadable(path, &e))?, &wish.source)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {

@@ -60,11 +60,14 @@ fn members_come_out_of_plain_and_compressed_archives() {
         fs::write(&path, archive(compressed)).unwrap();
         let store = Store::new(directory.path().join("cache"));
         let ready = wait(store.get(&wish(&format!("file://{}", path.display()), None, Some("etcd")))).ok().unwrap();
-        assert_eq!((fs::read_to_string(&ready.path).unwrap().as_str(), ready.size), ("the server", 10));
+        for _ in 0..2 {
+            let mut text = String::new();
+            ByPlace::new(&ready.file).read_to_string(&mut text).unwrap();
+            assert_eq!((text.as_str(), ready.size), ("the server", 10), "many read it");
+        }
         assert_eq!(ready.sha256, sha256(b"the server"));
-        let made = ready.path.clone();
-        drop((ready, store));
-        assert!(!made.exists(), "what was taken out goes with the run");
+        let left = fs::read_dir(directory.path().join("cache")).unwrap().count();
+        assert_eq!(left, 0, "what was taken out has no name, so nothing is left of it even if we are killed");
     }
 }
 
@@ -86,6 +89,53 @@ fn a_download_is_made_once_and_kept_if_its_sum_is_known() {
     fs::write(&kept, "damaged").unwrap();
     assert!(wait(Store::new(directory.path().to_owned()).get(&wanted)).is_ok());
     assert_eq!(count.load(Ordering::SeqCst), 2, "a damaged one is fetched again");
+}
+
+#[test]
+fn what_runs_that_were_killed_left_is_swept() {
+    let directory = tempfile::tempdir().unwrap();
+    let old = std::time::SystemTime::now() - 2 * STALE;
+    let make = |name: &str, is_old: bool| {
+        let file = File::create(directory.path().join(name)).unwrap();
+        if is_old {
+            file.set_modified(old).unwrap();
+        }
+        file
+    };
+    drop((make(".karmaform-stale", true), make(".karmaform-new", false), make("0123-kept", true)));
+    let busy = make(".karmaform-busy", true);
+    busy.lock().unwrap();
+    drop(unnamed(directory.path()).unwrap());
+    let mut left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    left.sort();
+    assert_eq!(left, [".karmaform-busy", ".karmaform-new", "0123-kept"]);
+}
+
+#[test]
+fn a_source_is_judged_once_per_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.tar.gz");
+    let store = Store::new(directory.path().join("cache"));
+    let wanted = wish(&path.display().to_string(), None, Some("etcd"));
+    let verdict = |store: &Store, wanted: &Wish| wait(store.check(wanted)).err().map(|e| e.summary);
+    assert_eq!(verdict(&store, &wanted).as_deref(), Some("Source can't be read"));
+    let mut body = archive(true);
+    fs::write(&path, &body).unwrap();
+    assert_eq!(verdict(&store, &wanted).as_deref(), Some("Source can't be read"), "as said before");
+    assert!(wait(store.get(&wanted)).is_ok(), "an apply looks for itself");
+    body.truncate(body.len() / 2);
+    fs::write(&path, &body).unwrap();
+    let check = |sha256: Option<&str>, member: &str, expected: &str| {
+        let store = Store::new(directory.path().join("cache"));
+        assert_eq!(
+            verdict(&store, &Wish { member: Some(member.to_owned()), sha256: sha256.map(str::to_owned), ..wanted.clone() }).as_deref(),
+            Some(expected)
+        );
+    };
+    check(None, "etcd", "Archive can't be read");
+    check(Some(&"0".repeat(64)), "etcd", "Artifact has the wrong sum");
+    fs::write(&path, archive(true)).unwrap();
+    check(None, "kube", "Member is not in the archive");
 }
 
 #[test]

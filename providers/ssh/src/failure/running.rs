@@ -9,9 +9,15 @@ use crate::values::redact;
 /// Lines of output in a message.
 const LINES: usize = 12;
 
+/// What the system says of a full disk, or of one without room for more files.
+const FULL: &str = "No space left on device";
+
+/// What to do about it.
+const MAKE_ROOM: &str = "Make room on the host (\"df -h\", \"df -i\"), then run again.";
+
 /// Complaints of the system that mean the same whatever was being done, with a summary and advice.
 const CAUSES: &[(&str, &str, &str)] = &[
-    ("No space left on device", "Disk is full", "Make room on the host (\"df -h\", \"df -i\"), then run again."),
+    (FULL, "Disk is full", MAKE_ROOM),
     ("Disk quota exceeded", "Disk quota is exceeded", "Make room, or raise the quota, then run again."),
     ("Read-only file system", "File system is read-only", "Choose another path, or mount the file system for writing."),
     ("Permission denied", "Permission denied", "Log in as root, or as a user that may use \"sudo\" without a password."),
@@ -53,8 +59,15 @@ pub(crate) fn failed(what: &str, output: &Output, secrets: &[String]) -> Diagnos
         }
         _ => {}
     }
+    let full = output.section("nospace").map(|m| String::from_utf8_lossy(m).lines().next().unwrap_or_default().to_owned());
     let where_ = if text.is_empty() { String::new() } else { format!(" ({text})") };
     let cause = CAUSES.iter().find(|(sign, ..)| complaint.contains(sign));
+    // whatever else is said then, it comes from that, unless it has a cause of its own
+    if let Some(mount) = full.filter(|_| cause.is_none_or(|(sign, ..)| *sign == FULL)) {
+        let left = format!("No space is left on the device: nothing is free on the file system at {mount}.");
+        let said = if complaint.is_empty() { String::new() } else { format!(" The host says:\n{complaint}") };
+        return Diagnostic::error("Disk is full", format!("{what} failed{where_}. {left}{said}")).with_hint(MAKE_ROOM);
+    }
     let said =
         if complaint.is_empty() { format!("It ended with status {}.", output.status) } else { format!("The host says:\n{complaint}") };
     match cause {
@@ -66,7 +79,7 @@ pub(crate) fn failed(what: &str, output: &Output, secrets: &[String]) -> Diagnos
 /// Something is there that is not ours.
 pub(crate) fn foreign(what: &str, thing: &str) -> Diagnostic {
     Diagnostic::error("Exists already", format!("{what}: {thing} exists on the host, and karmaform did not make it. It was left as it is."))
-        .with_hint("Import it to manage it from now on, remove it, or choose another name.")
+        .with_hint("Remove it from the host, or choose another name.")
 }
 
 /// The script never began.
@@ -99,7 +112,8 @@ fn sudo_refused(said: &str) -> Diagnostic {
         "Sudo is refused"
     };
     Diagnostic::error(summary, format!("The log-in worked, but \"sudo -n\" did not. It said:\n{said}")).with_hint(
-        "Allow it in /etc/sudoers.d, for example: \"deploy ALL=(ALL) NOPASSWD: ALL\"; or log in as root, or set \"sudo = false\".",
+        "Allow it in /etc/sudoers.d, for example: \"deploy ALL=(ALL) NOPASSWD: ALL\"; or log in as root; or set \"sudo = false\" to manage \
+         only what this user may write itself, with \"owner\" and \"group\" set to its own.",
     )
 }
 
@@ -165,6 +179,27 @@ mod tests {
         check("occupied a, b", "Directory is not empty");
         check("kind /a", "Something else is at this path");
         check("write /a", "Change failed on the host");
+    }
+
+    #[test]
+    fn a_full_disk_is_named_whatever_the_shell_calls_it() {
+        let check = |stderr: &str, summary: &str| {
+            let stdout = b"\nkfx nospace\n/var\n\nkfx nospace\n/var\n\nkfx fail write /var/lib/karmaform/owned\n".to_vec();
+            let output = Output { status: 3, stdout, mark: "kfx".to_owned(), stderr: stderr.to_owned(), ..Output::default() };
+            let failure = failed("Creating the user etcd on h", &output, &[]);
+            assert_eq!(failure.summary, summary);
+            failure.detail
+        };
+        let detail = check("sh: 40: printf: printf: I/O error", "Disk is full");
+        assert!(detail.contains("(/var/lib/karmaform/owned). No space is left on the device") && detail.contains("at /var."), "{detail}");
+        assert!(check("cat: write error: No space left on device", "Disk is full").contains("at /var."));
+        check("mkdir: Permission denied", "Permission denied");
+    }
+
+    #[test]
+    fn what_is_foreign_has_advice_that_can_be_followed() {
+        let hints = foreign("Writing /a on h", "/a").hints;
+        assert!(!hints.is_empty() && hints.iter().all(|h| !h.to_lowercase().contains("import")), "{hints:?}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What goes to a command's standard input: its script, then a payload from memory or from a file, in pieces.
 
 use std::fs::File;
-use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use karmaform_model::Diagnostic;
 
@@ -14,7 +15,8 @@ const PIECE: usize = 1 << 20;
 pub(super) struct Input {
     pending: Vec<u8>,
     sent: usize,
-    file: Option<File>,
+    /// And the place where to go on.
+    file: Option<(Arc<File>, u64)>,
 }
 
 impl Input {
@@ -27,12 +29,7 @@ impl Input {
                 pending.extend_from_slice(bytes);
                 None
             }
-            Payload::File(path) => Some(File::open(path).map_err(|e| {
-                Diagnostic::error(
-                    "File can't be read",
-                    format!("The file {} is to be sent to the host, but it can't be read: {e}.", path.display()),
-                )
-            })?),
+            Payload::File(file) => Some((Arc::clone(file), 0)),
         };
         Ok(Self { pending, sent: 0, file })
     }
@@ -40,9 +37,10 @@ impl Input {
     /// What is to be sent next; the same bytes until [`Input::sent`] is told. `None` at the end.
     pub(super) fn pending(&mut self) -> std::io::Result<Option<&[u8]>> {
         if self.sent == self.pending.len() {
-            let Some(file) = &mut self.file else { return Ok(None) };
+            let Some((file, at)) = &mut self.file else { return Ok(None) };
             self.pending.resize(PIECE, 0);
-            let n = file.read(&mut self.pending)?;
+            let n = file.read_at(&mut self.pending, *at)?;
+            *at += n as u64;
             self.pending.truncate(n);
             self.sent = 0;
             if n == 0 {

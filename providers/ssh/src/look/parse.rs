@@ -1,6 +1,6 @@
 //! From the output of a script of questions to what was seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -24,7 +24,7 @@ impl Seen {
         let lines = |name: &str| output.section(name).map(|s| String::from_utf8_lossy(s).into_owned()).unwrap_or_default();
         let mut seen = Self { place: place.to_owned(), owned: Owned::parse(&lines("owned")), ..Self::default() };
         seen.read_paths(&lines("paths"), looks);
-        seen.read_sums(&lines("sums"));
+        seen.read_sums(&lines("sums"), looks);
         for line in lines("full").lines() {
             if let Some(Ok(path)) = seen.paths.get_mut(line) {
                 path.empty = false;
@@ -68,7 +68,7 @@ impl Seen {
         }
     }
 
-    fn read_sums(&mut self, text: &str) {
+    fn read_sums(&mut self, text: &str, looks: &[Look]) {
         for line in text.lines() {
             if let Some((path, sum)) = sum_line(line)
                 && let Some(Ok(seen)) = self.paths.get_mut(&path)
@@ -78,8 +78,11 @@ impl Seen {
         }
         // Asked about twice, and gone in between: an interrupted run's last command may still be at work. That is absence, not failure.
         let complaints: Vec<_> = text.lines().filter(|l| sum_line(l).is_none()).collect();
+        // Only of what was asked about as a file: a file in the place of a directory has no sum, and is there all the same.
+        let summed: BTreeSet<&String> =
+            looks.iter().filter_map(|l| if let Look::File { path, .. } = l { Some(path) } else { None }).collect();
         self.paths.retain(|path, seen| {
-            if text.is_empty() || !matches!(seen, Ok(s) if s.kind == PathKind::File && s.sha256.is_none()) {
+            if !summed.contains(path) || !matches!(seen, Ok(s) if s.kind == PathKind::File && s.sha256.is_none()) {
                 return true;
             }
             let about = complaints.iter().find(|c| c.contains(path.as_str())).or(complaints.first());
@@ -251,6 +254,16 @@ mod tests {
         assert!(seen.path("/a").unwrap().is_none() && seen.path("/b").unwrap().is_some());
         let seen = parse(&format!("{stat}#sums\nsha256sum: /a: Input/output error\n{}  /b", "0".repeat(64)), &looks);
         assert!(seen.path("/a").is_err());
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_a_directory_is_there() {
+        let looks = [file("/a"), Look::Directory { path: "/d".to_owned() }];
+        let stat = "#paths\nregular file|root|adm|0|4|640|3|/a\nregular file|root|adm|0|4|640|3|/d\n";
+        let seen = parse(&format!("{stat}#sums\n{}  /a", "0".repeat(64)), &looks);
+        assert_eq!(seen.path("/d").unwrap().unwrap().kind, PathKind::File);
+        let seen = parse(stat, &looks);
+        assert!(seen.path("/d").unwrap().is_some() && seen.path("/a").unwrap().is_none());
     }
 
     #[test]

@@ -9,9 +9,5 @@ sums() {
 
 # full PATH...: those that are directories with something in them
 full() {
-  for _path do
-    for _entry in "$_path"/* "$_path"/.[!.]* "$_path"/..?*; do
-      if [ -e "$_entry" ] || [ -h "$_entry" ]; then printf '%s\n' "$_path"; break; fi
-    done
-  done
+  for _path do is_empty "$_path" || printf '%s\n' "$_path"; done
 }

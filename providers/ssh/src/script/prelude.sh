@@ -4,14 +4,30 @@ PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 umask 077
 cd /
 kf_tab='	'
-kf_directory=/var/lib/karmaform
+# A user without sudo can't write there, but has a place of its own.
+if [ -n "$HOME" ] && [ "$(id -u)" != 0 ]; then kf_directory=$HOME/.local/state/karmaform; else kf_directory=/var/lib/karmaform; fi
 kf_owned=$kf_directory/owned
 
 # section NAME: what follows belongs to it
 section() { printf '\n%s %s\n' "$kf" "$1"; }
 
 # fail WORD [TEXT]: says why, and ends
-fail() { printf '\n%s fail %s %s\n' "$kf" "$1" "$2"; exit 3; }
+fail() {
+  case $1 in write | useradd | usermod | userdel | enable) say_full "$2" ;; esac
+  printf '\n%s fail %s %s\n' "$kf" "$1" "$2"
+  exit 3
+}
+
+# say_full PATH: where no space is left, if so. What is built into a shell only says "I/O error" then.
+say_full() {
+  case $1 in /*) _place=$1 ;; *) _place=/etc ;; esac
+  while [ -n "$_place" ] && [ ! -d "$_place" ]; do _place=${_place%/*}; done
+  for _count in -k -i; do
+    df -P "$_count" -- "${_place:-/}" 2>/dev/null | while read -r _device _size _used _free _share _mount; do
+      if [ "$_free" = 0 ] && [ "$_size" != 0 ]; then section nospace; printf '%s\n' "$_mount"; fi
+    done
+  done
+}
 
 # locked COMMAND...: one at a time on this host. The lock is on a directory that is always there, so nothing is left behind.
 locked() {
@@ -94,6 +110,14 @@ owns_below() {
     case $_line in *"$kf_tab$1/"*) return 0 ;; esac
   done <"$kf_owned"
   return 1
+}
+
+# is_empty PATH: nothing is in this directory, but for what every new file system has
+is_empty() {
+  for _entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+    case $_entry in "$1/lost+found") continue ;; esac
+    if [ -e "$_entry" ] || [ -h "$_entry" ]; then return 1; fi
+  done
 }
 
 # make_parents PATH: makes the directories above it that are missing, and remembers them

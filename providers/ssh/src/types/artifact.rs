@@ -1,5 +1,6 @@
 //! `ssh_artifact`: a file from a release: fetched once, checked, taken out of its archive, and sent to many hosts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use karmaform_model::{
@@ -48,7 +49,7 @@ impl Artifact {
             foreign(),
         ];
         attributes.extend(permissions("0755"));
-        Self { schema: Schema::new("A file from a release, on a host.", attributes).through("host") }
+        Self { schema: Schema::new("A file from a release, on a host.", attributes).through("host").leaves_note() }
     }
 }
 
@@ -115,6 +116,22 @@ impl SshType for Artifact {
         Ok(Some(object))
     }
 
+    fn need(&self, seen: Option<&Object>, known: Option<&Object>, wanted: &Object) -> Option<Wish> {
+        let wish = wish(wanted);
+        if wish.source.is_empty() || wish.local().is_none() || seen.is_some_and(is_foreign) {
+            return None;
+        }
+        // what is installed already needs no source any more
+        let before = seen.map(|seen| {
+            let mut before = known.cloned().unwrap_or_default();
+            before.extend(seen.clone());
+            comparable(&self.schema, &before, wanted)
+        });
+        let installed = before.as_ref().and_then(|b| text(b, "content_sha256"));
+        let is_there = installed.is_some() && installed == planned_sum(before.as_ref(), wanted).as_str();
+        (!is_there).then_some(wish)
+    }
+
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
             let Some(object) = change.after().or(change.before()) else { return Ok(None) };
@@ -145,7 +162,7 @@ impl SshType for Artifact {
                     _ => {
                         let body = format!("{claim}install_file {word} {} {} {mode}", ready.sha256, ownership(after));
                         Act::new(format!("Installing {path}"), body)
-                            .with_payload(Payload::File(ready.path.clone()))
+                            .with_payload(Payload::File(Arc::clone(&ready.file)))
                             .with_timeout(Duration::from_secs(120 + ready.size / SLOWEST))
                     }
                 }
@@ -223,6 +240,27 @@ mod tests {
         let archive = wanted("u", Some(&"a".repeat(64)), Some("etcd"));
         let before = installed(archive.clone(), "drifted", Some("c1"));
         assert_eq!(plan(Some(&before), &archive), (Action::Update, Some("c1".into())));
+    }
+
+    #[test]
+    fn a_local_source_is_needed_only_for_what_is_not_installed() {
+        let need = |seen: Option<&Object>, known: Option<&Object>, wanted: &Object| Artifact::new().need(seen, known, wanted).is_some();
+        let (a, b) = ("a".repeat(64), "b".repeat(64));
+        let local = wanted("/srv/e.tar.gz", Some(&a), Some("etcd"));
+        assert!(need(None, None, &local), "absent");
+        let known = installed(local.clone(), "c1", None);
+        let seen = |sum: &str, recorded: Option<&str>| installed(object([("foreign", false.into())]), sum, recorded);
+        assert!(!need(Some(&seen("c1", None)), Some(&known), &local), "installed");
+        assert!(need(Some(&seen("drifted", Some("c1"))), Some(&known), &local), "another file is in its place");
+        assert!(need(Some(&seen("c1", None)), Some(&known), &wanted("/srv/e.tar.gz", Some(&b), Some("etcd"))), "another version is wanted");
+        assert!(!need(Some(&seen("c1", None)), Some(&known), &wanted("/elsewhere", Some(&a), Some("etcd"))), "the same bytes");
+        let mut foreign = seen("x", None);
+        foreign.insert("foreign".into(), true.into());
+        assert!(!need(Some(&foreign), None, &local), "it is refused anyway");
+        assert!(!need(None, None, &wanted("https://h/e.tar.gz", Some(&a), Some("etcd"))), "not on this machine");
+        let mut unknown = local;
+        unknown.insert("source".into(), Value::unknown(Type::String));
+        assert!(!need(None, None, &unknown));
     }
 
     #[test]

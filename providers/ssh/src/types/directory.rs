@@ -9,7 +9,7 @@ use crate::checks::{Checks, is_protected};
 use crate::client::{Act, Client};
 use crate::connection::place_of;
 use crate::look::{Look, PathKind, Seen};
-use crate::owned::PARENT;
+use crate::owned::{ADOPTED, PARENT};
 use crate::script::quote;
 use crate::typed::{SshType, comparable, finished, is_foreign};
 use crate::values::{boolean, text};
@@ -34,6 +34,54 @@ if [ -d "$path" ] && [ ! -h "$path" ]; then
 elif [ -e "$path" ] || [ -h "$path" ]; then
   fail kind "$path"
 fi
+"#;
+
+/// Whether it was there before us. What is mounted there was, whatever the host has forgotten (say, since this was done already).
+const FOUND: &str = r#"
+found() {
+  is_owned adopted "$path" && return 0
+  if is_owned ssh_directory "$path" || [ ! -d "$path" ] || [ -h "$path" ]; then return 1; fi
+  set -- $(stat -c %d -- "$path" "$path/..")
+  [ "$1" != "$2" ]
+}
+"#;
+
+/// Empties a directory that was there before us, if it may, and leaves it with what its file system began with. Never crosses into
+/// what is mounted inside.
+const EMPTY: &str = r#"
+if [ -d "$path" ] && [ ! -h "$path" ] && ! is_empty "$path"; then
+  device=$(stat -c %d -- "$path") || fail write "$path"
+  inside= count=0
+  for entry in "$path"/* "$path"/.[!.]* "$path"/..?*; do
+    case $entry in "$path/lost+found") continue ;; esac
+    if [ -e "$entry" ] || [ -h "$entry" ]; then
+      if $purge && [ "$(stat -c %d -- "$entry")" = "$device" ]; then
+        rm -rf --one-file-system -- "$entry" || fail write "$entry"
+      else
+        count=$((count + 1))
+        if [ "$count" -le 5 ]; then inside="$inside${inside:+, }${entry##*/}"; fi
+      fi
+    fi
+  done
+  if [ "$count" -gt 5 ]; then inside="$inside and $((count - 5)) more"; fi
+  if [ "$count" -gt 0 ]; then fail occupied "$inside"; fi
+fi
+"#;
+
+/// Makes it, or takes it over; with `adopt` also one that is there and empty, which then is not ours to remove.
+const MAKE: &str = r#"
+if [ -h "$path" ] || { [ -e "$path" ] && [ ! -d "$path" ]; }; then fail kind "$path"; fi
+if $adopt && [ -d "$path" ] && ! is_owned ssh_directory "$path" && ! is_owned parent "$path"; then
+  is_owned adopted "$path" || is_empty "$path" || fail exists "$path"
+  own adopted "$path"
+elif ! is_owned adopted "$path" || [ ! -d "$path" ]; then
+  claim ssh_directory "$path" "$path"
+  disown adopted "$path"
+fi
+disown parent "$path"
+[ -d "$path" ] || mkdir "$path" || fail write "$path"
+chown "$owner" "$path" || fail owner
+chmod "$mode" "$path" || fail write "$path"
 "#;
 
 /// Deletes it with everything in it, but nothing that is mounted there.
@@ -63,7 +111,7 @@ impl Directory {
             foreign(),
         ];
         attributes.extend(permissions("0755"));
-        Self { schema: Schema::new("A directory on a host.", attributes).through("host") }
+        Self { schema: Schema::new("A directory on a host.", attributes).through("host").leaves_note() }
     }
 }
 
@@ -80,11 +128,17 @@ impl ResourceSpec for Directory {
         let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
         let checks = Checks::of(wanted).path("path").mode().names(&["owner", "group"]);
         if boolean(wanted, "purge") == Some(true) { checks.deletable("path") } else { checks }.done()?;
-        if let Some(before) = before.filter(|b| is_foreign(b)) {
-            return Err(refuse(wanted, text(before, "path").unwrap_or("the directory"), None));
+        let foreign = before.filter(|b| is_foreign(b));
+        if let Some(before) = foreign.filter(|b| boolean(b, "empty") != Some(true)) {
+            let hint = "Or empty it: an empty one, as of a disk that was mounted there, is used as it is.";
+            return Err(refuse(wanted, text(before, "path").unwrap_or("the directory"), Some(hint)));
         }
         let before = before.map(|b| comparable(&self.schema, b, wanted));
-        Ok(default_plan(&self.schema, before.as_ref(), Some(wanted)))
+        match (default_plan(&self.schema, before.as_ref(), Some(wanted)), before) {
+            // it must be written down on the host that it was there before
+            (Change::NoOp { object: after }, Some(before)) if foreign.is_some() => Ok(Change::Update { before, after }),
+            (change, _) => Ok(change),
+        }
     }
 
     fn impact(&self, change: &Change) -> Vec<String> {
@@ -106,7 +160,7 @@ impl SshType for Directory {
         let mut object = permissions_seen(found, known);
         object.insert("path".to_owned(), path.into());
         object.insert("empty".to_owned(), found.empty.into());
-        let ours = seen.owned.has(KIND, path) || seen.owned.has(PARENT, path);
+        let ours = [KIND, PARENT, ADOPTED].iter().any(|kind| seen.owned.has(kind, path));
         object.insert("foreign".to_owned(), (known.is_none() && !ours).into());
         Ok(Some(object))
     }
@@ -119,18 +173,12 @@ impl SshType for Directory {
                 client.act(deletion(before)?).await?;
                 return Ok(None);
             };
-            let mode = quote(text(after, "mode").unwrap_or("0755"));
-            let check = if matches!(change, Change::Create { .. }) {
-                format!("is_owned {PARENT} \"$path\" || refuse_foreign {KIND} \"$path\" \"$path\"\n")
-            } else {
-                String::new()
-            };
+            // what the state knows was made by us, whatever the host has forgotten
+            let adopt = matches!(change, Change::Create { .. }) || change.before().is_some_and(is_foreign);
             let body = format!(
-                "path={}\n{check}claim {KIND} \"$path\" \"$path\"\ndisown {PARENT} \"$path\"\n\
-                 if [ -h \"$path\" ]; then fail kind \"$path\"; fi\n\
-                 [ -d \"$path\" ] || mkdir \"$path\" || fail write \"$path\"\n\
-                 chown {} \"$path\" || fail owner\nchmod {mode} \"$path\" || fail write \"$path\"",
+                "path={}\nmode={}\nowner={}\nadopt={adopt}\n{MAKE}",
                 quote(path(after)),
+                quote(text(after, "mode").unwrap_or("0755")),
                 ownership(after)
             );
             let looks = vec![Look::Directory { path: path(after).to_owned() }];
@@ -148,7 +196,11 @@ fn deletion(before: &Object) -> Result<Act, Diagnostic> {
         return Err(Diagnostic::error("Protected path", format!("{path} is part of the system and is not deleted with its contents.")));
     }
     let remove = if purge { PURGE } else { REMOVE };
-    let body = format!("path={}\n{remove}release {KIND} \"$path\" \"$path\"", quote(path));
+    let body = format!(
+        "path={}\npurge={purge}\n{FOUND}if found; then\n{EMPTY}\ndisown {ADOPTED} \"$path\"\nelse\n{remove}\n\
+         release {KIND} \"$path\" \"$path\"\nfi",
+        quote(path)
+    );
     let act = Act::new(format!("Deleting the directory {path}"), body);
     Ok(if purge { act.with_timeout(std::time::Duration::from_secs(600)) } else { act })
 }
@@ -171,6 +223,17 @@ mod tests {
         check(true, false, 1);
         check(true, true, 0);
         check(false, false, 0);
+    }
+
+    #[test]
+    fn an_empty_directory_is_taken_over_and_a_full_one_is_not() {
+        let plan = |empty: bool| {
+            let mut before = directory("/mnt/disk", false, empty);
+            before.insert("foreign".into(), true.into());
+            Directory::new().plan(&PlanContext { now: 0 }, Some(&before), Some(&directory("/mnt/disk", false, empty)))
+        };
+        assert!(matches!(plan(true), Ok(Change::Update { .. })), "so that it is written down on the host");
+        assert!(plan(false).is_err());
     }
 
     #[test]

@@ -16,6 +16,9 @@ use crate::values::{boolean, text};
 
 const KIND: &str = "ssh_file";
 
+/// What helps where a file is there that is not ours.
+const OVERWRITE: &str = "Or set \"overwrite = true\" to replace it.";
+
 /// The type.
 pub(crate) struct File {
     schema: Schema,
@@ -35,7 +38,7 @@ impl File {
             foreign(),
         ];
         attributes.extend(permissions("0644"));
-        Self { schema: Schema::new("A file on a host.", attributes).through("host") }
+        Self { schema: Schema::new("A file on a host.", attributes).through("host").leaves_note() }
     }
 }
 
@@ -54,7 +57,7 @@ impl ResourceSpec for File {
         if let Some(before) = before.filter(|b| is_foreign(b))
             && boolean(wanted, "overwrite") != Some(true)
         {
-            return Err(refuse(wanted, text(before, "path").unwrap_or("the file"), Some("Or set \"overwrite = true\" to replace it.")));
+            return Err(refuse(wanted, text(before, "path").unwrap_or("the file"), Some(OVERWRITE)));
         }
         let before = before.map(|b| comparable(&self.schema, b, wanted));
         Ok(default_plan(&self.schema, before.as_ref(), Some(&plan_sum(wanted, "content"))))
@@ -113,7 +116,9 @@ impl SshType for File {
             let act = Act::new(format!("Writing {}", path(after)), body)
                 .with_payload(Payload::Bytes(content.as_bytes().to_vec()))
                 .then_look(vec![Look::File { path: path(after).to_owned(), content: Content::Never }]);
-            let seen = client.act(act).await?;
+            let attempt = client.attempt(act).await?;
+            let is_foreign = attempt.output.reason().is_some_and(|(word, _)| word == "exists");
+            let seen = client.conclude(&attempt).map_err(|e| if is_foreign { e.with_hint(OVERWRITE) } else { e })?;
             finished(self, &seen, after)
         })
     }

@@ -70,7 +70,7 @@ impl SystemdUnit {
             Attribute::computed("interrupted", Type::Bool, "True if a change to it ended before it was restarted.").volatile(),
             foreign(),
         ];
-        Self { schema: Schema::new("A unit of systemd on a host.", attributes).through("host") }
+        Self { schema: Schema::new("A unit of systemd on a host.", attributes).through("host").leaves_note() }
     }
 }
 
@@ -115,7 +115,15 @@ impl ResourceSpec for SystemdUnit {
         if let Some(before) = before.filter(|b| is_foreign(b)) {
             return Err(refuse(wanted, &format!("the unit {}", text(before, "name").unwrap_or_default()), None));
         }
-        let before = before.map(|b| comparable(&self.schema, b, wanted));
+        let before = before.map(|b| {
+            let mut before = comparable(&self.schema, b, wanted);
+            // it must not go on trying where it is to be stopped
+            let loops = is_looping(text(b, "active_state").unwrap_or_default(), text(b, "sub_state").unwrap_or_default());
+            if loops && boolean(wanted, "active") == Some(false) {
+                before.insert("active".to_owned(), true.into());
+            }
+            before
+        });
         let change = default_plan(&self.schema, before.as_ref(), Some(&plan_sum(wanted, "content")));
         match (change, before) {
             (Change::NoOp { object: after }, Some(before)) if boolean(&before, "interrupted") == Some(true) => {
@@ -144,6 +152,11 @@ fn pending_of(name: &str) -> String {
     format!("/run/karmaform/{name}.pending")
 }
 
+/// It ended, and systemd will start it again.
+fn is_looping(active_state: &str, sub_state: &str) -> bool {
+    active_state == "activating" && matches!(sub_state, "auto-restart" | "auto-restart-queued" | "failed")
+}
+
 fn path_of(name: &str) -> String {
     format!("/etc/systemd/system/{name}")
 }
@@ -166,7 +179,9 @@ impl SshType for SystemdUnit {
         if file.is_none() && (ours || unit.fragment_path.is_empty()) {
             return Ok(None);
         }
-        let is_active = matches!(unit.active_state.as_str(), "active" | "activating" | "reloading");
+        // one that waits for its next attempt does not run; one that is still starting may well
+        let is_active =
+            matches!(unit.active_state.as_str(), "active" | "activating" | "reloading") && !is_looping(&unit.active_state, &unit.sub_state);
         let mut object = object([
             ("name", name.into()),
             ("active", is_active.into()),

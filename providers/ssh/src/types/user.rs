@@ -14,11 +14,14 @@ use crate::values::{boolean, object, text};
 
 const KIND: &str = "ssh_user";
 
+/// The comment of accounts that we made.
+const MARK: &str = "made by karmaform";
+
 /// One change of users at a time: the tools lock /etc/passwd and give up at once if they can't.
 const CREATE: &str = r#"
 if ! getent passwd "$name" >/dev/null; then
   own ssh_user "$name"
-  set -- --no-create-home --shell "$shell"
+  set -- --no-create-home --comment "$mark" --shell "$shell"
   if [ "$system" = true ]; then set -- "$@" --system; fi
   if [ -n "$home" ]; then set -- "$@" --home-dir "$home"; fi
   if getent group "$name" >/dev/null; then set -- "$@" --gid "$name"; else set -- "$@" --user-group; fi
@@ -32,10 +35,25 @@ if [ -n "$home" ]; then set -- "$@" --home "$home"; fi
 locked usermod "$@" -- "$name" || fail usermod
 "#;
 
-/// A user that is not ours stays. 6: there is no such user any more.
+/// A user that is not ours stays. If nothing on the host says any more what is ours, the comment in the account does: it can't be the
+/// state, which also knows users that were there before. One that others still need stays, too, with its line: whoever deletes it last
+/// does it. 6: there is no such user any more.
 const DELETE: &str = r#"
-if is_owned ssh_user "$name"; then
-  if getent passwd "$name" >/dev/null; then
+entry=$(getent passwd "$name")
+is_marked() { case $entry in "$name":*:*:*:"$mark":*) return 0 ;; esac; return 1; }
+is_needed() {
+  uid=$(id -u -- "$name") || return 1
+  grep -qsE "^Uid:.*[[:space:]]$uid([[:space:]]|\$)" /proc/[0-9]*/status && return 0
+  [ -f "$kf_owned" ] || return 1
+  set --
+  while IFS=$kf_tab read -r kind identity rest; do
+    case $identity in /*) set -- "$@" "$identity" ;; esac
+  done <"$kf_owned"
+  [ $# -gt 0 ] && stat -c %u -- "$@" 2>/dev/null | grep -qx "$uid"
+}
+if is_owned ssh_user "$name" || { [ ! -e "$kf_owned" ] && is_marked; }; then
+  if [ -n "$entry" ]; then
+    if is_needed; then exit 0; fi
     locked userdel -- "$name" >&2
     status=$?
     if [ "$status" != 0 ] && [ "$status" != 6 ]; then fail userdel; fi
@@ -64,7 +82,7 @@ impl User {
         ];
         let doc =
             "A user of a host. A user that exists already is used as it is if it fits, and is then left alone when this is destroyed.";
-        Self { schema: Schema::new(doc, attributes).through("host") }
+        Self { schema: Schema::new(doc, attributes).through("host").leaves_note() }
     }
 }
 
@@ -126,8 +144,9 @@ impl SshType for User {
             let Some(object) = change.after().or(change.before()) else { return Ok(None) };
             let name = text(object, "name").unwrap_or_default();
             let variables = format!(
-                "name={}\nshell={}\nhome={}\nsystem={}\n",
+                "name={}\nmark={}\nshell={}\nhome={}\nsystem={}\n",
                 quote(name),
+                quote(MARK),
                 quote(text(object, "shell").unwrap_or("/usr/sbin/nologin")),
                 quote(text(object, "home").unwrap_or_default()),
                 boolean(object, "system").unwrap_or(true)

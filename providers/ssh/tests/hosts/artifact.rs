@@ -71,8 +71,9 @@ fn what_is_wrong_is_not_installed() {
                 (parts[1].0, parts[1].1.into()),
             ],
         );
-        let change = lab.plan(KIND, None, Some(&wanted)).unwrap();
-        let error = lab.apply(KIND, &change).unwrap_err();
+        let error = lab.plan(KIND, None, Some(&wanted)).unwrap_err();
+        assert_eq!(error.summary, summary, "found when planning: {}", error.detail);
+        let error = lab.apply(KIND, &Change::Create { after: wanted }).unwrap_err();
         assert_eq!(error.summary, summary, "{}", error.detail);
         assert_eq!(lab.shell("ls -d /opt/kf-bin 2>/dev/null || echo none"), "none");
         lab.assert_nothing_left();
@@ -84,6 +85,27 @@ fn what_is_wrong_is_not_installed() {
     assert_eq!(lab.plan(KIND, None, Some(&theirs)).unwrap_err().summary, "Exists already");
     assert_eq!(lab.apply(KIND, &Change::Create { after: theirs }).unwrap_err().summary, "Exists already");
     lab.shell("rm /opt/kf-theirs");
+}
+
+#[test]
+fn a_local_source_must_be_there_until_it_is_installed() {
+    let Some(lab) = lab("a_local_source_must_be_there_until_it_is_installed") else { return };
+    let source = archive(&lab, "one.tar.gz", 1000);
+    let wanted = |source: &str| {
+        lab.arguments(KIND, [("path", "/opt/kf-local".into()), ("source", source.into()), ("member", "release/tool".into())])
+    };
+    let whole = std::fs::read(&source).unwrap();
+    let half = lab.local("half.tar.gz", &whole[..whole.len() / 2]);
+    assert_eq!(lab.plan(KIND, None, Some(&wanted(&half))).unwrap_err().summary, "Archive can't be read");
+    assert_eq!(lab.plan(KIND, None, Some(&wanted("/no/such"))).unwrap_err().summary, "Source can't be read");
+    let state = lab.create(KIND, &wanted(&source));
+    let second = archive(&lab, "two.tar.gz", 10);
+    std::fs::remove_file(&source).unwrap();
+    std::fs::remove_file(&second).unwrap();
+    lab.step(KIND, Some(&state), Some(&wanted(&source)), Action::NoOp);
+    assert_eq!(lab.plan(KIND, Some(&state), Some(&wanted(&second))).unwrap_err().summary, "Source can't be read");
+    lab.delete(KIND, &state);
+    assert_eq!(std::fs::read_dir(lab.folder.path().join("cache")).unwrap().count(), 0, "nothing is left in the cache");
 }
 
 #[test]

@@ -131,6 +131,14 @@ fn keys_with_passphrases_and_users_with_sudo() {
     lab.use_client(lab.connect(&unprivileged).unwrap());
     let change = lab.plan("ssh_file", None, Some(&wanted)).unwrap();
     assert_eq!(lab.apply("ssh_file", &change).unwrap_err().summary, "Permission denied");
+    let own = lab.arguments(
+        "ssh_file",
+        [("path", "/home/kfplain/a/b".into()), ("content", "x".into()), ("owner", "kfplain".into()), ("group", "kfplain".into())],
+    );
+    let state = lab.create("ssh_file", &own);
+    assert_eq!(lab.shell("stat -c %U /home/kfplain/a/b /home/kfplain/.local/state/karmaform/owned"), "kfplain\nkfplain");
+    lab.delete("ssh_file", &state);
+    assert_eq!(lab.shell("ls -d /home/kfplain/a /home/kfplain/.local/state/karmaform 2>/dev/null || echo gone"), "gone");
     let hidden = lab.arguments("ssh_file", [("path", "/root/x".into()), ("content", "x".into())]);
     assert_eq!(lab.observe("ssh_file", &hidden, None).unwrap_err().summary, "Path can't be looked at");
     lab.shell("userdel -rf kfops 2>/dev/null; userdel -rf kfplain 2>/dev/null; rm -f /etc/sudoers.d/kfops");

@@ -42,11 +42,14 @@ fn data_is_purged_only_when_asked_for_and_said_so() {
 #[test]
 fn a_foreign_directory_is_left_alone() {
     let Some(lab) = lab("a_foreign_directory_is_left_alone") else { return };
-    lab.shell("mkdir -p /opt/kf-theirs");
+    lab.shell("mkdir -p /opt/kf-theirs; touch /opt/kf-theirs/x");
     let wanted = lab.arguments(KIND, [("path", "/opt/kf-theirs".into())]);
     assert_eq!(lab.plan(KIND, None, Some(&wanted)).unwrap_err().summary, "Exists already");
-    assert_eq!(lab.apply(KIND, &karmaform_model::Change::Create { after: wanted }).unwrap_err().summary, "Exists already");
-    lab.shell("rmdir /opt/kf-theirs");
+    assert_eq!(lab.apply(KIND, &karmaform_model::Change::Create { after: wanted.clone() }).unwrap_err().summary, "Exists already");
+    lab.shell("rm -r /opt/kf-theirs; touch /opt/kf-theirs");
+    assert_eq!(lab.plan(KIND, None, Some(&wanted)).unwrap_err().summary, "Something else is at this path");
+    assert_eq!(lab.apply(KIND, &karmaform_model::Change::Create { after: wanted }).unwrap_err().summary, "Something else is at this path");
+    lab.shell("rm /opt/kf-theirs");
     lab.assert_nothing_left();
 }
 
@@ -64,4 +67,32 @@ fn directories_made_for_a_file_become_resources_and_stay_while_needed() {
     assert_eq!(lab.shell("ls /opt/kf-p"), "g");
     lab.delete("ssh_file", &other);
     assert_eq!(lab.shell("ls -d /opt/kf-p 2>/dev/null || echo gone"), "gone");
+}
+
+#[test]
+fn an_empty_mount_point_is_used_emptied_and_left() {
+    let Some(lab) = lab("an_empty_mount_point_is_used_emptied_and_left") else { return };
+    lab.shell("mkdir -p /opt/kf-disk && mount -t tmpfs -o size=1m,mode=755 none /opt/kf-disk && mkdir /opt/kf-disk/lost+found");
+    let wanted =
+        |purge: bool, owner: &str| lab.arguments(KIND, [("path", "/opt/kf-disk".into()), ("purge", purge.into()), ("owner", owner.into())]);
+    // also if there is nothing to change about it
+    for (purge, owner) in [(false, "root"), (true, "daemon")] {
+        let state = lab.step(KIND, None, Some(&wanted(purge, owner)), Action::Update).unwrap();
+        lab.step(KIND, Some(&state), Some(&wanted(purge, owner)), Action::NoOp);
+        lab.step(KIND, None, Some(&wanted(purge, owner)), Action::NoOp);
+        lab.shell("mkdir -p /opt/kf-disk/member/.x; touch /opt/kf-disk/.y");
+        let state = lab.step(KIND, Some(&state), Some(&wanted(purge, "bin")), Action::Update).unwrap();
+        if !purge {
+            let error = lab.apply(KIND, &karmaform_model::Change::Delete { before: state.clone() }).unwrap_err();
+            assert!(error.summary == "Directory is not empty" && error.detail.contains("member, .y"), "{error:?}");
+            lab.shell("rm -r /opt/kf-disk/member /opt/kf-disk/.y");
+        }
+        lab.delete(KIND, &state);
+        assert_eq!(lab.shell("ls -A /opt/kf-disk; chown root /opt/kf-disk"), "lost+found");
+    }
+    // made blindly, as after a race
+    let after = wanted(false, "root");
+    let state = lab.apply(KIND, &karmaform_model::Change::Create { after }).unwrap().unwrap();
+    lab.delete(KIND, &state);
+    assert_eq!(lab.shell("umount /opt/kf-disk; ls -d /opt/kf-disk; rmdir /opt/kf-disk"), "/opt/kf-disk");
 }

@@ -51,7 +51,8 @@ fn a_foreign_file_stays_unless_it_may_be_overwritten() {
     };
     assert_eq!(lab.plan(KIND, None, Some(&wanted(false))).unwrap_err().summary, "Exists already");
     let blind = Change::Create { after: wanted(false) };
-    assert_eq!(lab.apply(KIND, &blind).unwrap_err().summary, "Exists already");
+    let refusal = lab.apply(KIND, &blind).unwrap_err();
+    assert!(refusal.summary == "Exists already" && refusal.hints.iter().any(|h| h.contains("overwrite = true")), "{refusal:?}");
     assert_eq!(lab.shell("cat /opt/kf-foreign"), "theirs");
     lab.assert_nothing_left();
     let state = lab.step(KIND, None, Some(&wanted(true)), Action::Update).unwrap();
@@ -77,6 +78,14 @@ fn what_a_host_refuses_is_said_clearly_and_cleaned_up() {
     check("/opt/kf-owner", "hunter2", "nobody-here", "No such user or group");
     check("/proc/kf", "hunter2", "root", "Change failed on the host");
     lab.shell("umount /mnt/kf-small /mnt/kf-ro; rmdir /mnt/kf-small /mnt/kf-ro");
+
+    // the disk where ownership is written down is full: a shell says nothing but "I/O error" then
+    lab.shell("mkdir -p /var/lib/karmaform && mount -t tmpfs -o size=4k none /var/lib/karmaform; head -c 9000 /dev/zero >/var/lib/karmaform/x; true");
+    let wanted = lab.arguments("ssh_user", [("name", "kffull".into())]);
+    let error = lab.apply("ssh_user", &lab.plan("ssh_user", None, Some(&wanted)).unwrap()).unwrap_err();
+    assert_eq!(error.summary, "Disk is full", "{error:?}");
+    assert!(error.detail.contains("No space is left on the device") && error.detail.contains("at /var/lib/karmaform."), "{error:?}");
+    lab.shell("umount /var/lib/karmaform; rmdir /var/lib/karmaform");
 
     let directory = lab.arguments(KIND, [("path", "/etc/ssh".into()), ("content", "x".into())]);
     assert_eq!(lab.plan(KIND, None, Some(&directory)).unwrap_err().summary, "Something else is at this path");

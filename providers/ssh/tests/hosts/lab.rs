@@ -141,14 +141,18 @@ impl Lab {
 
     /// Looks at one thing.
     pub(crate) fn observe(&self, kind: &str, identity_of: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
+        self.ask(kind, identity_of, known, None)
+    }
+
+    fn ask(&self, kind: &str, identity_of: &Object, known: Option<&Object>, wanted: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let identity = self.spec(kind).schema().identity(identity_of);
-        let asks = [Ask { resource_type: kind.to_owned(), identity, known: known.cloned(), wanted: None }];
+        let asks = [Ask { resource_type: kind.to_owned(), identity, known: known.cloned(), wanted: wanted.cloned() }];
         self.runtime.block_on(self.driver.observe(self.client(), &asks)).remove(0)
     }
 
     /// Observes and plans, as the engine does: what was seen over what the state says.
     pub(crate) fn plan(&self, kind: &str, state: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostic> {
-        let seen = self.observe(kind, wanted.or(state).unwrap(), state)?;
+        let seen = self.ask(kind, wanted.or(state).unwrap(), state, wanted)?;
         let before = seen.map(|seen| {
             let mut before = state.cloned().unwrap_or_default();
             before.insert("host".into(), self.connection().into());

@@ -113,6 +113,29 @@ fn a_unit_that_does_not_start_says_why() {
 }
 
 #[test]
+fn a_unit_that_is_started_again_and_again_is_drift() {
+    let Some(lab) = lab("a_unit_that_is_started_again_and_again_is_drift") else { return };
+    let wanted = |active: bool| {
+        let content = "[Service]\nExecStart=/bin/sh -c 'test -e /run/kf-good && exec sleep 1000'\nRestart=always\nRestartSec=1000\n";
+        lab.arguments(
+            KIND,
+            [("name", "kf-loop.service".into()), ("content", content.into()), ("active", active.into()), ("enabled", false.into())],
+        )
+    };
+    lab.shell("touch /run/kf-good");
+    let state = lab.apply(KIND, &lab.plan(KIND, None, Some(&wanted(true))).unwrap()).unwrap().unwrap();
+    lab.step(KIND, Some(&state), Some(&wanted(true)), Action::NoOp);
+    lab.shell("rm /run/kf-good; systemctl kill kf-loop; sleep 0.5");
+    assert_eq!(lab.shell("systemctl show -p SubState --value kf-loop"), "auto-restart");
+    let change = lab.plan(KIND, Some(&state), Some(&wanted(true))).unwrap();
+    assert_eq!(change.action(), Action::Update);
+    assert_eq!(lab.apply(KIND, &change).unwrap_err().summary, "Unit did not stay up");
+    lab.step(KIND, Some(&state), Some(&wanted(false)), Action::Update);
+    assert_eq!(lab.shell("systemctl show -p ActiveState --value kf-loop"), "inactive");
+    lab.delete(KIND, &state);
+}
+
+#[test]
 fn a_units_of_a_package_is_left_alone() {
     let Some(lab) = lab("a_units_of_a_package_is_left_alone") else { return };
     let wanted = lab.arguments(KIND, [("name", "ssh.service".into()), ("content", UNIT.into())]);

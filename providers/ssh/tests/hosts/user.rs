@@ -35,3 +35,42 @@ fn a_foreign_user_is_used_and_left() {
     lab.delete(KIND, &object);
     assert_eq!(lab.shell("id -un games"), "games");
 }
+
+#[test]
+fn a_user_that_others_need_stays_until_the_last_one_is_gone() {
+    let Some(lab) = lab("a_user_that_others_need_stays") else { return };
+    let state = lab.create(KIND, &lab.arguments(KIND, [("name", "kfshared".into())]));
+    let data = lab.arguments("ssh_directory", [("path", "/opt/kfshared".into()), ("owner", "kfshared".into())]);
+    let data = lab.create("ssh_directory", &data);
+    let delete = || lab.apply(KIND, &Change::Delete { before: state.clone() }).unwrap();
+    let left = || lab.shell("getent passwd kfshared >/dev/null && grep -c kfshared /var/lib/karmaform/owned || echo gone");
+    lab.shell("nohup runuser -u kfshared -- sleep 1000 >/dev/null 2>&1 & sleep 0.3");
+    delete();
+    assert_eq!(left(), "2", "somebody's program runs, and somebody's data are there");
+    lab.shell("pkill -u kfshared; sleep 0.3");
+    delete();
+    assert_eq!(left(), "2", "somebody's data are there");
+    lab.shell("nohup runuser -u kfshared -- sleep 1000 >/dev/null 2>&1 & sleep 0.3");
+    lab.apply("ssh_directory", &Change::Delete { before: data }).unwrap();
+    delete();
+    assert_eq!(left(), "1", "somebody's program runs");
+    lab.shell("pkill -u kfshared; sleep 0.3");
+    lab.delete(KIND, &state);
+    assert_eq!(left(), "gone");
+}
+
+#[test]
+fn a_user_of_ours_is_known_even_if_the_host_forgot_it() {
+    let Some(lab) = lab("a_user_of_ours_is_known_even_if_the_host_forgot_it") else { return };
+    let state = lab.create(KIND, &lab.arguments(KIND, [("name", "kflost".into())]));
+    let directory = lab.create("ssh_directory", &lab.arguments("ssh_directory", [("path", "/opt/kf-lost".into())]));
+    let there = || lab.shell("id -un kflost 2>/dev/null || echo gone");
+    lab.shell("sed -i /kflost/d /var/lib/karmaform/owned");
+    lab.apply(KIND, &Change::Delete { before: state.clone() }).unwrap();
+    assert_eq!(there(), "kflost", "what is ours is written down, and it is not in it");
+    lab.shell("rm -r /var/lib/karmaform");
+    lab.delete(KIND, &state);
+    assert_eq!(there(), "gone");
+    lab.delete("ssh_directory", &directory);
+    assert_eq!(lab.shell("ls -d /opt/kf-lost 2>/dev/null || echo gone"), "gone");
+}

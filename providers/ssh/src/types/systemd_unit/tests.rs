@@ -78,6 +78,33 @@ fn states_are_read() {
 }
 
 #[test]
+fn a_unit_that_is_started_again_and_again_does_not_run() {
+    use crate::look::UnitSeen;
+    let look = |sub_state: &str| {
+        let mut seen = Seen::default();
+        let unit =
+            UnitSeen { active_state: "activating".into(), sub_state: sub_state.into(), fragment_path: "/a".into(), ..UnitSeen::default() };
+        seen.units.insert("a.service".into(), unit);
+        SystemdUnit::new().answer(&seen, &object([("name", "a.service".into())]), None).unwrap().unwrap()
+    };
+    assert_eq!(boolean(&look("start"), "active"), Some(true), "still starting");
+    for sub_state in ["auto-restart", "failed"] {
+        let seen = look(sub_state);
+        assert_eq!(boolean(&seen, "active"), Some(false), "{sub_state}");
+        let plan = |was: bool, active: bool| {
+            let mut before = unit("x", was);
+            before.insert("sha256".into(), crate::sum::sha256(b"x").as_str().into());
+            for name in ["active", "active_state", "sub_state"] {
+                before.insert(name.into(), seen[name].clone());
+            }
+            turn(&SystemdUnit::new().plan(&PlanContext { now: 0 }, Some(&before), Some(&unit("x", active))).unwrap())
+        };
+        assert_eq!(plan(true, true), Turn::Start);
+        assert_eq!(plan(true, false), Turn::Stop, "it must not go on trying");
+    }
+}
+
+#[test]
 fn a_change_that_was_cut_off_is_finished() {
     let mut before = unit("x", true);
     before.insert("sha256".into(), crate::sum::sha256(b"x").as_str().into());

@@ -56,10 +56,21 @@ report() {
 start_unit() {
   since=$(date +%s)
   systemctl reset-failed -- "$name" >/dev/null 2>&1
+  # systemd lets a start wait until the next attempt is due, which may be long.
+  case $(property SubState) in auto-restart*) stop_unit ;; esac
   if [ "$2" = false ]; then
     # The old process must be gone when this step ends: else whoever asks for its health next gets the answer of the one that is to go.
     if [ "$1" = restart ]; then stop_unit; fi
     systemctl --no-block start -- "$name" >&2 || report start
+    # What dies at once (of a port that is taken, of a value that it does not understand) is told here, with what it said. Who is slow is
+    # left to whoever asks for its health.
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+      sleep 0.1
+      case $(property ActiveState)/$(property SubState)/$(property NRestarts) in
+        active/*) return 0 ;;
+        */auto-restart*/* | failed/* | */[1-9]*) report died ;;
+      esac
+    done
     return 0
   fi
   timeout "$limit" systemctl "$1" -- "$name" >&2
