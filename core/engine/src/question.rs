@@ -108,7 +108,12 @@ pub(crate) fn question(
     };
     // Of what an earlier run left open only what is seen counts, but a thing that nothing outside names can't be found without the memory.
     let known = before.memory.clone().filter(|_| is_trusted || identity.is_empty());
-    let ask = Ask { resource_type: resource_type.to_owned(), identity, known, wanted: wanted.cloned() };
+    let ask = Ask {
+        resource_type: resource_type.to_owned(),
+        identity,
+        known,
+        wanted: wanted.filter(|_| options.mode == ModeOfPlan::Normal).cloned(),
+    };
     let client = connection_key(provider, &entries(connection.as_ref().map(|(_, v)| v)));
     let mut key = client.clone();
     for (name, value) in &ask.identity {
