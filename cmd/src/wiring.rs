@@ -93,6 +93,7 @@ pub(crate) fn registry() -> Registry {
     drivers.push(Arc::new(Adapter(karmaform_ssh::Ssh::new())));
     drivers.extend(karmaform_tls::drivers());
     drivers.push(karmaform_etcd::driver());
+    drivers.push(Arc::new(Adapter(karmaform_kubernetes::Kubernetes::new())));
     Registry::new(drivers, karmaform_etcd::composites())
 }
 

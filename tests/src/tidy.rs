@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("core/engine", &["model", "lang"]),
     ("providers/", &["model"]),
     ("state-backends/", &["model"]),
-    ("cmd", &["model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "local"]),
+    ("cmd", &["model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "kubernetes", "local"]),
     ("tests", &["", "model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "memory", "local"]),
 ];
 
@@ -29,6 +29,7 @@ const ONE_USER: &[(&str, &str)] = &[
     ("ssh2", "providers/ssh/src/host"),
     ("rcgen", "providers/tls/src/"),
     ("etcd_client", "providers/etcd/src/"),
+    ("kube", "providers/kubernetes/src/"),
     ("clap", "cmd/src/"),
 ];
 

@@ -1,0 +1,132 @@
+//! Making, changing and deleting one object.
+
+use std::time::Duration;
+
+use karmaform_model::{Diagnostic, Object, Value};
+use kube::api::PropagationPolicy;
+use serde_json::Value as Json;
+use tokio::time::{Instant, sleep};
+
+use crate::client::{Client, How, Place};
+use crate::fields;
+use crate::look::place;
+use crate::manifest::{self, Name, Named, named};
+use crate::values::{is_true, secrets, text};
+use crate::wait;
+
+/// Between two looks at something that is on its way out.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The schema's default, for states that were written without it.
+const TIMEOUT: u64 = 60;
+
+/// The refusal to take over what is not ours.
+pub(crate) fn foreign(name: &str) -> Diagnostic {
+    Diagnostic::error("Exists already", format!("{name} is in the cluster already, and karmaform did not make it."))
+        .with_hint("Delete it, or give the object another name.")
+        .with_hint("Or set `force = true` to take it over.")
+}
+
+fn timeout(object: &Object) -> Duration {
+    let seconds = object.get("timeout").and_then(Value::as_number).map(karmaform_model::Number::as_f64);
+    seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(Duration::from_secs(TIMEOUT))
+}
+
+/// Applies a manifest, and waits for what is to be waited for. Gives the object as it is now.
+pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Result<Object, Diagnostic> {
+    let broken = || Diagnostic::error("Manifest is not of one object", "It does not say which object it is.");
+    let manifest = after.get("manifest").ok_or_else(broken)?;
+    let Named::Known(name) = named(manifest) else { return Err(broken()) };
+    let version = manifest::api_version(manifest).unwrap_or_default();
+    let Some(place) = place(client, version, &name.kind, &name.namespace).await? else {
+        return Err(Diagnostic::error(
+            "Kind is not known to the cluster",
+            format!("{} serves no {} of {version}.", client.place(), name.kind),
+        )
+        .with_hint("If a custom resource definition brings it, let this resource depend on it, and let that wait for `Established`.")
+        // A definition takes a moment until it is served.
+        .retryable());
+    };
+    let hidden = secrets([manifest]);
+    let told =
+        |verb: &'static str, failure: crate::failure::Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &hidden);
+    let force = is_true(after, "force");
+    if is_new && !force {
+        let there = client.get(&place, &name.name).await.map_err(|f| told("get", f))?;
+        if there.is_some_and(|live| fields::ours(&live).is_none()) {
+            return Err(foreign(&name.to_string()));
+        }
+    }
+    let how = How { force, dry_run: false };
+    let applied = client.apply(&place, &name.name, &manifest::request(manifest), how).await;
+    let live = applied.map_err(|failure| match failure.immutable(&hidden) {
+        Some(message) => Diagnostic::error("Field can't be changed in place", format!("The server says: {message}."))
+            .with_hint("Plan again with `-replace` of this resource."),
+        None => told("patch", failure),
+    })?;
+    if let Some(wanted) = after.get("wait").and_then(Value::as_entries) {
+        let uid = live["metadata"]["uid"].clone();
+        wait::until(client, &place, &name, &uid, wanted, timeout(after)).await?;
+    }
+    let mut object = after.clone();
+    object.insert("object".to_owned(), name.to_string().into());
+    object.insert("uid".to_owned(), live["metadata"]["uid"].as_str().unwrap_or_default().into());
+    object.insert("foreign".to_owned(), false.into());
+    object.insert("immutable".to_owned(), Value::null(karmaform_model::Type::String));
+    Ok(object)
+}
+
+/// Deletes an object and waits until it is gone.
+pub(crate) async fn delete(client: &Client, before: &Object) -> Result<(), Diagnostic> {
+    let Some(name) = text(before, "object").and_then(Name::parse) else { return Ok(()) };
+    let version = before.get("manifest").and_then(manifest::api_version).map_or_else(|| format!("{}/", name.group), str::to_owned);
+    let Some(place) = place(client, &version, &name.kind, &name.namespace).await? else { return Ok(()) };
+    let policy = match text(before, "propagation") {
+        Some("foreground") => PropagationPolicy::Foreground,
+        Some("orphan") => PropagationPolicy::Orphan,
+        _ => PropagationPolicy::Background,
+    };
+    let uid = text(before, "uid").filter(|u| !u.is_empty());
+    let told =
+        |verb: &'static str, failure: crate::failure::Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &[]);
+    if !client.delete(&place, &name.name, uid, policy).await.map_err(|f| told("delete", f))? {
+        return Ok(());
+    }
+    let limit = timeout(before);
+    let end = Instant::now() + limit;
+    let mut first = None;
+    loop {
+        let Some(live) = client.get(&place, &name.name).await.map_err(|f| told("get", f))? else { return Ok(()) };
+        let now = live["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        // Another one under the same name is not ours to wait for.
+        if *first.get_or_insert_with(|| uid.map_or_else(|| now.clone(), str::to_owned)) != now {
+            return Ok(());
+        }
+        if Instant::now() >= end {
+            return Err(stays(&name, &place, &live, limit));
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+fn stays(name: &Name, place: &Place, live: &Json, limit: Duration) -> Diagnostic {
+    let of = |list: &Json| {
+        let texts = list.as_array().into_iter().flatten().filter_map(Json::as_str).map(|f| format!("\"{f}\""));
+        texts.collect::<Vec<_>>().join(", ")
+    };
+    // Namespaces keep theirs in the specification.
+    let finalizers =
+        [&live["metadata"]["finalizers"], &live["spec"]["finalizers"]].map(of).into_iter().filter(|f| !f.is_empty()).collect::<Vec<_>>();
+    let why = if finalizers.is_empty() {
+        "It has no finalizers: the server is still at it.".to_owned()
+    } else {
+        format!("It waits for its finalizers: {}.", finalizers.join(", "))
+    };
+    let conditions = wait::conditions(live, |c| c["status"] == "True");
+    let conditions = if conditions.is_empty() || place.served.kind != "Namespace" { String::new() } else { format!(" {conditions}.") };
+    Diagnostic::error(
+        "Deletion does not finish",
+        format!("{name} is marked as deleted, but is still there after {} s. {why}{conditions}", limit.as_secs()),
+    )
+    .with_hint("See whether the controllers that remove these finalizers run; then apply again.")
+    .with_hint("Or raise `timeout`.")
+}

@@ -1,0 +1,202 @@
+//! One cluster's client: calls within a time limit, and which kinds the server knows. Nothing else builds requests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use karmaform_model::Diagnostic;
+use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::core::Request;
+use serde_json::Value as Json;
+
+use crate::connection::Options;
+use crate::failure::{Call, Failure};
+
+/// Under this name fields are ours.
+pub(crate) const MANAGER: &str = "karmaform";
+/// The longest wait for one answer. Servers end calls themselves after 60 s; dry runs go through webhooks, which have up to 30 s.
+const CALL_LIMIT: Duration = Duration::from_secs(45);
+/// Objects per page of a list.
+const PAGE: u32 = 500;
+
+/// A cluster.
+#[derive(Clone)]
+pub struct Client(pub(crate) Arc<Inner>);
+
+/// What all who use the same cluster share.
+pub(crate) struct Inner {
+    kube: kube::Client,
+    place: String,
+    connect: Duration,
+    /// What a group version serves: `v1`, `apps/v1`.
+    served: Mutex<BTreeMap<String, Arc<Vec<Served>>>>,
+}
+
+/// A kind as the server serves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Served {
+    /// `Deployment`
+    pub(crate) kind: String,
+    /// `deployments`
+    pub(crate) plural: String,
+    /// Lives in namespaces.
+    pub(crate) namespaced: bool,
+}
+
+/// Where objects of one kind are: what a request goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// `apps/v1`
+    pub(crate) api_version: String,
+    /// What it is.
+    pub(crate) served: Served,
+    /// None for the cluster.
+    pub(crate) namespace: Option<String>,
+}
+
+impl Place {
+    fn request(&self) -> Request {
+        let namespace = self.namespace.as_ref().map(|n| format!("/namespaces/{n}")).unwrap_or_default();
+        Request::new(format!("{}{namespace}/{}", root(&self.api_version), self.served.plural))
+    }
+
+    /// A call to it, for messages.
+    pub(crate) fn call(&self, verb: &'static str, name: &str) -> Call {
+        Call { verb, resource: self.served.plural.clone(), namespace: self.namespace.clone(), name: name.to_owned() }
+    }
+}
+
+fn root(api_version: &str) -> String {
+    if api_version.contains('/') { format!("/apis/{api_version}") } else { format!("/api/{api_version}") }
+}
+
+impl Inner {
+    /// Reads the configuration and makes the client. Nothing is asked yet, but programs that give credentials are run.
+    pub(crate) async fn open(options: Options) -> Result<Self, Diagnostic> {
+        let connect = options.timeout;
+        let config = options.config().await?;
+        let place = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        // Those programs are waited for where waiting is allowed.
+        let made = tokio::task::spawn_blocking(move || kube::Client::try_from(config)).await;
+        let kube = match made {
+            Ok(Ok(kube)) => kube,
+            Ok(Err(error)) => return Err(Failure::Kube(Box::new(error)).diagnostic(&place, &Call::none(), &[])),
+            Err(_) => return Err(Diagnostic::error("No client for the cluster", "Making the client ended before there was one.")),
+        };
+        Ok(Self { kube, place, connect, served: Mutex::default() })
+    }
+}
+
+type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
+
+impl Client {
+    /// The server's address, for messages.
+    pub(crate) fn place(&self) -> &str {
+        &self.0.place
+    }
+
+    async fn call(&self, request: Built) -> Result<Json, Failure> {
+        let request = request.map_err(|e| Failure::Kube(Box::new(kube::Error::BuildRequest(e))))?;
+        let limit = self.0.connect + CALL_LIMIT;
+        match tokio::time::timeout(limit, self.0.kube.request::<Json>(request)).await {
+            Ok(answer) => answer.map_err(|e| Failure::Kube(Box::new(e))),
+            Err(_) => Err(Failure::Timeout(limit)),
+        }
+    }
+
+    /// What is at a path.
+    pub(crate) async fn raw(&self, path: &str) -> Result<Json, Failure> {
+        self.call(Request::new(path).list(&ListParams::default())).await
+    }
+
+    /// One object.
+    pub(crate) async fn get(&self, place: &Place, name: &str) -> Result<Option<Json>, Failure> {
+        match self.call(place.request().get(name, &GetParams::default())).await {
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// All objects of a kind in a place.
+    pub(crate) async fn list(&self, place: &Place) -> Result<Vec<Json>, Failure> {
+        let mut found = Vec::new();
+        let mut parameters = ListParams::default().limit(PAGE);
+        loop {
+            let mut page = self.call(place.request().list(&parameters)).await?;
+            if let Some(Json::Array(items)) = page.get_mut("items").map(Json::take) {
+                found.extend(items);
+            }
+            match page["metadata"]["continue"].as_str().filter(|t| !t.is_empty()) {
+                Some(token) => parameters = parameters.continue_token(token),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Server-side apply under our name.
+    pub(crate) async fn apply(&self, place: &Place, name: &str, manifest: &Json, how: How) -> Result<Json, Failure> {
+        let mut parameters = PatchParams::apply(MANAGER);
+        parameters.force = how.force;
+        parameters.dry_run = how.dry_run;
+        self.call(place.request().patch(name, &parameters, &Patch::Apply(manifest))).await
+    }
+
+    /// Asks to delete an object; true if there was one of this uid.
+    pub(crate) async fn delete(&self, place: &Place, name: &str, uid: Option<&str>, policy: PropagationPolicy) -> Result<bool, Failure> {
+        let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None });
+        let parameters = DeleteParams { propagation_policy: Some(policy), preconditions, ..DeleteParams::default() };
+        match self.call(place.request().delete(name, &parameters)).await {
+            // Gone, or another one under the same name.
+            Err(failure) if matches!(failure.code(), Some(404 | 409)) => Ok(false),
+            other => other.map(|_| true),
+        }
+    }
+
+    /// A kind of a group version; none if it is not served. Asked anew as long as it is not there: a plan may bring it.
+    pub(crate) async fn kind(&self, api_version: &str, kind: &str) -> Result<Option<Served>, Failure> {
+        let find = |list: &[Served]| list.iter().find(|s| s.kind == kind).cloned();
+        let known = self.0.served.lock().unwrap_or_else(PoisonError::into_inner).get(api_version).cloned();
+        if let Some(found) = known.as_deref().and_then(|l| find(l)) {
+            return Ok(Some(found));
+        }
+        let answer = match self.raw(&root(api_version)).await {
+            Ok(answer) => answer,
+            Err(failure) if failure.code() == Some(404) => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        let served = Arc::new(served(&answer));
+        let found = find(&served);
+        self.0.served.lock().unwrap_or_else(PoisonError::into_inner).insert(api_version.to_owned(), served);
+        Ok(found)
+    }
+
+    /// The version that the server prefers for a group: `apps/v1`.
+    pub(crate) async fn preferred(&self, group: &str) -> Result<Option<String>, Failure> {
+        if group.is_empty() {
+            return Ok(Some("v1".to_owned()));
+        }
+        match self.raw(&format!("/apis/{group}")).await {
+            Ok(answer) => Ok(answer["preferredVersion"]["groupVersion"].as_str().map(str::to_owned)),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// How to apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct How {
+    /// Take fields over from others.
+    pub(crate) force: bool,
+    /// Only tell what would be.
+    pub(crate) dry_run: bool,
+}
+
+fn served(answer: &Json) -> Vec<Served> {
+    let resources = answer["resources"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let one = |r: &Json| {
+        let plural = r["name"].as_str().filter(|n| !n.contains('/'))?;
+        Some(Served { kind: r["kind"].as_str()?.to_owned(), plural: plural.to_owned(), namespaced: r["namespaced"].as_bool()? })
+    };
+    resources.iter().filter_map(one).collect()
+}

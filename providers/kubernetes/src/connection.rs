@@ -1,0 +1,245 @@
+//! How a cluster is reached: from arguments or a connection value to a client's configuration, and back to a value.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use karmaform_model::{Attribute, Diagnostic, Object, Type, Value};
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use crate::values::{encode, text};
+
+/// The provider's name, in connection values.
+pub(crate) const PROVIDER: &str = "kubernetes";
+
+const TIMEOUT: i64 = 10;
+
+/// The attributes that say how a cluster is reached; the same in the data source and in a connection value.
+pub(crate) fn attributes() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("kubeconfig", Type::String, "Content of a kubeconfig. Programs that it names for credentials are run.")
+            .secret(),
+        Attribute::optional("kubeconfig_file", Type::String, "File of a kubeconfig. \"~\" is not expanded: use `pathexpand`."),
+        Attribute::optional("context", Type::String, "Context of the kubeconfig; its current one by default."),
+        Attribute::optional(
+            "address",
+            Type::String,
+            "URL of the API server, for access without a kubeconfig. With neither, the access of the pod that karmaform runs in is used.",
+        ),
+        Attribute::optional(
+            "ca_certificate",
+            Type::String,
+            "With `address`: certificate of the authority that the server's is signed by, PEM.",
+        ),
+        Attribute::optional("token", Type::String, "With `address`: bearer token.").secret(),
+        Attribute::optional("client_certificate", Type::String, "With `address`: client certificate, PEM."),
+        Attribute::optional("client_key", Type::String, "With `client_certificate`: its private key, PEM.").secret(),
+        Attribute::optional(
+            "proxy_url",
+            Type::String,
+            "Proxy on the way to the server: \"http://...\", \"https://...\" or \"socks5://...\".",
+        ),
+        Attribute::optional("timeout", Type::Number, "Seconds for connecting; 10 by default."),
+    ]
+}
+
+/// Where what is needed to connect comes from.
+#[derive(Clone, PartialEq, Eq)]
+enum Way {
+    Kubeconfig { content: String, context: Option<String> },
+    File { path: PathBuf, context: Option<String> },
+    Address { address: String, ca: Option<String>, token: Option<String>, identity: Option<(String, String)> },
+    InCluster,
+}
+
+/// Everything needed to connect. Holds secrets, so it has no `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Options {
+    way: Way,
+    proxy: Option<String>,
+    /// For connecting.
+    pub(crate) timeout: Duration,
+}
+
+impl Options {
+    /// From a data source's arguments or a connection value.
+    pub(crate) fn new(arguments: &Object) -> Result<Self, Diagnostic> {
+        let given = |name: &str| text(arguments, name).map(str::to_owned);
+        let contradicting = |detail: String| {
+            Diagnostic::error("Contradicting ways to the cluster", detail).with_hint(
+                "Give `kubeconfig`, or `kubeconfig_file`, or `address` with what belongs to it, or nothing to use the pod's own access.",
+            )
+        };
+        let ways: Vec<&str> = ["kubeconfig", "kubeconfig_file", "address"].into_iter().filter(|n| text(arguments, n).is_some()).collect();
+        if ways.len() > 1 {
+            return Err(contradicting(format!("{} are given together, and only one of them can be used.", list(&ways))));
+        }
+        let of_address = ["ca_certificate", "token", "client_certificate", "client_key"];
+        let strays: Vec<&str> = match ways.first() {
+            Some(&"address") => ["context"].into_iter().filter(|n| text(arguments, n).is_some()).collect(),
+            Some(_) => of_address.into_iter().filter(|n| text(arguments, n).is_some()).collect(),
+            None => of_address.into_iter().chain(["context"]).filter(|n| text(arguments, n).is_some()).collect(),
+        };
+        if !strays.is_empty() {
+            let with = ways.first().map_or("without a way to the cluster".to_owned(), |w| format!("together with `{w}`"));
+            return Err(contradicting(format!("{} {} given {with}, where it means nothing.", list(&strays), is_are(&strays))));
+        }
+        let identity = match (given("client_certificate"), given("client_key")) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(contradicting("`client_certificate` and `client_key` belong together, and one of them is missing.".to_owned()));
+            }
+        };
+        let context = given("context");
+        let way = if let Some(content) = given("kubeconfig") {
+            Way::Kubeconfig { content, context }
+        } else if let Some(path) = given("kubeconfig_file") {
+            Way::File { path: path.into(), context }
+        } else if let Some(address) = given("address") {
+            Way::Address { address, ca: given("ca_certificate"), token: given("token"), identity }
+        } else {
+            Way::InCluster
+        };
+        let seconds = arguments.get("timeout").and_then(Value::as_i64).unwrap_or(TIMEOUT);
+        let timeout = u64::try_from(seconds)
+            .ok()
+            .filter(|s| *s > 0)
+            .map(Duration::from_secs)
+            .ok_or_else(|| Diagnostic::error("Bad timeout", format!("`timeout` is {seconds}, but must be at least 1 second.")))?;
+        Ok(Self { way, proxy: given("proxy_url"), timeout })
+    }
+
+    /// The client's configuration.
+    pub(crate) async fn config(&self) -> Result<Config, Diagnostic> {
+        let mut config = match &self.way {
+            Way::Kubeconfig { content, context } => {
+                // The parser's own message quotes the text around the error, and that may be a key.
+                let parsed = Kubeconfig::from_yaml(content).map_err(|_| bad("It is no YAML of a kubeconfig."))?;
+                from_kubeconfig(parsed, context.as_ref()).await?
+            }
+            Way::File { path, context } => {
+                let parsed = Kubeconfig::read_from(path).map_err(|e| match e {
+                    KubeconfigError::ReadConfig(cause, path) => {
+                        let home = path.starts_with("~").then_some("\"~\" is not expanded here: write `pathexpand(\"~/...\")`.");
+                        let error = bad(&format!("{} can't be read: {cause}.", path.display()));
+                        home.map_or(error.clone(), |h| error.with_hint(h))
+                    }
+                    _ => bad(&format!("{} is no YAML of a kubeconfig.", path.display())),
+                })?;
+                from_kubeconfig(parsed, context.as_ref()).await?
+            }
+            Way::Address { address, ca, token, identity } => {
+                by_address(address, ca.as_deref(), token.as_deref(), identity.as_ref()).await?
+            }
+            Way::InCluster => Config::incluster().map_err(|e| {
+                Diagnostic::error(
+                    "No way to a cluster",
+                    format!("Nothing says how to reach the cluster, and karmaform does not run in one: {e}."),
+                )
+                .with_hint("Set `kubeconfig_file`, `kubeconfig` or `address`.")
+            })?,
+        };
+        if let Some(proxy) = &self.proxy {
+            let parsed = proxy.parse().map_err(|_| Diagnostic::error("Bad proxy URL", "`proxy_url` is no URL."))?;
+            config.proxy_url = Some(parsed);
+        }
+        config.connect_timeout = Some(self.timeout);
+        Ok(config)
+    }
+
+    /// The connection value: what was given, without what was not. `id` says which cluster it is.
+    pub(crate) fn value(arguments: &Object, id: &str) -> Value {
+        let mut connection = Object::new();
+        for attribute in attributes() {
+            if let Some(value) = arguments.get(attribute.name).filter(|v| !v.is_null()) {
+                connection.insert(attribute.name.to_owned(), value.clone().secret_if(attribute.secret));
+            }
+        }
+        connection.insert("provider".to_owned(), PROVIDER.into());
+        connection.insert("id".to_owned(), id.into());
+        connection.into()
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" and ")
+}
+
+fn is_are(names: &[&str]) -> &'static str {
+    if names.len() == 1 { "is" } else { "are" }
+}
+
+fn bad(detail: &str) -> Diagnostic {
+    Diagnostic::error("Unusable kubeconfig", detail)
+}
+
+/// By way of a kubeconfig made up for it: so certificates and keys are checked and used as those of any other.
+async fn by_address(
+    address: &str,
+    ca: Option<&str>,
+    token: Option<&str>,
+    identity: Option<&(String, String)>,
+) -> Result<Config, Diagnostic> {
+    let parsed = address.parse::<http::Uri>().ok().filter(|u| u.scheme().is_some() && u.host().is_some());
+    if parsed.is_none() {
+        return Err(
+            Diagnostic::error("Bad address of the cluster", "`address` is no URL.").with_hint("Write it like \"https://10.0.0.1:6443\".")
+        );
+    }
+    let quoted = |text: &str| serde_json::Value::from(text);
+    let mut cluster = serde_json::json!({ "server": quoted(address) });
+    if let Some(ca) = ca {
+        cluster["certificate-authority-data"] = quoted(&encode(ca.as_bytes()));
+    }
+    let mut user = serde_json::json!({});
+    if let Some(token) = token {
+        user["token"] = quoted(token);
+    }
+    if let Some((certificate, key)) = identity {
+        user["client-certificate-data"] = quoted(&encode(certificate.as_bytes()));
+        user["client-key-data"] = quoted(&encode(key.as_bytes()));
+    }
+    let whole = serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{ "name": "c", "cluster": cluster }],
+        "users": [{ "name": "c", "user": user }],
+        "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "c" } }],
+    });
+    let parsed = Kubeconfig::from_yaml(&whole.to_string()).map_err(|_| bad("The arguments make none."))?;
+    from_kubeconfig(parsed, None).await
+}
+
+async fn from_kubeconfig(parsed: Kubeconfig, context: Option<&String>) -> Result<Config, Diagnostic> {
+    let mut names: Vec<String> = parsed.contexts.iter().map(|c| format!("\"{}\"", c.name)).collect();
+    names.sort();
+    let names = if names.is_empty() { "It has no contexts.".to_owned() } else { format!("It has {}.", names.join(", ")) };
+    let options = KubeConfigOptions { context: context.cloned(), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(parsed, &options).await.map_err(|error| match error {
+        KubeconfigError::CurrentContextNotSet => {
+            Diagnostic::error("Context not found", format!("The kubeconfig has no current context, and none is asked for. {names}"))
+                .with_hint("Set `context`.")
+        }
+        KubeconfigError::LoadContext(name) => {
+            Diagnostic::error("Context not found", format!("The kubeconfig has no context \"{name}\". {names}"))
+                .with_hint("Correct `context`.")
+        }
+        KubeconfigError::LoadClusterOfContext(name) => bad(&format!("Its context names the cluster \"{name}\", which is not in it.")),
+        KubeconfigError::MissingClusterUrl => bad("The cluster in it has no `server`."),
+        KubeconfigError::ParseClusterUrl(_) => bad("The `server` in it is no URL."),
+        KubeconfigError::ParseProxyUrl(_) => bad("The `proxy-url` in it, or in HTTPS_PROXY, is no URL."),
+        KubeconfigError::LoadCertificateAuthority(_) => {
+            bad("Its certificate authority can't be read: the file is missing or the data is no base64.")
+        }
+        KubeconfigError::LoadClientCertificate(_) => {
+            bad("Its client certificate can't be read: the file is missing or the data is no base64.")
+        }
+        KubeconfigError::LoadClientKey(_) => bad("Its client key can't be read: the file is missing or the data is no base64."),
+        KubeconfigError::ParseCertificates(_) => bad("The certificate authority is no PEM."),
+        _ => bad("The client library refuses it."),
+    })
+}
+
+#[cfg(test)]
+#[path = "connection_tests.rs"]
+mod tests;

@@ -1,0 +1,142 @@
+//! Which fields are ours: the server's `managedFields`, and what of an object they cover.
+//!
+//! The format is Kubernetes' FieldsV1: `f:name` a field, `k:{...}` a list's item by its keys, `v:...` a set's item, `i:n` by its place,
+//! `.` the thing itself; `{}` all below.
+
+use serde_json::{Map, Value as Json};
+
+use crate::client::MANAGER;
+
+/// The fields that our applies own; none if we never applied.
+pub(crate) fn ours(live: &Json) -> Option<Json> {
+    let entries = live["metadata"]["managedFields"].as_array()?;
+    let mine = entries
+        .iter()
+        .filter(|e| e["manager"] == MANAGER && e["operation"] == "Apply" && e["subresource"].as_str().is_none_or(str::is_empty));
+    mine.map(|e| e["fieldsV1"].clone()).reduce(|a, b| union(&a, &b))
+}
+
+/// What is covered by either. All of something covers parts of it.
+pub(crate) fn union(a: &Json, b: &Json) -> Json {
+    let (Json::Object(x), Json::Object(y)) = (a, b) else { return Json::Object(Map::new()) };
+    if x.is_empty() || y.is_empty() {
+        return Json::Object(Map::new());
+    }
+    let mut all = x.clone();
+    for (name, below) in y {
+        let joined = x.get(name).map_or_else(|| below.clone(), |other| union(other, below));
+        all.insert(name.clone(), joined);
+    }
+    Json::Object(all)
+}
+
+/// The fields that a manifest would own, as far as can be told without the server: lists as a whole.
+pub(crate) fn of_manifest(manifest: &Json) -> Json {
+    fn below(json: &Json) -> Json {
+        match json {
+            Json::Object(entries) => Json::Object(entries.iter().map(|(n, v)| (format!("f:{n}"), below(v))).collect()),
+            _ => Json::Object(Map::new()),
+        }
+    }
+    below(&content(manifest))
+}
+
+/// Without what names the object; that is nobody's field.
+pub(crate) fn content(manifest: &Json) -> Json {
+    let mut content = manifest.clone();
+    if let Some(entries) = content.as_object_mut() {
+        entries.remove("apiVersion");
+        entries.remove("kind");
+        if let Some(Json::Object(metadata)) = entries.get_mut("metadata") {
+            metadata.remove("name");
+            metadata.remove("namespace");
+            if metadata.is_empty() {
+                entries.remove("metadata");
+            }
+        }
+    }
+    content
+}
+
+/// The part of an object that these fields cover.
+pub(crate) fn project(live: &Json, fields: &Json) -> Json {
+    let Some(fields) = fields.as_object().filter(|f| !f.is_empty()) else { return live.clone() };
+    match live {
+        Json::Object(entries) => {
+            let covered = entries.iter().filter_map(|(n, v)| Some((n.clone(), project(v, fields.get(&format!("f:{n}"))?))));
+            Json::Object(covered.collect())
+        }
+        Json::Array(items) => {
+            let covered = items
+                .iter()
+                .enumerate()
+                .filter_map(|(i, item)| fields.iter().find(|(name, _)| is_item(name, i, item)).map(|(_, below)| project(item, below)));
+            Json::Array(covered.collect())
+        }
+        other => other.clone(),
+    }
+}
+
+fn is_item(name: &str, index: usize, item: &Json) -> bool {
+    let parsed = |text: &str| serde_json::from_str::<Json>(text).ok();
+    match name.split_once(':') {
+        Some(("k", keys)) => match parsed(keys) {
+            Some(Json::Object(keys)) => keys.iter().all(|(n, v)| item.get(n) == Some(v)),
+            _ => false,
+        },
+        Some(("v", value)) => parsed(value).as_ref() == Some(item),
+        Some(("i", place)) => place.parse() == Ok(index),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn live() -> Json {
+        json!({
+            "metadata": { "name": "a", "labels": { "x": "1", "y": "2" }, "finalizers": ["p/a", "p/b"], "managedFields": [
+                { "manager": "karmaform", "operation": "Apply", "fieldsV1": {
+                    "f:metadata": { "f:labels": { ".": {}, "f:x": {} }, "f:finalizers": { "v:\"p/a\"": {} } },
+                    "f:spec": { "f:selector": {}, "f:containers": { "k:{\"name\":\"main\"}": {
+                        ".": {}, "f:name": {}, "f:ports": { "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": { ".": {}, "f:containerPort": {} } } } } } } },
+                { "manager": "karmaform", "operation": "Apply", "subresource": "status", "fieldsV1": { "f:status": {} } },
+                { "manager": "kubectl", "operation": "Update", "fieldsV1": { "f:metadata": { "f:labels": { "f:y": {} } } } },
+            ] },
+            "spec": { "selector": { "app": "a" }, "replicas": 1, "containers": [
+                { "name": "sidecar", "image": "s" },
+                { "name": "main", "image": "m", "ports": [{ "containerPort": 80, "protocol": "TCP" }, { "containerPort": 80, "protocol": "UDP" }] },
+            ] },
+            "status": { "x": 1 },
+        })
+    }
+
+    #[test]
+    fn only_what_is_ours_is_seen() {
+        let fields = ours(&live()).unwrap();
+        assert_eq!(
+            project(&live(), &fields),
+            json!({
+                "metadata": { "labels": { "x": "1" }, "finalizers": ["p/a"] },
+                "spec": { "selector": { "app": "a" }, "containers": [{ "name": "main", "ports": [{ "containerPort": 80 }] }] },
+            })
+        );
+        assert_eq!(
+            ours(&json!({ "metadata": { "managedFields": [{ "manager": "kubectl", "operation": "Apply", "fieldsV1": {} }] } })),
+            None
+        );
+    }
+
+    #[test]
+    fn united_with_what_is_wanted() {
+        let wanted =
+            json!({ "apiVersion": "v1", "kind": "X", "metadata": { "name": "a", "labels": { "y": "3" } }, "spec": { "containers": [] } });
+        let fields = union(&ours(&live()).unwrap(), &of_manifest(&wanted));
+        let seen = project(&live(), &fields);
+        assert_eq!(seen["metadata"]["labels"], json!({ "x": "1", "y": "2" }));
+        assert_eq!(seen["spec"]["containers"], live()["spec"]["containers"], "a list is compared whole until the server says how");
+        assert_eq!(seen["metadata"].get("name"), None);
+    }
+}

@@ -1,0 +1,19 @@
+//! Kubernetes clusters and the objects in them: any manifest, by server-side apply.
+//!
+//! Only `client` and `connection` build on the client library; it knows nothing of karmada and nothing of other providers.
+
+mod act;
+mod client;
+mod cluster;
+mod connection;
+mod failure;
+mod fields;
+mod look;
+mod manifest;
+mod object;
+mod provider;
+mod shape;
+mod values;
+mod wait;
+
+pub use provider::Kubernetes;

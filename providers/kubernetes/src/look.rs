@@ -1,0 +1,252 @@
+//! Looking at objects: one GET or LIST per kind and namespace, then what the server would make of what is wanted, if that is not there.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt;
+use karmaform_model::{Ask, BoxFuture, Diagnostic, Object, Type, Value};
+use serde_json::Value as Json;
+
+use crate::client::{Client, How, Place, Served};
+use crate::fields;
+use crate::manifest::{self, Name, Named, named};
+use crate::shape::{respelled, same};
+use crate::values::{is_true, object, secrets, text};
+
+/// Requests at a time.
+const AT_ONCE: usize = 8;
+/// The namespace of namespaced objects whose manifest names none, as everywhere in Kubernetes.
+const DEFAULT_NAMESPACE: &str = "default";
+
+type Answer = Result<Option<Object>, Diagnostic>;
+
+/// One ask, read.
+struct Question {
+    index: usize,
+    name: Name,
+    wanted: Option<Value>,
+    known: Option<Value>,
+    is_known: bool,
+    force: bool,
+}
+
+/// Answers all asks, in their order.
+pub(crate) async fn observe(client: &Client, asks: &[Ask]) -> Vec<Answer> {
+    let mut answers: Vec<Option<Answer>> = vec![None; asks.len()];
+    let mut groups: BTreeMap<(String, String, String), Vec<Question>> = BTreeMap::new();
+    for (index, ask) in asks.iter().enumerate() {
+        let Some(question) = question(index, ask) else {
+            let error = Diagnostic::error("Unreadable name of an object", "`object` is not of the form \"Kind.group/namespace/name\".");
+            answers[index] = Some(Err(error));
+            continue;
+        };
+        let version = question.wanted.as_ref().or(question.known.as_ref()).and_then(manifest::api_version);
+        let version = version.map_or_else(|| format!("{}/", question.name.group), str::to_owned);
+        groups.entry((version, question.name.kind.clone(), question.name.namespace.clone())).or_default().push(question);
+    }
+    let looks = groups.into_iter().map(|(group, questions)| -> BoxFuture<'_, _> { Box::pin(look(client, group, questions)) });
+    let seen: Vec<Vec<Seen>> = futures::stream::iter(looks.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+    let tells = seen.into_iter().flatten().map(|seen| -> BoxFuture<'_, _> {
+        Box::pin(async move {
+            let index = seen.question.index;
+            (index, tell(client, seen).await)
+        })
+    });
+    let told: Vec<(usize, Answer)> = futures::stream::iter(tells.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+    for (index, answer) in told {
+        answers[index] = Some(answer);
+    }
+    let lost = || Err(Diagnostic::error("An object could not be looked at", "Asking for it ended before there was an answer."));
+    answers.into_iter().map(|a| a.unwrap_or_else(lost)).collect()
+}
+
+fn question(index: usize, ask: &Ask) -> Option<Question> {
+    let identity = text(&ask.identity, "object")?;
+    let name = Name::parse(identity)?;
+    let of_it = |object: Option<&Object>| {
+        let found = object?.get("manifest")?;
+        matches!(named(found), Named::Known(n) if n == name).then(|| found.clone())
+    };
+    let wanted = of_it(ask.wanted.as_ref());
+    let known = of_it(ask.known.as_ref());
+    let force = ask.wanted.as_ref().is_some_and(|w| is_true(w, "force"));
+    Some(Question { index, name, wanted, known, is_known: ask.known.is_some(), force })
+}
+
+/// What was found for a question: where it would be (nothing if its kind is not served), and what is there.
+struct Seen {
+    question: Question,
+    found: Result<Option<(Place, Option<Json>)>, Diagnostic>,
+}
+
+async fn look(client: &Client, (version, kind, namespace): (String, String, String), questions: Vec<Question>) -> Vec<Seen> {
+    let all = |found: Result<Option<(Place, Option<Json>)>, Diagnostic>, questions: Vec<Question>| {
+        questions.into_iter().map(|question| Seen { question, found: found.clone() }).collect()
+    };
+    let place = match place(client, &version, &kind, &namespace).await {
+        Ok(Some(place)) => place,
+        Ok(None) => return all(Ok(None), questions),
+        Err(error) => return all(Err(error), questions),
+    };
+    let mut list = None;
+    if questions.len() > 1 {
+        match client.list(&place).await {
+            Ok(items) => {
+                let name = |item: &Json| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                list = Some(items.into_iter().map(|i| (name(&i), i)).collect::<BTreeMap<_, _>>());
+            }
+            // Who may not list may still get.
+            Err(failure) if failure.code() == Some(403) => {}
+            Err(failure) => return all(Err(failure.diagnostic(client.place(), &place.call("list", ""), &[])), questions),
+        }
+    }
+    let mut seen = Vec::with_capacity(questions.len());
+    for question in questions {
+        let name = &question.name.name;
+        let live = match &mut list {
+            Some(list) => Ok(list.remove(name)),
+            None => client.get(&place, name).await.map_err(|f| f.diagnostic(client.place(), &place.call("get", name), &[])),
+        };
+        seen.push(Seen { question, found: live.map(|live| Some((place.clone(), live))) });
+    }
+    seen
+}
+
+/// Where objects of a kind are; none if the server does not serve it. `version` is `apps/v1`, or `apps/` for the preferred one.
+pub(crate) async fn place(client: &Client, version: &str, kind: &str, namespace: &str) -> Result<Option<Place>, Diagnostic> {
+    let told = |failure: crate::failure::Failure| {
+        failure.diagnostic(client.place(), &crate::failure::Call { resource: "API groups".into(), ..crate::failure::Call::none() }, &[])
+    };
+    let api_version = match version.strip_suffix('/') {
+        Some(group) => match client.preferred(group).await.map_err(told)? {
+            Some(version) => version,
+            None => return Ok(None),
+        },
+        None => version.to_owned(),
+    };
+    let Some(served) = client.kind(&api_version, kind).await.map_err(told)? else { return Ok(None) };
+    Ok(Some(located(api_version, served, namespace)))
+}
+
+fn located(api_version: String, served: Served, namespace: &str) -> Place {
+    let namespace = if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace };
+    let namespace = served.namespaced.then(|| namespace.to_owned());
+    Place { api_version, served, namespace }
+}
+
+async fn tell(client: &Client, seen: Seen) -> Answer {
+    let Seen { question, found } = seen;
+    let Some((place, live)) = found? else { return Ok(None) };
+    let known_whole = question.wanted.as_ref().filter(|w| w.is_wholly_known());
+    let Some(live) = live else {
+        if let Some(wanted) = known_whole {
+            match dry_run(client, &place, &question, wanted).await {
+                Dry::Refused(error) => return Err(error),
+                Dry::Made(_) | Dry::Immutable(_) | Dry::Untold => {}
+            }
+        }
+        return Ok(None);
+    };
+    let owned = fields::ours(&live);
+    let is_ours = question.is_known || owned.is_some();
+    let mut told = object([
+        ("object", question.name.to_string().into()),
+        ("uid", live["metadata"]["uid"].as_str().unwrap_or_default().into()),
+        ("foreign", (!is_ours).into()),
+        ("immutable", Value::null(Type::String)),
+    ]);
+    let owned = owned.unwrap_or_else(|| serde_json::json!({ ".": {} }));
+    let mine = fields::content(&fields::project(&live, &owned));
+    let is = |manifest: &&Value| same(&fields::content(&manifest::request(manifest)), &mine);
+    let remembered = question.known.as_ref().filter(|k| k.is_wholly_known()).filter(is);
+    let Some(wanted) = known_whole else {
+        let shown = remembered.cloned().unwrap_or_else(|| dressed(mine, &question, &place));
+        told.insert("manifest".to_owned(), shown);
+        return Ok(Some(told));
+    };
+    if is(&wanted) {
+        told.insert("manifest".to_owned(), remembered.unwrap_or(wanted).clone());
+        return Ok(Some(told));
+    }
+    let request = manifest::request(wanted);
+    let mut covered = fields::union(&owned, &fields::of_manifest(&request));
+    let mut made = None;
+    if is_ours || question.force {
+        match dry_run(client, &place, &question, wanted).await {
+            Dry::Made(result) => {
+                covered = fields::union(&owned, &fields::ours(&result).unwrap_or(covered));
+                made = Some(result);
+            }
+            Dry::Immutable(message) => {
+                told.insert("immutable".to_owned(), message.into());
+            }
+            Dry::Refused(error) => return Err(error),
+            Dry::Untold => {}
+        }
+    }
+    let part = |whole: &Json| fields::content(&fields::project(whole, &covered));
+    let shown = match (remembered, &made) {
+        (_, Some(made)) if is_same_object(made, &live) => wanted.clone(),
+        (Some(remembered), _) => remembered.clone(),
+        (None, Some(made)) => {
+            let spelled = respelled(&part(&live), &fields::content(&request), &part(made));
+            let is = |manifest: &&Value| fields::content(&manifest::request(manifest)) == spelled;
+            let found = question.known.as_ref().filter(is).or(Some(wanted).filter(is)).cloned();
+            found.unwrap_or_else(|| dressed(spelled, &question, &place))
+        }
+        (None, None) => dressed(part(&live), &question, &place),
+    };
+    told.insert("manifest".to_owned(), shown);
+    Ok(Some(told))
+}
+
+/// As a manifest: with what names the object, as the state or the configuration spell it.
+fn dressed(mut content: Json, question: &Question, place: &Place) -> Value {
+    let like: Vec<&Value> = question.known.iter().chain(&question.wanted).collect();
+    let version = like.first().and_then(|v| manifest::api_version(v)).unwrap_or(&place.api_version);
+    content["apiVersion"] = version.into();
+    content["kind"] = question.name.kind.as_str().into();
+    content["metadata"]["name"] = question.name.name.as_str().into();
+    if !question.name.namespace.is_empty() {
+        content["metadata"]["namespace"] = question.name.namespace.as_str().into();
+    }
+    manifest::shown(content, &like)
+}
+
+enum Dry {
+    Made(Json),
+    /// In place it can't be.
+    Immutable(String),
+    Refused(Diagnostic),
+    /// The server can't tell: a namespace or a kind is not there yet, or a webhook takes no dry runs.
+    Untold,
+}
+
+async fn dry_run(client: &Client, place: &Place, question: &Question, wanted: &Value) -> Dry {
+    let how = How { force: question.force, dry_run: true };
+    let hidden = secrets(question.known.iter().chain([wanted]));
+    let failure = match client.apply(place, &question.name.name, &manifest::request(wanted), how).await {
+        Ok(made) => return Dry::Made(made),
+        Err(failure) => failure,
+    };
+    if failure.code() == Some(404) || failure.takes_no_dry_run() {
+        return Dry::Untold;
+    }
+    match failure.immutable(&hidden) {
+        Some(message) => Dry::Immutable(message),
+        None => Dry::Refused(failure.diagnostic(client.place(), &place.call("patch", &question.name.name), &hidden)),
+    }
+}
+
+/// True if nothing would change but what the server counts.
+fn is_same_object(a: &Json, b: &Json) -> bool {
+    let stripped = |object: &Json| {
+        let mut object = fields::content(object);
+        if let Some(Json::Object(metadata)) = object.get_mut("metadata") {
+            for counted in ["managedFields", "resourceVersion", "generation"] {
+                metadata.remove(counted);
+            }
+        }
+        object
+    };
+    stripped(a) == stripped(b)
+}

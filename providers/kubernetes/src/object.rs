@@ -1,0 +1,175 @@
+//! `kubernetes_object`: any object, by its manifest.
+
+use karmaform_model::{
+    Ask, Attribute, Block, BoxFuture, Change, Diagnostic, Diagnostics, Nesting, Object, Path, PlanContext, ReplaceOrder, ResourceSpec,
+    ResourceType, Schema, Type, Value, default_plan,
+};
+
+use crate::act;
+use crate::client::Client;
+use crate::look;
+use crate::manifest::{self, Named, named};
+use crate::values::{is_true, text};
+
+const KIND: &str = "kubernetes_object";
+const PROPAGATIONS: &[&str] = &["background", "foreground", "orphan"];
+
+/// The type.
+pub(crate) struct KubernetesObject {
+    schema: Schema,
+}
+
+impl KubernetesObject {
+    /// With its schema.
+    pub(crate) fn new() -> Self {
+        let attributes = vec![
+            Attribute::required(
+                "cluster",
+                Type::Any,
+                "Connection to the cluster: the attribute `connection` of a `data \"kubernetes_cluster\"`.",
+            ),
+            Attribute::required(
+                "manifest",
+                Type::Any,
+                "The object: an object, or `yamldecode(...)` of one YAML document. Only fields in it are managed. Without a namespace, \
+                 namespaced objects are in \"default\".",
+            ),
+            Attribute::optional(
+                "force",
+                Type::Bool,
+                "Whether to take fields over from other managers, and to take over an object that exists already.",
+            )
+            .or(false),
+            Attribute::optional(
+                "propagation",
+                Type::String,
+                "What becomes of dependents when it is deleted: \"background\", \"foreground\" or \"orphan\".",
+            )
+            .or("background"),
+            Attribute::optional("timeout", Type::Number, "Seconds to wait for `wait`, and for a deletion to finish.").or(60i64),
+            Attribute::computed("object", Type::String, "Which object it is: \"Deployment.apps/namespace/name\", \"Namespace//name\".")
+                .identity(),
+            Attribute::computed("uid", Type::String, "Its UID."),
+            Attribute::computed("foreign", Type::Bool, "True for something that exists already and that karmaform did not make.")
+                .volatile(),
+            Attribute::computed("immutable", Type::String, "Why the wanted change can't be made in place; null if it can.").volatile(),
+        ];
+        let wait = Schema::new(
+            "What to wait for after a change.",
+            vec![
+                Attribute::optional(
+                    "rollout",
+                    Type::Bool,
+                    "Until a Deployment, StatefulSet or DaemonSet runs as wanted, all replicas of it.",
+                ),
+                Attribute::optional(
+                    "condition",
+                    Type::map(Type::String),
+                    "Until these conditions have these statuses: `{ Established = \"True\" }`.",
+                ),
+                Attribute::optional(
+                    "fields",
+                    Type::map(Type::String),
+                    "Until the fields at these paths have these values: `{ \"status.loadBalancer.ingress.0.ip\" = \"10.0.0.1\" }`; \"*\" is any.",
+                ),
+            ],
+        );
+        let wait = Block { name: "wait", nesting: Nesting::Single, schema: wait };
+        Self { schema: Schema::new("An object in a Kubernetes cluster.", attributes).with_blocks(vec![wait]).through("cluster") }
+    }
+}
+
+impl ResourceSpec for KubernetesObject {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn derived(&self, mut wanted: Object) -> Object {
+        let Some(manifest) = wanted.get("manifest") else { return wanted };
+        let name = match named(manifest) {
+            Named::Known(name) => name.to_string().into(),
+            Named::Later => Value::unknown(Type::String),
+            Named::Wrong => Value::null(Type::String),
+        };
+        let manifest = manifest::marked(manifest.clone());
+        wanted.insert("manifest".to_owned(), manifest);
+        wanted.insert("object".to_owned(), name);
+        wanted
+    }
+
+    fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
+        let mut problems: Diagnostics = wanted.get("manifest").map(manifest::problems).unwrap_or_default().into_iter().collect();
+        problems.extend(arguments(wanted));
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let name = text(wanted, "object").unwrap_or("The object");
+        if before.is_some_and(|b| is_true(b, "foreign")) && !is_true(wanted, "force") {
+            return Err(act::foreign(name).into());
+        }
+        let filled = before.map(|b| comparable(&self.schema, b, wanted));
+        let change = default_plan(&self.schema, filled.as_ref(), Some(wanted));
+        match (change, before.and_then(|b| text(b, "immutable"))) {
+            (Change::Update { before, .. }, Some(_)) => {
+                let fresh = default_plan(&self.schema, None, Some(wanted));
+                let after = fresh.after().cloned().unwrap_or_default();
+                Ok(Change::Replace { before, after, order: ReplaceOrder::DestroyFirst, because: vec![Path::attribute("manifest")] })
+            }
+            (change, _) => Ok(change),
+        }
+    }
+}
+
+fn arguments(wanted: &Object) -> Option<Diagnostic> {
+    if let Some(policy) = text(wanted, "propagation").filter(|p| !PROPAGATIONS.contains(p)) {
+        let detail = format!("`propagation` is \"{policy}\", but must be one of {}.", PROPAGATIONS.join(", "));
+        return Some(Diagnostic::error("Unknown propagation policy", detail));
+    }
+    let seconds = wanted.get("timeout").and_then(Value::as_number)?.as_f64();
+    (seconds < 0.0).then(|| Diagnostic::error("Bad timeout", "`timeout` must not be negative."))
+}
+
+/// Where the state is lost, `before` has only what was seen. What says how to work is then taken as wanted.
+fn comparable(schema: &Schema, before: &Object, wanted: &Object) -> Object {
+    let mut before = before.clone();
+    let configurable = schema.attributes.iter().filter(|a| a.is_configurable()).map(|a| a.name);
+    for name in configurable.chain(schema.blocks.iter().map(|b| b.name)) {
+        if let (None, Some(value)) = (before.get(name), wanted.get(name)) {
+            before.insert(name.to_owned(), value.clone());
+        }
+    }
+    before
+}
+
+impl ResourceType<Client> for KubernetesObject {
+    fn observe<'a>(
+        &'a self,
+        client: &'a Client,
+        identity: &'a Object,
+        known: Option<&'a Object>,
+    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            let ask = Ask { resource_type: KIND.to_owned(), identity: identity.clone(), known: known.cloned(), wanted: None };
+            look::observe(client, &[ask]).await.pop().unwrap_or(Ok(None))
+        })
+    }
+
+    fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            match (change.after(), change.before()) {
+                (Some(after), _) => act::apply(client, after, matches!(change, Change::Create { .. })).await.map(Some),
+                (None, Some(before)) => act::delete(client, before).await.map(|()| None),
+                (None, None) => Ok(None),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "object_tests.rs"]
+mod tests;

@@ -1,0 +1,81 @@
+//! The provider `kubernetes`: what it offers, and one client per way into a cluster.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use karmaform_model::{Ask, BoxFuture, Connections, DataSource, Diagnostic, Object, Provider, ResourceType, Schema};
+
+use crate::client::{Client, Inner};
+use crate::cluster::Cluster;
+use crate::connection::{Options, PROVIDER};
+use crate::look;
+use crate::object::KubernetesObject;
+
+/// The provider `kubernetes`.
+pub struct Kubernetes {
+    schema: Schema,
+    object: KubernetesObject,
+    cluster: Cluster,
+    /// A data source's arguments and the connection value that it gives are two ways to say the same; a plugin that gives credentials
+    /// must not run for both.
+    open: Mutex<Vec<(Options, Weak<Inner>)>>,
+}
+
+impl Default for Kubernetes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Kubernetes {
+    /// With nothing open yet.
+    pub fn new() -> Self {
+        let schema = Schema::new(
+            "Reaches Kubernetes clusters. It has no settings of its own: everything is in a `data \"kubernetes_cluster\"`.",
+            Vec::new(),
+        );
+        Self { schema, object: KubernetesObject::new(), cluster: Cluster::new(), open: Mutex::default() }
+    }
+
+    fn opened(&self, options: &Options) -> Option<Arc<Inner>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.iter().find(|(o, _)| o == options).and_then(|(_, inner)| inner.upgrade())
+    }
+}
+
+impl Provider for Kubernetes {
+    type Client = Client;
+
+    fn name(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn types(&self) -> Vec<&dyn ResourceType<Client>> {
+        vec![&self.object]
+    }
+
+    fn data_sources(&self) -> Vec<&dyn DataSource<Client>> {
+        vec![&self.cluster]
+    }
+
+    fn connect<'a>(&'a self, _: &'a Object, connection: &'a Object, _: Arc<dyn Connections>) -> BoxFuture<'a, Result<Client, Diagnostic>> {
+        Box::pin(async move {
+            let options = Options::new(connection)?;
+            if let Some(inner) = self.opened(&options) {
+                return Ok(Client(inner));
+            }
+            let inner = Arc::new(Inner::open(options.clone()).await?);
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.retain(|(o, i)| *o != options && i.strong_count() > 0);
+            open.push((options, Arc::downgrade(&inner)));
+            Ok(Client(inner))
+        })
+    }
+
+    fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
+        Box::pin(look::observe(client, asks))
+    }
+}

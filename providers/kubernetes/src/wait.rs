@@ -1,0 +1,163 @@
+//! Waiting until an object is as it should be: a rollout, conditions, fields. Bounded, and says what was seen last.
+
+use std::time::Duration;
+
+use karmaform_model::{Diagnostic, Object, Value};
+use serde_json::Value as Json;
+use tokio::time::{Instant, sleep};
+
+use crate::client::{Client, Place};
+use crate::manifest::Name;
+use crate::values::is_true;
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Looks until all of it is so.
+pub(crate) async fn until(
+    client: &Client,
+    place: &Place,
+    name: &Name,
+    uid: &Json,
+    wanted: &Object,
+    limit: Duration,
+) -> Result<(), Diagnostic> {
+    let end = Instant::now() + limit;
+    loop {
+        let waiting = match client.get(place, &name.name).await {
+            Ok(Some(live)) if live["metadata"]["uid"] == *uid => match missing(&live, wanted) {
+                None => return Ok(()),
+                Some(missing) => {
+                    let seen = conditions(&live, |c| !c["message"].is_null() || c["status"] != "True");
+                    if seen.is_empty() { missing } else { format!("{missing}. {seen}") }
+                }
+            },
+            Ok(_) => {
+                return Err(Diagnostic::error(
+                    "Change did not last",
+                    format!("{name} is not there any more right after it was applied. Something else removes it."),
+                ));
+            }
+            Err(failure) => {
+                let told = failure.diagnostic(client.place(), &place.call("get", &name.name), &[]);
+                if !told.retryable {
+                    return Err(told);
+                }
+                told.detail.trim_end_matches('.').to_owned()
+            }
+        };
+        if Instant::now() >= end {
+            return Err(Diagnostic::error("Waited in vain", format!("{name} was applied, but after {} s {waiting}.", limit.as_secs()))
+                .with_hint("Or raise `timeout`, if it only needs longer."));
+        }
+        sleep(PAUSE.min(end.saturating_duration_since(Instant::now()))).await;
+    }
+}
+
+/// What is not so yet; none if all is.
+fn missing(live: &Json, wanted: &Object) -> Option<String> {
+    if is_true(wanted, "rollout")
+        && let Some(missing) = rollout(live)
+    {
+        return Some(missing);
+    }
+    for (name, status) in entries(wanted, "condition") {
+        let conditions = live["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let found = conditions.iter().find(|c| c["type"] == *name).and_then(|c| c["status"].as_str());
+        if found != Some(status) {
+            return Some(format!("its condition {name} is {}, not {status}", found.unwrap_or("not there")));
+        }
+    }
+    for (path, value) in entries(wanted, "fields") {
+        let found = at(live, path).map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)).filter(|v| !v.is_empty());
+        if found.is_none() || (value != "*" && found.as_deref() != Some(value)) {
+            return Some(format!("its {path} is not {}", if value == "*" { "there" } else { value }));
+        }
+    }
+    None
+}
+
+fn entries<'a>(object: &'a Object, name: &str) -> impl Iterator<Item = (&'a String, &'a str)> {
+    object.get(name).and_then(Value::as_entries).into_iter().flatten().filter_map(|(n, v)| Some((n, v.as_str()?)))
+}
+
+/// `status.ingress.0.ip`; null is as nothing.
+fn at<'a>(live: &'a Json, path: &str) -> Option<&'a Json> {
+    path.split('.')
+        .try_fold(live, |here, step| match here {
+            Json::Array(items) => items.get(step.parse::<usize>().ok()?),
+            other => other.get(step),
+        })
+        .filter(|v| !v.is_null())
+}
+
+fn rollout(live: &Json) -> Option<String> {
+    let status = &live["status"];
+    let number = |name: &str| status[name].as_i64().unwrap_or(0);
+    if number("observedGeneration") < live["metadata"]["generation"].as_i64().unwrap_or(0) {
+        return Some("its controller has not seen the change yet".to_owned());
+    }
+    let replicas = live["spec"]["replicas"].as_i64().unwrap_or(1);
+    let few = |have: i64, of: i64, what: &str| (have < of).then(|| format!("{have} of {of} replicas are {what}"));
+    match live["kind"].as_str() {
+        Some("Deployment") => few(number("updatedReplicas"), replicas, "of the new revision")
+            .or_else(|| (number("replicas") > number("updatedReplicas")).then(|| "replicas of the old revision still run".to_owned()))
+            .or_else(|| few(number("availableReplicas"), replicas, "available")),
+        Some("StatefulSet") => few(number("readyReplicas"), replicas, "ready").or_else(|| {
+            let moving = status["updateRevision"] != status["currentRevision"] && number("updatedReplicas") < replicas;
+            moving.then(|| format!("{} of {replicas} replicas are of the new revision", number("updatedReplicas")))
+        }),
+        Some("DaemonSet") => {
+            let nodes = number("desiredNumberScheduled");
+            few(number("updatedNumberScheduled"), nodes, "of the new revision")
+                .or_else(|| few(number("numberAvailable"), nodes, "available"))
+        }
+        _ => None,
+    }
+}
+
+/// Conditions of an object in words, with their reasons.
+pub(crate) fn conditions(live: &Json, filter: impl Fn(&Json) -> bool) -> String {
+    let list = live["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let words = list.iter().filter(|c| filter(c)).map(|c| {
+        let text = |name: &str| c[name].as_str().unwrap_or_default();
+        let why = [text("reason"), text("message")].into_iter().filter(|t| !t.is_empty()).collect::<Vec<_>>().join(": ");
+        let why = if why.is_empty() { why } else { format!(" ({})", why.trim_end_matches('.')) };
+        format!("{} is {}{why}", text("type"), text("status"))
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::object;
+    use karmaform_model::{Type, implied_from_json};
+    use serde_json::json;
+
+    #[test]
+    fn a_rollout_is_done_when_every_replica_is_new_and_available() {
+        let deployment = |generation: i64, updated: i64, all: i64, available: i64| {
+            json!({ "kind": "Deployment", "metadata": { "generation": 2 }, "spec": { "replicas": 2 },
+                "status": { "observedGeneration": generation, "updatedReplicas": updated, "replicas": all, "availableReplicas": available } })
+        };
+        assert!(rollout(&deployment(1, 2, 2, 2)).unwrap().contains("not seen"));
+        assert_eq!(rollout(&deployment(2, 1, 2, 2)).unwrap(), "1 of 2 replicas are of the new revision");
+        assert!(rollout(&deployment(2, 2, 3, 2)).unwrap().contains("old revision"));
+        assert_eq!(rollout(&deployment(2, 2, 2, 1)).unwrap(), "1 of 2 replicas are available");
+        assert_eq!(rollout(&deployment(2, 2, 2, 2)), None);
+    }
+
+    #[test]
+    fn conditions_and_fields_are_waited_for() {
+        let live = json!({ "status": { "phase": "Active", "list": [{ "n": 3 }], "conditions": [{ "type": "Ready", "status": "False", "reason": "Pulling" }] } });
+        let map = |json: Json| karmaform_model::convert(&implied_from_json(&json), &Type::map(Type::String)).unwrap();
+        let check = |name: &str, json: Json| missing(&live, &object([(name, map(json))]));
+        assert_eq!(check("condition", json!({ "Ready": "True" })).unwrap(), "its condition Ready is False, not True");
+        assert_eq!(check("condition", json!({ "Gone": "True" })).unwrap(), "its condition Gone is not there, not True");
+        assert_eq!(check("condition", json!({ "Ready": "False" })), None);
+        assert_eq!(check("fields", json!({ "status.phase": "Active", "status.list.0.n": "3", "status.list": "*" })), None);
+        assert_eq!(check("fields", json!({ "status.gone": "*" })).unwrap(), "its status.gone is not there");
+        assert_eq!(conditions(&live, |_| true), "Ready is False (Pulling)");
+    }
+}

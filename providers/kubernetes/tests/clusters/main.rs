@@ -1,0 +1,6 @@
+//! Against a real API server: runs where `KARMAFORM_TEST_KUBECONFIG` and `KARMAFORM_TEST_KUBECTL` are set, as `tests/lab/kube.sh up` does.
+
+mod cluster;
+mod fields;
+mod lab;
+mod object;
