@@ -97,9 +97,9 @@ fn a_full_disk_stops_one_host_only() {
     lab.shell("b", "free=$(df --output=avail -k / | tail -1); fallocate -l $((free - 20000))K /var/tmp/fill");
     let ended = project.run(&["apply", "-auto-approve"]);
     assert_eq!(ended.code, Some(1), "{}", ended.text);
-    // Its two programs are unpacked side by side, so each may meet the end of the disk.
+    // Its two programs are unpacked side by side, and small files are written meanwhile: each may meet the end of the disk, and says so.
     let errors = ended.text.matches("Error: ").count();
-    assert!((1..=2).contains(&errors) && ended.text.matches("Error: Disk is full").count() == errors, "{}", ended.text);
+    assert!((1..=10).contains(&errors) && ended.text.matches("Error: Disk is full").count() == errors, "{}", ended.text);
     for host in ["a", "c"] {
         lab.shell(host, "test -x /opt/karmaform/etcd-main-*/etcd");
     }

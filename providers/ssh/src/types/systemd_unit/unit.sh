@@ -45,6 +45,8 @@ drop_environment() {
 
 # report WORD: what systemd and the journal say, then the end
 report() {
+  # The journal gets to know a little later what a process said.
+  sleep 0.2
   section status
   systemctl status --no-pager --full --lines=0 -- "$name" 2>&1
   section journal
@@ -61,6 +63,8 @@ start_unit() {
   if [ "$2" = false ]; then
     # The old process must be gone when this step ends: else whoever asks for its health next gets the answer of the one that is to go.
     if [ "$1" = restart ]; then stop_unit; fi
+    # What the old process said at its end tells nothing about the new one.
+    since=$(date +%s)
     systemctl --no-block start -- "$name" >&2 || report start
     # What dies at once (of a port that is taken, of a value that it does not understand) is told here, with what it said. Who is slow is
     # left to whoever asks for its health.
