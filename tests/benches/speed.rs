@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use criterion::{BatchSize, Criterion, Throughput};
 use karmaform::Wiring;
 use karmaform_engine::{ApplyOptions, Graph, Options, Pool, Runtime, World, apply, graph, observe, plan};
-use karmaform_lang::{Config, Context, Files, SourceFile, Sources, VariableInputs, load};
+use karmaform_lang::{Config, Context, SourceFile, Sources, VariableInputs, load};
 use karmaform_local::{FileJournal, LocalBackend};
 use karmaform_model::{BoxFuture, Plan, Registry, Snapshot, StateBackend as _};
 
@@ -31,22 +31,6 @@ fn layered(count: usize) -> String {
         text += "  }\n}\n";
     }
     text
-}
-
-struct NoFiles;
-
-impl Files for NoFiles {
-    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        Err(path.to_owned())
-    }
-
-    fn exists(&self, _: &str) -> bool {
-        false
-    }
-
-    fn list(&self, _: &str) -> Result<Vec<String>, String> {
-        Ok(Vec::new())
-    }
 }
 
 struct Clock;
@@ -75,15 +59,7 @@ impl Bench {
     fn load(&self, text: &str) -> Config {
         let mut sources = Sources::default();
         sources.add(SourceFile { path: "main.kf.hcl".into(), text: text.to_owned() });
-        let context = Context {
-            files: Arc::new(NoFiles),
-            now: 0,
-            directory: ".".into(),
-            working_directory: ".".into(),
-            workspace: "default".into(),
-            home: None,
-            tool_version: "0.1.0".into(),
-        };
+        let context = Context::alone();
         let (config, diagnostics) = load(&sources, &VariableInputs::default(), &context, &self.registry);
         assert!(!diagnostics.has_errors(), "{diagnostics:?}");
         config

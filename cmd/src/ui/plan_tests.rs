@@ -149,27 +149,7 @@ fn text(plan: &Plan) -> String {
 }
 
 fn empty_config() -> karmaform_lang::Config {
-    struct Nothing;
-    impl karmaform_lang::Files for Nothing {
-        fn read(&self, _: &str) -> Result<Vec<u8>, String> {
-            Err("no".into())
-        }
-        fn exists(&self, _: &str) -> bool {
-            false
-        }
-        fn list(&self, _: &str) -> Result<Vec<String>, String> {
-            Err("no".into())
-        }
-    }
-    let context = karmaform_lang::Context {
-        files: std::sync::Arc::new(Nothing),
-        now: 0,
-        directory: ".".into(),
-        working_directory: "/".into(),
-        workspace: "default".into(),
-        home: None,
-        tool_version: "0.1.0".into(),
-    };
+    let context = karmaform_lang::Context::alone();
     karmaform_lang::load(&karmaform_lang::Sources::default(), &karmaform_lang::VariableInputs::default(), &context, &registry()).0
 }
 

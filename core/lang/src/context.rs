@@ -36,3 +36,34 @@ pub struct Context {
     /// Version of the tool, for `required_version`.
     pub tool_version: String,
 }
+
+impl Context {
+    /// For texts that stand by themselves: no files, no home folder, time at its beginning.
+    pub fn alone() -> Self {
+        Self {
+            files: Arc::new(NoFiles),
+            now: 0,
+            directory: ".".to_owned(),
+            working_directory: "/".to_owned(),
+            workspace: "default".to_owned(),
+            home: None,
+            tool_version: "0.1.0".to_owned(),
+        }
+    }
+}
+
+struct NoFiles;
+
+impl Files for NoFiles {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        Err(format!("there is no {path}"))
+    }
+
+    fn exists(&self, _: &str) -> bool {
+        false
+    }
+
+    fn list(&self, _: &str) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+}

@@ -1,25 +1,9 @@
 //! The `-- state --` section: one `ADDRESS = {attributes}` each, to a snapshot.
 
-use std::sync::Arc;
-
-use karmaform_lang::{Context, Evaluator, Files, Resolver, Sources, VariableInputs, load};
+use karmaform_lang::{Context, Evaluator, Resolver, Sources, VariableInputs, load};
 use karmaform_model::{Address, Object, Registry, ResourceEntry, ResourceState, Snapshot, Status, Type, Value, convert};
 
 struct Nothing;
-
-impl Files for Nothing {
-    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        Err(format!("there is no {path}"))
-    }
-
-    fn exists(&self, _: &str) -> bool {
-        false
-    }
-
-    fn list(&self, _: &str) -> Result<Vec<String>, String> {
-        Ok(Vec::new())
-    }
-}
 
 impl Resolver for Nothing {
     fn instance(&self, _: &Address) -> Value {
@@ -29,15 +13,7 @@ impl Resolver for Nothing {
 
 /// What expressions of a test may ask for: nothing.
 pub(crate) fn context() -> Context {
-    Context {
-        files: Arc::new(Nothing),
-        now: 1_767_225_600,
-        directory: ".".into(),
-        working_directory: ".".into(),
-        workspace: "default".into(),
-        home: None,
-        tool_version: "0.1.0".into(),
-    }
+    Context { now: 1_767_225_600, working_directory: ".".into(), ..Context::alone() }
 }
 
 /// # Errors

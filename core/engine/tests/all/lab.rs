@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::executor::block_on;
 use karmaform_engine::{ApplyOptions, Options, Outcome, Pool, Runtime, World as Surroundings, apply, check, graph, observe, plan, recover};
-use karmaform_lang::{Config, Context, Files, SourceFile, Sources, VariableInputs, load};
+use karmaform_lang::{Config, Context, SourceFile, Sources, VariableInputs, load};
 use karmaform_model::{
     Action, Adapter, BackendError, BoxFuture, Composite, Diagnostics, Driver, Event, EventKind, Journal, JournalRecord, LockId, LockInfo,
     Plan, Registry, Snapshot, StateBackend, StepKind,
@@ -105,20 +105,6 @@ impl Journal for Diary {
     }
 }
 
-struct NoFiles;
-
-impl Files for NoFiles {
-    fn read(&self, _: &str) -> Result<Vec<u8>, String> {
-        Err("no files here".into())
-    }
-    fn exists(&self, _: &str) -> bool {
-        false
-    }
-    fn list(&self, _: &str) -> Result<Vec<String>, String> {
-        Ok(Vec::new())
-    }
-}
-
 pub struct Lab {
     pub world: World,
     pub registry: Arc<Registry>,
@@ -155,15 +141,7 @@ impl Lab {
     pub fn load(&self, text: &str) -> Config {
         let mut sources = Sources::default();
         sources.add(SourceFile { path: "main.kf.hcl".into(), text: text.into() });
-        let context = Context {
-            files: Arc::new(NoFiles),
-            now: 0,
-            directory: ".".into(),
-            working_directory: "/".into(),
-            workspace: "default".into(),
-            home: None,
-            tool_version: "0.1.0".into(),
-        };
+        let context = Context::alone();
         let (config, diagnostics) = load(&sources, &VariableInputs::default(), &context, &self.registry);
         assert!(!diagnostics.has_errors(), "{diagnostics:?}\n{text}");
         config

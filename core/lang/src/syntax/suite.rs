@@ -6,7 +6,6 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use karmaform_model::{FileId, Object, Registry, Value, same};
 
@@ -14,21 +13,7 @@ use super::{Body, parse_body};
 use crate::eval::Errors;
 use crate::evaluator::{Evaluator, Unknowns};
 use crate::scope::{Scope, Site};
-use crate::{Context, Files, Sources, VariableInputs, load};
-
-struct NoFiles;
-
-impl Files for NoFiles {
-    fn read(&self, _: &str) -> Result<Vec<u8>, String> {
-        Err("there are no files".into())
-    }
-    fn exists(&self, _: &str) -> bool {
-        false
-    }
-    fn list(&self, _: &str) -> Result<Vec<String>, String> {
-        Ok(Vec::new())
-    }
-}
+use crate::{Context, Sources, VariableInputs, load};
 
 /// A body as an object: blocks under their kind and labels.
 fn object(evaluator: &Evaluator<'_>, body: &Body, scope: &Scope<'_>) -> Object {
@@ -79,15 +64,7 @@ fn the_specification_suite_holds() {
         let _ = writeln!(std::io::stderr(), "SKIPPED the_specification_suite_holds: KARMAFORM_SHARED_DATA is not set");
         return;
     };
-    let context = Context {
-        files: Arc::new(NoFiles),
-        now: 0,
-        directory: ".".into(),
-        working_directory: "/".into(),
-        workspace: "default".into(),
-        home: None,
-        tool_version: "0.1.0".into(),
-    };
+    let context = Context::alone();
     let (config, _) = load(&Sources::default(), &VariableInputs::default(), &context, &Registry::default());
     let evaluator = Evaluator::new(&config, &Unknowns);
     let site = Site { closed: true, ..Site::default() };
