@@ -13,7 +13,7 @@ pub(super) const ABSPATH: Function = Function {
         Ok(string(clean(&whole)))
     }),
     #[cfg(test)]
-    rows: &[("abspath(\"a/../b\")", "\"/work/b\""), ("abspath(\"/x//y/.\")", "\"/x/y\""), ("abspath(\".\")", "\"/work\"")],
+    rows: &[("abspath(\"a/../b\")", "\"/here/b\""), ("abspath(\"/x//y/.\")", "\"/x/y\""), ("abspath(\".\")", "\"/here\"")],
     ..Function::BASE
 };
 

@@ -45,7 +45,7 @@ pub(crate) fn context() -> Context {
         files: Arc::new(FakeFiles(files.into())),
         now: 1_700_000_000,
         directory: ".".to_owned(),
-        working_directory: "/work".to_owned(),
+        working_directory: "/here".to_owned(),
         workspace: "default".to_owned(),
         home: Some("/home/me".to_owned()),
         tool_version: "0.1.0".to_owned(),

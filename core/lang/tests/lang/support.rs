@@ -156,7 +156,7 @@ pub(crate) fn context(files: &[(&str, &str)]) -> Context {
         files: Arc::new(Memory(files.iter().map(|(p, t)| ((*p).to_owned(), (*t).to_owned())).collect())),
         now: 1_700_000_000,
         directory: ".".into(),
-        working_directory: "/work".into(),
+        working_directory: "/here".into(),
         workspace: "default".into(),
         home: Some("/home/me".into()),
         tool_version: "0.1.0".into(),
