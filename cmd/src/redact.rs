@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Arg, Change, Kind, Mode, Object, Path, Plan, Registry, Snapshot, StepKind, Unknown, Value, same};
+use karmaform_model::{Arg, Change, Kind, Mode, Object, Path, Plan, Registry, Snapshot, StepKind, Unknown, Value, same, secret_leaves};
 
 use crate::ui::json::state::attributes;
 use crate::ui::resource::schema_of;
@@ -127,7 +127,7 @@ pub(crate) fn same_or_withheld(a: Option<&Value>, b: Option<&Value>) -> bool {
 /// Texts that must not stand in clear anywhere: every secret of a plan, its state and its variables, line by line.
 pub(crate) fn secret_texts(plan: &Plan, state: &Snapshot, registry: &Registry) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let mut take = |value: &Value| collect(value, false, &mut found);
+    let mut take = |value: &Value| collect(value, &mut found);
     for resource in &plan.resources {
         for side in [resource.change.before(), resource.change.after()].into_iter().flatten() {
             let mut object = side.clone();
@@ -154,16 +154,13 @@ pub(crate) fn secret_texts(plan: &Plan, state: &Snapshot, registry: &Registry) -
     found
 }
 
-fn collect(value: &Value, inside_secret: bool, found: &mut BTreeSet<String>) {
-    let is_secret = inside_secret || value.secret;
-    match &value.kind {
-        Kind::String(text) if is_secret => {
-            found.extend(text.lines().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty()));
+fn collect(value: &Value, found: &mut BTreeSet<String>) {
+    for leaf in secret_leaves(value) {
+        match &leaf.kind {
+            Kind::String(text) => found.extend(text.lines().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty())),
+            Kind::Number(number) => drop(found.insert(number.to_string())),
+            _ => {}
         }
-        Kind::Number(number) if is_secret => {
-            found.insert(number.to_string());
-        }
-        _ => value.parts().for_each(|part| collect(part, is_secret, found)),
     }
 }
 
@@ -186,7 +183,7 @@ mod tests {
     #[test]
     fn secret_lines_are_known_one_by_one() {
         let mut found = BTreeSet::new();
-        collect(&Value::object([("k", Value::from("line one\n  line two\n").secret()), ("p", "public".into())]), false, &mut found);
+        collect(&Value::object([("k", Value::from("line one\n  line two\n").secret()), ("p", "public".into())]), &mut found);
         assert_eq!(found.into_iter().collect::<Vec<_>>(), ["line one", "line two"]);
     }
 }

@@ -3,9 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use karmaform_model::Diagnostic;
-
-use crate::values::redact;
+use karmaform_model::{Diagnostic, redact};
 
 /// What was tried, in the words of RBAC.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use karmaform_model::{Object, Value};
+use karmaform_model::{Object, Value, secret_leaves};
 
 /// A known string.
 pub(crate) fn text<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
@@ -29,35 +29,16 @@ pub(crate) fn decode(text: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(text).ok()?).ok()
 }
 
-/// The strings inside the secret parts of a value, plain and as base64, to be kept out of messages.
+/// The strings inside the secret parts of values, plain and as base64, to be kept out of messages.
 pub(crate) fn secrets<'a>(values: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
-    let mut found = Vec::new();
-    values.into_iter().for_each(|v| collect(v, v.secret, &mut found));
-    found
-}
-
-fn collect(value: &Value, secret: bool, found: &mut Vec<String>) {
-    let secret = secret || value.secret;
-    match value.as_str() {
-        Some(text) if secret => {
-            found.extend([text.to_owned(), encode(text.as_bytes())]);
-            found.extend(decode(text));
-        }
-        _ => value.parts().for_each(|p| collect(p, secret, found)),
-    }
-}
-
-/// Replaces secrets in a text that is to be shown. Very short ones stay: hiding every "a" hides the message.
-pub(crate) fn redact(text: &str, secrets: &[String]) -> String {
-    let mut pieces: Vec<&str> = secrets.iter().flat_map(|s| s.lines()).map(str::trim).filter(|s| s.len() >= 4).collect();
-    // a longer secret may hold a shorter one
-    pieces.sort_by_key(|p| std::cmp::Reverse(p.len()));
-    pieces.iter().fold(text.to_owned(), |shown, piece| shown.replace(piece, "(sensitive)"))
+    let texts = values.into_iter().flat_map(secret_leaves).filter_map(Value::as_str);
+    texts.flat_map(|text| [Some(text.to_owned()), Some(encode(text.as_bytes())), decode(text)]).flatten().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use karmaform_model::redact;
 
     #[test]
     fn secrets_are_hidden_in_both_spellings() {

@@ -1,6 +1,6 @@
 //! Small ways to read and write attributes.
 
-use karmaform_model::{Object, Value};
+use karmaform_model::{Object, Value, secret_leaves};
 
 /// A known string.
 pub(crate) fn text<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
@@ -30,33 +30,14 @@ pub(crate) fn object<const N: usize>(parts: [(&str, Value); N]) -> Object {
 
 /// The strings inside the secret parts of these attributes, to be kept out of messages.
 pub(crate) fn secrets(object: &Object, names: &[&str]) -> Vec<String> {
-    let mut found = Vec::new();
-    for value in names.iter().filter_map(|n| object.get(*n)) {
-        collect(value, value.secret, &mut found);
-    }
-    found
-}
-
-fn collect(value: &Value, secret: bool, found: &mut Vec<String>) {
-    let secret = secret || value.secret;
-    match value.as_str() {
-        Some(text) if secret => found.push(text.to_owned()),
-        _ => value.parts().for_each(|p| collect(p, secret, found)),
-    }
-}
-
-/// Replaces secrets in a text that is to be shown. Very short ones stay: hiding every "a" hides the message.
-pub(crate) fn redact(text: &str, secrets: &[String]) -> String {
-    let mut pieces: Vec<&str> = secrets.iter().flat_map(|s| s.lines()).map(str::trim).filter(|s| s.len() >= 4).collect();
-    // a longer secret may hold a shorter one
-    pieces.sort_by_key(|p| std::cmp::Reverse(p.len()));
-    pieces.iter().fold(text.to_owned(), |shown, piece| shown.replace(piece, "(sensitive)"))
+    let values = names.iter().filter_map(|n| object.get(*n));
+    values.flat_map(secret_leaves).filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karmaform_model::Type;
+    use karmaform_model::{Type, redact};
 
     #[test]
     fn secrets_are_found_and_hidden() {

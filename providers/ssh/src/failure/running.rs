@@ -1,10 +1,9 @@
 //! Failures of what was run on a host.
 
-use karmaform_model::Diagnostic;
+use karmaform_model::{Diagnostic, redact};
 
 use super::tail;
 use crate::host::{Output, Request};
-use crate::values::redact;
 
 /// Lines of output in a message.
 const LINES: usize = 12;

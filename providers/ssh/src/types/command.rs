@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan, same,
+    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan, redact,
+    same,
 };
 
 use super::placed::host;
@@ -14,7 +15,7 @@ use crate::host::Output;
 use crate::look::{Look, Run, Seen};
 use crate::script::quote;
 use crate::typed::{SshType, comparable};
-use crate::values::{entries, number, redact, secrets, text};
+use crate::values::{entries, number, secrets, text};
 
 const KIND: &str = "ssh_command";
 

@@ -1,6 +1,6 @@
 //! What is run on the host for a unit.
 
-use karmaform_model::{Change, Diagnostic, Diagnostics, Object, same};
+use karmaform_model::{Change, Diagnostic, Diagnostics, Object, redact, same};
 
 use super::{KIND, Turn, path_of, pending_of, start_failed};
 use crate::checks::unit_problem;
@@ -8,7 +8,7 @@ use crate::client::{Act, Client};
 use crate::look::Seen;
 use crate::script::{here, quote};
 use crate::sum::sha256;
-use crate::values::{boolean, entries, redact, text};
+use crate::values::{boolean, entries, text};
 
 /// Functions of both scripts: `name`, `path`, `pending` and `limit` are set.
 const FUNCTIONS: &str = include_str!("unit.sh");
