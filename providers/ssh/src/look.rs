@@ -122,10 +122,7 @@ pub(crate) fn script(looks: &[Look]) -> String {
     ask("sums", refs(&files), &|p| format!("sums {p}"));
     ask("full", refs(&directories), &|p| format!("full {p}"));
     ask("units", refs(&units), &|u| {
-        format!(
-            "systemctl show -p Names,LoadState,FragmentPath,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload,DropInPaths \
-             -- {u} 2>&1; echo"
-        )
+        format!("systemctl show -p LoadState,FragmentPath,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload -- {u} 2>&1; echo")
     });
     ask("users", refs(&users), &|u| format!("getent passwd {u} || [ $? = 2 ] || echo failed"));
     for look in looks {

@@ -70,9 +70,9 @@ start_unit() {
     # left to whoever asks for its health.
     for _ in 1 2 3 4 5 6 7 8 9 10; do
       sleep 0.1
-      case $(property ActiveState)/$(property SubState)/$(property NRestarts) in
-        active/*) return 0 ;;
-        */auto-restart*/* | failed/* | */[1-9]*) report died ;;
+      case $(systemctl show -p ActiveState,SubState,NRestarts -- "$name" </dev/null) in
+        *ActiveState=active*) return 0 ;;
+        *SubState=auto-restart* | *ActiveState=failed* | *NRestarts=[1-9]*) report died ;;
       esac
     done
     return 0
