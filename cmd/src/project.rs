@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use karmaform_lang::{Config, Context, SourceFile, Sources, VariableInputs, VariableOrigin, load};
+use karmaform_lang::{Config, Context, MISSING_VARIABLE, SourceFile, Sources, VariableInputs, VariableOrigin, load};
 use karmaform_model::{Diagnostic, Diagnostics};
 
 use crate::app::{App, Stop, VERSION};
 use crate::disk::{Disk, reason};
 use crate::flags::{VariableFlag, VariableFlags};
 use crate::hidden::Hidden;
-use crate::reading::MISSING_VARIABLE;
 
 /// A configuration's files end so.
 pub(crate) const CONFIGURATION: &str = ".kf.hcl";

@@ -1,17 +1,14 @@
 //! What commands share that only read a state: finding it, whatever the configuration lacks, and reading it.
 
-use karmaform_lang::OTHER_VERSION;
+use karmaform_lang::{MISSING_VARIABLE, OTHER_VERSION};
 use karmaform_model::{Diagnostic, Diagnostics, Snapshot};
 
 use crate::app::{App, Stop};
 use crate::flags::VariableFlags;
-use crate::project::{CONFIGURATION, Project, load_directory};
+use crate::project::{Project, load_if_any};
 use crate::session::{Session, open_backend};
 
-/// What the loader says of a variable without a value; it does not matter to who only reads.
-pub(crate) const MISSING_VARIABLE: &str = "No value for a required variable";
-
-/// The diagnostics that matter even if nobody gives values to variables.
+/// The diagnostics that matter even if nobody gives values to variables: to who only reads, a missing one does not matter.
 pub(crate) fn without_missing_variables(project: &Project) -> Diagnostics {
     project.diagnostics.iter().filter(|d| d.summary != MISSING_VARIABLE).cloned().collect()
 }
@@ -22,16 +19,12 @@ pub(crate) fn without_missing_variables(project: &Project) -> Diagnostics {
 /// # Errors
 /// If the configuration does not say where, or the state can't be read.
 pub(crate) fn current_state(app: &mut App, state: Option<&str>) -> Result<Option<Snapshot>, Stop> {
-    let open = if has_configuration(app) {
-        let project = load_directory(app, &VariableFlags::default(), false)?;
-        let wrong = about_settings(&project);
-        if wrong.has_errors() {
-            return Err(wrong.into());
-        }
-        open_backend(app, project.config.settings.backend.as_ref(), state)?
-    } else {
-        open_backend(app, None, state)?
-    };
+    let project = load_if_any(app, &VariableFlags::default(), false)?;
+    let wrong = about_settings(&project);
+    if wrong.has_errors() {
+        return Err(wrong.into());
+    }
+    let open = open_backend(app, project.config.settings.backend.as_ref(), state)?;
     let session = Session::shared(app, open)?;
     app.show(session.notes());
     let is_there = session.stored.is_some() || !session.recovery.changed.is_empty();
@@ -46,10 +39,4 @@ fn about_settings(project: &Project) -> Diagnostics {
         |d: &Diagnostic| d.span.is_some_and(|s| settings.spans.iter().any(|b| b.file == s.file && b.start <= s.start && s.end <= b.end));
     let matters = |d: &&Diagnostic| d.is_error() && d.summary != OTHER_VERSION && (project.config.is_incomplete() || inside(d));
     without_missing_variables(project).iter().filter(matters).cloned().collect()
-}
-
-/// True if there is something to load.
-pub(crate) fn has_configuration(app: &App) -> bool {
-    let entries = std::fs::read_dir(&app.directory).into_iter().flatten().flatten();
-    entries.map(|e| e.file_name()).any(|n| n.to_string_lossy().ends_with(CONFIGURATION))
 }

@@ -4,8 +4,7 @@ use karmaform_model::{BackendError, Diagnostic, LockId};
 
 use crate::app::{App, Ended, Stop};
 use crate::flags::{StateFlags, VariableFlags, boolean};
-use crate::project::load_directory;
-use crate::reading::has_configuration;
+use crate::project::load_if_any;
 use crate::session::{backend_failed, open_backend};
 
 /// Arguments of `force-unlock`.
@@ -24,8 +23,7 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let settings =
-        if has_configuration(app) { load_directory(app, &VariableFlags::default(), false)?.config.settings.backend } else { None };
+    let settings = load_if_any(app, &VariableFlags::default(), false)?.config.settings.backend;
     let open = open_backend(app, settings.as_ref(), args.state.state.as_deref())?;
     if !args.force {
         app.output.print(

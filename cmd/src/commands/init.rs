@@ -5,8 +5,8 @@ use karmaform_model::Diagnostic;
 use crate::app::{App, Ended, Stop};
 use crate::disk::reason;
 use crate::flags::{LockFlags, VariableFlags, boolean};
-use crate::project::load_directory;
-use crate::reading::{has_configuration, without_missing_variables};
+use crate::project::load_if_any;
+use crate::reading::without_missing_variables;
 use crate::session::{open_backend, read_state};
 use crate::ui::style::Tone;
 use crate::wiring::WORKING_DIRECTORY;
@@ -36,11 +36,11 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    if !has_configuration(app) {
+    let project = load_if_any(app, &args.variables, false)?;
+    if project.configuration_files == 0 {
         app.say("karmaform initialized in an empty directory!\n\nThe directory has no configuration files (*.kf.hcl). Write one, then run plan.\n");
         return Ok(0);
     }
-    let project = load_directory(app, &args.variables, false)?;
     let found = without_missing_variables(&project);
     if found.has_errors() {
         return Err(found.into());

@@ -54,4 +54,4 @@ pub use settings::OTHER_VERSION;
 pub use source::{SourceFile, Sources};
 pub use syntax::syntax_errors;
 pub use validate::validate;
-pub use variables::VariableOrigin;
+pub use variables::{MISSING_VARIABLE, VariableOrigin};

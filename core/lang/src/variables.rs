@@ -105,6 +105,9 @@ pub(crate) fn constant(config: &Config, expr: &Expr) -> (Value, Diagnostics) {
     (value, diagnostics)
 }
 
+/// What is said of a variable without a value.
+pub const MISSING_VARIABLE: &str = "No value for a required variable";
+
 /// Gives all declared variables their values; names those that have none.
 pub(crate) fn assign(
     config: &Config,
@@ -143,7 +146,7 @@ pub(crate) fn assign(
 
 fn no_value(name: &str, declaration: &Declaration) -> Diagnostic {
     let about = declaration.description.as_deref().map(|d| format!(" It is described as: {d}")).unwrap_or_default();
-    Diagnostic::error("No value for a required variable", format!("The variable \"{name}\" has no default and was not set.{about}"))
+    Diagnostic::error(MISSING_VARIABLE, format!("The variable \"{name}\" has no default and was not set.{about}"))
         .with_span(Some(declaration.span))
         .with_hint(format!("Set it with -var {name}=..., in a variables file, or by KF_VAR_{name}; or give it a default."))
 }
