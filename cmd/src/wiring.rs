@@ -94,7 +94,8 @@ pub(crate) fn registry() -> Registry {
     drivers.extend(karmaform_tls::drivers());
     drivers.push(karmaform_etcd::driver());
     drivers.push(Arc::new(Adapter(karmaform_kubernetes::Kubernetes::new())));
-    Registry::new(drivers, karmaform_etcd::composites())
+    let composites = karmaform_etcd::composites().into_iter().chain(karmaform_karmada::composites());
+    Registry::new(drivers, composites.collect())
 }
 
 /// All backends.

@@ -19,8 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("core/engine", &["model", "lang"]),
     ("providers/", &["model"]),
     ("state-backends/", &["model"]),
-    ("cmd", &["model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "kubernetes", "local"]),
-    ("tests", &["", "model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "memory", "local"]),
+    ("cmd", &["model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "kubernetes", "karmada", "local"]),
+    ("tests", &["", "model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "karmada", "memory", "local"]),
 ];
 
 /// Libraries with one user: the file (or folder) that may name them.

@@ -4,9 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
-use crate::{Address, Change, ChildStep, Diagnostics, Object, Schema, Value};
+use crate::{Address, Change, ChildStep, Diagnostics, Object, Schema, Value, implied_from_json};
 
 /// An argument of a child, an output or a gate: a value, or something made of siblings' attributes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +25,8 @@ pub enum Arg {
     Object(BTreeMap<String, Arg>),
     /// Strings joined without anything between.
     Text(Vec<Arg>),
+    /// A string's bytes in base64, with padding.
+    Base64(Box<Arg>),
 }
 
 impl Arg {
@@ -35,6 +40,34 @@ impl Arg {
         Self::Object(entries.into_iter().map(|(n, a)| (n.to_owned(), a)).collect())
     }
 
+    /// The same as this JSON: objects and lists of arguments, so that parts can be set.
+    pub fn from_json(json: &Json) -> Self {
+        match json {
+            Json::Object(entries) => Self::Object(entries.iter().map(|(n, v)| (n.clone(), Self::from_json(v))).collect()),
+            Json::Array(items) => Self::List(items.iter().map(Self::from_json).collect()),
+            scalar => Self::Value(implied_from_json(scalar)),
+        }
+    }
+
+    /// Sets the part at a path of names and places in lists; objects on the way are made. What is no object or list there gives way to one.
+    pub fn set(&mut self, path: &[&str], part: Self) {
+        let Some((step, rest)) = path.split_first() else {
+            *self = part;
+            return;
+        };
+        if let Self::List(items) = self
+            && let Some(item) = step.parse::<usize>().ok().and_then(|i| items.get_mut(i))
+        {
+            return item.set(rest, part);
+        }
+        if !matches!(self, Self::Object(_)) {
+            *self = Self::Object(BTreeMap::new());
+        }
+        if let Self::Object(entries) = self {
+            entries.entry((*step).to_owned()).or_insert_with(|| Self::Object(BTreeMap::new())).set(rest, part);
+        }
+    }
+
     /// The siblings it needs.
     pub fn references(&self, found: &mut Vec<Vec<ChildStep>>) {
         match self {
@@ -42,6 +75,7 @@ impl Arg {
             Self::Child(path, _) => found.push(path.clone()),
             Self::List(args) | Self::Text(args) => args.iter().for_each(|a| a.references(found)),
             Self::Object(args) => args.values().for_each(|a| a.references(found)),
+            Self::Base64(arg) => arg.references(found),
         }
     }
 
@@ -57,6 +91,11 @@ impl Arg {
                 let secret = parts.iter().any(Value::contains_secret);
                 let text: Option<String> = parts.iter().map(Value::as_str).collect();
                 text.map_or_else(|| Value::unknown_not_null(crate::Type::String), Value::from).secret_if(secret)
+            }
+            Self::Base64(arg) => {
+                let plain = arg.resolve(lookup);
+                let encoded = plain.as_str().map(|text| Value::from(STANDARD.encode(text)));
+                encoded.unwrap_or_else(|| Value::unknown_not_null(crate::Type::String)).secret_if(plain.contains_secret())
             }
         }
     }
@@ -169,4 +208,26 @@ pub trait Composite: Send + Sync {
     /// # Errors
     /// Changes that are not safe, or not supported: refused in the plan, not attempted.
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn parts_of_json_are_set_and_resolved() {
+        let mut arg = Arg::from_json(&json!({ "kind": "Secret", "list": [{ "a": 1 }, {}] }));
+        arg.set(&["data", "tls.key"], Arg::Base64(Box::new(Arg::child(&[ChildStep::new("key")], "private_key"))));
+        arg.set(&["list", "1", "b"], "x".into());
+        let mut found = Vec::new();
+        arg.references(&mut found);
+        assert_eq!(found, [vec![ChildStep::new("key")]]);
+        let resolved = arg.resolve(&|_, _| Value::from("hi").secret());
+        let expected = json!({ "kind": "Secret", "data": { "tls.key": "aGk=" }, "list": [{ "a": 1 }, { "b": "x" }] });
+        assert_eq!(crate::to_json(&resolved), expected);
+        assert!(resolved.get("data").is_some_and(Value::contains_secret));
+        let later = arg.resolve(&|_, _| Value::unknown(crate::Type::String));
+        assert!(later.get("data").and_then(|d| d.get("tls.key")).is_some_and(Value::is_unknown));
+    }
 }
