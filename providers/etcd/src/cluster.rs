@@ -6,6 +6,7 @@ mod choreography;
 mod condition;
 mod hosts;
 mod impact;
+mod kubernetes;
 mod places;
 mod refusals;
 mod render;
@@ -16,7 +17,7 @@ use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, 
 
 use arguments::Arguments;
 
-/// The composite `etcd_cluster`: a whole cluster on hosts. Pure: it names parts and orders, and touches nothing.
+/// The composite `etcd_cluster`: a whole cluster on hosts or on Kubernetes. Pure: it names parts and orders, and touches nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EtcdCluster;
 

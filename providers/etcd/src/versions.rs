@@ -14,6 +14,8 @@ pub(crate) struct Version {
     pub(crate) text: String,
     /// The second number.
     pub(crate) minor: u32,
+    /// The third.
+    pub(crate) patch: u32,
 }
 
 impl Version {
@@ -30,7 +32,12 @@ impl Version {
         if minor == 5 && patch <= 2 {
             return Err("etcd 3.5.0 to 3.5.2 can corrupt data when a member is killed under load; take the newest 3.5.".to_owned());
         }
-        Ok(Self { text: text.to_owned(), minor })
+        Ok(Self { text: text.to_owned(), minor, patch })
+    }
+
+    /// It answers `/livez` and `/readyz` on its metrics port; before, there was `/health` alone.
+    pub(crate) fn has_livez(&self) -> bool {
+        (self.minor, self.patch) >= (5, 11) || (self.minor == 4 && self.patch >= 29)
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Object, Type, Value};
 
 use super::hosts::{Host, members};
+use super::kubernetes::Kubernetes;
 use super::places::default_data_directory;
 use super::schema::{CA_VALIDITY_HOURS, CERTIFICATE_VALIDITY_HOURS, CLIENT_PORT, PEER_PORT, RENEW_BEFORE_HOURS, USER};
 use super::settings;
@@ -36,7 +37,12 @@ pub(crate) struct Arguments {
     pub(crate) renew_before_hours: Value,
     pub(crate) keeps_data: bool,
     pub(crate) user: String,
+    /// Its place, if that is not hosts.
+    pub(crate) kubernetes: Option<Kubernetes>,
 }
+
+/// What says something about hosts alone.
+const OF_HOSTS: &[&str] = &["source", "source_sha256", "client_port", "peer_port", "data_directory", "addresses", "user"];
 
 impl Arguments {
     /// Reads and checks them.
@@ -68,13 +74,29 @@ impl Arguments {
         check_user(&user, &mut found);
         check_directory(&data_directory, &mut found);
         check_validity(object, &mut found);
-        let members = members(object, &mut found);
+        let version = Version::parse(&version);
+        let kubernetes = Kubernetes::read(address, object, version.as_ref().ok(), &mut found);
+        let members = match &kubernetes {
+            Some(kubernetes) => {
+                of_hosts(object, &mut found);
+                kubernetes.hosts()
+            }
+            None => {
+                if object.get("source").is_none_or(Value::is_null) {
+                    found.push(
+                        Diagnostic::error("No etcd for the hosts", "`source` is missing: the archive of the release that is put on them.")
+                            .with_hint("Write the path or the URL of `etcd-vVERSION-linux-ARCH.tar.gz` into `source`."),
+                    );
+                }
+                members(object, &mut found)
+            }
+        };
         let settings = match object.get("settings") {
             None => Some(Object::new()),
             Some(value) if value.is_null() => Some(Object::new()),
             Some(value) => value.as_entries().cloned(),
         };
-        let version = match Version::parse(&version) {
+        let version = match version {
             Ok(version) => {
                 if let Some(settings) = &settings {
                     settings::check(settings, &version, &mut found);
@@ -105,6 +127,7 @@ impl Arguments {
                 renew_before_hours: given(object, "renew_before_hours", RENEW_BEFORE_HOURS.into()),
                 keeps_data: on_destroy == "keep",
                 user,
+                kubernetes,
             }),
             _ => Err(found.into_iter().map(|d| d.at(address)).collect()),
         }
@@ -149,12 +172,40 @@ pub(super) fn not_known(name: &str) -> Diagnostic {
     .with_hint("Take it from a variable or a local, or apply what it comes from first with `-target`.")
 }
 
-fn known_text(object: &Object, name: &str, default: &str) -> Result<String, Diagnostic> {
+pub(super) fn known_text(object: &Object, name: &str, default: &str) -> Result<String, Diagnostic> {
     match object.get(name).map(|v| (&v.kind, v.is_null())) {
         None | Some((_, true)) => Ok(default.to_owned()),
         Some((Kind::String(text), _)) => Ok(text.clone()),
         Some((Kind::Unknown(_), _)) => Err(not_known(name)),
         Some(_) => Err(Diagnostic::error("Not a text", format!("`{name}` must be a string."))),
+    }
+}
+
+/// Two places at once, or arguments that mean nothing on Kubernetes.
+fn of_hosts(object: &Object, found: &mut Diagnostics) {
+    let is_written = |name: &&&str| object.get(**name).is_some_and(|v| !v.is_null());
+    if is_written(&&"hosts") {
+        found.push(
+            Diagnostic::error(
+                "Two places for one cluster",
+                "`hosts` and the block `kubernetes` are both there; a cluster is on one of them.",
+            )
+            .with_hint("Remove one of them."),
+        );
+    }
+    // Ports have defaults, which are as if not written.
+    let default = |name: &str| match name {
+        "client_port" => object.get(name).and_then(Value::as_i64) == Some(CLIENT_PORT),
+        "peer_port" => object.get(name).and_then(Value::as_i64) == Some(PEER_PORT),
+        "user" => object.get(name).and_then(Value::as_str) == Some(USER),
+        _ => false,
+    };
+    let strays: Vec<String> = OF_HOSTS.iter().filter(is_written).filter(|n| !default(n)).map(|n| format!("`{n}`")).collect();
+    if !strays.is_empty() {
+        found.push(
+            Diagnostic::error("Arguments of hosts", format!("On Kubernetes {} would have no effect.", strays.join(", ")))
+                .with_hint("Remove them; the block `kubernetes` has arguments of its own."),
+        );
     }
 }
 

@@ -7,6 +7,7 @@ use karmaform_model::{Arg, Child, ChildStep, Expansion, Object, Type, Value};
 
 use super::arguments::Arguments;
 use super::hosts::Host;
+use super::kubernetes;
 use super::places::{Places, client_ca, client_certificate, part, part_of, peer_ca, token};
 use super::render;
 
@@ -47,8 +48,9 @@ pub(crate) fn expand(cluster: &Arguments) -> Expansion {
         child(token(), "terraform_data", []),
         certificate(cluster, client_certificate(), &client_ca(), CLIENT_NAME, None, &["client_auth"]),
     ];
-    for (name, host) in &cluster.members {
-        member(cluster, name, host, &mut children);
+    match &cluster.kubernetes {
+        Some(place) => kubernetes::children::expand(cluster, place, &mut children),
+        None => cluster.members.iter().for_each(|(name, host)| member(cluster, name, host, &mut children)),
     }
     Expansion { children, outputs: outputs(cluster) }
 }
@@ -58,12 +60,12 @@ fn ca_renew_before(cluster: &Arguments) -> Arg {
     CA_RENEW_BEFORE_HOURS.min(validity / 10).into()
 }
 
-fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N]) -> Child {
+pub(super) fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N]) -> Child {
     let arguments = arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect();
     Child { path, resource_type: resource_type.to_owned(), arguments, after: Vec::new() }
 }
 
-fn certificate(
+pub(super) fn certificate(
     cluster: &Arguments,
     path: Vec<ChildStep>,
     ca: &[ChildStep],
@@ -73,8 +75,9 @@ fn certificate(
 ) -> Child {
     // 127.0.0.1 and localhost: for whoever looks at a member on its own host, and for tunnels that end there.
     let (names, addresses) = match address {
-        Some(address) if address.as_str() == Some("127.0.0.1") => (vec!["localhost"], vec![address.clone()]),
-        Some(address) => (vec!["localhost"], vec![address.clone(), "127.0.0.1".into()]),
+        Some(address) if cluster.kubernetes.is_some() => (vec!["localhost".into(), address.clone()], vec!["127.0.0.1".into()]),
+        Some(address) if address.as_str() == Some("127.0.0.1") => (vec!["localhost".into()], vec![address.clone()]),
+        Some(address) => (vec!["localhost".into()], vec![address.clone(), "127.0.0.1".into()]),
         None => (Vec::new(), Vec::new()),
     };
     child(
@@ -84,7 +87,7 @@ fn certificate(
             ("ca_certificate", Arg::child(ca, "certificate")),
             ("ca_private_key", Arg::child(ca, "private_key")),
             ("common_name", common_name.into()),
-            ("dns_names", Value::strings(names).into()),
+            ("dns_names", Value::list(Type::String, names).into()),
             ("ip_addresses", Value::list(Type::String, addresses).into()),
             ("usages", Value::strings(usages).into()),
             ("algorithm", ALGORITHM.into()),

@@ -10,7 +10,7 @@ use karmaform_model::{Arg, ChildStep, Choreography, Diagnostics, GateSpec, Point
 
 use super::arguments::Arguments;
 use super::condition::{Condition, Member, is_formed, is_unchanged, members};
-use super::places::{client_ca, client_certificate, part, part_of, peer_ca};
+use super::places::{client_ca, client_certificate, formed_note, part, part_of, peer_ca, stateful_set};
 use super::{children, impact, refusals};
 
 /// How long forming a cluster may take, in seconds. Usually 1 to 3 s; slow disks and slow hosts need more.
@@ -105,7 +105,9 @@ impl<'a> Order<'a> {
             (format!("healthy after starting {}", names.join(", ")), RESTART_LIMIT)
         };
         self.gate(&name, required, limit);
-        let started = starting.iter().flat_map(|m| m.on_host());
+        // From then on members start only as a part of what is there.
+        self.gate_before(&formed_note(), &name);
+        let started = starting.iter().flat_map(|m| m.outside());
         let healed = suspects.iter().flat_map(|m| m.at_once());
         for path in started.chain(healed) {
             self.before_gate(path, &name);
@@ -144,7 +146,7 @@ impl<'a> Order<'a> {
                 .map_or_else(|| self.wanted_members(Condition::Works).map(|m| m.name.clone()).collect(), |(_, seen)| seen.clone())
         };
         for member in touched {
-            self.step(member.on_host(), &member.name, required.clone());
+            self.step(member.outside(), &member.name, required.clone());
         }
     }
 
@@ -184,10 +186,18 @@ impl<'a> Order<'a> {
             ("require".to_owned(), Arg::Value(Value::strings(&required))),
         ]);
         self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: "etcd_healthy".to_owned(), arguments, limit });
-        for path in [client_ca(), peer_ca(), client_certificate()] {
-            self.before_gate(&path, name);
+        // The Services are how names of members are known; the rest is what the question is asked with.
+        let services = [vec![ChildStep::new("peer_service")], vec![ChildStep::new("client_service")], stateful_set()];
+        for path in [client_ca(), peer_ca(), client_certificate()].iter().chain(&services) {
+            self.before_gate(path, name);
         }
         self.last = Some((name.to_owned(), required));
+    }
+
+    fn gate_before(&mut self, path: &[ChildStep], gate: &str) {
+        if self.scene.children.get(path).is_some_and(|c| !is_unchanged(c.change)) {
+            self.order(Point::Gate(gate.to_owned()), Point::Child(path.to_vec()));
+        }
     }
 
     fn before_gate(&mut self, path: &[ChildStep], gate: &str) {

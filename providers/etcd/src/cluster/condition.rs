@@ -7,7 +7,10 @@ use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene
 use super::places::{part, part_of};
 
 /// Parts that etcd reads only at its next start. Changing one early would put it in effect whenever the member happens to restart.
-const AT_START: &[&str] = &["environment", "guard", "program", "unit"];
+const AT_START: &[&str] = &["environment", "guard", "program", "unit", "pod"];
+
+/// The part that runs a member: on a host, and on Kubernetes.
+const RUNNERS: &[&str] = &["unit", "pod"];
 
 /// Whether a member works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,47 +36,53 @@ pub(crate) struct Member<'a> {
 impl Member<'_> {
     /// It is started or restarted.
     pub(crate) fn restarts(&self) -> bool {
-        self.changes.iter().any(|(path, c)| part_name(path) == "unit" && turns(c.change))
+        self.changes.iter().any(|(path, c)| RUNNERS.contains(&part_name(path)) && turns(c.change))
     }
 
-    /// Something changes on its host.
+    /// Something of it changes, on its host or in Kubernetes.
     pub(crate) fn is_touched(&self) -> bool {
-        self.changes.iter().any(|(_, c)| is_on_host(c))
+        self.changes.iter().any(|(_, c)| is_outside(c))
     }
 
     /// Its certificates or their files are written anew.
     pub(crate) fn renews(&self) -> bool {
-        self.changes.iter().any(|(path, _)| part_name(path) == "pki")
+        self.changes.iter().any(|(path, _)| matches!(part_name(path), "pki" | "secret"))
     }
 
-    /// What changes on its host.
-    pub(crate) fn on_host(&self) -> impl Iterator<Item = &[ChildStep]> {
-        self.changes.iter().filter(|(_, c)| is_on_host(c)).map(|(path, _)| *path)
+    /// What of it changes on its host or in Kubernetes.
+    pub(crate) fn outside(&self) -> impl Iterator<Item = &[ChildStep]> {
+        self.changes.iter().filter(|(_, c)| is_outside(c)).map(|(path, _)| *path)
     }
 
-    /// What changes on its host and has no effect before the next start.
+    /// What of that has no effect before the next start.
     pub(crate) fn at_start(&self) -> impl Iterator<Item = &[ChildStep]> {
-        self.on_host().filter(|path| AT_START.contains(&part_name(path)))
+        self.outside().filter(|path| AT_START.contains(&part_name(path)))
     }
 
     /// What can heal it as it runs: everything, unless it is restarted anyway.
     pub(crate) fn at_once(&self) -> impl Iterator<Item = &[ChildStep]> {
         let restarts = self.restarts();
-        self.on_host().filter(move |path| !restarts || !AT_START.contains(&part_name(path)))
+        self.outside().filter(move |path| !restarts || !AT_START.contains(&part_name(path)))
     }
 }
 
-/// True if this change of a unit starts or restarts it; that it is enabled again, for one, does not.
+/// True if this change of a unit or a pod starts or restarts it; that a unit is enabled again, for one, does not.
 fn turns(change: &Change) -> bool {
     let Change::Update { before, after } = change else { return true };
     let is = |object: &Object, name: &str| object.get(name).and_then(Value::as_bool);
     is(before, "active") == Some(false)
         || is(before, "interrupted") == Some(true)
-        || ["content", "restart_triggers", "sha256"].iter().any(|name| !same(before.get(*name), after.get(*name)))
+        || ["content", "restart_triggers", "sha256", "revision"].iter().any(|name| !same(before.get(*name), after.get(*name)))
 }
 
-fn is_on_host(change: &ChildChange<'_>) -> bool {
-    change.resource_type.starts_with("ssh_")
+fn is_outside(change: &ChildChange<'_>) -> bool {
+    ["ssh_", "kubernetes_"].iter().any(|provider| change.resource_type.starts_with(provider))
+}
+
+/// What runs a member, as far as it is in the scene.
+pub(crate) fn runner(name: &str, scene: &Scene<'_>) -> Vec<ChildStep> {
+    let paths = RUNNERS.iter().map(|r| part(name, r));
+    paths.into_iter().find(|p| scene.children.contains_key(p)).unwrap_or_else(|| part(name, "unit"))
 }
 
 fn part_name(path: &[ChildStep]) -> &str {
@@ -128,12 +137,20 @@ fn condition(scene: &Scene<'_>, name: &str, formed: bool) -> Condition {
     if healthy == Some(true) {
         return Condition::Works;
     }
-    let Some(unit) = scene.children.get(&part(name, "unit")) else { return Condition::Stopped };
-    let Some(observed) = unit.observed else {
+    let Some(runner) = scene.children.get(&runner(name, scene)) else { return Condition::Stopped };
+    let Some(observed) = runner.observed else {
         // Not there; or there, and nobody looked.
-        return if unit.change.action() == Action::Create { Condition::Stopped } else { Condition::Works };
+        return if runner.change.action() == Action::Create { Condition::Stopped } else { Condition::Works };
     };
     let state = |attribute: &str| observed.get(attribute).and_then(Value::as_str);
+    if runner.resource_type == "kubernetes_pod" {
+        return match state("phase") {
+            Some("Running") if !formed => Condition::Stopped,
+            Some("Running" | "Unknown") if healthy.is_some() => Condition::Suspect,
+            Some("Running" | "Unknown") => Condition::Works,
+            _ => Condition::Stopped,
+        };
+    }
     match state("active_state") {
         Some("inactive" | "failed" | "deactivating") => Condition::Stopped,
         // It ended, and systemd waits before it tries again. Or the cluster was never formed, and it waits for its peers.
@@ -143,8 +160,11 @@ fn condition(scene: &Scene<'_>, name: &str, formed: bool) -> Condition {
     }
 }
 
-/// Whether a member's data directory holds anything; `None` if nobody looked.
+/// Whether a member has data, or a volume that is not for anybody else; `None` if nobody looked.
 pub(crate) fn has_data(scene: &Scene<'_>, name: &str) -> Option<bool> {
+    if let Some(claim) = scene.children.get(&part(name, "claim")) {
+        return Some(claim.observed.is_some() || claim.change.action() != Action::Create);
+    }
     let child = scene.children.get(&part_of(name, "directory", "data"))?;
     match child.observed {
         Some(seen) => seen.get("empty").and_then(Value::as_bool).map(|empty| !empty),

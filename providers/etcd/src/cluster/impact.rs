@@ -7,7 +7,8 @@ use karmaform_model::{Action, Scene, Value};
 use super::arguments::Arguments;
 use super::choreography::{leader_last, quorum};
 use super::condition::{Condition, Member, is_formed, is_unchanged, sides};
-use super::places::{client_certificate, part, part_of};
+use super::kubernetes::Storage;
+use super::places::{client_certificate, part, part_of, stateful_set};
 
 /// Of a change, or of making the cluster.
 pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
@@ -30,6 +31,12 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMa
             failures(count),
             plural_count(count - 1, "member")
         ));
+    }
+    if !is_formed(scene) {
+        lines.extend(crowded(wanted));
+        if wanted.kubernetes.as_ref().is_some_and(|k| k.storage == Storage::EmptyDir) {
+            lines.push("data is in emptyDir volumes: a member loses it with its pod, and a single member with it the cluster".to_owned());
+        }
     }
     let suspects: Vec<_> = with(Condition::Suspect).filter(|m| m.restarts()).map(|m| m.name.as_str()).collect();
     if !suspects.is_empty() {
@@ -66,8 +73,36 @@ fn rolling(members: &[&Member<'_>], count: usize) -> String {
     format!("rolling restart, one member at a time: {list}; {availability}")
 }
 
+/// Members that share a node, where nodes are known.
+fn crowded(wanted: &Arguments) -> Option<String> {
+    let place = wanted.kubernetes.as_ref()?;
+    let nodes = place.nodes.filter(|nodes| *nodes > 0 && *nodes < place.members)?;
+    Some(format!("{} on {}: some of them fail together", plural_count(place.members, "member"), plural_count(nodes, "ready node")))
+}
+
+/// Of a destruction on Kubernetes.
+fn of_destroy_there(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
+    let goes = |path: &[karmaform_model::ChildStep]| scene.children.get(path).is_some_and(|c| matches!(c.change.action(), Action::Delete));
+    if !goes(&stateful_set()) {
+        return Vec::new();
+    }
+    let has = |part_name: &str| members.keys().any(|name| scene.children.contains_key(&part(name, part_name)));
+    let deleted = members.keys().any(|name| goes(&part(name, "claim")));
+    let names = members.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let data = match (has("volume"), has("claim"), deleted) {
+        (true, ..) => "data of the cluster stays on the disks of its nodes",
+        (_, true, false) => "data of the cluster is kept in its volumes",
+        (_, true, true) => "data of the cluster will be deleted with its volumes",
+        _ => "data of the cluster will be deleted with its pods",
+    };
+    vec![format!("stops the whole cluster: {names}"), data.to_owned()]
+}
+
 /// Of a destruction.
 pub(crate) fn of_destroy(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
+    if scene.children.contains_key(&stateful_set()) {
+        return of_destroy_there(scene, members);
+    }
     let purged = |name: &&str| {
         scene.children.get(&part_of(name, "directory", "data")).is_some_and(|c| {
             matches!(c.change.action(), Action::Delete) && sides(c.change, "purge").0.and_then(Value::as_bool) != Some(false)

@@ -63,6 +63,16 @@ pub(crate) fn client_certificate() -> Vec<ChildStep> {
     vec![ChildStep::new("client_certificate")]
 }
 
+/// The StatefulSet of a cluster on Kubernetes.
+pub(crate) fn stateful_set() -> Vec<ChildStep> {
+    vec![ChildStep::new("stateful_set")]
+}
+
+/// The note on Kubernetes that the cluster was formed.
+pub(crate) fn formed_note() -> Vec<ChildStep> {
+    vec![ChildStep::new("formed")]
+}
+
 /// A part of a member.
 pub(crate) fn part(member: &str, name: &str) -> Vec<ChildStep> {
     vec![ChildStep::keyed("member", member), ChildStep::new(name)]

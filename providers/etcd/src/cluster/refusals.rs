@@ -1,11 +1,13 @@
 //! Changes that this version does not make, because they need more care than an order of steps: they are refused in the plan.
 
+mod on_kubernetes;
+
 use std::collections::BTreeSet;
 
 use karmaform_model::{Action, ChildStep, Diagnostic, Diagnostics, Object, Scene, Value, same};
 
 use super::arguments::Arguments;
-use super::condition::{has_data, is_formed, is_unchanged, member_of, seen, sides};
+use super::condition::{has_data, is_formed, is_unchanged, member_of, runner, seen, sides};
 use super::places::{client_ca, default_data_directory, part, part_of, peer_ca, token};
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
 
@@ -28,11 +30,12 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
         arguments(scene, before, wanted, found);
     }
     for name in wanted.members.keys() {
-        data(scene, name, found);
+        data(scene, name, wanted, found);
         identity(scene, name, found);
         address(scene, name, wanted, found);
     }
     programs(scene, wanted, found);
+    on_kubernetes::check(scene, wanted, found);
     for (path, what) in [(client_ca(), "of clients and servers"), (peer_ca(), "between members")] {
         if is_reissued(scene, &path) {
             found.push(
@@ -79,9 +82,12 @@ fn membership(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) ->
     found.push(
         Diagnostic::error(
             "The members of a formed cluster can't be changed yet",
-            format!("The change of `hosts` would {}. Members are added and removed through etcd itself, one at a time, which this version does not do.", what.join(" and ")),
+            format!(
+                "This change would {}. Members are added and removed through etcd itself, one at a time, which this version does not do.",
+                what.join(" and ")
+            ),
         )
-        .with_hint("Put `hosts` back as it was."),
+        .with_hint(format!("Put `{}` back as it was.", if wanted.kubernetes.is_some() { "members" } else { "hosts" })),
     );
     false
 }
@@ -132,10 +138,13 @@ fn arguments(scene: &Scene<'_>, before: &Object, wanted: &Arguments, found: &mut
 }
 
 /// A member of a formed cluster must have its data.
-fn data(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
+fn data(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnostics) {
     let directory = scene.children.get(&part_of(name, "directory", "data"));
     let goes =
         directory.is_some_and(|d| matches!(d.change.action(), Action::DestroyThenCreate | Action::CreateThenDestroy | Action::Delete));
+    if wanted.kubernetes.is_some() {
+        return;
+    }
     if has_data(scene, name) == Some(false) {
         found.push(
             Diagnostic::error(
@@ -242,7 +251,7 @@ fn identity(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
 /// of those that were.
 fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     let in_scene: BTreeSet<&str> = scene.children.keys().filter_map(|path| member_of(path)).collect();
-    let has_unit = |name: &str| scene.children.get(&part(name, "unit")).is_some_and(|c| c.in_state || c.observed.is_some());
+    let has_unit = |name: &str| scene.children.get(&runner(name, scene)).is_some_and(|c| c.in_state || c.observed.is_some());
     let started: Vec<&str> = in_scene.iter().copied().filter(|n| has_unit(n) || has_data(scene, n) == Some(true)).collect();
     if started.is_empty() {
         return;
@@ -253,6 +262,7 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
         return;
     }
     let mut differences: Vec<String> = Vec::new();
+    differences.extend(on_kubernetes::unfinished(scene));
     for name in in_scene.iter().filter(|n| !wanted.members.contains_key(**n)) {
         differences.push(format!("the member \"{name}\" is not wanted any more"));
     }
@@ -291,27 +301,31 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
 
 /// The hosts know the cluster and the state does not.
 fn lost_state(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
-    let has_unit = |name: &String| scene.children.get(&part(name, "unit")).is_some_and(|c| c.observed.is_some());
+    let has_unit = |name: &String| scene.children.get(&runner(name, scene)).is_some_and(|c| c.observed.is_some());
     found.push(if wanted.members.keys().any(has_unit) {
         Diagnostic::error(
             "This cluster exists, but the state does not know it",
-            "Its members are on their hosts, but the keys of its CAs were in a state that is gone. New CAs would lock out every member and \
+            "Its members are there, but the keys of its CAs were in a state that is gone. New CAs would lock out every member and \
              every client at once.",
         )
         .with_hint("Bring the state back from its backup.")
-        .with_hint("If the cluster is not needed any more, stop its units and remove its files and its data from the hosts.")
+        .with_hint("If the cluster is not needed any more, stop its members and remove its files and data by hand.")
     } else {
         let with_data: Vec<&str> = wanted.members.keys().map(String::as_str).filter(|n| has_data(scene, n) == Some(true)).collect();
         Diagnostic::error(
-            "There is data of another cluster on the hosts",
-            format!(
-                "A new cluster starts empty, but on the hosts of {} there is something in {} already.",
-                with_data.join(", "),
-                wanted.data_directory
-            ),
+            "There is data of another cluster already",
+            format!("A new cluster starts empty, but for {} there is something in {} already.", with_data.join(", "), place(wanted)),
         )
-        .with_hint("Move it away or remove it, or choose another `data_directory`.")
+        .with_hint("Move it away or remove it, or choose another place for the data.")
     });
+}
+
+/// Where the data of this cluster would be.
+fn place(wanted: &Arguments) -> String {
+    match &wanted.kubernetes {
+        Some(_) => "its volumes".to_owned(),
+        None => format!("{} on their hosts", wanted.data_directory),
+    }
 }
 
 /// A CA gets another certificate.

@@ -19,21 +19,22 @@ pub(crate) const RENEW_BEFORE_HOURS: i64 = 2880;
 
 pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
-        "An etcd cluster on Linux hosts: its own certificates, one member per host run by systemd, formed at once and changed one member \
-         at a time behind health gates.",
+        "An etcd cluster on Linux hosts, one member per host run by systemd, or on Kubernetes, in pods of a StatefulSet: with its own \
+         certificates, formed at once, and changed one member at a time behind health gates.",
         inputs().into_iter().chain(outputs()).collect(),
     )
+    .with_blocks(vec![super::kubernetes::schema::block()])
 });
 
 fn inputs() -> Vec<Attribute> {
     vec![
         Attribute::required("version", Type::String, "The etcd version, as in its release: `3.6.8`."),
-        Attribute::required(
+        Attribute::optional(
             "hosts",
             Type::Any,
-            "The hosts by member name: a `data \"ssh_host\"` with `for_each`, or a map of such objects. One to seven; three or five are best.",
+            "The hosts by member name, unless the cluster is on Kubernetes: a `data \"ssh_host\"` with `for_each`, or a map of such objects. One to seven; three or five are best.",
         ),
-        Attribute::required("source", Type::String, "The etcd release archive: a path, or a `file:` or `https:` URL."),
+        Attribute::optional("source", Type::String, "With `hosts`: the etcd release archive, a path or a `file:` or `https:` URL."),
         Attribute::optional(
             "source_sha256",
             Type::String,

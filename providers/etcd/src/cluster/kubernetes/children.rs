@@ -1,0 +1,229 @@
+//! What a cluster on Kubernetes expands into: for each member its certificates, their Secret, its volume, its pod and the member itself; for
+//! all of them the Services, the disruption budget, the StatefulSet, and the note that the cluster was formed.
+
+use karmaform_model::{Arg, Child, ChildStep, Type, Value};
+use serde_json::{Value as Json, json};
+
+use super::super::arguments::Arguments;
+use super::super::children::{certificate, child, connection};
+use super::super::choreography::quorum;
+use super::super::places::{client_ca, formed_note, part, part_of, peer_ca, stateful_set, token};
+use super::template::{self, Parts};
+use super::{Kubernetes, Storage, given};
+
+/// How long a pod may take until it runs, in seconds: mostly the time to pull its image.
+const POD_TIMEOUT: i64 = 300;
+/// How long the StatefulSet's pods may take to end, in seconds; each has 60 s to hand over its leadership.
+const STOP_TIMEOUT: i64 = 120;
+/// The folder on nodes.
+const HOST_PATH: &str = "/var/lib/karmaform/etcd";
+
+/// The children that are not the same as on hosts.
+pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec<Child>) {
+    let mut needed = Vec::new();
+    let mut add = |children: &mut Vec<Child>, child: Child| {
+        needed.push(child.path.clone());
+        children.push(child);
+    };
+    add(children, service(place, "peer_service", &place.name, true));
+    add(children, service(place, "client_service", &format!("{}-client", place.name), false));
+    if place.members > 1 {
+        children.push(disruption_budget(place));
+    }
+    for ordinal in 0..place.members {
+        let name = place.member(ordinal);
+        for (role, ca) in [("server", client_ca()), ("peer", peer_ca())] {
+            let path = part_of(&name, "certificate", role);
+            let address = cluster.members.get(&name).map(|host| &host.address);
+            // Both usages on both: etcd dials its own client port with the server certificate, and peers dial each other with the peer's.
+            children.push(certificate(cluster, path, &ca, &name, address, &["server_auth", "client_auth"]));
+        }
+        add(children, secret(place, &name));
+        match &place.storage {
+            Storage::EmptyDir => {}
+            Storage::HostPath { nodes } => {
+                let node = nodes.get(ordinal % nodes.len().max(1)).map_or("", String::as_str);
+                children.push(volume(place, &name, node));
+                let mut claim = claim(cluster, place, &name);
+                claim.after.push(part(&name, "volume"));
+                add(children, claim);
+            }
+            Storage::Class(_) => add(children, claim(cluster, place, &name)),
+        }
+    }
+    let Parts { template, revision } = template::template(cluster, place);
+    children.push(stateful_set_child(place, template, needed));
+    for name in cluster.members.keys() {
+        let mut pod = child(
+            part(name, "pod"),
+            "kubernetes_pod",
+            [
+                ("cluster", place.connection.clone().into()),
+                ("namespace", place.namespace.clone().into()),
+                ("name", name.as_str().into()),
+                ("revision", revision.clone().into()),
+                ("timeout", POD_TIMEOUT.into()),
+            ],
+        );
+        pod.after.push(stateful_set());
+        children.push(pod);
+        let mut etcd = child(part(name, "etcd"), "etcd_member", [("cluster", connection(cluster)), ("name", name.as_str().into())]);
+        etcd.after.push(part(name, "pod"));
+        children.push(etcd);
+    }
+    children.push(note(place));
+}
+
+/// Labels by which the pods are found.
+pub(super) fn selector(place: &Kubernetes) -> Json {
+    json!({ "app.kubernetes.io/name": "etcd", "app.kubernetes.io/instance": place.name })
+}
+
+/// Labels of everything.
+pub(super) fn labels(place: &Kubernetes) -> Json {
+    let mut labels = selector(place);
+    labels["app.kubernetes.io/managed-by"] = "karmaform".into();
+    labels["app.kubernetes.io/part-of"] = "etcd".into();
+    labels
+}
+
+fn manifest(place: &Kubernetes, api_version: &str, kind: &str, name: &str, rest: Json) -> Arg {
+    let mut json = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name, "labels": labels(place) } });
+    if let (Json::Object(all), Json::Object(rest)) = (&mut json, rest) {
+        all.extend(rest);
+    }
+    let mut manifest = Arg::from_json(&json);
+    if kind != "PersistentVolume" {
+        manifest.set(&["metadata", "namespace"], place.namespace.clone().into());
+    }
+    manifest
+}
+
+fn object(place: &Kubernetes, path: Vec<ChildStep>, manifest: Arg) -> Child {
+    child(path, "kubernetes_object", [("cluster", place.connection.clone().into()), ("manifest", manifest)])
+}
+
+/// The headless one gives each pod its name, also before it is ready: peers must find each other to get ready.
+fn service(place: &Kubernetes, path: &str, name: &str, headless: bool) -> Child {
+    let port = |name: &str, port: u16| json!({ "name": name, "port": port, "targetPort": port, "protocol": "TCP" });
+    let spec = if headless {
+        json!({ "clusterIP": "None", "publishNotReadyAddresses": true, "selector": selector(place), "ports": [port("client", 2379), port("peer", 2380)] })
+    } else {
+        json!({ "selector": selector(place), "ports": [port("client", 2379)] })
+    };
+    object(place, vec![ChildStep::new(path)], manifest(place, "v1", "Service", name, json!({ "spec": spec })))
+}
+
+/// One for a single member would only keep its node from being drained; that is a decision of who drains it.
+fn disruption_budget(place: &Kubernetes) -> Child {
+    let api_version = if place.minor.is_some_and(|m| m < 21) { "policy/v1beta1" } else { "policy/v1" };
+    let spec = json!({ "minAvailable": quorum(place.members), "selector": { "matchLabels": selector(place) } });
+    let made = manifest(place, api_version, "PodDisruptionBudget", &place.name, json!({ "spec": spec }));
+    object(place, vec![ChildStep::new("disruption_budget")], made)
+}
+
+fn secret(place: &Kubernetes, member: &str) -> Child {
+    let mut made = manifest(place, "v1", "Secret", &template::secret_name(member), json!({ "type": "Opaque" }));
+    for (file, from, attribute) in [
+        ("client-ca.crt", client_ca(), "certificate"),
+        ("peer-ca.crt", peer_ca(), "certificate"),
+        ("server.crt", part_of(member, "certificate", "server"), "certificate"),
+        ("server.key", part_of(member, "certificate", "server"), "private_key"),
+        ("peer.crt", part_of(member, "certificate", "peer"), "certificate"),
+        ("peer.key", part_of(member, "certificate", "peer"), "private_key"),
+    ] {
+        made.set(&["stringData", file], Arg::child(&from, attribute));
+    }
+    object(place, part(member, "secret"), made)
+}
+
+/// A part of a node's disk. The folder has the formation's token in its path: a cluster that is formed anew never starts on old data.
+fn volume(place: &Kubernetes, member: &str, node: &str) -> Child {
+    let name = volume_name(place, member);
+    // Volumes are bound to nodes by labels alone; this one every node has.
+    let affinity = json!({ "required": { "nodeSelectorTerms": [
+        { "matchExpressions": [{ "key": "kubernetes.io/hostname", "operator": "In", "values": [node] }] }
+    ] } });
+    let spec = json!({
+        "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain", "storageClassName": "",
+        "nodeAffinity": affinity, "claimRef": { "apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": claim_name(member) },
+        "hostPath": { "type": "DirectoryOrCreate" },
+    });
+    let mut made = manifest(place, "v1", "PersistentVolume", "", json!({ "spec": spec }));
+    made.set(&["metadata", "name"], name.into());
+    made.set(&["spec", "capacity", "storage"], place.storage_size.clone().into());
+    made.set(&["spec", "claimRef", "namespace"], place.namespace.clone().into());
+    let folder = given(&place.block, "host_path").unwrap_or_else(|| HOST_PATH.into());
+    let path = Arg::Text(vec![
+        folder.into(),
+        "/".into(),
+        place.namespace.clone().into(),
+        format!("/{member}-").into(),
+        Arg::child(&token(), "id"),
+    ]);
+    made.set(&["spec", "hostPath", "path"], path);
+    object(place, part(member, "volume"), made)
+}
+
+/// Volumes have no namespace.
+fn volume_name(place: &Kubernetes, member: &str) -> Value {
+    place.namespace.as_str().map_or_else(|| Value::unknown_not_null(Type::String), |ns| format!("{ns}-{member}").into())
+}
+
+/// As a StatefulSet calls the claims of its pods: it uses one that is there.
+fn claim_name(member: &str) -> String {
+    format!("{}-{member}", template::DATA)
+}
+
+fn claim(cluster: &Arguments, place: &Kubernetes, member: &str) -> Child {
+    let mut made = manifest(place, "v1", "PersistentVolumeClaim", &claim_name(member), json!({ "spec": claim_spec(place) }));
+    made.set(&["spec", "resources", "requests", "storage"], place.storage_size.clone().into());
+    if matches!(place.storage, Storage::HostPath { .. }) {
+        made.set(&["spec", "volumeName"], volume_name(place, member).into());
+    }
+    let mut claim = object(place, part(member, "claim"), made);
+    claim.arguments.insert("keep".to_owned(), cluster.keeps_data.into());
+    claim
+}
+
+pub(super) fn claim_spec(place: &Kubernetes) -> Json {
+    let class = if let Storage::Class(class) = &place.storage { class.as_str() } else { "" };
+    json!({ "accessModes": ["ReadWriteOnce"], "storageClassName": class })
+}
+
+fn stateful_set_child(place: &Kubernetes, template: Arg, needed: Vec<Vec<ChildStep>>) -> Child {
+    let spec = json!({
+        "serviceName": place.name,
+        "replicas": place.members,
+        "selector": { "matchLabels": selector(place) },
+        // All at once: no member of a new cluster is ready before a second one runs.
+        "podManagementPolicy": "Parallel",
+        // Which member may restart when is decided by who knows the leader and each member's health.
+        "updateStrategy": { "type": "OnDelete" },
+        "revisionHistoryLimit": 3,
+    });
+    let mut made = manifest(place, "apps/v1", "StatefulSet", &place.name, json!({ "spec": spec }));
+    made.set(&["spec", "template"], template);
+    if place.storage != Storage::EmptyDir {
+        let mut claim = Arg::from_json(&json!({ "metadata": { "name": template::DATA }, "spec": claim_spec(place) }));
+        claim.set(&["spec", "resources", "requests", "storage"], place.storage_size.clone().into());
+        made.set(&["spec", "volumeClaimTemplates"], Arg::List(vec![claim]));
+    }
+    for (kind, written) in [("labels", given(&place.block, "labels")), ("annotations", given(&place.block, "annotations"))] {
+        template::extend(&mut made, &["metadata", kind], written);
+    }
+    let mut child = object(place, stateful_set(), made);
+    child.arguments.insert("propagation".to_owned(), "foreground".into());
+    child.arguments.insert("timeout".to_owned(), STOP_TIMEOUT.into());
+    child.after = needed;
+    child
+}
+
+/// While it is not there, members start as a new cluster; from then on, only as a part of an existing one. Made when all are healthy, so
+/// that a member whose data is gone never forms an empty cluster beside the real one.
+fn note(place: &Kubernetes) -> Child {
+    let data = json!({ "data": { template::STATE: "existing" } });
+    let mut note = object(place, formed_note(), manifest(place, "v1", "ConfigMap", &template::note_name(place), data));
+    note.after.push(stateful_set());
+    note
+}
