@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{ChildChange, Choreography, Diagnostics, ModeOfPlan, ResourceEntry, Scene};
+use karmaform_model::{Change, ChildChange, Choreography, Diagnostics, ModeOfPlan, ResourceEntry, Scene};
 
 use crate::graph::Role;
 use crate::observed::Answer;
@@ -42,4 +42,20 @@ pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>,
         }
     }
     (all, diagnostics)
+}
+
+/// Turns deletions into forgetting, for children that go with something else.
+pub(crate) fn forget(pass: &mut Pass<'_>, choreographies: &BTreeMap<usize, Choreography>) {
+    for (&composite, choreography) in choreographies.iter().filter(|(_, c)| !c.forgotten.is_empty()) {
+        let node = &pass.graph.nodes[composite];
+        for &child in &node.children {
+            if !choreography.forgotten.contains(&pass.graph.nodes[child].address.child) {
+                continue;
+            }
+            let Some(decision) = &mut pass.visits[child].decision else { continue };
+            if let Change::Delete { before } = &mut decision.change {
+                decision.change = Change::Forget { before: std::mem::take(before) };
+            }
+        }
+    }
 }

@@ -27,6 +27,12 @@ pub fn plan(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &O
     diagnostics.extend(warnings);
     replace::set_orders(&mut pass, &create_first);
     diagnostics.extend(replace::guard(&pass));
+    let (choreographies, problems) = match options.mode {
+        ModeOfPlan::RefreshOnly => Default::default(),
+        _ => choreographies(&pass),
+    };
+    diagnostics.extend(problems);
+    crate::choreograph::forget(&mut pass, &choreographies);
 
     let needed = dependencies(graph);
     let mut resources = Vec::new();
@@ -56,8 +62,6 @@ pub fn plan(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &O
         warnings: Diagnostics::new(),
     };
     if options.mode != ModeOfPlan::RefreshOnly {
-        let (choreographies, problems) = choreographies(&pass);
-        diagnostics.extend(problems);
         let parts = Parts { pass: &pass, planned: &planned, deposed: &deposed, choreographies: &choreographies };
         match schedule(&parts) {
             Ok(steps) => plan.steps = steps,

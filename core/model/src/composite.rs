@@ -187,6 +187,9 @@ pub struct Choreography {
     pub orderings: Vec<(Point, Point)>,
     /// The impact in plain words: "rolling restart, quorum kept 2 of 3".
     pub impact: Vec<String>,
+    /// Children to be deleted that need no deletion, because they go with something else that goes (what is in a database, for one): they
+    /// are only taken out of the state. So nothing waits for a server that may not answer any more.
+    pub forgotten: Vec<Vec<ChildStep>>,
 }
 
 /// A resource type that expands into others.

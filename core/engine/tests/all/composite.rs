@@ -235,3 +235,20 @@ fn the_whole_of_a_composite_may_wait_for_data() {
     lab.converge(text);
     assert_eq!(lab.world.contents().len(), 4);
 }
+
+#[test]
+fn what_goes_with_something_else_is_only_forgotten() {
+    let text = text(&["a", "b"], "1");
+    let mut lab = Lab::new();
+    lab.converge(&text);
+    *lab.cluster.style.lock().unwrap() = Style::Forgetting;
+    let planned = lab.plan_with(&text, &Options { mode: ModeOfPlan::Destroy, ..Options::default() });
+    let shown = changes(&planned.plan);
+    assert!(
+        shown.contains(r#". fake_cluster.main/member["a"]/file"#) && shown.contains(r#"- fake_cluster.main/member["a"]/unit"#),
+        "{shown}"
+    );
+    assert!(lab.apply_plan(&planned).is_success());
+    let left = lab.world.contents();
+    assert!(lab.state().resources.is_empty() && left.len() == 2, "{left:?}");
+}

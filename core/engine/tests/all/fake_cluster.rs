@@ -20,6 +20,8 @@ pub enum Style {
     Contradicting,
     /// It refuses every change.
     Refusing,
+    /// Files need no deletion.
+    Forgetting,
 }
 
 #[derive(Clone, Default)]
@@ -117,6 +119,9 @@ impl Composite for Cluster {
             Style::Contradicting => {
                 dance.orderings.push((point(&units[0]), point(&units[1])));
                 dance.orderings.push((point(&units[1]), point(&units[0])));
+            }
+            Style::Forgetting => {
+                dance.forgotten = scene.children.keys().filter(|p| p.last().is_some_and(|s| s.name == "file")).cloned().collect()
             }
             Style::Through => {
                 dance.orderings.push((point(&units[0]), point(&units[1])));

@@ -220,5 +220,5 @@ fn destroy(scene: &Scene<'_>) -> Choreography {
         let data = members.keys().flat_map(|name| [part(name, "traces"), part_of(name, "directory", "data")]).filter(deleted);
         orderings.extend(data.map(|data| (Point::Child(unit.clone()), Point::Child(data))));
     }
-    Choreography { gates: Vec::new(), orderings, impact: impact::of_destroy(scene, &members) }
+    Choreography { orderings, impact: impact::of_destroy(scene, &members), ..Choreography::default() }
 }
