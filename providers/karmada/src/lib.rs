@@ -4,6 +4,8 @@
 //! are made, or of what runs etcd.
 
 // Until the composite uses them.
+#[allow(dead_code)]
+mod api;
 #[allow(dead_code, unused_imports)]
 mod versions;
 
