@@ -17,7 +17,9 @@ pub(super) enum Why {
     Lease,
     /// Where the scheduler estimators are found.
     Estimator,
-    /// It has an argument of its own.
+    /// The range of Services, which has an argument of its own.
+    Subnet,
+    /// Feature gates, which have an argument of their own.
     Gates,
 }
 
@@ -34,6 +36,9 @@ impl Why {
             Self::Address => ("Services, probes and other components rely on where this component listens.", None),
             Self::Lease => ("Leases are kept in the namespace `karmada-system` of the Karmada API, which karmaform makes.", None),
             Self::Estimator => ("Scheduler estimators run beside the control plane, where karmaform puts them.", None),
+            Self::Subnet => {
+                ("The range of Services has an argument of its own, so that it can be checked.", Some("Use `service_subnet` instead."))
+            }
             Self::Gates => {
                 ("Feature gates have an argument of their own, so that they can be checked.", Some("Use `feature_gates` instead."))
             }
@@ -74,6 +79,7 @@ pub(super) const RESERVED: &[(&str, &str, Why)] = &[
     ("service-account-key-file", "k", Why::Certificate),
     ("service-account-private-key-file", "n", Why::Certificate),
     ("service-account-signing-key-file", "k", Why::Certificate),
+    ("service-cluster-ip-range", "k", Why::Subnet),
     ("tls-cert-file", "kanqm", Why::Certificate),
     ("tls-cert-file-name", "w", Why::Certificate),
     ("tls-private-key-file", "kanqm", Why::Certificate),

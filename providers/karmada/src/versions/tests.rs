@@ -139,6 +139,7 @@ fn flags_that_karmaform_sets_are_refused() {
         (Scheduler, "kubeconfig", "an identity of its own"),
         (ApiServer, "etcd-servers", "Set `etcd` instead."),
         (Search, "etcd_prefix", "Set `etcd` instead."),
+        (ApiServer, "service-cluster-ip-range", "Use `service_subnet` instead."),
         (ApiServer, "service-account-signing-key-file", "karmaform makes the certificates"),
         (KubeControllerManager, "root-ca-file", "karmaform makes the certificates"),
         (Webhook, "tls-cert-file-name", "karmaform makes the certificates"),
