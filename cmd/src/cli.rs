@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Output(commands::output::Args),
     /// Show the health of what is running
     Status(commands::status::Args),
+    /// Open a way to a Karmada API, for yourself or for one command
+    Connect(commands::connect::Args),
     /// Look into the state
     State(commands::state::Args),
     /// Draw what depends on what

@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod completion;
+pub(crate) mod connect;
 pub(crate) mod console;
 pub(crate) mod destroy;
 pub(crate) mod fmt;

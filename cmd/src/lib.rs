@@ -101,6 +101,7 @@ fn start(app: &mut App, cli: Cli) -> Ended {
         Command::Show(args) => commands::show::run(app, &args),
         Command::Output(args) => commands::output::run(app, &args),
         Command::Status(args) => commands::status::run(app, &args),
+        Command::Connect(args) => commands::connect::run(app, &args),
         Command::State(args) => commands::state::run(app, &args),
         Command::Graph(args) => commands::graph::run(app, &args),
         Command::Console(args) => commands::console::run(app, &args),
