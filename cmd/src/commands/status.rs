@@ -2,6 +2,8 @@
 //!
 //! Exit codes: 0 all is well, 2 something is not, 1 something could not be looked at.
 
+mod instances;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,13 +75,14 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let seen = app.executor.block_on(look(&session.snapshot, &registry, &pool, &wanted, args.all));
     let has_failed = seen.iter().any(|s| s.facts.is_err());
     let is_all_well = seen.iter().all(is_well);
+    let instances = instances::instances(&session.snapshot, &registry, &wanted, &seen);
     if args.json {
-        let answer = json!({ "format_version": "1.0", "resources": seen.iter().map(|s| seen_json(s, &registry)).collect::<Vec<_>>() });
+        let answer = json!({ "format_version": "1.0", "instances": instances::to_json(&instances), "resources": seen.iter().map(|s| seen_json(s, &registry)).collect::<Vec<_>>() });
         app.output.print(&format!("{answer:#}\n"));
     } else {
         let notes = session.notes().clone();
         app.show(&notes);
-        let text = text(&seen, &registry, &app.theme);
+        let text = instances::text(&instances, &app.theme) + &text(&seen, &registry, &app.theme);
         app.output.print(&text);
         let wrong: Diagnostics = seen.into_iter().filter_map(|s| s.facts.err().map(|e| e.at(&s.address))).collect();
         app.show(&distinct(wrong));
@@ -107,6 +110,10 @@ const HEALTH: [&str; 6] = ["healthy", "ready", "active_state", "state", "status"
 
 fn has_facts(schema: &Schema, all: bool) -> bool {
     schema.attributes.iter().any(|a| a.volatile && (all || HEALTH.contains(&a.name)))
+}
+
+fn tells_health(facts: &Object) -> bool {
+    HEALTH.iter().any(|name| facts.get(*name).is_some_and(|v| !v.is_null()))
 }
 
 /// What is asked about one resource: its address, its type, what the state knows, and the question.
@@ -153,12 +160,14 @@ async fn look(snapshot: &Snapshot, registry: &Registry, pool: &Arc<Pool>, wanted
             together.map(|((address, resource_type, known), facts)| Seen { address, resource_type, known, facts }).collect::<Vec<_>>()
         }));
     }
-    let mut seen = Vec::new();
+    let mut seen: Vec<Seen> = Vec::new();
     for task in tasks {
         if let Ok(part) = task.await {
             seen.extend(part);
         }
     }
+    // An object that is there and has nothing to tell (a Secret, for one) is no line in a table.
+    seen.retain(|s| all || s.facts.as_ref().map_or(true, |f| f.as_ref().is_none_or(tells_health)));
     seen.sort_by(|a, b| a.address.cmp(&b.address));
     seen
 }
