@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use crate::client::Client;
 use crate::connection::{self, Options};
 use crate::failure::{Call, Failure};
-use crate::values::object;
+use crate::values::{object, text};
 
 /// The data source.
 pub(crate) struct Cluster {
@@ -75,7 +75,8 @@ impl DataSource<Client> for Cluster {
             };
             let mut object = arguments.clone();
             object.extend(facts(&version, &nodes, &classes));
-            object.insert("connection".to_owned(), Options::value(arguments, id));
+            let version = text(&object, "version").unwrap_or_default().to_owned();
+            object.insert("connection".to_owned(), Options::value(arguments, id, &version));
             Ok(object)
         })
     }

@@ -148,8 +148,9 @@ impl Options {
         Ok(config)
     }
 
-    /// The connection value: what was given, without what was not. `id` says which cluster it is.
-    pub(crate) fn value(arguments: &Object, id: &str) -> Value {
+    /// The connection value: what was given, without what was not. `id` says which cluster it is; `version`, its server's version, lets others
+    /// choose versions of APIs by it.
+    pub(crate) fn value(arguments: &Object, id: &str, version: &str) -> Value {
         let mut connection = Object::new();
         for attribute in attributes() {
             if let Some(value) = arguments.get(attribute.name).filter(|v| !v.is_null()) {
@@ -158,6 +159,7 @@ impl Options {
         }
         connection.insert("provider".to_owned(), PROVIDER.into());
         connection.insert("id".to_owned(), id.into());
+        connection.insert("version".to_owned(), version.into());
         connection.into()
     }
 }

@@ -43,6 +43,7 @@ fn the_same_cluster_by_several_ways() {
     ]);
     let by_address = lab.read(&address).unwrap();
     assert_eq!(by_address["connection"].get("id").and_then(Value::as_str), Some(id.as_str()));
+    assert_eq!(by_address["connection"].get("version"), file.get("version"));
     // a connection value opens it again
     lab.read(by_address["connection"].as_entries().unwrap()).unwrap();
 }
