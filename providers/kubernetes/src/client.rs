@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use karmaform_model::Diagnostic;
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
 use kube::core::Request;
 use serde_json::Value as Json;
 
@@ -102,6 +102,11 @@ impl Client {
             Ok(answer) => answer.map_err(|e| Failure::Kube(Box::new(e))),
             Err(_) => Err(Failure::Timeout(limit)),
         }
+    }
+
+    /// Posts something that is only answered, and not kept.
+    pub(crate) async fn create(&self, path: &str, body: &Json) -> Result<Json, Failure> {
+        self.call(Request::new(path).create(&PostParams::default(), body.to_string().into_bytes())).await
     }
 
     /// What is at a path.

@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use crate::client::Client;
 use crate::connection::{self, Options};
 use crate::failure::{Call, Failure};
+use crate::rights;
 use crate::values::{object, text};
 
 /// The data source.
@@ -17,7 +18,13 @@ impl Cluster {
     /// With its schema.
     pub(crate) fn new() -> Self {
         let mut attributes = connection::attributes();
-        let facts: [(&'static str, Type, &'static str); 5] = [
+        attributes.push(Attribute::optional(
+            "permissions",
+            Type::list(Type::String),
+            "Rights that are needed, each \"VERB RESOURCE[.GROUP][/SUBRESOURCE] [in NAMESPACE]\": \"create deployments.apps in karmada-system\", \
+             \"get pods/portforward\".",
+        ));
+        let facts: [(&'static str, Type, &'static str); 6] = [
             (
                 "connection",
                 Type::Any,
@@ -27,6 +34,7 @@ impl Cluster {
             ("nodes", Type::list(node_type()), "Its nodes, by name: `name`, `ready`, and `architecture` as releases name it (\"amd64\")."),
             ("storage_classes", Type::list(Type::String), "Names of its storage classes, the default one first."),
             ("default_storage_class", Type::String, "Name of the default storage class; null if there is none."),
+            ("missing_permissions", Type::list(Type::String), "Those of `permissions` that the cluster denies."),
         ];
         attributes.extend(facts.map(|(name, ty, doc)| Attribute::computed(name, ty, doc)));
         let mut schema = Schema::new("A Kubernetes cluster.", attributes);
@@ -50,11 +58,14 @@ impl DataSource<Client> for Cluster {
 
     fn read<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>> {
         Box::pin(async move {
-            let (namespace, version, nodes, classes) = futures::join!(
+            let permissions = arguments.get("permissions").and_then(Value::as_items).unwrap_or_default();
+            let permissions = rights::read(&permissions.iter().filter_map(Value::as_str).collect::<Vec<_>>())?;
+            let (namespace, version, nodes, classes, missing) = futures::join!(
                 client.raw("/api/v1/namespaces/kube-system"),
                 client.raw("/version"),
                 client.raw("/api/v1/nodes"),
                 client.raw("/apis/storage.k8s.io/v1/storageclasses"),
+                rights::missing(client, &permissions),
             );
             let call =
                 |resource: &str, name: &str, verb| Call { verb, resource: resource.to_owned(), namespace: None, name: name.to_owned() };
@@ -77,6 +88,7 @@ impl DataSource<Client> for Cluster {
             object.extend(facts(&version, &nodes, &classes));
             let version = text(&object, "version").unwrap_or_default().to_owned();
             object.insert("connection".to_owned(), Options::value(arguments, id, &version));
+            object.insert("missing_permissions".to_owned(), Value::strings(missing?));
             Ok(object)
         })
     }

@@ -12,6 +12,7 @@ mod look;
 mod manifest;
 mod object;
 mod provider;
+mod rights;
 mod shape;
 mod values;
 mod wait;

@@ -7,10 +7,12 @@ use serde_json::json;
 
 use crate::lab::{Lab, lab, object};
 
+/// A part of the kubeconfig.
 fn config(lab: &Lab, path: &str) -> String {
     lab.kubectl(&["config", "view", "--raw", "--minify", "-o", &format!("jsonpath={{{path}}}")])
 }
 
+/// From base64.
 fn decoded(text: &str) -> String {
     use std::io::Write;
     let mut child = std::process::Command::new("base64")
@@ -46,6 +48,59 @@ fn the_same_cluster_by_several_ways() {
     assert_eq!(by_address["connection"].get("version"), file.get("version"));
     // a connection value opens it again
     lab.read(by_address["connection"].as_entries().unwrap()).unwrap();
+}
+
+#[test]
+fn what_is_denied_is_told_before_it_is_tried() {
+    let Some(lab) = lab("rights") else { return };
+    let wanted = Value::strings([
+        "create deployments.apps in default",
+        "get pods/portforward",
+        "delete customresourcedefinitions.apiextensions.k8s.io",
+    ]);
+    let admin = lab.read(&object([("kubeconfig_file", lab.kubeconfig.as_str().into()), ("permissions", wanted)])).unwrap();
+    assert_eq!(admin["missing_permissions"], Value::strings(Vec::<String>::new()));
+    let stranger = format!("system:serviceaccount:{}:default", lab.namespace);
+    let role = format!("{}-reader", lab.namespace);
+    lab.kubectl(&["create", "clusterrole", &role, "--verb=get,list", "--resource=namespaces,nodes,storageclasses.storage.k8s.io"]);
+    lab.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        &role,
+        "--clusterrole",
+        &role,
+        "--serviceaccount",
+        &stranger["system:serviceaccount:".len()..],
+    ]);
+    lab.kubectl(&["-n", &lab.namespace, "create", "role", "pods", "--verb=get", "--resource=pods,pods/log"]);
+    lab.kubectl(&[
+        "-n",
+        &lab.namespace,
+        "create",
+        "rolebinding",
+        "pods",
+        "--role=pods",
+        &format!("--serviceaccount={}:default", lab.namespace),
+    ]);
+    let (here, log) = (format!("get pods in {}", lab.namespace), format!("get pods/log in {}", lab.namespace));
+    let asked = [here.as_str(), "get pods", "create deployments.apps in default", log.as_str(), "list nodes", "get pods/portforward"];
+    let mut arguments = object([("permissions", Value::strings(asked))]);
+    arguments.extend(by_token(&lab));
+    let found = lab.read(&arguments);
+    lab.kubectl(&["delete", "clusterrole,clusterrolebinding", &role]);
+    let expected = Value::strings(["get pods", "create deployments.apps in default", "get pods/portforward"]);
+    assert_eq!(found.unwrap()["missing_permissions"], expected);
+    arguments.insert("permissions".into(), Value::strings(["pods"]));
+    assert_eq!(lab.read(&arguments).unwrap_err().summary, "Unreadable permission");
+}
+
+/// As an account without rights.
+fn by_token(lab: &Lab) -> karmaform_model::Object {
+    object([
+        ("address", config(lab, ".clusters[0].cluster.server").as_str().into()),
+        ("ca_certificate", decoded(&config(lab, ".clusters[0].cluster.certificate-authority-data")).as_str().into()),
+        ("token", token(lab).as_str().into()),
+    ])
 }
 
 #[test]

@@ -1,0 +1,108 @@
+//! What a user may do in a cluster, asked of the cluster itself: no rule of it is interpreted here.
+
+use std::fmt;
+
+use futures::StreamExt;
+use karmaform_model::{BoxFuture, Diagnostic};
+use serde_json::json;
+
+use crate::client::Client;
+use crate::failure::{Call, Failure};
+
+/// Questions at a time.
+const AT_ONCE: usize = 8;
+
+/// One right, in the words of RBAC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Right {
+    /// `create`
+    pub(crate) verb: String,
+    /// `deployments`
+    pub(crate) resource: String,
+    /// `apps`; empty for the core group.
+    pub(crate) group: String,
+    /// `portforward`; empty for the thing itself.
+    pub(crate) subresource: String,
+    /// None for all of them, and for what lives in none.
+    pub(crate) namespace: Option<String>,
+}
+
+impl Right {
+    /// From `VERB RESOURCE[.GROUP][/SUBRESOURCE] [in NAMESPACE]`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (verb, what, namespace) = match words[..] {
+            [verb, what] => (verb, what, None),
+            [verb, what, "in", namespace] => (verb, what, Some(namespace.to_owned())),
+            _ => return None,
+        };
+        let (what, subresource) = what.split_once('/').unwrap_or((what, ""));
+        let (resource, group) = what.split_once('.').unwrap_or((what, ""));
+        (!resource.is_empty()).then(|| Self {
+            verb: verb.to_owned(),
+            resource: resource.to_owned(),
+            group: group.to_owned(),
+            subresource: subresource.to_owned(),
+            namespace,
+        })
+    }
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = |sign: &str, text: &str| if text.is_empty() { String::new() } else { format!("{sign}{text}") };
+        write!(f, "{} {}{}{}", self.verb, self.resource, part(".", &self.group), part("/", &self.subresource))?;
+        self.namespace.iter().try_for_each(|n| write!(f, " in {n}"))
+    }
+}
+
+/// Whether the user has a right. Everybody may ask this about themselves.
+pub(crate) async fn allowed(client: &Client, right: &Right) -> Result<bool, Failure> {
+    let attributes = json!({ "verb": right.verb, "group": right.group, "resource": right.resource,
+        "subresource": right.subresource, "namespace": right.namespace.as_deref().unwrap_or_default() });
+    let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": { "resourceAttributes": attributes } });
+    let answer = client.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).await?;
+    Ok(answer["status"]["allowed"].as_bool().unwrap_or(false))
+}
+
+/// Reads a list of rights.
+pub(crate) fn read(texts: &[&str]) -> Result<Vec<Right>, Diagnostic> {
+    let broken = |text: &str| {
+        let detail = format!("\"{text}\" is not of the form \"VERB RESOURCE[.GROUP][/SUBRESOURCE] [in NAMESPACE]\".");
+        Diagnostic::error("Unreadable permission", detail)
+            .with_hint("Write it like \"create deployments.apps in karmada-system\" or \"get pods/portforward\".")
+    };
+    texts.iter().map(|text| Right::parse(text).ok_or_else(|| broken(text))).collect()
+}
+
+/// Those that the user does not have, in their order.
+pub(crate) async fn missing(client: &Client, wanted: &[Right]) -> Result<Vec<String>, Diagnostic> {
+    let asked = wanted.iter().map(|right| -> BoxFuture<'_, _> { Box::pin(allowed(client, right)) });
+    let answers: Vec<Result<bool, Failure>> = futures::stream::iter(asked.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+    let call = || Call { verb: "create", resource: "selfsubjectaccessreviews".to_owned(), ..Call::none() };
+    let told = |failure: Failure| failure.diagnostic(client.place(), &call(), &[]);
+    let denied = answers.into_iter().zip(wanted).filter_map(|(answer, right)| match answer {
+        Ok(true) => None,
+        Ok(false) => Some(Ok(right.to_string())),
+        Err(failure) => Some(Err(told(failure))),
+    });
+    denied.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_read_and_written_alike() {
+        for text in ["get pods", "create deployments.apps in a", "get pods/portforward in a-b", "update things.example.com/status", "* *"] {
+            assert_eq!(Right::parse(text).unwrap().to_string(), text);
+        }
+        let right = Right::parse("update  deployments.apps/scale in a").unwrap();
+        assert_eq!((right.resource.as_str(), right.group.as_str(), right.subresource.as_str()), ("deployments", "apps", "scale"));
+        for text in ["", "get", "get pods a", "get pods in", "get .apps", "get pods of a"] {
+            assert_eq!(Right::parse(text), None, "{text}");
+        }
+    }
+}
