@@ -1,6 +1,6 @@
 //! One cluster's client: calls within a time limit, and which kinds the server knows. Nothing else builds requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostPar
 use kube::core::Request;
 use serde_json::Value as Json;
 
+use crate::builtin;
 use crate::connection::Options;
 use crate::failure::{Call, Failure};
 
@@ -30,6 +31,8 @@ pub(crate) struct Inner {
     connect: Duration,
     /// What a group version serves: `v1`, `apps/v1`.
     served: Mutex<BTreeMap<String, Arc<Vec<Served>>>>,
+    /// Group versions of Kubernetes' own that this server turned out not to serve as is usual.
+    unusual: Mutex<BTreeSet<String>>,
 }
 
 /// A kind as the server serves it.
@@ -83,7 +86,7 @@ impl Inner {
             Ok(Err(error)) => return Err(Failure::Kube(Box::new(error)).diagnostic(&place, &Call::none(), &[])),
             Err(_) => return Err(Diagnostic::error("No client for the cluster", "Making the client ended before there was one.")),
         };
-        Ok(Self { kube, place, connect, served: Mutex::default() })
+        Ok(Self { kube, place, connect, served: Mutex::default(), unusual: Mutex::default() })
     }
 }
 
@@ -117,7 +120,10 @@ impl Client {
     /// One object.
     pub(crate) async fn get(&self, place: &Place, name: &str) -> Result<Option<Json>, Failure> {
         match self.call(place.request().get(name, &GetParams::default())).await {
-            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) if failure.code() == Some(404) => {
+                self.mind(place, &failure);
+                Ok(None)
+            }
             other => other.map(Some),
         }
     }
@@ -127,7 +133,8 @@ impl Client {
         let mut found = Vec::new();
         let mut parameters = ListParams::default().limit(PAGE);
         loop {
-            let mut page = self.call(place.request().list(&parameters)).await?;
+            let page = self.call(place.request().list(&parameters)).await;
+            let mut page = page.inspect_err(|f| self.mind(place, f))?;
             if let Some(Json::Array(items)) = page.get_mut("items").map(Json::take) {
                 found.extend(items);
             }
@@ -143,7 +150,19 @@ impl Client {
         let mut parameters = PatchParams::apply(MANAGER);
         parameters.force = how.force;
         parameters.dry_run = how.dry_run;
-        self.call(place.request().patch(name, &parameters, &Patch::Apply(manifest))).await
+        let applied = self.call(place.request().patch(name, &parameters, &Patch::Apply(manifest))).await;
+        applied.map_err(|failure| {
+            self.mind(place, &failure);
+            if failure.is_unserved() { Failure::Unserved(place.served.kind.clone(), place.api_version.clone()) } else { failure }
+        })
+    }
+
+    /// A server that does not serve what is usual, or not any more what it said, is asked what it serves from now on.
+    fn mind(&self, place: &Place, failure: &Failure) {
+        if failure.is_unserved() {
+            self.0.served.lock().unwrap_or_else(PoisonError::into_inner).remove(&place.api_version);
+            self.0.unusual.lock().unwrap_or_else(PoisonError::into_inner).insert(place.api_version.clone());
+        }
     }
 
     /// Asks to delete an object; true if there was one of this uid.
@@ -162,6 +181,10 @@ impl Client {
         let find = |list: &[Served]| list.iter().find(|s| s.kind == kind).cloned();
         let known = self.0.served.lock().unwrap_or_else(PoisonError::into_inner).get(api_version).cloned();
         if let Some(found) = known.as_deref().and_then(|l| find(l)) {
+            return Ok(Some(found));
+        }
+        let is_usual = !self.0.unusual.lock().unwrap_or_else(PoisonError::into_inner).contains(api_version);
+        if let Some(found) = builtin::kind(api_version, kind).filter(|_| is_usual) {
             return Ok(Some(found));
         }
         let answer = match self.raw(&root(api_version)).await {
@@ -205,3 +228,7 @@ fn served(answer: &Json) -> Vec<Served> {
     };
     resources.iter().filter_map(one).collect()
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -38,6 +38,8 @@ pub(crate) enum Failure {
     Kube(Box<kube::Error>),
     /// No answer in time.
     Timeout(Duration),
+    /// The server serves no such kind in such a version.
+    Unserved(String, String),
 }
 
 impl Failure {
@@ -47,13 +49,19 @@ impl Failure {
                 kube::Error::Api(status) => Some(status),
                 _ => None,
             },
-            Self::Timeout(_) => None,
+            Self::Timeout(_) | Self::Unserved(..) => None,
         }
     }
 
     /// The HTTP status code of the server's refusal.
     pub(crate) fn code(&self) -> Option<u16> {
         self.status().map(|s| s.code)
+    }
+
+    /// True if it is the kind that is not there, rather than an object: only objects have names.
+    pub(crate) fn is_unserved(&self) -> bool {
+        let nameless = |s: &kube::core::Status| s.details.as_ref().is_none_or(|d| d.name.is_empty());
+        matches!(self, Self::Unserved(..)) || self.status().is_some_and(|s| s.code == 404 && nameless(s))
     }
 
     /// The message, if it says that a field can't be changed in place.
@@ -74,6 +82,11 @@ impl Failure {
         match self {
             Self::Timeout(limit) => {
                 Diagnostic::error("Cluster did not answer", format!("{place} did not answer within {} s.", limit.as_secs())).retryable()
+            }
+            Self::Unserved(kind, version) => {
+                Diagnostic::error("Kind is not known to the cluster", format!("{place} serves no {kind} of {version}."))
+                    .with_hint("See which versions of it this server serves: `kubectl api-resources`.")
+                    .retryable()
             }
             Self::Kube(error) => match &**error {
                 kube::Error::Api(status) => refusal(status, place, call, secrets),

@@ -3,6 +3,7 @@
 //! Only `client` and `connection` build on the client library; it knows nothing of karmada and nothing of other providers.
 
 mod act;
+mod builtin;
 mod client;
 mod cluster;
 mod connection;

@@ -96,6 +96,7 @@ async fn look(client: &Client, (version, kind, namespace): (String, String, Stri
             }
             // Who may not list may still get.
             Err(failure) if failure.code() == Some(403) => {}
+            Err(failure) if failure.is_unserved() => return all(Ok(None), questions),
             Err(failure) => return all(Err(failure.diagnostic(client.place(), &place.call("list", ""), &[])), questions),
         }
     }
@@ -228,7 +229,7 @@ async fn dry_run(client: &Client, place: &Place, question: &Question, wanted: &V
         Ok(made) => return Dry::Made(made),
         Err(failure) => failure,
     };
-    if failure.code() == Some(404) || failure.takes_no_dry_run() {
+    if failure.is_unserved() || failure.code() == Some(404) || failure.takes_no_dry_run() {
         return Dry::Untold;
     }
     match failure.immutable(&hidden) {

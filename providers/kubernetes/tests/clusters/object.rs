@@ -69,6 +69,21 @@ fn custom_resources_of_a_definition_made_in_the_same_run() {
 }
 
 #[test]
+fn a_kind_of_kubernetes_itself_may_be_too_new() {
+    let Some(lab) = lab("too_new") else { return };
+    let budget = |name: &str| json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": name, "namespace": lab.namespace }, "spec": { "minAvailable": 1 } });
+    let wanted = [lab.wanted(&budget("a")), lab.wanted(&budget("b"))];
+    let seen = lab.observe_all(&[lab.ask(None, Some(&wanted[0])), lab.ask(None, Some(&wanted[1]))]);
+    assert_eq!(seen, [Ok(None), Ok(None)]);
+    let made = lab.apply(&Change::Create { after: wanted[0].clone() });
+    if lab.kubectl(&["api-versions"]).lines().any(|l| l == "policy/v1") {
+        made.unwrap();
+    } else {
+        assert_eq!(made.unwrap_err().summary, "Kind is not known to the cluster");
+    }
+}
+
+#[test]
 fn refusals_show_in_the_plan() {
     let Some(lab) = lab("refusals") else { return };
     let mut bad = lab.map("a", json!({ "k": "1" }));

@@ -1,0 +1,75 @@
+use super::*;
+use crate::values::object;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+type Seen = Arc<Mutex<Vec<String>>>;
+
+/// A server that has nothing but the group `apps/v1`, and what was asked of it.
+async fn server() -> (Client, Seen) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let seen = Seen::default();
+    let list = Arc::clone(&seen);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let list = Arc::clone(&list);
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+                    let head = String::from_utf8_lossy(&buffer[..read]).into_owned();
+                    let mut words = head.split_whitespace();
+                    let (method, path) = (words.next().unwrap(), words.next().unwrap().split('?').next().unwrap().to_owned());
+                    list.lock().unwrap().push(format!("{method} {path}"));
+                    let (status, body) = match path.as_str() {
+                        "/apis/apps/v1/namespaces/ns/deployments/a" => (
+                            404,
+                            json!({ "kind": "Status", "code": 404, "message": "deployments \"a\" not found", "details": { "name": "a" } })
+                                .to_string(),
+                        ),
+                        "/apis/example.com/v1" => {
+                            (200, json!({ "resources": [{ "name": "things", "kind": "Thing", "namespaced": true }] }).to_string())
+                        }
+                        _ => (404, "404 page not found".to_owned()),
+                    };
+                    let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                    let _ = stream.write_all(answer.as_bytes()).await;
+                }
+            });
+        }
+    });
+    let options = Options::new(&object([("address", format!("http://{address}").as_str().into())])).ok().unwrap();
+    (Client(Arc::new(Inner::open(options).await.ok().unwrap())), seen)
+}
+
+fn place(api_version: &str, served: Served) -> Place {
+    Place { api_version: api_version.to_owned(), served, namespace: Some("ns".to_owned()) }
+}
+
+#[test]
+fn servers_are_asked_only_about_what_is_not_their_own() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (client, seen) = server().await;
+        let asked = || std::mem::take(&mut *seen.lock().unwrap());
+        let deployment = client.kind("apps/v1", "Deployment").await.unwrap().unwrap();
+        assert_eq!(client.get(&place("apps/v1", deployment.clone()), "a").await.unwrap(), None);
+        assert_eq!(client.kind("apps/v1", "Deployment").await.unwrap(), Some(deployment));
+        assert_eq!(asked(), ["GET /apis/apps/v1/namespaces/ns/deployments/a"], "an object that is not there says nothing of its kind");
+        assert!(client.kind("example.com/v1", "Thing").await.unwrap().is_some());
+        assert_eq!(asked(), ["GET /apis/example.com/v1"]);
+        // a kind that this server is too old for
+        let budget = client.kind("policy/v1", "PodDisruptionBudget").await.unwrap().unwrap();
+        let budget = place("policy/v1", budget);
+        let how = How { force: false, dry_run: false };
+        let failure = client.apply(&budget, "a", &json!({}), how).await.unwrap_err();
+        let told = failure.diagnostic(client.place(), &budget.call("patch", "a"), &[]);
+        assert_eq!(told.summary, "Kind is not known to the cluster");
+        assert!(told.retryable && told.detail.contains("serves no PodDisruptionBudget of policy/v1"), "{told:?}");
+        assert!(client.list(&budget).await.unwrap_err().is_unserved());
+        asked();
+        assert_eq!(client.kind("policy/v1", "PodDisruptionBudget").await.unwrap(), None);
+        assert_eq!(asked(), ["GET /apis/policy/v1"]);
+    });
+}
