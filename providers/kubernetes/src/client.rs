@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use crate::builtin;
 use crate::connection::Options;
 use crate::failure::{Call, Failure};
+use crate::forward::Forwards;
 
 /// Under this name fields are ours.
 pub(crate) const MANAGER: &str = "karmaform";
@@ -33,6 +34,8 @@ pub(crate) struct Inner {
     served: Mutex<BTreeMap<String, Arc<Vec<Served>>>>,
     /// Group versions of Kubernetes' own that this server turned out not to serve as is usual.
     unusual: Mutex<BTreeSet<String>>,
+    /// The ways through it.
+    pub(crate) forwards: Forwards,
 }
 
 /// A kind as the server serves it.
@@ -86,7 +89,12 @@ impl Inner {
             Ok(Err(error)) => return Err(Failure::Kube(Box::new(error)).diagnostic(&place, &Call::none(), &[])),
             Err(_) => return Err(Diagnostic::error("No client for the cluster", "Making the client ended before there was one.")),
         };
-        Ok(Self { kube, place, connect, served: Mutex::default(), unusual: Mutex::default() })
+        Ok(Self { kube, place, connect, served: Mutex::default(), unusual: Mutex::default(), forwards: Forwards::default() })
+    }
+
+    /// The library's client.
+    pub(crate) async fn kube(&self) -> Result<kube::Client, Failure> {
+        Ok(self.kube.clone())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Kubernetes clusters and the objects in them: any manifest, by server-side apply.
 //!
-//! Only `client` and `connection` build on the client library; it knows nothing of karmada and nothing of other providers.
+//! Only `client`, `connection` and `forward` build on the client library; it knows nothing of karmada and nothing of other providers.
 
 mod act;
 mod builtin;
@@ -9,6 +9,7 @@ mod cluster;
 mod connection;
 mod failure;
 mod fields;
+mod forward;
 mod look;
 mod manifest;
 mod object;

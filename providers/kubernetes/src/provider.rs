@@ -1,5 +1,6 @@
 //! The provider `kubernetes`: what it offers, and one client per way into a cluster.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use karmaform_model::{Ask, BoxFuture, Connections, DataSource, Diagnostic, Object, Provider, ResourceType, Schema};
@@ -7,6 +8,7 @@ use karmaform_model::{Ask, BoxFuture, Connections, DataSource, Diagnostic, Objec
 use crate::client::{Client, Inner};
 use crate::cluster::Cluster;
 use crate::connection::{Options, PROVIDER};
+use crate::forward;
 use crate::look;
 use crate::object::KubernetesObject;
 
@@ -77,5 +79,9 @@ impl Provider for Kubernetes {
 
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
         Box::pin(look::observe(client, asks))
+    }
+
+    fn forward<'a>(&'a self, client: &'a Client, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
+        Box::pin(forward::forward(client, host, port))
     }
 }

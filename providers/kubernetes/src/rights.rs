@@ -46,6 +46,18 @@ impl Right {
             namespace,
         })
     }
+
+    /// To forward to pods. The way is a WebSocket, which servers count as `get`
+    /// (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/>).
+    pub(crate) fn to_forward(namespace: &str) -> Self {
+        Self {
+            verb: "get".to_owned(),
+            resource: "pods".to_owned(),
+            group: String::new(),
+            subresource: "portforward".to_owned(),
+            namespace: Some(namespace.to_owned()),
+        }
+    }
 }
 
 impl fmt::Display for Right {

@@ -95,7 +95,7 @@ fn what_is_denied_is_told_before_it_is_tried() {
 }
 
 /// As an account without rights.
-fn by_token(lab: &Lab) -> karmaform_model::Object {
+pub(crate) fn by_token(lab: &Lab) -> karmaform_model::Object {
     object([
         ("address", config(lab, ".clusters[0].cluster.server").as_str().into()),
         ("ca_certificate", decoded(&config(lab, ".clusters[0].cluster.certificate-authority-data")).as_str().into()),

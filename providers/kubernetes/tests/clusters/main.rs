@@ -2,5 +2,6 @@
 
 mod cluster;
 mod fields;
+mod forward;
 mod lab;
 mod object;
