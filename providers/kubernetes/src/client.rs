@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use karmaform_model::Diagnostic;
+use karmaform_model::{Connections, Diagnostic};
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
 use kube::core::Request;
 use serde_json::Value as Json;
@@ -13,6 +13,7 @@ use crate::builtin;
 use crate::connection::Options;
 use crate::failure::{Call, Failure};
 use crate::forward::Forwards;
+use crate::through::Through;
 
 /// Under this name fields are ours.
 pub(crate) const MANAGER: &str = "karmaform";
@@ -27,7 +28,7 @@ pub struct Client(pub(crate) Arc<Inner>);
 
 /// What all who use the same cluster share.
 pub(crate) struct Inner {
-    kube: kube::Client,
+    way: Way,
     place: String,
     connect: Duration,
     /// What a group version serves: `v1`, `apps/v1`.
@@ -36,6 +37,11 @@ pub(crate) struct Inner {
     unusual: Mutex<BTreeSet<String>>,
     /// The ways through it.
     pub(crate) forwards: Forwards,
+}
+
+enum Way {
+    Straight(kube::Client),
+    Through(Box<Through>),
 }
 
 /// A kind as the server serves it.
@@ -77,9 +83,15 @@ fn root(api_version: &str) -> String {
 }
 
 impl Inner {
-    /// Reads the configuration and makes the client. Nothing is asked yet, but programs that give credentials are run.
-    pub(crate) async fn open(options: Options) -> Result<Self, Diagnostic> {
+    /// Reads the configuration and makes the client. Nothing is asked yet, but programs that give credentials are run. What is behind
+    /// another connection is opened when it is used: it need not be there.
+    pub(crate) async fn open(options: Options, connections: Arc<dyn Connections>) -> Result<Self, Diagnostic> {
         let connect = options.timeout;
+        if let Some(beyond) = options.beyond()? {
+            let place = beyond.place.clone();
+            let way = Way::Through(Box::new(Through::new(options, beyond, connections)));
+            return Ok(Self { way, place, connect, served: Mutex::default(), unusual: Mutex::default(), forwards: Forwards::default() });
+        }
         let config = options.config().await?;
         let place = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         // Those programs are waited for where waiting is allowed.
@@ -89,12 +101,23 @@ impl Inner {
             Ok(Err(error)) => return Err(Failure::Kube(Box::new(error)).diagnostic(&place, &Call::none(), &[])),
             Err(_) => return Err(Diagnostic::error("No client for the cluster", "Making the client ended before there was one.")),
         };
-        Ok(Self { kube, place, connect, served: Mutex::default(), unusual: Mutex::default(), forwards: Forwards::default() })
+        let way = Way::Straight(kube);
+        Ok(Self { way, place, connect, served: Mutex::default(), unusual: Mutex::default(), forwards: Forwards::default() })
     }
 
     /// The library's client.
     pub(crate) async fn kube(&self) -> Result<kube::Client, Failure> {
-        Ok(self.kube.clone())
+        match &self.way {
+            Way::Straight(kube) => Ok(kube.clone()),
+            Way::Through(through) => through.client().await,
+        }
+    }
+
+    /// Forgets a way through another connection.
+    pub(crate) async fn close(&self) {
+        if let Way::Through(through) = &self.way {
+            through.close().await;
+        }
     }
 }
 
@@ -106,13 +129,30 @@ impl Client {
         &self.0.place
     }
 
+    /// True if it is reached through another connection.
+    pub(crate) fn is_through(&self) -> bool {
+        matches!(self.0.way, Way::Through(_))
+    }
+
     async fn call(&self, request: Built) -> Result<Json, Failure> {
+        let text = self.send(request, CALL_LIMIT).await?;
+        serde_json::from_str(&text).map_err(|e| Failure::Kube(Box::new(kube::Error::SerdeError(e))))
+    }
+
+    async fn send(&self, request: Built, limit: Duration) -> Result<String, Failure> {
         let request = request.map_err(|e| Failure::Kube(Box::new(kube::Error::BuildRequest(e))))?;
-        let limit = self.0.connect + CALL_LIMIT;
-        match tokio::time::timeout(limit, self.0.kube.request::<Json>(request)).await {
-            Ok(answer) => answer.map_err(|e| Failure::Kube(Box::new(e))),
-            Err(_) => Err(Failure::Timeout(limit)),
+        let limit = self.0.connect + limit;
+        let work = async { self.0.kube().await?.request_text(request).await.map_err(|e| Failure::Kube(Box::new(e))) };
+        let answer = tokio::time::timeout(limit, work).await.unwrap_or(Err(Failure::Timeout(limit)));
+        if answer.as_ref().is_err_and(Failure::is_cut) {
+            self.0.close().await;
         }
+        answer
+    }
+
+    /// What is at a path, as text, within a time.
+    pub(crate) async fn text(&self, path: &str, limit: Duration) -> Result<String, Failure> {
+        self.send(Request::new(path).list(&ListParams::default()), limit).await
     }
 
     /// Posts something that is only answered, and not kept.

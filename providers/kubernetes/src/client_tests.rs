@@ -1,8 +1,18 @@
 use super::*;
 use crate::values::object;
+use karmaform_model::{BoxFuture, Object};
 use serde_json::json;
+use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+
+struct NoConnections;
+
+impl Connections for NoConnections {
+    fn forward<'a>(&'a self, _: &'a Object, _: &'a str, _: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
+        Box::pin(async { Err(Diagnostic::error("None", "None.")) })
+    }
+}
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
@@ -40,7 +50,7 @@ async fn server() -> (Client, Seen) {
         }
     });
     let options = Options::new(&object([("address", format!("http://{address}").as_str().into())])).ok().unwrap();
-    (Client(Arc::new(Inner::open(options).await.ok().unwrap())), seen)
+    (Client(Arc::new(Inner::open(options, Arc::new(NoConnections)).await.ok().unwrap())), seen)
 }
 
 fn place(api_version: &str, served: Served) -> Place {

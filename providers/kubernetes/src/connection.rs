@@ -1,5 +1,6 @@
 //! How a cluster is reached: from arguments or a connection value to a client's configuration, and back to a value.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -53,12 +54,27 @@ enum Way {
 }
 
 /// Everything needed to connect. Holds secrets, so it has no `Debug`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Options {
     way: Way,
     proxy: Option<String>,
+    /// The connection that the address is reached through.
+    via: Option<Object>,
     /// For connecting.
     pub(crate) timeout: Duration,
+}
+
+/// Where something is that is reached through another connection.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Beyond {
+    /// That connection.
+    pub(crate) via: Object,
+    /// As seen from its other end.
+    pub(crate) host: String,
+    /// Of the host.
+    pub(crate) port: u16,
+    /// The whole address, for messages.
+    pub(crate) place: String,
 }
 
 impl Options {
@@ -107,7 +123,33 @@ impl Options {
             .filter(|s| *s > 0)
             .map(Duration::from_secs)
             .ok_or_else(|| Diagnostic::error("Bad timeout", format!("`timeout` is {seconds}, but must be at least 1 second.")))?;
-        Ok(Self { way, proxy: given("proxy_url"), timeout })
+        let via = arguments.get("via").and_then(Value::as_entries).cloned();
+        if via.is_some() && !matches!(way, Way::Address { .. }) {
+            return Err(contradicting("A connection through another one (`via`) needs an `address`.".to_owned()));
+        }
+        Ok(Self { way, proxy: given("proxy_url"), via, timeout })
+    }
+
+    /// For what is behind another connection: where it is.
+    pub(crate) fn beyond(&self) -> Result<Option<Beyond>, Diagnostic> {
+        let (Some(via), Way::Address { address, .. }) = (&self.via, &self.way) else { return Ok(None) };
+        let parsed = url(address)?;
+        let host = parsed.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let port = parsed.port_u16().unwrap_or(if parsed.scheme_str() == Some("http") { 80 } else { 443 });
+        Ok(Some(Beyond { via: via.clone(), host, port, place: address.trim_end_matches('/').to_owned() }))
+    }
+
+    /// The client's configuration for what is reached at a local address, and is called `host` in its certificate.
+    pub(crate) async fn config_at(&self, local: SocketAddr, host: &str) -> Result<Config, Diagnostic> {
+        let mut config = self.config().await?;
+        let mut parts = config.cluster_url.into_parts();
+        parts.authority = local.to_string().parse().ok();
+        config.cluster_url = http::Uri::from_parts(parts).map_err(|_| bad_address())?;
+        config.tls_server_name = Some(host.to_owned());
+        // The way is another one already; and a server that is about to come is asked again by whoever waits for it.
+        config.proxy_url = None;
+        config.default_retry = false;
+        Ok(config)
     }
 
     /// The client's configuration.
@@ -176,6 +218,14 @@ fn bad(detail: &str) -> Diagnostic {
     Diagnostic::error("Unusable kubeconfig", detail)
 }
 
+fn bad_address() -> Diagnostic {
+    Diagnostic::error("Bad address of the cluster", "`address` is no URL.").with_hint("Write it like \"https://10.0.0.1:6443\".")
+}
+
+fn url(address: &str) -> Result<http::Uri, Diagnostic> {
+    address.parse::<http::Uri>().ok().filter(|u| u.scheme().is_some() && u.host().is_some()).ok_or_else(bad_address)
+}
+
 /// By way of a kubeconfig made up for it: so certificates and keys are checked and used as those of any other.
 async fn by_address(
     address: &str,
@@ -183,12 +233,7 @@ async fn by_address(
     token: Option<&str>,
     identity: Option<&(String, String)>,
 ) -> Result<Config, Diagnostic> {
-    let parsed = address.parse::<http::Uri>().ok().filter(|u| u.scheme().is_some() && u.host().is_some());
-    if parsed.is_none() {
-        return Err(
-            Diagnostic::error("Bad address of the cluster", "`address` is no URL.").with_hint("Write it like \"https://10.0.0.1:6443\".")
-        );
-    }
+    url(address)?;
     let quoted = |text: &str| serde_json::Value::from(text);
     let mut cluster = serde_json::json!({ "server": quoted(address) });
     if let Some(ca) = ca {

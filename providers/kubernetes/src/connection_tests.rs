@@ -68,3 +68,25 @@ fn each_way_gives_a_configuration_and_its_value_opens_it_again() {
     assert_eq!(error(&object([("address", "h".into())])).summary, "Bad address of the cluster");
     assert_eq!(error(&object([("timeout", 0i64.into())])).summary, "Bad timeout");
 }
+
+#[test]
+fn what_is_behind_another_connection_is_dialed_here_and_called_by_its_own_name() {
+    let via = object([("provider", "kubernetes".into()), ("id", "host".into())]);
+    let with = |parts: &[(&str, &str)]| {
+        let mut arguments: Object = parts.iter().map(|(n, v)| ((*n).to_owned(), Value::from(*v))).collect();
+        arguments.insert("via".to_owned(), via.clone().into());
+        Options::new(&arguments)
+    };
+    let options =
+        with(&[("address", "https://api.ns.svc:5443/"), ("proxy_url", "http://proxy:1"), ("id", "x"), ("later", "x")]).ok().unwrap();
+    let beyond = options.beyond().unwrap().unwrap();
+    assert_eq!(beyond, Beyond { via: via.clone(), host: "api.ns.svc".to_owned(), port: 5443, place: "https://api.ns.svc:5443".to_owned() });
+    let config = run(options.config_at("127.0.0.1:1234".parse().unwrap(), "api.ns.svc")).unwrap();
+    assert_eq!(config.cluster_url, "https://127.0.0.1:1234/");
+    assert_eq!((config.tls_server_name.as_deref(), config.proxy_url), (Some("api.ns.svc"), None));
+    assert_eq!(with(&[("address", "https://h")]).ok().unwrap().beyond().unwrap().unwrap().port, 443);
+    assert_eq!(with(&[("kubeconfig", "x")]).err().unwrap().summary, "Contradicting ways to the cluster");
+    let straight = object([("address", "https://h".into())]);
+    assert!(Options::new(&straight).ok().unwrap().beyond().unwrap().is_none());
+    assert!(Options::new(&straight).ok().unwrap() != with(&[("address", "https://h")]).ok().unwrap());
+}

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use karmaform_model::{Diagnostic, redact};
 
+/// The summary that says that a server answers, but can't do what it is for; or that another one behind it can't.
+pub(crate) const UNABLE: &str = "Cluster is not able to answer";
+
 /// What was tried, in the words of RBAC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
@@ -38,6 +41,8 @@ pub(crate) enum Failure {
     Kube(Box<kube::Error>),
     /// No answer in time.
     Timeout(Duration),
+    /// There is no way to the server through the other connection; what that one says.
+    Way(Box<Diagnostic>),
     /// The server serves no such kind in such a version.
     Unserved(String, String),
 }
@@ -49,13 +54,27 @@ impl Failure {
                 kube::Error::Api(status) => Some(status),
                 _ => None,
             },
-            Self::Timeout(_) | Self::Unserved(..) => None,
+            Self::Timeout(_) | Self::Way(_) | Self::Unserved(..) => None,
         }
     }
 
     /// The HTTP status code of the server's refusal.
     pub(crate) fn code(&self) -> Option<u16> {
         self.status().map(|s| s.code)
+    }
+
+    /// True if there was no answer: the connection failed or was cut, or nobody answered in time.
+    pub(crate) fn is_cut(&self) -> bool {
+        match self {
+            Self::Kube(error) => matches!(**error, kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_)),
+            Self::Timeout(_) => true,
+            Self::Way(_) | Self::Unserved(..) => false,
+        }
+    }
+
+    /// True if the server says that it is not able to answer.
+    pub(crate) fn is_outage(&self) -> bool {
+        self.code().is_some_and(|c| c == 429 || c >= 500)
     }
 
     /// True if it is the kind that is not there, rather than an object: only objects have names.
@@ -83,6 +102,7 @@ impl Failure {
             Self::Timeout(limit) => {
                 Diagnostic::error("Cluster did not answer", format!("{place} did not answer within {} s.", limit.as_secs())).retryable()
             }
+            Self::Way(error) => (**error).clone(),
             Self::Unserved(kind, version) => {
                 Diagnostic::error("Kind is not known to the cluster", format!("{place} serves no {kind} of {version}."))
                     .with_hint("See which versions of it this server serves: `kubectl api-resources`.")
@@ -134,9 +154,7 @@ fn refusal(status: &kube::core::Status, place: &str, call: &Call, secrets: &[Str
             Diagnostic::error("Refused by the cluster", format!("The server does not take {thing}: {message}."))
         }
         400 | 403 | 422 => Diagnostic::error("Refused by the cluster", format!("The server does not take {thing}: {message}.")),
-        429 | 500 | 502..=504 => {
-            Diagnostic::error("Cluster is not able to answer", format!("{place} says: {message} ({}).", status.code)).retryable()
-        }
+        429 | 500 | 502..=504 => Diagnostic::error(UNABLE, format!("{place} says: {message} ({}).", status.code)).retryable(),
         code => Diagnostic::error("Refused by the cluster", format!("The server answers {code} for {thing}: {message}.")),
     }
 }

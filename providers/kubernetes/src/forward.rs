@@ -19,7 +19,7 @@ use crate::client::{Client, Inner, Place};
 use crate::rights::{self, Right};
 
 /// The summary that says that the cluster answers, but has nothing to forward to (yet).
-const NOTHING_THERE: &str = "Nothing to forward to";
+pub(crate) const NOTHING_THERE: &str = "Nothing to forward to";
 /// The longest wait for one port-forward.
 const OPEN_LIMIT: Duration = Duration::from_secs(15);
 /// Before accepting again after a failure.

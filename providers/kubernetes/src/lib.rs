@@ -1,6 +1,6 @@
 //! Kubernetes clusters and the objects in them: any manifest, by server-side apply.
 //!
-//! Only `client`, `connection` and `forward` build on the client library; it knows nothing of karmada and nothing of other providers.
+//! Only `client`, `connection`, `through` and `forward` build on the client library; it knows nothing of karmada and nothing of other providers.
 
 mod act;
 mod builtin;
@@ -16,6 +16,7 @@ mod object;
 mod provider;
 mod rights;
 mod shape;
+mod through;
 mod values;
 mod wait;
 

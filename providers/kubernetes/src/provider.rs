@@ -11,6 +11,7 @@ use crate::connection::{Options, PROVIDER};
 use crate::forward;
 use crate::look;
 use crate::object::KubernetesObject;
+use crate::through;
 
 /// The provider `kubernetes`.
 pub struct Kubernetes {
@@ -63,22 +64,30 @@ impl Provider for Kubernetes {
         vec![&self.cluster]
     }
 
-    fn connect<'a>(&'a self, _: &'a Object, connection: &'a Object, _: Arc<dyn Connections>) -> BoxFuture<'a, Result<Client, Diagnostic>> {
+    fn connect<'a>(
+        &'a self,
+        _: &'a Object,
+        connection: &'a Object,
+        connections: Arc<dyn Connections>,
+    ) -> BoxFuture<'a, Result<Client, Diagnostic>> {
         Box::pin(async move {
             let options = Options::new(connection)?;
             if let Some(inner) = self.opened(&options) {
                 return Ok(Client(inner));
             }
-            let inner = Arc::new(Inner::open(options.clone()).await?);
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.retain(|(o, i)| *o != options && i.strong_count() > 0);
-            open.push((options, Arc::downgrade(&inner)));
-            Ok(Client(inner))
+            let client = Client(Arc::new(Inner::open(options.clone(), connections).await?));
+            // What leads through other connections belongs to the run that these are of.
+            if !client.is_through() {
+                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                open.retain(|(o, i)| *o != options && i.strong_count() > 0);
+                open.push((options, Arc::downgrade(&client.0)));
+            }
+            Ok(client)
         })
     }
 
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
-        Box::pin(look::observe(client, asks))
+        Box::pin(through::observe(client, asks, look::observe(client, asks)))
     }
 
     fn forward<'a>(&'a self, client: &'a Client, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
