@@ -63,6 +63,11 @@ impl Failure {
         self.status().map(|s| s.code)
     }
 
+    /// What the server says.
+    pub(crate) fn message(&self) -> &str {
+        self.status().map(|s| s.message.as_str()).unwrap_or_default()
+    }
+
     /// True if there was no answer: the connection failed or was cut, or nobody answered in time.
     pub(crate) fn is_cut(&self) -> bool {
         match self {

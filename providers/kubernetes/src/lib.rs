@@ -14,6 +14,7 @@ mod look;
 mod manifest;
 mod object;
 mod provider;
+mod ready;
 mod rights;
 mod shape;
 mod through;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use karmaform_model::{Ask, BoxFuture, Connections, DataSource, Diagnostic, Object, Provider, ResourceType, Schema};
+use karmaform_model::{Ask, BoxFuture, Connections, DataSource, Diagnostic, Gate, Object, Provider, ResourceType, Schema};
 
 use crate::client::{Client, Inner};
 use crate::cluster::Cluster;
@@ -11,6 +11,7 @@ use crate::connection::{Options, PROVIDER};
 use crate::forward;
 use crate::look;
 use crate::object::KubernetesObject;
+use crate::ready::KubernetesReady;
 use crate::through;
 
 /// The provider `kubernetes`.
@@ -62,6 +63,10 @@ impl Provider for Kubernetes {
 
     fn data_sources(&self) -> Vec<&dyn DataSource<Client>> {
         vec![&self.cluster]
+    }
+
+    fn gates(&self) -> Vec<&dyn Gate<Client>> {
+        vec![&KubernetesReady]
     }
 
     fn connect<'a>(

@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::lab::{Lab, lab, object};
 
 /// A part of the kubeconfig.
-fn config(lab: &Lab, path: &str) -> String {
+pub(crate) fn config(lab: &Lab, path: &str) -> String {
     lab.kubectl(&["config", "view", "--raw", "--minify", "-o", &format!("jsonpath={{{path}}}")])
 }
 
 /// From base64.
-fn decoded(text: &str) -> String {
+pub(crate) fn decoded(text: &str) -> String {
     use std::io::Write;
     let mut child = std::process::Command::new("base64")
         .arg("-d")
@@ -158,7 +158,7 @@ fn each_failure_has_its_own_words() {
 }
 
 /// Of an account without rights.
-fn token(lab: &Lab) -> String {
+pub(crate) fn token(lab: &Lab) -> String {
     for _ in 0..50 {
         let secrets = lab.kubectl(&["-n", &lab.namespace, "get", "secrets", "-o", "jsonpath={.items[*].data.token}"]);
         if let Some(token) = secrets.split_whitespace().next() {

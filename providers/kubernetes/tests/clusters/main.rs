@@ -5,3 +5,4 @@ mod fields;
 mod forward;
 mod lab;
 mod object;
+mod through;
