@@ -2,6 +2,7 @@
 //!
 //! Only `client`, `connection`, `through` and `forward` build on the client library; it knows nothing of karmada and nothing of other providers.
 
+mod accepts;
 mod act;
 mod builtin;
 mod client;

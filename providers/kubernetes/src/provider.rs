@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use karmaform_model::{Ask, BoxFuture, Connections, DataSource, Diagnostic, Gate, Object, Provider, ResourceType, Schema};
 
+use crate::accepts::KubernetesAccepts;
 use crate::client::{Client, Inner};
 use crate::cluster::Cluster;
 use crate::connection::{Options, PROVIDER};
@@ -66,7 +67,7 @@ impl Provider for Kubernetes {
     }
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
-        vec![&KubernetesReady]
+        vec![&KubernetesAccepts, &KubernetesReady]
     }
 
     fn connect<'a>(
