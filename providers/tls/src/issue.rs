@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use karmaform_model::{Diagnostic, Object, Value};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, RsaKeySize,
-    SanType, SerialNumber,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    PublicKeyData as _, RsaKeySize, SanType, SerialNumber,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -83,6 +83,15 @@ pub(crate) fn leaf(request: &Request, key: &KeyPair, authority: &Authority, sign
     let signed = parameters.signed_by(key, &issuer).map_err(|e| failed(&e))?;
     let name = der::name(&request.common_name, &request.organizations);
     issued(request, &parameters, signed.der(), (&authority.subject, &name), key, signer)
+}
+
+/// Puts a key that belongs to no certificate into an object.
+pub(crate) fn bare(key: &KeyPair, object: &mut Object) {
+    let private_key = der::pkcs8_v1(key.serialized_der()).unwrap_or_else(|| key.serialized_der().to_vec());
+    let public_key = key.subject_public_key_info();
+    object.insert("private_key".into(), Value::from(pem("PRIVATE KEY", &private_key)).secret());
+    object.insert("fingerprint".into(), Sha256::digest(&public_key).iter().map(|b| format!("{b:02x}")).collect::<String>().into());
+    object.insert("public_key".into(), pem("PUBLIC KEY", &public_key).into());
 }
 
 fn parameters(request: &Request) -> Result<CertificateParams, Diagnostic> {

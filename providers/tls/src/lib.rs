@@ -1,4 +1,4 @@
-//! The provider `tls`: certificate authorities and the certificates they sign. Both live in the state alone.
+//! The provider `tls`: certificate authorities, the certificates they sign, and bare keys. All live in the state alone.
 //!
 //! Renewal is a difference like any other: it depends on the time that the plan is given, is shown, and is applied.
 //! Knows nothing of: files, hosts, who uses a certificate.
@@ -10,6 +10,7 @@ mod der;
 mod issue;
 mod lifetime;
 mod names;
+mod private_key;
 mod renewal;
 #[cfg(test)]
 mod testing;
@@ -20,12 +21,14 @@ use karmaform_model::{Adapter, BoxFuture, Connections, Diagnostic, Driver, Objec
 
 use ca::Ca;
 use certificate::Certificate;
+use private_key::PrivateKey;
 
 /// The provider `tls`.
 pub struct Tls {
     schema: Schema,
     ca: Ca,
     certificate: Certificate,
+    private_key: PrivateKey,
 }
 
 /// The provider, as the registry takes it.
@@ -36,7 +39,7 @@ pub fn drivers() -> Vec<Arc<dyn Driver>> {
 impl Default for Tls {
     fn default() -> Self {
         let schema = Schema::new("Certificate authorities, certificates and keys.", Vec::new());
-        Self { schema, ca: Ca::new(), certificate: Certificate::new() }
+        Self { schema, ca: Ca::new(), certificate: Certificate::new(), private_key: PrivateKey::new() }
     }
 }
 
@@ -52,7 +55,7 @@ impl Provider for Tls {
     }
 
     fn types(&self) -> Vec<&dyn ResourceType<()>> {
-        vec![&self.ca, &self.certificate]
+        vec![&self.ca, &self.certificate, &self.private_key]
     }
 
     fn connect<'a>(&'a self, _: &'a Object, _: &'a Object, _: Arc<dyn Connections>) -> BoxFuture<'a, Result<(), Diagnostic>> {
