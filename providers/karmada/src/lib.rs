@@ -3,17 +3,17 @@
 //! Pure: it names children by type and attributes, and touches nothing. It knows nothing of how objects get into clusters, of how certificates
 //! are made, or of what runs etcd.
 
-// Until the composite uses them.
-#[allow(dead_code)]
 mod api;
-#[allow(dead_code, unused_imports)]
+mod plane;
 mod versions;
 
 use std::sync::Arc;
 
 use karmaform_model::Composite;
 
+pub use plane::KarmadaControlPlane;
+
 /// The composites of this package, ready for a registry.
 pub fn composites() -> Vec<Arc<dyn Composite>> {
-    Vec::new()
+    vec![Arc::new(KarmadaControlPlane)]
 }

@@ -1,0 +1,47 @@
+//! The composite `karmada_control_plane`.
+
+mod arguments;
+mod check;
+mod children;
+mod choreography;
+mod deployment;
+mod exposure;
+mod extras;
+mod flags;
+mod host;
+mod impact;
+mod merge;
+mod pki;
+mod places;
+mod pods;
+mod read;
+mod refusals;
+mod schema;
+mod secrets;
+mod settings;
+
+use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema};
+
+use arguments::Arguments;
+
+/// The composite `karmada_control_plane`: a whole control plane in a cluster. Pure: it names parts and orders, and touches nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KarmadaControlPlane;
+
+impl Composite for KarmadaControlPlane {
+    fn name(&self) -> &'static str {
+        "karmada_control_plane"
+    }
+
+    fn schema(&self) -> &Schema {
+        &schema::SCHEMA
+    }
+
+    fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {
+        Ok(children::expand(&Arguments::read(address, arguments)?))
+    }
+
+    fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+        choreography::choreograph(scene)
+    }
+}

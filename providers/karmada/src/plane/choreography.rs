@@ -1,0 +1,58 @@
+//! The order that depends on what a plan changes: nothing is done inside the Karmada API before it answers, and it is asked again after
+//! every change of its pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_model::{Action, Arg, Change, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene};
+
+use super::arguments::Arguments;
+use super::places::{certificate, component, component_of, part, secret, service};
+use super::{impact, pki, refusals};
+use crate::versions::Component;
+
+/// The gate before everything inside the Karmada API.
+const ANSWERS: &str = "the Karmada API answers";
+/// How long the API may take to answer once its pods are ready, in seconds.
+const ANSWER_LIMIT: u64 = 180;
+
+/// The order of a plan's changes.
+pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+    let Some(wanted) = scene.wanted else {
+        return Ok(Choreography { impact: impact::of_destroy(scene), ..Choreography::default() });
+    };
+    let wanted = Arguments::read(scene.address, wanted)?;
+    let refused = refusals::check(scene, &wanted);
+    if refused.has_errors() {
+        return Err(refused);
+    }
+    let mut choreography = Choreography { impact: impact::of_change(scene, &wanted), ..Choreography::default() };
+    gate(scene, &wanted, &mut choreography);
+    Ok(choreography)
+}
+
+/// True if this is not a change.
+pub(crate) fn is_unchanged(change: &Change) -> bool {
+    matches!(change.action(), Action::NoOp | Action::Forget)
+}
+
+/// The gate, if the API server or anything inside it changes.
+fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) {
+    let changed = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
+    let is_inside = |path: &[ChildStep]| component_of(path, "api").is_some() || path == part("crds");
+    let inside: BTreeSet<&Vec<ChildStep>> = scene.children.keys().filter(|p| is_inside(p) && changed(p)).collect();
+    let server = component(Component::ApiServer);
+    if inside.is_empty() && !changed(&server) {
+        return;
+    }
+    let arguments = BTreeMap::from([("cluster".to_owned(), pki::connection(wanted)), ("path".to_owned(), Arg::from("/readyz"))]);
+    choreography.gates.push(GateSpec { name: ANSWERS.to_owned(), gate: "kubernetes_ready".to_owned(), arguments, limit: ANSWER_LIMIT });
+    // Its own pods, and what it is reached and asked with.
+    for path in [server, service(Component::ApiServer), secret(Component::ApiServer), part("ca"), certificate("admin")] {
+        if changed(&path) {
+            choreography.orderings.push((Point::Child(path), Point::Gate(ANSWERS.to_owned())));
+        }
+    }
+    for path in inside {
+        choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Child(path.clone())));
+    }
+}

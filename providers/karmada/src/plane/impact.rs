@@ -1,0 +1,171 @@
+//! What a plan does to a control plane, in plain words.
+
+use std::collections::BTreeSet;
+
+use karmaform_model::{Action, Change, Scene, Value};
+
+use super::arguments::Arguments;
+use super::choreography::is_unchanged;
+use super::places::{component_of, part};
+use crate::versions::Component;
+
+/// What happens to a component's pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Made,
+    Restarted,
+    Scaled,
+    Removed,
+}
+
+/// Of a change, or of making the control plane.
+pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
+    let mut lines = Vec::new();
+    let is_first =
+        !scene.children.values().any(|c| c.in_state && c.resource_type != "terraform_data" && !c.resource_type.starts_with("tls_"));
+    let made = with(scene, Fate::Made);
+    if is_first {
+        lines.push(format!("installs Karmada {} ({} components)", wanted.version.text, wanted.components.len()));
+    } else {
+        lines.extend(upgrade(scene, wanted));
+        for component in &made {
+            lines.push(if component.is_addon() {
+                format!("installs the addon {}", component.name())
+            } else {
+                format!("installs {}", spoken(*component))
+            });
+        }
+    }
+    for component in with(scene, Fate::Restarted) {
+        lines.push(restart(component, replicas(scene, component)));
+    }
+    for component in with(scene, Fate::Scaled) {
+        let (before, after) = counts(scene, component);
+        let line = format!("scales {} from {} to {}", spoken(component), number(before), number(after));
+        lines.push(if after == Some(0) { format!("{line}: {}", without(component)) } else { line });
+    }
+    for component in with(scene, Fate::Removed) {
+        lines.push(format!("removes the addon {}", component.name()));
+    }
+    let renewed = scene.children.values().any(|c| c.resource_type == "tls_certificate" && matches!(c.change, Change::Update { .. }));
+    if renewed && with(scene, Fate::Restarted).is_empty() {
+        lines.push("no restart for new certificates: the components read their files again".to_owned());
+    }
+    if scene.children.iter().any(|(p, c)| *p == part("kubeconfig_secret") && c.in_state && !is_unchanged(c.change)) && !is_first {
+        lines.push("the administrator's kubeconfig changes: it has to be handed out again".to_owned());
+    }
+    lines
+}
+
+/// Of a destruction.
+pub(crate) fn of_destroy(scene: &Scene<'_>) -> Vec<String> {
+    let removed = with(scene, Fate::Removed);
+    let mut lines = Vec::new();
+    if !removed.is_empty() {
+        lines.push(format!("stops and removes the control plane ({} components)", removed.len()));
+    }
+    if scene.children.iter().any(|(p, c)| *p == part("crds") && c.change.action() == Action::Delete) {
+        lines.push(
+            "removes Karmada's CRDs, and with them every policy, binding and work: propagated resources go from the members".to_owned(),
+        );
+    }
+    if !lines.is_empty() {
+        lines.push("what else is in the Karmada API stays in etcd".to_owned());
+    }
+    lines
+}
+
+fn upgrade(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
+    let before = |name: &str| scene.before.and_then(|b| b.get(name)).and_then(Value::as_str).map(|v| v.trim_start_matches('v').to_owned());
+    let line = |what: &str, old: Option<String>, new: &str| old.filter(|o| o != new).map(|old| format!("{what} {old} becomes {new}"));
+    let lines = [
+        line("Karmada", before("version"), &wanted.version.text),
+        line("Kubernetes behind the Karmada API", before("kube_version"), &wanted.kube_version),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
+fn restart(component: Component, replicas: Option<i64>) -> String {
+    let what = if matches!(component, Component::ApiServer) { "the Karmada API".to_owned() } else { spoken(component) };
+    match (component, replicas) {
+        // A new pod comes first, but watches and open requests of the old one break off, and nobody else is there if the new one fails.
+        (Component::ApiServer, Some(1)) => "the Karmada API restarts: 1 replica, so it is unavailable for moments".to_owned(),
+        (_, Some(0)) => format!("changes {what}, of which no pod runs"),
+        (_, Some(1)) => format!("restarts {what}: 1 replica; {} meanwhile", without(component)),
+        (_, Some(2)) => format!("restarts {what}, one pod at a time; the other replica serves"),
+        (_, Some(n)) => format!("restarts {what}, one pod at a time; the other {} replicas serve", n - 1),
+        (_, None) => format!("restarts {what}"),
+    }
+}
+
+/// What is missing while a component does not run.
+fn without(component: Component) -> &'static str {
+    match component {
+        Component::ApiServer => "the Karmada API is unavailable",
+        Component::AggregatedApiServer => "clusters can't be read or changed",
+        Component::KubeControllerManager => "nothing is garbage-collected, and no member registers",
+        Component::ControllerManager => "nothing is propagated, and no status is collected",
+        Component::Scheduler => "nothing is scheduled",
+        Component::Webhook => "policies, bindings and works can't be written",
+        Component::Search => "searches fail",
+        Component::Descheduler => "nothing is descheduled",
+        Component::MetricsAdapter => "there are no metrics of members",
+    }
+}
+
+/// How a component is called in a sentence.
+fn spoken(component: Component) -> String {
+    match component {
+        Component::ApiServer => "the Karmada API server".to_owned(),
+        Component::KubeControllerManager => "kube-controller-manager".to_owned(),
+        other => format!("the {}", other.name().replace('-', " ").replace("apiserver", "API server")),
+    }
+}
+
+fn number(count: Option<i64>) -> String {
+    count.map_or_else(|| "?".to_owned(), |n| n.to_string())
+}
+
+/// The components whose pods have this fate.
+fn with(scene: &Scene<'_>, wanted: Fate) -> Vec<Component> {
+    let mut found = Vec::new();
+    for (path, child) in &scene.children {
+        let Some(component) = component_of(path, "component").and_then(Component::argument) else { continue };
+        if fate(child.change) == Some(wanted) {
+            found.push(component);
+        }
+    }
+    found
+}
+
+fn fate(change: &Change) -> Option<Fate> {
+    match change {
+        Change::Create { .. } => Some(Fate::Made),
+        Change::Delete { .. } => Some(Fate::Removed),
+        Change::Replace { .. } => Some(Fate::Restarted),
+        Change::Update { before, after } => {
+            let spec = |o: &karmaform_model::Object| o.get("manifest").and_then(|m| m.get("spec")).cloned();
+            let (before, after) = (spec(before)?, spec(after)?);
+            let differing = differing(&before, &after);
+            if differing.contains("template") { Some(Fate::Restarted) } else { differing.contains("replicas").then_some(Fate::Scaled) }
+        }
+        _ => None,
+    }
+}
+
+/// The names under which two objects differ.
+fn differing(a: &Value, b: &Value) -> BTreeSet<String> {
+    let names = [a, b].into_iter().filter_map(Value::as_entries).flat_map(|e| e.keys().cloned());
+    let plain = |v: Option<&Value>| v.cloned().map(Value::without_secrets);
+    names.filter(|n| plain(a.get(n)) != plain(b.get(n))).collect()
+}
+
+fn counts(scene: &Scene<'_>, component: Component) -> (Option<i64>, Option<i64>) {
+    let path = super::places::component(component);
+    let count = |object: Option<&karmaform_model::Object>| object?.get("manifest")?.get("spec")?.get("replicas")?.as_i64();
+    scene.children.get(&path).map_or((None, None), |c| (count(c.change.before()), count(c.change.after())))
+}
+
+fn replicas(scene: &Scene<'_>, component: Component) -> Option<i64> {
+    counts(scene, component).1
+}

@@ -1,0 +1,83 @@
+//! What is the same in every pod of a component: its ports, its probes, and what it may do on its node.
+//!
+//! Ports are those of Karmada's installers, but nothing listens below 1024. Probes are HTTP only: the images need no shell.
+
+use karmaform_model::Arg;
+use serde_json::{Value as Json, json};
+
+use super::places::{API_PORT, EXTENSION_PORT, WEBHOOK_PORT, extends_api};
+use crate::versions::Component;
+
+/// Who runs the components: the number that images without root use for "nobody in particular".
+const USER: i64 = 65_532;
+/// The metrics of Karmada's controllers.
+const METRICS_PORT: i64 = 8080;
+
+/// What a component listens on, by the name of the port.
+fn ports(component: Component) -> Vec<(&'static str, i64)> {
+    match component {
+        Component::ApiServer => vec![("https", API_PORT)],
+        Component::KubeControllerManager => vec![("https", 10_257)],
+        Component::ControllerManager => vec![("metrics", METRICS_PORT), ("health", 10_357)],
+        Component::Scheduler => vec![("metrics", METRICS_PORT), ("health", 10_351)],
+        Component::Descheduler => vec![("metrics", METRICS_PORT), ("health", 10_358)],
+        Component::Webhook => vec![("https", WEBHOOK_PORT), ("metrics", METRICS_PORT), ("health", 8000)],
+        Component::MetricsAdapter => vec![("https", EXTENSION_PORT), ("metrics", METRICS_PORT)],
+        Component::AggregatedApiServer | Component::Search => vec![("https", EXTENSION_PORT)],
+    }
+}
+
+/// The container's ports.
+pub(crate) fn container_ports(component: Component) -> Arg {
+    let ports = ports(component).into_iter().map(|(name, port)| json!({ "name": name, "containerPort": port, "protocol": "TCP" }));
+    Arg::from_json(&Json::Array(ports.collect()))
+}
+
+/// The paths that say whether a component lives and whether it is ready, and the port they are asked on.
+fn health(component: Component) -> (&'static str, &'static str, &'static str, &'static str) {
+    match component {
+        Component::ApiServer => ("/livez", "/readyz", "https", "HTTPS"),
+        Component::KubeControllerManager => ("/healthz", "/healthz", "https", "HTTPS"),
+        Component::Webhook => ("/readyz", "/readyz", "https", "HTTPS"),
+        _ if extends_api(component) => ("/livez", "/readyz", "https", "HTTPS"),
+        _ => ("/healthz", "/healthz", "health", "HTTP"),
+    }
+}
+
+/// The container's probes. The start may take five minutes; after that a pod is restarted after a minute and a half of silence, and gets
+/// no requests after ten to fifteen seconds of not being ready.
+pub(crate) fn probes(component: Component) -> [(&'static str, Arg); 3] {
+    let (live, ready, port, scheme) = health(component);
+    let probe = |path: &str, period: i64, failures: i64| {
+        Arg::from_json(&json!({
+            "httpGet": { "path": path, "port": port, "scheme": scheme },
+            "periodSeconds": period,
+            "timeoutSeconds": 10,
+            "failureThreshold": failures,
+        }))
+    };
+    [("startupProbe", probe(live, 5, 60)), ("livenessProbe", probe(live, 15, 6)), ("readinessProbe", probe(ready, 5, 3))]
+}
+
+/// What a pod may do.
+pub(crate) fn pod_security() -> Arg {
+    Arg::from_json(&json!({
+        "runAsNonRoot": true,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "fsGroup": USER,
+        "seccompProfile": { "type": "RuntimeDefault" },
+    }))
+}
+
+/// What a container may do.
+///
+/// The program kube-apiserver carries the file capability to listen on low ports, and can't be started at all where that is not allowed,
+/// needed or not. kubeadm does the same where it runs it without root.
+pub(crate) fn container_security(component: Component) -> Arg {
+    let capabilities = match component {
+        Component::ApiServer => json!({ "drop": ["ALL"], "add": ["NET_BIND_SERVICE"] }),
+        _ => json!({ "drop": ["ALL"] }),
+    };
+    Arg::from_json(&json!({ "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": capabilities }))
+}

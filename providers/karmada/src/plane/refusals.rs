@@ -1,0 +1,119 @@
+//! Changes that this version does not make: they are refused in the plan.
+
+use karmaform_model::{Diagnostic, Diagnostics, Scene, Value};
+
+use super::arguments::Arguments;
+use super::host;
+use super::schema::NAMESPACE;
+use crate::versions::Version;
+
+/// Finds every reason not to make this plan.
+pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
+    let mut found = Diagnostics::new();
+    let Some(before) = scene.before else { return found };
+    let text = |path: &[&str]| {
+        let mut steps = path.iter();
+        let first = steps.next().and_then(|s| before.get(*s));
+        steps.try_fold(first?, |here, step| here.get(step))?.as_str().map(str::to_owned)
+    };
+    let name = text(&["name"]);
+    stays(
+        "name",
+        name,
+        &wanted.name,
+        "Everything on the host cluster is called after it: there would be a second control plane.",
+        &mut found,
+    );
+    let namespace = text(&["kubernetes", "namespace"]).or_else(|| before.contains_key("kubernetes").then(|| NAMESPACE.to_owned()));
+    stays("kubernetes.namespace", namespace, &wanted.host.namespace, "Everything would be made anew elsewhere.", &mut found);
+    prefix(before.get("etcd"), wanted, &mut found);
+    karmada(text(&["version"]), wanted, &mut found);
+    kubernetes(text(&["kube_version"]), wanted, &mut found);
+    found.into_iter().map(|d| d.at(scene.address)).collect()
+}
+
+fn stays(argument: &str, before: Option<String>, now: &str, why: &str, found: &mut Diagnostics) {
+    if let Some(before) = before.filter(|b| b != now) {
+        found.push(
+            Diagnostic::error(
+                format!("`{argument}` of a control plane can't be changed"),
+                format!("It is \"{before}\" and would be \"{now}\". {why}"),
+            )
+            .with_hint(format!("Put `{argument}` back to \"{before}\"."))
+            .with_hint(
+                "Or replace the control plane by hand: write a second one beside it, move members and policies, then remove the first.",
+            ),
+        );
+    }
+}
+
+/// All that a control plane knows is below the prefix.
+fn prefix(before: Option<&Value>, wanted: &Arguments, found: &mut Diagnostics) {
+    let Some(before) = before.filter(|b| b.as_entries().is_some()) else { return };
+    // kube-apiserver's own.
+    let written = |v: Option<&Value>| match v {
+        Some(v) if v.is_unknown() => None,
+        Some(v) => Some(v.as_str().unwrap_or("/registry").to_owned()),
+        None => Some("/registry".to_owned()),
+    };
+    if let (Some(old), Some(now)) = (written(before.get("prefix")), written(Some(&wanted.etcd.prefix))) {
+        stays(
+            "etcd.prefix",
+            Some(old),
+            &now,
+            "Below another prefix there is nothing: all clusters, policies and works would be gone.",
+            found,
+        );
+    }
+}
+
+/// One minor version up at a time. Source: "Upgrading" in Karmada's documentation.
+fn karmada(before: Option<String>, wanted: &Arguments, found: &mut Diagnostics) {
+    let Some(before) = before.and_then(|b| Version::parse(&b).ok()) else { return };
+    let now = &wanted.version;
+    if now.minor > before.minor + 1 {
+        let step = before.minor + 1;
+        found.push(
+            Diagnostic::error(
+                "An upgrade that skips a minor version",
+                format!(
+                    "Karmada {} would become {}. Karmada is upgraded by one minor version at a time: each reads what the one before it wrote.",
+                    before.text, now.text
+                ),
+            )
+            .with_hint(format!("Apply the newest 1.{step} first, then go on from there.")),
+        );
+    } else if (now.minor, now.patch) < (before.minor, before.patch) {
+        found.push(
+            Diagnostic::error(
+                "A control plane can't go back",
+                format!(
+                    "Karmada {} would become {}. What the newer one wrote to etcd, the older one may not be able to read.",
+                    before.text, now.text
+                ),
+            )
+            .with_hint(format!("Stay at {}, or restore a snapshot of etcd from before the upgrade into a new control plane.", before.text)),
+        );
+    }
+}
+
+/// The same for Kubernetes behind the API. Source: its version skew policy.
+fn kubernetes(before: Option<String>, wanted: &Arguments, found: &mut Diagnostics) {
+    let Some(before) = before else { return };
+    let (Some(old), Some(new)) = (host::minor(&before), host::minor(&wanted.kube_version)) else { return };
+    if new > old + 1 {
+        let step = old + 1;
+        let detail =
+            format!("kube-apiserver {before} would become {}. It is upgraded by one minor version at a time.", wanted.kube_version);
+        found.push(
+            Diagnostic::error("An upgrade of Kubernetes that skips a minor version", detail)
+                .with_hint(format!("Set `kube_version` to a 1.{step} first, then go on from there.")),
+        );
+    } else if new < old {
+        let detail = format!(
+            "kube-apiserver {before} would become {}. What the newer one wrote, the older one may not be able to read.",
+            wanted.kube_version
+        );
+        found.push(Diagnostic::error("Kubernetes can't go back", detail).with_hint(format!("Keep `kube_version` at {before}.")));
+    }
+}

@@ -1,0 +1,231 @@
+//! What a `karmada_control_plane` block may hold, and its defaults.
+
+use std::sync::LazyLock;
+
+use karmaform_model::{Attribute, Block, Nesting, ObjectAttribute, Schema, Type, Value};
+
+/// The domain of a host cluster unless it says otherwise.
+pub(crate) const DOMAIN: &str = "cluster.local";
+/// The range of Service addresses in the Karmada API. Nothing listens there; what all installers of Karmada use.
+pub(crate) const SERVICE_SUBNET: &str = "10.96.0.0/12";
+/// Where Karmada's images are. Source: `operator/pkg/apis/operator/v1alpha1/defaults.go` of karmada.
+pub(crate) const KARMADA_REGISTRY: &str = "docker.io/karmada";
+/// Where the images of Kubernetes are.
+pub(crate) const KUBE_REGISTRY: &str = "registry.k8s.io";
+/// The namespace on the host cluster.
+pub(crate) const NAMESPACE: &str = "karmada-system";
+/// How long leaf certificates are valid: a year.
+pub(crate) const VALIDITY_HOURS: i64 = 8760;
+/// How long a CA is valid: ten years.
+pub(crate) const CA_VALIDITY_HOURS: i64 = 87_600;
+/// How long before its end a leaf certificate is renewed: a third of its life.
+pub(crate) const RENEW_BEFORE_HOURS: i64 = 2880;
+/// Two of everything, so that a restart or a lost node takes nothing away.
+pub(crate) const REPLICAS: i64 = 2;
+
+pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::new(
+        "A Karmada control plane in a Kubernetes cluster: its own certificates, the API server and Karmada's components with the rights that \
+         each needs, and everything inside the Karmada API that makes it one. etcd is given.",
+        inputs().into_iter().chain(outputs()).collect(),
+    )
+    .with_blocks(blocks())
+});
+
+fn inputs() -> Vec<Attribute> {
+    let etcd = [
+        ("endpoints", ObjectAttribute::required(Type::list(Type::String))),
+        ("ca_certificate", ObjectAttribute::required(Type::String)),
+        ("certificate", ObjectAttribute::required(Type::String)),
+        ("private_key", ObjectAttribute::required(Type::String)),
+        ("prefix", ObjectAttribute::optional(Type::String)),
+    ];
+    vec![
+        Attribute::required("version", Type::String, "The Karmada version: `1.19.0`. It is raised by one minor version at a time."),
+        Attribute::optional_computed(
+            "kube_version",
+            Type::String,
+            "The version of kube-apiserver and kube-controller-manager: `1.36.2`. Unless written, the one that goes with that Karmada.",
+        ),
+        Attribute::required(
+            "etcd",
+            Type::Object(etcd.into_iter().map(|(n, a)| (n.to_owned(), a)).collect()),
+            "The etcd to keep everything in, as the attribute `client` of an `etcd_cluster` gives it: `endpoints` (https URLs), \
+             `ca_certificate`, `certificate`, `private_key`, and optionally `prefix`, the prefix of all keys, which several control planes \
+             on one etcd must not share (\"/registry\").",
+        )
+        .secret(),
+        Attribute::optional(
+            "crds",
+            Type::String,
+            "The archive of Karmada's CRDs, `crds.tar.gz` of that release: a path, or a `file:` or `https:` URL.",
+        ),
+        Attribute::optional("crds_sha256", Type::String, "The SHA-256 of that archive in hexadecimal digits."),
+        Attribute::optional("install_crds", Type::Bool, "Whether to install the CRDs. Without them, someone else must.").or(true),
+        Attribute::optional_computed(
+            "name",
+            Type::String,
+            "What everything on the host cluster is called after; several control planes in a namespace need different ones. Unless \
+             written, the resource's name.",
+        ),
+        Attribute::optional("cluster_domain", Type::String, "The DNS domain of the host cluster.").or(DOMAIN),
+        Attribute::optional("service_subnet", Type::String, "The range of Service addresses in the Karmada API.").or(SERVICE_SUBNET),
+        Attribute::optional("karmada_registry", Type::String, "Where the images of Karmada are.").or(KARMADA_REGISTRY),
+        Attribute::optional("kube_registry", Type::String, "Where the images of Kubernetes are.").or(KUBE_REGISTRY),
+        Attribute::optional("image_pull_secrets", Type::list(Type::String), "Names of Secrets with credentials for the registries.")
+            .or(Value::strings::<&str>([])),
+        Attribute::optional("image_pull_policy", Type::String, "\"IfNotPresent\", \"Always\" or \"Never\".").or("IfNotPresent"),
+    ]
+}
+
+fn outputs() -> Vec<Attribute> {
+    vec![
+        Attribute::computed("kubeconfig", Type::String, "A kubeconfig of an administrator.").secret(),
+        Attribute::computed("connection", Type::Any, "Connection to the Karmada API, for other resources; through the host cluster."),
+        Attribute::computed("ca_certificate", Type::String, "The CA of the Karmada API's certificate, as PEM."),
+        Attribute::computed("endpoint", Type::String, "Where people reach the Karmada API: the server in `kubeconfig`."),
+        Attribute::computed("namespace", Type::String, "The namespace on the host cluster."),
+    ]
+}
+
+fn blocks() -> Vec<Block> {
+    let block = |name, nesting, doc, attributes| Block { name, nesting, schema: Schema::new(doc, attributes) };
+    let mut component = images();
+    component.extend(settings());
+    vec![
+        block("kubernetes", Nesting::Single, "The host cluster and the place in it.", kubernetes()),
+        block("service", Nesting::Single, "How the API server is reached from outside.", service()),
+        block("certificates", Nesting::Single, "The certificates. All keys are ECDSA P-256.", certificates()),
+        block("defaults", Nesting::Single, "Settings of all components that don't say otherwise.", settings()),
+        block(
+            "component",
+            Nesting::Map,
+            "Settings of a component, by its name: `scheduler`, `kube-controller-manager`.",
+            component.clone(),
+        ),
+        block("addon", Nesting::Map, "An addon to install: `search`, `descheduler` or `metrics-adapter`.", component),
+        block("encryption", Nesting::Single, "Encryption of objects in etcd.", encryption()),
+        block("oidc", Nesting::Single, "An OpenID Connect issuer whose users the Karmada API knows.", oidc()),
+        block("audit", Nesting::Single, "The audit log of the Karmada API.", audit()),
+    ]
+}
+
+fn kubernetes() -> Vec<Attribute> {
+    vec![
+        Attribute::required("cluster", Type::Any, "The host cluster: a `data \"kubernetes_cluster\"`."),
+        Attribute::optional("namespace", Type::String, "The namespace to run in.").or(NAMESPACE),
+        Attribute::optional("create_namespace", Type::Bool, "Whether to make the namespace if it is not there.").or(true),
+    ]
+}
+
+fn service() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("type", Type::String, "\"ClusterIP\", \"NodePort\" or \"LoadBalancer\".").or("ClusterIP"),
+        Attribute::optional("node_port", Type::Number, "The port on every node, 30000 to 32767."),
+        Attribute::optional("annotations", Type::map(Type::String), "Annotations of the Service, for load balancers."),
+        Attribute::optional("load_balancer_class", Type::String, "The class of the load balancer."),
+        Attribute::optional(
+            "names",
+            Type::list(Type::String),
+            "DNS names and IP addresses that people reach it by. They are put into its certificate, and the first into kubeconfigs.",
+        ),
+    ]
+}
+
+fn certificates() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("validity_hours", Type::Number, "How long certificates are valid, in hours.").or(VALIDITY_HOURS),
+        Attribute::optional("ca_validity_hours", Type::Number, "How long the CAs are valid, in hours.").or(CA_VALIDITY_HOURS),
+        Attribute::optional("renew_before_hours", Type::Number, "How long before its end a certificate is renewed, in hours.")
+            .or(RENEW_BEFORE_HOURS),
+        Attribute::optional("ca_certificate", Type::String, "A CA of your own in place of a new one, as PEM."),
+        Attribute::optional("ca_private_key", Type::String, "Its key, as PEM. It signs, and goes into no pod.").secret(),
+        Attribute::optional("sans", Type::list(Type::String), "More DNS names and IP addresses for the API server's certificate."),
+    ]
+}
+
+fn images() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("image", Type::String, "Its image without tag: `registry.example/karmada-scheduler`."),
+        Attribute::optional("tag", Type::String, "Its image's tag. A component of another version than `version` is on your own account."),
+        Attribute::optional("digest", Type::String, "Its image's digest: `sha256:...`."),
+    ]
+}
+
+fn settings() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("replicas", Type::Number, "How many pods; 2 unless written. 0 stops it."),
+        Attribute::optional(
+            "extra_args",
+            Type::map(Type::String),
+            "Flags by name without dashes. They go before karmaform's own; null takes a flag away.",
+        ),
+        Attribute::optional("feature_gates", Type::map(Type::Bool), "Feature gates by name."),
+        Attribute::optional("resources", Type::Any, "Requests and limits, as in a container."),
+        Attribute::optional("labels", Type::map(Type::String), "More labels of the Deployment and its pods."),
+        Attribute::optional("annotations", Type::map(Type::String), "More annotations of the Deployment and its pods."),
+        Attribute::optional("node_selector", Type::map(Type::String), "Labels that nodes must have."),
+        Attribute::optional("tolerations", Type::Any, "Tolerations, as in a pod."),
+        Attribute::optional("affinity", Type::Any, "Affinity, as in a pod. Unless written, pods prefer nodes without a pod like them."),
+        Attribute::optional("topology_spread", Type::Any, "Topology spread constraints, as in a pod. Unless written: over zones."),
+        Attribute::optional(
+            "priority_class",
+            Type::String,
+            "The priority class. None unless written: `system-node-critical` needs a quota for it in some clusters, and pods of all \
+             others would be evicted for these.",
+        ),
+        Attribute::optional(
+            "disruption_budget",
+            Type::Any,
+            "`{ min_available = 1 }` or `{ max_unavailable = 1 }`, a number or a percentage; `false` for none. Unless written: one \
+             unavailable at a time, if there are at least two.",
+        ),
+        Attribute::optional("extra_volumes", Type::Any, "More volumes, as in a pod."),
+        Attribute::optional("extra_volume_mounts", Type::Any, "More volume mounts, as in a container."),
+        Attribute::optional("sidecars", Type::Any, "More containers."),
+        Attribute::optional(
+            "patch",
+            Type::Any,
+            "Whatever else: merged into the Deployment at the end. null removes; lists whose items have names merge by name.",
+        ),
+    ]
+}
+
+fn encryption() -> Vec<Attribute> {
+    let key = Type::object([("name", Type::String), ("secret", Type::String)]);
+    vec![
+        Attribute::optional("config", Type::String, "An EncryptionConfiguration, as YAML.").secret(),
+        Attribute::optional(
+            "keys",
+            Type::list(key),
+            "Or keys of 32 bytes, in base64: the first encrypts, all decrypt. `[{ name = \"2026\", secret = var.key }]`",
+        )
+        .secret(),
+        Attribute::optional("resources", Type::list(Type::String), "What is encrypted with `keys`.").or(Value::strings(["secrets"])),
+    ]
+}
+
+fn oidc() -> Vec<Attribute> {
+    vec![
+        Attribute::required("issuer_url", Type::String, "The issuer's URL."),
+        Attribute::required("client_id", Type::String, "The client that tokens must be for."),
+        Attribute::optional("username_claim", Type::String, "The claim that is the user's name."),
+        Attribute::optional("username_prefix", Type::String, "What comes before it."),
+        Attribute::optional("groups_claim", Type::String, "The claim that holds the user's groups."),
+        Attribute::optional("groups_prefix", Type::String, "What comes before each."),
+        Attribute::optional("required_claims", Type::map(Type::String), "Claims that must be there with these values."),
+        Attribute::optional("signing_algs", Type::list(Type::String), "Accepted signature algorithms."),
+        Attribute::optional("ca_certificate", Type::String, "The CA of the issuer's certificate, as PEM."),
+    ]
+}
+
+fn audit() -> Vec<Attribute> {
+    vec![
+        Attribute::required("policy", Type::String, "The audit policy, as YAML."),
+        Attribute::optional("log_path", Type::String, "Where the log goes: \"-\" is the pod's output; anywhere else needs a volume.")
+            .or("-"),
+        Attribute::optional("log_maxage", Type::Number, "How many days files of the log are kept."),
+        Attribute::optional("log_maxbackup", Type::Number, "How many files of the log are kept."),
+        Attribute::optional("log_maxsize", Type::Number, "How large a file of the log gets, in megabytes."),
+    ]
+}

@@ -1,0 +1,143 @@
+//! The order and the impact of plans, and changes that are refused.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{address, arguments, composite, expand, lookup, with};
+use karmaform_model::{Change, ChildChange, ChildStep, Choreography, Diagnostics, Object, Point, Scene, Value};
+use serde_json::{Value as Json, json};
+
+type Children = BTreeMap<Vec<ChildStep>, (String, Object)>;
+
+fn children(arguments: Option<&Object>) -> Children {
+    let Some(arguments) = arguments else { return Children::new() };
+    let resolved = |c: &karmaform_model::Child| c.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&lookup))).collect();
+    expand(arguments).unwrap().children.iter().map(|c| (c.path.clone(), (c.resource_type.clone(), resolved(c)))).collect()
+}
+
+/// The record of a plane that was applied: arguments and outputs.
+fn record(arguments: &Object) -> Object {
+    let mut record = arguments.clone();
+    for (name, output) in expand(arguments).unwrap().outputs {
+        record.insert(name, output.resolve(&lookup));
+    }
+    record
+}
+
+fn choreograph(before: Option<&Object>, wanted: Option<&Object>) -> Result<Choreography, Diagnostics> {
+    let (old, new) = (children(before), children(wanted));
+    let mut changes: BTreeMap<Vec<ChildStep>, (String, Change)> = BTreeMap::new();
+    for (path, (kind, after)) in &new {
+        let after = after.clone();
+        let change = match old.get(path) {
+            None => Change::Create { after },
+            Some((_, before)) if *before == after => Change::NoOp { object: after },
+            Some((_, before)) => Change::Update { before: before.clone(), after },
+        };
+        changes.insert(path.clone(), (kind.clone(), change));
+    }
+    for (path, (kind, before)) in &old {
+        let delete = || (kind.clone(), Change::Delete { before: before.clone() });
+        changes.entry(path.clone()).or_insert_with(delete);
+    }
+    let record = before.map(record);
+    let of = |(path, (kind, change)): (&Vec<ChildStep>, &'_ (String, Change))| (path.clone(), kind.clone(), change.clone());
+    let owned: Vec<_> = changes.iter().map(of).collect();
+    let children = owned
+        .iter()
+        .map(|(path, kind, change)| {
+            (path.clone(), ChildChange { resource_type: kind, change, observed: None, in_state: old.contains_key(path) })
+        })
+        .collect();
+    composite().choreograph(&Scene { address: &address(), before: record.as_ref(), wanted, children })
+}
+
+fn impact(before: Json, wanted: Json) -> Vec<String> {
+    choreograph(Some(&with(&before)), Some(&with(&wanted))).unwrap().impact
+}
+
+#[test]
+fn the_impact_is_told_in_plain_words() {
+    let installed = choreograph(None, Some(&arguments())).unwrap().impact;
+    assert_eq!(installed, ["installs Karmada 1.19.0 (6 components)"]);
+    let check = |before: Json, wanted: Json, expected: &[&str]| assert_eq!(impact(before, wanted), expected);
+    let args =
+        |component: &str, replicas: i64, v: &str| json!({ "component": { component: { "replicas": replicas, "extra_args": { "v": v } } } });
+    check(args("scheduler", 2, "1"), args("scheduler", 2, "2"), &["restarts the scheduler, one pod at a time; the other replica serves"]);
+    check(args("scheduler", 3, "1"), args("scheduler", 3, "2"), &["restarts the scheduler, one pod at a time; the other 2 replicas serve"]);
+    check(
+        args("webhook", 1, "1"),
+        args("webhook", 1, "2"),
+        &["restarts the webhook: 1 replica; policies, bindings and works can't be written meanwhile"],
+    );
+    check(args("webhook", 0, "1"), args("webhook", 0, "2"), &["changes the webhook, of which no pod runs"]);
+    check(args("apiserver", 1, "1"), args("apiserver", 1, "2"), &["the Karmada API restarts: 1 replica, so it is unavailable for moments"]);
+    check(args("apiserver", 2, "1"), args("apiserver", 2, "2"), &["restarts the Karmada API, one pod at a time; the other replica serves"]);
+    check(args("webhook", 2, "1"), args("webhook", 3, "1"), &["scales the webhook from 2 to 3"]);
+    check(args("scheduler", 2, "1"), args("scheduler", 0, "1"), &["scales the scheduler from 2 to 0: nothing is scheduled"]);
+    check(json!({}), json!({ "addon": { "search": {} } }), &["installs the addon search"]);
+    check(json!({ "addon": { "search": {} } }), json!({}), &["removes the addon search"]);
+    check(
+        json!({}),
+        json!({ "certificates": { "sans": ["x.example"] } }),
+        &["no restart for new certificates: the components read their files again"],
+    );
+    let renamed = impact(json!({}), json!({ "service": { "names": ["x.example"] } }));
+    assert!(renamed.contains(&"the administrator's kubeconfig changes: it has to be handed out again".to_owned()), "{renamed:?}");
+    let upgraded = impact(json!({ "version": "1.18.0", "kube_version": "1.35.2" }), json!({}));
+    assert_eq!(upgraded[..2], ["Karmada 1.18.0 becomes 1.19.0", "Kubernetes behind the Karmada API 1.35.2 becomes 1.36.2"]);
+    let destroyed = choreograph(Some(&arguments()), None).unwrap().impact;
+    assert_eq!(destroyed[0], "stops and removes the control plane (6 components)");
+}
+
+#[test]
+fn nothing_is_done_in_the_api_before_it_answers() {
+    let choreography = choreograph(None, Some(&arguments())).unwrap();
+    let [gate] = &choreography.gates[..] else { panic!() };
+    assert_eq!((gate.gate.as_str(), gate.name.as_str()), ("kubernetes_ready", "the Karmada API answers"));
+    let connection = gate.arguments["cluster"].resolve(&lookup);
+    assert_eq!(connection.get("id").and_then(Value::as_str), Some("karmada_control_plane.prod"));
+    let is_gate = |p: &Point| matches!(p, Point::Gate(_));
+    let after: Vec<_> = choreography.orderings.iter().filter(|(a, _)| is_gate(a)).map(|(_, b)| b.clone()).collect();
+    let before: Vec<_> = choreography.orderings.iter().filter(|(_, b)| is_gate(b)).map(|(a, _)| a.clone()).collect();
+    assert!(after.contains(&Point::Child(vec![ChildStep::new("crds")])));
+    assert!(after.len() > 3 && before.contains(&Point::Child(vec![ChildStep::keyed("component", "apiserver")])));
+    for expansion_child in expand(&arguments()).unwrap().children.iter().filter(|c| c.path[0].name == "api") {
+        assert!(after.contains(&Point::Child(expansion_child.path.clone())), "{:?}", expansion_child.path);
+    }
+    // What is not about the API server does not ask it.
+    let scheduler = with(&json!({ "component": { "scheduler": { "replicas": 3 } } }));
+    assert!(choreograph(Some(&arguments()), Some(&scheduler)).unwrap().gates.is_empty());
+    let server = with(&json!({ "component": { "apiserver": { "replicas": 3 } } }));
+    assert_eq!(choreograph(Some(&arguments()), Some(&server)).unwrap().gates.len(), 1);
+}
+
+fn refused(before: Json, wanted: Json, summary: &str, words: &str) {
+    let Err(found) = choreograph(Some(&with(&before)), Some(&with(&wanted))) else { panic!("not refused: {summary}") };
+    let text = |d: &karmaform_model::Diagnostic| format!("{} {}", d.detail, d.hints.join(" "));
+    assert!(found.iter().any(|d| d.summary == summary && text(d).contains(words)), "{summary}, {words}: {found:?}");
+    assert!(found.iter().all(|d| d.address == Some(address())));
+}
+
+#[test]
+fn changes_that_are_refused() {
+    refused(json!({}), json!({ "name": "other" }), "`name` of a control plane can't be changed", "Put `name` back to \"prod\"");
+    let namespace = json!({ "kubernetes": { "namespace": "x" } });
+    refused(json!({}), namespace, "`kubernetes.namespace` of a control plane can't be changed", "karmada-system");
+    let prefix = |p: &str| json!({ "etcd": { "prefix": p } });
+    let summary = "`etcd.prefix` of a control plane can't be changed";
+    refused(json!({}), prefix("/x"), summary, "back to \"/registry\"");
+    refused(prefix("/x"), prefix("/y"), summary, "would be gone");
+    refused(prefix("/x"), json!({}), summary, "\"/registry\"");
+    assert!(choreograph(Some(&arguments()), Some(&with(&prefix("/registry")))).is_ok());
+    let version = |karmada: &str, kube: &str| json!({ "version": karmada, "kube_version": kube });
+    let skips = "An upgrade that skips a minor version";
+    refused(version("1.17.0", "1.35.2"), version("1.19.0", "1.36.2"), skips, "the newest 1.18 first");
+    refused(version("1.19.1", "1.36.2"), version("1.19.0", "1.36.2"), "A control plane can't go back", "Stay at 1.19.1");
+    refused(version("1.19.0", "1.36.2"), version("1.18.0", "1.36.2"), "A control plane can't go back", "snapshot of etcd");
+    let skips = "An upgrade of Kubernetes that skips a minor version";
+    refused(version("1.19.0", "1.34.1"), version("1.19.0", "1.36.2"), skips, "a 1.35 first");
+    refused(version("1.19.0", "1.36.2"), version("1.19.0", "1.35.2"), "Kubernetes can't go back", "Keep `kube_version` at 1.36.2");
+    assert!(choreograph(Some(&with(&version("1.18.0", "1.35.2"))), Some(&with(&version("1.19.0", "1.36.2")))).is_ok());
+}
