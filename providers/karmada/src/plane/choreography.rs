@@ -18,7 +18,10 @@ const ANSWER_LIMIT: u64 = 180;
 /// The order of a plan's changes.
 pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
     let Some(wanted) = scene.wanted else {
-        return Ok(Choreography { impact: impact::of_destroy(scene), ..Choreography::default() });
+        // Where it goes as a whole, what is inside it is only data in its etcd. Whoever deleted it piece by piece would wait for finalizers
+        // whose controllers are gone already, or for an API server that no longer answers.
+        let forgotten = scene.children.keys().filter(|path| is_inside(path)).cloned().collect();
+        return Ok(Choreography { impact: impact::of_destroy(scene), forgotten, ..Choreography::default() });
     };
     let wanted = Arguments::read(scene.address, wanted)?;
     let refused = refusals::check(scene, &wanted);
@@ -35,10 +38,14 @@ pub(crate) fn is_unchanged(change: &Change) -> bool {
     matches!(change.action(), Action::NoOp | Action::Forget)
 }
 
+/// True for what is inside the Karmada API.
+fn is_inside(path: &[ChildStep]) -> bool {
+    component_of(path, "api").is_some() || path == part("crds")
+}
+
 /// The gate, if the API server or anything inside it changes.
 fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) {
     let changed = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
-    let is_inside = |path: &[ChildStep]| component_of(path, "api").is_some() || path == part("crds");
     let inside: BTreeSet<&Vec<ChildStep>> = scene.children.keys().filter(|p| is_inside(p) && changed(p)).collect();
     let server = component(Component::ApiServer);
     if inside.is_empty() && !changed(&server) {
