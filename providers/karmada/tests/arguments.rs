@@ -45,7 +45,7 @@ fn names_and_places() {
 
 #[test]
 fn versions_and_crds() {
-    refused(json!({ "version": "one" }), "A Karmada version that can't be used", "one");
+    refused(json!({ "version": "one" }), "A Karmada version that can't be used", "three numbers");
     refused(json!({ "version": null }), UNUSABLE, "`version` is missing");
     refused(json!({ "kube_version": "36" }), UNUSABLE, "no version of Kubernetes");
     refused(json!({ "kube_version": "1.99.0" }), "A version of Kubernetes that does not fit", "goes with 1.36.2");
