@@ -45,7 +45,7 @@ fn health(component: Component) -> (&'static str, &'static str, &'static str, &'
 }
 
 /// The container's probes. The start may take five minutes; after that a pod is restarted after a minute and a half of silence, and gets
-/// no requests after ten to fifteen seconds of not being ready.
+/// no requests after ten seconds of not being ready. What waits for a start looks every second, since others wait for it in turn.
 pub(crate) fn probes(component: Component) -> [(&'static str, Arg); 3] {
     let (live, ready, port, scheme) = health(component);
     let probe = |path: &str, period: i64, failures: i64| {
@@ -56,7 +56,7 @@ pub(crate) fn probes(component: Component) -> [(&'static str, Arg); 3] {
             "failureThreshold": failures,
         }))
     };
-    [("startupProbe", probe(live, 5, 60)), ("livenessProbe", probe(live, 15, 6)), ("readinessProbe", probe(ready, 5, 3))]
+    [("startupProbe", probe(live, 1, 300)), ("livenessProbe", probe(live, 15, 6)), ("readinessProbe", probe(ready, 1, 10))]
 }
 
 /// What a pod may do.
