@@ -233,14 +233,9 @@ fn versions(reader: &mut Reader<'_, '_>) -> Option<(Version, String)> {
     let kube = reader.text("kube_version").unwrap_or_else(|| versions::defaults(&version).kube.to_owned());
     let kube = kube.trim_start_matches('v').to_owned();
     let parts: Option<Vec<u32>> = kube.split('.').map(|p| p.parse().ok()).collect();
-    let Some([1, minor, patch]) = parts.as_deref() else {
+    let Some([1, _, _]) = parts.as_deref() else {
         return reader.wrong("kube_version", "is no version of Kubernetes like \"1.36.2\"");
     };
-    if let Some(why) = versions::check_kube(&version, (*minor, *patch)) {
-        let fits = versions::defaults(&version).kube;
-        let diagnostic = Diagnostic::error("A version of Kubernetes that does not fit", why);
-        reader.found.push(diagnostic.with_hint(format!("Leave `kube_version` out: Karmada {} goes with {fits}.", version.text)));
-    }
     Some((version, kube))
 }
 

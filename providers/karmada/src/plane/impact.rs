@@ -7,7 +7,7 @@ use karmaform_model::{Action, Change, Scene, Value};
 use super::arguments::Arguments;
 use super::choreography::is_unchanged;
 use super::places::{component_of, part};
-use crate::versions::Component;
+use crate::versions::{self, Component};
 
 /// What happens to a component's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,7 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
     let made = with(scene, Fate::Made);
     if is_first {
         lines.push(format!("installs Karmada {} ({} components)", wanted.version.text, wanted.components.len()));
+        lines.extend(untested(wanted));
     } else {
         lines.extend(upgrade(scene, wanted));
         for component in &made {
@@ -57,6 +58,13 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
     lines
 }
 
+/// That nobody tried these versions together.
+fn untested(wanted: &Arguments) -> Option<String> {
+    let numbers: Vec<u32> = wanted.kube_version.split('.').filter_map(|p| p.parse().ok()).collect();
+    let [_, minor, patch] = numbers[..] else { return None };
+    versions::check_kube(&wanted.version, (minor, patch)).map(|why| format!("mind the versions: {}", why.trim_end_matches('.')))
+}
+
 /// Of a destruction.
 pub(crate) fn of_destroy(scene: &Scene<'_>) -> Vec<String> {
     let removed = with(scene, Fate::Removed);
@@ -82,7 +90,11 @@ fn upgrade(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
         line("Karmada", before("version"), &wanted.version.text),
         line("Kubernetes behind the Karmada API", before("kube_version"), &wanted.kube_version),
     ];
-    lines.into_iter().flatten().collect()
+    let mut lines: Vec<String> = lines.into_iter().flatten().collect();
+    if !lines.is_empty() {
+        lines.extend(untested(wanted));
+    }
+    lines
 }
 
 fn restart(component: Component, replicas: Option<i64>) -> String {

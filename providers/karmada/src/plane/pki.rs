@@ -13,7 +13,7 @@ use super::extras::sum;
 use super::places::{certificate, client_role, extends_api, part};
 use super::read::Reader;
 use super::schema::{CA_VALIDITY_HOURS, RENEW_BEFORE_HOURS, VALIDITY_HOURS};
-use crate::api::SYSTEM_NAMESPACE;
+use crate::api::{SYSTEM_NAMESPACE, user};
 use crate::versions::Component;
 
 /// The kind of all keys: small and quick, and everything in Karmada takes it.
@@ -129,15 +129,6 @@ pub(crate) fn children(plane: &Arguments) -> Vec<Child> {
     children.push(leaf(plane, "admin", Signer::Ca, "system:karmada:admin", Some(ADMINISTRATORS), None));
     children.push(leaf(plane, "front-proxy-client", Signer::FrontProxy, "front-proxy-client", None, None));
     children
-}
-
-/// Who a component is in the Karmada API. Without an organization: its rights come from its own ClusterRoleBinding.
-/// kube-controller-manager is a name that Kubernetes has rights for.
-fn user(component: Component) -> String {
-    match component {
-        Component::KubeControllerManager => "system:kube-controller-manager".to_owned(),
-        _ => format!("system:karmada:{}", component.name()),
-    }
 }
 
 /// A tenth of its life, a year at most: a renewed CA keeps its key, and everything that it signed is signed anew.
