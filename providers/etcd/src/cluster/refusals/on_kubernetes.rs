@@ -1,9 +1,10 @@
 //! What a cluster on Kubernetes must keep.
 
-use karmaform_model::{Action, Diagnostic, Diagnostics, Object, Scene, Value, same};
+use karmaform_model::{Action, Change, Diagnostic, Diagnostics, Object, Scene, Value, same};
 
 use crate::cluster::arguments::Arguments;
 use crate::cluster::condition::{is_unchanged, sides};
+use crate::cluster::kubernetes::Storage;
 use crate::cluster::places::{part, stateful_set};
 
 /// Arguments of the block that a formed cluster keeps, and why.
@@ -48,6 +49,7 @@ pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
             .with_hint("Undo that change."),
         );
     }
+    pods_with_their_data(scene, wanted, found);
     for name in wanted.members.keys() {
         let claim = scene.children.get(&part(name, "claim"));
         if claim.is_some_and(|c| c.in_state && c.observed.is_none() && !is_unchanged(c.change)) {
@@ -68,6 +70,27 @@ pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
                 format!("The volume of the member \"{name}\" would be removed and made anew, and its data would be gone."),
             ));
         }
+    }
+}
+
+/// An emptyDir goes with its pod, so no member on one can be restarted.
+fn pods_with_their_data(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    if wanted.kubernetes.as_ref().is_none_or(|k| k.storage != Storage::EmptyDir) {
+        return;
+    }
+    let restarted = |name: &&String| {
+        let change = scene.children.get(&part(name, "pod")).map(|c| c.change);
+        change.is_some_and(|c| matches!(c, Change::Update { before, after } if !same(before.get("revision"), after.get("revision"))))
+    };
+    if wanted.members.keys().any(|name| restarted(&name)) {
+        found.push(
+            Diagnostic::error(
+                "Members on emptyDir can't be restarted",
+                "This change needs new pods, and the data of a pod with `storage = \"emptyDir\"` goes with it: each member would come back \
+                 empty, and the cluster would be lost.",
+            )
+            .with_hint("Undo the change, or destroy the cluster and form it anew; where data matters, with a storage class."),
+        );
     }
 }
 
