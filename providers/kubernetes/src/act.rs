@@ -65,7 +65,7 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
     })?;
     if let Some(wanted) = after.get("wait").and_then(Value::as_entries) {
         let uid = live["metadata"]["uid"].clone();
-        wait::until(client, &place, &name, &uid, wanted, timeout(after)).await?;
+        wait::until(client, &place, &name, &uid, wanted, timeout(after), &hidden).await?;
     }
     let mut object = after.clone();
     object.insert("object".to_owned(), name.to_string().into());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use karmaform_model::{Connections, Diagnostic};
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
+use kube::api::{DeleteParams, GetParams, ListParams, LogParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
 use kube::core::Request;
 use serde_json::Value as Json;
 
@@ -191,6 +191,23 @@ impl Client {
                 None => return Ok(found),
             }
         }
+    }
+
+    /// The objects of a kind that these selectors choose; an empty selector chooses all. One page of them.
+    pub(crate) async fn select(&self, place: &Place, labels: &str, fields: &str) -> Result<Vec<Json>, Failure> {
+        let parameters = ListParams::default().labels(labels).fields(fields).limit(PAGE);
+        let mut page = self.call(place.request().list(&parameters)).await?;
+        Ok(page
+            .get_mut("items")
+            .map(Json::take)
+            .and_then(|items| if let Json::Array(i) = items { Some(i) } else { None })
+            .unwrap_or_default())
+    }
+
+    /// The last lines that a container wrote; those of the one before the last restart if `previous`.
+    pub(crate) async fn log(&self, pods: &Place, pod: &str, container: &str, lines: i64, previous: bool) -> Result<String, Failure> {
+        let parameters = LogParams { container: Some(container.to_owned()), tail_lines: Some(lines), previous, ..LogParams::default() };
+        self.send(pods.request().logs(pod, &parameters), CALL_LIMIT).await
     }
 
     /// Server-side apply under our name.

@@ -14,6 +14,8 @@ mod forward;
 mod look;
 mod manifest;
 mod object;
+mod pods;
+mod pods_why;
 mod provider;
 mod ready;
 mod rights;

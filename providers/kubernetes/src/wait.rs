@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, Place};
 use crate::manifest::Name;
+use crate::pods_why;
 use crate::values::is_true;
 
 /// Between two looks.
@@ -21,14 +22,17 @@ pub(crate) async fn until(
     uid: &Json,
     wanted: &Object,
     limit: Duration,
+    hidden: &[String],
 ) -> Result<(), Diagnostic> {
     let end = Instant::now() + limit;
+    let mut seen_last = None;
     loop {
         let waiting = match client.get(place, &name.name).await {
             Ok(Some(live)) if live["metadata"]["uid"] == *uid => match missing(&live, wanted) {
                 None => return Ok(()),
                 Some(missing) => {
                     let seen = conditions(&live, |c| !c["message"].is_null() || c["status"] != "True");
+                    seen_last = Some(live);
                     if seen.is_empty() { missing } else { format!("{missing}. {seen}") }
                 }
             },
@@ -47,8 +51,14 @@ pub(crate) async fn until(
             }
         };
         if Instant::now() >= end {
-            return Err(Diagnostic::error("Waited in vain", format!("{name} was applied, but after {} s {waiting}.", limit.as_secs()))
-                .with_hint("Or raise `timeout`, if it only needs longer."));
+            let mut told = format!("{name} was applied, but after {} s {waiting}.", limit.as_secs());
+            // A pod that crashes may yet come up with something that it needs; so it is waited for, and only told of at the end.
+            if let Some(live) = seen_last.filter(|_| is_true(wanted, "rollout"))
+                && let Some(why) = pods_why::of_workload(client, &live, hidden).await
+            {
+                told.push_str(&format!(" {why}."));
+            }
+            return Err(Diagnostic::error("Waited in vain", told).with_hint("Or raise `timeout`, if it only needs longer."));
         }
         sleep(PAUSE.min(end.saturating_duration_since(Instant::now()))).await;
     }
@@ -104,8 +114,15 @@ fn rollout(live: &Json) -> Option<String> {
             .or_else(|| (number("replicas") > number("updatedReplicas")).then(|| "replicas of the old revision still run".to_owned()))
             .or_else(|| few(number("availableReplicas"), replicas, "available")),
         Some("StatefulSet") => few(number("readyReplicas"), replicas, "ready").or_else(|| {
-            let moving = status["updateRevision"] != status["currentRevision"] && number("updatedReplicas") < replicas;
-            moving.then(|| format!("{} of {replicas} replicas are of the new revision", number("updatedReplicas")))
+            let strategy = &live["spec"]["updateStrategy"];
+            // Somebody else deletes the old pods, whenever that is right; until then the two revisions differ.
+            if strategy["type"] == "OnDelete" {
+                return None;
+            }
+            // Pods below the partition keep their revision.
+            let new = (replicas - strategy["rollingUpdate"]["partition"].as_i64().unwrap_or(0)).max(0);
+            let moving = status["updateRevision"] != status["currentRevision"] && number("updatedReplicas") < new;
+            moving.then(|| format!("{} of {new} replicas are of the new revision", number("updatedReplicas")))
         }),
         Some("DaemonSet") => {
             let nodes = number("desiredNumberScheduled");
@@ -146,6 +163,20 @@ mod tests {
         assert!(rollout(&deployment(2, 2, 3, 2)).unwrap().contains("old revision"));
         assert_eq!(rollout(&deployment(2, 2, 2, 1)).unwrap(), "1 of 2 replicas are available");
         assert_eq!(rollout(&deployment(2, 2, 2, 2)), None);
+    }
+
+    #[test]
+    fn a_stateful_set_whose_pods_others_delete_is_done_when_all_are_ready() {
+        let set = |strategy: Json, ready: i64, updated: i64| {
+            json!({ "kind": "StatefulSet", "metadata": { "generation": 2 }, "spec": { "replicas": 3, "updateStrategy": strategy },
+                "status": { "observedGeneration": 2, "readyReplicas": ready, "updatedReplicas": updated, "currentRevision": "a", "updateRevision": "b" } })
+        };
+        let partition = json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": 2 } });
+        assert_eq!(rollout(&set(json!({ "type": "OnDelete" }), 3, 0)), None);
+        assert_eq!(rollout(&set(json!({ "type": "OnDelete" }), 2, 0)).unwrap(), "2 of 3 replicas are ready");
+        assert_eq!(rollout(&set(json!({ "type": "RollingUpdate" }), 3, 1)).unwrap(), "1 of 3 replicas are of the new revision");
+        assert_eq!(rollout(&set(partition.clone(), 3, 0)).unwrap(), "0 of 1 replicas are of the new revision");
+        assert_eq!(rollout(&set(partition, 3, 1)), None);
     }
 
     #[test]

@@ -59,6 +59,16 @@ pub(crate) fn lab(test: &str) -> Option<Lab> {
     Some(lab)
 }
 
+/// The same, if pods can run in it.
+pub(crate) fn lab_with_node(test: &str) -> Option<Lab> {
+    let lab = lab(test)?;
+    if lab.kubectl(&["get", "nodes", "-o", "name"]).is_empty() {
+        say(&format!("SKIPPED: {test}: the cluster has no node"));
+        return None;
+    }
+    Some(lab)
+}
+
 impl Drop for Lab {
     fn drop(&mut self) {
         let _ = self.command(&["delete", "namespace", &self.namespace, "--wait=false"]).output();

@@ -5,4 +5,5 @@ mod fields;
 mod forward;
 mod lab;
 mod object;
+mod pods;
 mod through;

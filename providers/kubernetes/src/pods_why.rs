@@ -1,0 +1,76 @@
+//! Asks a cluster why pods are not up. Whoever may not ask for pods, events or logs is told less; nothing here fails.
+
+use karmaform_model::redact;
+use serde_json::Value as Json;
+
+use crate::client::{Client, Place, Served};
+use crate::pods::{LINES, decisive, ended, latest, reason, selector, why};
+
+/// Pods that are told of one by one.
+const MOST: usize = 3;
+
+/// Where the pods of a namespace are.
+pub(crate) fn pods(namespace: &str) -> Place {
+    core("Pod", "pods", namespace)
+}
+
+fn core(kind: &str, plural: &str, namespace: &str) -> Place {
+    let served = Served { kind: kind.to_owned(), plural: plural.to_owned(), namespaced: true };
+    Place { api_version: "v1".to_owned(), served, namespace: Some(namespace.to_owned()) }
+}
+
+/// What keeps one pod from being up; none if it is.
+pub(crate) async fn of_pod(client: &Client, pod: &Json, hidden: &[String]) -> Option<String> {
+    // First without more questions: of a pod that is well nothing is asked.
+    reason(pod, &[], None)?;
+    let events = events(client, &pod["metadata"]).await;
+    let mut log = None;
+    if let (Some(ended), Some(namespace), Some(name)) =
+        (ended(pod), pod["metadata"]["namespace"].as_str(), pod["metadata"]["name"].as_str())
+    {
+        let said = client.log(&pods(namespace), name, &ended.container, LINES, ended.previous).await;
+        // A kubelet answers this way, with 200, when the log is gone already.
+        log = said.ok().filter(|l| !l.starts_with("unable to retrieve container logs"));
+    }
+    reason(pod, &events, log.as_deref()).map(|told| redact(&told, hidden))
+}
+
+async fn events(client: &Client, metadata: &Json) -> Vec<Json> {
+    let (Some(namespace), Some(uid)) = (metadata["namespace"].as_str(), metadata["uid"].as_str()) else { return Vec::new() };
+    client.select(&core("Event", "events", namespace), "", &format!("involvedObject.uid={uid}")).await.unwrap_or_default()
+}
+
+/// What keeps the pods of a Deployment, StatefulSet or DaemonSet from being up, in sentences; none if nothing can be told.
+pub(crate) async fn of_workload(client: &Client, workload: &Json, hidden: &[String]) -> Option<String> {
+    if !matches!(workload["kind"].as_str(), Some("Deployment" | "StatefulSet" | "DaemonSet")) {
+        return None;
+    }
+    let namespace = workload["metadata"]["namespace"].as_str()?;
+    let found = client.select(&pods(namespace), &selector(workload)?, "").await.ok()?;
+    let mut told: Vec<(String, String)> = Vec::new();
+    let mut more = 0;
+    for pod in decisive(workload, &found) {
+        if told.len() == MOST {
+            more += usize::from(reason(pod, &[], None).is_some());
+            continue;
+        }
+        if let Some(why) = of_pod(client, pod, hidden).await {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            match told.iter_mut().find(|(_, told)| *told == why) {
+                Some((names, _)) => names.push_str(&format!(", {name}")),
+                None => told.push((name.to_owned(), why)),
+            }
+        }
+    }
+    let mut sentences: Vec<String> = told.into_iter().map(|(names, why)| format!("Pod {names} {why}")).collect();
+    if more > 0 {
+        sentences.push(format!("{more} more are not up either"));
+    }
+    if found.is_empty()
+        && let Some(event) = latest(&events(client, &workload["metadata"]).await, &["FailedCreate"])
+    {
+        // Of a StatefulSet or a DaemonSet; a Deployment says it in its conditions.
+        sentences.push(format!("Its pods can't be made{}", redact(&why(event["message"].as_str().unwrap_or_default()), hidden)));
+    }
+    (!sentences.is_empty()).then(|| sentences.join(". "))
+}
