@@ -11,6 +11,7 @@ use crate::client::{Client, How, Place};
 use crate::fields;
 use crate::look::place;
 use crate::manifest::{self, Name, Named, named};
+use crate::object::stays;
 use crate::values::{is_true, secrets, text};
 use crate::wait;
 
@@ -27,8 +28,13 @@ pub(crate) fn foreign(name: &str) -> Diagnostic {
 }
 
 fn timeout(object: &Object) -> Duration {
+    seconds(object, TIMEOUT)
+}
+
+/// An object's `timeout`.
+pub(crate) fn seconds(object: &Object, default: u64) -> Duration {
     let seconds = object.get("timeout").and_then(Value::as_number).map(karmaform_model::Number::as_f64);
-    seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(Duration::from_secs(TIMEOUT))
+    seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(Duration::from_secs(default))
 }
 
 /// Applies a manifest, and waits for what is to be waited for. Gives the object as it is now.
@@ -49,11 +55,20 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
     let hidden = secrets([manifest]);
     let told =
         |verb: &'static str, failure: crate::failure::Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &hidden);
-    let force = is_true(after, "force");
-    if is_new && !force {
+    let (force, shared) = (is_true(after, "force"), is_true(after, "shared"));
+    if is_true(after, "adopted") {
+        return match client.get(&place, &name.name).await.map_err(|f| told("get", f))? {
+            Some(live) => Ok(now(after, &name, &live, true)),
+            None => Err(Diagnostic::error("Object is gone", format!("{name} was there when the plan was made, and is not any more."))
+                .with_hint("Plan again: then it will be made.")),
+        };
+    }
+    if is_new && (shared || !force) {
         let there = client.get(&place, &name.name).await.map_err(|f| told("get", f))?;
-        if there.is_some_and(|live| fields::ours(&live).is_none()) {
-            return Err(foreign(&name.to_string()));
+        match there.filter(|live| fields::ours(live).is_none()) {
+            Some(live) if shared => return Ok(now(after, &name, &live, true)),
+            Some(_) => return Err(foreign(&name.to_string())),
+            None => {}
         }
     }
     let how = How { force, dry_run: false };
@@ -67,17 +82,27 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
         let uid = live["metadata"]["uid"].clone();
         wait::until(client, &place, &name, &uid, wanted, timeout(after), &hidden).await?;
     }
+    Ok(now(after, &name, &live, false))
+}
+
+/// What was wanted, with what is known of it now.
+fn now(after: &Object, name: &Name, live: &Json, adopted: bool) -> Object {
     let mut object = after.clone();
     object.insert("object".to_owned(), name.to_string().into());
     object.insert("uid".to_owned(), live["metadata"]["uid"].as_str().unwrap_or_default().into());
-    object.insert("foreign".to_owned(), false.into());
+    object.insert("foreign".to_owned(), adopted.into());
+    object.insert("adopted".to_owned(), if adopted { true.into() } else { Value::null(karmaform_model::Type::Bool) });
     object.insert("immutable".to_owned(), Value::null(karmaform_model::Type::String));
-    Ok(object)
+    object
 }
 
 /// Deletes an object and waits until it is gone.
 pub(crate) async fn delete(client: &Client, before: &Object) -> Result<(), Diagnostic> {
     let Some(name) = text(before, "object").and_then(Name::parse) else { return Ok(()) };
+    // The first half of a replacement, by another name or in another cluster.
+    if stays(before) {
+        return Ok(());
+    }
     let version = before.get("manifest").and_then(manifest::api_version).map_or_else(|| format!("{}/", name.group), str::to_owned);
     let Some(place) = place(client, &version, &name.kind, &name.namespace).await? else { return Ok(()) };
     let policy = match text(before, "propagation") {
@@ -102,13 +127,13 @@ pub(crate) async fn delete(client: &Client, before: &Object) -> Result<(), Diagn
             return Ok(());
         }
         if Instant::now() >= end {
-            return Err(stays(&name, &place, &live, limit));
+            return Err(remains(&name, &place, &live, limit));
         }
         sleep(PAUSE).await;
     }
 }
 
-fn stays(name: &Name, place: &Place, live: &Json, limit: Duration) -> Diagnostic {
+fn remains(name: &Name, place: &Place, live: &Json, limit: Duration) -> Diagnostic {
     let of = |list: &Json| {
         let texts = list.as_array().into_iter().flatten().filter_map(Json::as_str).map(|f| format!("\"{f}\""));
         texts.collect::<Vec<_>>().join(", ")

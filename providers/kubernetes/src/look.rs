@@ -28,10 +28,11 @@ struct Question {
     known: Option<Value>,
     is_known: bool,
     force: bool,
+    shared: bool,
 }
 
 /// Answers all asks, in their order.
-pub(crate) async fn observe(client: &Client, asks: &[Ask]) -> Vec<Answer> {
+pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Answer> {
     let mut answers: Vec<Option<Answer>> = vec![None; asks.len()];
     let mut groups: BTreeMap<(String, String, String), Vec<Question>> = BTreeMap::new();
     for (index, ask) in asks.iter().enumerate() {
@@ -70,7 +71,13 @@ fn question(index: usize, ask: &Ask) -> Option<Question> {
     let wanted = of_it(ask.wanted.as_ref());
     let known = of_it(ask.known.as_ref());
     let force = ask.wanted.as_ref().is_some_and(|w| is_true(w, "force"));
-    Some(Question { index, name, wanted, known, is_known: ask.known.is_some(), force })
+    // What was adopted is known, and still not ours.
+    let is_known = ask.known.as_ref().is_some_and(|k| !is_true(k, "adopted"));
+    let shared = match &ask.wanted {
+        Some(wanted) => is_true(wanted, "shared"),
+        None => ask.known.as_ref().is_some_and(|k| is_true(k, "adopted")),
+    };
+    Some(Question { index, name, wanted, known, is_known, force, shared })
 }
 
 /// What was found for a question: where it would be (nothing if its kind is not served), and what is there.
@@ -154,8 +161,16 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
         ("object", question.name.to_string().into()),
         ("uid", live["metadata"]["uid"].as_str().unwrap_or_default().into()),
         ("foreign", (!is_ours).into()),
+        ("adopted", Value::null(Type::Bool)),
         ("immutable", Value::null(Type::String)),
     ]);
+    if !is_ours && question.shared {
+        // Others make of it what they like; of what is remembered nothing drifts.
+        told.insert("adopted".to_owned(), true.into());
+        let manifest = question.known.as_ref().or(question.wanted.as_ref());
+        told.extend(manifest.map(|m| ("manifest".to_owned(), m.clone())));
+        return Ok(Some(told));
+    }
     let owned = owned.unwrap_or_else(|| serde_json::json!({ ".": {} }));
     let mine = fields::content(&fields::project(&live, &owned));
     let is = |manifest: &&Value| same(&fields::content(&manifest::request(manifest)), &mine);

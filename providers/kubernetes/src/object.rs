@@ -41,6 +41,17 @@ impl KubernetesObject {
             )
             .or(false),
             Attribute::optional(
+                "shared",
+                Type::Bool,
+                "Whether it may exist already without karmaform having made it: then it is left as it is, and never changed or deleted. If \
+                 it is not there, it is made, and managed as ever.",
+            ),
+            Attribute::optional(
+                "keep",
+                Type::Bool,
+                "Whether to leave it in the cluster when this resource is destroyed: it is only forgotten.",
+            ),
+            Attribute::optional(
                 "propagation",
                 Type::String,
                 "What becomes of dependents when it is deleted: \"background\", \"foreground\" or \"orphan\".",
@@ -50,6 +61,7 @@ impl KubernetesObject {
             Attribute::computed("object", Type::String, "Which object it is: \"Deployment.apps/namespace/name\", \"Namespace//name\".")
                 .identity(),
             Attribute::computed("uid", Type::String, "Its UID."),
+            Attribute::computed("adopted", Type::Bool, "True for a `shared` object that karmaform did not make; else null."),
             Attribute::computed("foreign", Type::Bool, "True for something that exists already and that karmaform did not make.")
                 .volatile(),
             Attribute::computed("immutable", Type::String, "Why the wanted change can't be made in place; null if it can.").volatile(),
@@ -102,26 +114,75 @@ impl ResourceSpec for KubernetesObject {
     }
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
-        let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
+        let Some(wanted) = wanted else {
+            return Ok(match before {
+                Some(before) if stays(before) => Change::Forget { before: before.clone() },
+                before => default_plan(&self.schema, before, None),
+            });
+        };
         let mut problems: Diagnostics = wanted.get("manifest").map(manifest::problems).unwrap_or_default().into_iter().collect();
         problems.extend(arguments(wanted));
         if !problems.is_empty() {
             return Err(problems);
         }
         let name = text(wanted, "object").unwrap_or("The object");
-        if before.is_some_and(|b| is_true(b, "foreign")) && !is_true(wanted, "force") {
+        let is_foreign = before.is_some_and(|b| is_true(b, "foreign"));
+        if is_foreign && is_true(wanted, "shared") {
+            return Ok(self.adoption(before.cloned().unwrap_or_default(), wanted));
+        }
+        if is_foreign && !is_true(wanted, "force") {
             return Err(act::foreign(name).into());
         }
         let filled = before.map(|b| comparable(&self.schema, b, wanted));
         let change = default_plan(&self.schema, filled.as_ref(), Some(wanted));
-        match (change, before.and_then(|b| text(b, "immutable"))) {
+        let immutable = before.and_then(|b| text(b, "immutable"));
+        let mut change = match (change, immutable) {
+            (Change::Update { .. }, Some(why)) if is_true(wanted, "keep") => {
+                let told = format!("{name} would have to be deleted and made anew, but `keep` is set. The server says: {why}");
+                return Err(Diagnostic::error("Field can't be changed in place", told)
+                    .with_hint("Leave the field as it is, or delete the object yourself.")
+                    .into());
+            }
             (Change::Update { before, .. }, Some(_)) => {
                 let fresh = default_plan(&self.schema, None, Some(wanted));
                 let after = fresh.after().cloned().unwrap_or_default();
-                Ok(Change::Replace { before, after, order: ReplaceOrder::DestroyFirst, because: vec![Path::attribute("manifest")] })
+                Change::Replace { before, after, order: ReplaceOrder::DestroyFirst, because: vec![Path::attribute("manifest")] }
             }
-            (change, _) => Ok(change),
+            (change, _) => change,
+        };
+        // Whether a shared one is there by then is only known for certain when it is made.
+        let is_open = is_true(wanted, "shared") && matches!(change, Change::Create { .. } | Change::Replace { .. });
+        if let Some(after) = change.after_mut() {
+            let adopted = if is_open { Value::unknown(Type::Bool) } else { Value::null(Type::Bool) };
+            after.insert("adopted".to_owned(), adopted);
         }
+        Ok(change)
+    }
+
+    fn impact(&self, change: &Change) -> Vec<String> {
+        let is_adopted = matches!(change, Change::Update { after, .. } if is_true(after, "adopted"));
+        if is_adopted { vec!["is there already, and is left as it is".to_owned()] } else { Vec::new() }
+    }
+}
+
+/// True if it outlives its resource: it is to be kept, or it is not ours to delete.
+pub(crate) fn stays(before: &Object) -> bool {
+    ["keep", "adopted", "foreign"].iter().any(|name| is_true(before, name))
+}
+
+impl KubernetesObject {
+    /// Of what is there, nothing is compared but where it is: it is taken to be as wanted.
+    fn adoption(&self, mut before: Object, wanted: &Object) -> Change {
+        let configurable = self.schema.attributes.iter().filter(|a| a.is_configurable() && !a.identity).map(|a| a.name);
+        for name in configurable.chain(self.schema.blocks.iter().map(|b| b.name)).filter(|n| *n != "cluster") {
+            match wanted.get(name) {
+                Some(value) => drop(before.insert(name.to_owned(), value.clone())),
+                None => drop(before.remove(name)),
+            }
+        }
+        // Told by `apply` to a state that does not know it yet.
+        before.insert("adopted".to_owned(), true.into());
+        default_plan(&self.schema, Some(&before), Some(wanted))
     }
 }
 
@@ -143,6 +204,8 @@ fn comparable(schema: &Schema, before: &Object, wanted: &Object) -> Object {
             before.insert(name.to_owned(), value.clone());
         }
     }
+    // Whatever it was: now it is ours, or will be.
+    before.insert("adopted".to_owned(), Value::null(Type::Bool));
     before
 }
 
@@ -155,7 +218,7 @@ impl ResourceType<Client> for KubernetesObject {
     ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
             let ask = Ask { resource_type: KIND.to_owned(), identity: identity.clone(), known: known.cloned(), wanted: None };
-            look::observe(client, &[ask]).await.pop().unwrap_or(Ok(None))
+            look::observe(client, &[&ask]).await.pop().unwrap_or(Ok(None))
         })
     }
 

@@ -65,3 +65,48 @@ fn bad_arguments_are_refused() {
     bad.insert("propagation".into(), "none".into());
     assert_eq!(summaries(&plan(None, &bad).unwrap_err()), ["Manifest is not of one object", "Unknown propagation policy"]);
 }
+
+#[test]
+fn what_is_shared_is_adopted_as_it_is_and_only_forgotten() {
+    let spec = KubernetesObject::new();
+    let mut shared = wanted(map(1));
+    shared.insert("shared".into(), true.into());
+    let create = plan(None, &shared).unwrap();
+    assert!(create.after().unwrap()["adopted"].is_unknown(), "it may come between plan and apply");
+    let seen = object([
+        ("object", "ConfigMap/n/a".into()),
+        ("cluster", Value::object([("id", "u".into())])),
+        ("manifest", implied_from_json(&map(9))),
+        ("uid", "u1".into()),
+        ("foreign", true.into()),
+        ("adopted", true.into()),
+    ]);
+    let adopted = plan(Some(&seen), &shared).unwrap();
+    assert_eq!((adopted.action(), &adopted.after().unwrap()["adopted"]), (Action::NoOp, &true.into()));
+    assert_eq!(adopted.after().unwrap()["uid"], "u1".into());
+    assert_eq!(spec.impact(&Change::Update { before: seen.clone(), after: adopted.after().unwrap().clone() }).len(), 1);
+    assert_eq!(spec.plan(&PlanContext { now: 0 }, Some(&seen), None).unwrap().action(), Action::Forget);
+    assert_eq!(summaries(&plan(Some(&seen), &wanted(map(1))).unwrap_err()), ["Exists already"], "no longer shared");
+    // one that karmaform made is managed as ever
+    let mut ours = seen;
+    ours.insert("foreign".into(), false.into());
+    ours.insert("adopted".into(), Value::null(Type::Bool));
+    let update = plan(Some(&ours), &shared).unwrap();
+    assert_eq!((update.action(), update.after().unwrap()["adopted"].is_null()), (Action::Update, true));
+    assert_eq!(spec.plan(&PlanContext { now: 0 }, Some(&ours), None).unwrap().action(), Action::Delete);
+}
+
+#[test]
+fn what_is_kept_is_forgotten_and_never_replaced() {
+    let mut kept = wanted(map(1));
+    kept.insert("keep".into(), true.into());
+    let mut before = kept.clone();
+    before.insert("uid".into(), "u1".into());
+    assert_eq!(plan(Some(&before), &kept).unwrap().action(), Action::NoOp);
+    let forgotten = KubernetesObject::new().plan(&PlanContext { now: 0 }, Some(&before), None).unwrap();
+    assert_eq!(forgotten.action(), Action::Forget);
+    before.insert("immutable".into(), "field is immutable".into());
+    let mut other = kept.clone();
+    other.insert("manifest".into(), implied_from_json(&map(2)));
+    assert_eq!(summaries(&plan(Some(&before), &other).unwrap_err()), ["Field can't be changed in place"]);
+}

@@ -106,7 +106,20 @@ impl Lab {
     }
 
     fn spec(&self) -> &dyn ResourceSpec {
-        self.driver.specs().remove(0)
+        self.spec_of(KIND)
+    }
+
+    fn spec_of(&self, kind: &str) -> &dyn ResourceSpec {
+        self.driver.specs().into_iter().find(|s| s.name() == kind).unwrap()
+    }
+
+    /// Arguments of a type as the language and the engine give them, when only the cluster is written.
+    pub(crate) fn arguments(&self, kind: &str) -> Object {
+        let attributes = self.spec_of(kind).schema().attributes.iter().filter(|a| a.is_configurable());
+        let mut wanted: Object =
+            attributes.map(|a| (a.name.to_owned(), a.default.clone().unwrap_or_else(|| Value::null(a.ty.clone())))).collect();
+        wanted.insert("cluster".into(), Value::object([("provider", "kubernetes".into()), ("id", "lab".into())]));
+        wanted
     }
 
     /// A ConfigMap of this namespace.
@@ -116,15 +129,8 @@ impl Lab {
 
     /// Arguments as the language and the engine give them.
     pub(crate) fn wanted(&self, manifest: &Json) -> Object {
-        let schema = self.spec().schema();
-        let mut wanted: Object = schema
-            .attributes
-            .iter()
-            .filter(|a| a.is_configurable())
-            .map(|a| (a.name.to_owned(), a.default.clone().unwrap_or_else(|| Value::null(a.ty.clone()))))
-            .collect();
-        wanted.insert("wait".into(), Value::null(schema.block("wait").unwrap().ty()));
-        wanted.insert("cluster".into(), Value::object([("provider", "kubernetes".into()), ("id", "lab".into())]));
+        let mut wanted = self.arguments(KIND);
+        wanted.insert("wait".into(), Value::null(self.spec().schema().block("wait").unwrap().ty()));
         wanted.insert("manifest".into(), implied_from_json(manifest));
         self.spec().derived(wanted)
     }
@@ -136,8 +142,12 @@ impl Lab {
     }
 
     pub(crate) fn ask(&self, state: Option<&Object>, wanted: Option<&Object>) -> Ask {
-        let identity = self.spec().schema().identity(state.or(wanted).unwrap());
-        Ask { resource_type: KIND.to_owned(), identity, known: state.cloned(), wanted: wanted.cloned() }
+        self.ask_of(KIND, state, wanted)
+    }
+
+    pub(crate) fn ask_of(&self, kind: &str, state: Option<&Object>, wanted: Option<&Object>) -> Ask {
+        let identity = self.spec_of(kind).schema().identity(state.or(wanted).unwrap());
+        Ask { resource_type: kind.to_owned(), identity, known: state.cloned(), wanted: wanted.cloned() }
     }
 
     pub(crate) fn observe_all(&self, asks: &[Ask]) -> Vec<Result<Option<Object>, Diagnostic>> {
@@ -145,25 +155,37 @@ impl Lab {
     }
 
     pub(crate) fn observe(&self, state: Option<&Object>, wanted: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
-        self.observe_all(&[self.ask(state, wanted)]).remove(0)
+        self.observe_of(KIND, state, wanted)
+    }
+
+    pub(crate) fn observe_of(&self, kind: &str, state: Option<&Object>, wanted: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
+        self.observe_all(&[self.ask_of(kind, state, wanted)]).remove(0)
     }
 
     /// Observes and plans, as the engine does: what was seen over what the state says.
     pub(crate) fn plan(&self, state: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostic> {
-        let seen = self.observe(state, wanted)?;
+        self.plan_of(KIND, state, wanted)
+    }
+
+    pub(crate) fn plan_of(&self, kind: &str, state: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostic> {
+        let seen = self.observe_of(kind, state, wanted)?;
         let before = seen.map(|seen| {
             let mut before = state.cloned().unwrap_or_default();
             before.extend(seen);
             before.insert("cluster".into(), Value::object([("id", "lab".into())]));
             before
         });
-        self.spec().plan(&PlanContext { now: 0 }, before.as_ref(), wanted).map_err(|d| d.into_iter().next().unwrap())
+        self.spec_of(kind).plan(&PlanContext { now: 0 }, before.as_ref(), wanted).map_err(|d| d.into_iter().next().unwrap())
     }
 
     pub(crate) fn apply(&self, change: &Change) -> Result<Option<Object>, Diagnostic> {
-        let mut done = self.runtime.block_on(self.driver.apply(&self.client, KIND, change))?;
+        self.apply_of(KIND, change)
+    }
+
+    pub(crate) fn apply_of(&self, kind: &str, change: &Change) -> Result<Option<Object>, Diagnostic> {
+        let mut done = self.runtime.block_on(self.driver.apply(&self.client, kind, change))?;
         if let Some(object) = &mut done {
-            let schema = self.spec().schema();
+            let schema = self.spec_of(kind).schema();
             object.retain(|name, _| schema.attribute(name).is_none_or(karmaform_model::Attribute::is_stored));
             assert!(object.values().all(Value::is_wholly_known), "{object:?}");
             for (name, planned) in change.after().into_iter().flatten().filter(|(_, v)| v.is_wholly_known()) {
@@ -175,13 +197,17 @@ impl Lab {
 
     /// Plans, checks the action, applies it twice (each step twice must equal once), and gives the new state.
     pub(crate) fn step(&self, state: Option<&Object>, wanted: Option<&Object>, expected: Action) -> Option<Object> {
-        let change = self.plan(state, wanted).unwrap();
+        self.step_of(KIND, state, wanted, expected)
+    }
+
+    pub(crate) fn step_of(&self, kind: &str, state: Option<&Object>, wanted: Option<&Object>, expected: Action) -> Option<Object> {
+        let change = self.plan_of(kind, state, wanted).unwrap();
         assert_eq!(change.action(), expected, "{change:?}");
         if expected == Action::NoOp {
             return state.cloned();
         }
-        let first = self.apply(&change).unwrap();
-        let second = self.apply(&change).unwrap();
+        let first = self.apply_of(kind, &change).unwrap();
+        let second = self.apply_of(kind, &change).unwrap();
         assert_eq!(first, second, "done twice");
         second
     }

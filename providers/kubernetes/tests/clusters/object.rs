@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use karmaform_model::{Action, Change, Type, Value};
+use karmaform_model::{Action, Change, Type, Value, same};
 use serde_json::{Value as Json, json};
 
 use crate::lab::{lab, object, say};
@@ -167,4 +167,54 @@ fn many_objects_cost_few_requests() {
         assert_eq!(seen.unwrap().unwrap()["manifest"], wanted["manifest"]);
     }
     assert!(asked <= 3, "{asked} requests");
+}
+
+#[test]
+fn what_is_shared_is_left_as_it_is() {
+    let Some(lab) = lab("shared") else { return };
+    let shared = |value: &str| {
+        let mut wanted = lab.wanted(&lab.map("a", json!({ "k": value })));
+        wanted.insert("shared".into(), true.into());
+        wanted
+    };
+    lab.kubectl_with(&["create", "-f", "-"], &lab.map("a", json!({ "k": "theirs" })));
+    lab.step(None, Some(&shared("ours")), Action::NoOp);
+    // as the engine does it, so that the state learns of it
+    let adopted = lab.plan(None, Some(&shared("ours"))).unwrap().after().cloned().unwrap();
+    let before = lab.observe(None, Some(&shared("ours"))).unwrap().unwrap();
+    let state = lab.apply(&Change::Update { before, after: adopted }).unwrap().unwrap();
+    assert_eq!(state["adopted"], true.into());
+    let data = || lab.kubectl(&["-n", &lab.namespace, "get", "cm", "a", "-o", "jsonpath={.data.k}"]);
+    assert_eq!(data(), "theirs");
+    lab.kubectl(&["-n", &lab.namespace, "patch", "cm", "a", "-p", "{\"data\":{\"k\":\"other\"}}"]);
+    let seen = lab.observe(Some(&state), Some(&shared("ours"))).unwrap().unwrap();
+    assert!(same(seen.get("manifest"), state.get("manifest")), "whatever others do to it, nothing drifts");
+    lab.step(Some(&state), Some(&shared("ours")), Action::NoOp);
+    lab.step(Some(&state), Some(&shared("changed")), Action::NoOp);
+    assert_eq!(lab.plan(Some(&state), None).unwrap().action(), Action::Forget);
+    assert_eq!(lab.apply(&Change::Delete { before: state.clone() }).unwrap(), None);
+    assert_eq!(data(), "other", "the first half of a replacement leaves it");
+    lab.kubectl(&["-n", &lab.namespace, "delete", "cm", "a"]);
+    let state = lab.step(Some(&state), Some(&shared("ours")), Action::Create).unwrap();
+    assert_eq!((data().as_str(), state["adopted"].is_null()), ("ours", true));
+    let state = lab.step(Some(&state), Some(&shared("changed")), Action::Update).unwrap();
+    assert_eq!(lab.plan(Some(&state), None).unwrap().action(), Action::Delete);
+    // it comes between plan and apply
+    let create = lab.plan(None, Some(&lab.wanted(&lab.map("b", json!({}))))).unwrap();
+    lab.kubectl_with(&["create", "-f", "-"], &lab.map("b", json!({ "k": "theirs" })));
+    let mut after = create.after().cloned().unwrap();
+    after.insert("shared".into(), true.into());
+    after.insert("adopted".into(), Value::unknown(Type::Bool));
+    assert_eq!(lab.apply(&Change::Create { after }).unwrap().unwrap()["adopted"], true.into());
+}
+
+#[test]
+fn what_is_kept_stays_in_the_cluster() {
+    let Some(lab) = lab("keep") else { return };
+    let mut wanted = lab.wanted(&lab.map("a", json!({ "k": "1" })));
+    wanted.insert("keep".into(), true.into());
+    let state = lab.create(&wanted);
+    assert_eq!(lab.plan(Some(&state), None).unwrap().action(), Action::Forget);
+    assert_eq!(lab.apply(&Change::Delete { before: state.clone() }).unwrap(), None);
+    assert!(lab.observe(Some(&state), None).unwrap().is_some());
 }
