@@ -4,16 +4,25 @@
 
 mod accepts;
 mod act;
+mod archive;
+mod archive_act;
+mod archive_look;
+mod archive_read;
+mod archive_source;
 mod builtin;
 mod client;
 mod cluster;
 mod connection;
+mod dispatch;
 mod failure;
 mod fields;
 mod forward;
 mod look;
 mod manifest;
 mod object;
+mod pod;
+mod pod_act;
+mod pod_look;
 mod pods;
 mod pods_why;
 mod provider;

@@ -19,6 +19,21 @@ pub(crate) struct Ended {
     pub(crate) previous: bool,
 }
 
+/// Reasons of events on the way up.
+const STARTING: &[&str] = &[
+    "FailedScheduling",
+    "Scheduled",
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedMapVolume",
+    "SuccessfulAttachVolume",
+    "FailedCreatePodSandBox",
+    "Pulling",
+    "Pulled",
+    "Created",
+    "Started",
+];
+
 fn items(json: &Json) -> &[Json] {
     json.as_array().map(Vec::as_slice).unwrap_or_default()
 }
@@ -44,6 +59,16 @@ pub(crate) fn is_ready(pod: &Json) -> bool {
 /// True if it is on its way out.
 pub(crate) fn is_leaving(pod: &Json) -> bool {
     pod["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// True if all its containers run, ready or not.
+pub(crate) fn runs(pod: &Json) -> bool {
+    let statuses = items(&pod["status"]["containerStatuses"]);
+    let all = items(&pod["spec"]["containers"]).len();
+    !is_leaving(pod)
+        && pod["status"]["phase"] == "Running"
+        && statuses.len() >= all
+        && statuses.iter().all(|c| c["state"]["running"].is_object())
 }
 
 /// The container that ended and keeps the pod from being up; its log says why.
@@ -78,11 +103,15 @@ pub(crate) fn reason(pod: &Json, events: &[Json], log: Option<&str>) -> Option<S
     if stuck.is_some() {
         return stuck;
     }
-    if let Some(event) = latest(events, &["FailedMount", "FailedAttachVolume", "FailedMapVolume"]) {
-        return Some(format!("has a volume that can't be mounted{}", why(text(event, "message"))));
-    }
-    if let Some(event) = latest(events, &["FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "FailedScheduling"]) {
-        return Some(format!("can't be started{}", why(text(event, "message"))));
+    // A mount that worked at the second try is no reason any more: what came last counts.
+    if let Some(event) = latest(events, STARTING).filter(|_| !containers(pod).any(|c| c["state"]["running"].is_object())) {
+        match text(event, "reason") {
+            "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => {
+                return Some(format!("has a volume that can't be mounted{}", why(text(event, "message"))));
+            }
+            reason if reason.starts_with("Failed") => return Some(format!("can't be started{}", why(text(event, "message")))),
+            _ => return Some(format!("is being started{}", why(text(event, "message")))),
+        }
     }
     let waiting = containers(pod).find(|c| c["ready"] != true && c["state"]["running"].is_object());
     if let Some(status) = waiting {

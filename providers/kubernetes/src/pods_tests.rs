@@ -70,6 +70,8 @@ fn what_stands_in_the_way_of_a_start() {
     let mount = [event("FailedMount", "MountVolume.SetUp failed for volume \"v\" : secret \"s\" not found", "")];
     let told = "has a volume that can't be mounted: MountVolume.SetUp failed for volume \"v\" : secret \"s\" not found";
     check(&waiting("ContainerCreating", ""), &mount, None, told);
+    let pulling = [mount[0].clone(), event("Pulling", "Pulling image \"r/x:1\"", "2026-01-01T00:00:01Z")];
+    check(&waiting("ContainerCreating", ""), &pulling, None, "is being started: Pulling image \"r/x:1\"");
     let mut leaving = waiting("ContainerCreating", "");
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     check(&leaving, &mount, None, "is being deleted");
@@ -85,6 +87,8 @@ fn a_probe_that_fails_is_quoted() {
     ];
     check(&running, &events, None, "runs, but its container \"main\" is not ready: Readiness probe failed: second");
     check(&running, &[], None, "runs, but its container \"main\" is not ready yet");
+    assert!(runs(&running) && !is_ready(&running));
+    assert!(!runs(&waiting("ContainerCreating", "")));
 }
 
 #[test]

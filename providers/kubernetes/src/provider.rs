@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use karmaform_model::{Ask, BoxFuture, Connections, DataSource, Diagnostic, Gate, Object, Provider, ResourceType, Schema};
 
 use crate::accepts::KubernetesAccepts;
+use crate::archive::KubernetesArchive;
 use crate::client::{Client, Inner};
 use crate::cluster::Cluster;
 use crate::connection::{Options, PROVIDER};
+use crate::dispatch;
 use crate::forward;
-use crate::look;
 use crate::object::KubernetesObject;
+use crate::pod::KubernetesPod;
 use crate::ready::KubernetesReady;
 use crate::through;
 
@@ -19,6 +21,8 @@ use crate::through;
 pub struct Kubernetes {
     schema: Schema,
     object: KubernetesObject,
+    pod: KubernetesPod,
+    archive: KubernetesArchive,
     cluster: Cluster,
     /// A data source's arguments and the connection value that it gives are two ways to say the same; a plugin that gives credentials
     /// must not run for both.
@@ -38,7 +42,14 @@ impl Kubernetes {
             "Reaches Kubernetes clusters. It has no settings of its own: everything is in a `data \"kubernetes_cluster\"`.",
             Vec::new(),
         );
-        Self { schema, object: KubernetesObject::new(), cluster: Cluster::new(), open: Mutex::default() }
+        Self {
+            schema,
+            object: KubernetesObject::new(),
+            pod: KubernetesPod::new(),
+            archive: KubernetesArchive::new(),
+            cluster: Cluster::new(),
+            open: Mutex::default(),
+        }
     }
 
     fn opened(&self, options: &Options) -> Option<Arc<Inner>> {
@@ -59,7 +70,7 @@ impl Provider for Kubernetes {
     }
 
     fn types(&self) -> Vec<&dyn ResourceType<Client>> {
-        vec![&self.object]
+        vec![&self.object, &self.pod, &self.archive]
     }
 
     fn data_sources(&self) -> Vec<&dyn DataSource<Client>> {

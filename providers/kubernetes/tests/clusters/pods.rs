@@ -51,10 +51,9 @@ fn a_rollout_that_does_not_come_up_says_why() {
         &said(&lab, &large, 2),
         &["0 of 1 replicas are ready", "Pod large-0 can't be scheduled: 0/1 nodes are available", "Insufficient cpu"],
     );
-    let crash =
-        workload(&lab, "Deployment", "crash", &json!({ "command": ["/bin/sh", "-c", "echo first; echo no way >&2; exit 7"] }));
+    let crash = workload(&lab, "Deployment", "crash", &json!({ "command": ["/bin/sh", "-c", "echo first; echo no way >&2; exit 7"] }));
     let crash = said(&lab, &crash, 8);
-    check(&crash, &["container \"main\" that ends with code 7, started again", "it said last: first | no way"]);
+    check(&crash, &["container \"main\" that ends with code 7, started again", "it said last: ", "no way"]);
     let mut volume = workload(&lab, "StatefulSet", "volume", &json!({}));
     volume["spec"]["template"]["spec"]["volumes"] = json!([{ "name": "v", "secret": { "secretName": "not-there" } }]);
     volume["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = json!([{ "name": "v", "mountPath": "/v" }]);
@@ -63,8 +62,7 @@ fn a_rollout_that_does_not_come_up_says_why() {
     let mut config = config;
     config["spec"].as_object_mut().unwrap().remove("replicas");
     check(&said(&lab, &config, 5), &["can't be started: CreateContainerConfigError", "not-there"]);
-    let probe =
-        json!({ "readinessProbe": { "exec": { "command": ["/bin/sh", "-c", "echo not yet; exit 1"] }, "periodSeconds": 1 } });
+    let probe = json!({ "readinessProbe": { "exec": { "command": ["/bin/sh", "-c", "echo not yet; exit 1"] }, "periodSeconds": 1 } });
     let probe = workload(&lab, "Deployment", "probe", &probe);
     check(&said(&lab, &probe, 6), &["its container \"main\" is not ready: Readiness probe failed: not yet"]);
 }

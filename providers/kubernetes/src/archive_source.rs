@@ -1,0 +1,150 @@
+//! Gets an archive: a file of this machine, or a URL. Nothing of it is used before its sum is checked.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use karmaform_model::Diagnostic;
+use sha2::{Digest, Sha256};
+
+/// The largest archive; sets of manifests have some 100 KB.
+const LARGEST: u64 = 64 << 20;
+/// From the request to the last byte.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// The archives that were downloaded in this run, by their URL: plan and apply see the same.
+#[derive(Default)]
+pub(crate) struct Downloads(Mutex<BTreeMap<String, Arc<Vec<u8>>>>);
+
+/// True if it must be fetched over the network.
+pub(crate) fn is_remote(source: &str) -> bool {
+    source.starts_with("http://") || source.starts_with("https://")
+}
+
+impl Downloads {
+    /// The bytes at `source`, with the SHA-256 sum `sum` if one is given. Waits for the network: call it where waiting is allowed.
+    pub(crate) fn get(&self, source: &str, sum: Option<&str>) -> Result<Arc<Vec<u8>>, Diagnostic> {
+        let bytes = if is_remote(source) { self.download(source)? } else { Arc::new(local(source)?) };
+        let found: String = Sha256::digest(bytes.as_slice()).iter().map(|b| format!("{b:02x}")).collect();
+        match sum {
+            Some(sum) if !sum.eq_ignore_ascii_case(&found) => {
+                // Fetched anew next time: it may have been cut short.
+                self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(source);
+                Err(Diagnostic::error(
+                    "Archive has the wrong sum",
+                    format!("{} has the SHA-256 sum {found}, but `sha256` says {sum}. Nothing of it was used.", shown(source)),
+                )
+                .with_hint("Check the version in `source`, and take the sum from whoever published it, not from this message."))
+            }
+            _ => Ok(bytes),
+        }
+    }
+
+    fn download(&self, url: &str) -> Result<Arc<Vec<u8>>, Diagnostic> {
+        if let Some(bytes) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(url) {
+            return Ok(bytes.clone());
+        }
+        let bytes = Arc::new(receive(url)?);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(url.to_owned(), bytes.clone());
+        Ok(bytes)
+    }
+}
+
+fn local(source: &str) -> Result<Vec<u8>, Diagnostic> {
+    let path = source.strip_prefix("file://").unwrap_or(source);
+    if let Some((scheme, _)) = path.split_once("://") {
+        return Err(Diagnostic::error(
+            "Archive can't be read",
+            format!("\"{scheme}\" is not supported; `source` is a path, or a file, http or https URL."),
+        ));
+    }
+    let unreadable = |why: String| {
+        Diagnostic::error("Archive can't be read", format!("{path} {why} on this machine."))
+            .with_hint("Correct `source`, or put the archive there.")
+    };
+    let path = Path::new(path);
+    if !path.is_file() {
+        return Err(unreadable(if path.exists() { "is not a file" } else { "does not exist" }.to_owned()));
+    }
+    let file = std::fs::File::open(path).map_err(|e| unreadable(format!("can't be opened ({e})")))?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| unreadable(format!("can't be read ({e})")))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(unreadable(format!("is larger than {} MiB", LARGEST >> 20)));
+    }
+    Ok(bytes)
+}
+
+/// An address may hold a password or a token; neither is for messages.
+pub(crate) fn shown(source: &str) -> String {
+    if !is_remote(source) {
+        return source.to_owned();
+    }
+    let without_query = source.split(['?', '#']).next().unwrap_or(source);
+    match without_query.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+        Some((scheme, rest)) => format!("{scheme}://{rest}"),
+        None => without_query.to_owned(),
+    }
+}
+
+fn receive(url: &str) -> Result<Vec<u8>, Diagnostic> {
+    let failed = |why: String| {
+        Diagnostic::error("Archive can't be fetched", format!("{}: {why}.", shown(url)))
+            .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")
+    };
+    let tls = ureq::tls::TlsConfig::builder()
+        .provider(ureq::tls::TlsProvider::Rustls)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .build();
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .tls_config(tls)
+        .timeout_connect(Some(Duration::from_secs(15)))
+        .timeout_recv_response(Some(Duration::from_secs(60)))
+        .timeout_global(Some(LONGEST))
+        .user_agent(concat!("karmaform/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .into();
+    let mut response = match agent.get(url).call() {
+        Ok(response) => response,
+        Err(ureq::Error::StatusCode(status)) => return Err(failed(format!("the server answered with status {status}"))),
+        Err(error) => return Err(failed(error.to_string()).retryable()),
+    };
+    let expected = response.headers().get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
+    let mut bytes = Vec::new();
+    let read = response.body_mut().as_reader().take(LARGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|e| failed(e.to_string()).retryable())?;
+    match expected {
+        _ if bytes.len() as u64 > LARGEST => Err(failed(format!("it is larger than {} MiB", LARGEST >> 20))),
+        Some(expected) if expected != bytes.len() => Err(failed(format!("{} of {expected} bytes arrived", bytes.len())).retryable()),
+        _ => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_checked_and_missing_files_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "abc").unwrap();
+        let path = file.path().to_str().unwrap();
+        let get = |source: &str, sum: Option<&str>| Downloads::default().get(source, sum);
+        let sum = "BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD";
+        assert_eq!(get(path, Some(sum)).unwrap().as_slice(), b"abc");
+        assert_eq!(get(&format!("file://{path}"), None).unwrap().len(), 3);
+        let error = get(path, Some("00")).unwrap_err();
+        assert!(error.summary == "Archive has the wrong sum" && error.detail.contains(&sum.to_lowercase()), "{error:?}");
+        assert!(error.detail.contains("says 00"), "{error:?}");
+        assert!(get("/does/not/exist.tgz", None).unwrap_err().detail.contains("/does/not/exist.tgz does not exist"));
+        assert!(get("s3://a/b", None).unwrap_err().detail.contains("\"s3\" is not supported"));
+    }
+
+    #[test]
+    fn no_password_of_an_address_is_shown() {
+        assert_eq!(shown("https://u:p@h/a.tgz?token=t#x"), "https://h/a.tgz");
+        assert_eq!(shown("dir/a#b.tgz"), "dir/a#b.tgz");
+    }
+}

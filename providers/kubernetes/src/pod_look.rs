@@ -1,0 +1,81 @@
+//! Looking at pods: one LIST per namespace; one GET where only one pod is asked for.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt;
+use karmaform_model::{Ask, BoxFuture, Diagnostic, Object, Type, Value};
+use serde_json::Value as Json;
+
+use crate::client::Client;
+use crate::pod::REVISION;
+use crate::pods::{is_leaving, is_ready, reason};
+use crate::pods_why::pods;
+use crate::values::{object, text};
+
+/// Namespaces at a time.
+const AT_ONCE: usize = 8;
+
+type Answer = Result<Option<Object>, Diagnostic>;
+
+/// Answers all asks, in their order.
+pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Answer> {
+    let mut groups: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
+    let unnamed = || Err(Diagnostic::error("Unreadable name of a pod", "A pod needs a `namespace` and a `name`."));
+    let mut answers: Vec<Answer> = asks.iter().map(|_| unnamed()).collect();
+    for (index, ask) in asks.iter().enumerate() {
+        if let (Some(namespace), Some(name)) = (text(&ask.identity, "namespace"), text(&ask.identity, "name")) {
+            groups.entry(namespace).or_default().push((index, name));
+        }
+    }
+    let looks = groups.into_iter().map(|(namespace, names)| -> BoxFuture<'_, _> { Box::pin(look(client, namespace, names)) });
+    let seen: Vec<Vec<(usize, Answer)>> = futures::stream::iter(looks.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+    for (index, answer) in seen.into_iter().flatten() {
+        answers[index] = answer;
+    }
+    answers
+}
+
+async fn look(client: &Client, namespace: &str, names: Vec<(usize, &str)>) -> Vec<(usize, Answer)> {
+    let place = pods(namespace);
+    let mut list = None;
+    if names.len() > 1 {
+        match client.list(&place).await {
+            Ok(found) => list = Some(found),
+            // Who may not list may still get.
+            Err(failure) if failure.code() == Some(403) => {}
+            Err(failure) => {
+                let told = failure.diagnostic(client.place(), &place.call("list", ""), &[]);
+                return names.into_iter().map(|(index, _)| (index, Err(told.clone()))).collect();
+            }
+        }
+    }
+    let mut answers = Vec::with_capacity(names.len());
+    for (index, name) in names {
+        let found = match &list {
+            Some(list) => Ok(list.iter().find(|p| p["metadata"]["name"] == *name).cloned()),
+            None => client.get(&place, name).await.map_err(|f| f.diagnostic(client.place(), &place.call("get", name), &[])),
+        };
+        // One that is being deleted is not the one that is wanted: another will come.
+        answers.push((index, found.map(|pod| pod.filter(|p| !is_leaving(p)).map(|p| seen(&p)))));
+    }
+    answers
+}
+
+/// Of which revision a pod is; empty if it does not say.
+pub(crate) fn revision(pod: &Json) -> &str {
+    pod["metadata"]["annotations"][REVISION].as_str().unwrap_or_default()
+}
+
+/// What is told of a pod.
+pub(crate) fn seen(pod: &Json) -> Object {
+    let of = |json: &Json| Value::from(json.as_str().unwrap_or_default());
+    object([
+        ("namespace", of(&pod["metadata"]["namespace"])),
+        ("name", of(&pod["metadata"]["name"])),
+        ("revision", revision(pod).into()),
+        ("uid", of(&pod["metadata"]["uid"])),
+        ("phase", of(&pod["status"]["phase"])),
+        ("ready", is_ready(pod).into()),
+        ("problem", reason(pod, &[], None).map_or_else(|| Value::null(Type::String), |r| r.as_str().into())),
+    ])
+}
