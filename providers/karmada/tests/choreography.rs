@@ -113,6 +113,16 @@ fn nothing_is_done_in_the_api_before_it_answers() {
     assert_eq!(choreograph(Some(&arguments()), Some(&server)).unwrap().gates.len(), 1);
 }
 
+#[test]
+fn a_stopped_api_is_not_waited_for() {
+    let stopped = json!({ "component": { "apiserver": { "replicas": 0 } } });
+    let choreography = choreograph(Some(&arguments()), Some(&with(&stopped))).unwrap();
+    assert!(choreography.gates.is_empty());
+    assert_eq!(choreography.impact, ["scales the Karmada API server from 2 to 0: the Karmada API is unavailable"]);
+    let and_more = json!({ "component": { "apiserver": { "replicas": 0 } }, "addon": { "search": {} } });
+    refused(stopped, and_more, "A change inside an API that is stopped", "1 or more");
+}
+
 fn refused(before: Json, wanted: Json, summary: &str, words: &str) {
     let Err(found) = choreograph(Some(&with(&before)), Some(&with(&wanted))) else { panic!("not refused: {summary}") };
     let text = |d: &karmaform_model::Diagnostic| format!("{} {}", d.detail, d.hints.join(" "));

@@ -143,6 +143,25 @@ fn no_key_of_an_authority_is_in_a_pod_but_that_for_agents() {
     }
 }
 
+#[test]
+fn keys_are_secret_wherever_they_go() {
+    let own =
+        with(&json!({ "certificates": { "ca_certificate": "OWN CA", "ca_private_key": "OWN KEY" }, "encryption": { "config": "KEYS" } }));
+    let expansion = expand(&own).unwrap();
+    for (at, what) in
+        [("secret[\"apiserver\"]", "etcd.key"), ("secret[\"apiserver-config\"]", "encryption.yaml"), ("secret[\"apiserver\"]", "sa.key")]
+    {
+        let child = expansion.children.iter().find(|c| path(&c.path) == at).unwrap();
+        let manifest = child.arguments["manifest"].resolve(&lookup);
+        assert!(manifest.get("stringData").unwrap().get(what).unwrap().secret, "{at} {what}");
+    }
+    assert!(
+        !format!("{expansion:?}").contains("OWN KEY")
+            && !format!("{expansion:?}").contains("ETCD KEY")
+            && !format!("{expansion:?}").contains("KEYS")
+    );
+}
+
 /// A child's path, its type, the names of its arguments, and what comes before it.
 type Shape = (String, String, BTreeSet<String>, Vec<Vec<ChildStep>>);
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Arg, Change, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene};
+use karmaform_model::{Action, Arg, Change, ChildStep, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene};
 
 use super::arguments::Arguments;
 use super::places::{certificate, component, component_of, part, secret, service};
@@ -29,7 +29,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         return Err(refused);
     }
     let mut choreography = Choreography { impact: impact::of_change(scene, &wanted), ..Choreography::default() };
-    gate(scene, &wanted, &mut choreography);
+    gate(scene, &wanted, &mut choreography)?;
     Ok(choreography)
 }
 
@@ -44,12 +44,24 @@ fn is_inside(path: &[ChildStep]) -> bool {
 }
 
 /// The gate, if the API server or anything inside it changes.
-fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) {
+///
+/// # Errors
+/// Something inside would change while no API server is to run.
+fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) -> Result<(), Diagnostics> {
     let changed = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
     let inside: BTreeSet<&Vec<ChildStep>> = scene.children.keys().filter(|p| is_inside(p) && changed(p)).collect();
     let server = component(Component::ApiServer);
-    if inside.is_empty() && !changed(&server) {
-        return;
+    let is_stopped = wanted.components.iter().any(|(c, s)| matches!(c, Component::ApiServer) && s.replicas() == 0);
+    if is_stopped && let Some(first) = inside.first() {
+        let detail = format!(
+            "The API server is to have no replica, but {} is inside the Karmada API and would change, which nobody could do.",
+            scene.address.with_child(first)
+        );
+        let diagnostic = Diagnostic::error("A change inside an API that is stopped", detail);
+        return Err(diagnostic.with_hint("Set `replicas` of the component \"apiserver\" to 1 or more.").at(scene.address).into());
+    }
+    if is_stopped || (inside.is_empty() && !changed(&server)) {
+        return Ok(());
     }
     let arguments = BTreeMap::from([("cluster".to_owned(), pki::connection(wanted)), ("path".to_owned(), Arg::from("/readyz"))]);
     choreography.gates.push(GateSpec { name: ANSWERS.to_owned(), gate: "kubernetes_ready".to_owned(), arguments, limit: ANSWER_LIMIT });
@@ -62,4 +74,5 @@ fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) 
     for path in inside {
         choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Child(path.clone())));
     }
+    Ok(())
 }

@@ -21,6 +21,9 @@ const CONTROLLERS: &str = "namespace,garbagecollector,serviceaccount-token,ttl-a
 /// Everyone that can speaks TLS 1.3.
 const TLS_VERSION: &str = "VersionTLS13";
 
+/// How long an ending API server still answers. Well below the 30 s after which it is killed.
+const SHUTDOWN_DELAY: &str = "10s";
+
 type Flags = BTreeMap<String, Arg>;
 
 fn put<const N: usize>(flags: &mut Flags, entries: [(&str, String); N]) {
@@ -121,6 +124,8 @@ fn api_server(plane: &Arguments, flags: &mut Flags) {
             ("service-account-key-file", file("sa.pub")),
             ("service-account-signing-key-file", file("sa.key")),
             ("service-cluster-ip-range", plane.service_subnet.clone()),
+            // Its Service goes on sending requests to a pod that ends, until every node knows: so long it goes on answering.
+            ("shutdown-delay-duration", SHUTDOWN_DELAY.to_owned()),
             ("tls-cert-file", file("tls.crt")),
             ("tls-min-version", TLS_VERSION.to_owned()),
             ("tls-private-key-file", file("tls.key")),

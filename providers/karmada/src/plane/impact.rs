@@ -74,7 +74,7 @@ pub(crate) fn of_destroy(scene: &Scene<'_>) -> Vec<String> {
     }
     if scene.children.iter().any(|(p, c)| *p == part("crds") && c.change.action() == Action::Delete) {
         lines.push(
-            "removes Karmada's CRDs, and with them every policy, binding and work: propagated resources go from the members".to_owned(),
+            "removes Karmada's CRDs, and with them every policy, binding and work; what was propagated stays in the members".to_owned(),
         );
     }
     if !lines.is_empty() {
