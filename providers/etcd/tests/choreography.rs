@@ -7,7 +7,10 @@ mod steps;
 use karmaform_model::{Object, Value};
 
 use model::World;
-use steps::{Lab, Policy, State, Stop, arguments, with_setting};
+use steps::{Policy, State, Stop, arguments, with_setting};
+
+/// A cluster on hosts.
+type Lab = steps::Stage<model::World>;
 
 const POLICIES: [Policy; 4] = [Policy::UnitsFirst, Policy::UnitsLast, Policy::Shuffled(1), Policy::Shuffled(2)];
 

@@ -9,7 +9,10 @@ use std::path::Path;
 use karmaform_etcd::EtcdCluster;
 use karmaform_model::{Action, Composite, Diagnostics, Expansion, Key, Kind, Object, Point, Type, Value};
 
-use steps::{Lab, Policy, Stop, address, arguments, with_setting};
+use steps::{Policy, Stop, address, arguments, with_setting};
+
+/// A cluster on hosts.
+type Lab = steps::Stage<model::World>;
 
 fn expand(arguments: &Object) -> Result<Expansion, Diagnostics> {
     EtcdCluster.expand(&address(), arguments)

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+mod outside;
 mod run;
 mod schemas;
 
@@ -14,7 +15,7 @@ use karmaform_model::{
     default_plan,
 };
 
-use crate::model::{World, file_sum};
+pub(crate) use outside::Outside;
 pub(crate) use run::{Policy, Stop};
 use schemas::schema;
 
@@ -28,13 +29,15 @@ pub(crate) struct State {
     pub(crate) before: Option<Object>,
     /// The children's.
     pub(crate) children: BTreeMap<Path, (String, Object)>,
+    /// Whom each child needed when it was made: what is deleted goes the other way.
+    pub(crate) needs: BTreeMap<Path, Vec<Path>>,
 }
 
 /// A cluster under test: its world and its state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lab {
+pub(crate) struct Stage<W> {
     /// The world.
-    pub(crate) world: World,
+    pub(crate) world: W,
     /// The state.
     pub(crate) state: State,
 }
@@ -84,22 +87,14 @@ pub(crate) fn with_setting(mut arguments: Object, name: &str, value: &str) -> Ob
     arguments
 }
 
-fn host_of(object: &Object) -> String {
-    object.get("host").and_then(|h| h.get("id")).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-impl Lab {
+impl<W: Outside> Stage<W> {
     /// What is there now, over what the state remembers.
     fn observe(&self, resource_type: &str, wanted: Option<&Object>, known: Option<&Object>) -> Option<Object> {
         let source = known.or(wanted)?;
-        match resource_type {
-            "etcd_member" => {
-                let name = source.get("name").and_then(Value::as_str)?;
-                self.world.look_at_member(name, known.is_some())
-            }
-            t if t.starts_with("ssh_") => self.world.observe(&host_of(source), t, source),
-            _ => None,
+        if resource_type == "etcd_member" {
+            return self.world.look_at_member(source.get("name").and_then(Value::as_str)?, known.is_some());
         }
+        if W::is_outside(resource_type) { self.world.observe(resource_type, source) } else { None }
     }
 
     /// Plans to make the world like these arguments, or to destroy it.
@@ -118,7 +113,7 @@ impl Lab {
             };
             let mut arguments: Object = child.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&lookup))).collect();
             let seen = self.observe(&child.resource_type, Some(&arguments), known);
-            let change = difference(&child.resource_type, known, seen.as_ref(), &mut arguments);
+            let change = difference::<W>(&child.resource_type, known, seen.as_ref(), &mut arguments);
             observed.insert(child.path.clone(), seen);
             changes.insert(child.path.clone(), (child.resource_type.clone(), change));
         }
@@ -143,29 +138,24 @@ impl Lab {
         let choreography =
             if changes.values().any(|(_, c)| !c.is_no_op()) { EtcdCluster.choreograph(&scene)? } else { Choreography::default() };
         let mut plan = Plan { wanted: wanted.cloned(), expansion, changes, choreography, graph: run::Graph::default() };
-        plan.graph = run::graph(&plan, &self.state.children.keys().cloned().collect());
+        plan.graph = run::graph(&plan, &self.state);
         Ok(plan)
     }
 }
 
-fn difference(resource_type: &str, known: Option<&Object>, seen: Option<&Object>, arguments: &mut Object) -> Change {
-    let on_host = resource_type.starts_with("ssh_") || resource_type == "etcd_member";
+fn difference<W: Outside>(resource_type: &str, known: Option<&Object>, seen: Option<&Object>, arguments: &mut Object) -> Change {
+    let is_outside = W::is_outside(resource_type) || resource_type == "etcd_member";
     let before = match (known, seen) {
         (known, Some(seen)) => {
             let mut object = known.cloned().unwrap_or_default();
             object.extend(seen.clone());
             Some(object)
         }
-        (Some(known), None) if !on_host => Some(known.clone()),
+        (Some(known), None) if !is_outside => Some(known.clone()),
         _ => None,
     };
     let mut change = default_plan(schema(resource_type), before.as_ref(), Some(arguments));
-    if resource_type == "ssh_file"
-        && let Some(after) = change.after_mut()
-    {
-        let sum = file_sum(after).unwrap_or_else(|| Value::unknown(Type::String));
-        after.insert("sha256".to_owned(), sum);
-    }
+    W::foretell(resource_type, &mut change);
     // New contents of a certificate or an archive are known only when they were made.
     if let Change::Update { before, after } = &mut change {
         let computed: &[&str] = match resource_type {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Change, ChildStep, Point, Type, Value};
 
-use super::{Lab, Path, Plan, host_of, needs, removes};
+use super::{Outside, Path, Plan, Stage, State, needs, removes};
 
 /// Which of the allowed steps is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +34,10 @@ pub(super) enum Node {
     Gate(String),
 }
 
-impl Lab {
+impl<W: Outside> Stage<W> {
     /// Runs a plan. Gives the number of steps done, and what failed.
     pub(crate) fn run(&mut self, plan: &Plan, policy: Policy, stop: &Stop) -> (usize, Vec<String>) {
-        self.world.destroying = plan.wanted.is_none();
-        (self.world.was_looked_at, self.world.disturbed) = (false, false);
+        self.world.begin(plan.wanted.is_none());
         let Graph { nodes, after } = &plan.graph;
         let (mut done, mut failures) = (0, Vec::new());
         let (mut open, mut blocked) = (vec![true; nodes.len()], vec![false; nodes.len()]);
@@ -54,7 +53,7 @@ impl Lab {
             }
             let is_ready = |n: &usize| open[*n] && !blocked[*n] && after[*n].iter().all(|w| !open[*w]);
             let ready: Vec<usize> = (0..nodes.len()).filter(is_ready).collect();
-            let Some(node) = pick(&ready, nodes, policy, &mut random) else { break };
+            let Some(node) = pick::<W>(&ready, nodes, policy, &mut random) else { break };
             match self.step(plan, &nodes[node]) {
                 Ok(()) => open[node] = false,
                 Err(why) => {
@@ -114,23 +113,30 @@ impl Lab {
                 }
                 None => None,
             },
-            t if t.starts_with("ssh_") => {
-                let host = change.after().or(change.before()).map(host_of).unwrap_or_default();
-                self.world.apply(&host, t, &change)?
-            }
+            t if W::is_outside(t) => self.world.change(t, &change)?,
             t => self.world.issue(t, &change),
         };
         match result {
-            Some(object) => drop(self.state.children.insert(path.clone(), (resource_type.clone(), object))),
+            Some(object) => {
+                self.state.children.insert(path.clone(), (resource_type.clone(), object));
+                self.remember(plan, path);
+            }
             None => drop(self.state.children.remove(path)),
         }
         Ok(())
+    }
+
+    fn remember(&mut self, plan: &Plan, path: &Path) {
+        if let Some(child) = plan.expansion.children.iter().find(|c| c.path == *path) {
+            self.state.needs.insert(path.clone(), needs(child));
+        }
     }
 
     fn finish(&mut self, plan: &Plan) {
         for (path, (resource_type, change)) in &plan.changes {
             if let Change::NoOp { object } = change {
                 self.state.children.insert(path.clone(), (resource_type.clone(), object.clone()));
+                self.remember(plan, path);
             }
         }
         self.state.before = plan.wanted.clone().map(|mut record| {
@@ -143,8 +149,8 @@ impl Lab {
     }
 }
 
-fn pick(ready: &[usize], nodes: &[Node], policy: Policy, random: &mut Random) -> Option<usize> {
-    let is_unit = |n: &usize| matches!(&nodes[*n], Node::Child(path) if path.last().is_some_and(|s| s.name == "unit"));
+fn pick<W: Outside>(ready: &[usize], nodes: &[Node], policy: Policy, random: &mut Random) -> Option<usize> {
+    let is_unit = |n: &usize| matches!(&nodes[*n], Node::Child(path) if path.last().is_some_and(|s| W::runs_a_member(&s.name)));
     let is_gate = |n: &usize| matches!(nodes[*n], Node::Gate(_));
     match policy {
         Policy::UnitsFirst => ready.iter().copied().min_by_key(|n| (!is_unit(n), is_gate(n))),
@@ -173,7 +179,7 @@ pub(super) struct Graph {
 }
 
 /// The steps of a plan.
-pub(super) fn graph(plan: &Plan, in_state: &BTreeSet<Path>) -> Graph {
+pub(super) fn graph(plan: &Plan, state: &State) -> Graph {
     let changed = |path: &Path| plan.changes.get(path).is_some_and(|(_, c)| !c.is_no_op());
     let mut nodes: Vec<Node> = plan.changes.keys().filter(|p| changed(p)).cloned().map(Node::Child).collect();
     nodes.extend(plan.choreography.gates.iter().map(|g| Node::Gate(g.name.clone())));
@@ -203,7 +209,7 @@ pub(super) fn graph(plan: &Plan, in_state: &BTreeSet<Path>) -> Graph {
     for (node, first) in wanted.chain(gates) {
         edges.extend(reach(first).into_iter().map(|path| (Node::Child(path), node.clone())));
     }
-    edges.extend(deletions(plan, in_state));
+    edges.extend(deletions(plan, state));
     let node = |point: &Point| match point {
         Point::Child(path) => Node::Child(path.clone()),
         Point::Gate(name) => Node::Gate(name.clone()),
@@ -225,27 +231,12 @@ pub(super) fn graph(plan: &Plan, in_state: &BTreeSet<Path>) -> Graph {
     Graph { nodes, after }
 }
 
-/// Deletions go the other way: the state remembers who needed whom. Here that is told from the shape of a member.
-fn deletions(plan: &Plan, in_state: &BTreeSet<Path>) -> Vec<(Node, Node)> {
-    let rank = |path: &Path| match path.last().map(|s| s.name.as_str()) {
-        Some("etcd") => 0,
-        Some("unit") => 1,
-        Some("environment" | "guard" | "pki" | "program") => 2,
-        Some("certificate") => 3,
-        Some("traces") => 4,
-        Some("directory") => 5,
-        Some("user" | "client_certificate") => 6,
-        _ => 7,
-    };
-    let gone: Vec<&Path> = in_state.iter().filter(|p| plan.changes.get(*p).is_some_and(|(_, c)| removes(c))).collect();
+/// Deletions go the other way: the state remembers who needed whom.
+fn deletions(plan: &Plan, state: &State) -> Vec<(Node, Node)> {
+    let goes = |path: &Path| plan.changes.get(path).is_some_and(|(_, c)| removes(c));
     let mut edges = Vec::new();
-    for a in &gone {
-        for b in &gone {
-            let related = a.first() == b.first() || b.len() == 1;
-            if related && rank(a) < rank(b) {
-                edges.push((Node::Child((*a).clone()), Node::Child((*b).clone())));
-            }
-        }
+    for (path, needs) in state.needs.iter().filter(|(path, _)| goes(path)) {
+        edges.extend(needs.iter().filter(|n| goes(n)).map(|n| (Node::Child(path.clone()), Node::Child(n.clone()))));
     }
     edges
 }

@@ -1,0 +1,67 @@
+//! The hosts, as a plan's steps meet them.
+
+use karmaform_model::{Change, Object, Type, Value};
+
+use super::{World, things};
+use crate::steps::Outside;
+
+fn host_of(object: &Object) -> String {
+    object.get("host").and_then(|h| h.get("id")).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+impl Outside for World {
+    fn is_outside(resource_type: &str) -> bool {
+        resource_type.starts_with("ssh_")
+    }
+
+    fn foretell(resource_type: &str, change: &mut Change) {
+        if resource_type == "ssh_file"
+            && let Some(after) = change.after_mut()
+        {
+            let sum = things::file_sum(after).unwrap_or_else(|| Value::unknown(Type::String));
+            after.insert("sha256".to_owned(), sum);
+        }
+    }
+
+    fn observe(&self, resource_type: &str, source: &Object) -> Option<Object> {
+        self.observe(&host_of(source), resource_type, source)
+    }
+
+    fn begin(&mut self, destroying: bool) {
+        self.destroying = destroying;
+        (self.was_looked_at, self.disturbed) = (false, false);
+    }
+
+    fn change(&mut self, resource_type: &str, change: &Change) -> Result<Option<Object>, String> {
+        let host = change.after().or(change.before()).map(host_of).unwrap_or_default();
+        self.apply(&host, resource_type, change)
+    }
+
+    fn issue(&mut self, resource_type: &str, change: &Change) -> Option<Object> {
+        self.issue(resource_type, change)
+    }
+
+    fn gate(&mut self, required: &[&str]) -> Vec<String> {
+        self.gate(required)
+    }
+
+    fn is_healthy(&self, member: &str) -> bool {
+        self.is_healthy(member)
+    }
+
+    fn look_at_member(&self, member: &str, known: bool) -> Option<Object> {
+        self.look_at_member(member, known)
+    }
+
+    fn add_ids(&self, member: &str, object: &mut Object) {
+        self.add_ids(member, object);
+    }
+
+    fn crash(&mut self, member: &str) {
+        self.crash(member);
+    }
+
+    fn runs_a_member(part: &str) -> bool {
+        part == "unit"
+    }
+}

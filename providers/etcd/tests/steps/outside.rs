@@ -1,0 +1,31 @@
+//! What a world must be able to do to stand behind a plan.
+
+use karmaform_model::{Change, Object};
+
+/// A world: all that is outside of the state.
+pub(crate) trait Outside: Clone + Default + std::fmt::Debug {
+    /// True if things of this type are in the world and not only in the state.
+    fn is_outside(resource_type: &str) -> bool;
+    /// What a provider says ahead of a change: what it will compute, or that it can't be made in place.
+    fn foretell(resource_type: &str, change: &mut Change);
+    /// What is there.
+    fn observe(&self, resource_type: &str, source: &Object) -> Option<Object>;
+    /// A run begins.
+    fn begin(&mut self, destroying: bool);
+    /// Does one change in the world.
+    fn change(&mut self, resource_type: &str, change: &Change) -> Result<Option<Object>, String>;
+    /// Makes what lives in the state alone.
+    fn issue(&mut self, resource_type: &str, change: &Change) -> Option<Object>;
+    /// A gate asks for these members: time passes, then each is looked at. Gives those that are not healthy.
+    fn gate(&mut self, required: &[&str]) -> Vec<String>;
+    /// A read goes through this member.
+    fn is_healthy(&self, member: &str) -> bool;
+    /// What the provider `etcd` says of a member; `known`: it is in the state.
+    fn look_at_member(&self, member: &str, known: bool) -> Option<Object>;
+    /// The ids that the cluster gives a member.
+    fn add_ids(&self, member: &str, object: &mut Object);
+    /// A member goes down by itself.
+    fn crash(&mut self, member: &str);
+    /// Its part of the order in which a policy picks steps: what runs a member is a unit or a pod.
+    fn runs_a_member(part: &str) -> bool;
+}
