@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Arg, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene, Value};
+use karmaform_model::{Action, Arg, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene, Value};
 
 use super::arguments::Arguments;
 use super::condition::{Condition, Member, is_formed, is_unchanged, members};
@@ -30,6 +30,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     }
     let members = members(scene);
     let mut order = Order::new(&wanted, scene, &members);
+    order.note_first();
     order.start_and_heal();
     order.restart_suspects();
     order.change_the_rest();
@@ -82,8 +83,30 @@ impl<'a> Order<'a> {
     /// quorum, none of them can be healthy without the others, so all are asked for.
     fn sure(&self) -> BTreeSet<String> {
         let working = self.wanted_members(Condition::Works);
-        let sure: BTreeSet<_> = working.chain(self.wanted_members(Condition::Stopped)).map(|m| m.name.clone()).collect();
+        // Who does not run and has no change either does not come up by what this plan does.
+        let started = self.wanted_members(Condition::Stopped).filter(|m| m.is_touched());
+        let sure: BTreeSet<_> = working.chain(started).map(|m| m.name.clone()).collect();
         if self.formed && sure.len() >= quorum(self.wanted.members.len()) { sure } else { self.all() }
+    }
+
+    /// Members of a cluster that was formed start only as a part of it: where the note of that is gone, it is back before any of them starts.
+    fn note_first(&mut self) {
+        if !self.formed || self.scene.children.get(&formed_note()).is_none_or(|c| is_unchanged(c.change)) {
+            return;
+        }
+        let pods = self.wanted.members.keys().map(|name| part(name, "pod"));
+        for path in pods.chain([stateful_set()]).filter(|p| self.scene.children.get(p).is_some_and(|c| !is_unchanged(c.change))) {
+            self.order(Point::Child(formed_note()), Point::Child(path));
+        }
+    }
+
+    /// A StatefulSet gives its new template to every pod that is made anew for whatever reason, so it is changed only when the gate has seen
+    /// that pods may be restarted.
+    fn template_after(&mut self, gate: &str) {
+        let change = self.scene.children.get(&stateful_set()).map(|c| c.change.action());
+        if self.formed && change == Some(Action::Update) {
+            self.gate_before(&stateful_set(), gate);
+        }
     }
 
     /// Starts what is stopped, all at once: a cluster without a quorum, or a new one, comes up only if several start together. Members that
@@ -105,8 +128,13 @@ impl<'a> Order<'a> {
             (format!("healthy after starting {}", names.join(", ")), RESTART_LIMIT)
         };
         self.gate(&name, required, limit);
-        // From then on members start only as a part of what is there.
-        self.gate_before(&formed_note(), &name);
+        if !self.formed {
+            // From then on members start only as a part of what is there.
+            self.gate_before(&formed_note(), &name);
+        }
+        if starting.is_empty() {
+            self.template_after(&name);
+        }
         let started = starting.iter().flat_map(|m| m.outside());
         let healed = suspects.iter().flat_map(|m| m.at_once());
         for path in started.chain(healed) {
@@ -134,8 +162,9 @@ impl<'a> Order<'a> {
             for path in suspects.iter().flat_map(|m| m.at_once()) {
                 self.before_gate(path, "healthy before");
             }
-            if let Some((previous, _)) = previous {
-                self.order(Point::Gate(previous), Point::Gate("healthy before".to_owned()));
+            match previous {
+                Some((previous, _)) => self.order(Point::Gate(previous), Point::Gate("healthy before".to_owned())),
+                None => self.template_after("healthy before"),
             }
         }
         let required = if restarts {
@@ -187,7 +216,7 @@ impl<'a> Order<'a> {
         ]);
         self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: "etcd_healthy".to_owned(), arguments, limit });
         // The Services are how names of members are known; the rest is what the question is asked with.
-        let services = [vec![ChildStep::new("peer_service")], vec![ChildStep::new("client_service")], stateful_set()];
+        let services = [vec![ChildStep::new("peer_service")], vec![ChildStep::new("client_service")]];
         for path in [client_ca(), peer_ca(), client_certificate()].iter().chain(&services) {
             self.before_gate(path, name);
         }
@@ -211,7 +240,8 @@ impl<'a> Order<'a> {
     }
 }
 
-/// All units stop at once; no member loses its data before all are stopped.
+/// All units stop at once; no member loses its data before all are stopped. On Kubernetes the same follows from who needs whom, but for the
+/// note: while there are pods, one that is made anew must not take itself for the first of a new cluster.
 fn destroy(scene: &Scene<'_>) -> Choreography {
     let members = members(scene);
     let deleted = |path: &Vec<ChildStep>| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
@@ -219,6 +249,9 @@ fn destroy(scene: &Scene<'_>) -> Choreography {
     for unit in members.keys().map(|name| part(name, "unit")).filter(deleted) {
         let data = members.keys().flat_map(|name| [part(name, "traces"), part_of(name, "directory", "data")]).filter(deleted);
         orderings.extend(data.map(|data| (Point::Child(unit.clone()), Point::Child(data))));
+    }
+    if deleted(&stateful_set()) && deleted(&formed_note()) {
+        orderings.push((Point::Child(stateful_set()), Point::Child(formed_note())));
     }
     Choreography { orderings, impact: impact::of_destroy(scene, &members), ..Choreography::default() }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene, Value, same};
 
-use super::places::{part, part_of};
+use super::places::{formed_note, part, part_of};
 
 /// Parts that etcd reads only at its next start. Changing one early would put it in effect whenever the member happens to restart.
 const AT_START: &[&str] = &["environment", "guard", "program", "unit", "pod"];
@@ -62,7 +62,8 @@ impl Member<'_> {
     /// What can heal it as it runs: everything, unless it is restarted anyway.
     pub(crate) fn at_once(&self) -> impl Iterator<Item = &[ChildStep]> {
         let restarts = self.restarts();
-        self.outside().filter(move |path| !restarts || !AT_START.contains(&part_name(path)))
+        // A pod's change waits for its template, which may wait for the gate that these come before.
+        self.outside().filter(move |path| !(restarts && AT_START.contains(&part_name(path)) || part_name(path) == "pod"))
     }
 }
 
@@ -105,7 +106,8 @@ pub(crate) fn is_unchanged(change: &Change) -> bool {
 /// The cluster was formed: from then on it has an identity and data to lose.
 pub(crate) fn is_formed(scene: &Scene<'_>) -> bool {
     let has_id = scene.before.and_then(|b| b.get("cluster_id")).and_then(Value::as_str).is_some_and(|id| !id.is_empty());
-    has_id || scene.children.values().any(|c| c.resource_type == "etcd_member" && c.in_state)
+    let is_noted = scene.children.get(&formed_note()).is_some_and(|c| c.in_state);
+    has_id || is_noted || scene.children.values().any(|c| c.resource_type == "etcd_member" && c.in_state)
 }
 
 /// The members in a scene, wanted or not, by name.
@@ -144,6 +146,8 @@ fn condition(scene: &Scene<'_>, name: &str, formed: bool) -> Condition {
     };
     let state = |attribute: &str| observed.get(attribute).and_then(Value::as_str);
     if runner.resource_type == "kubernetes_pod" {
+        // "Running" is who runs at this moment. A container that ended and waits to be started again (`CrashLoopBackOff`) has to be told
+        // from that, or a change that would mend it waited for its health.
         return match state("phase") {
             Some("Running") if !formed => Condition::Stopped,
             Some("Running" | "Unknown") if healthy.is_some() => Condition::Suspect,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Action, Scene, Value};
+use karmaform_model::{Action, ChildStep, Scene, Value};
 
 use super::arguments::Arguments;
 use super::choreography::{leader_last, quorum};
@@ -82,12 +82,16 @@ fn crowded(wanted: &Arguments) -> Option<String> {
 
 /// Of a destruction on Kubernetes.
 fn of_destroy_there(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
-    let goes = |path: &[karmaform_model::ChildStep]| scene.children.get(path).is_some_and(|c| matches!(c.change.action(), Action::Delete));
+    let goes = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| matches!(c.change.action(), Action::Delete));
     if !goes(&stateful_set()) {
         return Vec::new();
     }
     let has = |part_name: &str| members.keys().any(|name| scene.children.contains_key(&part(name, part_name)));
-    let deleted = members.keys().any(|name| goes(&part(name, "claim")));
+    let is_kept = |path: &[ChildStep]| {
+        let keep = scene.children.get(path).and_then(|c| sides(c.change, "keep").0);
+        keep.and_then(Value::as_bool) == Some(true)
+    };
+    let deleted = members.keys().map(|name| part(name, "claim")).any(|claim| goes(&claim) && !is_kept(&claim));
     let names = members.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let data = match (has("volume"), has("claim"), deleted) {
         (true, ..) => "data of the cluster stays on the disks of its nodes",

@@ -24,14 +24,25 @@ const HOST_PATH: &str = "hostPath";
 const LONGEST_NAME: usize = 45;
 
 /// Where the data is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Storage {
     /// With the pod, and gone with it.
     EmptyDir,
-    /// On the disks of these nodes, one after the other.
-    HostPath { nodes: Vec<String> },
+    /// On the disks of these nodes, one after the other; none while they are not known.
+    HostPath { nodes: Vec<Value> },
     /// In a volume of this class.
     Class(String),
+}
+
+/// The minor version of a Kubernetes cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Minor {
+    /// This one.
+    Known(u32),
+    /// Known after apply.
+    Later,
+    /// The connection does not say it.
+    Untold,
 }
 
 /// A cluster's place on Kubernetes.
@@ -43,8 +54,8 @@ pub(crate) struct Kubernetes {
     pub(crate) namespace: Value,
     /// How the cluster is managed.
     pub(crate) connection: Value,
-    /// Its minor version, if known.
-    pub(crate) minor: Option<u32>,
+    /// Its minor version.
+    pub(crate) minor: Minor,
     pub(crate) members: usize,
     pub(crate) image: Value,
     pub(crate) storage: Storage,
@@ -64,8 +75,8 @@ impl Kubernetes {
         let (connection, facts) = connection(block, found);
         let members = members(block, found);
         let fact = |name: &str| facts.and_then(|f| f.get(name)).filter(|v| v.is_wholly_known() && !v.is_null());
-        let nodes = fact("nodes").and_then(Value::as_items).map(ready);
-        let storage = storage(block, nodes.as_deref(), fact("storage_classes"), found);
+        let nodes = fact("nodes").and_then(Value::as_items);
+        let storage = storage(block, fact("storage_classes"), found);
         let size = given(block, "storage_size");
         match &storage {
             Storage::EmptyDir if size.is_some() => found.push(Diagnostic::error(
@@ -87,28 +98,27 @@ impl Kubernetes {
                 "It is \"preferred\" or \"required\": whether two members may be on one node.",
             ));
         }
-        let nodes = nodes.map(|n| n.len());
-        if let Some(nodes) = nodes.filter(|n| spread == "required" && *n < members) {
+        // A node that is not ready just now is no reason to refuse every plan.
+        if let Some(nodes) = nodes.map(<[Value]>::len).filter(|n| spread == "required" && *n < members) {
             found.push(
                 Diagnostic::error(
                     "More members than nodes",
-                    format!("`spread` is \"required\", but there are {members} members and {nodes} ready nodes: some would never start."),
+                    format!("`spread` is \"required\", but there are {members} members and {nodes} nodes: some would never start."),
                 )
                 .with_hint("Take fewer members, add nodes, or write `spread = \"preferred\"`."),
             );
         }
-        let server = fact("version").or_else(|| connection.get("version").filter(|v| v.is_wholly_known()));
         Some(Self {
             name,
             namespace: namespace(block, found),
-            minor: server.and_then(Value::as_str).and_then(minor),
+            minor: minor(&connection, facts),
             image: image(block, version),
             storage,
             storage_size: size.unwrap_or_else(|| Value::null(Type::String)),
             required_spread: spread == "required",
             connection,
             members,
-            nodes,
+            nodes: nodes.map(ready),
             block: block.clone(),
         })
     }
@@ -220,43 +230,45 @@ fn members(block: &Object, found: &mut Diagnostics) -> usize {
     }
 }
 
-fn ready(nodes: &[Value]) -> Vec<String> {
-    let is_ready = |n: &&Value| n.get("ready").and_then(Value::as_bool) == Some(true);
-    nodes.iter().filter(is_ready).filter_map(|n| n.get("name")?.as_str()).map(str::to_owned).collect()
+fn ready(nodes: &[Value]) -> usize {
+    nodes.iter().filter(|n| n.get("ready").and_then(Value::as_bool) == Some(true)).count()
 }
 
-fn storage(block: &Object, ready: Option<&[String]>, classes: Option<&Value>, found: &mut Diagnostics) -> Storage {
+fn storage(block: &Object, classes: Option<&Value>, found: &mut Diagnostics) -> Storage {
     let storage = text(block, "storage", "", found);
     let nodes = given(block, "nodes");
+    let is_on_nodes = storage == HOST_PATH;
+    if nodes.is_some() && !is_on_nodes {
+        found.push(Diagnostic::error("Nodes for nothing", "`nodes` says where the data of \"hostPath\" is, but `storage` is another."));
+    }
+    if given(block, "host_path").is_some() && !is_on_nodes {
+        found.push(Diagnostic::error(
+            "A folder for nothing",
+            "`host_path` says where the data of \"hostPath\" is, but `storage` is another.",
+        ));
+    }
     match storage.as_str() {
         EMPTY_DIR => Storage::EmptyDir,
         HOST_PATH => {
-            let written: Option<Vec<String>> =
-                nodes.as_ref().and_then(Value::as_items).map(|n| n.iter().filter_map(Value::as_str).map(str::to_owned).collect());
-            let nodes = written.or_else(|| ready.map(<[String]>::to_vec)).unwrap_or_default();
-            if nodes.is_empty() {
+            // Written, and not those that happen to be ready: a member's data does not move when a node comes or goes.
+            let is_later = nodes.as_ref().is_some_and(Value::is_unknown);
+            let nodes = nodes.as_ref().and_then(Value::as_items).map(<[Value]>::to_vec).unwrap_or_default();
+            if nodes.is_empty() && !is_later {
                 found.push(
-                    Diagnostic::error("No nodes for the data", "`storage` is \"hostPath\", but it is not known which nodes there are.")
-                        .with_hint(
-                            "Write their names into `nodes`, or give the whole data source: `cluster = data.kubernetes_cluster.NAME`.",
-                        ),
+                    Diagnostic::error("No nodes for the data", "`storage` is \"hostPath\", but `nodes` does not say on which nodes.")
+                        .with_hint("Write the nodes' names into `nodes`: one for each member, in the order of the members."),
                 );
             }
             Storage::HostPath { nodes }
         }
         class => {
-            if nodes.is_some() {
-                found.push(Diagnostic::error(
-                    "Nodes for nothing",
-                    "`nodes` says where the data of \"hostPath\" is, but `storage` is another.",
-                ));
-            }
             let known = classes.and_then(Value::as_items).map(|c| c.iter().filter_map(Value::as_str).collect::<Vec<_>>());
-            if class.is_empty() {
+            let is_later = block.get("storage").is_some_and(Value::is_unknown);
+            if class.is_empty() && !is_later {
                 found.push(Diagnostic::error("No storage for the data", "`storage` must say where the members' data is.").with_hint(
                     "Write the name of a storage class, \"hostPath\" for the nodes' own disks, or \"emptyDir\" for data that may be lost.",
                 ));
-            } else if let Some(known) = known.filter(|k| !k.contains(&class)) {
+            } else if let Some(known) = known.filter(|k| !is_later && !k.contains(&class)) {
                 let there = if known.is_empty() { "has none".to_owned() } else { format!("has {}", known.join(", ")) };
                 found.push(
                     Diagnostic::error("Unknown storage class", format!("`storage` is \"{class}\", but the cluster {there}."))
@@ -282,7 +294,12 @@ fn image(block: &Object, version: Option<&Version>) -> Value {
     }
 }
 
-/// The second number of `1.20.2` or `v1.36.0+k3s1`.
-fn minor(version: &str) -> Option<u32> {
-    version.split('.').nth(1)?.parse().ok()
+/// From the second number of `1.20.2` or `v1.36.0+k3s1`.
+fn minor(connection: &Value, facts: Option<&Value>) -> Minor {
+    let version = facts.and_then(|f| f.get("version")).or_else(|| connection.get("version"));
+    if connection.is_unknown() || version.is_some_and(Value::is_unknown) {
+        return Minor::Later;
+    }
+    let number = version.and_then(Value::as_str).and_then(|v| v.split('.').nth(1)?.parse().ok());
+    number.map_or(Minor::Untold, Minor::Known)
 }

@@ -23,7 +23,9 @@ pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
 }
 
 fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
-    if !membership(scene, wanted, found) {
+    // Another place or name gives all members other names, which is not what is to be told.
+    on_kubernetes::place(scene, wanted, found);
+    if found.has_errors() || !membership(scene, wanted, found) {
         return;
     }
     if let Some(before) = scene.before {
@@ -252,17 +254,20 @@ fn identity(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
 fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     let in_scene: BTreeSet<&str> = scene.children.keys().filter_map(|path| member_of(path)).collect();
     let has_unit = |name: &str| scene.children.get(&runner(name, scene)).is_some_and(|c| c.in_state || c.observed.is_some());
-    let started: Vec<&str> = in_scene.iter().copied().filter(|n| has_unit(n) || has_data(scene, n) == Some(true)).collect();
+    let ca_is_new = [client_ca(), peer_ca(), token()].iter().any(|path| scene.children.get(path).is_some_and(|c| !c.in_state));
+    // An empty volume is no start: what this state made nobody has written to before there are pods.
+    let is_written = |name: &str| has_data(scene, name) == Some(true) && (ca_is_new || wanted.kubernetes.is_none());
+    let started: Vec<&str> =
+        in_scene.iter().copied().filter(|n| has_unit(n) || is_written(n) || on_kubernetes::is_started(scene)).collect();
     if started.is_empty() {
         return;
     }
-    let ca_is_new = [client_ca(), peer_ca(), token()].iter().any(|path| scene.children.get(path).is_some_and(|c| !c.in_state));
     if ca_is_new {
         lost_state(scene, wanted, found);
         return;
     }
     let mut differences: Vec<String> = Vec::new();
-    differences.extend(on_kubernetes::unfinished(scene));
+    differences.extend(on_kubernetes::unfinished(scene, wanted));
     for name in in_scene.iter().filter(|n| !wanted.members.contains_key(**n)) {
         differences.push(format!("the member \"{name}\" is not wanted any more"));
     }
@@ -302,7 +307,7 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
 /// The hosts know the cluster and the state does not.
 fn lost_state(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     let has_unit = |name: &String| scene.children.get(&runner(name, scene)).is_some_and(|c| c.observed.is_some());
-    found.push(if wanted.members.keys().any(has_unit) {
+    found.push(if wanted.members.keys().any(has_unit) || on_kubernetes::is_started(scene) {
         Diagnostic::error(
             "This cluster exists, but the state does not know it",
             "Its members are there, but the keys of its CAs were in a state that is gone. New CAs would lock out every member and \

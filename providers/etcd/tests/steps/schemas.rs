@@ -16,6 +16,32 @@ static SCHEMAS: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
         Schema::new("", [vec![host], attributes].concat()).through("host")
     };
     BTreeMap::from([
+        (
+            "kubernetes_object",
+            Schema::new(
+                "",
+                vec![Attribute::required("cluster", Type::Any, ""), any("manifest"), any("keep"), text("propagation"), any("timeout")],
+            )
+            .through("cluster"),
+        ),
+        (
+            "kubernetes_pod",
+            Schema::new(
+                "",
+                vec![
+                    Attribute::required("cluster", Type::Any, ""),
+                    text("namespace"),
+                    text("name").identity(),
+                    text("revision"),
+                    any("timeout"),
+                    made("uid"),
+                    made("phase").volatile(),
+                    Attribute::computed("ready", Type::Bool, "").volatile(),
+                    made("problem").volatile(),
+                ],
+            )
+            .through("cluster"),
+        ),
         ("tls_ca", tls(&[])),
         ("tls_certificate", tls(&["ca_certificate", "ca_private_key", "organizations", "dns_names", "ip_addresses", "usages"])),
         ("terraform_data", Schema::new("", vec![any("input"), any("triggers_replace"), made("output"), made("id")]).state_only()),

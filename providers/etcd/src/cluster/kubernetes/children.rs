@@ -9,7 +9,7 @@ use super::super::children::{certificate, child, connection};
 use super::super::choreography::quorum;
 use super::super::places::{client_ca, formed_note, part, part_of, peer_ca, stateful_set, token};
 use super::template::{self, Parts};
-use super::{Kubernetes, Storage, given};
+use super::{Kubernetes, Minor, Storage, given};
 
 /// How long a pod may take until it runs, in seconds: mostly the time to pull its image.
 const POD_TIMEOUT: i64 = 300;
@@ -20,7 +20,8 @@ const HOST_PATH: &str = "/var/lib/karmaform/etcd";
 
 /// The children that are not the same as on hosts.
 pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec<Child>) {
-    let mut needed = Vec::new();
+    // The token is in the pods' arguments, which are not known while not even the names of the settings are.
+    let mut needed = vec![token()];
     let mut add = |children: &mut Vec<Child>, child: Child| {
         needed.push(child.path.clone());
         children.push(child);
@@ -42,8 +43,8 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
         match &place.storage {
             Storage::EmptyDir => {}
             Storage::HostPath { nodes } => {
-                let node = nodes.get(ordinal % nodes.len().max(1)).map_or("", String::as_str);
-                children.push(volume(place, &name, node));
+                let node = nodes.get(ordinal % nodes.len().max(1)).cloned();
+                children.push(volume(cluster, place, &name, node.unwrap_or_else(|| Value::unknown_not_null(Type::String))));
                 let mut claim = claim(cluster, place, &name);
                 claim.after.push(part(&name, "volume"));
                 add(children, claim);
@@ -116,9 +117,14 @@ fn service(place: &Kubernetes, path: &str, name: &str, headless: bool) -> Child 
 
 /// One for a single member would only keep its node from being drained; that is a decision of who drains it.
 fn disruption_budget(place: &Kubernetes) -> Child {
-    let api_version = if place.minor.is_some_and(|m| m < 21) { "policy/v1beta1" } else { "policy/v1" };
     let spec = json!({ "minAvailable": quorum(place.members), "selector": { "matchLabels": selector(place) } });
-    let made = manifest(place, api_version, "PodDisruptionBudget", &place.name, json!({ "spec": spec }));
+    let mut made = manifest(place, "", "PodDisruptionBudget", &place.name, json!({ "spec": spec }));
+    let api_version = match place.minor {
+        Minor::Later => Value::unknown_not_null(Type::String),
+        Minor::Known(minor) if minor < 21 => "policy/v1beta1".into(),
+        Minor::Known(_) | Minor::Untold => "policy/v1".into(),
+    };
+    made.set(&["apiVersion"], api_version.into());
     object(place, vec![ChildStep::new("disruption_budget")], made)
 }
 
@@ -138,11 +144,11 @@ fn secret(place: &Kubernetes, member: &str) -> Child {
 }
 
 /// A part of a node's disk. The folder has the formation's token in its path: a cluster that is formed anew never starts on old data.
-fn volume(place: &Kubernetes, member: &str, node: &str) -> Child {
+fn volume(cluster: &Arguments, place: &Kubernetes, member: &str, node: Value) -> Child {
     let name = volume_name(place, member);
     // Volumes are bound to nodes by labels alone; this one every node has.
     let affinity = json!({ "required": { "nodeSelectorTerms": [
-        { "matchExpressions": [{ "key": "kubernetes.io/hostname", "operator": "In", "values": [node] }] }
+        { "matchExpressions": [{ "key": "kubernetes.io/hostname", "operator": "In", "values": [null] }] }
     ] } });
     let spec = json!({
         "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain", "storageClassName": "",
@@ -151,6 +157,10 @@ fn volume(place: &Kubernetes, member: &str, node: &str) -> Child {
     });
     let mut made = manifest(place, "v1", "PersistentVolume", "", json!({ "spec": spec }));
     made.set(&["metadata", "name"], name.into());
+    made.set(
+        &["spec", "nodeAffinity", "required", "nodeSelectorTerms", "0", "matchExpressions", "0", "values"],
+        Arg::List(vec![node.into()]),
+    );
     made.set(&["spec", "capacity", "storage"], place.storage_size.clone().into());
     made.set(&["spec", "claimRef", "namespace"], place.namespace.clone().into());
     let folder = given(&place.block, "host_path").unwrap_or_else(|| HOST_PATH.into());
@@ -162,7 +172,10 @@ fn volume(place: &Kubernetes, member: &str, node: &str) -> Child {
         Arg::child(&token(), "id"),
     ]);
     made.set(&["spec", "hostPath", "path"], path);
-    object(place, part(member, "volume"), made)
+    let mut volume = object(place, part(member, "volume"), made);
+    // A volume stays as long as the claim that it is bound to.
+    volume.arguments.insert("keep".to_owned(), cluster.keeps_data.into());
+    volume
 }
 
 /// Volumes have no namespace.
@@ -183,6 +196,8 @@ fn claim(cluster: &Arguments, place: &Kubernetes, member: &str) -> Child {
     }
     let mut claim = object(place, part(member, "claim"), made);
     claim.arguments.insert("keep".to_owned(), cluster.keeps_data.into());
+    // So a claim that is there while the CAs are not in the state is of another cluster, and never of an apply that did not finish.
+    claim.after = vec![client_ca(), peer_ca(), token()];
     claim
 }
 
@@ -220,10 +235,9 @@ fn stateful_set_child(place: &Kubernetes, template: Arg, needed: Vec<Vec<ChildSt
 }
 
 /// While it is not there, members start as a new cluster; from then on, only as a part of an existing one. Made when all are healthy, so
-/// that a member whose data is gone never forms an empty cluster beside the real one.
+/// that a member whose data is gone never forms an empty cluster beside the real one. When it is made and removed is the choreography's part:
+/// after the members of a new cluster, but before those of one that was formed, and gone only when they are.
 fn note(place: &Kubernetes) -> Child {
     let data = json!({ "data": { template::STATE: "existing" } });
-    let mut note = object(place, formed_note(), manifest(place, "v1", "ConfigMap", &template::note_name(place), data));
-    note.after.push(stateful_set());
-    note
+    object(place, formed_note(), manifest(place, "v1", "ConfigMap", &template::note_name(place), data))
 }

@@ -22,7 +22,7 @@ pub(crate) fn block() -> Block {
         Attribute::optional(
             "nodes",
             Type::list(Type::String),
-            "With \"hostPath\": the nodes that members are put on, one after the other; all ready ones unless written.",
+            "With \"hostPath\": the names of the nodes that members are put on, one after the other. They stay there.",
         ),
         Attribute::optional("host_path", Type::String, "With \"hostPath\": the folder on each node; `/var/lib/karmaform/etcd` unless written."),
         Attribute::optional("name", Type::String, "What its objects are called; `etcd-` and the resource's name unless written."),

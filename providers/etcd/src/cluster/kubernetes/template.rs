@@ -79,9 +79,14 @@ pub(super) fn template(cluster: &Arguments, place: &Kubernetes) -> Parts {
     let (mut flags, known) = flags(cluster, place);
     template.set(&["spec", "containers", "0", "args"], flags.clone());
     let revision = if known { revision(&template) } else { Value::unknown_not_null(Type::String) };
-    template.set(&["metadata", "annotations", REVISION], revision.clone().into());
+    // Not known are all of them, or it would look as if there were no others.
+    if !given(&place.block, "annotations").is_some_and(|a| a.is_unknown()) {
+        template.set(&["metadata", "annotations", REVISION], revision.clone().into());
+    }
     // Not a part of the revision: it never changes, and is not known when the first plan is made.
-    if let Arg::List(flags) = &mut flags {
+    if !known {
+        flags = Value::unknown(Type::Any).into();
+    } else if let Arg::List(flags) = &mut flags {
         flags.push(Arg::Text(vec!["--initial-cluster-token=".into(), Arg::child(&token(), "id")]));
     }
     template.set(&["spec", "containers", "0", "args"], flags);

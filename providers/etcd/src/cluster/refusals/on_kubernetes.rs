@@ -1,9 +1,9 @@
 //! What a cluster on Kubernetes must keep.
 
-use karmaform_model::{Action, Change, Diagnostic, Diagnostics, Object, Scene, Value, same};
+use karmaform_model::{Action, Diagnostic, Diagnostics, Object, Scene, Value, same};
 
 use crate::cluster::arguments::Arguments;
-use crate::cluster::condition::{is_unchanged, sides};
+use crate::cluster::condition::{member_of, seen, sides};
 use crate::cluster::kubernetes::Storage;
 use crate::cluster::places::{part, stateful_set};
 
@@ -13,14 +13,34 @@ const KEPT: &[(&str, &str)] = &[
     ("namespace", "The cluster and its clients know every member by a name that contains it."),
     ("storage", "The data would stay behind, and the members would find empty volumes."),
     ("storage_size", "Kubernetes does not change the volumes that a StatefulSet asks for."),
-    ("nodes", "The data is on the nodes where it was put first."),
     ("host_path", "The data would stay behind, and the members would find empty folders."),
 ];
 
-/// Finds every reason not to change a formed cluster like this.
-pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
-    let Some(place) = &wanted.kubernetes else { return };
+/// A formed cluster stays where it is.
+pub(super) fn place(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     let before = scene.before.and_then(|b| b.get("kubernetes")).and_then(Value::as_entries);
+    let Some(place) = &wanted.kubernetes else {
+        if before.is_some() {
+            found.push(moved("to hosts", "in pods"));
+        }
+        return;
+    };
+    if scene.before.is_some() && before.is_none() {
+        found.push(moved("to Kubernetes", "on hosts"));
+        return;
+    }
+    let (old, now) = (nodes(before, place.members), nodes(Some(&place.block), place.members));
+    if let (Some(old), Some(now)) = (old, now)
+        && old.iter().zip(&now).any(|(o, n)| !same(Some(o), Some(n)) && !n.is_unknown())
+    {
+        found.push(
+            Diagnostic::error(
+                "`nodes` of a formed cluster can't be changed yet",
+                "A member's data is on the node where it was put first, and it would be looked for on another.",
+            )
+            .with_hint("Put the nodes back in the order that they had; new ones go behind them."),
+        );
+    }
     for (name, why) in KEPT {
         let (old, now) = (before.and_then(|b| b.get(*name)), place.block.get(*name));
         if before.is_some() && !same(old, now) && now.is_none_or(Value::is_wholly_known) {
@@ -30,15 +50,26 @@ pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
             );
         }
     }
-    if scene.before.is_some() && before.is_none() {
-        found.push(
-            Diagnostic::error(
-                "A formed cluster can't move to Kubernetes yet",
-                "Its members are on hosts. Moving them means adding members and removing others, which this version does not do.",
-            )
-            .with_hint("Make another cluster, and move the data with a snapshot."),
-        );
-    }
+}
+
+/// Where each member's volume is; more nodes behind those that are used change nothing.
+fn nodes(block: Option<&Object>, members: usize) -> Option<Vec<Value>> {
+    let nodes = block?.get("nodes")?.as_items().filter(|n| !n.is_empty())?;
+    Some((0..members).map(|i| nodes[i % nodes.len()].clone()).collect())
+}
+
+fn moved(to: &str, from: &str) -> Diagnostic {
+    Diagnostic::error(
+        format!("A formed cluster can't move {to} yet"),
+        format!("Its members are {from}. Moving them means adding members and removing others, which this version does not do."),
+    )
+    .with_hint("Make another cluster, and move the data with a snapshot.")
+}
+
+/// Finds every reason not to change a formed cluster like this.
+pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    let Some(place) = &wanted.kubernetes else { return };
+    let before = scene.before.and_then(|b| b.get("kubernetes")).and_then(Value::as_entries);
     images(scene, before, wanted, found);
     if is_lost(scene, &stateful_set()) {
         found.push(
@@ -49,10 +80,12 @@ pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
             .with_hint("Undo that change."),
         );
     }
-    pods_with_their_data(scene, wanted, found);
+    if place.storage == Storage::EmptyDir {
+        pods_with_data(scene, wanted, found);
+    }
     for name in wanted.members.keys() {
         let claim = scene.children.get(&part(name, "claim"));
-        if claim.is_some_and(|c| c.in_state && c.observed.is_none() && !is_unchanged(c.change)) {
+        if claim.is_some_and(|c| c.observed.is_none() && c.change.action() == Action::Create) {
             found.push(
                 Diagnostic::error(
                     "A member has lost its data",
@@ -62,7 +95,8 @@ pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
                          again, which this version does not do."
                     ),
                 )
-                .with_hint("If the volume still exists, make the claim again for it by hand and plan again."),
+                .with_hint("If the volume still exists, make the claim again for it by hand and plan again.")
+                .with_hint("If the cluster is not needed any more, destroy it."),
             );
         } else if is_lost(scene, &part(name, "claim")) || is_lost(scene, &part(name, "volume")) {
             found.push(Diagnostic::error(
@@ -73,25 +107,52 @@ pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
     }
 }
 
-/// An emptyDir goes with its pod, so no member on one can be restarted.
-fn pods_with_their_data(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
-    if wanted.kubernetes.as_ref().is_none_or(|k| k.storage != Storage::EmptyDir) {
-        return;
-    }
-    let restarted = |name: &&String| {
-        let change = scene.children.get(&part(name, "pod")).map(|c| c.change);
-        change.is_some_and(|c| matches!(c, Change::Update { before, after } if !same(before.get("revision"), after.get("revision"))))
-    };
-    if wanted.members.keys().any(|name| restarted(&name)) {
+/// A pod of a cluster with its data in `emptyDir` is the only place of its member's data.
+fn pods_with_data(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    let pod = |name: &String| scene.children.get(&part(name, "pod"));
+    let names = |names: Vec<&String>| names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let gone: Vec<_> =
+        wanted.members.keys().filter(|n| pod(n).is_some_and(|c| c.observed.is_none() && c.change.action() == Action::Create)).collect();
+    let restarted = restarted(scene, wanted);
+    if !gone.is_empty() {
         found.push(
             Diagnostic::error(
-                "Members on emptyDir can't be restarted",
-                "This change needs new pods, and the data of a pod with `storage = \"emptyDir\"` goes with it: each member would come back \
-                 empty, and the cluster would be lost.",
+                "A member has lost its data",
+                format!(
+                    "The data of this cluster is in emptyDir volumes, and the pods {} are gone, and with them what was in them. Started empty these members can't take part, since the others know what they had agreed to.",
+                    names(gone)
+                ),
             )
-            .with_hint("Undo the change, or destroy the cluster and form it anew; where data matters, with a storage class."),
+            .with_hint("Destroy the cluster and make it anew; with a storage class or \"hostPath\" its data outlives pods."),
+        );
+    } else if !restarted.is_empty() {
+        found.push(
+            Diagnostic::error(
+                "Members in emptyDir volumes can't be restarted",
+                format!(
+                    "This change would make the pods {} anew. Their data would be gone with the old ones, and without it a member can't take \
+                     part any more.",
+                    names(restarted)
+                ),
+            )
+            .with_hint("Undo that change, or destroy the cluster and make it anew.")
+            .with_hint("With a storage class or \"hostPath\" data outlives pods."),
         );
     }
+}
+
+/// Whose pod is deleted so that a new one is made.
+fn restarted<'a>(scene: &Scene<'_>, wanted: &'a Arguments) -> Vec<&'a String> {
+    let turns = |name: &&String| {
+        let change = scene.children.get(&part(name, "pod")).map(|c| c.change);
+        change.is_some_and(|c| c.action() == Action::Update && !same(sides(c, "revision").0, sides(c, "revision").1))
+    };
+    wanted.members.keys().filter(turns).collect()
+}
+
+/// There is a StatefulSet, or there was: it makes pods, whatever is known of these.
+pub(super) fn is_started(scene: &Scene<'_>) -> bool {
+    scene.children.get(&stateful_set()).is_some_and(|set| set.in_state || set.observed.is_some())
 }
 
 fn is_lost(scene: &Scene<'_>, path: &[karmaform_model::ChildStep]) -> bool {
@@ -126,11 +187,27 @@ fn images(scene: &Scene<'_>, before: Option<&Object>, wanted: &Arguments, found:
     }
 }
 
-/// What would tell members that were started, but not yet formed, another list of members.
-pub(super) fn unfinished(scene: &Scene<'_>) -> Option<String> {
-    let change = scene.children.get(&stateful_set()).filter(|c| c.in_state || c.observed.is_some())?.change;
-    let (before, after) = sides(change, "manifest");
+/// What members that were started, but did not all get healthy yet, would not survive.
+pub(super) fn unfinished(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
+    let mut found = Vec::new();
+    let change = scene.children.get(&stateful_set()).map(|c| c.change);
+    let (before, after) = change.map_or((None, None), |c| sides(c, "manifest"));
     let replicas = |manifest: Option<&Value>| manifest?.get("spec")?.get("replicas").cloned();
     let (before, after) = (replicas(before), replicas(after));
-    (before.is_some() && !same(before.as_ref(), after.as_ref())).then(|| "the number of members would be another".to_owned())
+    if before.is_some() && !same(before.as_ref(), after.as_ref()) {
+        found.push("the number of members would be another".to_owned());
+    }
+    if is_lost(scene, &stateful_set()) {
+        found.push("their StatefulSet would be made anew".to_owned());
+    }
+    let members = scene.children.keys().filter_map(|path| member_of(path));
+    if members.clone().any(|name| is_lost(scene, &part(name, "claim")) || is_lost(scene, &part(name, "volume"))) {
+        found.push("their volumes would be made anew".to_owned());
+    }
+    let runs = |name: &String| seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool) == Some(true);
+    let forgets = wanted.kubernetes.as_ref().is_some_and(|k| k.storage == Storage::EmptyDir);
+    if forgets && wanted.members.keys().any(runs) && !restarted(scene, wanted).is_empty() {
+        found.push("data that is in their pods would be gone".to_owned());
+    }
+    found
 }

@@ -1,0 +1,605 @@
+//! Every change of every small cluster on Kubernetes, stopped at every step, in many orders: quorum is never given up, a formed cluster is
+//! never formed a second time, and planning again always gets there.
+
+mod pods;
+mod steps;
+
+use karmaform_model::{Diagnostics, Object, Type, Value, to_json};
+
+use pods::World;
+use steps::{Policy, State, Stop, address, with_setting};
+
+/// A cluster on Kubernetes.
+type Lab = steps::Stage<World>;
+
+const POLICIES: [Policy; 4] = [Policy::UnitsFirst, Policy::UnitsLast, Policy::Shuffled(1), Policy::Shuffled(2)];
+const CLASS: &str = "fast";
+const STORAGES: [&str; 3] = [CLASS, "hostPath", "emptyDir"];
+const NODES: [&str; 3] = ["node1", "node2", "node3"];
+
+fn member(ordinal: usize) -> String {
+    format!("etcd-main-{ordinal}")
+}
+
+fn arguments(members: usize, storage: &str) -> Object {
+    let count = i64::try_from(members).unwrap();
+    let connection = Value::object([("provider", "kubernetes".into()), ("id", "host".into()), ("version", "1.36.2".into())]);
+    let mut block = vec![("cluster", connection), ("namespace", "karmada".into()), ("members", count.into()), ("storage", storage.into())];
+    if storage != "emptyDir" {
+        block.push(("storage_size", "10Gi".into()));
+    }
+    if storage == "hostPath" {
+        block.push(("nodes", Value::strings(NODES)));
+    }
+    let block = Value::from(block.into_iter().map(|(n, v)| (n.to_owned(), v)).collect::<Object>());
+    Object::from([("version".to_owned(), "3.6.8".into()), ("kubernetes".to_owned(), block)])
+}
+
+fn with(mut arguments: Object, name: &str, value: impl Into<Value>) -> Object {
+    arguments.insert(name.to_owned(), value.into());
+    arguments
+}
+
+/// With another argument in the block.
+fn placed(arguments: Object, name: &str, value: impl Into<Value>) -> Object {
+    let mut block = arguments["kubernetes"].as_entries().unwrap().clone();
+    block.insert(name.to_owned(), value.into());
+    with(arguments, "kubernetes", block)
+}
+
+fn changed(arguments: Object) -> Object {
+    with_setting(arguments, "snapshot-count", "5000")
+}
+
+/// All subsets of the members but the empty one.
+fn subsets(members: usize) -> Vec<Vec<String>> {
+    let of = |bits: usize| (0..members).filter(|i| bits & (1 << i) != 0).map(member).collect();
+    (1..1_usize << members).map(of).collect()
+}
+
+/// A cluster that an apply has formed.
+fn formed(members: usize, storage: &str) -> Lab {
+    let mut lab = Lab::default();
+    converge(&mut lab, Some(&arguments(members, storage)), Policy::Shuffled(7), "forming");
+    lab.world.settle();
+    lab
+}
+
+/// Plans and applies until there is nothing to do, or the plan is refused.
+fn try_to_converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, what: &str) -> Result<(), Diagnostics> {
+    let mut failures = Vec::new();
+    for _ in 0..6 {
+        lab.world.settle();
+        sane(lab, what);
+        let plan = lab.plan(wanted)?;
+        if !plan.has_changes() && lab.state.before.is_some() == wanted.is_some() {
+            if let Some(wanted) = wanted {
+                as_wanted(lab, wanted, what);
+            }
+            return Ok(());
+        }
+        (_, failures) = lab.run(&plan, policy, &Stop::Never);
+        sane(lab, what);
+    }
+    panic!("{what}: still not there: {failures:#?}\n{:#?}", lab.world.pods.iter().map(|(n, p)| (n, &p.process)).collect::<Vec<_>>());
+}
+
+fn converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, what: &str) {
+    try_to_converge(lab, wanted, policy, what).unwrap_or_else(|d| panic!("{what}: refused: {d:#?}"));
+}
+
+fn sane(lab: &Lab, what: &str) {
+    assert_eq!(lab.world.violations, Vec::<String>::new(), "{what}");
+}
+
+fn as_wanted(lab: &Lab, wanted: &Object, what: &str) {
+    let world = &lab.world;
+    let members = wanted["kubernetes"].get("members").and_then(Value::as_i64).unwrap();
+    assert_eq!(i64::try_from(world.pods.len()), Ok(members), "{what}");
+    let template = world.stateful_set().unwrap()["spec"]["template"].clone();
+    for (name, pod) in &world.pods {
+        assert!(world.is_healthy(name), "{what}: {name} is not healthy: {:?}", pod.process);
+        assert_eq!(pod.template, template, "{what}: {name} is not as written");
+    }
+    assert!(world.manifest("ConfigMap", "etcd-main-formed").is_some(), "{what}: no note");
+    assert!(lab.state.before.as_ref().unwrap()["cluster_id"].as_str().is_some_and(|id| !id.is_empty()), "{what}");
+}
+
+/// How a world behaves between two steps.
+fn worlds(start: &Lab) -> [Lab; 2] {
+    [false, true].map(|eager| {
+        let mut lab = start.clone();
+        (lab.world.eager, lab.world.soft_crash) = (eager, eager);
+        lab
+    })
+}
+
+/// From this lab to what is wanted: without trouble, killed after each step, and with each member crashing after each step.
+fn check(start: &Lab, wanted: Option<&Object>, what: &str, then: impl Fn(&Lab, &str)) {
+    check_with(start, wanted, true, what, then);
+}
+
+fn check_with(start: &Lab, wanted: Option<&Object>, crashes: bool, what: &str, then: impl Fn(&Lab, &str)) {
+    for mut start in worlds(start) {
+        // Whoever removed something by hand did it just now; controllers that are quick have seen it already.
+        if start.world.eager {
+            start.world.settle();
+        }
+        let what = format!("{what}{}", if start.world.eager { ", eagerly" } else { "" });
+        let plan = start.plan(wanted).unwrap_or_else(|d| panic!("{what}: refused: {d:#?}"));
+        let members: Vec<String> = start.world.pods.keys().cloned().collect();
+        for policy in POLICIES {
+            let mut lab = start.clone();
+            let (steps, _) = lab.run(&plan, policy, &Stop::Never);
+            sane(&lab, &what);
+            converge(&mut lab, wanted, policy, &what);
+            then(&lab, &what);
+            let stride = match (policy, members.len()) {
+                (Policy::UnitsFirst, ..5) => 1,
+                (Policy::UnitsFirst, _) => 4,
+                (_, ..5) => 7,
+                _ => 17,
+            };
+            for at in (0..=steps).step_by(stride) {
+                let place = format!("{what}, {policy:?}, killed after step {at}");
+                let mut lab = start.clone();
+                lab.run(&plan, policy, &Stop::After(at));
+                sane(&lab, &place);
+                converge(&mut lab, wanted, policy, &place);
+                then(&lab, &place);
+            }
+            if wanted.is_none() || !crashes {
+                continue;
+            }
+            for member in &members {
+                for at in (0..=steps).step_by(stride.max(2)) {
+                    let place = format!("{what}, {policy:?}, {member} crashed after step {at}");
+                    let mut lab = start.clone();
+                    lab.run(&plan, policy, &Stop::CrashAfter(at, member.clone()));
+                    sane(&lab, &place);
+                    converge(&mut lab, wanted, policy, &place);
+                }
+            }
+        }
+    }
+}
+
+fn nothing(_: &Lab, _: &str) {}
+
+#[test]
+fn clusters_are_formed() {
+    for storage in STORAGES {
+        for members in 1..=5 {
+            let what = format!("forming {members} on {storage}");
+            check_with(&Lab::default(), Some(&arguments(members, storage)), storage != "emptyDir", &what, nothing);
+        }
+    }
+}
+
+#[test]
+fn members_that_crash_while_a_cluster_is_formed() {
+    for storage in [CLASS, "hostPath"] {
+        for members in 1..=4 {
+            let wanted = arguments(members, storage);
+            let start = Lab::default();
+            let plan = start.plan(Some(&wanted)).unwrap();
+            for policy in POLICIES {
+                let steps = start.clone().run(&plan, policy, &Stop::Never).0;
+                for at in 0..steps {
+                    for crashing in (0..members).map(member) {
+                        let what = format!("forming {members} on {storage}, {policy:?}, {crashing} crashed after step {at}");
+                        let mut lab = start.clone();
+                        lab.run(&plan, policy, &Stop::CrashAfter(at, crashing));
+                        converge(&mut lab, Some(&wanted), policy, &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_formation_that_stopped_halfway_goes_on_with_other_settings() {
+    for storage in [CLASS, "hostPath"] {
+        for members in 1..=4 {
+            let wanted = arguments(members, storage);
+            let start = Lab::default();
+            let plan = start.plan(Some(&wanted)).unwrap();
+            for policy in POLICIES {
+                let steps = start.clone().run(&plan, policy, &Stop::Never).0;
+                for at in 0..steps {
+                    let mut lab = start.clone();
+                    lab.run(&plan, policy, &Stop::After(at));
+                    let what = format!("forming {members} on {storage} stopped after step {at}, then a setting");
+                    for second in [Policy::UnitsFirst, Policy::Shuffled(3)] {
+                        converge(&mut lab.clone(), Some(&changed(wanted.clone())), second, &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A formed cluster, one disturbance on each subset of the members, and then these arguments.
+fn check_subsets(members: usize, disturb: impl Fn(&mut World, &str), wanted: &Object, what: &str) {
+    let storage = wanted["kubernetes"].get("storage").and_then(Value::as_str).unwrap();
+    let start = formed(members, storage);
+    for subset in subsets(members) {
+        let mut lab = start.clone();
+        for member in &subset {
+            disturb(&mut lab.world, member);
+        }
+        check(&lab, Some(wanted), &format!("{what} on {} of {members}", subset.join(" ")), nothing);
+    }
+}
+
+#[test]
+fn a_setting_is_changed() {
+    for storage in [CLASS, "hostPath"] {
+        for members in 1..=5 {
+            let what = format!("a setting of {members} on {storage}");
+            check(&formed(members, storage), Some(&changed(arguments(members, storage))), &what, nothing);
+        }
+    }
+}
+
+#[test]
+fn resources_are_changed() {
+    let more = Value::object([("requests", Value::object([("memory", "2Gi".into())]))]);
+    for members in [1, 3] {
+        let wanted = placed(arguments(members, CLASS), "resources", more.clone());
+        check(&formed(members, CLASS), Some(&wanted), &format!("resources of {members}"), nothing);
+    }
+}
+
+fn delete_pod(world: &mut World, member: &str) {
+    world.pods.remove(member);
+}
+
+#[test]
+fn deleted_pods_come_back() {
+    for members in 1..=4 {
+        let wanted = arguments(members, CLASS);
+        check_subsets(members, delete_pod, &wanted, "pod deleted");
+        check_subsets(members, delete_pod, &changed(wanted), "pod deleted, and a setting");
+    }
+}
+
+#[test]
+fn crashed_pods_come_back() {
+    let crash = |w: &mut World, m: &str| {
+        w.soft_crash = true;
+        w.crash(m);
+    };
+    for members in 1..=4 {
+        let wanted = arguments(members, "hostPath");
+        check_subsets(members, crash, &changed(wanted), "crashed, and a setting");
+    }
+}
+
+fn delete_secret(world: &mut World, member: &str) {
+    world.remove("Secret", &format!("{member}-tls"));
+}
+
+#[test]
+fn deleted_secrets_are_put_back() {
+    for members in 1..=4 {
+        let wanted = arguments(members, CLASS);
+        check_subsets(members, delete_secret, &wanted, "Secret deleted");
+        check_subsets(members, delete_secret, &changed(wanted), "Secret deleted, and a setting");
+    }
+}
+
+#[test]
+fn pods_without_secrets_that_crash_are_repaired() {
+    let both = |w: &mut World, m: &str| {
+        delete_secret(w, m);
+        delete_pod(w, m);
+    };
+    for members in 1..=4 {
+        let wanted = arguments(members, CLASS);
+        check_subsets(members, both, &wanted, "Secret and pod deleted");
+        check_subsets(members, both, &changed(wanted), "Secret and pod deleted, and a setting");
+    }
+}
+
+#[test]
+fn objects_of_the_whole_cluster_are_put_back() {
+    for members in [1, 3] {
+        for (kind, name) in [
+            ("ConfigMap", "etcd-main-formed"),
+            ("Service", "etcd-main"),
+            ("Service", "etcd-main-client"),
+            ("StatefulSet", "etcd-main"),
+            ("PodDisruptionBudget", "etcd-main"),
+        ] {
+            if members == 1 && kind == "PodDisruptionBudget" {
+                continue;
+            }
+            for with_pods in [false, true] {
+                let mut lab = formed(members, CLASS);
+                lab.world.remove(kind, name);
+                if with_pods {
+                    lab.world.pods.clear();
+                }
+                let what = format!("{kind} {name} of {members} deleted{}", if with_pods { " with all pods" } else { "" });
+                check(&lab, Some(&arguments(members, CLASS)), &what, nothing);
+                check(&lab, Some(&changed(arguments(members, CLASS))), &format!("{what}, and a setting"), nothing);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stateful_set_that_was_scaled_by_hand_is_put_back() {
+    for replicas in [0i64, 1, 2] {
+        let mut lab = formed(3, CLASS);
+        lab.world.edit("StatefulSet", "etcd-main", &["spec", "replicas"], replicas.into());
+        lab.world.settle();
+        check(&lab, Some(&arguments(3, CLASS)), &format!("scaled to {replicas}"), nothing);
+        check(&lab, Some(&changed(arguments(3, CLASS))), &format!("scaled to {replicas}, and a setting"), nothing);
+    }
+}
+
+/// While the note is away and volumes are lost with it, nothing may be started before the note is back.
+#[test]
+fn a_lost_note_does_not_let_members_form_another_cluster() {
+    for members in 1..=4 {
+        for lost in subsets(members) {
+            let mut lab = formed(members, CLASS);
+            lab.world.remove("ConfigMap", "etcd-main-formed");
+            lab.world.remove("StatefulSet", "etcd-main");
+            lab.world.pods.clear();
+            lost.iter().for_each(|m| lab.world.wipe(m));
+            for mut lab in worlds(&lab) {
+                for policy in POLICIES {
+                    let plan = lab.plan(Some(&arguments(members, CLASS))).unwrap();
+                    lab.run(&plan, policy, &Stop::Never);
+                    lab.world.settle();
+                    lab.world.settle();
+                    sane(&lab, &format!("note, StatefulSet and the data of {lost:?} of {members} lost"));
+                }
+            }
+        }
+    }
+}
+
+/// A template that etcd does not start with stops a rolling change at the first member; pods that are made anew meanwhile get it too.
+#[test]
+fn a_setting_that_etcd_does_not_take_is_taken_back() {
+    for members in 1..=4 {
+        let good = arguments(members, CLASS);
+        let broken = with_setting(good.clone(), "snapshot-count", "broken");
+        for evicted in std::iter::once(Vec::new()).chain(subsets(members)) {
+            let mut lab = formed(members, CLASS);
+            let plan = lab.plan(Some(&broken)).unwrap();
+            lab.run(&plan, Policy::UnitsFirst, &Stop::Never);
+            evicted.iter().for_each(|m| delete_pod(&mut lab.world, m));
+            lab.world.settle();
+            let what = format!("a bad setting of {members}, {evicted:?} evicted");
+            check_with(&lab, Some(&good), false, &format!("{what}, taken back"), nothing);
+            check_with(&lab, Some(&changed(good.clone())), false, &format!("{what}, then a good one"), nothing);
+        }
+    }
+}
+
+/// Nothing is touched while a member is not well: not even the template, which pods would get that are made anew.
+#[test]
+fn the_template_waits_until_all_are_well() {
+    let mut lab = formed(3, CLASS);
+    let plan = lab.plan(Some(&changed(arguments(3, CLASS)))).unwrap();
+    let before = lab.world.stateful_set();
+    delete_secret(&mut lab.world, &member(1));
+    for policy in POLICIES {
+        let mut lab = lab.clone();
+        let (_, failures) = lab.run(&plan, policy, &Stop::Never);
+        assert!(!failures.is_empty());
+        assert_eq!(lab.world.stateful_set(), before);
+    }
+}
+
+#[test]
+fn certificates_are_renewed_without_a_restart() {
+    for members in 1..=4 {
+        let wanted = with(arguments(members, CLASS), "certificate_validity_hours", 9000i64);
+        let mut lab = formed(members, CLASS);
+        let plan = lab.plan(Some(&wanted)).unwrap();
+        let uids = |lab: &Lab| lab.world.pods.values().map(|p| p.uid.clone()).collect::<Vec<_>>();
+        let before = uids(&lab);
+        assert!(plan.choreography.impact.iter().any(|l| l.starts_with("no restart")), "{:?}", plan.choreography.impact);
+        lab.run(&plan, Policy::UnitsFirst, &Stop::Never);
+        assert_eq!(uids(&lab), before);
+        check(&formed(members, CLASS), Some(&wanted), &format!("renewal of {members}"), nothing);
+    }
+}
+
+/// What a destroyed cluster leaves, without numbers.
+fn leftovers(lab: &Lab) -> Vec<String> {
+    let plain = |line: String| line.split("-terraform_data").next().unwrap_or_default().to_owned();
+    lab.world.leftovers().into_iter().map(plain).collect()
+}
+
+#[test]
+fn clusters_are_destroyed_and_nothing_is_left() {
+    for storage in STORAGES {
+        for members in 1..=3 {
+            let disks = |i: usize| format!("data on node /var/lib/karmaform/etcd/karmada/{}", member(i));
+            let expected: Vec<_> = if storage == "hostPath" { (0..members).map(disks).collect() } else { Vec::new() };
+            let gone = |lab: &Lab, what: &str| assert_eq!(leftovers(lab), expected, "{what}");
+            check(&formed(members, storage), None, &format!("destroying {members} on {storage}"), gone);
+            let mut lab = formed(members, storage);
+            delete_pod(&mut lab.world, &member(0));
+            check(&lab, None, &format!("destroying {members} on {storage} with one down"), gone);
+        }
+    }
+}
+
+#[test]
+fn destroying_can_keep_the_data() {
+    for storage in [CLASS, "hostPath"] {
+        let mut lab = formed(2, storage);
+        let wanted = with(arguments(2, storage), "on_destroy", "keep");
+        converge(&mut lab, Some(&wanted), Policy::UnitsFirst, "keeping");
+        let line = if storage == CLASS {
+            "data of the cluster is kept in its volumes"
+        } else {
+            "data of the cluster stays on the disks of its nodes"
+        };
+        let plan = lab.plan(None).unwrap();
+        assert_eq!(plan.choreography.impact, ["stops the whole cluster: etcd-main-0, etcd-main-1", line]);
+        check(&lab, None, &format!("keeping the data on {storage}"), |lab, what| {
+            let left: Vec<_> = leftovers(lab).iter().map(|l| l.split(' ').next().unwrap_or_default().to_owned()).collect();
+            let volumes: &[&str] = if storage == CLASS { &[] } else { &["PersistentVolume"; 2] };
+            assert_eq!(left, [volumes, &["PersistentVolumeClaim"; 2], &["data"; 2]].concat(), "{what}");
+        });
+        converge(&mut lab, None, Policy::UnitsFirst, "destroying");
+        refused(&lab, &arguments(2, storage), "There is data of another cluster already");
+    }
+}
+
+/// Who changes their mind in the middle of a destruction gets the cluster back, or is told that data is gone.
+#[test]
+fn a_destruction_that_stopped_halfway() {
+    for storage in STORAGES {
+        let start = formed(3, storage);
+        let plan = start.plan(None).unwrap();
+        for policy in POLICIES {
+            let steps = start.clone().run(&plan, policy, &Stop::Never).0;
+            for at in 0..steps {
+                let what = format!("destroying on {storage}, {policy:?}, stopped after step {at}, then wanted again");
+                let mut lab = start.clone();
+                lab.run(&plan, policy, &Stop::After(at));
+                let result = try_to_converge(&mut lab.clone(), Some(&arguments(3, storage)), policy, &what);
+                if let Err(refused) = result {
+                    let known = [
+                        "A member has lost its data",
+                        "The members of a formed cluster can't be changed yet",
+                        "The CA of a formed cluster can't be replaced yet",
+                        "A member's volume can't be replaced",
+                    ];
+                    assert!(refused.iter().any(|d| known.contains(&d.summary.as_str())), "{what}: {refused:#?}");
+                }
+                converge(&mut lab, None, policy, &what);
+            }
+        }
+    }
+}
+
+fn refused(lab: &Lab, wanted: &Object, expected: &str) {
+    let Err(diagnostics) = lab.plan(Some(wanted)) else { panic!("not refused: {expected}") };
+    let found: Vec<_> = diagnostics.iter().map(|d| d.summary.clone()).collect();
+    assert!(found.iter().any(|s| s == expected), "{expected}: {found:?}");
+    for diagnostic in diagnostics.iter() {
+        assert!(diagnostic.detail.ends_with('.') && !diagnostic.summary.ends_with('.'), "{diagnostic:?}");
+        assert_eq!(diagnostic.address, Some(address()));
+    }
+}
+
+#[test]
+fn what_needs_more_care_is_refused() {
+    let lab = formed(3, CLASS);
+    let plain = arguments(3, CLASS);
+    refused(&lab, &arguments(5, CLASS), "The members of a formed cluster can't be changed yet");
+    refused(&lab, &arguments(2, CLASS), "The members of a formed cluster can't be changed yet");
+    refused(&lab, &with(plain.clone(), "version", "3.6.9"), "`version` of a formed cluster can't be changed yet");
+    refused(&lab, &with(plain.clone(), "ca_validity_hours", 100i64), "The CA of a formed cluster can't be replaced yet");
+    for (name, value) in [("name", "other"), ("namespace", "other"), ("storage", "slow"), ("storage_size", "20Gi")] {
+        refused(&lab, &placed(plain.clone(), name, value), &format!("`{name}` of a formed cluster can't be changed yet"));
+    }
+    let on_nodes = formed(3, "hostPath");
+    for (name, value) in [("nodes", Value::strings(["node1", "node2", "node4"])), ("host_path", "/data".into())] {
+        refused(&on_nodes, &placed(arguments(3, "hostPath"), name, value), &format!("`{name}` of a formed cluster can't be changed yet"));
+    }
+    refused(&lab, &placed(plain.clone(), "image", "registry.k8s.io/etcd:3.6.9-0"), "The image of a formed cluster can't be changed yet");
+    check(&lab, Some(&placed(plain.clone(), "registry", "mirror.example/k8s")), "another registry", nothing);
+    check(&lab, Some(&placed(plain.clone(), "image", "mirror.example:5000/x/etcd:3.6.8-0")), "another place for the image", nothing);
+
+    let mut unclaimed = lab.clone();
+    unclaimed.world.remove("PersistentVolumeClaim", "data-etcd-main-1");
+    unclaimed.world.pods.remove(&member(1));
+    refused(&unclaimed, &plain, "A member has lost its data");
+
+    let mut other = lab.clone();
+    other.world.edit("StatefulSet", "etcd-main", &["spec", "serviceName"], "other".into());
+    refused(&other, &plain, "The StatefulSet of a formed cluster can't be replaced");
+
+    let mut lost = lab.clone();
+    lost.state = State::default();
+    refused(&lost, &plain, "This cluster exists, but the state does not know it");
+}
+
+/// Their pods' data goes with the pods, so no plan may delete a pod of them.
+#[test]
+fn members_without_lasting_data_are_not_restarted() {
+    for members in [1, 3] {
+        let lab = formed(members, "emptyDir");
+        let plain = arguments(members, "emptyDir");
+        refused(&lab, &changed(plain.clone()), "Members in emptyDir volumes can't be restarted");
+        check_with(&lab, Some(&with(plain.clone(), "certificate_validity_hours", 9000i64)), false, "renewal", nothing);
+        let mut gone = lab.clone();
+        delete_pod(&mut gone.world, &member(0));
+        refused(&gone, &plain, "A member has lost its data");
+        refused(&gone, &changed(plain.clone()), "A member has lost its data");
+        gone.world.settle();
+        gone.world.settle();
+        sane(&gone, "a pod is gone");
+        assert!(!gone.plan(Some(&plain)).unwrap().has_changes());
+        converge(&mut gone, None, Policy::UnitsFirst, "destroying what lost data");
+    }
+}
+
+#[test]
+fn a_cluster_that_was_partly_formed_keeps_its_members() {
+    for storage in STORAGES {
+        let plan = Lab::default().plan(Some(&arguments(3, storage))).unwrap();
+        let steps = Lab::default().run(&plan, Policy::UnitsFirst, &Stop::Never).0;
+        let (mut changed, mut kept) = (0, 0);
+        for at in 0..steps {
+            let mut lab = Lab::default();
+            lab.run(&plan, Policy::UnitsFirst, &Stop::After(at));
+            let what = format!("on {storage} stopped after step {at}");
+            if lab.world.stateful_set().is_none() {
+                converge(&mut lab, Some(&arguments(2, storage)), Policy::UnitsFirst, &format!("{what}, fewer members"));
+                changed += 1;
+            } else if lab.state.children.values().all(|(t, _)| t != "etcd_member")
+                && lab.world.manifest("ConfigMap", "etcd-main-formed").is_none()
+            {
+                let partly = "A cluster that was partly formed can't be changed like this";
+                refused(&lab, &arguments(2, storage), partly);
+                refused(&lab, &placed(arguments(3, storage), "name", "other"), partly);
+                refused(&lab, &placed(arguments(3, storage), "namespace", "other"), partly);
+                if storage != "emptyDir" {
+                    refused(&lab, &arguments(3, "emptyDir"), partly);
+                }
+                kept += 1;
+            }
+        }
+        assert!(changed > 3 && kept > 1, "{storage}: {changed} {kept}");
+    }
+}
+
+#[test]
+fn the_impact_is_told_in_plain_words() {
+    let told = |lab: &Lab, wanted: Option<&Object>| lab.plan(wanted).unwrap().choreography.impact;
+    let forms = "forms a cluster of 3 members: etcd-main-0, etcd-main-1, etcd-main-2";
+    assert_eq!(told(&Lab::default(), Some(&arguments(3, CLASS))), [forms]);
+    assert_eq!(told(&Lab::default(), Some(&arguments(3, "emptyDir"))).len(), 2);
+    let rolling = "rolling restart, one member at a time: etcd-main-1, etcd-main-2, then the leader etcd-main-0; quorum kept 2 of 3";
+    assert_eq!(told(&formed(3, CLASS), Some(&changed(arguments(3, CLASS)))), [rolling]);
+    let mut down = formed(3, CLASS);
+    delete_pod(&mut down.world, &member(2));
+    assert_eq!(told(&down, Some(&arguments(3, CLASS))), ["starts member etcd-main-2"]);
+    let stops = "stops the whole cluster: etcd-main-0, etcd-main-1, etcd-main-2";
+    assert_eq!(told(&formed(3, CLASS), None), [stops, "data of the cluster will be deleted with its volumes"]);
+    assert_eq!(told(&formed(3, "emptyDir"), None), [stops, "data of the cluster will be deleted with its pods"]);
+}
+
+#[test]
+fn no_secret_is_in_the_pods() {
+    let lab = formed(3, CLASS);
+    for (kind, name) in lab.world.objects.keys().filter(|(kind, _)| kind != "Secret") {
+        let text = to_json(&lab.world.objects[&(kind.clone(), name.clone())]["manifest"].clone()).to_string();
+        assert!(!text.contains("private_key"), "{kind} {name}");
+    }
+    assert!(lab.world.objects.values().all(|o| o["manifest"] != Value::null(Type::Any)));
+}

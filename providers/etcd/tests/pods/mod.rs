@@ -1,0 +1,197 @@
+//! A model of one Kubernetes namespace with an etcd cluster, for tests: objects by name, a StatefulSet controller and a kubelet, volumes, and
+//! what etcd makes of all that; and what must never happen.
+//!
+//! Time passes in [`World::settle`]: then missing pods are made, containers that ended are started again, and members find each other. With
+//! `eager` set, pods are made and started right after each step as well: the other end of what a real cluster may do between two steps.
+//!
+//! Knows nothing of plans and orders.
+
+mod objects;
+mod outside;
+mod pod;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_model::{Object, Value};
+use serde_json::Value as Json;
+
+pub(crate) use pod::{Data, Pod, Process};
+
+/// What names an object: its kind and its name.
+pub(crate) type Name = (String, String);
+
+/// A namespace, and what was seen to go wrong.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct World {
+    /// Objects: the attributes of their resources.
+    pub(crate) objects: BTreeMap<Name, Object>,
+    /// Pods of the StatefulSet.
+    pub(crate) pods: BTreeMap<String, Pod>,
+    /// Data by what holds it: `claim NAME` or `node PATH`.
+    pub(crate) disks: BTreeMap<String, Data>,
+    /// Members that ever had data of the cluster that was formed.
+    pub(crate) had_data: BTreeSet<String>,
+    /// The cluster that was formed and its members.
+    pub(crate) formed: Option<(String, BTreeSet<String>)>,
+    /// The leader's name.
+    pub(crate) leader: Option<String>,
+    /// What must never happen, and did.
+    pub(crate) violations: Vec<String>,
+    /// Members that a step of ours took down and that are not back.
+    pub(crate) down_by_us: BTreeSet<String>,
+    /// The cluster is being destroyed: members may go.
+    pub(crate) destroying: bool,
+    /// Something interfered after a gate had seen the members healthy; then a lost quorum is not our doing.
+    pub(crate) disturbed: bool,
+    /// A gate passed in this run.
+    pub(crate) was_looked_at: bool,
+    /// Controllers and kubelets act right after each step, and not only when time passes.
+    pub(crate) eager: bool,
+    /// A crash ends the container alone, and the kubelet starts it again; else the whole pod is evicted.
+    pub(crate) soft_crash: bool,
+    made: u64,
+}
+
+impl World {
+    /// An object's manifest.
+    pub(crate) fn manifest(&self, kind: &str, name: &str) -> Option<Json> {
+        let object = self.objects.get(&(kind.to_owned(), name.to_owned()))?;
+        Some(karmaform_model::to_json(object.get("manifest")?))
+    }
+
+    /// The one StatefulSet.
+    pub(crate) fn stateful_set(&self) -> Option<Json> {
+        let name = self.objects.keys().find(|(kind, _)| kind == "StatefulSet")?;
+        self.manifest(&name.0, &name.1)
+    }
+
+    fn quorum(&self) -> usize {
+        self.formed.as_ref().map_or(0, |(_, members)| members.len() / 2 + 1)
+    }
+
+    /// Members that take part in the formed cluster. Without the headless Service nobody finds anybody.
+    pub(crate) fn alive(&self) -> BTreeSet<String> {
+        let Some((formed, _)) = &self.formed else { return BTreeSet::new() };
+        let is_named = self.stateful_set().is_none_or(|set| {
+            let service = set["spec"]["serviceName"].as_str().unwrap_or_default();
+            self.objects.contains_key(&("Service".to_owned(), service.to_owned()))
+        });
+        let takes_part = |pod: &Pod| matches!(&pod.process, Process::Running { cluster, joined: true } if cluster == formed);
+        self.pods.iter().filter(|(_, pod)| is_named && takes_part(pod)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The formed cluster has a quorum.
+    pub(crate) fn has_quorum(&self) -> bool {
+        self.formed.is_some() && self.alive().len() >= self.quorum()
+    }
+
+    /// Time passes.
+    pub(crate) fn settle(&mut self) {
+        self.controllers();
+        let mut clusters: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, pod) in &self.pods {
+            if let Process::Running { cluster, .. } = &pod.process {
+                clusters.entry(cluster.clone()).or_default().push(name.clone());
+            }
+        }
+        for (cluster, running) in clusters {
+            let Some(data) = running.first().and_then(|name| self.data_of(name)) else { continue };
+            let members = data.members.clone();
+            if running.len() < members.len() / 2 + 1 {
+                continue;
+            }
+            match &self.formed {
+                None => {
+                    self.formed = Some((cluster.clone(), members));
+                    self.had_data = running.iter().cloned().collect();
+                }
+                Some((id, _)) if *id != cluster => self.violations.push(format!("a second cluster {cluster} beside {id}")),
+                Some(_) => self.had_data.extend(running.iter().cloned()),
+            }
+            for name in &running {
+                if let Some(Pod { process: Process::Running { joined, .. }, .. }) = self.pods.get_mut(name) {
+                    *joined = true;
+                    self.down_by_us.remove(name);
+                }
+            }
+        }
+        let alive = self.alive();
+        if !self.has_quorum() {
+            self.leader = None;
+        } else if !self.leader.as_ref().is_some_and(|l| alive.contains(l)) {
+            self.leader = alive.first().cloned();
+        }
+    }
+
+    /// The StatefulSet controller makes what is missing, from the template as it is now; the kubelet starts what does not run.
+    fn controllers(&mut self) {
+        if let Some(set) = self.stateful_set() {
+            let name = set["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let replicas = set["spec"]["replicas"].as_u64().unwrap_or(1);
+            let wanted: Vec<String> = (0..replicas).map(|i| format!("{name}-{i}")).collect();
+            self.pods.retain(|pod, _| wanted.contains(pod));
+            for pod in wanted {
+                for claim in set["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten() {
+                    self.claim(claim, &pod, &set["metadata"]["namespace"]);
+                }
+                if !self.pods.contains_key(&pod) {
+                    self.made += 1;
+                    let uid = format!("uid-{}", self.made);
+                    self.pods.insert(pod, Pod::new(uid, set["spec"]["template"].clone()));
+                }
+            }
+        }
+        for name in self.pods.keys().cloned().collect::<Vec<_>>() {
+            self.start(&name);
+        }
+    }
+
+    /// A pod's container ends by itself, or the whole pod is evicted.
+    pub(crate) fn crash(&mut self, member: &str) {
+        self.disturbed |= self.was_looked_at;
+        if self.soft_crash {
+            if let Some(pod) = self.pods.get_mut(member) {
+                pod.process = Process::Ended("killed".to_owned());
+            }
+        } else {
+            self.pods.remove(member);
+        }
+    }
+
+    /// A member's volume loses all that was on it.
+    pub(crate) fn wipe(&mut self, member: &str) {
+        if let Some(disk) = self.disk_of(member) {
+            self.disks.remove(&disk);
+        }
+        if let Some(pod) = self.pods.get_mut(member) {
+            pod.data = None;
+            pod.process = Process::Ended("its data is gone".to_owned());
+        }
+    }
+
+    /// Removes an object, as `kubectl delete --cascade=orphan` would.
+    pub(crate) fn remove(&mut self, kind: &str, name: &str) {
+        assert!(self.objects.remove(&(kind.to_owned(), name.to_owned())).is_some(), "no {kind} {name}");
+    }
+
+    /// A read goes through this member, and its certificates are those of the CA.
+    pub(crate) fn is_healthy(&self, member: &str) -> bool {
+        self.has_quorum() && self.alive().contains(member) && self.has_certificates(member)
+    }
+
+    /// What is left: objects, pods, and data.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
+        let objects = self.objects.keys().map(|(kind, name)| format!("{kind} {name}"));
+        let pods = self.pods.keys().map(|name| format!("pod {name}"));
+        let data = self.disks.keys().map(|disk| format!("data on {disk}"));
+        objects.chain(pods).chain(data).collect()
+    }
+
+    /// Changes a part of an object by hand.
+    pub(crate) fn edit(&mut self, kind: &str, name: &str, path: &[&str], part: Value) {
+        let object = self.objects.get_mut(&(kind.to_owned(), name.to_owned())).expect("an object to edit");
+        let mut manifest = karmaform_model::Arg::from_json(&karmaform_model::to_json(&object["manifest"]));
+        manifest.set(path, part.into());
+        object.insert("manifest".to_owned(), manifest.resolve(&|_, _| Value::null(karmaform_model::Type::Any)));
+    }
+}

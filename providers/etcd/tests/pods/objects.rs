@@ -1,0 +1,96 @@
+//! What an API server makes of changes to objects.
+
+use karmaform_model::{Change, Object, Path, ReplaceOrder, Value, to_json};
+use serde_json::Value as Json;
+
+use super::{Name, World};
+
+/// Parts of a StatefulSet's specification that may change in place.
+const CHANGEABLE: &[&str] =
+    &["replicas", "template", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "persistentVolumeClaimRetentionPolicy"];
+
+/// What names the object of a resource.
+pub(super) fn name(object: &Object) -> Name {
+    let manifest = object.get("manifest").map(to_json).unwrap_or_default();
+    let text = |json: &Json| json.as_str().unwrap_or_default().to_owned();
+    (text(&manifest["kind"]), text(&manifest["metadata"]["name"]))
+}
+
+/// An update that the server would refuse becomes a replacement.
+pub(super) fn foretell(change: &mut Change) {
+    let Change::Update { before, after } = &*change else { return };
+    let (Some(old), Some(new)) = (before.get("manifest").map(to_json), after.get("manifest").map(to_json)) else { return };
+    let is_same_object = old["kind"] == new["kind"] && ["name", "namespace"].iter().all(|n| old["metadata"][n] == new["metadata"][n]);
+    let fixed = |manifest: &Json| {
+        let mut spec = manifest["spec"].clone();
+        if let Json::Object(parts) = &mut spec {
+            match manifest["kind"].as_str() {
+                Some("StatefulSet") => parts.retain(|name, _| !CHANGEABLE.contains(&name.as_str())),
+                Some("PersistentVolumeClaim") => drop(parts.remove("resources")),
+                Some("PersistentVolume") => drop(parts.remove("capacity")),
+                _ => parts.clear(),
+            }
+        }
+        spec
+    };
+    if !is_same_object || fixed(&old) != fixed(&new) {
+        let (before, after) = (before.clone(), after.clone());
+        *change = Change::Replace { before, after, order: ReplaceOrder::DestroyFirst, because: vec![Path::attribute("manifest")] };
+    }
+}
+
+impl World {
+    pub(super) fn change_object(&mut self, change: &Change) -> Result<Option<Object>, String> {
+        if let Change::Delete { before } | Change::Replace { before, .. } = change {
+            self.delete(before)?;
+        }
+        let Some(after) = change.after() else { return Ok(None) };
+        self.objects.insert(name(after), after.clone());
+        Ok(Some(after.clone()))
+    }
+
+    fn delete(&mut self, before: &Object) -> Result<(), String> {
+        if before.get("keep").and_then(Value::as_bool) == Some(true) {
+            return Ok(());
+        }
+        let (kind, name) = name(before);
+        match kind.as_str() {
+            "StatefulSet" => {
+                assert_eq!(before.get("propagation").and_then(Value::as_str), Some("foreground"), "pods would go on after the end");
+                self.pods.clear();
+            }
+            // Both wait until nobody uses them any more, which a step would do in vain.
+            "PersistentVolumeClaim" => {
+                if self.pods.keys().any(|pod| format!("data-{pod}") == name) {
+                    return Err(format!("a pod uses the claim {name}"));
+                }
+                self.disks.remove(&format!("claim {name}"));
+            }
+            "PersistentVolume" => {
+                let is_bound = |(n, o): (&Name, &Object)| {
+                    n.0 == "PersistentVolumeClaim"
+                        && o.get("manifest").map(to_json).unwrap_or_default()["spec"]["volumeName"] == name.as_str()
+                };
+                if self.objects.iter().any(is_bound) {
+                    return Err(format!("a claim uses the volume {name}"));
+                }
+            }
+            _ => {}
+        }
+        self.objects.remove(&(kind, name));
+        Ok(())
+    }
+
+    /// A claim that a pod needs and that is not there.
+    pub(super) fn claim(&mut self, template: &Json, pod: &str, namespace: &Json) {
+        let name = format!("{}-{pod}", template["metadata"]["name"].as_str().unwrap_or_default());
+        let key = ("PersistentVolumeClaim".to_owned(), name.clone());
+        if self.objects.contains_key(&key) {
+            return;
+        }
+        let manifest = serde_json::json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": name, "namespace": namespace }, "spec": template["spec"],
+        });
+        self.objects.insert(key, Object::from([("manifest".to_owned(), karmaform_model::implied_from_json(&manifest))]));
+    }
+}

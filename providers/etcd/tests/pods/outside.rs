@@ -1,0 +1,153 @@
+//! The namespace, as a plan's steps meet it.
+
+use karmaform_model::{Change, Object, Value};
+
+use super::{Process, World, objects};
+use crate::steps::Outside;
+
+impl Outside for World {
+    fn is_outside(resource_type: &str) -> bool {
+        resource_type.starts_with("kubernetes_")
+    }
+
+    fn foretell(resource_type: &str, change: &mut Change) {
+        if resource_type == "kubernetes_object" {
+            objects::foretell(change);
+        }
+    }
+
+    fn observe(&self, resource_type: &str, source: &Object) -> Option<Object> {
+        if resource_type == "kubernetes_object" {
+            return self.objects.get(&objects::name(source)).cloned();
+        }
+        let name = source.get("name").and_then(Value::as_str)?;
+        let pod = self.pods.get(name)?;
+        let (phase, problem) = match &pod.process {
+            Process::Pending(why) => ("Pending", Some(why)),
+            Process::Ended(why) => ("CrashLoopBackOff", Some(why)),
+            Process::Running { .. } => ("Running", None),
+        };
+        Some(Object::from([
+            ("name".to_owned(), name.into()),
+            ("revision".to_owned(), pod.revision().into()),
+            ("uid".to_owned(), pod.uid.as_str().into()),
+            ("phase".to_owned(), phase.into()),
+            ("ready".to_owned(), self.is_healthy(name).into()),
+            ("problem".to_owned(), problem.map_or_else(|| Value::null(karmaform_model::Type::String), |p| p.as_str().into())),
+        ]))
+    }
+
+    fn begin(&mut self, destroying: bool) {
+        self.destroying = destroying;
+        if destroying {
+            self.down_by_us.clear();
+        }
+        (self.was_looked_at, self.disturbed) = (false, false);
+    }
+
+    fn change(&mut self, resource_type: &str, change: &Change) -> Result<Option<Object>, String> {
+        let alive_before = self.alive();
+        let quorum_before = self.has_quorum();
+        let result = match resource_type {
+            "kubernetes_object" => self.change_object(change),
+            _ => self.change_pod(change),
+        };
+        let alive = self.alive();
+        let members = self.formed.as_ref().map_or(0, |(_, m)| m.len());
+        if !self.destroying {
+            self.down_by_us.extend(alive_before.difference(&alive).cloned());
+            if self.down_by_us.len() > 1 {
+                self.violations.push(format!("{:?} down by us at once", self.down_by_us));
+            }
+            if quorum_before && !self.has_quorum() && members > 2 && !self.disturbed {
+                self.violations.push(format!("quorum given up by a change of {resource_type}"));
+            }
+        }
+        if self.eager {
+            self.controllers();
+        }
+        result
+    }
+
+    /// A certificate says by which CA it is.
+    fn issue(&mut self, resource_type: &str, change: &Change) -> Option<Object> {
+        let mut object = change.after()?.clone();
+        self.made += 1;
+        let number = self.made;
+        let ca = object.get("ca_certificate").and_then(Value::as_str).unwrap_or_default().to_owned();
+        for name in ["id", "certificate", "private_key"] {
+            if object.get(name).is_some_and(|v| v.is_unknown() || v.is_null()) || (name != "id" && change.before().is_some()) {
+                let signed = if name == "certificate" && !ca.is_empty() { format!(" by {ca}") } else { String::new() };
+                object.insert(name.to_owned(), format!("{resource_type}-{name}-{number}{signed}").into());
+            }
+        }
+        for name in ["not_before", "not_after", "serial_number", "output"] {
+            if object.get(name).is_some_and(Value::is_unknown) {
+                object.insert(name.to_owned(), format!("{name}-{number}").into());
+            }
+        }
+        Some(object)
+    }
+
+    fn gate(&mut self, required: &[&str]) -> Vec<String> {
+        self.settle();
+        let unhealthy: Vec<String> = required.iter().filter(|m| !self.is_healthy(m)).map(|m| (*m).to_owned()).collect();
+        if unhealthy.is_empty() {
+            self.was_looked_at = true;
+            self.disturbed = false;
+        }
+        unhealthy
+    }
+
+    fn is_healthy(&self, member: &str) -> bool {
+        self.is_healthy(member)
+    }
+
+    fn look_at_member(&self, member: &str, known: bool) -> Option<Object> {
+        let healthy = self.is_healthy(member);
+        if !healthy && !known {
+            return None;
+        }
+        let leads = healthy && self.leader.as_deref() == Some(member);
+        let mut seen =
+            Object::from([("name".to_owned(), member.into()), ("healthy".to_owned(), healthy.into()), ("leader".to_owned(), leads.into())]);
+        if healthy {
+            self.add_ids(member, &mut seen);
+        }
+        Some(seen)
+    }
+
+    fn add_ids(&self, member: &str, object: &mut Object) {
+        let cluster = self.formed.as_ref().map(|(id, _)| id.clone()).unwrap_or_default();
+        let url = |name: &str| self.pods.get(member).and_then(|p| p.flag(name)).unwrap_or_default().replace("$(POD_NAME)", member);
+        object.insert("member_id".to_owned(), format!("id-{member}").into());
+        object.insert("cluster_id".to_owned(), cluster.into());
+        object.insert("peer_url".to_owned(), url("initial-advertise-peer-urls").into());
+        object.insert("client_url".to_owned(), url("advertise-client-urls").into());
+    }
+
+    fn crash(&mut self, member: &str) {
+        self.crash(member);
+    }
+
+    fn runs_a_member(part: &str) -> bool {
+        part == "pod"
+    }
+}
+
+impl World {
+    /// A pod is waited for, or deleted so that a new one is made; one that is as wanted is left alone.
+    fn change_pod(&mut self, change: &Change) -> Result<Option<Object>, String> {
+        let Some(after) = change.after() else { return Ok(None) };
+        let text = |name: &str| after.get(name).and_then(Value::as_str).unwrap_or_default();
+        if self.stateful_set().is_none() {
+            return Err("nobody makes the pod".to_owned());
+        }
+        if self.pods.get(text("name")).is_some_and(|pod| pod.revision() != text("revision")) {
+            self.pods.remove(text("name"));
+        }
+        let mut object = after.clone();
+        object.insert("uid".to_owned(), "uid".into());
+        Ok(Some(object))
+    }
+}

@@ -1,0 +1,174 @@
+//! One pod, its volume, and the etcd in it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value as Json;
+
+use super::World;
+
+/// What a member wrote to its volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Data {
+    /// The cluster it belongs to.
+    pub(crate) cluster: String,
+    /// The members of the cluster.
+    pub(crate) members: BTreeSet<String>,
+}
+
+/// The container with etcd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Process {
+    /// The pod waits for something outside of it.
+    Pending(String),
+    /// It ended, and is started again when time passes.
+    Ended(String),
+    /// It runs.
+    Running {
+        /// The cluster its data belongs to.
+        cluster: String,
+        /// It takes part: it found its peers since it started.
+        joined: bool,
+    },
+}
+
+/// A pod.
+#[derive(Clone, Debug)]
+pub(crate) struct Pod {
+    /// New for each pod of a name.
+    pub(crate) uid: String,
+    /// The template it was made of.
+    pub(crate) template: Json,
+    /// What is in its `emptyDir`.
+    pub(crate) data: Option<Data>,
+    /// Its container.
+    pub(crate) process: Process,
+}
+
+impl Pod {
+    pub(super) fn new(uid: String, template: Json) -> Self {
+        Self { uid, template, data: None, process: Process::Pending("it was just made".to_owned()) }
+    }
+
+    /// The template's revision.
+    pub(crate) fn revision(&self) -> String {
+        self.template["metadata"]["annotations"]["karmaform.io/revision"].as_str().unwrap_or_default().to_owned()
+    }
+
+    fn container(&self) -> &Json {
+        &self.template["spec"]["containers"][0]
+    }
+
+    /// A flag of etcd.
+    pub(super) fn flag(&self, name: &str) -> Option<&str> {
+        let flags = self.container()["args"].as_array()?;
+        flags.iter().filter_map(Json::as_str).find_map(|f| f.strip_prefix(&format!("--{name}=")))
+    }
+
+    /// True if its data goes with it.
+    pub(super) fn forgets(&self) -> bool {
+        self.template["spec"]["volumes"].as_array().into_iter().flatten().any(|v| v["name"] == "data" && v["emptyDir"].is_object())
+    }
+
+    /// The note that its environment is taken from, and the entry in it.
+    fn note(&self) -> Option<(&str, &str)> {
+        let variables = self.container()["env"].as_array()?;
+        let state = variables.iter().find(|v| v["name"] == "ETCD_INITIAL_CLUSTER_STATE")?;
+        let from = &state["valueFrom"]["configMapKeyRef"];
+        assert_eq!(from["optional"], true, "a pod must start without the note");
+        Some((from["name"].as_str()?, from["key"].as_str()?))
+    }
+}
+
+impl World {
+    /// Where a member's data is, if that is not in its pod.
+    pub(super) fn disk_of(&self, member: &str) -> Option<String> {
+        let claim = format!("data-{member}");
+        let spec = &self.manifest("PersistentVolumeClaim", &claim)?["spec"];
+        match spec["volumeName"].as_str() {
+            Some(volume) => {
+                let volume = self.manifest("PersistentVolume", volume)?;
+                assert_eq!(volume["spec"]["claimRef"]["name"], claim.as_str(), "a volume for another claim");
+                Some(format!("node {}", volume["spec"]["hostPath"]["path"].as_str()?))
+            }
+            None if spec["storageClassName"].as_str().is_none_or(str::is_empty) => None,
+            None => Some(format!("claim {claim}")),
+        }
+    }
+
+    pub(super) fn data_of(&self, member: &str) -> Option<&Data> {
+        let pod = self.pods.get(member)?;
+        if pod.forgets() { pod.data.as_ref() } else { self.disks.get(&self.disk_of(member)?) }
+    }
+
+    /// Its Secret has everything, and it fits together.
+    pub(super) fn has_certificates(&self, member: &str) -> bool {
+        let Some(secret) = self.manifest("Secret", &format!("{member}-tls")) else { return false };
+        let entry = |name: &str| secret["stringData"][name].as_str().unwrap_or_default();
+        let is_signed = |certificate: &str, ca: &str| !entry(ca).is_empty() && entry(certificate).ends_with(&format!("by {}", entry(ca)));
+        let has_keys = !entry("server.key").is_empty() && !entry("peer.key").is_empty();
+        has_keys && is_signed("server.crt", "client-ca.crt") && is_signed("peer.crt", "peer-ca.crt")
+    }
+
+    /// The kubelet tries to start a pod's container.
+    pub(super) fn start(&mut self, member: &str) {
+        let Some(pod) = self.pods.get(member) else { return };
+        if matches!(pod.process, Process::Running { .. }) {
+            return;
+        }
+        if !pod.forgets() && self.disk_of(member).is_none() {
+            let waits = Process::Pending("its claim is not bound".to_owned());
+            self.pods.entry(member.to_owned()).and_modify(|p| p.process = waits);
+            return;
+        }
+        let process = match self.try_start(member) {
+            Ok(data) => {
+                let process = Process::Running { cluster: data.cluster.clone(), joined: false };
+                let (forgets, disk) = (self.pods[member].forgets(), self.disk_of(member));
+                match disk {
+                    Some(disk) if !forgets => drop(self.disks.insert(disk, data)),
+                    _ => drop(self.pods.entry(member.to_owned()).and_modify(|p| p.data = Some(data))),
+                }
+                process
+            }
+            Err(why) => Process::Ended(why),
+        };
+        self.pods.entry(member.to_owned()).and_modify(|p| p.process = process);
+    }
+
+    /// What etcd does at a start: the data that it goes on from, or why it ends.
+    fn try_start(&mut self, member: &str) -> Result<Data, String> {
+        let pod = &self.pods[member];
+        let flag = |name: &str| pod.flag(name).map(str::to_owned).ok_or(format!("no flag {name}"));
+        if flag("snapshot-count").is_ok_and(|v| v == "broken") {
+            return Err("invalid value".to_owned());
+        }
+        if !self.has_certificates(member) {
+            return Err("no certificates".to_owned());
+        }
+        let (list, token) = (flag("initial-cluster")?, flag("initial-cluster-token")?);
+        if flag("initial-cluster-state").is_ok() {
+            self.violations.push(format!("{member} has a fixed initial state in its template"));
+        }
+        if let Some(data) = self.data_of(member) {
+            return Ok(data.clone());
+        }
+        let pod = &self.pods[member];
+        let (note, entry) = pod.note().ok_or("nothing says the state")?;
+        let state = self.manifest("ConfigMap", note).and_then(|n| n["data"][entry].as_str().map(str::to_owned));
+        if state.as_deref() == Some("existing") {
+            return Err("a member without data in an existing cluster".to_owned());
+        }
+        let members: BTreeSet<String> = list.split(',').filter_map(|e| e.split('=').next()).map(str::to_owned).collect();
+        let cluster = format!("{token} {list}");
+        if self.formed.is_none() {
+            return Ok(Data { cluster, members });
+        }
+        let is_asked_by_peers = self.alive().iter().any(|m| m != member);
+        match (self.had_data.contains(member), is_asked_by_peers) {
+            (true, true) => Err("member has already been bootstrapped".to_owned()),
+            // The token and the names are those of the first cluster, but what was agreed there is not known to this one.
+            (true, false) => Ok(Data { cluster: format!("{cluster} anew"), members }),
+            (false, _) => Ok(Data { cluster, members }),
+        }
+    }
+}
