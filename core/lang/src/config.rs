@@ -6,6 +6,7 @@ use karmaform_model::{Address, Key, Object, Path, Registry, Span, Type, Value};
 
 use crate::context::Context;
 use crate::locals::Locals;
+use crate::removed::Removed;
 use crate::syntax::{Body, Expr};
 use crate::variables::VariableOrigin;
 
@@ -22,6 +23,8 @@ pub struct Config {
     pub providers: BTreeMap<String, Object>,
     /// Resources and data sources, by address without key.
     pub blocks: BTreeMap<Address, ResourceBlock>,
+    /// `removed` blocks, by the address of the resource without key.
+    pub removed: BTreeMap<Address, Removed>,
     /// Variables that have no value: neither given nor a default. Each is an error as well.
     pub missing_variables: Vec<String>,
     pub(crate) locals: Locals,
@@ -211,6 +214,11 @@ impl Config {
         let mut all: Vec<_> = self.blocks.values().flat_map(keyed).collect();
         all.sort();
         all
+    }
+
+    /// True if an instance, or a child of it, is to be taken out of the state and left as it is: a `removed` block says so.
+    pub fn forgets(&self, address: &Address) -> bool {
+        self.removed.get(&address.block()).is_some_and(|r| !r.destroy)
     }
 
     /// What an output needs first.

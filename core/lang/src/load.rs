@@ -13,7 +13,7 @@ use crate::locals::{Locals, push_new};
 use crate::source::Sources;
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Body, parse_body};
-use crate::{expand, lifecycle, settings, suggest, variables};
+use crate::{expand, lifecycle, removed, settings, suggest, variables};
 
 /// Loads a configuration. It comes with everything that could be read, so that one run shows many mistakes; if there are errors, it must
 /// not be planned.
@@ -34,6 +34,7 @@ pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, regis
         outputs: BTreeMap::new(),
         providers: BTreeMap::new(),
         blocks: BTreeMap::new(),
+        removed: BTreeMap::new(),
         missing_variables: Vec::new(),
         locals: Locals::default(),
         context: context.clone(),
@@ -55,6 +56,7 @@ pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, regis
         read_resource(&config, block, &mut resources, &mut diagnostics);
     }
     config.blocks = resources;
+    config.removed = removed::read(&config, &blocks.removed, &mut diagnostics);
 
     diagnostics.extend(variables::validate(&config, &declared, &given));
     check_locals(&config, &mut diagnostics);
@@ -77,9 +79,10 @@ struct TopLevel {
     outputs: Vec<Block>,
     providers: Vec<Block>,
     resources: Vec<Block>,
+    removed: Vec<Block>,
 }
 
-const KNOWN: [&str; 7] = ["karmaform", "variable", "locals", "output", "data", "resource", "provider"];
+const KNOWN: [&str; 8] = ["karmaform", "variable", "locals", "output", "data", "resource", "provider", "removed"];
 
 fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopLevel {
     let mut all = TopLevel::default();
@@ -100,6 +103,7 @@ fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopLevel {
                 "output" => &mut all.outputs,
                 "provider" => &mut all.providers,
                 "resource" | "data" => &mut all.resources,
+                "removed" => &mut all.removed,
                 _ => {
                     diagnostics.push(unknown_block(&block));
                     continue;
@@ -117,7 +121,7 @@ fn unknown_block(block: &Block) -> Diagnostic {
         "terraform" => Diagnostic::error("Block of another tool", "Settings stand in a block \"karmaform\" here.").with_hint(
             "Write karmaform { required_version = ..., backend ... }. Providers are built in: required_providers is not needed.",
         ),
-        "module" | "moved" | "removed" | "import" | "check" | "ephemeral" | "action" => {
+        "module" | "moved" | "import" | "check" | "ephemeral" | "action" => {
             Diagnostic::error("Block not supported", format!("This version does not know the block \"{name}\"."))
         }
         _ => {
@@ -209,7 +213,8 @@ fn read_resource(config: &Config, block: Block, resources: &mut BTreeMap<Address
     );
 }
 
-fn unknown_type(registry: &Registry, address: &Address) -> Diagnostic {
+/// A resource type or data source that no provider has.
+pub(crate) fn unknown_type(registry: &Registry, address: &Address) -> Diagnostic {
     let kind = address.kind.as_str();
     let (what, names, other) = match address.mode {
         Mode::Managed => ("resource type", registry.resource_names(), registry.data_source(kind).is_some()),

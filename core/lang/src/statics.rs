@@ -257,7 +257,9 @@ impl Checker<'_, '_> {
         let twin = Address { mode: if address.mode == Mode::Data { Mode::Managed } else { Mode::Data }, ..address.clone() };
         let same_kind: Vec<_> = blocks().filter(|b| b.mode == address.mode && b.kind == address.kind).collect();
         let kinds = || blocks().filter(|b| b.mode == address.mode && b.name == address.name).map(|b| b.kind.as_str());
-        let hint = if self.config.blocks.contains_key(&twin) {
+        let hint = if self.config.removed.contains_key(address) {
+            "A removed block says that it is gone; take this reference out as well.".to_owned()
+        } else if self.config.blocks.contains_key(&twin) {
             format!("Did you mean {twin}?")
         } else if let Some(name) = suggest::closest(&address.name, same_kind.iter().map(|b| b.name.as_str())) {
             format!("Did you mean {}?", Address { name: name.to_owned(), ..address.clone() })

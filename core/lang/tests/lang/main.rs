@@ -7,4 +7,5 @@ mod support;
 mod fuzz;
 mod loading;
 mod oracle;
+mod removed;
 mod templates;

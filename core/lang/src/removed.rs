@@ -1,0 +1,130 @@
+//! `removed` blocks: what is not configured any more, and whether it is destroyed or let go. Knows no state: whether there is anything to
+//! let go is seen when planning.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, Span};
+
+use crate::config::Config;
+use crate::decode::{self, Shape, check_shape, literal_bool};
+use crate::load::unknown_type;
+use crate::references::{self, KeyUse, Target};
+use crate::syntax::{Block, Expr, ExprKind};
+
+/// A `removed` block, as in Terraform 1.7.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Removed {
+    /// What was made is destroyed, as if the block were not there; otherwise it is left as it is and taken out of the state.
+    pub destroy: bool,
+    /// Where its header stands.
+    pub span: Span,
+}
+
+const CHOICE: &str = "Write lifecycle { destroy = false } to leave what was made as it is, or destroy = true to have it destroyed.";
+
+/// All `removed` blocks, by the address of the resource without key. Resources are known by now.
+pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) -> BTreeMap<Address, Removed> {
+    let mut all: BTreeMap<Address, Removed> = BTreeMap::new();
+    for block in blocks {
+        decode::labels(block, [], diagnostics);
+        check_shape(&block.body, &Shape { what: "a \"removed\" block", attributes: &["from"], blocks: &["lifecycle"] }, diagnostics);
+        // Of a block with a mistake nothing is planned; this only keeps the rest of the checks going.
+        let removed = Removed { destroy: destroy(block, diagnostics).unwrap_or(true), span: block.span };
+        let Some(attribute) = block.body.attribute("from") else {
+            let error = Diagnostic::error("Missing argument", "A \"removed\" block needs the argument \"from\", the resource it is about.");
+            diagnostics.push(error.with_span(Some(block.span)).with_hint("Write from = TYPE.NAME."));
+            continue;
+        };
+        let expr = &attribute.expr;
+        let address = match resource(config, expr) {
+            Ok(address) => address,
+            Err(error) => {
+                diagnostics.extend(error.map(|e| e.with_span(Some(expr.span))));
+                continue;
+            }
+        };
+        if let Some(first) = all.get(&address) {
+            let error = Diagnostic::error("Declared twice", format!("There is a \"removed\" block for {address} already."));
+            diagnostics.push(error.with_span(Some(block.span)).with_label(first.span, "the first one").with_hint("Delete one of the two."));
+            continue;
+        }
+        if let Some(there) = config.blocks.get(&address) {
+            let detail = format!("The block says that {address} is not configured any more, but it is.");
+            diagnostics.push(
+                Diagnostic::error("Removed resource still exists", detail)
+                    .at(&address)
+                    .with_span(Some(expr.span))
+                    .with_label(there.span, "it stands here")
+                    .with_hint("Delete the resource block to stop managing what it made, or this block to go on with it."),
+            );
+        }
+        all.insert(address, removed);
+    }
+    all
+}
+
+/// What the `lifecycle` block says.
+fn destroy(block: &Block, diagnostics: &mut Diagnostics) -> Option<bool> {
+    let mut lifecycles = block.body.blocks("lifecycle");
+    let Some(lifecycle) = lifecycles.next() else {
+        let detail = "A \"removed\" block needs a block \"lifecycle\", which says what becomes of the things that the resource made.";
+        diagnostics.push(Diagnostic::error("Missing block", detail).with_span(Some(block.span)).with_hint(CHOICE));
+        return None;
+    };
+    for second in lifecycles {
+        diagnostics.push(decode::double("a \"lifecycle\" block", second.span, lifecycle.span));
+    }
+    decode::labels(lifecycle, [], diagnostics);
+    let what = "the \"lifecycle\" block of a \"removed\" block";
+    check_shape(&lifecycle.body, &Shape { what, attributes: &["destroy"], blocks: &[] }, diagnostics);
+    if lifecycle.body.attribute("destroy").is_none() {
+        let error = Diagnostic::error("Missing argument", "The block \"lifecycle\" needs the argument \"destroy\" here.");
+        diagnostics.push(error.with_span(Some(lifecycle.span)).with_hint(CHOICE));
+    }
+    literal_bool(&lifecycle.body, "destroy", diagnostics)
+}
+
+/// The resource that `from` names.
+///
+/// # Errors
+/// What is wrong with it; nothing if that was reported already.
+fn resource(config: &Config, expr: &Expr) -> Result<Address, Option<Diagnostic>> {
+    let wrong = |hint: String| {
+        let detail = "\"from\" takes the address of a resource that was configured before, without quotes.";
+        Diagnostic::error("Invalid from", detail).with_hint(hint)
+    };
+    let (name, steps) = match &expr.bare().kind {
+        ExprKind::Wrong => return Err(None),
+        ExprKind::Traversal(root, steps) => match &root.kind {
+            ExprKind::Name(name) => (name, steps),
+            _ => return Err(Some(wrong("Write from = TYPE.NAME.".to_owned()))),
+        },
+        // `etcd_cluster.main/member["a"]`: a part of a composite reads as a division.
+        ExprKind::Binary(..) => return Err(Some(wrong("Write from = TYPE.NAME; a composite goes with all its parts.".to_owned()))),
+        ExprKind::Literal(value) => {
+            let meant = value.as_str().and_then(|text| text.parse::<Address>().ok()).filter(|a| a.mode == Mode::Managed);
+            let name = meant.map_or_else(|| "TYPE.NAME".to_owned(), |a| a.block().to_string());
+            return Err(Some(wrong(format!("Write from = {name}."))));
+        }
+        _ => return Err(Some(wrong("Write from = TYPE.NAME.".to_owned()))),
+    };
+    let Some(Target::Block { address, key, used }) = references::target(name, steps) else {
+        return Err(Some(wrong("Write from = TYPE.NAME.".to_owned())));
+    };
+    if address.mode == Mode::Data {
+        let error =
+            Diagnostic::error("Data source in a removed block", "A data source is only read; there is nothing to destroy or to keep.");
+        return Err(Some(error.with_hint("Delete this block: it is enough that the data block is gone.")));
+    }
+    if key != KeyUse::None {
+        let detail = "\"from\" is about a resource with all its instances, and takes no key.";
+        return Err(Some(Diagnostic::error("Key in a removed block", detail).with_hint(format!("Write from = {address}."))));
+    }
+    if steps.len() > used {
+        return Err(Some(wrong(format!("Write from = {address}."))));
+    }
+    match config.registry.resource(&address.kind) {
+        Some(_) => Ok(address),
+        None => Err(Some(unknown_type(&config.registry, &address))),
+    }
+}
