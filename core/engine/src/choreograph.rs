@@ -14,6 +14,10 @@ pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>,
     for (number, node) in pass.graph.nodes.iter().enumerate().filter(|(_, n)| n.role == Role::Composite) {
         let Some(ResourceEntry::Composite(ty)) = pass.entries[number] else { continue };
         let changes = |n: usize| pass.visits[n].decision.as_ref().is_some_and(|d| !d.change.is_no_op());
+        // Where nothing changes in the world, there is no order to keep and nothing to refuse.
+        if node.forgotten {
+            continue;
+        }
         if !changes(number) && !node.children.iter().any(|c| changes(*c)) {
             continue;
         }

@@ -34,6 +34,7 @@ pub fn graph(config: &Config, state: &Snapshot, registry: &Registry) -> (Graph, 
             list.sort_unstable();
             list.dedup();
         }
+        node.forgotten = !node.configured && config.forgets(&node.address);
     }
     diagnostics.extend(cycle::report(&nodes, config));
     let order = sequence(&nodes);

@@ -37,6 +37,8 @@ pub(crate) struct Node {
     pub(crate) stored: Vec<usize>,
     /// It is in the configuration, or a composite there expands into it.
     pub(crate) configured: bool,
+    /// A `removed` block says that it is taken out of the state and left as it is.
+    pub(crate) forgotten: bool,
     /// Of a child: its composite. Of what the children enter by: the same.
     pub(crate) composite: Option<usize>,
     /// Of a composite: its children, configured or only in the state.
@@ -46,7 +48,7 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn new(role: Role, address: Address, kind: &str, configured: bool) -> Self {
         let (wanted, stored, children) = (Vec::new(), Vec::new(), Vec::new());
-        Self { role, address, kind: kind.to_owned(), wanted, stored, configured, composite: None, children }
+        Self { role, address, kind: kind.to_owned(), wanted, stored, configured, forgotten: false, composite: None, children }
     }
 
     /// True if it stands for nothing of its own.

@@ -16,6 +16,7 @@ mod decide;
 mod dispatch;
 mod drift;
 mod fill;
+mod forget;
 mod graph;
 mod ledger;
 mod observe;

@@ -4,7 +4,7 @@ use karmaform_lang::Repetition;
 use karmaform_model::{Change, Key, ModeOfPlan, Reason, ResourceEntry, ResourceSpec};
 
 use crate::before::Before;
-use crate::decide::{Decision, decide_delete};
+use crate::decide::{Decision, decide_delete, tidy};
 use crate::graph::Role;
 use crate::question::Circumstances;
 use crate::values::with_nulls;
@@ -34,6 +34,15 @@ impl Pass<'_> {
             return;
         };
         let Some(mut before) = self.memory(number, entry.schema()) else { return };
+        if node.forgotten && self.options.mode != ModeOfPlan::RefreshOnly {
+            // Nobody is asked: it makes no difference how it is, and what it is on may be out of reach.
+            let decision = before.full.clone().map(|before| {
+                let change = tidy(entry.schema(), Change::Forget { before });
+                Decision { change, reason: None }
+            });
+            self.visits[number] = Visit { before, decision, ..Visit::default() };
+            return;
+        }
         let mut flags = Flags::default();
         let mut decision = None;
         match entry {

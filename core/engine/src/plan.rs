@@ -7,6 +7,7 @@ use karmaform_model::{Action, Address, Change, Diagnostic, Diagnostics, Mode, Mo
 
 use crate::choreograph::choreographies;
 use crate::drift::{drift, outputs};
+use crate::forget;
 use crate::graph::{Graph, Role};
 use crate::observed::Observed;
 use crate::options::{Inputs, Options};
@@ -45,6 +46,8 @@ pub fn plan(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &O
         }
     }
     let deposed = leftovers(&pass, &mut resources, &mut planned, &mut diagnostics);
+    let left = |n: &PlannedResource| n.change.action() == Action::Forget && graph.node(&n.address).is_some_and(|n| n.forgotten);
+    diagnostics.extend(forget::warning(resources.iter().filter(|r| left(r)), inputs.registry));
     let mut plan = Plan {
         format: Plan::FORMAT,
         tool_version: options.tool_version.clone(),
@@ -126,13 +129,13 @@ fn resource(
     }
 }
 
-/// Objects that earlier replacements left over are deleted; gives their nodes and where they stand in the plan.
+/// Objects that earlier replacements left over go the way of what is not configured any more; gives their nodes and where they stand in the plan.
 fn leftovers(
     pass: &Pass<'_>,
     resources: &mut Vec<PlannedResource>,
     planned: &mut [Option<usize>],
     diagnostics: &mut Diagnostics,
-) -> Vec<(usize, usize)> {
+) -> Vec<(usize, usize, Action)> {
     let mut found = Vec::new();
     for ((address, key), stored) in &pass.inputs.state.deposed {
         let Some(&number) = pass.graph.instances.get(address).filter(|n| pass.selected[**n]) else { continue };
@@ -148,8 +151,13 @@ fn leftovers(
                 continue;
             }
         };
-        let change = Change::Delete { before };
-        let impact = spec.impact(&change);
+        let (change, impact) = if pass.graph.nodes[number].forgotten {
+            (Change::Forget { before }, Vec::new())
+        } else {
+            let change = Change::Delete { before };
+            let impact = spec.impact(&change);
+            (change, impact)
+        };
         found.push((
             number,
             PlannedResource {
@@ -185,7 +193,7 @@ fn leftovers(
         if let Some(node) = owner {
             planned[node] = Some(place);
         }
-        leftovers.extend(deposed.map(|node| (node, place)));
+        leftovers.extend(deposed.map(|node| (node, place, resource.change.action())));
         resources.push(resource);
     }
     leftovers

@@ -16,8 +16,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) pass: &'a Pass<'a>,
     /// By node: the index of its planned resource.
     pub(crate) planned: &'a [Option<usize>],
-    /// Left over objects: node and index of the planned resource.
-    pub(crate) deposed: &'a [(usize, usize)],
+    /// Left over objects: node, index of the planned resource, and whether it is deleted or forgotten.
+    pub(crate) deposed: &'a [(usize, usize, Action)],
     pub(crate) choreographies: &'a BTreeMap<usize, Choreography>,
 }
 
@@ -140,8 +140,8 @@ fn replace(parts: &Parts<'_>, places: &mut Places) {
             _ => {}
         }
     }
-    for &(number, resource) in parts.deposed {
-        let step = places.points.step(StepKind::Change { resource, part: Action::Delete });
+    for &(number, resource, part) in parts.deposed {
+        let step = places.points.step(StepKind::Change { resource, part });
         places.points.rather_before(places.up[number], step, Strength::Firm);
         places.points.rather_before(moved[number], step, Strength::Firm);
         // Whatever still uses the leftover names the instance as what it needs.

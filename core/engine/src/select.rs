@@ -36,13 +36,15 @@ fn needs(graph: &Graph, of: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
     (0..graph.nodes.len()).map(of).collect()
 }
 
-/// What has to go before a node can go: what was made from it, by the state, and what is made from it, by the configuration.
+/// What has to go before a node can go: what was made from it, by the state, and what is made from it, by the configuration. What is only
+/// forgotten stays where it is, and so may all that was made from it.
 fn dependents(graph: &Graph) -> Vec<Vec<usize>> {
     let mut dependents = vec![Vec::new(); graph.nodes.len()];
     for (number, node) in graph.nodes.iter().enumerate() {
         for &needed in node.wanted.iter().chain(&node.stored) {
             // A composite's record needs its children, but a targeted child does not take all of its siblings with it.
-            if node.role != crate::graph::Role::Composite || graph.nodes[needed].composite != Some(number) {
+            let is_own_child = node.role == crate::graph::Role::Composite && graph.nodes[needed].composite == Some(number);
+            if !is_own_child && !graph.nodes[needed].forgotten {
                 dependents[needed].push(number);
             }
         }

@@ -13,4 +13,5 @@ mod observe;
 mod plan;
 mod pool;
 mod properties;
+mod removed;
 mod scale;
