@@ -1,6 +1,7 @@
 //! Commands from arguments to exit codes, in-process, in a directory of their own.
 
 mod leniency;
+mod removed;
 mod secrets;
 mod world;
 

@@ -10,7 +10,7 @@ use crate::planning::{Planned, halted, options, plan, pool};
 use crate::project::{Project, load_directory, load_if_any};
 use crate::saved::{self, SavedPlan};
 use crate::session::{Session, open_backend};
-use crate::ui::plan::{PlanOptions, has_news, plan_text};
+use crate::ui::plan::{Counts, PlanOptions, counts, has_news, plan_text};
 use crate::ui::state::outputs_text;
 use crate::ui::style::Tone;
 
@@ -174,15 +174,17 @@ fn execute(
     if !outcome.is_success() {
         return Ok(1);
     }
-    let (add, change, destroy) = planned.plan.counts();
+    let counts = counts(&planned.plan);
+    let Counts { add, change, destroy, forget } = counts;
+    let forgotten = if forget > 0 { format!(", {forget} forgotten") } else { String::new() };
     let (message, operation) = if planned.plan.mode == ModeOfPlan::Destroy {
-        (format!("Destroy complete! Resources: {destroy} destroyed."), "destroy")
+        (format!("Destroy complete! Resources: {destroy} destroyed{forgotten}."), "destroy")
     } else {
-        (format!("Apply complete! Resources: {add} added, {change} changed, {destroy} destroyed."), "apply")
+        (format!("Apply complete! Resources: {add} added, {change} changed, {destroy} destroyed{forgotten}."), "apply")
     };
     if app.json {
         let stream = app.stream();
-        let summary = stream.summary(&message, (add, change, destroy), operation);
+        let summary = stream.summary(&message, counts, operation);
         app.output.print(&summary);
         let outputs = stream.outputs(&session.snapshot.outputs);
         app.output.print(&outputs);

@@ -72,7 +72,9 @@ pub(crate) fn group(group: &Group<'_>, plan: &Plan, registry: &Registry, theme: 
 /// Of a composite that goes, its arguments say which one it is; what it had worked out (certificates, endpoints) is gone with its parts.
 fn argued(record: &PlannedResource, registry: &Registry) -> PlannedResource {
     let mut record = record.clone();
-    if let (Change::Delete { before }, Some(schema)) = (&mut record.change, registry.composite(&record.resource_type).map(|c| c.schema())) {
+    if let (Change::Delete { before } | Change::Forget { before }, Some(schema)) =
+        (&mut record.change, registry.composite(&record.resource_type).map(|c| c.schema()))
+    {
         before.retain(|name, _| schema.attribute(name).is_none_or(Attribute::is_configurable));
     }
     record

@@ -59,10 +59,31 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Registry, theme: &Theme, options
     out
 }
 
-/// `Plan: 1 to add, 0 to change, 0 to destroy.`
+/// `Plan: 1 to add, 0 to change, 0 to destroy.`; what is only forgotten follows if there is some, as in OpenTofu.
 pub(crate) fn summary(plan: &Plan) -> String {
+    let Counts { add, change, destroy, forget } = counts(plan);
+    let forgotten = if forget > 0 { format!(", {forget} to forget") } else { String::new() };
+    format!("Plan: {add} to add, {change} to change, {destroy} to destroy{forgotten}.")
+}
+
+/// How many resources come, change and go; a composite's own record does not count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// To add, replacements among them.
+    pub(crate) add: usize,
+    /// To change in place.
+    pub(crate) change: usize,
+    /// To destroy, replacements among them.
+    pub(crate) destroy: usize,
+    /// To take out of the state only.
+    pub(crate) forget: usize,
+}
+
+/// What a plan's summary counts.
+pub(crate) fn counts(plan: &Plan) -> Counts {
     let (add, change, destroy) = plan.counts();
-    format!("Plan: {add} to add, {change} to change, {destroy} to destroy.")
+    let forget = plan.resources.iter().filter(|r| r.provider.is_some() && r.change.action() == Action::Forget).count();
+    Counts { add, change, destroy, forget }
 }
 
 enum Item<'a> {

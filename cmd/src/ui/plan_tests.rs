@@ -217,6 +217,20 @@ fn a_composite_with_its_parts_and_steps() {
 }
 
 #[test]
+fn a_composite_that_is_let_go() {
+    let record: Object =
+        [("version".to_owned(), "1".into()), ("hosts".to_owned(), Value::object([("a", thing("", "")["host"].clone())]))].into();
+    let mut plan = plan(vec![
+        planned("cluster.main", Change::Forget { before: record }),
+        planned("cluster.main/ca", Change::Forget { before: thing("/ca", "ca") }),
+        planned("cluster.main/unit", Change::Forget { before: thing("/unit", "v1") }),
+        planned("thing.alone", Change::Forget { before: thing("/alone", "x") }),
+    ]);
+    plan.steps = (0..4).map(|resource| Step { kind: StepKind::Change { resource, part: Action::Forget }, after: vec![] }).collect();
+    golden("forgotten", &text(&plan));
+}
+
+#[test]
 fn lines_that_other_tools_search_for() {
     let check = |plan: &Plan, expected: &str| {
         let text = text(plan);

@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::key_json;
 use super::plan::reason_word;
+use crate::ui::plan::{Counts, counts};
 use crate::ui::progress::subject;
 
 /// The version of the line format.
@@ -69,7 +70,7 @@ impl Stream {
             let message = format!("{}: Plan to {action}", planned.address);
             out.push_str(&self.line("info", &message, "planned_change", &[("change", change)]));
         }
-        out.push_str(&self.summary(&crate::ui::plan::summary(plan), plan.counts(), "plan"));
+        out.push_str(&self.summary(&crate::ui::plan::summary(plan), counts(plan), "plan"));
         if !plan.outputs.is_empty() {
             let outputs: Map<_, _> = plan
                 .outputs
@@ -89,9 +90,10 @@ impl Stream {
         out
     }
 
-    /// The counts; `operation` is `plan`, `apply` or `destroy`.
-    pub(crate) fn summary(self, message: &str, (add, change, remove): (usize, usize, usize), operation: &str) -> String {
-        let changes = json!({ "add": add, "change": change, "import": 0, "remove": remove, "operation": operation });
+    /// The counts; `operation` is `plan`, `apply` or `destroy`. `forget` is OpenTofu's.
+    pub(crate) fn summary(self, message: &str, counts: Counts, operation: &str) -> String {
+        let Counts { add, change, destroy, forget } = counts;
+        let changes = json!({ "add": add, "change": change, "import": 0, "remove": destroy, "forget": forget, "operation": operation });
         self.line("info", message, "change_summary", &[("changes", changes)])
     }
 
@@ -186,8 +188,11 @@ mod tests {
     #[test]
     fn each_line_is_an_object_with_its_type() {
         let stream = Stream { now: 1_000 };
-        let lines =
-            [stream.version("0.1.0"), stream.log("x"), stream.summary("Plan: 1 to add, 0 to change, 0 to destroy.", (1, 0, 0), "plan")];
+        let lines = [
+            stream.version("0.1.0"),
+            stream.log("x"),
+            stream.summary("Plan: 1 to add, 0 to change, 0 to destroy.", Counts { add: 1, ..Counts::default() }, "plan"),
+        ];
         for line in &lines {
             let json: Json = serde_json::from_str(line).unwrap_or_default();
             assert_eq!(json["@timestamp"], "1970-01-01T00:00:01Z");
