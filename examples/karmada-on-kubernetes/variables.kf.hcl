@@ -66,6 +66,12 @@ variable "kube_registry" {
   default     = "registry.k8s.io"
 }
 
+variable "etcd_resources" {
+  description = "Requests and limits of each etcd member; null for 500m CPU and 512Mi of memory."
+  type        = any
+  default     = null
+}
+
 variable "storage" {
   description = "Where etcd keeps its data: \"emptyDir\" (gone with the pod, for a try), \"hostPath\", or the name of a storage class."
   type        = string
