@@ -137,7 +137,7 @@ fn check_with(start: &Lab, wanted: Option<&Object>, crashes: bool, what: &str, t
             let stride = match (policy, members.len()) {
                 (Policy::UnitsFirst, ..5) => 1,
                 (Policy::UnitsFirst, _) => 4,
-                (_, ..5) => 7,
+                (_, ..5) => 13,
                 _ => 17,
             };
             for at in (0..=steps).step_by(stride) {
@@ -152,7 +152,7 @@ fn check_with(start: &Lab, wanted: Option<&Object>, crashes: bool, what: &str, t
                 continue;
             }
             for member in &members {
-                for at in (0..=steps).step_by(stride.max(2)) {
+                for at in (0..=steps).step_by(stride.max(3)) {
                     let place = format!("{what}, {policy:?}, {member} crashed after step {at}");
                     let mut lab = start.clone();
                     lab.run(&plan, policy, &Stop::CrashAfter(at, member.clone()));
@@ -271,7 +271,7 @@ fn crashed_pods_come_back() {
         w.soft_crash = true;
         w.crash(m);
     };
-    for members in 1..=4 {
+    for members in 1..=3 {
         let wanted = arguments(members, "hostPath");
         check_subsets(members, crash, &changed(wanted), "crashed, and a setting");
     }
@@ -283,7 +283,7 @@ fn delete_secret(world: &mut World, member: &str) {
 
 #[test]
 fn deleted_secrets_are_put_back() {
-    for members in 1..=4 {
+    for members in 1..=3 {
         let wanted = arguments(members, CLASS);
         check_subsets(members, delete_secret, &wanted, "Secret deleted");
         check_subsets(members, delete_secret, &changed(wanted), "Secret deleted, and a setting");
@@ -296,7 +296,7 @@ fn pods_without_secrets_that_crash_are_repaired() {
         delete_secret(w, m);
         delete_pod(w, m);
     };
-    for members in 1..=4 {
+    for members in 1..=3 {
         let wanted = arguments(members, CLASS);
         check_subsets(members, both, &wanted, "Secret and pod deleted");
         check_subsets(members, both, &changed(wanted), "Secret and pod deleted, and a setting");
