@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("providers/", &["model"]),
     ("state-backends/", &["model"]),
     ("cmd", &["model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "kubernetes", "karmada", "local"]),
+    ("tests/stand-in", &[]),
     ("tests", &["", "model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "karmada", "memory", "local"]),
 ];
 
