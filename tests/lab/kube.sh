@@ -5,6 +5,7 @@
 #   kube.sh up NAME [NUMBER] [--node]   starts a cluster and prints the path of its env file
 #   kube.sh env NAME                    prints the env file's path
 #   kube.sh image NAME IMAGE FILE...    makes an image of these programs (the first is its entry point) and gives it to the node
+#   kube.sh load NAME ARCHIVE           gives the node all images of a docker-archive
 #   kube.sh exec NAME COMMAND...        runs a command on the node (ctr, iptables, ps, busybox)
 #   kube.sh down NAME                   ends this cluster and nothing else
 #
@@ -15,8 +16,8 @@
 # pods and services.
 # The image karmaform.test/busybox:1 is always there: busybox, which sleeps unless told otherwise.
 # `up` starts from nothing: what an earlier run left under the same name, running or not, is ended first.
-# The env file exports KARMAFORM_TEST_KUBECONFIG (an administrator), KARMAFORM_TEST_KUBE_VERSION, KARMAFORM_TEST_KUBECTL (a fitting kubectl)
-# and KARMAFORM_TEST_KUBE (this script).
+# The env file exports KARMAFORM_TEST_KUBECONFIG (an administrator), KARMAFORM_TEST_KUBE_VERSION, KARMAFORM_TEST_KUBECTL (a fitting kubectl),
+# KARMAFORM_TEST_KUBE (this script), KARMAFORM_TEST_KUBE_NAME (NAME), and KARMAFORM_TEST_NODES=1 if there is a node.
 # Everything of a cluster is in /run/karmaform-kube/NAME; logs/ has what its processes say, and stays where `up` failed.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -200,6 +201,8 @@ export KARMAFORM_TEST_KUBECONFIG="$DIR/admin.kubeconfig"
 export KARMAFORM_TEST_KUBE_VERSION="$(cat "$KUBERNETES/version")"
 export KARMAFORM_TEST_KUBECTL="$KUBERNETES/kubectl"
 export KARMAFORM_TEST_KUBE="$HERE/kube.sh"
+export KARMAFORM_TEST_KUBE_NAME="$NAME"
+export KARMAFORM_TEST_NODES="${1:-}"
 ENV
 }
 
@@ -243,7 +246,7 @@ up() {
         await node 120 node_ready
     fi
     await kube-controller-manager 120 has_account
-    write_env
+    write_env ${node:+1}
     trap - EXIT
     echo "$DIR/env"
 }
@@ -292,11 +295,12 @@ case $command:$NAME in
             down) down ;;
         esac
         ;;
-    env:?* | image:?* | exec:?*)
+    env:?* | image:?* | load:?* | exec:?*)
         [ -e "$DIR/env" ] || die "the cluster \"$NAME\" is not up"
         case $command in
             env) echo "$DIR/env" ;;
             image) import_image "${1:?which image?}" "${2:?which programs?}" "${@:3}" ;;
+            load) import_archive "${1:?which archive?}" ;;
             exec) in_node "${@:?which command?}" ;;
         esac
         ;;

@@ -26,11 +26,17 @@ while read -r version path; do
     [ -z "$version" ] || KARMAFORM_TEST_ETCD=$KARMAFORM_TEST_ETCD${KARMAFORM_TEST_ETCD:+,}$version=$path
 done <<<"$archives"
 say "hosts $KARMAFORM_TEST_HOSTS; etcd $KARMAFORM_TEST_ETCD"
-# Without a Kubernetes the rest is tested all the same. Its first build takes minutes.
-if why=$("$HERE/kube.sh" check 2>&1) && kube=$("$HERE/kube.sh" up "$KARMAFORM_LAB"); then
+# Without a Kubernetes the rest is tested all the same. Its first build takes minutes. Where there can be a node there is one: what needs an
+# API alone works on it too.
+node=--node
+if ! why=$("$HERE/kube.sh" check --node 2>&1); then
+    node=
+    printf '\n*** SKIPPED (no node): everything that needs pods, because: %s\n\n' "$why" >&2
+fi
+if why=$("$HERE/kube.sh" check $node 2>&1) && kube=$("$HERE/kube.sh" up "$KARMAFORM_LAB" $node); then
     trap '"$HERE/kube.sh" down "$KARMAFORM_LAB"; "$HERE/lab.sh" down' EXIT
     . "$kube"
-    say "Kubernetes $KARMAFORM_TEST_KUBE_VERSION"
+    say "Kubernetes $KARMAFORM_TEST_KUBE_VERSION${KARMAFORM_TEST_NODES:+ with a node}"
 else
     printf '\n*** SKIPPED (no Kubernetes): everything that needs a Kubernetes API, because: %s\n\n' "${why:-it did not start}" >&2
 fi
