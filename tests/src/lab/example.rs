@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::project::{Etcdctl, Given, Project};
+use super::project::{Etcdctl, Given};
 use super::{Lab, secrets};
+use crate::project::Project;
 
 #[test]
 fn from_nothing_to_a_cluster_and_back_with_every_etcd() {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::Lab;
-use super::project::{Given, Project};
+use super::project::Given;
+use crate::project::Project;
 
 /// More than the connect timeout's default of ten seconds, less than two of them.
 const ONE_TIMEOUT: Duration = Duration::from_secs(18);

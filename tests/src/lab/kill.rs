@@ -5,8 +5,9 @@
 use std::time::{Duration, SystemTime};
 
 use super::Lab;
-use super::project::{Etcdctl, Project};
+use super::project::Etcdctl;
 use crate::parts::tell;
+use crate::project::Project;
 
 const USUAL: usize = 6;
 

@@ -5,7 +5,7 @@ mod example;
 mod failures;
 mod kill;
 mod project;
-mod secrets;
+pub(crate) mod secrets;
 mod users;
 
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::project::Project;
+use crate::project::Project;
 
 /// Runs `work` and gives, with its result, the arguments and environments of every process that ran meanwhile, here and on the hosts
 /// (their processes are this machine's too).
@@ -34,7 +34,7 @@ pub(super) fn watching_processes<T>(work: impl FnOnce() -> T) -> (T, String) {
 }
 
 /// None of the private keys in the state stands in these texts, nor in any file of the project but the state itself.
-pub(super) fn none_in(project: &Project, texts: &[(&str, &str)]) {
+pub(crate) fn none_in(project: &Project, texts: &[(&str, &str)]) {
     let state = fs::read_to_string(project.path().join("karmaform.tfstate")).expect("a state");
     // The second line of each key: the first lines of PEM are all the same.
     let keys: BTreeSet<&str> =

@@ -1,7 +1,7 @@
 //! Ways to log in: a user with sudo, one without, a bastion.
 
 use super::Lab;
-use super::project::Project;
+use crate::project::Project;
 
 /// One file on a host, by a data source with these arguments.
 fn one_file(lab: &Lab, address: &str, arguments: &str) -> Project {

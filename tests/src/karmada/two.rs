@@ -1,0 +1,93 @@
+//! Two control planes in one namespace, made and taken away in one run each: nothing of one is called like anything of the other.
+
+use std::collections::BTreeSet;
+
+use super::plane::Plane;
+use super::{Host, KARMADA};
+use crate::project::Project;
+
+/// The namespace belongs to neither, and each has an etcd of its own.
+fn configuration(host: &Host) -> String {
+    let (kubeconfig, namespace, crds) = (host.kubeconfig(), &host.namespace, host.crds.display());
+    let (kube, etcd) = (&host.kube_version, &host.etcd_version);
+    let mut text = format!(
+        r#"
+data "kubernetes_cluster" "host" {{
+  kubeconfig_file = "{kubeconfig}"
+}}
+
+resource "kubernetes_object" "namespace" {{
+  cluster  = data.kubernetes_cluster.host.connection
+  manifest = {{ apiVersion = "v1", kind = "Namespace", metadata = {{ name = "{namespace}" }} }}
+}}
+"#
+    );
+    for name in ["one", "two"] {
+        text += &format!(
+            r#"
+resource "etcd_cluster" "{name}" {{
+  version = "{etcd}"
+  kubernetes {{
+    cluster   = data.kubernetes_cluster.host
+    namespace = "{namespace}"
+    members   = 1
+    storage   = "emptyDir"
+    resources = {{}}
+  }}
+  depends_on = [kubernetes_object.namespace]
+}}
+
+resource "karmada_control_plane" "{name}" {{
+  version      = "{KARMADA}"
+  kube_version = "{kube}"
+  etcd         = etcd_cluster.{name}.client
+  crds         = "{crds}"
+  kubernetes {{
+    cluster          = data.kubernetes_cluster.host
+    namespace        = "{namespace}"
+    create_namespace = false
+  }}
+  defaults {{
+    replicas = 1
+  }}
+  depends_on = [kubernetes_object.namespace]
+}}
+
+output "{name}" {{
+  value     = karmada_control_plane.{name}.kubeconfig
+  sensitive = true
+}}
+"#
+        );
+    }
+    text
+}
+
+#[test]
+fn two_instances_in_one_namespace() {
+    let Some(host) = Host::for_test("two_instances_in_one_namespace", "kf-two") else { return };
+    let before = host.inventory();
+    let plane = Plane { host: &host, project: Project::new() };
+    plane.project.write("main.kf.hcl", &configuration(&host));
+    plane.converge();
+
+    // Each has an API of its own, and what is in one is not in the other.
+    let (one, two) = (plane.kubectl("one"), plane.kubectl("two"));
+    one.run(&["create", "namespace", "only-here"]);
+    assert!(one.run(&["get", "namespaces", "-o", "name"]).contains("only-here"));
+    assert!(!two.run(&["get", "namespaces", "-o", "name"]).contains("only-here"));
+    for kubectl in [&one, &two] {
+        assert_eq!(kubectl.condition("apiservice", "v1alpha1.cluster.karmada.io", "Available"), "True");
+    }
+    // A change of one leaves the other alone.
+    plane.with_block("component \"scheduler\" {\n  extra_args = { v = \"4\" }\n}");
+    let instances: BTreeSet<_> = plane.planned().iter().filter_map(|p| Some(p.split('/').next()?.to_owned())).collect();
+    assert_eq!(instances, BTreeSet::from(["karmada_control_plane.one".to_owned()]));
+    plane.with_block("");
+
+    // One goes, and the other still answers.
+    plane.project.must(0, &["destroy", "-auto-approve", "-target=karmada_control_plane.one"]);
+    two.run(&["get", "clusters.cluster.karmada.io"]);
+    plane.project.must(0, &["destroy", "-auto-approve"]);
+    host.is_as_before(&before);
+}
