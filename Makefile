@@ -6,15 +6,17 @@ ARCH := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: \([^-]*\)-.*/\1/p')
 TRIPLE := $(ARCH)-unknown-linux-gnu
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARY := $(TARGET)/$(TRIPLE)/release/karmaform
+# Built with the tests; stands in for Karmada's own programs in pods.
+export KARMAFORM_STAND_IN ?= $(abspath $(TARGET))/debug/karmada-stand-in
 # Test data that is not ours to keep here (HCL's specification suite); tests that read it say so where it is missing.
 ifneq ($(wildcard ../shared/data),)
 export KARMAFORM_SHARED_DATA ?= $(realpath ../shared/data)
 endif
 
-.PHONY: help setup build demo test lint fmt bless bench kill reference clean
+.PHONY: help setup build demo test test-karmada lint fmt bless bench kill reference clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
 setup: ## install what building and testing need (Debian packages; a Rust toolchain is assumed)
 	@tests/lab/setup.sh
@@ -33,6 +35,13 @@ demo: build ## three real hosts, an etcd cluster on them from nothing, damage, r
 test: setup ## every test; real hosts are booted for it where the machine can
 	cargo test --workspace --locked --no-run
 	tests/lab/with.sh cargo test --workspace --locked
+
+test-karmada: setup ## the tests of Karmada on Kubernetes with real programs: KARMADA_BIN=folder KUBE_BIN=folder
+	@[ -x "$(KARMADA_BIN)/karmada-scheduler" -a -x "$(KUBE_BIN)/kube-apiserver" ] || \
+		{ echo 'KARMADA_BIN and KUBE_BIN must be folders with the programs of Karmada and of a Kubernetes that fits'; exit 2; }
+	cargo test --locked -p karmaform-tests --test all --no-run
+	KARMAFORM_TEST_KARMADA_BIN="$(abspath $(KARMADA_BIN))" KARMAFORM_TEST_KUBE_BIN="$(abspath $(KUBE_BIN))" \
+		tests/lab/with.sh cargo test --locked -p karmaform-tests --test all -- --nocapture karmada::
 
 lint: setup ## formatting and clippy, warnings are errors
 	cargo fmt --all --check
