@@ -4,6 +4,7 @@
 # them ends. What is mounted here nobody else sees.
 set -euo pipefail
 umask 022
+CPUS=16 # at least so many are what pods may ask for
 hostname "$NAME"
 
 # ---- a file system of its own ------------------------------------------------------------------------------------------
@@ -42,6 +43,23 @@ for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/p
     echo "${setting#*=}" >"$file"
     mount --bind "$file" "/proc/sys/${setting%=*}"
 done
+
+# kubelet counts processors here, and the scheduler by that what pods ask for. Ask they may as on a node of the usual size; they share what
+# there is. Whatever more kubelet finds out about processors is the truth.
+cpus=/sys/devices/system/node
+if [ -e "$cpus/node0/cpu0" ]; then
+    mkdir -p /run/node
+    cp "$cpus/node0/meminfo" /run/node/
+    mount -t tmpfs -o mode=755 kf-cpus "$cpus"
+    mkdir -p "$cpus/node0/hugepages"
+    cp /run/node/meminfo "$cpus/node0/"
+    for ((cpu = 0; cpu < CPUS || cpu < $(nproc); cpu++)); do
+        mkdir -p "$cpus/node0/cpu$cpu/topology"
+        echo 1 >"$cpus/node0/cpu$cpu/online"
+        echo 0 >"$cpus/node0/cpu$cpu/topology/physical_package_id"
+        echo "$cpu" >"$cpus/node0/cpu$cpu/topology/core_id"
+    done
+fi
 
 # The control group that kubelet makes those of pods in.
 for root in /sys/fs/cgroup/*/; do
