@@ -99,7 +99,7 @@ write_names() {
     kubectl get services,endpoints --all-namespaces -o go-template="$TEMPLATE" | awk '
         $1 == "service" && $3 == "None" { headless[$2] = 1 }
         $1 == "service" && $3 ~ /^[0-9]/ { print $3, $2 }
-        $1 == "endpoint" && $2 in headless { print $3, $2 (($4 == "-") ? "" : " " $4 "." $2) }' >/run/names.new || return 0
+        $1 == "endpoint" && $2 in headless { print $3, $2 (($4 == "-") ? "" : " " $4 "." $2) }' >/run/names.new || return
     if ! cmp -s /run/names.new /run/names; then
         mv /run/names.new /run/names
         kill -HUP "$(cat /run/dnsmasq.pid)"
@@ -114,7 +114,7 @@ changes() {
 keep_names() {
     { changes services & changes endpoints; } | while read -r _; do
         while read -r -t 0.05 _; do :; done # many at a time
-        write_names || :
+        until write_names; do sleep 0.2; done # or the change would only be seen with the next one
     done
 }
 
