@@ -12,6 +12,7 @@ use crate::fields;
 use crate::manifest::{self, Name, Named, named};
 use crate::shape::{respelled, same};
 use crate::values::{is_true, object, secrets, text};
+use crate::wait::health;
 
 /// Requests at a time.
 const AT_ONCE: usize = 8;
@@ -111,8 +112,9 @@ async fn look(client: &Client, (version, kind, namespace): (String, String, Stri
     let mut seen = Vec::with_capacity(questions.len());
     for question in questions {
         let name = &question.name.name;
-        let live = match &mut list {
-            Some(list) => Ok(list.remove(name)),
+        let live = match &list {
+            // Not taken out: two may ask for the same.
+            Some(list) => Ok(list.get(name).cloned()),
             None => client.get(&place, name).await.map_err(|f| f.diagnostic(client.place(), &place.call("get", name), &[])),
         };
         seen.push(Seen { question, found: live.map(|live| Some((place.clone(), live))) });
@@ -163,7 +165,13 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
         ("foreign", (!is_ours).into()),
         ("adopted", Value::null(Type::Bool)),
         ("immutable", Value::null(Type::String)),
+        ("ready", Value::null(Type::Bool)),
+        ("problem", Value::null(Type::String)),
     ]);
+    if let Some(health) = health(&place.served.kind, &live) {
+        told.insert("ready".to_owned(), health.is_none().into());
+        told.insert("problem".to_owned(), health.map_or_else(|| Value::null(Type::String), Value::from));
+    }
     if !is_ours && question.shared {
         // Others make of it what they like; of what is remembered nothing drifts.
         told.insert("adopted".to_owned(), true.into());

@@ -65,6 +65,13 @@ impl KubernetesObject {
             Attribute::computed("foreign", Type::Bool, "True for something that exists already and that karmaform did not make.")
                 .volatile(),
             Attribute::computed("immutable", Type::String, "Why the wanted change can't be made in place; null if it can.").volatile(),
+            Attribute::computed(
+                "ready",
+                Type::Bool,
+                "Of what runs pods or serves an API: it is as wanted, all of it; null for other kinds.",
+            )
+            .volatile(),
+            Attribute::computed("problem", Type::String, "Why it is not ready, in a few words.").volatile(),
         ];
         let wait = Schema::new(
             "What to wait for after a change.",

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::client::Client;
 use crate::pod::REVISION;
-use crate::pods::{is_leaving, is_ready, reason};
+use crate::pods::{is_leaving, is_ready, reason, runs};
 use crate::pods_why::pods;
 use crate::values::{object, text};
 
@@ -66,6 +66,17 @@ pub(crate) fn revision(pod: &Json) -> &str {
     pod["metadata"]["annotations"][REVISION].as_str().unwrap_or_default()
 }
 
+/// Kubernetes calls a pod running while its only container waits to be started for the tenth time. This says what is so.
+fn phase(pod: &Json) -> &str {
+    let said = pod["status"]["phase"].as_str().unwrap_or_default();
+    if said != "Running" || runs(pod) {
+        return said;
+    }
+    let statuses = pod["status"]["containerStatuses"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let states = statuses.iter().flat_map(|c| [&c["state"]["waiting"], &c["state"]["terminated"]]);
+    states.filter_map(|s| s["reason"].as_str()).next().unwrap_or("NotRunning")
+}
+
 /// What is told of a pod.
 pub(crate) fn seen(pod: &Json) -> Object {
     let of = |json: &Json| Value::from(json.as_str().unwrap_or_default());
@@ -74,8 +85,23 @@ pub(crate) fn seen(pod: &Json) -> Object {
         ("name", of(&pod["metadata"]["name"])),
         ("revision", revision(pod).into()),
         ("uid", of(&pod["metadata"]["uid"])),
-        ("phase", of(&pod["status"]["phase"])),
+        ("phase", phase(pod).into()),
         ("ready", is_ready(pod).into()),
         ("problem", reason(pod, &[], None).map_or_else(|| Value::null(Type::String), |r| r.as_str().into())),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_that_crashes_over_and_over_is_not_called_running() {
+        let pod = |state: Json| json!({ "spec": { "containers": [{}] }, "status": { "phase": "Running", "containerStatuses": [{ "state": state }] } });
+        assert_eq!(phase(&pod(json!({ "running": {} }))), "Running");
+        assert_eq!(phase(&pod(json!({ "waiting": { "reason": "CrashLoopBackOff" } }))), "CrashLoopBackOff");
+        assert_eq!(phase(&pod(json!({ "terminated": { "reason": "Error" } }))), "Error");
+        assert_eq!(phase(&json!({ "status": { "phase": "Pending" } })), "Pending");
+    }
 }

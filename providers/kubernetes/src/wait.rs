@@ -67,7 +67,7 @@ pub(crate) async fn until(
 /// What is not so yet; none if all is.
 fn missing(live: &Json, wanted: &Object) -> Option<String> {
     if is_true(wanted, "rollout")
-        && let Some(missing) = rollout(live)
+        && let Some(missing) = rollout(live["kind"].as_str().unwrap_or_default(), live)
     {
         return Some(missing);
     }
@@ -101,7 +101,7 @@ fn at<'a>(live: &'a Json, path: &str) -> Option<&'a Json> {
         .filter(|v| !v.is_null())
 }
 
-fn rollout(live: &Json) -> Option<String> {
+fn rollout(kind: &str, live: &Json) -> Option<String> {
     let status = &live["status"];
     let number = |name: &str| status[name].as_i64().unwrap_or(0);
     if number("observedGeneration") < live["metadata"]["generation"].as_i64().unwrap_or(0) {
@@ -109,11 +109,11 @@ fn rollout(live: &Json) -> Option<String> {
     }
     let replicas = live["spec"]["replicas"].as_i64().unwrap_or(1);
     let few = |have: i64, of: i64, what: &str| (have < of).then(|| format!("{have} of {of} replicas are {what}"));
-    match live["kind"].as_str() {
-        Some("Deployment") => few(number("updatedReplicas"), replicas, "of the new revision")
+    match kind {
+        "Deployment" => few(number("updatedReplicas"), replicas, "of the new revision")
             .or_else(|| (number("replicas") > number("updatedReplicas")).then(|| "replicas of the old revision still run".to_owned()))
             .or_else(|| few(number("availableReplicas"), replicas, "available")),
-        Some("StatefulSet") => few(number("readyReplicas"), replicas, "ready").or_else(|| {
+        "StatefulSet" => few(number("readyReplicas"), replicas, "ready").or_else(|| {
             let strategy = &live["spec"]["updateStrategy"];
             // Somebody else deletes the old pods, whenever that is right; until then the two revisions differ.
             if strategy["type"] == "OnDelete" {
@@ -124,13 +124,31 @@ fn rollout(live: &Json) -> Option<String> {
             let moving = status["updateRevision"] != status["currentRevision"] && number("updatedReplicas") < new;
             moving.then(|| format!("{} of {new} replicas are of the new revision", number("updatedReplicas")))
         }),
-        Some("DaemonSet") => {
+        "DaemonSet" => {
             let nodes = number("desiredNumberScheduled");
             few(number("updatedNumberScheduled"), nodes, "of the new revision")
                 .or_else(|| few(number("numberAvailable"), nodes, "available"))
         }
         _ => None,
     }
+}
+
+/// What keeps something that runs or serves from being well; `None` outside for what is neither.
+pub(crate) fn health(kind: &str, live: &Json) -> Option<Option<String>> {
+    match kind {
+        "Deployment" | "StatefulSet" | "DaemonSet" => Some(rollout(kind, live)),
+        "APIService" => {
+            let conditions = live["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let is_available = conditions.iter().any(|c| c["type"] == "Available" && c["status"] == "True");
+            Some((!is_available).then(|| conditions_or_silence(live)))
+        }
+        _ => None,
+    }
+}
+
+fn conditions_or_silence(live: &Json) -> String {
+    let said = conditions(live, |c| c["status"] != "True");
+    if said.is_empty() { "it says nothing of itself yet".to_owned() } else { said }
 }
 
 /// Conditions of an object in words, with their reasons.
@@ -158,11 +176,11 @@ mod tests {
             json!({ "kind": "Deployment", "metadata": { "generation": 2 }, "spec": { "replicas": 2 },
                 "status": { "observedGeneration": generation, "updatedReplicas": updated, "replicas": all, "availableReplicas": available } })
         };
-        assert!(rollout(&deployment(1, 2, 2, 2)).unwrap().contains("not seen"));
-        assert_eq!(rollout(&deployment(2, 1, 2, 2)).unwrap(), "1 of 2 replicas are of the new revision");
-        assert!(rollout(&deployment(2, 2, 3, 2)).unwrap().contains("old revision"));
-        assert_eq!(rollout(&deployment(2, 2, 2, 1)).unwrap(), "1 of 2 replicas are available");
-        assert_eq!(rollout(&deployment(2, 2, 2, 2)), None);
+        assert!(rollout("Deployment", &deployment(1, 2, 2, 2)).unwrap().contains("not seen"));
+        assert_eq!(rollout("Deployment", &deployment(2, 1, 2, 2)).unwrap(), "1 of 2 replicas are of the new revision");
+        assert!(rollout("Deployment", &deployment(2, 2, 3, 2)).unwrap().contains("old revision"));
+        assert_eq!(rollout("Deployment", &deployment(2, 2, 2, 1)).unwrap(), "1 of 2 replicas are available");
+        assert_eq!(rollout("Deployment", &deployment(2, 2, 2, 2)), None);
     }
 
     #[test]
@@ -172,11 +190,24 @@ mod tests {
                 "status": { "observedGeneration": 2, "readyReplicas": ready, "updatedReplicas": updated, "currentRevision": "a", "updateRevision": "b" } })
         };
         let partition = json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": 2 } });
-        assert_eq!(rollout(&set(json!({ "type": "OnDelete" }), 3, 0)), None);
-        assert_eq!(rollout(&set(json!({ "type": "OnDelete" }), 2, 0)).unwrap(), "2 of 3 replicas are ready");
-        assert_eq!(rollout(&set(json!({ "type": "RollingUpdate" }), 3, 1)).unwrap(), "1 of 3 replicas are of the new revision");
-        assert_eq!(rollout(&set(partition.clone(), 3, 0)).unwrap(), "0 of 1 replicas are of the new revision");
-        assert_eq!(rollout(&set(partition, 3, 1)), None);
+        assert_eq!(rollout("StatefulSet", &set(json!({ "type": "OnDelete" }), 3, 0)), None);
+        assert_eq!(rollout("StatefulSet", &set(json!({ "type": "OnDelete" }), 2, 0)).unwrap(), "2 of 3 replicas are ready");
+        assert_eq!(
+            rollout("StatefulSet", &set(json!({ "type": "RollingUpdate" }), 3, 1)).unwrap(),
+            "1 of 3 replicas are of the new revision"
+        );
+        assert_eq!(rollout("StatefulSet", &set(partition.clone(), 3, 0)).unwrap(), "0 of 1 replicas are of the new revision");
+        assert_eq!(rollout("StatefulSet", &set(partition, 3, 1)), None);
+    }
+
+    #[test]
+    fn what_runs_or_serves_is_well_or_says_why_not() {
+        let service =
+            |status: &str| json!({ "status": { "conditions": [{ "type": "Available", "status": status, "reason": "MissingEndpoints" }] } });
+        assert_eq!(health("APIService", &service("True")), Some(None));
+        assert_eq!(health("APIService", &service("False")).flatten().unwrap(), "Available is False (MissingEndpoints)");
+        assert_eq!(health("APIService", &json!({})).flatten().unwrap(), "it says nothing of itself yet");
+        assert_eq!(health("ConfigMap", &json!({})), None);
     }
 
     #[test]

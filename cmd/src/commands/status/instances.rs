@@ -33,10 +33,7 @@ pub(super) fn instances(snapshot: &Snapshot, registry: &Registry, wanted: &[Addr
                 version: text(&known, "version"),
                 health: (parts.iter().filter(|s| s.facts.is_ok() && is_well(s)).count(), parts.len()),
                 certificates: children.filter_map(|(_, r)| r.attributes.get("not_after")?.as_str()).min().map(str::to_owned),
-                endpoint: text(&known, "endpoint").or_else(|| {
-                    let endpoints = known.get("endpoints").and_then(Value::as_items)?;
-                    Some(endpoints.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
-                }),
+                endpoint: text(&known, "endpoint"),
                 address: address.clone(),
             }
         })

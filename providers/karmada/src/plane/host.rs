@@ -37,7 +37,7 @@ impl Host {
         }
         let minor = version.and_then(Value::as_str).and_then(minor);
         let connection = if connection.is_null() { Value::unknown(Type::Any) } else { connection };
-        let create_namespace = reader.flag("create_namespace").unwrap_or(true);
+        let create_namespace = reader.flag("create_namespace").unwrap_or(false);
         Self { connection, namespace, create_namespace, minor }
     }
 

@@ -114,7 +114,12 @@ fn kubernetes() -> Vec<Attribute> {
     vec![
         Attribute::required("cluster", Type::Any, "The host cluster: a `data \"kubernetes_cluster\"`."),
         Attribute::optional("namespace", Type::String, "The namespace to run in.").or(NAMESPACE),
-        Attribute::optional("create_namespace", Type::Bool, "Whether to make the namespace if it is not there.").or(true),
+        Attribute::optional(
+            "create_namespace",
+            Type::Bool,
+            "Whether to make the namespace if it is not there; for a control plane that is alone in it. It goes with the control plane then.",
+        )
+        .or(false),
     ]
 }
 
