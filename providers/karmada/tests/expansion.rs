@@ -309,7 +309,8 @@ fn two_planes_in_a_namespace_share_nothing() {
 
 #[test]
 fn children_come_after_what_they_need() {
-    let expansion = expand(&with(&json!({ "addon": { "search": {} }, "audit": { "policy": "rules: []" } }))).unwrap();
+    let wanted = json!({ "addon": { "search": {} }, "audit": { "policy": "rules: []" }, "kubernetes": { "create_namespace": true } });
+    let expansion = expand(&with(&wanted)).unwrap();
     let after: BTreeMap<String, BTreeSet<String>> = expansion
         .children
         .iter()
