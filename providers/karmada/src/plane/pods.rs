@@ -1,6 +1,6 @@
 //! What is the same in every pod of a component: its ports, its probes, and what it may do on its node.
 //!
-//! Ports are those of Karmada's installers, but nothing listens below 1024. Probes are HTTP only: the images need no shell.
+//! Ports are those of Karmada's installers, but nothing listens below 1024. No probe runs a program: the images need no shell.
 
 use karmaform_model::Arg;
 use serde_json::{Value as Json, json};
@@ -46,7 +46,10 @@ fn health(component: Component) -> (&'static str, &'static str, &'static str, &'
 
 /// The container's probes. The start may take five minutes; after that a pod is restarted after a minute and a half of silence, and gets
 /// no requests after ten seconds of not being ready. What waits for a start looks every second, since others wait for it in turn.
-pub(crate) fn probes(component: Component) -> [(&'static str, Arg); 3] {
+///
+/// karmada-search is alive only once it has seen objects that it serves itself, through the API server. So its API has to be found before it
+/// is well: it is ready when it listens.
+pub(crate) fn probes(component: Component) -> Vec<(&'static str, Arg)> {
     let (live, ready, port, scheme) = health(component);
     let probe = |path: &str, period: i64, failures: i64| {
         Arg::from_json(&json!({
@@ -56,7 +59,13 @@ pub(crate) fn probes(component: Component) -> [(&'static str, Arg); 3] {
             "failureThreshold": failures,
         }))
     };
-    [("startupProbe", probe(live, 1, 300)), ("livenessProbe", probe(live, 15, 6)), ("readinessProbe", probe(ready, 1, 10))]
+    if matches!(component, Component::Search) {
+        let listens = json!({ "tcpSocket": { "port": port }, "periodSeconds": 1, "failureThreshold": 10 });
+        let mut alive = probe(live, 15, 6);
+        alive.set(&["initialDelaySeconds"], 60i64.into());
+        return vec![("livenessProbe", alive), ("readinessProbe", Arg::from_json(&listens))];
+    }
+    vec![("startupProbe", probe(live, 1, 300)), ("livenessProbe", probe(live, 15, 6)), ("readinessProbe", probe(ready, 1, 10))]
 }
 
 /// What a pod may do.
