@@ -17,6 +17,8 @@ use crate::wait;
 
 /// Between two looks at something that is on its way out.
 const PAUSE: Duration = Duration::from_millis(200);
+/// The server can't make sense of what would come out.
+pub(crate) const INVALID: u16 = 422;
 /// The schema's default, for states that were written without it.
 const TIMEOUT: u64 = 60;
 
@@ -72,7 +74,15 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
         }
     }
     let how = How { force, dry_run: false };
-    let applied = client.apply(&place, &name.name, &manifest::request(manifest), how).await;
+    let request = manifest::request(manifest);
+    let mut applied = client.apply(&place, &name.name, &request, how).await;
+    if !is_new && applied.as_ref().is_err_and(|f| f.code() == Some(INVALID)) {
+        let live = client.get(&place, &name.name).await.map_err(|f| told("get", f))?.unwrap_or_default();
+        if let Some(patch) = fields::ours(&live).and_then(|owned| fields::dropped(&owned, &request, &live)) {
+            client.strip(&place, &live, patch).await.map_err(|f| told("patch", f))?;
+            applied = client.apply(&place, &name.name, &request, how).await;
+        }
+    }
     let live = applied.map_err(|failure| match failure.immutable(&hidden) {
         Some(message) => Diagnostic::error("Field can't be changed in place", format!("The server says: {message}."))
             .with_hint("Plan again with `-replace` of this resource."),

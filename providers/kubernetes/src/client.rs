@@ -230,6 +230,14 @@ impl Client {
         }
     }
 
+    /// Takes parts of an object away by a strategic merge patch, if it is still as it was seen.
+    pub(crate) async fn strip(&self, place: &Place, live: &Json, mut patch: Json) -> Result<Json, Failure> {
+        patch["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let name = live["metadata"]["name"].as_str().unwrap_or_default();
+        self.call(place.request().patch(name, &parameters, &Patch::Strategic(patch))).await
+    }
+
     /// Asks to delete an object; true if there was one of this uid.
     pub(crate) async fn delete(&self, place: &Place, name: &str, uid: Option<&str>, policy: PropagationPolicy) -> Result<bool, Failure> {
         let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None });

@@ -77,6 +77,42 @@ pub(crate) fn project(live: &Json, fields: &Json) -> Json {
     }
 }
 
+/// What we own parts of and a manifest no longer has, as a strategic merge patch that takes it away; none if there is nothing.
+///
+/// A server removes what its owner leaves out, field by field, but not what it had filled in itself. Of a structure that it fills in, that
+/// leaves a part which it then refuses: a probe without anything to ask. So such a structure has to be taken away as a whole first.
+pub(crate) fn dropped(owned: &Json, manifest: &Json, live: &Json) -> Option<Json> {
+    let owned = owned.as_object()?;
+    match live {
+        Json::Object(live) => {
+            let fields = owned.iter().filter_map(|(name, below)| {
+                let field = name.strip_prefix("f:")?;
+                let there = live.get(field)?;
+                let gone = match manifest.get(field) {
+                    Some(wanted) => dropped(below, wanted, there)?,
+                    None => there.is_object().then_some(Json::Null)?,
+                };
+                Some((field.to_owned(), gone))
+            });
+            let patch: Map<String, Json> = fields.collect();
+            (!patch.is_empty()).then_some(Json::Object(patch))
+        }
+        // Of a list's item the server takes away all, so only items that stay are looked into.
+        Json::Array(live) => {
+            let items = owned.iter().filter_map(|(name, below)| {
+                let keys = name.strip_prefix("k:").and_then(|keys| serde_json::from_str::<Json>(keys).ok())?;
+                let find = |items: &[Json]| items.iter().find(|item| is_item(name, usize::MAX, item)).cloned();
+                let mut patch = dropped(below, &find(manifest.as_array()?)?, &find(live)?)?;
+                patch.as_object_mut()?.extend(keys.as_object()?.clone());
+                Some(patch)
+            });
+            let patch: Vec<Json> = items.collect();
+            (!patch.is_empty()).then_some(Json::Array(patch))
+        }
+        _ => None,
+    }
+}
+
 fn is_item(name: &str, index: usize, item: &Json) -> bool {
     let parsed = |text: &str| serde_json::from_str::<Json>(text).ok();
     match name.split_once(':') {
@@ -138,5 +174,17 @@ mod tests {
         assert_eq!(seen["metadata"]["labels"], json!({ "x": "1", "y": "2" }));
         assert_eq!(seen["spec"]["containers"], live()["spec"]["containers"], "a list is compared whole until the server says how");
         assert_eq!(seen["metadata"].get("name"), None);
+    }
+
+    #[test]
+    fn structures_that_are_left_out_are_found() {
+        let owned = json!({ "f:spec": { "f:containers": { "k:{\"name\":\"a\"}": { ".": {}, "f:startupProbe": { "f:httpGet": { "f:path": {} } }, "f:image": {} } }, "f:gone": { "f:x": {} } } });
+        let live = json!({ "spec": { "containers": [{ "name": "b" }, { "name": "a", "image": "i", "startupProbe": { "httpGet": { "path": "/" }, "successThreshold": 1 } }] } });
+        let manifest = |container: Json| json!({ "spec": { "containers": [container] } });
+        let expected = manifest(json!({ "name": "a", "startupProbe": null }));
+        assert_eq!(dropped(&owned, &manifest(json!({ "name": "a", "image": "j" })), &live), Some(expected));
+        let kept = json!({ "name": "a", "image": "i", "startupProbe": { "httpGet": { "path": "/x" } } });
+        assert_eq!(dropped(&owned, &manifest(kept), &live), None);
+        assert_eq!(dropped(&owned, &manifest(json!({ "name": "c" })), &live), None);
     }
 }

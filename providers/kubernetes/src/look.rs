@@ -6,6 +6,7 @@ use futures::StreamExt;
 use karmaform_model::{Ask, BoxFuture, Diagnostic, Object, Type, Value};
 use serde_json::Value as Json;
 
+use crate::act::INVALID;
 use crate::client::{Client, How, Place, Served};
 use crate::failure::UNABLE;
 use crate::fields;
@@ -151,7 +152,7 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
     let Some(live) = live else {
         if let Some(wanted) = known_whole {
             match dry_run(client, &place, &question, wanted).await {
-                Dry::Refused(error) => return Err(error),
+                Dry::Refused { error, .. } => return Err(error),
                 Dry::Made(_) | Dry::Immutable(_) | Dry::Untold => {}
             }
         }
@@ -196,7 +197,13 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
     let mut covered = fields::union(&owned, &fields::of_manifest(&request));
     let mut made = None;
     if is_ours || question.force {
-        match dry_run(client, &place, &question, wanted).await {
+        let dry = dry_run(client, &place, &question, wanted).await;
+        // It can't be told what the server makes of it once that is taken away.
+        let dry = match dry {
+            Dry::Refused { code: Some(INVALID), .. } if fields::dropped(&owned, &request, &live).is_some() => Dry::Untold,
+            other => other,
+        };
+        match dry {
             Dry::Made(result) => {
                 covered = fields::union(&owned, &fields::ours(&result).unwrap_or(covered));
                 made = Some(result);
@@ -204,7 +211,7 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
             Dry::Immutable(message) => {
                 told.insert("immutable".to_owned(), message.into());
             }
-            Dry::Refused(error) => return Err(error),
+            Dry::Refused { error, .. } => return Err(error),
             Dry::Untold => {}
         }
     }
@@ -241,7 +248,10 @@ enum Dry {
     Made(Json),
     /// In place it can't be.
     Immutable(String),
-    Refused(Diagnostic),
+    Refused {
+        error: Diagnostic,
+        code: Option<u16>,
+    },
     /// The server can't tell: a namespace or a kind is not there yet, or a webhook takes no dry runs.
     Untold,
 }
@@ -261,7 +271,7 @@ async fn dry_run(client: &Client, place: &Place, question: &Question, wanted: &V
         None => match failure.diagnostic(client.place(), &place.call("patch", &question.name.name), &hidden) {
             // Webhooks of a server that karmaform manages may be what this very plan repairs.
             error if client.is_through() && error.summary == UNABLE => Dry::Untold,
-            error => Dry::Refused(error),
+            error => Dry::Refused { code: failure.code(), error },
         },
     }
 }
