@@ -9,6 +9,7 @@ data "kubernetes_cluster" "host" {
 resource "kubernetes_object" "namespace" {
   cluster = data.kubernetes_cluster.host.connection
   shared  = true
+  timeout = 300
   manifest = {
     apiVersion = "v1"
     kind       = "Namespace"

@@ -20,6 +20,8 @@ use crate::versions::Component;
 const ROLLOUT_TIMEOUT: i64 = 600;
 /// How long anything else on the host cluster may take, in seconds.
 const TIMEOUT: i64 = 60;
+/// How long the namespace may take to go, in seconds: until the last pod in it has ended.
+const NAMESPACE_TIMEOUT: i64 = 300;
 /// How long an object inside the Karmada API may take, in seconds. An APIService waits for pods to be found.
 const API_TIMEOUT: i64 = 180;
 /// How long all CRDs may take, in seconds.
@@ -83,7 +85,11 @@ fn namespace(plane: &Arguments) -> Child {
         "metadata": { "name": plane.host.namespace, "labels": { "app.kubernetes.io/managed-by": "karmaform" } },
     }));
     let connection = plane.host.connection.clone().into();
-    child(part("namespace"), "kubernetes_object", [("cluster", connection), ("manifest", manifest), ("shared", true.into())])
+    child(
+        part("namespace"),
+        "kubernetes_object",
+        [("cluster", connection), ("manifest", manifest), ("shared", true.into()), ("timeout", NAMESPACE_TIMEOUT.into())],
+    )
 }
 
 /// An object on the host cluster, in the namespace.
