@@ -94,7 +94,10 @@ fn the_impact_is_told_in_plain_words() {
 #[test]
 fn nothing_is_done_in_the_api_before_it_answers() {
     let choreography = choreograph(None, Some(&arguments())).unwrap();
-    let [gate] = &choreography.gates[..] else { panic!() };
+    let [gate, last] = &choreography.gates[..] else { panic!() };
+    assert_eq!((last.gate.as_str(), last.name.as_str()), ("kubernetes_accepts", "policies are admitted"));
+    let webhook = Point::Child(vec![ChildStep::keyed("component", "webhook")]);
+    assert!(choreography.orderings.contains(&(webhook, Point::Gate(last.name.clone()))));
     assert_eq!((gate.gate.as_str(), gate.name.as_str()), ("kubernetes_ready", "the Karmada API answers"));
     let connection = gate.arguments["cluster"].resolve(&lookup);
     assert_eq!(connection.get("id").and_then(Value::as_str), Some("karmada_control_plane.prod"));

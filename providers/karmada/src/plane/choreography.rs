@@ -5,13 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Action, Arg, Change, ChildStep, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene};
 
+use serde_json::json;
+
 use super::arguments::Arguments;
 use super::places::{certificate, component, component_of, part, secret, service};
 use super::{impact, pki, refusals};
+use crate::api::SYSTEM_NAMESPACE;
 use crate::versions::Component;
 
 /// The gate before everything inside the Karmada API.
 const ANSWERS: &str = "the Karmada API answers";
+/// The gate after everything: policies can be written.
+const ADMITS: &str = "policies are admitted";
 /// How long the API may take to answer once its pods are ready, in seconds.
 const ANSWER_LIMIT: u64 = 180;
 
@@ -30,6 +35,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     }
     let mut choreography = Choreography { impact: impact::of_change(scene, &wanted), ..Choreography::default() };
     gate(scene, &wanted, &mut choreography)?;
+    admission(scene, &wanted, &mut choreography);
     Ok(choreography)
 }
 
@@ -75,4 +81,31 @@ fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) 
         choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Child(path.clone())));
     }
     Ok(())
+}
+
+/// The gate at the end, if admission changes: a policy that nobody makes is shown to the API server, which asks the webhook by the address and
+/// the CA that it will ask by from then on.
+fn admission(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) {
+    let changed = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
+    let configurations = scene.children.keys().filter(|p| component_of(p, "api").is_some_and(|key| key.contains("webhookconfiguration")));
+    let webhook = [component(Component::Webhook), service(Component::Webhook), secret(Component::Webhook)];
+    let parts: Vec<Vec<ChildStep>> = configurations.cloned().chain(webhook).filter(|p| changed(p)).collect();
+    let runs = |component: Component| wanted.components.iter().any(|(c, s)| *c == component && s.replicas() > 0);
+    if parts.is_empty() || wanted.crds.is_none() || !runs(Component::Webhook) || !runs(Component::ApiServer) {
+        return;
+    }
+    let policy = Arg::from_json(&json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": { "name": "karmaform-asks", "namespace": SYSTEM_NAMESPACE },
+        "spec": { "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": "karmaform-asks" }], "placement": {} },
+    }));
+    let arguments = BTreeMap::from([("cluster".to_owned(), pki::connection(wanted)), ("manifest".to_owned(), policy)]);
+    choreography.gates.push(GateSpec { name: ADMITS.to_owned(), gate: "kubernetes_accepts".to_owned(), arguments, limit: ANSWER_LIMIT });
+    for path in parts {
+        choreography.orderings.push((Point::Child(path), Point::Gate(ADMITS.to_owned())));
+    }
+    if choreography.gates.iter().any(|g| g.name == ANSWERS) {
+        choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Gate(ADMITS.to_owned())));
+    }
 }
