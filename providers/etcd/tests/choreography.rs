@@ -1,6 +1,7 @@
 //! Every change of every small cluster, stopped at every step, in many orders: quorum is never given up, a formed cluster is never started
 //! anew, and planning again always gets there.
 
+mod hosts;
 mod model;
 mod steps;
 

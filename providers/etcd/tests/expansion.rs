@@ -1,5 +1,6 @@
 //! What a cluster expands into: the texts on its hosts, the same children whatever is known, and arguments that are refused.
 
+mod hosts;
 mod model;
 mod steps;
 

@@ -10,7 +10,6 @@
 
 mod guard;
 mod host;
-mod outside;
 mod things;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Change, Object, Value};
 
 pub(crate) use host::{Host, Process};
+pub(crate) use things::file_sum;
 
 /// All hosts, and what was seen to go wrong.
 #[derive(Clone, Debug, Default)]

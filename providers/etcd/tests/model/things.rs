@@ -39,7 +39,7 @@ pub(super) fn compute(resource_type: &str, object: &mut Object) {
 }
 
 /// What a provider tells ahead of a file with this content.
-pub(super) fn file_sum(object: &Object) -> Option<Value> {
+pub(crate) fn file_sum(object: &Object) -> Option<Value> {
     object.get("content").filter(|c| c.is_wholly_known())?;
     let mut copy = object.clone();
     compute("ssh_file", &mut copy);

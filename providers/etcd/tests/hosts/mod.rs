@@ -1,8 +1,8 @@
-//! The hosts, as a plan's steps meet them.
+//! The hosts of the model, as the steps of a plan meet them. Apart from the model, which is also used where there are no such steps.
 
 use karmaform_model::{Change, Object, Type, Value};
 
-use super::{World, things};
+use crate::model::{World, file_sum};
 use crate::steps::Outside;
 
 fn host_of(object: &Object) -> String {
@@ -18,7 +18,7 @@ impl Outside for World {
         if resource_type == "ssh_file"
             && let Some(after) = change.after_mut()
         {
-            let sum = things::file_sum(after).unwrap_or_else(|| Value::unknown(Type::String));
+            let sum = file_sum(after).unwrap_or_else(|| Value::unknown(Type::String));
             after.insert("sha256".to_owned(), sum);
         }
     }
