@@ -8,16 +8,22 @@ use karmaform_memory::World;
 
 use crate::parts::{command, memory_registry, root};
 
-/// What `data "ssh_host"` says of the addresses that the examples use.
+/// What `data "kubernetes_cluster"` says of the kubeconfig that the examples use.
+const CLUSTER: &str = r#"
+data kubernetes_cluster {"kubeconfig_file":"/root/.kube/config"} = {"connection":{"provider":"kubernetes","id":"6a3e","version":"1.36.2"},"version":"1.36.2","nodes":[{"name":"node-1","ready":true,"architecture":"amd64"},{"name":"node-2","ready":true,"architecture":"amd64"},{"name":"node-3","ready":true,"architecture":"amd64"}],"storage_classes":[],"default_storage_class":null}
+"#;
+
+/// What the data sources say of the addresses and the kubeconfig that the examples use.
 fn hosts() -> String {
-    (11..16)
+    let hosts: String = (11..16)
         .map(|i| {
             format!(
                 "data ssh_host {{\"address\":\"10.0.0.{i}\"}} = {{\"connection\":{{\"provider\":\"ssh\",\"id\":\"10.0.0.{i}:22\"}},\
                  \"hostname\":\"host-{i}\",\"os\":\"debian\",\"os_version\":\"12\",\"clock_offset\":0}}\n"
             )
         })
-        .collect()
+        .collect();
+    hosts + CLUSTER
 }
 
 #[test]
