@@ -29,6 +29,7 @@ resource "etcd_cluster" "{name}" {{
   version = "{etcd}"
   kubernetes {{
     cluster   = data.kubernetes_cluster.host
+    name      = "{name}-etcd"
     namespace = "{namespace}"
     members   = 1
     storage   = "emptyDir"
@@ -43,9 +44,8 @@ resource "karmada_control_plane" "{name}" {{
   etcd         = etcd_cluster.{name}.client
   crds         = "{crds}"
   kubernetes {{
-    cluster          = data.kubernetes_cluster.host
-    namespace        = "{namespace}"
-    create_namespace = false
+    cluster   = data.kubernetes_cluster.host
+    namespace = "{namespace}"
   }}
   defaults {{
     replicas = 1
