@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Weak;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
 use karmaform_model::Diagnostic;
@@ -27,13 +27,20 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Pods tried for one connection: one that has just gone may still be listed.
 const TRIES: usize = 3;
 
+/// So long what was seen of a target is believed: whoever asks for the way connects next, often several times.
+const FRESH: Duration = Duration::from_secs(2);
+
 /// What is listened for: by host name and port.
 pub(crate) type Forwards = tokio::sync::Mutex<BTreeMap<(String, u16), Forward>>;
+
+/// Pods with the port in them, and when they were seen.
+type Seen = Arc<Mutex<Option<(Instant, Vec<(String, u16)>)>>>;
 
 /// An open listener; it ends with its client.
 pub(crate) struct Forward {
     address: SocketAddr,
     task: AbortHandle,
+    seen: Seen,
 }
 
 impl Drop for Forward {
@@ -77,18 +84,23 @@ pub(crate) async fn forward(client: &Client, host: &str, port: u16) -> Result<So
         .with_hint("Names are of the form \"SERVICE.NAMESPACE.svc\" or \"POD.SERVICE.NAMESPACE.svc\".")
     })?;
     let key = (host.to_owned(), port);
-    let open = client.0.forwards.lock().await.get(&key).map(|f| f.address);
-    if let Some(address) = open {
-        candidates(client, &target).await?;
+    let open = client.0.forwards.lock().await.get(&key).map(|f| (f.address, f.seen.clone()));
+    if let Some((address, seen)) = open {
+        remember(&seen, candidates(client, &target).await?);
         return Ok(address);
     }
     let right = Right::to_forward(&target.namespace);
-    let (found, allowed) = futures::join!(candidates(client, &target), rights::allowed(client, &right));
+    // One look at the rights in a namespace is enough.
+    let is_known =
+        client.0.forwards.lock().await.keys().any(|(h, p)| Target::parse(h, *p).is_some_and(|t| t.namespace == target.namespace));
+    let allowed = async { if is_known { Ok(true) } else { rights::allowed(client, &right).await } };
+    let (found, allowed) = futures::join!(candidates(client, &target), allowed);
     // Who can't be asked about rights is not asked; the port-forward itself will tell.
     if matches!(allowed, Ok(false)) {
         return Err(no_right(&target));
     }
-    found?;
+    let seen = Seen::default();
+    remember(&seen, found?);
     let mut forwards = client.0.forwards.lock().await;
     if let Some(forward) = forwards.get(&key) {
         return Ok(forward.address);
@@ -98,9 +110,13 @@ pub(crate) async fn forward(client: &Client, host: &str, port: u16) -> Result<So
     };
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(broken)?;
     let address = listener.local_addr().map_err(broken)?;
-    let task = tokio::spawn(listen(listener, std::sync::Arc::downgrade(&client.0), target)).abort_handle();
-    forwards.insert(key, Forward { address, task });
+    let task = tokio::spawn(listen(listener, Arc::downgrade(&client.0), target, seen.clone())).abort_handle();
+    forwards.insert(key, Forward { address, task, seen });
     Ok(address)
+}
+
+fn remember(seen: &Seen, pods: Vec<(String, u16)>) {
+    *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), pods));
 }
 
 fn no_right(target: &Target) -> Diagnostic {
@@ -183,7 +199,7 @@ fn behind(target: &Target, service: Option<&Json>, endpoints: Option<&Json>) -> 
 }
 
 /// Accepts until it is ended. The client is held weakly, for it holds this.
-async fn listen(listener: TcpListener, client: Weak<Inner>, target: Target) {
+async fn listen(listener: TcpListener, client: Weak<Inner>, target: Target, seen: Seen) {
     let mut running = JoinSet::new();
     let mut turn = 0usize;
     loop {
@@ -193,7 +209,7 @@ async fn listen(listener: TcpListener, client: Weak<Inner>, target: Target) {
                 match accepted {
                     Ok((local, _)) => {
                         turn = turn.wrapping_add(1);
-                        running.spawn(connect(local, Client(inner), target.clone(), turn));
+                        running.spawn(connect(local, Client(inner), target.clone(), turn, seen.clone()));
                     }
                     // Out of files, for one: that passes.
                     Err(_) => tokio::time::sleep(PAUSE).await,
@@ -205,8 +221,18 @@ async fn listen(listener: TcpListener, client: Weak<Inner>, target: Target) {
 }
 
 /// One connection, from its start to its end. What goes wrong ends it: who connects is told by that, and why when asking for the way again.
-async fn connect(local: TcpStream, client: Client, target: Target, turn: usize) {
-    let Ok(mut pods) = candidates(&client, &target).await else { return };
+async fn connect(local: TcpStream, client: Client, target: Target, turn: usize, seen: Seen) {
+    let fresh = seen.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|(at, _)| at.elapsed() < FRESH);
+    let mut pods = match fresh {
+        Some((_, pods)) => pods,
+        None => match candidates(&client, &target).await {
+            Ok(pods) => {
+                remember(&seen, pods.clone());
+                pods
+            }
+            Err(_) => return,
+        },
+    };
     let count = pods.len().max(1);
     pods.rotate_left(turn % count);
     let Ok(kube) = client.0.kube().await else { return };
@@ -220,6 +246,8 @@ async fn connect(local: TcpStream, client: Client, target: Target, turn: usize) 
             return copy(local, opened, port).await;
         }
     }
+    // Whoever tries again is not sent there again.
+    *seen.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 /// Both ways until either side ends. There is no way to end one direction alone in this protocol.

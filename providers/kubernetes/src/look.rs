@@ -17,6 +17,8 @@ use crate::wait::health;
 
 /// Requests at a time.
 const AT_ONCE: usize = 8;
+/// And to a server behind another connection, where each one beside the others costs a way of its own.
+const AT_ONCE_THROUGH: usize = 4;
 /// The namespace of namespaced objects whose manifest names none, as everywhere in Kubernetes.
 const DEFAULT_NAMESPACE: &str = "default";
 
@@ -47,15 +49,16 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Answer> {
         let version = version.map_or_else(|| format!("{}/", question.name.group), str::to_owned);
         groups.entry((version, question.name.kind.clone(), question.name.namespace.clone())).or_default().push(question);
     }
+    let at_once = if client.is_through() { AT_ONCE_THROUGH } else { AT_ONCE };
     let looks = groups.into_iter().map(|(group, questions)| -> BoxFuture<'_, _> { Box::pin(look(client, group, questions)) });
-    let seen: Vec<Vec<Seen>> = futures::stream::iter(looks.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+    let seen: Vec<Vec<Seen>> = futures::stream::iter(looks.collect::<Vec<_>>()).buffered(at_once).collect().await;
     let tells = seen.into_iter().flatten().map(|seen| -> BoxFuture<'_, _> {
         Box::pin(async move {
             let index = seen.question.index;
             (index, tell(client, seen).await)
         })
     });
-    let told: Vec<(usize, Answer)> = futures::stream::iter(tells.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+    let told: Vec<(usize, Answer)> = futures::stream::iter(tells.collect::<Vec<_>>()).buffered(at_once).collect().await;
     for (index, answer) in told {
         answers[index] = Some(answer);
     }
