@@ -61,6 +61,9 @@ pub(crate) fn is_leaving(pod: &Json) -> bool {
     pod["metadata"]["deletionTimestamp"].is_string()
 }
 
+/// After so many restarts a container waits for minutes between two of them.
+const MANY_RESTARTS: i64 = 5;
+
 /// True if all its containers run, ready or not.
 pub(crate) fn runs(pod: &Json) -> bool {
     let statuses = items(&pod["status"]["containerStatuses"]);
@@ -208,6 +211,16 @@ fn short(text: &str) -> String {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// True for a pod that has been tried so often that another try will hardly help: an image that can't be had, a program that ends each time.
+pub(crate) fn is_stuck(pod: &Json) -> bool {
+    let statuses = items(&pod["status"]["initContainerStatuses"]).iter().chain(items(&pod["status"]["containerStatuses"]));
+    statuses.into_iter().any(|status| {
+        let is_back_off = |reasons: &[&str]| status["state"]["waiting"]["reason"].as_str().is_some_and(|r| reasons.contains(&r));
+        is_back_off(&["ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"])
+            || (is_back_off(&["CrashLoopBackOff"]) && status["restartCount"].as_i64().unwrap_or(0) >= MANY_RESTARTS)
+    })
 }
 
 /// Those pods of a workload whose fate decides a rollout: of the wanted revision if that can be told, else the youngest kind; none that leaves.

@@ -118,3 +118,10 @@ fn long_messages_are_cut_between_characters() {
     let message = "ä".repeat(400);
     assert_eq!(why(&message).chars().count(), 2 + LONGEST + 3);
 }
+
+#[test]
+fn a_pod_that_was_tried_often_is_stuck() {
+    let pod = |reason: &str, restarts: i64| json!({ "status": { "containerStatuses": [{ "restartCount": restarts, "state": { "waiting": { "reason": reason } } }] } });
+    assert!(is_stuck(&pod("ImagePullBackOff", 0)) && is_stuck(&pod("CrashLoopBackOff", 5)));
+    assert!(!is_stuck(&pod("ErrImagePull", 0)) && !is_stuck(&pod("CrashLoopBackOff", 4)) && !is_stuck(&pod("ContainerCreating", 0)));
+}

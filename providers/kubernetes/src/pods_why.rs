@@ -40,6 +40,13 @@ async fn events(client: &Client, metadata: &Json) -> Vec<Json> {
     client.select(&core("Event", "events", namespace), "", &format!("involvedObject.uid={uid}")).await.unwrap_or_default()
 }
 
+/// True if a pod that decides a rollout was tried so often that waiting longer will hardly help.
+pub(crate) async fn is_stuck(client: &Client, workload: &Json) -> bool {
+    let (Some(namespace), Some(selector)) = (workload["metadata"]["namespace"].as_str(), selector(workload)) else { return false };
+    let found = client.select(&pods(namespace), &selector, "").await.unwrap_or_default();
+    decisive(workload, &found).into_iter().any(crate::pods::is_stuck)
+}
+
 /// What keeps the pods of a Deployment, StatefulSet or DaemonSet from being up, in sentences; none if nothing can be told.
 pub(crate) async fn of_workload(client: &Client, workload: &Json, hidden: &[String]) -> Option<String> {
     if !matches!(workload["kind"].as_str(), Some("Deployment" | "StatefulSet" | "DaemonSet")) {

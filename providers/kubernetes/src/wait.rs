@@ -11,6 +11,8 @@ use crate::manifest::Name;
 use crate::pods_why;
 use crate::values::is_true;
 
+/// So long nobody asks whether a rollout can still come to a good end; images are pulled meanwhile.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -24,8 +26,10 @@ pub(crate) async fn until(
     limit: Duration,
     hidden: &[String],
 ) -> Result<(), Diagnostic> {
-    let end = Instant::now() + limit;
-    let mut seen_last = None;
+    let start = Instant::now();
+    let end = start + limit;
+    let mut next_look = start + PATIENCE;
+    let mut seen_last: Option<Json> = None;
     loop {
         let waiting = match client.get(place, &name.name).await {
             Ok(Some(live)) if live["metadata"]["uid"] == *uid => match missing(&live, wanted) {
@@ -50,10 +54,18 @@ pub(crate) async fn until(
                 told.detail.trim_end_matches('.').to_owned()
             }
         };
-        if Instant::now() >= end {
-            let mut told = format!("{name} was applied, but after {} s {waiting}.", limit.as_secs());
-            // A pod that crashes may yet come up with something that it needs; so it is waited for, and only told of at the end.
-            if let Some(live) = seen_last.filter(|_| is_true(wanted, "rollout"))
+        let is_rollout = is_true(wanted, "rollout");
+        let mut is_over = Instant::now() >= end;
+        if is_rollout && !is_over && Instant::now() >= next_look {
+            next_look = Instant::now() + PATIENCE / 3;
+            if let Some(live) = &seen_last {
+                is_over = pods_why::is_stuck(client, live).await;
+            }
+        }
+        if is_over {
+            let mut told = format!("{name} was applied, but after {} s {waiting}.", start.elapsed().as_secs());
+            // A pod that crashes may yet come up with something that it needs; so it is waited for until it was tried often.
+            if let Some(live) = seen_last.filter(|_| is_rollout)
                 && let Some(why) = pods_why::of_workload(client, &live, hidden).await
             {
                 told.push_str(&format!(" {why}."));
