@@ -155,6 +155,10 @@ impl ResourceSpec for KubernetesObject {
                 let after = fresh.after().cloned().unwrap_or_default();
                 Change::Replace { before, after, order: ReplaceOrder::DestroyFirst, because: vec![Path::attribute("manifest")] }
             }
+            // It is as it was written, but what was to be waited for has not come yet, or is not so any more.
+            (Change::NoOp { object }, _) if waits_for_rollout(wanted) && before.and_then(|b| b.get("ready")?.as_bool()) == Some(false) => {
+                Change::Update { before: before.cloned().unwrap_or_default(), after: object }
+            }
             (change, _) => change,
         };
         // Whether a shared one is there by then is only known for certain when it is made.
@@ -167,9 +171,21 @@ impl ResourceSpec for KubernetesObject {
     }
 
     fn impact(&self, change: &Change) -> Vec<String> {
-        let is_adopted = matches!(change, Change::Update { after, .. } if is_true(after, "adopted"));
-        if is_adopted { vec!["is there already, and is left as it is".to_owned()] } else { Vec::new() }
+        match change {
+            Change::Update { after, .. } if is_true(after, "adopted") => vec!["is there already, and is left as it is".to_owned()],
+            Change::Update { before, after }
+                if waits_for_rollout(after) && karmaform_model::same(before.get("manifest"), after.get("manifest")) =>
+            {
+                let problem = text(before, "problem").unwrap_or("it is not ready");
+                vec![format!("nothing changes, but it is waited for: {problem}")]
+            }
+            _ => Vec::new(),
+        }
     }
+}
+
+fn waits_for_rollout(wanted: &Object) -> bool {
+    wanted.get("wait").and_then(Value::as_entries).is_some_and(|wait| is_true(wait, "rollout"))
 }
 
 /// True if it outlives its resource: it is to be kept, or it is not ours to delete.

@@ -110,3 +110,17 @@ fn what_is_kept_is_forgotten_and_never_replaced() {
     other.insert("manifest".into(), implied_from_json(&map(2)));
     assert_eq!(summaries(&plan(Some(&before), &other).unwrap_err()), ["Field can't be changed in place"]);
 }
+
+#[test]
+fn a_rollout_that_has_not_come_is_waited_for_again() {
+    let wait = Value::object([("rollout", true.into())]);
+    let mut wanted = wanted(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "a", "namespace": "n" } }));
+    wanted.insert("wait".into(), wait);
+    let seen = |ready: bool| {
+        let mut before = wanted.clone();
+        before.extend(object([("uid", "u1".into()), ("ready", ready.into())]));
+        plan(Some(&before), &wanted).unwrap()
+    };
+    assert_eq!((seen(true).action(), seen(false).action()), (Action::NoOp, Action::Update));
+    assert!(KubernetesObject::new().impact(&seen(false))[0].starts_with("nothing changes"));
+}
