@@ -8,7 +8,7 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/kube/apt.sh"
 
-RECIPE=1 # to be raised when what is done below changes what comes out
+RECIPE=2 # to be raised when what is done below changes what comes out
 KNOWN=$CACHE/kubernetes-r$RECIPE.folder
 BINARIES="kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl"
 APT=$CACHE/apt/kubernetes-source
@@ -47,6 +47,9 @@ tar -C "$TREE" --strip-components=1 -xzf kubernetes_*.orig.tar.gz
 # The vendored reflect2 1.0.1 reads maps as no Go since 1.18 lays them out: the apiserver dies of it at the first custom resource.
 rm -rf "$TREE/vendor/github.com/modern-go/reflect2"
 cp -r "$WORK/root/usr/share/gocode/src/github.com/modern-go/reflect2" "$TREE/vendor/github.com/modern-go/"
+# Up to 1.20.5 an APIService can't be applied server-side: the apiserver panics, for the aggregator is not told what its fields are.
+# Mended as later versions did (https://github.com/kubernetes/kubernetes/pull/98576).
+sed -i '/c.GenericConfig.OpenAPIConfig = nil/d' "$TREE/staging/src/k8s.io/kube-aggregator/pkg/apiserver/apiserver.go"
 # rsync serves for nothing but to put the finished binaries in their place: `rsync -pc FROM TO`.
 mkdir "$WORK/bin"
 printf '#!/bin/sh\nexec cp -p "$2" "$3"\n' >"$WORK/bin/rsync"
