@@ -155,12 +155,12 @@ impl Settings {
                     None,
                 );
             } else if let Err((why, hint)) = check_flag(component, flag, version, kube_minor) {
-                refuse("A flag that can't be used", why, hint);
+                refuse("A flag that can't be used", format!("\"{flag}\": {why}"), hint);
             }
         }
         for gate in gates.keys() {
             if let Err((why, hint)) = check_gate(component, gate, version) {
-                refuse("A feature gate that can't be used", why, hint);
+                refuse("A feature gate that can't be used", format!("\"{gate}\": {why}"), hint);
             }
         }
     }
