@@ -13,8 +13,9 @@ use crate::flags::Flags;
 
 /// How long the API may take to come up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Rights that were just given are known to the API server a moment later.
+/// Rights that were just given are known to the API server a moment later; and what one API server serves already, another one serves soon.
 const RIGHTS_PATIENCE: Duration = Duration::from_secs(5);
+const SERVED_PATIENCE: Duration = Duration::from_secs(10);
 const ONE_ATTEMPT: Duration = Duration::from_secs(5);
 
 /// The API, as one identity.
@@ -38,7 +39,13 @@ pub(crate) async fn review(component: Component, flags: &Flags, given: &Given) -
         }
         if *flag == "kubeconfig" {
             if component == Component::ControllerManager {
-                api.has_what_controllers_need().await?;
+                let started = Instant::now();
+                while let Err(why) = api.has_what_controllers_need().await {
+                    if started.elapsed() > SERVED_PATIENCE {
+                        return Err(why);
+                    }
+                    sleep(Duration::from_millis(500)).await;
+                }
             }
             if component.elects() && flags.on("leader-elect") {
                 api.leads(component.program(), flags.get("leader-elect-resource-namespace").unwrap_or("karmada-system")).await?;
