@@ -1,5 +1,7 @@
 //! What must be there in the Karmada API, and what we may do with it, before anything is served.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Request;
@@ -52,6 +54,25 @@ pub(crate) async fn review(component: Component, flags: &Flags, given: &Given) -
             }
         }
     }
+    Ok(())
+}
+
+/// The real karmada-search is alive only once it has listed what it serves itself, through the Karmada API: somebody has to register it
+/// first. Says when that is so.
+pub(crate) fn lists_what_it_serves(given: &Given, alive: Arc<AtomicBool>) -> Result<(), String> {
+    let config = given.karmada.iter().find(|(flag, _)| *flag == "kubeconfig").map(|(_, config)| config.clone());
+    let client = Client::try_from(config.ok_or("no --kubeconfig")?).map_err(|e| format!("--kubeconfig: {e}"))?;
+    tokio::spawn(async move {
+        loop {
+            let request = Request::get("/apis/search.karmada.io/v1alpha1").body(Vec::new());
+            if let Ok(request) = request
+                && client.request::<Value>(request).await.is_ok()
+            {
+                return alive.store(true, Ordering::Relaxed);
+            }
+            sleep(Duration::from_millis(500)).await;
+        }
+    });
     Ok(())
 }
 

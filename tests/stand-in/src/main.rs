@@ -14,6 +14,8 @@ mod webhook;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use component::Component;
 use flags::Flags;
@@ -54,7 +56,11 @@ async fn run(component: Component, words: impl Iterator<Item = String>) -> Strin
         }
         karmada::review(component, &flags, &given).await?;
         say(component.program(), "all is as it should be; serving");
-        serve::serve(component, &flags, given.serving).await
+        let alive = Arc::new(AtomicBool::new(component != Component::Search));
+        if component == Component::Search {
+            karmada::lists_what_it_serves(&given, Arc::clone(&alive))?;
+        }
+        serve::serve(component, &flags, given.serving, alive).await
     };
     match served.await {
         Ok(never) => match never {},

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -32,11 +33,18 @@ pub(crate) type Answer = (StatusCode, Value);
 struct Server {
     component: Component,
     apis: Apis,
+    /// What its probes are told.
+    alive: Arc<AtomicBool>,
 }
 
 /// Serves without end; returns only if a port can't be had.
-pub(crate) async fn serve(component: Component, flags: &Flags, serving: Option<Pair>) -> Result<Infallible, String> {
-    let server = Arc::new(Server { component, apis: Apis::new(component) });
+pub(crate) async fn serve(
+    component: Component,
+    flags: &Flags,
+    serving: Option<Pair>,
+    alive: Arc<AtomicBool>,
+) -> Result<Infallible, String> {
+    let server = Arc::new(Server { component, apis: Apis::new(component), alive });
     for (flag, usual) in component.plain_addresses() {
         let address = flags.get(flag).unwrap_or(usual);
         if address != "0" {
@@ -114,7 +122,8 @@ async fn answer(server: &Server, request: Request<Incoming>, secure: bool) -> Re
 impl Server {
     fn route(&self, method: &Method, path: &str, body: &[u8], secure: bool) -> Answer {
         match path.trim_end_matches('/') {
-            "/healthz" | "/readyz" | "/livez" => (StatusCode::OK, json!("ok")),
+            "/healthz" | "/readyz" | "/livez" if self.alive.load(Ordering::Relaxed) => (StatusCode::OK, json!("ok")),
+            "/healthz" | "/readyz" | "/livez" => (StatusCode::INTERNAL_SERVER_ERROR, json!("not yet")),
             "/metrics" => (StatusCode::OK, json!("")),
             other if secure && self.component == Component::Webhook => webhook::answer(method, other, body),
             other if secure => self.apis.answer(method, other, body),
