@@ -83,14 +83,19 @@ fn addons_come_and_go(plane: &Plane<'_>, kubectl: &Kubectl<'_>) {
 
 fn one_setting_at_a_time(plane: &Plane<'_>) {
     let scheduler = || plane.host.object("deployment", "demo-scheduler")["spec"].clone();
-    for (setting, pointer, expected) in [
+    let settings = [
         ("replicas = 3", "/replicas", "3"),
         ("extra_args = { v = \"4\" }", "/template/spec/containers/0/args", "--v=4"),
         ("resources = { requests = { cpu = \"15m\" } }", "/template/spec/containers/0/resources/requests/cpu", "15m"),
-    ] {
+    ];
+    for (setting, ..) in settings {
         plane.with_block(&format!("component \"scheduler\" {{\n  {setting}\n}}"));
         plane.plans_only("scheduler");
-        plane.converge();
+    }
+    // Each rollout takes its time, so all of them are made in one.
+    plane.with_block(&format!("component \"scheduler\" {{\n  {}\n}}", settings.map(|(setting, ..)| setting).join("\n  ")));
+    plane.converge();
+    for (setting, pointer, expected) in settings {
         let found = scheduler().pointer(pointer).map(ToString::to_string).unwrap_or_default();
         assert!(found.contains(expected), "{setting}: {found}");
     }
