@@ -67,7 +67,7 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
     }
     if is_new && (shared || !force) {
         let there = client.get(&place, &name.name).await.map_err(|f| told("get", f))?;
-        match there.filter(|live| fields::ours(live).is_none()) {
+        match there.filter(|live| fields::ours(live).is_none() && !fields::is_untracked(live)) {
             Some(live) if shared => return Ok(now(after, &name, &live, true)),
             Some(_) => return Err(foreign(&name.to_string())),
             None => {}

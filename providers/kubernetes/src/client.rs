@@ -215,11 +215,26 @@ impl Client {
         let mut parameters = PatchParams::apply(MANAGER);
         parameters.force = how.force;
         parameters.dry_run = how.dry_run;
-        let applied = self.call(place.request().patch(name, &parameters, &Patch::Apply(manifest))).await;
+        let mut applied = self.call(place.request().patch(name, &parameters, &Patch::Apply(manifest))).await;
+        // Servers of 1.20 panic over it and cut the connection (kubernetes#98576).
+        if place.served.kind == "APIService" && applied.as_ref().is_err_and(|f| f.is_cut() && !matches!(f, Failure::Timeout(_))) {
+            applied = self.write(place, name, manifest, how).await;
+        }
         applied.map_err(|failure| {
             self.mind(place, &failure);
             if failure.is_unserved() { Failure::Unserved(place.served.kind.clone(), place.api_version.clone()) } else { failure }
         })
+    }
+
+    /// Makes an object, or merges a manifest into it: for a server that keeps no account of who owns which field.
+    async fn write(&self, place: &Place, name: &str, manifest: &Json, how: How) -> Result<Json, Failure> {
+        let manager = Some(MANAGER.to_owned());
+        if self.get(place, name).await?.is_some() {
+            let parameters = PatchParams { dry_run: how.dry_run, field_manager: manager, ..PatchParams::default() };
+            return self.call(place.request().patch(name, &parameters, &Patch::Merge(manifest))).await;
+        }
+        let parameters = PostParams { dry_run: how.dry_run, field_manager: manager };
+        self.call(place.request().create(&parameters, manifest.to_string().into_bytes())).await
     }
 
     /// A server that does not serve what is usual, or not any more what it said, is asked what it serves from now on.

@@ -16,6 +16,12 @@ pub(crate) fn ours(live: &Json) -> Option<Json> {
     mine.map(|e| e["fieldsV1"].clone()).reduce(|a, b| union(&a, &b))
 }
 
+/// True for an object without any account of its fields that says by its label that it is ours.
+pub(crate) fn is_untracked(live: &Json) -> bool {
+    let has_account = live["metadata"]["managedFields"].as_array().is_some_and(|m| !m.is_empty());
+    !has_account && live["metadata"]["labels"]["app.kubernetes.io/managed-by"] == MANAGER
+}
+
 /// What is covered by either. All of something covers parts of it.
 pub(crate) fn union(a: &Json, b: &Json) -> Json {
     let (Json::Object(x), Json::Object(y)) = (a, b) else { return Json::Object(Map::new()) };
@@ -186,5 +192,13 @@ mod tests {
         let kept = json!({ "name": "a", "image": "i", "startupProbe": { "httpGet": { "path": "/x" } } });
         assert_eq!(dropped(&owned, &manifest(kept), &live), None);
         assert_eq!(dropped(&owned, &manifest(json!({ "name": "c" })), &live), None);
+    }
+
+    #[test]
+    fn what_a_server_keeps_no_account_of_is_ours_by_its_label() {
+        let live = |manager: &str, fields: Json| json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": manager }, "managedFields": fields } });
+        assert!(is_untracked(&live("karmaform", Json::Null)));
+        assert!(!is_untracked(&live("helm", Json::Null)));
+        assert!(!is_untracked(&live("karmaform", json!([{ "manager": "kubectl" }]))));
     }
 }

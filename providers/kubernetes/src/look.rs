@@ -161,7 +161,10 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
         }
         return Ok(None);
     };
-    let owned = fields::ours(&live);
+    let owned = fields::ours(&live).or_else(|| {
+        let manifest = question.known.as_ref().or(question.wanted.as_ref()).filter(|_| fields::is_untracked(&live))?;
+        Some(fields::of_manifest(&manifest::request(manifest)))
+    });
     let is_ours = question.is_known || owned.is_some();
     let mut told = object([
         ("object", question.name.to_string().into()),
