@@ -12,7 +12,7 @@ use crate::archive_look;
 use crate::archive_source::Downloads;
 use crate::client::Client;
 use crate::manifest::Name;
-use crate::values::is_true;
+use crate::values::{bad_timeout, filled, is_true};
 
 /// Its name.
 pub(crate) const KIND: &str = "kubernetes_archive";
@@ -102,21 +102,16 @@ impl ResourceSpec for KubernetesArchive {
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
         let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
-        if wanted.get("timeout").and_then(Value::as_number).is_some_and(|n| n.as_f64() < 0.0) {
-            return Err(Diagnostic::error("Bad timeout", "`timeout` must not be negative.").into());
+        if let Some(problem) = bad_timeout(wanted) {
+            return Err(problem.into());
         }
         let Some(before) = before else { return Ok(default_plan(&self.schema, None, Some(wanted))) };
         let foreign: Vec<&str> = before.get("foreign").and_then(Value::as_items).into_iter().flatten().filter_map(Value::as_str).collect();
         if !foreign.is_empty() && !is_true(wanted, "force") {
             return Err(exist(&foreign).into());
         }
-        let mut filled = before.clone();
-        // Where the state is lost, what says how to work is taken as wanted; what the objects are like was looked at.
-        for name in self.schema.attributes.iter().filter(|a| a.is_configurable()).map(|a| a.name) {
-            if let (None, Some(value)) = (before.get(name), wanted.get(name)) {
-                filled.insert(name.to_owned(), value.clone());
-            }
-        }
+        // What the objects are like was looked at.
+        let mut filled = filled(&self.schema, before, wanted);
         let seen = before.get("seen").filter(|s| s.as_entries().is_some());
         if let Some(seen) = seen {
             filled.insert("objects".to_owned(), seen.clone());

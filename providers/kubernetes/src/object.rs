@@ -9,7 +9,7 @@ use crate::act;
 use crate::client::Client;
 use crate::look;
 use crate::manifest::{self, Named, named};
-use crate::values::{is_true, text};
+use crate::values::{bad_timeout, filled, is_true, text};
 
 const KIND: &str = "kubernetes_object";
 const PROPAGATIONS: &[&str] = &["background", "foreground", "orphan"];
@@ -214,19 +214,12 @@ fn arguments(wanted: &Object) -> Option<Diagnostic> {
         let detail = format!("`propagation` is \"{policy}\", but must be one of {}.", PROPAGATIONS.join(", "));
         return Some(Diagnostic::error("Unknown propagation policy", detail));
     }
-    let seconds = wanted.get("timeout").and_then(Value::as_number)?.as_f64();
-    (seconds < 0.0).then(|| Diagnostic::error("Bad timeout", "`timeout` must not be negative."))
+    bad_timeout(wanted)
 }
 
-/// Where the state is lost, `before` has only what was seen. What says how to work is then taken as wanted.
+/// What is compared with what is wanted.
 fn comparable(schema: &Schema, before: &Object, wanted: &Object) -> Object {
-    let mut before = before.clone();
-    let configurable = schema.attributes.iter().filter(|a| a.is_configurable()).map(|a| a.name);
-    for name in configurable.chain(schema.blocks.iter().map(|b| b.name)) {
-        if let (None, Some(value)) = (before.get(name), wanted.get(name)) {
-            before.insert(name.to_owned(), value.clone());
-        }
-    }
+    let mut before = filled(schema, before, wanted);
     // Whatever it was: now it is ours, or will be.
     before.insert("adopted".to_owned(), Value::null(Type::Bool));
     before

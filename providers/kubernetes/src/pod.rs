@@ -11,7 +11,7 @@ use karmaform_model::{
 use crate::client::Client;
 use crate::pod_act;
 use crate::pod_look;
-use crate::values::text;
+use crate::values::{bad_timeout, text};
 
 /// Its name.
 pub(crate) const KIND: &str = "kubernetes_pod";
@@ -61,8 +61,8 @@ impl ResourceSpec for KubernetesPod {
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
         let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
-        if wanted.get("timeout").and_then(Value::as_number).is_some_and(|n| n.as_f64() < 0.0) {
-            return Err(Diagnostic::error("Bad timeout", "`timeout` must not be negative.").into());
+        if let Some(problem) = bad_timeout(wanted) {
+            return Err(problem.into());
         }
         // How long to wait is no property of the pod, and no reason to restart it.
         let before = before.map(|b| {
