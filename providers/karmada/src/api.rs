@@ -41,9 +41,6 @@ pub(crate) struct Place<'a> {
     pub(crate) server: String,
     /// The addons that run.
     pub(crate) addons: &'a [Component],
-    /// Whether karmaform puts the CRDs there. Nothing here differs by that: no object needs a CRD to exist.
-    #[allow(dead_code, reason = "a part of the place all the same")]
-    pub(crate) crds: bool,
 }
 
 /// When an object can be made, and what it may break if it is there too early.

@@ -16,7 +16,6 @@ fn place<'a>(version: &'a Version, addons: &'a [Component]) -> Place<'a> {
         ca: Arg::child(&[ChildStep::new("ca")], "certificate"),
         server: "https://karmada.example.org:5443".to_owned(),
         addons,
-        crds: true,
     }
 }
 

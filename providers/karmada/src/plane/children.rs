@@ -73,7 +73,6 @@ fn objects(plane: &Arguments) -> Vec<ApiObject> {
         ca: pki::ca_certificate(plane),
         server: plane.endpoint(),
         addons: &addons,
-        crds: plane.crds.is_some(),
     })
 }
 
