@@ -24,6 +24,15 @@ pub fn redact(text: &str, secrets: &[String]) -> String {
     pieces.iter().fold(text.to_owned(), |shown, piece| shown.replace(piece, "(sensitive)"))
 }
 
+/// A URL for messages: it may hold a password or a token, in front of the host or behind a question mark.
+pub fn without_credentials(url: &str) -> String {
+    let without_query = url.split(['?', '#']).next().unwrap_or(url);
+    match without_query.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+        Some((scheme, rest)) => format!("{scheme}://{rest}"),
+        None => without_query.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,5 +50,11 @@ mod tests {
     fn long_secrets_are_hidden_before_what_they_hold() {
         let secrets = ["hunter2".to_owned(), "hunter22\nline".to_owned(), "a".to_owned()];
         assert_eq!(redact("a hunter22 line", &secrets), "a (sensitive) (sensitive)");
+    }
+
+    #[test]
+    fn no_password_of_an_address_is_shown() {
+        assert_eq!(without_credentials("https://u:p@h/a.tgz?token=t#x"), "https://h/a.tgz");
+        assert_eq!(without_credentials("https://h/a.tgz"), "https://h/a.tgz");
     }
 }

@@ -2,6 +2,8 @@
 
 mod settings;
 
+use karmaform_model::nearest;
+
 use settings::{RENAMED, SETTINGS};
 
 /// Oldest and newest minor version of etcd 3 whose settings are known.
@@ -55,30 +57,11 @@ pub(crate) fn refuses(name: &str, minor: u32) -> Option<(String, Option<String>)
             let hint = RENAMED.iter().find(|(old, _)| *old == name).map(|(_, new)| format!("Write `{new}` instead."));
             Some((format!("etcd 3.{minor} does not know it any more; 3.{last} was the last that did."), hint))
         }
-        None => Some((format!("etcd 3.{minor} has no such setting."), nearest(name).map(|n| format!("Did you mean `{n}`?")))),
+        None => Some((
+            format!("etcd 3.{minor} has no such setting."),
+            nearest(name, SETTINGS.iter().map(|(n, _, _)| *n)).map(|n| format!("Did you mean `{n}`?")),
+        )),
     }
-}
-
-/// The known setting that differs least, if it differs little.
-fn nearest(name: &str) -> Option<&'static str> {
-    let known = SETTINGS.iter().map(|(n, _, _)| (distance(name, n), *n));
-    known.min().filter(|(d, n)| *d <= n.len() / 4).map(|(_, n)| n)
-}
-
-/// How many letters to add, drop or change.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

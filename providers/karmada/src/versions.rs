@@ -6,7 +6,6 @@ mod check;
 mod component;
 mod flags;
 mod gates;
-mod nearest;
 mod removed;
 mod reserved;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use karmaform_model::Diagnostic;
+use karmaform_model::{Diagnostic, without_credentials};
 use sha2::{Digest, Sha256};
 
 /// The largest archive; sets of manifests have some 100 KB.
@@ -77,16 +77,12 @@ fn local(source: &str) -> Result<Vec<u8>, Diagnostic> {
     Ok(bytes)
 }
 
-/// An address may hold a password or a token; neither is for messages.
+/// For messages.
 pub(crate) fn shown(source: &str) -> String {
     if !is_remote(source) {
         return source.to_owned();
     }
-    let without_query = source.split(['?', '#']).next().unwrap_or(source);
-    match without_query.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
-        Some((scheme, rest)) => format!("{scheme}://{rest}"),
-        None => without_query.to_owned(),
-    }
+    without_credentials(source)
 }
 
 fn receive(url: &str) -> Result<Vec<u8>, Diagnostic> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmaform_model::Diagnostic;
+use karmaform_model::{Diagnostic, without_credentials};
 use tempfile::NamedTempFile;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -114,7 +114,7 @@ impl Wish {
 impl Ready {
     /// `name` is for messages.
     fn of(file: File, name: &str) -> Result<Self, Diagnostic> {
-        let read = |e: std::io::Error| Diagnostic::error("Artifact can't be read", format!("{}: {e}.", fetch::shown(name)));
+        let read = |e: std::io::Error| Diagnostic::error("Artifact can't be read", format!("{}: {e}.", without_credentials(name)));
         let sha256 = sha256_of(&mut ByPlace::new(&file)).map_err(read)?;
         let size = file.metadata().map_err(read)?.len();
         Ok(Self { file: Arc::new(file), sha256, size })

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use karmaform_model::distance;
+
 /// True for a DNS label that Kubernetes takes as a name.
 pub(crate) fn is_label(text: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -58,22 +60,6 @@ pub(crate) fn is_label_key(text: &str) -> bool {
 pub(crate) fn did_you_mean<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let near = words.into_iter().map(|w| (distance(&text.to_lowercase().replace('_', "-"), w), w)).min()?;
     (near.0 <= 1 + near.1.len() / 4).then(|| format!("Did you mean \"{}\"?", near.1))
-}
-
-/// How many letters to change, add or leave out.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Whether a component of a version takes a flag or a feature gate; and if not, why, and what to write.
 
+use karmaform_model::nearest;
+
 use super::flags::FLAGS;
 use super::gates::{KARMADA, LIBRARY};
-use super::nearest::nearest;
 use super::removed::REMOVED;
 use super::reserved::RESERVED;
 use super::{Component, Version};

@@ -5,10 +5,9 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use karmaform_model::Diagnostic;
+use karmaform_model::{Diagnostic, without_credentials};
 use tar::{Archive, EntryType};
 
-use super::fetch::shown;
 use super::{ByPlace, unnamed};
 
 /// Members named in a message.
@@ -16,7 +15,7 @@ const NAMED: usize = 20;
 
 /// Takes `member` out of an archive, into a new file in `directory`.
 pub(super) fn extract(archive: &File, source: &str, member: &str, directory: &Path) -> Result<File, Diagnostic> {
-    let source = shown(source);
+    let source = without_credentials(source);
     let broken = |e: io::Error| {
         Diagnostic::error("Archive can't be read", format!("{source} can't be read as a tar archive (plain or gzip): {e}."))
             .with_hint("Leave out \"member\" if the source is the file itself.")

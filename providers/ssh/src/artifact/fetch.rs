@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmaform_model::Diagnostic;
+use karmaform_model::{Diagnostic, without_credentials};
 
 use super::{Ready, Wish, unfinished, unnamed};
 use crate::sum::sha256;
@@ -36,20 +36,14 @@ pub(super) fn fetch(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> 
     Ok(ready)
 }
 
-/// An address may hold a password or a token; neither is for messages.
-pub(super) fn shown(url: &str) -> String {
-    let without_query = url.split(['?', '#']).next().unwrap_or(url);
-    match without_query.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
-        Some((scheme, rest)) => format!("{scheme}://{rest}"),
-        None => without_query.to_owned(),
-    }
-}
-
 fn match_sum(found: &str, wish: &Wish) -> Result<(), Diagnostic> {
     match &wish.sha256 {
         Some(expected) if !expected.eq_ignore_ascii_case(found) => Err(Diagnostic::error(
             "Artifact has the wrong sum",
-            format!("{} has the SHA-256 sum {found}, but \"sha256\" says {expected}. Nothing was installed.", shown(&wish.source)),
+            format!(
+                "{} has the SHA-256 sum {found}, but \"sha256\" says {expected}. Nothing was installed.",
+                without_credentials(&wish.source)
+            ),
         )
         .with_hint("Check the version in the source, and take the sum from whoever published it, not from this message.")),
         _ => Ok(()),
@@ -91,7 +85,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
 
 fn receive(url: &str, file: &mut impl Write) -> Result<(), Diagnostic> {
     let failed = |why: String| {
-        Diagnostic::error("Source can't be fetched", format!("{}: {why}.", shown(url)))
+        Diagnostic::error("Source can't be fetched", format!("{}: {why}.", without_credentials(url)))
             .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")
     };
     let tls = ureq::tls::TlsConfig::builder()
