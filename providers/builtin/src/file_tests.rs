@@ -145,10 +145,11 @@ fn what_makes_no_sense_is_refused_in_the_plan() {
 #[test]
 fn what_the_disk_refuses_is_said_clearly() {
     let folder = tempfile::tempdir().unwrap();
-    let object = wanted(folder.path(), &[("content", Value::from("pw").secret())]);
+    // Not a word that the folder's random name may hold: `.tmp` and a `w` are enough for some.
+    let object = wanted(folder.path(), &[("content", Value::from("a secret").secret())]);
     let error = apply(&plan(None, &object)).unwrap_err();
     assert_eq!(error.summary, "Local file can't be written");
-    assert!(error.detail.contains("a directory is in its place") && !error.detail.contains("pw"), "{}", error.detail);
+    assert!(error.detail.contains("a directory is in its place") && !error.detail.contains("a secret"), "{}", error.detail);
     let error = block_on(LocalFile::new().observe(&(), &object, None)).unwrap_err();
     assert_eq!(error.summary, "Local file can't be read");
     assert!(folder.path().is_dir());
