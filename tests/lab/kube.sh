@@ -14,6 +14,7 @@
 # node, named like the cluster, with containerd, kube-proxy and name service; pods start from images given to it, for no registry can be
 # reached, and reach the API servers of other clusters. Such a cluster is at 10.212.NUMBER.2 in a network of its own; this machine reaches its
 # pods and services.
+# KARMAFORM_KUBE_BIN names a folder with the programs of another Kubernetes, which runs in place of Debian's (1.36 was tried).
 # The image karmaform.test/busybox:1 is always there: busybox, which sleeps unless told otherwise.
 # `up` starts from nothing: what an earlier run left under the same name, running or not, is ended first.
 # The env file exports KARMAFORM_TEST_KUBECONFIG (an administrator), KARMAFORM_TEST_KUBE_VERSION, KARMAFORM_TEST_KUBECTL (a fitting kubectl),
@@ -111,8 +112,9 @@ etcd_folder() {
 }
 
 start_etcd() {
-    local fast=--unsafe-no-fsync # what is in it is gone with the cluster
-    "$ETCD/etcd" --help 2>&1 | grep -q -e "$fast" || fast=
+    local fast=--unsafe-no-fsync help # what is in it is gone with the cluster
+    help=$("$ETCD/etcd" --help 2>&1)
+    grep -q -e "$fast" <<<"$help" || fast=
     start etcd "$ETCD/etcd" --name=etcd --data-dir="$DIR/etcd" $fast --heartbeat-interval=20 --election-timeout=200 \
         --listen-client-urls="https://$ADDRESS:2379" --advertise-client-urls="https://$ADDRESS:2379" \
         --listen-peer-urls="https://$ADDRESS:2380" --initial-advertise-peer-urls="https://$ADDRESS:2380" \
@@ -138,10 +140,19 @@ start_apiserver() {
         --kubelet-client-key="$DIR/pki/apiserver-kubelet.key" --kubelet-preferred-address-types=InternalIP "$@"
 }
 
+# Prints a program's flag if it knows it: they come and go with versions. flag PROGRAM NAME[=VALUE]
+flag() {
+    local help
+    help=$("$KUBERNETES/$1" --help 2>&1) # whole: a pipe that ends early is a failure here
+    ! grep -q -e "^ *--${2%%=*} " <<<"$help" || echo "--$2"
+}
+
 start_controller_manager() {
+    local insecure
+    insecure=$(flag kube-controller-manager port=0)
     start kube-controller-manager "$KUBERNETES/kube-controller-manager" --kubeconfig="$DIR/controller-manager.kubeconfig" \
         --authentication-kubeconfig="$DIR/controller-manager.kubeconfig" --authorization-kubeconfig="$DIR/controller-manager.kubeconfig" \
-        --bind-address="$ADDRESS" --port=0 --leader-elect=false --kube-api-qps=500 --kube-api-burst=1000 --cluster-name="$NAME" \
+        --bind-address="$ADDRESS" $insecure --leader-elect=false --kube-api-qps=500 --kube-api-burst=1000 --cluster-name="$NAME" \
         --use-service-account-credentials --flex-volume-plugin-dir="$DIR/flexvolume" \
         --controllers='*,bootstrapsigner,tokencleaner' --service-cluster-ip-range="$SERVICES" --root-ca-file="$DIR/pki/ca.crt" \
         --client-ca-file="$DIR/pki/ca.crt" --requestheader-client-ca-file="$DIR/pki/front-proxy-ca.crt" \
@@ -152,8 +163,8 @@ start_controller_manager() {
 # A GET as the administrator; no discovery, so nothing is cached in the home folder.
 get() { "$KUBERNETES/kubectl" --kubeconfig="$DIR/admin.kubeconfig" --request-timeout=5s get --raw "$1"; }
 answers() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
-# Pods can be created from the moment on when the controller-manager has given the default account its token.
-has_account() { get /api/v1/namespaces/default/serviceaccounts/default | grep -q '"secrets":'; }
+# Pods can be created from the moment on when the controller-manager has made the default account, and up to 1.23 given it its token.
+has_account() { get /api/v1/namespaces/default/serviceaccounts/default | { [ "$MINOR" -ge 24 ] && cat >/dev/null || grep -q '"secrets":'; }; }
 
 # One `up` or `down` at a time for each name. What is locked is the cluster's folder itself, so that a killed script locks nobody out and no
 # file stays; whoever waited while the folder was removed takes the new one.
@@ -198,7 +209,7 @@ make_address() {
 write_env() {
     cat >"$DIR/env" <<ENV
 export KARMAFORM_TEST_KUBECONFIG="$DIR/admin.kubeconfig"
-export KARMAFORM_TEST_KUBE_VERSION="$(cat "$KUBERNETES/version")"
+export KARMAFORM_TEST_KUBE_VERSION="$VERSION"
 export KARMAFORM_TEST_KUBECTL="$KUBERNETES/kubectl"
 export KARMAFORM_TEST_KUBE="$HERE/kube.sh"
 export KARMAFORM_TEST_KUBE_NAME="$NAME"
@@ -212,7 +223,10 @@ up() {
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     why=$(cluster_possible && { [ -z "$node" ] || node_possible; }) || die "no cluster here: $why"
-    KUBERNETES=$("$HERE/kubernetes-build.sh")
+    KUBERNETES=${KARMAFORM_KUBE_BIN:-$("$HERE/kubernetes-build.sh")}
+    VERSION=$("$KUBERNETES/kube-apiserver" --version | sed -n 's/^Kubernetes v//p')
+    [[ $VERSION =~ ^1\.([0-9]+)\. ]] || die "there is no Kubernetes in $KUBERNETES"
+    MINOR=${BASH_REMATCH[1]}
     [ -z "$node" ] || TOOLS=$("$HERE/kube/tools.sh")
     ETCD=$(etcd_folder)
     stop_cluster

@@ -1,6 +1,6 @@
 #!/bin/bash
 # PID 1 of a lab cluster's node, in process, mount and network namespaces of its own: containerd, kubelet, kube-proxy and name service.
-# Started by node.sh, which gives DIR, NAME, ADDRESS, PODS, CGROUP, TOOLS and KUBERNETES. Ends, and thereby all of the node, when one of
+# Started by node.sh, which gives DIR, NAME, ADDRESS, PODS, CGROUP, TOOLS, KUBERNETES and RUNTIME. Ends, and thereby all of the node, when one of
 # them ends. What is mounted here nobody else sees.
 set -euo pipefail
 umask 022
@@ -126,7 +126,7 @@ done
 ctr --namespace k8s.io images import "$DIR/node/busybox.tar" >/dev/null
 daemon kubelet "$DIR/node/kubernetes/kubelet" --config="$DIR/node/kubelet.yaml" --kubeconfig="$DIR/kubelet.kubeconfig" \
     --hostname-override="$NAME" --node-ip="$ADDRESS" --volume-plugin-dir=/var/lib/kubelet/volumeplugins \
-    --container-runtime=remote --container-runtime-endpoint=unix:///run/containerd/containerd.sock
+    $RUNTIME --container-runtime-endpoint=unix:///run/containerd/containerd.sock
 # Connection tracking's limits are this machine's.
 daemon kube-proxy "$DIR/node/kubernetes/kube-proxy" --kubeconfig="$DIR/proxy.kubeconfig" --hostname-override="$NAME" --proxy-mode=iptables \
     --bind-address="$ADDRESS" --cluster-cidr="$PODS" \

@@ -106,15 +106,22 @@ nodeStatusReportFrequency: 5m
 evictionHard: { memory.available: 100Mi, nodefs.available: "0%", nodefs.inodesFree: "0%", imagefs.available: "0%" }
 imageGCHighThresholdPercent: 100
 CONFIG
+    # From 1.35 on kubelet wants to be told that v1 is meant; before 1.31 it doesn't know the word.
+    [ "$MINOR" -lt 31 ] || echo "failCgroupV1: false" >>"$DIR/node/kubelet.yaml"
 }
 
 start_node() {
+    local runtime
+    runtime=$(flag kubelet container-runtime=remote)
     start node env DIR="$DIR" NAME="$NAME" ADDRESS="$ADDRESS" PODS="$PODS" CGROUP="$CGROUP" TOOLS="$TOOLS" KUBERNETES="$KUBERNETES" \
+        RUNTIME="$runtime" \
         unshare --mount --pid --uts --ipc --fork --kill-child --mount-proc bash "$HERE/kube/inside.sh"
 }
 
 start_scheduler() {
-    start kube-scheduler "$KUBERNETES/kube-scheduler" --kubeconfig="$DIR/scheduler.kubeconfig" --bind-address="$ADDRESS" --port=0 \
+    local insecure
+    insecure=$(flag kube-scheduler port=0)
+    start kube-scheduler "$KUBERNETES/kube-scheduler" --kubeconfig="$DIR/scheduler.kubeconfig" --bind-address="$ADDRESS" $insecure \
         --leader-elect=false --authentication-kubeconfig="$DIR/scheduler.kubeconfig" --authorization-kubeconfig="$DIR/scheduler.kubeconfig"
 }
 
