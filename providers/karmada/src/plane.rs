@@ -5,6 +5,7 @@ mod check;
 mod children;
 mod choreography;
 mod deployment;
+mod encryption;
 mod exposure;
 mod extras;
 mod flags;

@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Arg, Diagnostic, Type, Value};
 
+use super::encryption;
 use super::places::{CONFIG, PKI, short_sum};
 use super::read::Reader;
 
 /// The file in which the issuer's CA is.
 pub(crate) const OIDC_CA: &str = "oidc-ca.crt";
-/// 32 bytes in base64.
-const KEY_LENGTH: usize = 44;
 
 /// What the blocks `encryption`, `oidc` and `audit` add to the API server.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +38,8 @@ impl Extras {
             (Some(config), None) => Arg::Value(config.clone().secret_if(true)),
             (None, Some(keys)) => {
                 let resources = reader.texts("resources");
-                match written(keys, &resources, reader) {
+                let encrypts = reader.flag("encrypt").unwrap_or(true);
+                match encryption::configuration(keys, &resources, encrypts, reader) {
                     Some(content) => content,
                     None => return,
                 }
@@ -122,35 +122,4 @@ fn pairs(map: &Value) -> Arg {
         parts.push(value.clone().into());
     }
     Arg::Text(parts)
-}
-
-/// The configuration for these keys. `secretbox` is the strongest of the providers whose keys are in the file.
-fn written(keys: &Value, resources: &[String], reader: &mut Reader<'_, '_>) -> Option<Arg> {
-    if keys.is_unknown() {
-        return reader.later("keys");
-    }
-    let items = keys.as_items().unwrap_or_default();
-    if items.is_empty() {
-        return reader.wrong("keys", "is empty, so nothing would be encrypted");
-    }
-    let resources = if resources.is_empty() { vec!["secrets".to_owned()] } else { resources.to_vec() };
-    let mut head = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources:\n".to_owned();
-    for resource in resources {
-        head.push_str(&format!("  - \"{resource}\"\n"));
-    }
-    let mut parts: Vec<Arg> = vec![(head + "  providers:\n  - secretbox:\n      keys:\n").into()];
-    for key in items {
-        let part = |name: &str| key.get(name).cloned().unwrap_or_else(|| Value::unknown_not_null(Type::String));
-        let (name, secret) = (part("name"), part("secret"));
-        if secret.as_str().is_some_and(|s| s.len() != KEY_LENGTH || !s.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b))) {
-            return reader.wrong("keys", "has a secret that is not 32 bytes in base64 (`head -c 32 /dev/urandom | base64`)");
-        }
-        if name.as_str().is_some_and(|n| n.is_empty() || !n.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))) {
-            return reader.wrong("keys", "has a name that does not consist of letters, digits, \".\", \"_\" and \"-\"");
-        }
-        parts.extend(["      - name: \"".into(), name.into(), "\"\n        secret: ".into(), secret.secret().into(), "\n".into()]);
-    }
-    // Last, so that what was written before there was a key can be read.
-    parts.push("  - identity: {}\n".into());
-    Some(Arg::Text(parts))
 }

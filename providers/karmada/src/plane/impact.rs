@@ -6,6 +6,7 @@ use karmaform_model::{Action, Change, Scene, Value};
 
 use super::arguments::Arguments;
 use super::choreography::is_unchanged;
+use super::encryption;
 use super::places::{component_of, part};
 use crate::versions::{self, Component};
 
@@ -48,6 +49,7 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
     for component in with(scene, Fate::Removed) {
         lines.push(format!("removes the addon {}", component.name()));
     }
+    lines.extend(encryption::impact(scene));
     let renewed = scene.children.values().any(|c| c.resource_type == "tls_certificate" && matches!(c.change, Change::Update { .. }));
     if renewed && with(scene, Fate::Restarted).is_empty() {
         lines.push("no restart for new certificates: the components read their files again".to_owned());

@@ -3,8 +3,8 @@
 use karmaform_model::{Diagnostic, Diagnostics, Scene, Value};
 
 use super::arguments::Arguments;
-use super::host;
 use super::schema::NAMESPACE;
+use super::{encryption, host};
 use crate::versions::Version;
 
 /// Finds every reason not to make this plan.
@@ -29,6 +29,7 @@ pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
     prefix(before.get("etcd"), wanted, &mut found);
     karmada(text(&["version"]), wanted, &mut found);
     kubernetes(text(&["kube_version"]), wanted, &mut found);
+    encryption::check(scene, wanted, &mut found);
     found.into_iter().map(|d| d.at(scene.address)).collect()
 }
 

@@ -203,9 +203,16 @@ fn encryption() -> Vec<Attribute> {
         Attribute::optional(
             "keys",
             Type::list(key),
-            "Or keys of 32 bytes, in base64: the first encrypts, all decrypt. `[{ name = \"2026\", secret = var.key }]`",
+            "Or keys of 32 bytes, in base64: the first encrypts, all decrypt. `[{ name = \"2026\", secret = var.key }]`. A new key comes \
+             second, and first only with the next apply, when all replicas know it.",
         )
         .secret(),
+        Attribute::optional(
+            "encrypt",
+            Type::Bool,
+            "Whether the first of `keys` encrypts what is written. If not, keys only decrypt: the way out.",
+        )
+        .or(true),
         Attribute::optional("resources", Type::list(Type::String), "What is encrypted with `keys`.").or(Value::strings(["secrets"])),
     ]
 }
