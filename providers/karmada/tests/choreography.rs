@@ -113,7 +113,13 @@ fn nothing_is_done_in_the_api_before_it_answers() {
     let scheduler = with(&json!({ "component": { "scheduler": { "replicas": 3 } } }));
     assert!(choreograph(Some(&arguments()), Some(&scheduler)).unwrap().gates.is_empty());
     let server = with(&json!({ "component": { "apiserver": { "replicas": 3 } } }));
-    assert_eq!(choreograph(Some(&arguments()), Some(&server)).unwrap().gates.len(), 1);
+    // Whoever missed it is waited for, after it and after the changes of its own.
+    let server = choreograph(Some(&arguments()), Some(&server)).unwrap();
+    assert_eq!(server.gates.iter().map(|g| g.gate.as_str()).collect::<Vec<_>>(), ["kubernetes_ready", "kubernetes_runs"]);
+    let all = with(&json!({ "defaults": { "labels": { "a": "b" } } }));
+    let scheduler = Point::Child(vec![ChildStep::keyed("component", "scheduler")]);
+    let orderings = choreograph(Some(&arguments()), Some(&all)).unwrap().orderings;
+    assert!(orderings.contains(&(scheduler, Point::Gate("all components run".to_owned()))));
 }
 
 #[test]
@@ -153,4 +159,41 @@ fn changes_that_are_refused() {
     refused(version("1.19.0", "1.34.1"), version("1.19.0", "1.36.2"), skips, "a 1.35 first");
     refused(version("1.19.0", "1.36.2"), version("1.19.0", "1.35.2"), "Kubernetes can't go back", "Keep `kube_version` at 1.36.2");
     assert!(choreograph(Some(&with(&version("1.18.0", "1.35.2"))), Some(&with(&version("1.19.0", "1.36.2")))).is_ok());
+}
+
+#[test]
+fn no_key_goes_that_data_is_encrypted_with() {
+    let key = |name: &str| json!({ "name": name, "secret": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=" });
+    let keys = |names: &[&str]| json!({ "encryption": { "keys": names.iter().map(|n| key(n)).collect::<Vec<_>>() } });
+    let reading = |names: &[&str]| {
+        let mut block = keys(names);
+        block["encryption"]["encrypt"] = false.into();
+        block
+    };
+    let tried = |before: &Json, wanted: &Json| choreograph(Some(&with(before)), Some(&with(wanted)));
+    let refused = |before: Json, wanted: Json, expected: &str| {
+        let found = tried(&before, &wanted).expect_err("refused");
+        assert!(found.iter().any(|d| d.summary == expected), "{before} to {wanted}: {found:?}");
+    };
+    let (lost, unknown) = ("The key that data is encrypted with would go", "A key that not all replicas know would encrypt");
+    refused(keys(&["a"]), json!({}), lost);
+    refused(keys(&["a"]), keys(&["b"]), lost);
+    refused(keys(&["a"]), keys(&["b", "a"]), unknown);
+    let mut other = keys(&["a"]);
+    other["encryption"]["keys"][0]["secret"] = "MTEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=".into();
+    refused(keys(&["a"]), other, lost);
+    // One replica restarts at once, and reads with both.
+    let mut alone = keys(&["b", "a"]);
+    alone["component"] = json!({ "apiserver": { "replicas": 1 } });
+    tried(&keys(&["a"]), &alone).unwrap();
+    // The way from one key to the next, and out.
+    let steps = [json!({}), keys(&["a"]), keys(&["a", "b"]), keys(&["b", "a"]), keys(&["b"]), reading(&["b"]), json!({})];
+    let told: Vec<Vec<String>> = steps.windows(2).map(|s| tried(&s[0], &s[1]).unwrap().impact).collect();
+    let says = |step: usize, words: &str| assert!(told[step].iter().any(|l| l.contains(words)), "{step}: {:?}", told[step]);
+    says(0, "the key \"a\" encrypts from now on");
+    assert!(!told[1].iter().any(|l| l.contains("key")), "{:?}", told[1]);
+    says(2, "the key \"b\" encrypts from now on");
+    says(3, "the key \"a\" goes");
+    says(4, "nothing is encrypted from now on");
+    says(5, "the key \"b\" goes");
 }

@@ -28,6 +28,7 @@ mod pods_why;
 mod provider;
 mod ready;
 mod rights;
+mod runs;
 mod shape;
 mod through;
 mod values;

@@ -15,6 +15,7 @@ use crate::forward;
 use crate::object::KubernetesObject;
 use crate::pod::KubernetesPod;
 use crate::ready::KubernetesReady;
+use crate::runs::KubernetesRuns;
 use crate::through;
 
 /// The provider `kubernetes`.
@@ -78,7 +79,7 @@ impl Provider for Kubernetes {
     }
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
-        vec![&KubernetesAccepts, &KubernetesReady]
+        vec![&KubernetesAccepts, &KubernetesReady, &KubernetesRuns]
     }
 
     fn connect<'a>(

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Arg, Change, ChildStep, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene};
+use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene};
 
 use serde_json::json;
 
@@ -17,8 +17,12 @@ use crate::versions::Component;
 const ANSWERS: &str = "the Karmada API answers";
 /// The gate after everything: policies can be written.
 const ADMITS: &str = "policies are admitted";
+/// The gate after a change of the API server's pods: whoever missed it runs again.
+const RUNS: &str = "all components run";
 /// How long the API may take to answer once its pods are ready, in seconds.
 const ANSWER_LIMIT: u64 = 180;
+/// How long the components may take to be there again, in seconds. Pods that ended several times are started after a while only.
+const RUN_LIMIT: u64 = 300;
 
 /// The order of a plan's changes.
 pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
@@ -36,6 +40,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     let mut choreography = Choreography { impact: impact::of_change(scene, &wanted), ..Choreography::default() };
     gate(scene, &wanted, &mut choreography)?;
     admission(scene, &wanted, &mut choreography);
+    company(scene, &wanted, &mut choreography);
     Ok(choreography)
 }
 
@@ -107,5 +112,28 @@ fn admission(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreogra
     }
     if choreography.gates.iter().any(|g| g.name == ANSWERS) {
         choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Gate(ADMITS.to_owned())));
+    }
+}
+
+/// The gate after a change of the API server, if there is somebody who missed it meanwhile: components end when they lose their leases, and
+/// are started again.
+fn company(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) {
+    let server = component(Component::ApiServer);
+    let changes = |path: &Vec<ChildStep>| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
+    let is_component = |path: &Vec<ChildStep>| component_of(path, "component").is_some();
+    let stays = |(path, child): (&Vec<ChildStep>, &ChildChange<'_>)| is_component(path) && *path != server && child.in_state;
+    if !changes(&server) || !choreography.gates.iter().any(|g| g.name == ANSWERS) || !scene.children.iter().any(stays) {
+        return;
+    }
+    let labels = Arg::Object(BTreeMap::from([("app.kubernetes.io/instance".to_owned(), wanted.name.as_str().into())]));
+    let arguments = BTreeMap::from([
+        ("cluster".to_owned(), wanted.host.connection.clone().into()),
+        ("namespace".to_owned(), wanted.host.namespace.as_str().into()),
+        ("labels".to_owned(), labels),
+    ]);
+    choreography.gates.push(GateSpec { name: RUNS.to_owned(), gate: "kubernetes_runs".to_owned(), arguments, limit: RUN_LIMIT });
+    choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Gate(RUNS.to_owned())));
+    for path in scene.children.keys().filter(|p| is_component(p) && **p != server && changes(p)) {
+        choreography.orderings.push((Point::Child(path.clone()), Point::Gate(RUNS.to_owned())));
     }
 }
