@@ -39,14 +39,16 @@ impl Client {
     pub(crate) fn new(connection: &Object, connections: Arc<dyn Connections>) -> Result<Self, Diagnostic> {
         let id = text(connection, "id").unwrap_or("etcd").to_owned();
         let broken = |detail: String| {
-            Diagnostic::error("Not a connection to an etcd cluster", detail)
-                .with_hint("Take the connection from an `etcd_cluster`, or write an object with `provider`, `id` and `members`.")
+            Diagnostic::error("Not a connection to an etcd cluster", detail).with_hint(
+                "Take the connection from an `etcd_cluster`, or write an object with `provider`, `id` and `members` or `endpoints`.",
+            )
         };
-        let Some(entries) = connection.get("members").and_then(Value::as_entries) else {
-            return Err(broken("The connection value has no known `members`.".to_owned()));
-        };
-        let mut members = BTreeMap::new();
-        for (name, value) in entries {
+        let mut members = endpoints(connection).map_err(broken)?;
+        let entries = connection.get("members").and_then(Value::as_entries);
+        if entries.is_none() && members.is_empty() {
+            return Err(broken("The connection value has no known `members` and no known `endpoints`.".to_owned()));
+        }
+        for (name, value) in entries.into_iter().flatten() {
             let host = value.get("host").and_then(Value::as_str);
             let port = value.get("port").and_then(Value::as_i64).and_then(|p| u16::try_from(p).ok());
             let (Some(host), Some(port)) = (host, port) else {
@@ -70,6 +72,11 @@ impl Client {
     /// What it is called in messages.
     pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// True if a member is reached through another connection.
+    pub(crate) fn is_through(&self) -> bool {
+        self.members.values().any(|door| door.via.is_some())
     }
 
     /// The members' names.
@@ -127,6 +134,69 @@ pub(crate) async fn within<T>(call: impl Future<Output = Result<T, etcd_client::
     }
 }
 
+/// The members of a connection that has their URLs and no names: each is called by its URL. Names inside a Kubernetes cluster are reached
+/// through `via`, if there is one; everything else straight from here.
+fn endpoints(connection: &Object) -> Result<BTreeMap<String, Door>, String> {
+    let mut members = BTreeMap::new();
+    let via = connection.get("via").and_then(Value::as_entries);
+    for url in connection.get("endpoints").and_then(Value::as_items).into_iter().flatten() {
+        let Some(url) = url.as_str() else { return Err("An endpoint is not known or no text.".to_owned()) };
+        let Some((host, port)) = address(url) else {
+            return Err(format!("The endpoint \"{url}\" is not of the form \"https://HOST:PORT\"."));
+        };
+        let is_inside = host.ends_with(".svc") || host.contains(".svc.");
+        let door = Door { host, port, via: via.filter(|_| is_inside).cloned(), forwarded: Mutex::new(None) };
+        members.insert(url.to_owned(), door);
+    }
+    Ok(members)
+}
+
+/// The host and the port in a URL.
+fn address(url: &str) -> Option<(String, u16)> {
+    let (rest, usual) = match url.split_once("://")? {
+        ("https", rest) => (rest, 443),
+        ("http", rest) => (rest, 80),
+        _ => return None,
+    };
+    let rest = rest.trim_end_matches('/');
+    let (host, port) = match rest.strip_prefix('[').and_then(|r| r.split_once(']')) {
+        Some((host, port)) => (host, port.strip_prefix(':')),
+        None => rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Some(usual), |p| p.parse().ok())?;
+    let is_host = !host.is_empty() && !host.contains(['/', '@', '[', ']']) && !host.contains(char::is_whitespace);
+    is_host.then(|| (host.to_owned(), port))
+}
+
 fn text<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
     object.get(name).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_hosts_and_ports() {
+        for (url, expected) in [
+            ("https://10.0.0.1:2379", Some(("10.0.0.1", 2379))),
+            ("https://etcd.example/", Some(("etcd.example", 443))),
+            ("http://[fd00::1]:2379", Some(("fd00::1", 2379))),
+            ("https://a:b", None),
+            ("https://user@a:1", None),
+            ("10.0.0.1:2379", None),
+            ("https://", None),
+        ] {
+            assert_eq!(address(url), expected.map(|(h, p)| (h.to_owned(), p)), "{url}");
+        }
+    }
+
+    #[test]
+    fn only_names_inside_a_cluster_are_reached_through_it() {
+        let urls = ["https://etcd-0.etcd.ns.svc.cluster.local:2379", "https://10.0.0.1:2379", "https://etcd.svcs.example:2379"];
+        let via = Value::object([("provider", "kubernetes".into())]);
+        let connection = Object::from([("endpoints".to_owned(), Value::strings(urls)), ("via".to_owned(), via)]);
+        let through: Vec<bool> = urls.iter().map(|u| endpoints(&connection).unwrap()[*u].via.is_some()).collect();
+        assert_eq!(through, [true, false, false]);
+    }
 }

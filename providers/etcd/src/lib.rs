@@ -7,6 +7,7 @@ mod cluster;
 mod gate;
 mod look;
 mod member;
+mod prefix;
 mod provider;
 mod versions;
 

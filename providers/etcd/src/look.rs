@@ -130,7 +130,7 @@ async fn members(connection: &mut Connection) -> Result<Vec<Known>, String> {
     Ok(known.collect())
 }
 
-fn is_permission_denied(error: &Error) -> bool {
+pub(crate) fn is_permission_denied(error: &Error) -> bool {
     matches!(error, Error::GRpcStatus(status) if status.code() as i32 == PERMISSION_DENIED)
 }
 

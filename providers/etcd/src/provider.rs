@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use crate::client::Client;
 use crate::gate::EtcdHealthy;
 use crate::member::{self, EtcdMember};
+use crate::prefix::{self, EtcdPrefix};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
@@ -32,7 +33,7 @@ impl Provider for Etcd {
     }
 
     fn types(&self) -> Vec<&dyn ResourceType<Client>> {
-        vec![&EtcdMember]
+        vec![&EtcdMember, &EtcdPrefix]
     }
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
@@ -55,7 +56,15 @@ impl Provider for Etcd {
             let mut running = JoinSet::new();
             for (i, ask) in asks.iter().cloned().enumerate() {
                 let client = client.clone();
-                running.spawn(async move { (i, member::observe(&client, &ask.identity, ask.known.as_ref()).await) });
+                running.spawn(async move {
+                    let is_prefix = ask.resource_type == prefix::KIND;
+                    let answer = if is_prefix {
+                        prefix::observe(&client, &ask).await
+                    } else {
+                        member::observe(&client, &ask.identity, ask.known.as_ref()).await
+                    };
+                    (i, answer)
+                });
             }
             while let Some(done) = running.join_next().await {
                 if let Ok((i, answer)) = done {
