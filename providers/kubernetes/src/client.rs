@@ -155,6 +155,18 @@ impl Client {
         self.send(Request::new(path).list(&ListParams::default()), limit).await
     }
 
+    /// What is listed at a path, as a table; a server that makes none gives the list itself.
+    pub(crate) async fn table(&self, path: &str, limit: Duration) -> Result<Json, Failure> {
+        let request = Request::new(path).list(&ListParams::default().limit(PAGE)).map(|mut request| {
+            // https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
+            let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+            request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(accept));
+            request
+        });
+        let text = self.send(request, limit).await?;
+        serde_json::from_str(&text).map_err(|e| Failure::Kube(Box::new(kube::Error::SerdeError(e))))
+    }
+
     /// Posts something that is only answered, and not kept.
     pub(crate) async fn create(&self, path: &str, body: &Json) -> Result<Json, Failure> {
         self.call(Request::new(path).create(&PostParams::default(), body.to_string().into_bytes())).await

@@ -17,6 +17,7 @@ mod dispatch;
 mod failure;
 mod fields;
 mod forward;
+mod list;
 mod look;
 mod manifest;
 mod object;

@@ -12,6 +12,7 @@ use crate::cluster::Cluster;
 use crate::connection::{Options, PROVIDER};
 use crate::dispatch;
 use crate::forward;
+use crate::list::KubernetesList;
 use crate::object::KubernetesObject;
 use crate::pod::KubernetesPod;
 use crate::ready::KubernetesReady;
@@ -24,6 +25,7 @@ pub struct Kubernetes {
     object: KubernetesObject,
     pod: KubernetesPod,
     archive: KubernetesArchive,
+    list: KubernetesList,
     cluster: Cluster,
     /// A data source's arguments and the connection value that it gives are two ways to say the same; a plugin that gives credentials
     /// must not run for both.
@@ -48,6 +50,7 @@ impl Kubernetes {
             object: KubernetesObject::new(),
             pod: KubernetesPod::new(),
             archive: KubernetesArchive::new(),
+            list: KubernetesList::new(),
             cluster: Cluster::new(),
             open: Mutex::default(),
         }
@@ -71,7 +74,7 @@ impl Provider for Kubernetes {
     }
 
     fn types(&self) -> Vec<&dyn ResourceType<Client>> {
-        vec![&self.object, &self.pod, &self.archive]
+        vec![&self.object, &self.pod, &self.archive, &self.list]
     }
 
     fn data_sources(&self) -> Vec<&dyn DataSource<Client>> {

@@ -90,6 +90,21 @@ fn resources(group: &str) -> Value {
     }
 }
 
+/// A list of clusters as the real one prints it: `pkg/printers/internalversion/printers.go` in karmada. Anything else stays as it is.
+pub(crate) fn as_table(value: Value) -> Value {
+    if value["kind"] != "ClusterList" {
+        return value;
+    }
+    let columns: Vec<Value> = ["Name", "Version", "Mode", "Ready", "Age"].iter().map(|n| json!({ "name": n, "priority": 0 })).collect();
+    let row = |item: &Value| {
+        let conditions = item["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let ready = conditions.iter().find(|c| c["type"] == "Ready").map_or_else(|| json!("Unknown"), |c| c["status"].clone());
+        json!({ "cells": [item["metadata"]["name"], item["status"]["kubernetesVersion"], item["spec"]["syncMode"], ready, "1m"] })
+    };
+    let rows: Vec<Value> = value["items"].as_array().into_iter().flatten().map(row).collect();
+    json!({ "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": value["metadata"], "columnDefinitions": columns, "rows": rows })
+}
+
 impl Clusters {
     fn all(&mut self, method: &Method, body: &[u8]) -> Answer {
         if method == Method::GET {

@@ -105,10 +105,12 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, server: Arc<Server>, 
 
 async fn answer(server: &Server, request: Request<Incoming>, secure: bool) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
+    let wants_table = head.headers.get("accept").and_then(|a| a.to_str().ok()).is_some_and(|a| a.contains("as=Table"));
     let (code, value) = match Limited::new(body, LONGEST).collect().await {
         Ok(body) => server.route(&head.method, head.uri.path(), &body.to_bytes(), secure),
         Err(error) => (StatusCode::BAD_REQUEST, failure(StatusCode::BAD_REQUEST, &error.to_string())),
     };
+    let value = if wants_table { crate::apis::as_table(value) } else { value };
     let (kind, text) = match value {
         Value::String(text) => ("text/plain", text),
         other => ("application/json", other.to_string()),
