@@ -11,6 +11,7 @@ mod extras;
 mod flags;
 mod host;
 mod impact;
+mod members;
 mod merge;
 mod pki;
 mod places;
@@ -20,6 +21,7 @@ mod refusals;
 mod schema;
 mod secrets;
 mod settings;
+mod store;
 
 use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema};
 

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{address, arguments, composite, expand, lookup, with};
-use karmaform_model::{Change, ChildChange, ChildStep, Choreography, Diagnostics, Object, Point, Scene, Value};
+use karmaform_model::{Change, ChildChange, ChildStep, Choreography, Diagnostics, Object, Point, Scene, Type, Value};
 use serde_json::{Value as Json, json};
 
 type Children = BTreeMap<Vec<ChildStep>, (String, Object)>;
@@ -87,8 +87,76 @@ fn the_impact_is_told_in_plain_words() {
     assert!(renamed.contains(&"the administrator's kubeconfig changes: it has to be handed out again".to_owned()), "{renamed:?}");
     let upgraded = impact(json!({ "version": "1.18.0", "kube_version": "1.35.2" }), json!({}));
     assert_eq!(upgraded[..2], ["Karmada 1.18.0 becomes 1.19.0", "Kubernetes behind the Karmada API 1.35.2 becomes 1.36.2"]);
-    let destroyed = choreograph(Some(&arguments()), None).unwrap().impact;
-    assert_eq!(destroyed[0], "stops and removes the control plane (6 components)");
+}
+
+/// What destroying says, with what was seen of the list of members and of the prefix.
+fn destroyed(more: &Json, members: Option<Object>, keys: Option<i64>) -> Vec<String> {
+    let arguments = with(more);
+    let owned = children(Some(&arguments));
+    let changes: BTreeMap<_, _> =
+        owned.iter().map(|(path, (kind, before))| (path.clone(), (kind.clone(), Change::Delete { before: before.clone() }))).collect();
+    let prefix = keys.map(|k| Object::from([("keys".to_owned(), k.into())]));
+    let seen = |path: &Vec<ChildStep>| match path[0].name.as_str() {
+        "members" => members.as_ref(),
+        "etcd_prefix" => prefix.as_ref(),
+        _ => None,
+    };
+    let scene_children = changes
+        .iter()
+        .map(|(path, (kind, change))| (path.clone(), ChildChange { resource_type: kind, change, observed: seen(path), in_state: true }))
+        .collect();
+    let record = record(&arguments);
+    let scene = Scene { address: &address(), before: Some(&record), wanted: None, children: scene_children };
+    composite().choreograph(&scene).unwrap().impact
+}
+
+#[test]
+fn destroying_tells_what_stays_on_members_and_in_etcd() {
+    let item =
+        |name: &str, mode: &str| Value::map(Type::String, [("name".to_owned(), name.into()), ("mode".to_owned(), mode.into())].into());
+    let items = |items: Vec<Value>| Some(Object::from([("items".to_owned(), Value::list(Type::map(Type::String), items))]));
+    let alone = destroyed(&json!({}), items(Vec::new()), None);
+    assert_eq!(alone[0], "stops and removes the control plane (6 components)");
+    assert_eq!(alone.last().unwrap(), "everything in the Karmada API stays in etcd, below /registry, and goes only if that etcd does");
+
+    let joined = destroyed(&json!({}), items(vec![item("eu1", "Push"), item("eu2", "Pull")]), None);
+    let at = joined.iter().position(|l| l == "2 members are still joined: eu1 (push), eu2 (pull)").expect("the members");
+    assert!(joined[at + 2].contains("`karmadactl unjoin NAME`") && joined[at + 3].contains("`karmadactl unregister NAME`"), "{joined:?}");
+    let pushed = destroyed(&json!({}), items((0..12).map(|i| item(&format!("m{i}"), "Push")).collect()), None);
+    assert!(
+        pushed.iter().any(|l| l.starts_with("12 members are still joined: m0 (push)") && l.ends_with("m9 (push) and 2 more")),
+        "{pushed:?}"
+    );
+    assert!(!pushed.iter().any(|l| l.contains("unregister")), "{pushed:?}");
+
+    // Nobody answers: that is said, and why as far as somebody knows.
+    let silent = destroyed(&json!({}), None, None);
+    assert!(
+        silent.last().unwrap().starts_with("whether members are still joined can't be told: the Karmada API does not answer;"),
+        "{silent:?}"
+    );
+    let problem = Object::from([("problem".to_owned(), "The server says 503.".into())]);
+    let silent = destroyed(&json!({}), Some(problem), None);
+    assert!(silent.last().unwrap().contains("can't be told: The server says 503;"), "{silent:?}");
+
+    let deleting = json!({ "etcd_data_on_destroy": "delete", "etcd": { "prefix": "/karmada/a" } });
+    let told = destroyed(&deleting, items(Vec::new()), Some(321));
+    assert_eq!(told.last().unwrap(), "data will be deleted: all 321 keys below /karmada/a in etcd, which is everything in the Karmada API");
+}
+
+#[test]
+fn the_prefix_is_taken_before_anyone_writes_there() {
+    let expansion = expand(&arguments()).unwrap();
+    let prefix = vec![ChildStep::new("etcd_prefix")];
+    let after: Vec<String> = expansion.children.iter().filter(|c| c.after.contains(&prefix)).map(|c| c.path[0].to_string()).collect();
+    assert_eq!(after, ["component[\"apiserver\"]", "component[\"aggregated-apiserver\"]"]);
+    let child = expansion.children.iter().find(|c| c.path == prefix).unwrap();
+    let of = |name: &str| child.arguments[name].resolve(&lookup);
+    assert_eq!((of("prefix").as_str(), of("owner").as_str()), (Some("/registry"), Some("karmada-system/prod")));
+    assert_eq!(of("cluster").get("via").and_then(|v| v.get("id")).and_then(Value::as_str), Some("host"));
+    // The members are never deleted one by one, and nothing waits for them.
+    let gone = choreograph(Some(&arguments()), None).unwrap().forgotten;
+    assert!(gone.contains(&vec![ChildStep::new("members")]) && !gone.contains(&prefix));
 }
 
 #[test]

@@ -254,7 +254,14 @@ fn each_setting_changes_what_it_is_for() {
     check(json!({ "kube_registry": "mirror.example" }), &["component[\"apiserver\"]", "component[\"kube-controller-manager\"]"]);
     check(
         json!({ "etcd": { "certificate": "NEW", "private_key": "NEW" } }),
-        &["component[\"aggregated-apiserver\"]", "component[\"apiserver\"]", "secret[\"aggregated-apiserver\"]", "secret[\"apiserver\"]"],
+        // The prefix only by the way it is looked at, which is no change of it.
+        &[
+            "component[\"aggregated-apiserver\"]",
+            "component[\"apiserver\"]",
+            "etcd_prefix",
+            "secret[\"aggregated-apiserver\"]",
+            "secret[\"apiserver\"]",
+        ],
     );
     let karmada = differing(&arguments(), &with(&json!({ "karmada_registry": "mirror.example" })));
     assert!(karmada.iter().all(|c| c.starts_with("component[") && !c.contains("kube-") && c != "component[\"apiserver\"]"), "{karmada:?}");

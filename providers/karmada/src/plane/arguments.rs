@@ -52,6 +52,10 @@ pub(crate) struct Etcd {
     pub(crate) private_key: Value,
     /// Null for etcd's users' own default.
     pub(crate) prefix: Value,
+    /// What is there is taken over, whosever it is.
+    pub(crate) adopt: Value,
+    /// `keep` or `delete`.
+    pub(crate) on_destroy: String,
 }
 
 impl Arguments {
@@ -186,12 +190,20 @@ fn etcd(reader: &mut Reader<'_, '_>) -> Etcd {
         }
     }
     let prefix = part("prefix");
-    if prefix.as_str().is_some_and(|p| !p.starts_with('/') || p.len() < 2 || p.ends_with('/') || p.chars().any(char::is_whitespace)) {
-        reader.wrong::<()>("etcd", "has a `prefix` that can't be used: it starts with \"/\" and does not end with it");
+    // kube-apiserver cleans it up as a path, the others need not: only what is clean already is the same for all.
+    let is_clean = |p: &str| p.strip_prefix('/').is_some_and(|rest| !rest.split('/').any(|part| matches!(part, "" | "." | "..")));
+    if prefix.as_str().is_some_and(|p| !is_clean(p) || p.chars().any(|c| c.is_whitespace() || c.is_control())) {
+        reader.wrong::<()>(
+            "etcd",
+            "has a `prefix` that can't be used: it starts with \"/\", does not end with it, and has no empty part, \".\" or \"..\" in it",
+        );
     }
+    let on_destroy = reader.word("etcd_data_on_destroy", &["keep", "delete"], "keep");
+    let adopt = reader.value("adopt_etcd_data").cloned().unwrap_or_else(|| false.into());
     // Whatever was written: a key is secret.
     let private_key = part("private_key").secret();
-    Etcd { endpoints, ca_certificate: part("ca_certificate"), certificate: part("certificate"), private_key, prefix }
+    let (ca_certificate, certificate) = (part("ca_certificate"), part("certificate"));
+    Etcd { endpoints, ca_certificate, certificate, private_key, prefix, adopt, on_destroy }
 }
 
 fn crds(reader: &mut Reader<'_, '_>) -> Option<Value> {

@@ -12,7 +12,7 @@ use super::arguments::Arguments;
 use super::deployment::{self, labels, selector};
 use super::places::{api, component as deployment_of, part, part_of, secret, service, target_port};
 use super::settings::Settings;
-use super::{pki, secrets};
+use super::{pki, secrets, store};
 use crate::api::{self, ApiObject, Place, Stage};
 use crate::versions::Component;
 
@@ -40,6 +40,7 @@ pub(crate) fn expand(plane: &Arguments) -> Expansion {
         children.push(namespace(plane));
     }
     children.extend(pki::children(plane));
+    children.push(store::prefix(plane));
     let objects = objects(plane);
     for (component, settings) in &plane.components {
         of_component(plane, *component, settings, &objects, &mut children);
@@ -56,6 +57,7 @@ pub(crate) fn expand(plane: &Arguments) -> Expansion {
     for object in &objects {
         children.push(inside(plane, object, &objects));
     }
+    children.push(store::members(plane));
     let name = format!("{}-admin-kubeconfig", plane.name);
     let files = BTreeMap::from([("kubeconfig".to_owned(), secrets::admin_kubeconfig(plane))]);
     let manifest = secrets::manifest(name, &plane.host.namespace, Arg::Object(labels(plane, "admin")), files);
@@ -141,6 +143,9 @@ fn of_component(plane: &Arguments, component: Component, settings: &Settings, ob
         after.push(service(component));
     }
     after.extend(needs(plane, component, objects));
+    if secrets::uses_etcd(component) {
+        after.push(store::prefix_path());
+    }
     let rollout = wait(Arg::object([("rollout", true.into())]));
     let manifest = deployment::manifest(plane, component, settings);
     let mut made = on_host(plane, deployment_of(component), manifest, Some(rollout));

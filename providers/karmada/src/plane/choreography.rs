@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::arguments::Arguments;
 use super::places::{certificate, component, component_of, part, secret, service};
+use super::store::members_path;
 use super::{impact, pki, refusals};
 use crate::api::SYSTEM_NAMESPACE;
 use crate::versions::Component;
@@ -29,7 +30,8 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     let Some(wanted) = scene.wanted else {
         // Where it goes as a whole, what is inside it is only data in its etcd. Whoever deleted it piece by piece would wait for finalizers
         // whose controllers are gone already, or for an API server that no longer answers.
-        let forgotten = scene.children.keys().filter(|path| is_inside(path)).cloned().collect();
+        let goes = |path: &&Vec<ChildStep>| is_inside(path) || **path == members_path();
+        let forgotten = scene.children.keys().filter(goes).cloned().collect();
         return Ok(Choreography { impact: impact::of_destroy(scene), forgotten, ..Choreography::default() });
     };
     let wanted = Arguments::read(scene.address, wanted)?;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{Action, Change, Scene, Value};
+use karmaform_model::{Action, Change, ChildChange, ChildStep, Scene, Value};
 
 use super::arguments::Arguments;
 use super::choreography::is_unchanged;
 use super::encryption;
 use super::places::{component_of, part};
+use super::{members, store};
 use crate::versions::{self, Component};
 
 /// What happens to a component's pods.
@@ -74,15 +75,29 @@ pub(crate) fn of_destroy(scene: &Scene<'_>) -> Vec<String> {
     if !removed.is_empty() {
         lines.push(format!("stops and removes the control plane ({} components)", removed.len()));
     }
-    if scene.children.iter().any(|(p, c)| *p == part("crds") && c.change.action() == Action::Delete) {
-        lines.push(
-            "removes Karmada's CRDs, and with them every policy, binding and work; what was propagated stays in the members".to_owned(),
-        );
-    }
-    if !lines.is_empty() {
+    let goes = |path: &[ChildStep]| scene.children.get(path).filter(|c| c.change.action() == Action::Delete);
+    if let Some(prefix) = goes(&store::prefix_path()) {
+        lines.push(data(prefix));
+    } else if !lines.is_empty() {
         lines.push("what else is in the Karmada API stays in etcd".to_owned());
     }
+    if !removed.is_empty() {
+        lines.extend(members::left_behind(scene));
+    }
     lines
+}
+
+/// What becomes of what is in etcd.
+fn data(prefix: &ChildChange<'_>) -> String {
+    let text = |name: &str| prefix.change.before().and_then(|b| b.get(name)).and_then(Value::as_str);
+    let place = text("prefix").unwrap_or(store::PREFIX);
+    if text("on_destroy") != Some("delete") {
+        return format!("everything in the Karmada API stays in etcd, below {place}, and goes only if that etcd does");
+    }
+    match prefix.observed.and_then(|o| o.get("keys")).and_then(Value::as_i64) {
+        Some(keys) => format!("data will be deleted: all {keys} keys below {place} in etcd, which is everything in the Karmada API"),
+        None => format!("data will be deleted: all keys below {place} in etcd, which is everything in the Karmada API"),
+    }
 }
 
 fn upgrade(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {

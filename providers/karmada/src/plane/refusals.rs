@@ -4,6 +4,7 @@ use karmaform_model::{Diagnostic, Diagnostics, Scene, Value};
 
 use super::arguments::Arguments;
 use super::schema::NAMESPACE;
+use super::store::PREFIX;
 use super::{encryption, host};
 use crate::versions::Version;
 
@@ -51,11 +52,10 @@ fn stays(argument: &str, before: Option<String>, now: &str, why: &str, found: &m
 /// All that a control plane knows is below the prefix.
 fn prefix(before: Option<&Value>, wanted: &Arguments, found: &mut Diagnostics) {
     let Some(before) = before.filter(|b| b.as_entries().is_some()) else { return };
-    // kube-apiserver's own.
     let written = |v: Option<&Value>| match v {
         Some(v) if v.is_unknown() => None,
-        Some(v) => Some(v.as_str().unwrap_or("/registry").to_owned()),
-        None => Some("/registry".to_owned()),
+        Some(v) => Some(v.as_str().unwrap_or(PREFIX).to_owned()),
+        None => Some(PREFIX.to_owned()),
     };
     if let (Some(old), Some(now)) = (written(before.get("prefix")), written(Some(&wanted.etcd.prefix))) {
         stays(

@@ -56,6 +56,19 @@ fn inputs() -> Vec<Attribute> {
         )
         .secret(),
         Attribute::optional(
+            "adopt_etcd_data",
+            Type::Bool,
+            "Whether to take over what is below the prefix in etcd already, whosever it is: to bring back a control plane from its data, or to \
+             take over one that something else made. Otherwise a prefix that is not free is refused.",
+        )
+        .or(false),
+        Attribute::optional(
+            "etcd_data_on_destroy",
+            Type::String,
+            "What happens to everything below the prefix in etcd when the control plane is destroyed: \"keep\" or \"delete\".",
+        )
+        .or("keep"),
+        Attribute::optional(
             "crds",
             Type::String,
             "The archive of Karmada's CRDs, `crds.tar.gz` of that release: a path, or a `file:` or `https:` URL.",

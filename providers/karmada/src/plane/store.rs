@@ -1,0 +1,58 @@
+//! What a control plane keeps its objects in, and what is joined to it: the prefix in etcd that is its own, and the list of its members.
+
+use karmaform_model::{Arg, Child, ChildStep};
+
+use super::arguments::Arguments;
+use super::children::child;
+use super::pki;
+use super::places::{part, service};
+use crate::versions::Component;
+
+/// kube-apiserver's own prefix, which all of Karmada's components have for theirs, too. Source: `DefaultEtcdPathPrefix` in
+/// `k8s.io/apiserver`, `defaultEtcdPathPrefix` in `cmd/aggregated-apiserver` and `cmd/karmada-search` of karmada.
+pub(crate) const PREFIX: &str = "/registry";
+/// Where the Karmada API lists its members.
+const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
+
+/// The path of the prefix.
+pub(crate) fn prefix_path() -> Vec<ChildStep> {
+    part("etcd_prefix")
+}
+
+/// The path of the list of members.
+pub(crate) fn members_path() -> Vec<ChildStep> {
+    part("members")
+}
+
+/// The prefix: it is looked at before anything is written below it. The API server's Service stands for the control plane, for its UID is
+/// found again when a state is lost, and nobody else's is the same.
+pub(crate) fn prefix(plane: &Arguments) -> Child {
+    let etcd = &plane.etcd;
+    let mut connection = Arg::object([
+        ("provider", "etcd".into()),
+        ("id", plane.address.to_string().into()),
+        ("endpoints", etcd.endpoints.clone().into()),
+        ("ca_certificate", etcd.ca_certificate.clone().into()),
+        ("certificate", etcd.certificate.clone().into()),
+        ("private_key", etcd.private_key.clone().into()),
+    ]);
+    connection.set(&["via"], plane.host.connection.clone().into());
+    let prefix: Arg = if etcd.prefix.is_null() { PREFIX.into() } else { etcd.prefix.clone().into() };
+    child(
+        prefix_path(),
+        "etcd_prefix",
+        [
+            ("cluster", connection),
+            ("prefix", prefix),
+            ("owner", format!("{}/{}", plane.host.namespace, plane.name).into()),
+            ("owner_uid", Arg::child(&service(Component::ApiServer), "uid")),
+            ("adopt", etcd.adopt.clone().into()),
+            ("on_destroy", etcd.on_destroy.as_str().into()),
+        ],
+    )
+}
+
+/// Who is joined: nothing is made of it, but whoever destroys the control plane should know.
+pub(crate) fn members(plane: &Arguments) -> Child {
+    child(members_path(), "kubernetes_list", [("cluster", pki::connection(plane)), ("path", CLUSTERS.into())])
+}
