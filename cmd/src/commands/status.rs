@@ -3,6 +3,7 @@
 //! Exit codes: 0 all is well, 2 something is not, 1 something could not be looked at.
 
 mod instances;
+mod lists;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,15 +75,18 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let registry = Arc::clone(&app.wiring.registry);
     let seen = app.executor.block_on(look(&session.snapshot, &registry, &pool, &wanted, args.all));
     let has_failed = seen.iter().any(|s| s.facts.is_err());
-    let is_all_well = seen.iter().all(is_well);
-    let instances = instances::instances(&session.snapshot, &registry, &wanted, &seen);
+    let is_list = |s: &Seen| schema_of(&registry, Mode::Managed, &s.resource_type).is_some_and(lists_things);
+    let lists = lists::lists(&seen, is_list);
+    let is_all_well = seen.iter().filter(|s| !is_list(s)).all(is_well) && lists.iter().all(lists::Listed::is_well);
+    let parts: Vec<&Seen> = seen.iter().filter(|s| !is_list(s)).collect();
+    let instances = instances::instances(&session.snapshot, &registry, &wanted, &parts);
     if args.json {
-        let answer = json!({ "format_version": "1.0", "instances": instances::to_json(&instances), "resources": seen.iter().map(|s| seen_json(s, &registry)).collect::<Vec<_>>() });
+        let answer = json!({ "format_version": "1.0", "instances": instances::to_json(&instances, &lists), "resources": seen.iter().map(|s| seen_json(s, &registry)).collect::<Vec<_>>() });
         app.output.print(&format!("{answer:#}\n"));
     } else {
         let notes = session.notes().clone();
         app.show(&notes);
-        let text = instances::text(&instances, &app.theme) + &text(&seen, &registry, &app.theme);
+        let text = instances::text(&instances, &app.theme) + &text(&parts, &registry, &app.theme) + &lists::text(&lists, &app.theme);
         app.output.print(&text);
         let wrong: Diagnostics = seen.into_iter().filter_map(|s| s.facts.err().map(|e| e.at(&s.address))).collect();
         app.show(&distinct(wrong));
@@ -109,7 +113,12 @@ fn distinct(all: Diagnostics) -> Diagnostics {
 const HEALTH: [&str; 6] = ["healthy", "ready", "active_state", "state", "status", "phase"];
 
 fn has_facts(schema: &Schema, all: bool) -> bool {
-    schema.attributes.iter().any(|a| a.volatile && (all || HEALTH.contains(&a.name)))
+    lists_things(schema) || schema.attributes.iter().any(|a| a.volatile && (all || HEALTH.contains(&a.name)))
+}
+
+/// What it has to tell is a list of other things.
+fn lists_things(schema: &Schema) -> bool {
+    schema.attribute(lists::ITEMS).is_some_and(|a| a.volatile)
 }
 
 fn tells_health(facts: &Object) -> bool {
@@ -167,12 +176,13 @@ async fn look(snapshot: &Snapshot, registry: &Registry, pool: &Arc<Pool>, wanted
         }
     }
     // An object that is there and has nothing to tell (a Secret, for one) is no line in a table.
-    seen.retain(|s| all || s.facts.as_ref().map_or(true, |f| f.as_ref().is_none_or(tells_health)));
+    let is_list = |s: &Seen| schema_of(registry, Mode::Managed, &s.resource_type).is_some_and(lists_things);
+    seen.retain(|s| all || is_list(s) || s.facts.as_ref().map_or(true, |f| f.as_ref().is_none_or(tells_health)));
     seen.sort_by(|a, b| a.address.cmp(&b.address));
     seen
 }
 
-fn text(seen: &[Seen], registry: &Registry, theme: &Theme) -> String {
+fn text(seen: &[&Seen], registry: &Registry, theme: &Theme) -> String {
     if seen.is_empty() {
         return "Nothing in the state tells how it is.\n".to_owned();
     }

@@ -3,6 +3,7 @@
 use karmaform_model::{Address, Object, Registry, Snapshot, Value};
 use serde_json::{Value as Json, json};
 
+use super::lists::Listed;
 use super::{Seen, is_well};
 use crate::ui::json::state::attributes;
 use crate::ui::style::{Theme, Tone};
@@ -20,13 +21,13 @@ pub(super) struct Instance {
 }
 
 /// The composites of these addresses, or all.
-pub(super) fn instances(snapshot: &Snapshot, registry: &Registry, wanted: &[Address], seen: &[Seen]) -> Vec<Instance> {
+pub(super) fn instances(snapshot: &Snapshot, registry: &Registry, wanted: &[Address], seen: &[&Seen]) -> Vec<Instance> {
     let is_wanted = |address: &Address| wanted.is_empty() || wanted.iter().any(|w| address.is_within(w));
     let of_composite = snapshot.resources.iter().filter(|(a, r)| registry.composite(&r.resource_type).is_some() && is_wanted(a));
     of_composite
         .map(|(address, resource)| {
             let known = attributes(address, resource, registry);
-            let parts: Vec<&Seen> = seen.iter().filter(|s| s.address.composite().as_ref() == Some(address)).collect();
+            let parts: Vec<&Seen> = seen.iter().copied().filter(|s| s.address.composite().as_ref() == Some(address)).collect();
             let text = |object: &Object, name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
             let children = snapshot.resources.iter().filter(|(a, _)| a.composite().as_ref() == Some(address));
             Instance {
@@ -64,13 +65,17 @@ pub(super) fn text(instances: &[Instance], theme: &Theme) -> String {
     format!("\n{}", table(&header, &rows, theme))
 }
 
-/// For programs.
-pub(super) fn to_json(instances: &[Instance]) -> Json {
+/// For programs. A list below a composite is told with it, under its own name: `members`.
+pub(super) fn to_json(instances: &[Instance], lists: &[Listed<'_>]) -> Json {
     let one = |i: &Instance| {
-        json!({
+        let mut told = json!({
             "address": i.address.to_string(), "version": i.version, "well": i.health.0, "parts": i.health.1,
             "certificates_not_after": i.certificates, "endpoint": i.endpoint,
-        })
+        });
+        for (name, entries) in lists.iter().filter_map(|l| l.of(&i.address)) {
+            told[name] = entries;
+        }
+        told
     };
     instances.iter().map(one).collect()
 }
