@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use karmaform_etcd::EtcdCluster;
-use karmaform_model::{Address, Composite, Diagnostics, Expansion, Kind, Object, Type, Value, to_json};
+use karmaform_model::{Address, Change, Child, ChildChange, Composite, Diagnostics, Expansion, Kind, Object, Scene, Type, Value, to_json};
 
 fn address() -> Address {
     Address::managed("etcd_cluster", "main")
@@ -164,7 +164,6 @@ fn arguments_that_can_not_be_served() {
         (&[("name", Value::unknown(Type::String))], "A value that must be known when planning"),
         (&[("storage", null())], "No storage for the data"),
         (&[("storage", Value::unknown(Type::String))], "A value that must be known when planning"),
-        (&[("storage", "none".into())], "Unknown storage class"),
         (&[("storage", "emptyDir".into())], "A size for nothing"),
         (&[("storage_size", null())], "No size for the data"),
         (&[("storage", "hostPath".into())], "No nodes for the data"),
@@ -185,6 +184,35 @@ fn arguments_that_can_not_be_served() {
     refused(&with(arguments(&[]), "client_port", 12379i64), "Arguments of hosts");
     // A node that is not ready just now is no reason.
     assert!(expand(&arguments(&[("spread", "required".into())])).is_ok());
+}
+
+/// Whoever removes a class does no harm to volumes of it that are there.
+#[test]
+fn a_storage_class_must_be_there_for_new_volumes_only() {
+    for (storage, claims_are_there, expected) in
+        [("fast", false, None), ("none", false, Some("Unknown storage class")), ("none", true, None)]
+    {
+        let wanted = arguments(&[("storage", storage.into())]);
+        let children = expand(&wanted).unwrap().children;
+        let changes: Vec<_> = children
+            .iter()
+            .map(|c| {
+                let object: Object = c.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&|_, _| Value::unknown(Type::Any)))).collect();
+                let is_there = claims_are_there && c.path.last().is_some_and(|s| s.name == "claim");
+                if is_there { Change::NoOp { object } } else { Change::Create { after: object } }
+            })
+            .collect();
+        let child = |(c, change): (&Child, &'_ Change)| (c.path.clone(), c.resource_type.clone(), change.clone());
+        let owned: Vec<_> = children.iter().zip(&changes).map(child).collect();
+        let scene_children = owned
+            .iter()
+            .map(|(path, kind, change)| (path.clone(), ChildChange { resource_type: kind, change, observed: None, in_state: false }))
+            .collect();
+        let address = address();
+        let scene = Scene { address: &address, before: None, wanted: Some(&wanted), children: scene_children };
+        let refused = EtcdCluster.choreograph(&scene).err().map(|d| d.into_iter().map(|d| d.summary).collect::<Vec<_>>().join(", "));
+        assert_eq!(refused.as_deref(), expected, "{storage} {claims_are_there}");
+    }
 }
 
 fn to_number(text: &str) -> Value {

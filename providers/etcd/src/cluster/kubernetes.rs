@@ -59,6 +59,8 @@ pub(crate) struct Kubernetes {
     pub(crate) members: usize,
     pub(crate) image: Value,
     pub(crate) storage: Storage,
+    /// What to say of a storage class that the cluster does not have; only who needs a new volume has to hear it.
+    pub(crate) missing_class: Option<Diagnostic>,
     pub(crate) storage_size: Value,
     pub(crate) required_spread: bool,
     /// Ready nodes, if known.
@@ -76,7 +78,10 @@ impl Kubernetes {
         let members = members(block, found);
         let fact = |name: &str| facts.and_then(|f| f.get(name)).filter(|v| v.is_wholly_known() && !v.is_null());
         let nodes = fact("nodes").and_then(Value::as_items);
-        let storage = storage(block, fact("storage_classes"), found);
+        let storage = storage(block, found);
+        let is_later = block.get("storage").is_some_and(Value::is_unknown);
+        let classes = fact("storage_classes").filter(|_| !is_later).and_then(Value::as_items);
+        let missing_class = classes.and_then(|known| missing_class(&storage, known));
         let size = given(block, "storage_size");
         match &storage {
             Storage::EmptyDir if size.is_some() => found.push(Diagnostic::error(
@@ -114,6 +119,7 @@ impl Kubernetes {
             minor: minor(&connection, facts),
             image: image(block, version),
             storage,
+            missing_class,
             storage_size: size.unwrap_or_else(|| Value::null(Type::String)),
             required_spread: spread == "required",
             connection,
@@ -234,7 +240,19 @@ fn ready(nodes: &[Value]) -> usize {
     nodes.iter().filter(|n| n.get("ready").and_then(Value::as_bool) == Some(true)).count()
 }
 
-fn storage(block: &Object, classes: Option<&Value>, found: &mut Diagnostics) -> Storage {
+/// Why volumes of this class would never come.
+fn missing_class(storage: &Storage, known: &[Value]) -> Option<Diagnostic> {
+    let Storage::Class(class) = storage else { return None };
+    let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
+    if class.is_empty() || known.contains(&class.as_str()) {
+        return None;
+    }
+    let there = if known.is_empty() { "has none".to_owned() } else { format!("has {}", known.join(", ")) };
+    let diagnostic = Diagnostic::error("Unknown storage class", format!("`storage` is \"{class}\", but the cluster {there}."));
+    Some(diagnostic.with_hint("Besides classes there are \"hostPath\" and \"emptyDir\"."))
+}
+
+fn storage(block: &Object, found: &mut Diagnostics) -> Storage {
     let storage = text(block, "storage", "", found);
     let nodes = given(block, "nodes");
     let is_on_nodes = storage == HOST_PATH;
@@ -262,18 +280,11 @@ fn storage(block: &Object, classes: Option<&Value>, found: &mut Diagnostics) -> 
             Storage::HostPath { nodes }
         }
         class => {
-            let known = classes.and_then(Value::as_items).map(|c| c.iter().filter_map(Value::as_str).collect::<Vec<_>>());
             let is_later = block.get("storage").is_some_and(Value::is_unknown);
             if class.is_empty() && !is_later {
                 found.push(Diagnostic::error("No storage for the data", "`storage` must say where the members' data is.").with_hint(
                     "Write the name of a storage class, \"hostPath\" for the nodes' own disks, or \"emptyDir\" for data that may be lost.",
                 ));
-            } else if let Some(known) = known.filter(|k| !is_later && !k.contains(&class)) {
-                let there = if known.is_empty() { "has none".to_owned() } else { format!("has {}", known.join(", ")) };
-                found.push(
-                    Diagnostic::error("Unknown storage class", format!("`storage` is \"{class}\", but the cluster {there}."))
-                        .with_hint("Besides classes there are \"hostPath\" and \"emptyDir\"."),
-                );
             }
             Storage::Class(class.to_owned())
         }

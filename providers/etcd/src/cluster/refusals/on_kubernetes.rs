@@ -160,6 +160,15 @@ fn is_lost(scene: &Scene<'_>, path: &[karmaform_model::ChildStep]) -> bool {
     matches!(action, Some(Action::DestroyThenCreate | Action::CreateThenDestroy | Action::Delete))
 }
 
+/// Volumes that are to be made, of a class that is not there; those that are there need it no more.
+pub(super) fn class(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    let Some(missing) = wanted.kubernetes.as_ref().and_then(|place| place.missing_class.clone()) else { return };
+    let is_made = |name: &String| scene.children.get(&part(name, "claim")).is_some_and(|c| c.change.action() == Action::Create);
+    if wanted.members.keys().any(is_made) {
+        found.push(missing);
+    }
+}
+
 /// Another image may hold another version, whatever `version` says; another place for the same one does not.
 fn images(scene: &Scene<'_>, before: Option<&Object>, wanted: &Arguments, found: &mut Diagnostics) {
     let (Some(before), Some(place)) = (before, &wanted.kubernetes) else { return };
