@@ -1,6 +1,7 @@
 //! Kinds that Kubernetes itself brings, so that servers need not be asked about them. A server that is too old for one says so when it is used.
 //!
-//! From what kube-apiserver 1.36 serves (<https://kubernetes.io/docs/reference/kubernetes-api/>); only stable versions are here.
+//! From what kube-apiserver 1.36 serves (<https://kubernetes.io/docs/reference/kubernetes-api/>); only stable versions are here, and
+//! what servers up to 1.20 have in place of one.
 
 use crate::client::Served;
 
@@ -57,6 +58,7 @@ const KINDS: &[(&str, &[Row])] = &[
         &[("Ingress", "ingresses", true), ("IngressClass", "ingressclasses", false), ("NetworkPolicy", "networkpolicies", true)],
     ),
     ("policy/v1", &[("PodDisruptionBudget", "poddisruptionbudgets", true)]),
+    ("policy/v1beta1", &[("PodDisruptionBudget", "poddisruptionbudgets", true)]),
     (
         "rbac.authorization.k8s.io/v1",
         &[
@@ -94,7 +96,8 @@ mod tests {
         let role = kind("rbac.authorization.k8s.io/v1", "ClusterRole").unwrap();
         assert_eq!((role.plural.as_str(), role.namespaced), ("clusterroles", false));
         assert!(kind("v1", "Secret").unwrap().namespaced && !kind("v1", "Namespace").unwrap().namespaced);
-        assert_eq!(kind("policy/v1beta1", "PodDisruptionBudget"), None);
+        assert_eq!(kind("policy/v1beta1", "PodDisruptionBudget"), kind("policy/v1", "PodDisruptionBudget"));
+        assert_eq!(kind("policy/v1beta1", "PodSecurityPolicy"), None);
         assert_eq!(kind("v1", "Deployment"), None);
         assert_eq!(kind("policy.karmada.io/v1alpha1", "PropagationPolicy"), None);
     }

@@ -21,6 +21,8 @@ pub(crate) const MANAGER: &str = "karmaform";
 const CALL_LIMIT: Duration = Duration::from_secs(45);
 /// Objects per page of a list.
 const PAGE: u32 = 500;
+/// Requests at a time.
+const AT_ONCE: usize = 8;
 
 /// A cluster.
 #[derive(Clone)]
@@ -132,6 +134,22 @@ impl Client {
     /// True if it is reached through another connection.
     pub(crate) fn is_through(&self) -> bool {
         matches!(self.0.way, Way::Through(_))
+    }
+
+    /// How it is reached, if that is through another connection.
+    pub(crate) fn through(&self) -> Option<&Through> {
+        match &self.0.way {
+            Way::Straight(_) => None,
+            Way::Through(through) => Some(through),
+        }
+    }
+
+    /// How many requests are best under way at the same time.
+    pub(crate) async fn at_once(&self) -> usize {
+        match &self.0.way {
+            Way::Straight(_) => AT_ONCE,
+            Way::Through(through) => through.at_once().await,
+        }
     }
 
     async fn call(&self, request: Built) -> Result<Json, Failure> {

@@ -8,6 +8,11 @@ use karmaform_model::{Diagnostic, redact};
 /// The summary that says that a server answers, but can't do what it is for; or that another one behind it can't.
 pub(crate) const UNABLE: &str = "Cluster is not able to answer";
 
+const LOGGED_OUT: &str = "Not logged in to the cluster";
+const UNTRUSTED: &str = "Certificate of the cluster is not trusted";
+/// The summaries that say that one of the two does not let the other in.
+pub(crate) const OUTSIDE: &[&str] = &[LOGGED_OUT, UNTRUSTED];
+
 /// What was tried, in the words of RBAC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
@@ -141,7 +146,7 @@ fn refusal(status: &kube::core::Status, place: &str, call: &Call, secrets: &[Str
     let message = redact(status.message.trim_end_matches('.'), secrets);
     let thing = call.thing();
     match status.code {
-        401 => Diagnostic::error("Not logged in to the cluster", format!("{place} does not accept the credentials it was given."))
+        401 => Diagnostic::error(LOGGED_OUT, format!("{place} does not accept the credentials it was given."))
             .with_hint("See whether the token or the client certificate has expired, and whether it belongs to this cluster."),
         403 if message.contains(" cannot ") => Diagnostic::error(
             "Right missing in the cluster",
@@ -225,11 +230,11 @@ fn transport(words: &str, place: &str) -> Diagnostic {
         } else {
             "its certificate is signed by nobody that is trusted here"
         };
-        return Diagnostic::error("Certificate of the cluster is not trusted", format!("{place} was reached, but {why}."))
+        return Diagnostic::error(UNTRUSTED, format!("{place} was reached, but {why}."))
             .with_hint("Give the cluster's own authority as `ca_certificate`, or a fresh kubeconfig.");
     }
     let why = if has(&["CertificateRequired", "BadCertificate", "CertificateUnknown", "UnknownCA", "received fatal alert"]) {
-        return Diagnostic::error("Not logged in to the cluster", format!("{place} does not accept the client certificate."))
+        return Diagnostic::error(LOGGED_OUT, format!("{place} does not accept the client certificate."))
             .with_hint("See whether it has expired, and whether it belongs to this cluster.");
     } else if has(&["refused"]) {
         "nothing listens there"

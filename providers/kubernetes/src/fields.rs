@@ -64,6 +64,35 @@ pub(crate) fn content(manifest: &Json) -> Json {
     content
 }
 
+/// Fields that are ours, and the empty structures of a manifest among them: servers up to 1.21 keep no account of who owns one
+/// (`emptyDir: {}`), and whoever only wants one has all of it where there is one.
+pub(crate) fn with_empty(owned: &Json, manifest: &Json) -> Json {
+    let Some(fields) = owned.as_object().filter(|f| !f.is_empty()) else { return owned.clone() };
+    let mut all = fields.clone();
+    match manifest {
+        Json::Object(entries) => {
+            for (name, wanted) in entries {
+                match all.get_mut(&format!("f:{name}")) {
+                    Some(below) => *below = with_empty(below, wanted),
+                    None if wanted.as_object().is_some_and(Map::is_empty) => {
+                        all.insert(format!("f:{name}"), Json::Object(Map::from_iter([(".".to_owned(), Map::new().into())])));
+                    }
+                    None => {}
+                }
+            }
+        }
+        Json::Array(items) => {
+            for (name, below) in &mut all {
+                if let Some(item) = items.iter().enumerate().find(|(i, item)| is_item(name, *i, item)) {
+                    *below = with_empty(below, item.1);
+                }
+            }
+        }
+        _ => {}
+    }
+    Json::Object(all)
+}
+
 /// The part of an object that these fields cover.
 pub(crate) fn project(live: &Json, fields: &Json) -> Json {
     let Some(fields) = fields.as_object().filter(|f| !f.is_empty()) else { return live.clone() };
@@ -180,6 +209,27 @@ mod tests {
         assert_eq!(seen["metadata"]["labels"], json!({ "x": "1", "y": "2" }));
         assert_eq!(seen["spec"]["containers"], live()["spec"]["containers"], "a list is compared whole until the server says how");
         assert_eq!(seen["metadata"].get("name"), None);
+    }
+
+    #[test]
+    fn an_empty_structure_is_seen_where_it_is_wanted_and_there() {
+        let owned = json!({ "f:spec": { "f:volumes": { "k:{\"name\":\"tmp\"}": { ".": {}, "f:name": {} } }, "f:whole": {} } });
+        let spec = |volume: Json| json!({ "spec": { "volumes": [volume], "whole": { "a": {} } } });
+        let wanted = spec(json!({ "name": "tmp", "emptyDir": {} }));
+        let fields = with_empty(&owned, &wanted);
+        assert_eq!(project(&wanted, &fields), wanted);
+        assert_eq!(
+            project(&spec(json!({ "name": "tmp", "emptyDir": { "medium": "Memory" } })), &fields),
+            wanted,
+            "others may set what is in it"
+        );
+        for other in [json!({ "name": "tmp", "hostPath": {} }), json!({ "name": "tmp" }), json!({ "name": "tmp", "emptyDir": null })] {
+            assert_ne!(project(&spec(other.clone()), &fields), wanted, "{other}");
+        }
+        // What is in it and ours is still looked at.
+        let full = json!({ "f:spec": { "f:volumes": { "k:{\"name\":\"tmp\"}": { ".": {}, "f:emptyDir": { "f:medium": {} } } } } });
+        let live = spec(json!({ "name": "tmp", "emptyDir": { "medium": "Memory" } }));
+        assert_eq!(project(&live, &with_empty(&full, &wanted))["spec"]["volumes"][0]["emptyDir"], json!({ "medium": "Memory" }));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Kubernetes clusters and the objects in them: any manifest, by server-side apply.
 //!
-//! Only `client`, `connection`, `through` and `forward` build on the client library; it knows nothing of karmada and nothing of other providers.
+//! Only `client`, `connection`, `through`, `multiplexed` and `forward` build on the client library; it knows nothing of karmada and nothing of other providers.
 
 mod accepts;
 mod act;
@@ -18,8 +18,10 @@ mod failure;
 mod fields;
 mod forward;
 mod list;
+mod forward_target;
 mod look;
 mod manifest;
+mod multiplexed;
 mod object;
 mod pod;
 mod pod_act;

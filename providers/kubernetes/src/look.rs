@@ -15,10 +15,6 @@ use crate::shape::{respelled, same};
 use crate::values::{is_true, object, secrets, text};
 use crate::wait::health;
 
-/// Requests at a time.
-const AT_ONCE: usize = 8;
-/// And to a server behind another connection, where each one beside the others costs a way of its own.
-const AT_ONCE_THROUGH: usize = 4;
 /// The namespace of namespaced objects whose manifest names none, as everywhere in Kubernetes.
 const DEFAULT_NAMESPACE: &str = "default";
 
@@ -49,7 +45,7 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Answer> {
         let version = version.map_or_else(|| format!("{}/", question.name.group), str::to_owned);
         groups.entry((version, question.name.kind.clone(), question.name.namespace.clone())).or_default().push(question);
     }
-    let at_once = if client.is_through() { AT_ONCE_THROUGH } else { AT_ONCE };
+    let at_once = client.at_once().await;
     let looks = groups.into_iter().map(|(group, questions)| -> BoxFuture<'_, _> { Box::pin(look(client, group, questions)) });
     let seen: Vec<Vec<Seen>> = futures::stream::iter(looks.collect::<Vec<_>>()).buffered(at_once).collect().await;
     let tells = seen.into_iter().flatten().map(|seen| -> BoxFuture<'_, _> {
@@ -187,11 +183,15 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
         return Ok(Some(told));
     }
     let owned = owned.unwrap_or_else(|| serde_json::json!({ ".": {} }));
-    let mine = fields::content(&fields::project(&live, &owned));
-    let is = |manifest: &&Value| same(&fields::content(&manifest::request(manifest)), &mine);
+    let mine = |request: &Json| fields::content(&fields::project(&live, &fields::with_empty(&owned, request)));
+    let is = |manifest: &&Value| {
+        let request = manifest::request(manifest);
+        same(&fields::content(&request), &mine(&request))
+    };
     let remembered = question.known.as_ref().filter(|k| k.is_wholly_known()).filter(is);
     let Some(wanted) = known_whole else {
-        let shown = remembered.cloned().unwrap_or_else(|| dressed(mine, &question, &place));
+        let like = question.known.as_ref().or(question.wanted.as_ref()).map_or(Json::Null, manifest::request);
+        let shown = remembered.cloned().unwrap_or_else(|| dressed(mine(&like), &question, &place));
         told.insert("manifest".to_owned(), shown);
         return Ok(Some(told));
     };

@@ -108,7 +108,7 @@ impl Provider for Kubernetes {
     }
 
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
-        Box::pin(through::observe(client, asks, dispatch::observe(client, &self.archive, asks)))
+        Box::pin(through::observe(client, asks, || dispatch::observe(client, &self.archive, asks)))
     }
 
     fn forward<'a>(&'a self, client: &'a Client, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {

@@ -2,6 +2,7 @@ use super::*;
 use crate::client::Inner;
 use crate::values::object;
 use karmaform_model::{BoxFuture, Value};
+use std::net::SocketAddr;
 use std::sync::Mutex as Lock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -62,13 +63,13 @@ fn seen() -> Vec<Answer> {
 #[test]
 fn of_a_server_that_is_not_there_the_state_is_believed() {
     run(async {
-        let nothing = Diagnostic::error(forward::NOTHING_THERE, "There is no Service.").retryable();
+        let nothing = Diagnostic::error(NOTHING_THERE, "There is no Service.").retryable();
         let lost = Diagnostic::error("Cluster is unreachable", "The host.").retryable();
         let remembered: Vec<Answer> = asks().into_iter().map(|a| Ok(a.known)).collect();
         let check = async |ways: Vec<Result<SocketAddr, Diagnostic>>, expected: Vec<Answer>| {
             let client = client(ways).await;
             let asks = asks();
-            assert_eq!(observe(&client, &asks, async { seen() }).await, expected);
+            assert_eq!(observe(&client, &asks, || async { seen() }).await, expected);
         };
         check(vec![Err(nothing.clone())], remembered.clone()).await;
         check(vec![Ok(nobody().await)], remembered.clone()).await;
@@ -86,11 +87,11 @@ fn of_a_server_that_is_not_there_the_state_is_believed() {
 #[test]
 fn each_look_may_find_it_there() {
     run(async {
-        let nothing = Err(Diagnostic::error(forward::NOTHING_THERE, "There is no Service."));
+        let nothing = Err(Diagnostic::error(NOTHING_THERE, "There is no Service."));
         let client = client(vec![nothing, Ok(nobody().await), Ok(nobody().await), Ok(server("200 OK").await)]).await;
         let asks = asks();
         for expected in [false, false, true, true] {
-            let answers = observe(&client, &asks, async { seen() }).await;
+            let answers = observe(&client, &asks, || async { seen() }).await;
             assert_eq!(answers == seen(), expected);
         }
     });
@@ -102,7 +103,7 @@ fn what_falls_over_while_it_is_asked_is_not_there() {
         let (up, down) = (server("200 OK").await, nobody().await);
         let client = client(vec![Ok(up), Ok(down)]).await;
         let asks = asks();
-        let answers = observe(&client, &asks, async {
+        let answers = observe(&client, &asks, || async {
             let Client(inner) = &client;
             inner.close().await;
             seen()
@@ -118,7 +119,7 @@ fn an_api_whose_own_server_is_not_there_is_believed_too() {
         let client = client(vec![Ok(server("200 OK").await)]).await;
         let asks = asks();
         let unable = || vec![Err(Diagnostic::error(UNABLE, "503.").retryable()), Err(Diagnostic::error("Refused", "403."))];
-        let answers = observe(&client, &asks, async { unable() }).await;
+        let answers = observe(&client, &asks, || async { unable() }).await;
         assert_eq!(answers, vec![Ok(asks[0].known.clone()), unable().remove(1)]);
     });
 }

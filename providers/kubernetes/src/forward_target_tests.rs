@@ -66,7 +66,7 @@ fn what_is_not_there_is_named() {
     check(Some(&good), &json!([{ "notReadyAddresses": [pod("a"), pod("b")], "ports": [{ "port": 1 }] }]), "None of the 2 pods");
     check(Some(&good), &json!([{ "addresses": [{ "ip": "10.9.0.1" }], "ports": [{ "port": 1 }] }]), "are no pods");
     let phase = |phase: &str| the_pod(&target, "p", Some(&json!({ "status": { "phase": phase } })));
-    assert_eq!(phase("Running"), Ok(vec![("p".to_owned(), 443)]), "ready or not");
+    assert_eq!(phase("Running"), Ok(("p".to_owned(), 443)), "ready or not");
     assert!(phase("Pending").unwrap_err().contains("does not run: it is Pending"));
     assert!(the_pod(&target, "p", None).unwrap_err().contains("There is no pod \"p\""));
 }
