@@ -1,10 +1,12 @@
-//! What a user may do in a cluster, asked of the cluster itself: no rule of it is interpreted here.
+//! What a user may do in a cluster, asked of the cluster itself: all rights in a namespace at once where the server lists them. A rule that
+//! grants a right is believed; that none does says nothing, for not all of what authorizes can list its rules.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use futures::StreamExt;
 use karmaform_model::{BoxFuture, Diagnostic};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::client::Client;
 use crate::failure::{Call, Failure};
@@ -88,13 +90,50 @@ pub(crate) fn read(texts: &[&str]) -> Result<Vec<Right>, Diagnostic> {
     texts.iter().map(|text| Right::parse(text).ok_or_else(|| broken(text))).collect()
 }
 
+/// The rules for what the user may do in a namespace; none if the server does not tell.
+async fn rules(client: &Client, namespace: &str) -> Vec<Json> {
+    let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": { "namespace": namespace } });
+    let answer = client.create("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &review).await.unwrap_or_default();
+    answer["status"]["resourceRules"].as_array().cloned().unwrap_or_default()
+}
+
+/// True if a rule grants a right (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/>): for all objects, by name or by "*".
+fn grants(rule: &Json, right: &Right) -> bool {
+    let has = |list: &str, words: &[&str]| {
+        rule[list].as_array().into_iter().flatten().filter_map(Json::as_str).any(|w| w == "*" || words.contains(&w))
+    };
+    let resource = match right.subresource.as_str() {
+        "" => (right.resource.clone(), right.resource.clone()),
+        sub => (format!("{}/{sub}", right.resource), format!("*/{sub}")),
+    };
+    let of_all = rule["resourceNames"].as_array().is_none_or(Vec::is_empty);
+    of_all && has("verbs", &[&right.verb]) && has("apiGroups", &[&right.group]) && has("resources", &[&resource.0, &resource.1])
+}
+
+/// What the server lists of each namespace of which more than one right is wanted.
+async fn listed<'a>(client: &Client, wanted: &'a [Right]) -> BTreeMap<&'a str, Vec<Json>> {
+    let mut namespaces: BTreeMap<&str, usize> = BTreeMap::new();
+    for namespace in wanted.iter().filter_map(|r| r.namespace.as_deref()) {
+        *namespaces.entry(namespace).or_default() += 1;
+    }
+    let asked = namespaces.into_iter().filter(|(_, count)| *count > 1);
+    let asked = asked.map(|(namespace, _)| -> BoxFuture<'_, _> { Box::pin(async move { (namespace, rules(client, namespace).await) }) });
+    futures::stream::iter(asked.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
+}
+
 /// Those that the user does not have, in their order.
 pub(crate) async fn missing(client: &Client, wanted: &[Right]) -> Result<Vec<String>, Diagnostic> {
-    let asked = wanted.iter().map(|right| -> BoxFuture<'_, _> { Box::pin(allowed(client, right)) });
+    let listed = listed(client, wanted).await;
+    let is_granted = |right: &Right| {
+        let rules = right.namespace.as_deref().and_then(|n| listed.get(n));
+        rules.is_some_and(|rules| rules.iter().any(|rule| grants(rule, right)))
+    };
+    let open: Vec<&Right> = wanted.iter().filter(|r| !is_granted(r)).collect();
+    let asked = open.iter().map(|right| -> BoxFuture<'_, _> { Box::pin(allowed(client, right)) });
     let answers: Vec<Result<bool, Failure>> = futures::stream::iter(asked.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
     let call = || Call { verb: "create", resource: "selfsubjectaccessreviews".to_owned(), ..Call::none() };
     let told = |failure: Failure| failure.diagnostic(client.place(), &call(), &[]);
-    let denied = answers.into_iter().zip(wanted).filter_map(|(answer, right)| match answer {
+    let denied = answers.into_iter().zip(open).filter_map(|(answer, right)| match answer {
         Ok(true) => None,
         Ok(false) => Some(Ok(right.to_string())),
         Err(failure) => Some(Err(told(failure))),
@@ -105,6 +144,27 @@ pub(crate) async fn missing(client: &Client, wanted: &[Right]) -> Result<Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_a_rule_says_is_granted() {
+        let rule = |verbs: Json, groups: Json, resources: Json| json!({ "verbs": verbs, "apiGroups": groups, "resources": resources });
+        let check =
+            |rule: &Json, text: &str, expected: bool| assert_eq!(grants(rule, &Right::parse(text).unwrap()), expected, "{text} by {rule}");
+        let pods = rule(json!(["get", "list"]), json!([""]), json!(["pods", "pods/log"]));
+        check(&pods, "get pods in a", true);
+        check(&pods, "get pods/log in a", true);
+        check(&pods, "get pods/exec in a", false);
+        check(&pods, "delete pods in a", false);
+        check(&pods, "get pods.metrics.k8s.io in a", false);
+        check(&rule(json!(["*"]), json!(["*"]), json!(["*"])), "create deployments.apps/scale in a", true);
+        check(&rule(json!(["update"]), json!(["apps"]), json!(["*/scale"])), "update deployments.apps/scale in a", true);
+        check(&rule(json!(["update"]), json!(["apps"]), json!(["*/scale"])), "update deployments.apps in a", false);
+        let mut named = rule(json!(["get"]), json!([""]), json!(["secrets"]));
+        check(&named, "get secrets in a", true);
+        named["resourceNames"] = json!(["one"]);
+        check(&named, "get secrets in a", false);
+        check(&Json::Null, "get secrets in a", false);
+    }
 
     #[test]
     fn rights_are_read_and_written_alike() {
