@@ -101,7 +101,8 @@ impl Connections for Pool {
                 Diagnostic::error("Not a connection", "A value was used as a connection, but it does not say of which provider it is.")
                     .with_hint("Use the `connection` attribute of a data source or resource.")
             })?;
-            let client = self.open(provider, connection).await?;
+            // Whoever needs a way asks again when there was none, as it may have come up since: a host that this very run starts, for one.
+            let client = self.reopen(provider, connection).await?;
             let driver = self.registry.driver(provider).ok_or_else(|| unknown_provider(provider))?;
             driver.forward(&client, host, port).await
         })

@@ -44,6 +44,24 @@ fn a_failure_is_remembered_until_someone_tries_anew() {
 }
 
 #[test]
+fn a_way_through_a_host_that_failed_once_is_tried_anew() {
+    let lab = Lab::new();
+    let pool = Pool::new(lab.registry.clone(), Default::default());
+    lab.world.lock().unreachable.insert("h1".into());
+    let connection = host("h1");
+    let summary = || block_on(pool.forward(&connection, "10.0.0.1", 22)).unwrap_err().summary;
+    assert_eq!(summary(), "Host can't be reached");
+    // At the same time it is tried once for all.
+    let together = block_on(join_all([pool.forward(&connection, "10.0.0.1", 22), pool.forward(&connection, "10.0.0.2", 22)]));
+    assert!(together.iter().all(|t| t.as_ref().is_err_and(|e| e.summary == "Host can't be reached")));
+    lab.world.lock().unreachable.clear();
+    assert_eq!(summary(), "No way through this connection", "the host is there, and now its provider answers");
+    let opened = lab.world.lock().connects.len();
+    assert_eq!(summary(), "No way through this connection");
+    assert_eq!(lab.world.lock().connects.len(), opened, "what is open stays open");
+}
+
+#[test]
 fn wrong_connections_are_explained() {
     let lab = Lab::new();
     let pool = Pool::new(lab.registry.clone(), Default::default());
