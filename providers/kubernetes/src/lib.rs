@@ -36,5 +36,6 @@ mod shape;
 mod through;
 mod values;
 mod wait;
+mod wait_expression;
 
 pub use provider::Kubernetes;

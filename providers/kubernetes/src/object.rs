@@ -10,6 +10,7 @@ use crate::client::Client;
 use crate::look;
 use crate::manifest::{self, Named, named};
 use crate::values::{bad_timeout, filled, is_true, text};
+use crate::wait_expression;
 
 const KIND: &str = "kubernetes_object";
 const PROPAGATIONS: &[&str] = &["background", "foreground", "orphan"];
@@ -90,6 +91,12 @@ impl KubernetesObject {
                     "fields",
                     Type::map(Type::String),
                     "Until the fields at these paths have these values: `{ \"status.loadBalancer.ingress.0.ip\" = \"10.0.0.1\" }`; \"*\" is any.",
+                ),
+                Attribute::optional(
+                    "expression",
+                    Type::String,
+                    "Until this is true, in CEL: \"status.availableReplicas == spec.replicas\". `object` is the object as it is in the \
+                     cluster; its fields (`status`, `spec`) can be named alone, too. As long as a field is not there, it is not true yet.",
                 ),
             ],
         );
@@ -214,7 +221,8 @@ fn arguments(wanted: &Object) -> Option<Diagnostic> {
         let detail = format!("`propagation` is \"{policy}\", but must be one of {}.", PROPAGATIONS.join(", "));
         return Some(Diagnostic::error("Unknown propagation policy", detail));
     }
-    bad_timeout(wanted)
+    let expression = wanted.get("wait").and_then(Value::as_entries).and_then(|wait| text(wait, "expression"));
+    expression.and_then(wait_expression::problem).or_else(|| bad_timeout(wanted))
 }
 
 /// What is compared with what is wanted.

@@ -1,4 +1,4 @@
-//! Waiting until an object is as it should be: a rollout, conditions, fields. Bounded, and says what was seen last.
+//! Waiting until an object is as it should be: a rollout, conditions, fields, an expression. Bounded, and says what was seen last.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 use crate::client::{Client, Place};
 use crate::manifest::Name;
 use crate::pods_why;
-use crate::values::is_true;
+use crate::values::{is_true, text};
+use crate::wait_expression;
 
 /// So long nobody asks whether a rollout can still come to a good end; images are pulled meanwhile.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,7 +33,7 @@ pub(crate) async fn until(
     let mut seen_last: Option<Json> = None;
     loop {
         let waiting = match client.get(place, &name.name).await {
-            Ok(Some(live)) if live["metadata"]["uid"] == *uid => match missing(&live, wanted) {
+            Ok(Some(live)) if live["metadata"]["uid"] == *uid => match not_yet(&live, wanted).await? {
                 None => return Ok(()),
                 Some(missing) => {
                     let seen = conditions(&live, |c| !c["message"].is_null() || c["status"] != "True");
@@ -74,6 +75,15 @@ pub(crate) async fn until(
         }
         sleep(PAUSE.min(end.saturating_duration_since(Instant::now()))).await;
     }
+}
+
+/// What is not so yet, the expression among it; none if all is.
+async fn not_yet(live: &Json, wanted: &Object) -> Result<Option<String>, Diagnostic> {
+    let missing = missing(live, wanted);
+    let Some(expression) = text(wanted, "expression").filter(|_| missing.is_none()) else { return Ok(missing) };
+    let (expression, live) = (expression.to_owned(), live.clone());
+    let told = tokio::task::spawn_blocking(move || wait_expression::missing(&expression, &live)).await;
+    told.unwrap_or_else(|_| Err(Diagnostic::error("Expression was not evaluated", "Evaluating it ended before there was an answer.")))
 }
 
 /// What is not so yet; none if all is.
