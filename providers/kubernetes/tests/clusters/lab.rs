@@ -42,6 +42,15 @@ pub(crate) fn object<const N: usize>(parts: [(&str, Value); N]) -> Object {
     parts.into_iter().map(|(n, v)| (n.to_owned(), v)).collect()
 }
 
+/// Reads a cluster with nothing but its arguments.
+pub(crate) fn read_alone(arguments: &Object) -> Result<Object, Diagnostic> {
+    let driver = Adapter(Kubernetes::new());
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(async {
+        let client = driver.connect(&Object::new(), arguments, Arc::new(NoConnections)).await?;
+        driver.read(&client, "kubernetes_cluster", arguments).await
+    })
+}
+
 /// The lab with a fresh namespace, or `None` after saying that `test` is skipped.
 pub(crate) fn lab(test: &str) -> Option<Lab> {
     let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
@@ -87,6 +96,11 @@ impl Lab {
         let output = self.command(arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// True if there is such an object in the namespace.
+    pub(crate) fn has(&self, kind: &str, name: &str) -> bool {
+        !self.kubectl(&["-n", &self.namespace, "get", kind, name, "--ignore-not-found", "-o", "name"]).is_empty()
     }
 
     /// Gives a manifest to kubectl.

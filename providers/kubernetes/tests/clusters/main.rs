@@ -9,3 +9,5 @@ mod object;
 mod pod;
 mod pods;
 mod through;
+mod wait;
+mod ways;

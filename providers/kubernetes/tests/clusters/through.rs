@@ -66,6 +66,12 @@ fn a_server_behind_a_service_is_found_when_it_is_there() {
     // it is ready, and nothing listens in it
     lab.kubectl_with(&["create", "-f", "-"], &pod(&lab, "relay", "relay", "sleep 1000", &json!(null)));
     lab.kubectl(&["-n", &lab.namespace, "wait", "pod/relay", "--for=condition=Ready", "--timeout=60s"]);
+    // a ready pod is a moment later in the Endpoints
+    let begin = Instant::now();
+    while matches!(gate(&lab, &plane), GateAnswer::Waiting(reason) if reason.contains("behind the Service")) {
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(50));
+    }
     absent("could not be reached");
     let line = "exec nc -ll -p 8080 -e nc $KUBERNETES_SERVICE_HOST 443";
     let serve = || {
