@@ -18,7 +18,8 @@
 # The image karmaform.test/busybox:1 is always there: busybox, which sleeps unless told otherwise.
 # `up` starts from nothing: what an earlier run left under the same name, running or not, is ended first.
 # The env file exports KARMAFORM_TEST_KUBECONFIG (an administrator), KARMAFORM_TEST_KUBE_VERSION, KARMAFORM_TEST_KUBECTL (a fitting kubectl),
-# KARMAFORM_TEST_KUBE (this script), KARMAFORM_TEST_KUBE_NAME (NAME), and KARMAFORM_TEST_NODES=1 if there is a node.
+# KARMAFORM_TEST_KUBE (this script), KARMAFORM_TEST_KUBE_NAME (NAME), KARMAFORM_TEST_KUBE_AUDIT (the log of users' requests), and
+# KARMAFORM_TEST_NODES=1 if there is a node.
 # Everything of a cluster is in /run/karmaform-kube/NAME; logs/ has what its processes say, and stays where `up` failed.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -124,7 +125,23 @@ start_etcd() {
         --peer-client-cert-auth
 }
 
+# What users of their own ask for, one line per request: tests count by it. What belongs to the cluster itself would be most of it.
+write_audit_policy() {
+    cat >"$DIR/audit.yaml" <<'POLICY'
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: None
+    userGroups: ["system:serviceaccounts", "system:nodes", "system:unauthenticated"]
+  - level: None
+    users: ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler", "system:kube-proxy"]
+  - level: Metadata
+POLICY
+}
+
 start_apiserver() {
+    write_audit_policy
     start kube-apiserver "$KUBERNETES/kube-apiserver" --bind-address="$ADDRESS" --secure-port=6443 --advertise-address="$ADDRESS" \
         --tls-cert-file="$DIR/pki/apiserver.crt" --tls-private-key-file="$DIR/pki/apiserver.key" --client-ca-file="$DIR/pki/ca.crt" \
         --etcd-servers="https://$ADDRESS:2379" --etcd-cafile="$DIR/pki/etcd-ca.crt" \
@@ -137,7 +154,8 @@ start_apiserver() {
         --requestheader-extra-headers-prefix=X-Remote-Extra- \
         --proxy-client-cert-file="$DIR/pki/front-proxy.crt" --proxy-client-key-file="$DIR/pki/front-proxy.key" \
         --kubelet-certificate-authority="$DIR/pki/ca.crt" --kubelet-client-certificate="$DIR/pki/apiserver-kubelet.crt" \
-        --kubelet-client-key="$DIR/pki/apiserver-kubelet.key" --kubelet-preferred-address-types=InternalIP "$@"
+        --kubelet-client-key="$DIR/pki/apiserver-kubelet.key" --kubelet-preferred-address-types=InternalIP \
+        --audit-policy-file="$DIR/audit.yaml" --audit-log-path="$DIR/logs/audit.log" "$@"
 }
 
 # Prints a program's flag if it knows it: they come and go with versions. flag PROGRAM NAME[=VALUE]
@@ -214,6 +232,7 @@ export KARMAFORM_TEST_KUBECTL="$KUBERNETES/kubectl"
 export KARMAFORM_TEST_KUBE="$HERE/kube.sh"
 export KARMAFORM_TEST_KUBE_NAME="$NAME"
 export KARMAFORM_TEST_NODES="${1:-}"
+export KARMAFORM_TEST_KUBE_AUDIT="$DIR/logs/audit.log"
 ENV
 }
 

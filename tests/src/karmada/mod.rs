@@ -7,6 +7,7 @@
 mod host;
 mod life;
 mod plane;
+mod requests;
 mod two;
 
 use std::path::{Path, PathBuf};

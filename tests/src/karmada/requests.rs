@@ -1,0 +1,96 @@
+//! What a plan without changes costs, counted by the API servers themselves: in the audit log of the host cluster's, which the lab keeps, and
+//! in that of the Karmada API's, which goes to its pods' logs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::plane::Plane;
+use super::{Host, variable};
+use crate::parts::tell;
+
+/// To the host cluster's API server, ways to pods among them: the bound of a whole plane.
+const TO_THE_HOST: usize = 20;
+/// To the Karmada API: one per kind of what is in it.
+const TO_KARMADA: usize = 12;
+
+const AUDIT: &str = r#"audit {
+  policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{ level: None, users: [system:anonymous] }, { level: Metadata }]\n"
+}"#;
+
+#[test]
+fn a_plan_without_changes_asks_little() {
+    let name = "a_plan_without_changes_asks_little";
+    let Some(host) = Host::for_test(name, "kf-requests") else { return };
+    let Some(log) = variable("KARMAFORM_TEST_KUBE_AUDIT") else {
+        tell(&format!("*** SKIPPED (no audit log of the cluster in KARMAFORM_TEST_KUBE_AUDIT): {name}"));
+        return;
+    };
+    let plane = Plane::example(&host, "demo");
+    plane.with_block(AUDIT);
+    plane.converge();
+    let plain = counted(&plane, &log);
+    let asked = |counted: &[BTreeMap<String, usize>; 2]| counted.clone().map(|c| c.values().sum::<usize>());
+    tell(&format!("a plan without changes: {} requests to the host, {} to Karmada", asked(&plain)[0], asked(&plain)[1]));
+    for (counted, most) in plain.iter().zip([TO_THE_HOST, TO_KARMADA]) {
+        // Nothing at all would mean that this test looks in the wrong place.
+        assert!((5..=most).contains(&counted.values().sum()), "{counted:#?}");
+    }
+
+    plane.values("demo", "addons = [\"search\", \"descheduler\", \"metrics-adapter\"]");
+    plane.converge();
+    let more = counted(&plane, &log);
+    assert_eq!(asked(&more), asked(&plain), "the cost follows kinds and not resources: {more:#?}");
+    plane.project.must(0, &["destroy", "-auto-approve"]);
+}
+
+/// The requests of one plan, to the host and to Karmada, by verb and path.
+fn counted(plane: &Plane<'_>, log: &str) -> [BTreeMap<String, usize>; 2] {
+    let seen = fs::read_to_string(log).expect("the audit log").len();
+    let before = pods(plane);
+    plane.project.no_changes();
+    let since = |text: String| text.get(seen..).unwrap_or_default().to_owned();
+    let host = settled(|| events(&since(fs::read_to_string(log).expect("the audit log")), "kubernetes-admin"));
+    let karmada = settled(|| {
+        let new =
+            pods(plane).into_iter().map(|(pod, text)| text.get(before.get(&pod).map_or(0, String::len)..).unwrap_or_default().to_owned());
+        events(&new.collect::<String>(), "system:karmada:admin")
+    });
+    [host, karmada]
+}
+
+/// What the pods of the Karmada API have said, by pod.
+fn pods(plane: &Plane<'_>) -> BTreeMap<String, String> {
+    let namespace = &plane.host.namespace;
+    let names = plane.host.run(&["-n", namespace, "get", "pods", "-o", "name", "-l", "app.kubernetes.io/name=apiserver"]);
+    names.split_whitespace().map(|pod| (pod.to_owned(), plane.host.run(&["-n", namespace, "logs", pod]))).collect()
+}
+
+/// A request is logged when it ends, and a way to a pod ends a moment after the plan.
+fn settled(look: impl Fn() -> BTreeMap<String, usize>) -> BTreeMap<String, usize> {
+    let started = Instant::now();
+    let mut seen = look();
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+        let now = look();
+        if now == seen || started.elapsed() > Duration::from_secs(20) {
+            return now;
+        }
+        seen = now;
+    }
+}
+
+/// Requests of this user that have ended, but for kubectl's.
+fn events(text: &str, user: &str) -> BTreeMap<String, usize> {
+    let mut counted = BTreeMap::new();
+    for event in text.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok()) {
+        let is_kubectl = event["userAgent"].as_str().is_some_and(|a| a.starts_with("kubectl"));
+        if event["kind"] == "Event" && event["stage"] == "ResponseComplete" && event["user"]["username"] == user && !is_kubectl {
+            let words = ["verb", "requestURI"].map(|n| event[n].as_str().unwrap_or_default());
+            *counted.entry(words.join(" ")).or_default() += 1;
+        }
+    }
+    counted
+}
