@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::{Address, Change, ChildStep, Diagnostics, Object, Schema, Value, implied_from_json};
+use crate::{Address, Change, ChildStep, Diagnostics, Object, PathStep, Schema, Type, Value, convert, implied_from_json};
 
 /// An argument of a child, an output or a gate: a value, or something made of siblings' attributes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,8 +23,12 @@ pub enum Arg {
     List(Vec<Arg>),
     /// An object of these.
     Object(BTreeMap<String, Arg>),
-    /// Strings joined without anything between.
+    /// Strings joined without anything between; numbers and bools are written as text.
     Text(Vec<Arg>),
+    /// The part of a value at this path; null if it has none there.
+    Part(Box<Arg>, Vec<PathStep>),
+    /// A host as a URL has it: an IPv6 address in brackets.
+    UrlHost(Box<Arg>),
     /// A string's bytes in base64, with padding.
     Base64(Box<Arg>),
 }
@@ -33,6 +37,11 @@ impl Arg {
     /// The attribute of a sibling.
     pub fn child(path: &[ChildStep], attribute: &str) -> Self {
         Self::Child(path.to_vec(), attribute.to_owned())
+    }
+
+    /// The item at this place of a sibling's list.
+    pub fn item(path: &[ChildStep], attribute: &str, index: usize) -> Self {
+        Self::Part(Box::new(Self::child(path, attribute)), vec![PathStep::Index(index)])
     }
 
     /// An object.
@@ -75,7 +84,7 @@ impl Arg {
             Self::Child(path, _) => found.push(path.clone()),
             Self::List(args) | Self::Text(args) => args.iter().for_each(|a| a.references(found)),
             Self::Object(args) => args.values().for_each(|a| a.references(found)),
-            Self::Base64(arg) => arg.references(found),
+            Self::Base64(arg) | Self::Part(arg, _) | Self::UrlHost(arg) => arg.references(found),
         }
     }
 
@@ -89,16 +98,34 @@ impl Arg {
             Self::Text(args) => {
                 let parts: Vec<_> = args.iter().map(|a| a.resolve(lookup)).collect();
                 let secret = parts.iter().any(Value::contains_secret);
-                let text: Option<String> = parts.iter().map(Value::as_str).collect();
-                text.map_or_else(|| Value::unknown_not_null(crate::Type::String), Value::from).secret_if(secret)
+                let text: Option<String> = parts.iter().map(written).collect();
+                text.map_or_else(|| Value::unknown_not_null(Type::String), Value::from).secret_if(secret)
+            }
+            Self::Part(arg, path) => {
+                let whole = arg.resolve(lookup);
+                let missing = if whole.is_wholly_known() { Value::null(Type::Any) } else { Value::unknown(Type::Any) };
+                whole.at(path).unwrap_or(missing).secret_if(whole.secret)
+            }
+            Self::UrlHost(arg) => {
+                let host = arg.resolve(lookup);
+                let is_v6 = |text: &str| text.parse::<std::net::Ipv6Addr>().is_ok();
+                match host.as_str().filter(|text| is_v6(text)) {
+                    Some(text) => Value::from(format!("[{text}]")).secret_if(host.secret),
+                    None => host,
+                }
             }
             Self::Base64(arg) => {
                 let plain = arg.resolve(lookup);
                 let encoded = plain.as_str().map(|text| Value::from(STANDARD.encode(text)));
-                encoded.unwrap_or_else(|| Value::unknown_not_null(crate::Type::String)).secret_if(plain.contains_secret())
+                encoded.unwrap_or_else(|| Value::unknown_not_null(Type::String)).secret_if(plain.contains_secret())
             }
         }
     }
+}
+
+/// What is known and can be written as text.
+fn written(value: &Value) -> Option<String> {
+    convert(value, &Type::String).ok()?.as_str().map(str::to_owned)
 }
 
 impl<V: Into<Value>> From<V> for Arg {
@@ -230,7 +257,26 @@ mod tests {
         let expected = json!({ "kind": "Secret", "data": { "tls.key": "aGk=" }, "list": [{ "a": 1 }, { "b": "x" }] });
         assert_eq!(crate::to_json(&resolved), expected);
         assert!(resolved.get("data").is_some_and(Value::contains_secret));
-        let later = arg.resolve(&|_, _| Value::unknown(crate::Type::String));
+        let later = arg.resolve(&|_, _| Value::unknown(Type::String));
         assert!(later.get("data").and_then(|d| d.get("tls.key")).is_some_and(Value::is_unknown));
+    }
+
+    #[test]
+    fn items_of_siblings_are_put_into_texts() {
+        let service = [ChildStep::new("service")];
+        let host = Arg::UrlHost(Box::new(Arg::item(&service, "addresses", 0)));
+        let url = Arg::Text(vec!["https://".into(), host, ":".into(), Arg::item(&service, "ports", 1)]);
+        let mut found = Vec::new();
+        url.references(&mut found);
+        assert_eq!(found, [service.to_vec(), service.to_vec()]);
+        let made = |address: &str| {
+            let ports = Value::tuple(vec![80i64.into(), 443i64.into()]);
+            let addresses = Value::strings([address]);
+            url.resolve(&|_, name| if name == "ports" { ports.clone() } else { addresses.clone() })
+        };
+        assert_eq!(made("fd00::7").as_str(), Some("https://[fd00::7]:443"));
+        assert_eq!(made("lb.example.org").as_str(), Some("https://lb.example.org:443"));
+        assert!(url.resolve(&|_, _| Value::unknown(Type::list(Type::String))).is_unknown());
+        assert!(Arg::item(&service, "addresses", 0).resolve(&|_, _| Value::null(Type::list(Type::String))).is_null());
     }
 }

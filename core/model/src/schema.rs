@@ -200,6 +200,18 @@ impl Block {
             Nesting::Map => Type::map(self.schema.object_type()),
         }
     }
+
+    /// Stored JSON of it with null for what is missing.
+    fn completed(&self, stored: &Json) -> Json {
+        match (self.nesting, stored) {
+            (Nesting::Single, one) => self.schema.completed(one),
+            (Nesting::List, Json::Array(items)) => items.iter().map(|i| self.schema.completed(i)).collect(),
+            (Nesting::Map, Json::Object(items)) => {
+                Json::Object(items.iter().map(|(label, i)| (label.clone(), self.schema.completed(i))).collect())
+            }
+            (_, other) => other.clone(),
+        }
+    }
 }
 
 impl Schema {
@@ -309,11 +321,8 @@ impl Schema {
     /// If a stored value does not fit; names the attribute.
     pub fn decode(&self, stored: &Map<String, Json>) -> Result<Object, ConvertError> {
         let mut object = Object::new();
-        let blocks = self.blocks.iter().map(|b| (b.name, b.ty(), true));
-        for (name, ty, kept) in self.attributes.iter().map(|a| (a.name, a.ty.clone(), a.is_stored())).chain(blocks) {
-            if !kept {
-                continue;
-            }
+        for attribute in self.attributes.iter().filter(|a| a.is_stored()) {
+            let (name, ty) = (attribute.name, attribute.ty.clone());
             let value = match (stored.get(name), &ty) {
                 (None | Some(Json::Null), _) => Value::null(ty),
                 (Some(json), Type::Any) => decode_dynamic(json)?,
@@ -323,8 +332,28 @@ impl Schema {
             };
             object.insert(name.to_owned(), value);
         }
+        for block in &self.blocks {
+            // What a block did not have yet when it was stored was not written.
+            let json = block.completed(stored.get(block.name).unwrap_or(&Json::Null));
+            let place = || format!("block \"{}\"", block.name);
+            let value = from_json(&json, &block.ty()).map_err(|e| ConvertError::Inside { place: place(), cause: Box::new(e) })?;
+            object.insert(block.name.to_owned(), value);
+        }
         self.mark(&mut object);
         Ok(object)
+    }
+
+    fn completed(&self, stored: &Json) -> Json {
+        let Json::Object(entries) = stored else { return stored.clone() };
+        let mut entries = entries.clone();
+        for attribute in &self.attributes {
+            entries.entry(attribute.name).or_insert(Json::Null);
+        }
+        for block in &self.blocks {
+            let below = entries.get(block.name).map_or(Json::Null, |e| block.completed(e));
+            entries.insert(block.name.to_owned(), below);
+        }
+        Json::Object(entries)
     }
 
     /// The reverse of [`Schema::decode`]; write-only and volatile attributes are left out.
@@ -385,5 +414,24 @@ mod tests {
         assert!(back["key"].secret);
         assert!(!back.contains_key("now"));
         assert_eq!(schema.identity(&object).len(), 1);
+    }
+
+    #[test]
+    fn blocks_stored_before_an_attribute_was_there_are_read() {
+        let inner = |more: &[&'static str]| Schema::new("", more.iter().map(|name| Attribute::optional(name, Type::String, "")).collect());
+        let block = |name, nesting, schema| Block { name, nesting, schema };
+        let schema = |names: &[&'static str]| {
+            let nested = inner(names).with_blocks(vec![block("deep", Nesting::Single, inner(names))]);
+            let kinds = [("one", Nesting::Single), ("many", Nesting::List), ("named", Nesting::Map)];
+            Schema::new("", vec![]).with_blocks(kinds.map(|(name, nesting)| block(name, nesting, nested.clone())).to_vec())
+        };
+        let one = serde_json::json!({ "a": "x", "deep": { "a": "y" } });
+        let stored = serde_json::json!({ "one": one, "many": [one], "named": { "n": one } });
+        let object = schema(&["a", "b"]).decode(stored.as_object().unwrap()).unwrap();
+        let expected = serde_json::json!({ "a": "x", "b": null, "deep": { "a": "y", "b": null } });
+        assert_eq!(to_json(&object["one"]), expected);
+        assert_eq!(to_json(&object["many"]), serde_json::json!([expected]));
+        assert_eq!(to_json(&object["named"]), serde_json::json!({ "n": expected }));
+        assert!(schema(&["a", "b"]).decode(&Map::new()).unwrap()["one"].is_null());
     }
 }

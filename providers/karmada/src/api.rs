@@ -38,7 +38,7 @@ pub(crate) struct Place<'a> {
     /// The certificate of the CA that signed what serves the Karmada API and its extensions, in PEM.
     pub(crate) ca: Arg,
     /// Where members that register themselves reach the Karmada API: `https://...`.
-    pub(crate) server: String,
+    pub(crate) server: Arg,
     /// The addons that run.
     pub(crate) addons: &'a [Component],
 }

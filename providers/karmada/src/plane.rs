@@ -18,6 +18,7 @@ mod places;
 mod pods;
 mod read;
 mod refusals;
+mod routes;
 mod schema;
 mod secrets;
 mod settings;

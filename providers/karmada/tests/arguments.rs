@@ -73,12 +73,49 @@ fn exposure_and_certificates() {
     refused(json!({ "service": { "load_balancer_class": "x" } }), UNUSABLE, "not of the type LoadBalancer");
     refused(json!({ "service": { "names": ["https://x"] } }), UNUSABLE, "no DNS name");
     refused(json!({ "service": { "names": ["*.x"] } }), UNUSABLE, "wildcard");
-    refused(json!({ "service": { "type": "NodePort", "names": ["x"] } }), "A node port that nobody knows", "from 30000 to 32767");
     refused(json!({ "certificates": { "sans": ["a b"] } }), UNUSABLE, "`certificates.sans` has");
     refused(json!({ "certificates": { "ca_certificate": "x" } }), "Half a certificate authority", "`certificates.ca_private_key` is not");
     refused(json!({ "certificates": { "ca_private_key": "x" } }), "Half a certificate authority", "`certificates.ca_certificate` is not");
     refused(json!({ "certificates": { "validity_hours": 10 } }), "Certificates that would be renewed at once", "about a third");
     refused(json!({ "certificates": { "ca_validity_hours": 100 } }), UNUSABLE, "can't outlive");
+}
+
+#[test]
+fn ways_in() {
+    refused(json!({ "service": { "external_port": 443 } }), "A port without a name", "`service.names`");
+    refused(json!({ "service": { "type": "NodePort", "external_port": 443 } }), "A port without a name", "no `service.names`");
+    refused(json!({ "service": { "external_port": 0, "names": ["x"] } }), UNUSABLE, "from 1 to 65535");
+    let ingress = |more: Json| {
+        let mut ingress = json!({ "host": "k.example.org" });
+        ingress.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "ingress": ingress })
+    };
+    refused(json!({ "ingress": {} }), UNUSABLE, "`ingress.host` is missing");
+    for host in ["192.0.2.7", "*.example.org", "https://x", "fd00::1"] {
+        refused(ingress(json!({ "host": host })), UNUSABLE, "`ingress.host` is no DNS name");
+    }
+    refused(ingress(json!({ "port": 70_000 })), UNUSABLE, "from 1 to 65535");
+    let route = |more: Json| {
+        let mut route = json!({ "hosts": ["k.example.org"], "gateway": { "name": "g" } });
+        route.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "tls_route": route })
+    };
+    refused(route(json!({ "hosts": [] })), UNUSABLE, "`tls_route.hosts` is missing or empty");
+    refused(route(json!({ "hosts": null })), UNUSABLE, "`tls_route.hosts` is missing or empty");
+    refused(route(json!({ "hosts": ["192.0.2.7"] })), UNUSABLE, "no DNS name");
+    refused(route(json!({ "hosts": ["*.example.org", "k.example.org"] })), UNUSABLE, "wildcard");
+    refused(route(json!({ "api_version": "v1beta1" })), UNUSABLE, "\"v1\", \"v1alpha3\", \"v1alpha2\"");
+    refused(route(json!({ "gateway": null })), UNUSABLE, "`tls_route.gateway.name` is missing");
+    refused(route(json!({ "gateway": { "name": "g", "namespace": "a.b" } })), UNUSABLE, "`tls_route.gateway.namespace` is not the name");
+    refused_object(
+        &with_value("ingress", Value::object([("host", later())])),
+        "A value that must be known when planning",
+        "`ingress.host`",
+    );
+    // One mistake is told once.
+    let Err(found) = expand(&with(&json!({ "ingress": {}, "tls_route": {} }))) else { panic!() };
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(expand(&with(&route(json!({ "hosts": ["k.example.org", "*.k.example.org"] })))).is_ok());
 }
 
 #[test]

@@ -8,10 +8,12 @@ use serde_json::Value as Json;
 use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, How, Place};
+use crate::failure::Failure;
 use crate::fields;
 use crate::look::place;
 use crate::manifest::{self, Name, Named, named};
 use crate::object::stays;
+use crate::service;
 use crate::values::{is_true, secrets, text};
 use crate::wait;
 
@@ -83,16 +85,26 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
             applied = client.apply(&place, &name.name, &request, how).await;
         }
     }
-    let live = applied.map_err(|failure| match failure.immutable(&hidden) {
-        Some(message) => Diagnostic::error("Field can't be changed in place", format!("The server says: {message}."))
-            .with_hint("Plan again with `-replace` of this resource."),
-        None => told("patch", failure),
-    })?;
+    let mut live = match applied {
+        Ok(live) => live,
+        Err(failure) => return Err(refused(client, &place, &name, failure, &hidden).await),
+    };
     if let Some(wanted) = after.get("wait").and_then(Value::as_entries) {
         let uid = live["metadata"]["uid"].clone();
-        wait::until(client, &place, &name, &uid, wanted, timeout(after), &hidden).await?;
+        live = wait::until(client, &place, &name, &uid, wanted, timeout(after), &hidden).await?;
     }
     Ok(now(after, &name, &live, false))
+}
+
+async fn refused(client: &Client, place: &Place, name: &Name, failure: Failure, hidden: &[String]) -> Diagnostic {
+    if let Some(error) = service::taken(client, place, &name.name, &failure).await {
+        return error;
+    }
+    match failure.immutable(hidden) {
+        Some(message) => Diagnostic::error("Field can't be changed in place", format!("The server says: {message}."))
+            .with_hint("Plan again with `-replace` of this resource."),
+        None => failure.diagnostic(client.place(), &place.call("patch", &name.name), hidden),
+    }
 }
 
 /// What was wanted, with what is known of it now.
@@ -100,6 +112,12 @@ fn now(after: &Object, name: &Name, live: &Json, adopted: bool) -> Object {
     let mut object = after.clone();
     object.insert("object".to_owned(), name.to_string().into());
     object.insert("uid".to_owned(), live["metadata"]["uid"].as_str().unwrap_or_default().into());
+    // What was told ahead is kept: if it is another by now, the next plan says so, with all that follows.
+    for (fact, value) in service::FACTS.into_iter().zip(service::facts(live, None)) {
+        if after.get(fact).is_none_or(Value::is_unknown) {
+            object.insert(fact.to_owned(), value);
+        }
+    }
     object.insert("foreign".to_owned(), adopted.into());
     object.insert("adopted".to_owned(), if adopted { true.into() } else { Value::null(karmaform_model::Type::Bool) });
     object.insert("immutable".to_owned(), Value::null(karmaform_model::Type::String));

@@ -102,7 +102,7 @@ async fn wait_for(client: &Client, name: &str, manifest: &Value, uid: &str, cond
     let version = manifest::api_version(manifest).unwrap_or_default();
     let Some(place) = place(client, version, &name.kind, &name.namespace).await? else { return Ok(()) };
     let wanted = object([("condition", condition.clone())]);
-    wait::until(client, &place, &name, &uid.into(), &wanted, left, &secrets([manifest])).await
+    wait::until(client, &place, &name, &uid.into(), &wanted, left, &secrets([manifest])).await.map(drop)
 }
 
 /// Deletes all objects that the state names: what needs kinds and namespaces goes before these.

@@ -316,6 +316,13 @@ impl Client {
         Ok(found)
     }
 
+    /// All versions of a group that the server serves: `apps/v1`.
+    pub(crate) async fn versions(&self, group: &str) -> Result<Vec<String>, Failure> {
+        let answer = self.raw(&format!("/apis/{group}")).await?;
+        let versions = answer["versions"].as_array().into_iter().flatten();
+        Ok(versions.filter_map(|v| v["groupVersion"].as_str().map(str::to_owned)).collect())
+    }
+
     /// The version that the server prefers for a group: `apps/v1`.
     pub(crate) async fn preferred(&self, group: &str) -> Result<Option<String>, Failure> {
         if group.is_empty() {

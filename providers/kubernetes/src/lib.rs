@@ -32,6 +32,7 @@ mod provider;
 mod ready;
 mod rights;
 mod runs;
+mod service;
 mod shape;
 mod through;
 mod values;

@@ -11,6 +11,7 @@ use crate::client::{Client, How, Place, Served};
 use crate::failure::UNABLE;
 use crate::fields;
 use crate::manifest::{self, Name, Named, named};
+use crate::service;
 use crate::shape::{respelled, same};
 use crate::values::{is_true, object, secrets, text};
 use crate::wait::health;
@@ -29,6 +30,10 @@ struct Question {
     is_known: bool,
     force: bool,
     shared: bool,
+    /// The kind must be served already.
+    expects_kind: bool,
+    /// The state's memory.
+    memory: Option<Object>,
 }
 
 /// Answers all asks, in their order.
@@ -78,7 +83,8 @@ fn question(index: usize, ask: &Ask) -> Option<Question> {
         Some(wanted) => is_true(wanted, "shared"),
         None => ask.known.as_ref().is_some_and(|k| is_true(k, "adopted")),
     };
-    Some(Question { index, name, wanted, known, is_known, force, shared })
+    let expects_kind = ask.wanted.as_ref().is_some_and(|w| is_true(w, "expect_kind"));
+    Some(Question { index, name, wanted, known, is_known, force, shared, expects_kind, memory: ask.known.clone() })
 }
 
 /// What was found for a question: where it would be (nothing if its kind is not served), and what is there.
@@ -146,7 +152,9 @@ fn located(api_version: String, served: Served, namespace: &str) -> Place {
 
 async fn tell(client: &Client, seen: Seen) -> Answer {
     let Seen { question, found } = seen;
-    let Some((place, live)) = found? else { return Ok(None) };
+    let Some((place, live)) = found? else {
+        return if question.expects_kind { Err(unserved(client, &question).await) } else { Ok(None) };
+    };
     let known_whole = question.wanted.as_ref().filter(|w| w.is_wholly_known());
     let Some(live) = live else {
         if let Some(wanted) = known_whole {
@@ -171,6 +179,7 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
         ("ready", Value::null(Type::Bool)),
         ("problem", Value::null(Type::String)),
     ]);
+    told.extend(service::FACTS.map(str::to_owned).into_iter().zip(service::facts(&live, question.memory.as_ref())));
     if let Some(health) = health(&place.served.kind, &live) {
         told.insert("ready".to_owned(), health.is_none().into());
         told.insert("problem".to_owned(), health.map_or_else(|| Value::null(Type::String), Value::from));
@@ -237,6 +246,24 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
     Ok(Some(told))
 }
 
+/// That the server does not know a kind, and in which versions it does.
+async fn unserved(client: &Client, question: &Question) -> Diagnostic {
+    let Name { kind, group, .. } = &question.name;
+    let version = question.wanted.as_ref().and_then(manifest::api_version).unwrap_or(group);
+    let mut others = Vec::new();
+    for other in client.versions(group).await.unwrap_or_default() {
+        if matches!(client.kind(&other, kind).await, Ok(Some(_))) {
+            others.push(other);
+        }
+    }
+    let place = client.place();
+    let error = Diagnostic::error("Kind is not known to the cluster", format!("{place} serves no {kind} of {version}."));
+    if others.is_empty() {
+        return error.with_hint("Install what brings it first: its CRD, with what else belongs to it.");
+    }
+    error.with_hint(format!("It serves {kind} of {}: use that version.", others.join(" and ")))
+}
+
 /// As a manifest: with what names the object, as the state or the configuration spell it.
 fn dressed(mut content: Json, question: &Question, place: &Place) -> Value {
     let like: Vec<&Value> = question.known.iter().chain(&question.wanted).collect();
@@ -271,6 +298,9 @@ async fn dry_run(client: &Client, place: &Place, question: &Question, wanted: &V
     };
     if failure.is_unserved() || failure.code() == Some(404) || failure.takes_no_dry_run() {
         return Dry::Untold;
+    }
+    if let Some(error) = service::taken(client, place, &question.name.name, &failure).await {
+        return Dry::Refused { code: None, error };
     }
     match failure.immutable(&hidden) {
         Some(message) => Dry::Immutable(message),

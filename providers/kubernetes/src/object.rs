@@ -9,6 +9,7 @@ use crate::act;
 use crate::client::Client;
 use crate::look;
 use crate::manifest::{self, Named, named};
+use crate::service;
 use crate::values::{bad_timeout, filled, is_true, text};
 use crate::wait_expression;
 
@@ -23,6 +24,7 @@ pub(crate) struct KubernetesObject {
 impl KubernetesObject {
     /// With its schema.
     pub(crate) fn new() -> Self {
+        let [addresses, node_ports] = service::types();
         let attributes = vec![
             Attribute::required(
                 "cluster",
@@ -53,6 +55,13 @@ impl KubernetesObject {
                 "Whether to leave it in the cluster when this resource is destroyed: it is only forgotten.",
             ),
             Attribute::optional(
+                "expect_kind",
+                Type::Bool,
+                "Whether the cluster must serve its kind when the plan is made. Unless it must, what brings the kind may be made in the \
+                 same run.",
+            )
+            .write_only(),
+            Attribute::optional(
                 "propagation",
                 Type::String,
                 "What becomes of dependents when it is deleted: \"background\", \"foreground\" or \"orphan\".",
@@ -62,6 +71,16 @@ impl KubernetesObject {
             Attribute::computed("object", Type::String, "Which object it is: \"Deployment.apps/namespace/name\", \"Namespace//name\".")
                 .identity(),
             Attribute::computed("uid", Type::String, "Its UID."),
+            Attribute::computed(
+                "addresses",
+                addresses,
+                "Of a Service of the type LoadBalancer: the IP addresses and DNS names that it was given; else null.",
+            ),
+            Attribute::computed(
+                "node_ports",
+                node_ports,
+                "Of a Service of the type NodePort or LoadBalancer: its ports on every node, in the order of its ports; else null.",
+            ),
             Attribute::computed("adopted", Type::Bool, "True for a `shared` object that karmaform did not make; else null."),
             Attribute::computed("foreign", Type::Bool, "True for something that exists already and that karmaform did not make.")
                 .volatile(),
@@ -82,6 +101,7 @@ impl KubernetesObject {
                     Type::Bool,
                     "Until a Deployment, StatefulSet or DaemonSet runs as wanted, all replicas of it.",
                 ),
+                Attribute::optional("address", Type::Bool, "Until a Service of the type LoadBalancer has an address."),
                 Attribute::optional(
                     "condition",
                     Type::map(Type::String),
@@ -90,7 +110,7 @@ impl KubernetesObject {
                 Attribute::optional(
                     "fields",
                     Type::map(Type::String),
-                    "Until the fields at these paths have these values: `{ \"status.loadBalancer.ingress.0.ip\" = \"10.0.0.1\" }`; \"*\" is any.",
+                    "Until the fields at these paths have these values: `{ \"status.phase\" = \"Bound\" }`; \"*\" is any.",
                 ),
                 Attribute::optional(
                     "expression",
@@ -166,8 +186,12 @@ impl ResourceSpec for KubernetesObject {
             (Change::NoOp { object }, _) if waits_for_rollout(wanted) && before.and_then(|b| b.get("ready")?.as_bool()) == Some(false) => {
                 Change::Update { before: before.cloned().unwrap_or_default(), after: object }
             }
+            (Change::NoOp { object }, _) if before.is_some_and(|b| service::is_without_address(b, wanted)) => {
+                Change::Update { before: before.cloned().unwrap_or_default(), after: object }
+            }
             (change, _) => change,
         };
+        service::foretell(&mut change);
         // Whether a shared one is there by then is only known for certain when it is made.
         let is_open = is_true(wanted, "shared") && matches!(change, Change::Create { .. } | Change::Replace { .. });
         if let Some(after) = change.after_mut() {
@@ -185,6 +209,11 @@ impl ResourceSpec for KubernetesObject {
             {
                 let problem = text(before, "problem").unwrap_or("it is not ready");
                 vec![format!("nothing changes, but it is waited for: {problem}")]
+            }
+            Change::Update { before, after }
+                if service::is_without_address(before, after) && karmaform_model::same(before.get("manifest"), after.get("manifest")) =>
+            {
+                vec!["nothing changes, but it is waited for: nobody gave it an address yet".to_owned()]
             }
             _ => Vec::new(),
         }
@@ -210,6 +239,7 @@ impl KubernetesObject {
                 None => drop(before.remove(name)),
             }
         }
+        service::complete(&mut before);
         // Told by `apply` to a state that does not know it yet.
         before.insert("adopted".to_owned(), true.into());
         default_plan(&self.schema, Some(&before), Some(wanted))
@@ -230,6 +260,7 @@ fn comparable(schema: &Schema, before: &Object, wanted: &Object) -> Object {
     let mut before = filled(schema, before, wanted);
     // Whatever it was: now it is ours, or will be.
     before.insert("adopted".to_owned(), Value::null(Type::Bool));
+    service::complete(&mut before);
     before
 }
 

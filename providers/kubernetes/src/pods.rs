@@ -190,7 +190,8 @@ pub(crate) fn latest<'a>(events: &'a [Json], reasons: &[&str]) -> Option<&'a Jso
     latest_where(events, |e| reasons.contains(&text(e, "reason")))
 }
 
-fn latest_where(events: &[Json], chosen: impl Fn(&Json) -> bool) -> Option<&Json> {
+/// The last of those that are chosen.
+pub(crate) fn latest_where(events: &[Json], chosen: impl Fn(&Json) -> bool) -> Option<&Json> {
     // RFC 3339 times of one clock sort as texts; which of the fields is set depends on who wrote the event.
     let time = |e: &Json| {
         let times = [&e["series"]["lastObservedTime"], &e["lastTimestamp"], &e["eventTime"], &e["metadata"]["creationTimestamp"]];

@@ -1,10 +1,10 @@
-//! Asks a cluster why pods are not up. Whoever may not ask for pods, events or logs is told less; nothing here fails.
+//! Asks a cluster why pods are not up, and what it says of other objects. Whoever may not ask for pods, events or logs is told less; nothing here fails.
 
 use karmaform_model::redact;
 use serde_json::Value as Json;
 
 use crate::client::{Client, Place, Served};
-use crate::pods::{LINES, decisive, ended, latest, reason, selector, why};
+use crate::pods::{LINES, decisive, ended, latest, latest_where, reason, selector, why};
 
 /// Pods that are told of one by one.
 const MOST: usize = 3;
@@ -38,6 +38,14 @@ pub(crate) async fn of_pod(client: &Client, pod: &Json, hidden: &[String]) -> Op
 async fn events(client: &Client, metadata: &Json) -> Vec<Json> {
     let (Some(namespace), Some(uid)) = (metadata["namespace"].as_str(), metadata["uid"].as_str()) else { return Vec::new() };
     client.select(&core("Event", "events", namespace), "", &format!("involvedObject.uid={uid}")).await.unwrap_or_default()
+}
+
+/// The last warning that the cluster wrote about an object, in a sentence; none if there is none.
+pub(crate) async fn last_warning(client: &Client, live: &Json, hidden: &[String]) -> Option<String> {
+    let events = events(client, &live["metadata"]).await;
+    let event = latest_where(&events, |e| e["type"] == "Warning")?;
+    let told = format!("The last warning about it is {}{}", event["reason"].as_str()?, why(event["message"].as_str().unwrap_or_default()));
+    Some(redact(&told, hidden))
 }
 
 /// True if a pod that decides a rollout was tried so often that waiting longer will hardly help.

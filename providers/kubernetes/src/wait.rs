@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::client::{Client, Place};
 use crate::manifest::Name;
 use crate::pods_why;
+use crate::service;
 use crate::values::{is_true, text};
 use crate::wait_expression;
 
@@ -17,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Looks until all of it is so.
+/// Looks until all of it is so, and gives the object as it was seen then.
 pub(crate) async fn until(
     client: &Client,
     place: &Place,
@@ -26,7 +27,7 @@ pub(crate) async fn until(
     wanted: &Object,
     limit: Duration,
     hidden: &[String],
-) -> Result<(), Diagnostic> {
+) -> Result<Json, Diagnostic> {
     let start = Instant::now();
     let end = start + limit;
     let mut next_look = start + PATIENCE;
@@ -34,7 +35,7 @@ pub(crate) async fn until(
     loop {
         let waiting = match client.get(place, &name.name).await {
             Ok(Some(live)) if live["metadata"]["uid"] == *uid => match not_yet(&live, wanted).await? {
-                None => return Ok(()),
+                None => return Ok(live),
                 Some(missing) => {
                     let seen = conditions(&live, |c| !c["message"].is_null() || c["status"] != "True");
                     seen_last = Some(live);
@@ -66,12 +67,18 @@ pub(crate) async fn until(
         if is_over {
             let mut told = format!("{name} was applied, but after {} s {waiting}.", start.elapsed().as_secs());
             // A pod that crashes may yet come up with something that it needs; so it is waited for until it was tried often.
-            if let Some(live) = seen_last.filter(|_| is_rollout)
-                && let Some(why) = pods_why::of_workload(client, &live, hidden).await
-            {
-                told.push_str(&format!(" {why}."));
-            }
-            return Err(Diagnostic::error("Waited in vain", told).with_hint("Or raise `timeout`, if it only needs longer."));
+            let why = match &seen_last {
+                Some(live) if is_rollout => pods_why::of_workload(client, live, hidden).await,
+                Some(live) => pods_why::last_warning(client, live, hidden).await,
+                None => None,
+            };
+            told.extend(why.map(|why| format!(" {why}.")));
+            let error = Diagnostic::error("Waited in vain", told);
+            let error = match seen_last.is_some_and(|live| is_true(wanted, "address") && service::missing(&live).is_some()) {
+                true => error.with_hint("See whether something in this cluster gives addresses to Services of the type LoadBalancer."),
+                false => error,
+            };
+            return Err(error.with_hint("Or raise `timeout`, if it only needs longer."));
         }
         sleep(PAUSE.min(end.saturating_duration_since(Instant::now()))).await;
     }
@@ -90,6 +97,11 @@ async fn not_yet(live: &Json, wanted: &Object) -> Result<Option<String>, Diagnos
 fn missing(live: &Json, wanted: &Object) -> Option<String> {
     if is_true(wanted, "rollout")
         && let Some(missing) = rollout(live["kind"].as_str().unwrap_or_default(), live)
+    {
+        return Some(missing);
+    }
+    if is_true(wanted, "address")
+        && let Some(missing) = service::missing(live)
     {
         return Some(missing);
     }

@@ -14,7 +14,7 @@ use crate::{lifetime, names, renewal};
 
 /// What a new certificate changes.
 const REISSUED: [&str; 5] = ["certificate", "private_key", "not_before", "not_after", "serial_number"];
-const LISTS: [&str; 4] = ["organizations", "dns_names", "ip_addresses", "usages"];
+const LISTS: [&str; 5] = ["organizations", "dns_names", "ip_addresses", "names", "usages"];
 
 /// A leaf ends with its authority at the latest. What goes beyond it by less than this is cut off: it is the time between making the
 /// authority and the leaf, or between plan and apply, and not what anybody wrote. More than this is a mistake, and is refused.
@@ -34,6 +34,12 @@ impl Certificate {
             Attribute::optional("organizations", strings(), "The organizations of its subject; to Kubernetes they are groups."),
             Attribute::optional("dns_names", strings(), "The DNS names it is valid for; \"*.\" may come first."),
             Attribute::optional("ip_addresses", strings(), "The IP addresses it is valid for."),
+            Attribute::optional(
+                "names",
+                strings(),
+                "More of both, DNS names and IP addresses in one list: what is only told apart once it is known, as the addresses of a load \
+                 balancer are.",
+            ),
             Attribute::optional("usages", strings(), "What it may be used for: server_auth, client_auth.").or(Value::strings(USAGES)),
             renewal::algorithm(),
         ];
@@ -96,7 +102,8 @@ fn issue(object: &mut Object) -> Result<(), Diagnostic> {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let authority = Authority::read(text("ca_certificate"))?;
     let signer = authority.key(text("ca_private_key"))?;
-    let [organizations, dns_names, ip_addresses, usages] = LISTS.map(|name| strings(object, name));
+    let [organizations, mut dns_names, mut ip_addresses, names, usages] = LISTS.map(|name| strings(object, name));
+    names::sort_in(names, &mut dns_names, &mut ip_addresses);
     let request = Request {
         common_name: text("common_name").to_owned(),
         organizations,

@@ -88,6 +88,17 @@ fn a_leaf_says_what_was_wanted() {
 }
 
 #[test]
+fn names_of_both_kinds_come_on_top_of_the_others() {
+    let ca = ca(&[]);
+    let object = made(&leaf(&ca, &[("names", Value::strings(["192.0.2.7", "lb.example.org", "localhost", "fd00:0::1"]))]));
+    let der = der(&object);
+    let parsed = X509Certificate::from_der(&der).unwrap().1;
+    let names = &parsed.subject_alternative_name().unwrap().unwrap().value.general_names;
+    assert_eq!(names.len(), 6, "each once: {names:?}");
+    assert!(names.contains(&GeneralName::DNSName("lb.example.org")) && names.contains(&GeneralName::IPAddress(&[192, 0, 2, 7])));
+}
+
+#[test]
 fn each_kind_of_change() {
     let first = ca(&[]);
     let before = made(&leaf(&first, &[]));
@@ -101,7 +112,7 @@ fn each_kind_of_change() {
             assert_eq!(after[name].is_unknown(), is_new, "{parts:?} {name}");
         }
         assert_eq!(kind.impact(&change).join(" "), impact, "{parts:?}");
-        if after["ca_certificate"].is_unknown() {
+        if after["ca_certificate"].is_unknown() || after["names"].is_unknown() {
             return;
         }
         let next = applied(&kind, &change);
@@ -125,6 +136,8 @@ fn each_kind_of_change() {
         ("dns_names", Value::strings(["localhost"])),
         ("ip_addresses", Value::null(Type::list(Type::String))),
         ("common_name", "other".into()),
+        ("names", Value::strings(["lb.example.org"])),
+        ("names", Value::unknown(Type::list(Type::String))),
         ("organizations", Value::strings(["a"])),
         ("usages", Value::strings(["server_auth"])),
         ("algorithm", "ED25519".into()),
@@ -212,6 +225,7 @@ fn what_makes_no_sense_is_refused_in_the_plan() {
         (("ca_private_key", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n".into()), "openssl pkey"),
         (("ip_addresses", Value::strings(["10.0.0.300"])), "Not an IP address"),
         (("dns_names", Value::strings(["10.0.0.1"])), "Not a DNS name"),
+        (("names", Value::strings(["10.0.0.1", "a..b"])), "Neither a DNS name nor an IP address"),
         (("usages", Value::strings(["serverAuth"])), "none of: server_auth, client_auth"),
         (("organizations", Value::strings([""])), "\"organizations\" is empty"),
         (("common_name", "".into()), "\"common_name\" is empty"),

@@ -51,6 +51,26 @@ pub(crate) fn check_alternative_names(wanted: &Object, problems: &mut Diagnostic
             });
         }
     }
+    for name in strings(wanted, "names").iter().filter(|n| n.parse::<IpAddr>().is_err()) {
+        if let Err(what) = check_dns(name) {
+            let detail = format!("\"names\" has \"{name}\", which is no IPv4 or IPv6 address and, as a DNS name, {what}.");
+            problems.push(Diagnostic::error("Neither a DNS name nor an IP address", detail));
+        }
+    }
+}
+
+/// Puts names of either kind where they belong, each once.
+pub(crate) fn sort_in(names: Vec<String>, dns_names: &mut Vec<String>, ip_addresses: &mut Vec<String>) {
+    for name in names {
+        let (address, place) = match name.parse::<IpAddr>() {
+            Ok(address) => (Some(address), &mut *ip_addresses),
+            Err(_) => (None, &mut *dns_names),
+        };
+        let is_there = |other: &String| *other == name || (address.is_some() && other.parse().ok() == address);
+        if !place.iter().any(is_there) {
+            place.push(name);
+        }
+    }
 }
 
 fn check_dns(name: &str) -> Result<(), &'static str> {
@@ -144,6 +164,19 @@ mod tests {
         check("ip_addresses", "10.0.0.0/8", "no ranges");
         check("ip_addresses", "10.0.0.256", "no IPv4");
         check("ip_addresses", "fe80::1%eth0", "no IPv4");
+        for good in ["10.0.0.1", "fd00::10", "lb.example.org"] {
+            check("names", good, "");
+        }
+        check("names", "a b", "no IPv4 or IPv6 address and, as a DNS name, has a part");
+        check("names", "10.0.0.0/8", "something else than letters");
+    }
+
+    #[test]
+    fn names_of_both_kinds_are_put_where_they_belong() {
+        let owned = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let (mut dns_names, mut ip_addresses) = (owned(&["a"]), owned(&["0:0::1"]));
+        sort_in(owned(&["b", "::1", "10.0.0.1", "a"]), &mut dns_names, &mut ip_addresses);
+        assert_eq!((dns_names, ip_addresses), (owned(&["a", "b"]), owned(&["0:0::1", "10.0.0.1"])));
     }
 
     #[test]

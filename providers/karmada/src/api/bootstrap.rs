@@ -59,12 +59,13 @@ fn subject(kind: &str, name: &str) -> Json {
 /// Where the Karmada API is, for those who can't know it yet. Kubernetes' signer adds a signature by each token (`jws-kubeconfig-...`), which
 /// is its own.
 fn cluster_info(place: &Place<'_>) -> ApiObject {
-    // A URL as JSON is one as YAML, whatever is in it.
-    let server = Json::from(place.server.as_str()).to_string();
     let kubeconfig = Arg::Text(vec![
         "apiVersion: v1\nclusters:\n- cluster:\n    certificate-authority-data: ".into(),
         Arg::Base64(Box::new(place.ca.clone())),
-        format!("\n    server: {server}\n  name: \"\"\nkind: Config\n").into(),
+        // In quotes, whatever brackets an address has.
+        "\n    server: \"".into(),
+        place.server.clone(),
+        "\"\n  name: \"\"\nkind: Config\n".into(),
     ]);
     object("v1", "ConfigMap", "cluster-info", Labels::Plain, Stage::Rest).within(PUBLIC).with_arg(&["data", "kubeconfig"], kubeconfig)
 }

@@ -14,7 +14,7 @@ fn place<'a>(version: &'a Version, addons: &'a [Component]) -> Place<'a> {
         domain: "cluster.local",
         version,
         ca: Arg::child(&[ChildStep::new("ca")], "certificate"),
-        server: "https://karmada.example.org:5443".to_owned(),
+        server: "https://karmada.example.org:5443".into(),
         addons,
     }
 }

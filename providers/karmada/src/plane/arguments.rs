@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Diagnostic, Diagnostics, Object, Value};
+use karmaform_model::{Address, Arg, Diagnostic, Diagnostics, Object, Value};
 
 use super::check::{did_you_mean, is_domain, is_subnet};
 use super::exposure::Exposure;
@@ -97,7 +97,7 @@ impl Arguments {
             );
         }
         let host = Host::read(&mut block);
-        let exposure = Exposure::read(&mut reader.block("service"));
+        let exposure = Exposure::read(reader);
         let certificates = Certificates::read(&mut reader.block("certificates"));
         let mut extras = Extras::default();
         extras.encryption(&mut reader.block("encryption"));
@@ -150,7 +150,7 @@ impl Arguments {
     }
 
     /// Where people reach it.
-    pub(crate) fn endpoint(&self) -> String {
+    pub(crate) fn endpoint(&self) -> Arg {
         self.exposure.endpoint(&self.inside())
     }
 }

@@ -16,7 +16,7 @@ use super::{pki, secrets, store};
 use crate::api::{self, ApiObject, Place, Stage};
 use crate::versions::Component;
 
-/// How long a Deployment may take to run as wanted, in seconds. Images are pulled meanwhile.
+/// How long a Deployment may take to run as wanted, in seconds, while images are pulled; and a load balancer to have an address.
 const ROLLOUT_TIMEOUT: i64 = 600;
 /// How long anything else on the host cluster may take, in seconds.
 const TIMEOUT: i64 = 60;
@@ -51,6 +51,7 @@ pub(crate) fn expand(plane: &Arguments) -> Expansion {
         let manifest = secrets::manifest(name, &plane.host.namespace, labels, plane.extras.files.clone());
         children.push(on_host(plane, part_of("secret", "apiserver-config"), manifest, None));
     }
+    children.extend(ways_in(plane));
     if let Some(source) = &plane.crds {
         children.push(crds(plane, source));
     }
@@ -112,6 +113,7 @@ fn wait(said: Arg) -> Arg {
     let null = |ty: Type| Arg::Value(Value::null(ty));
     let mut all = Arg::object([
         ("rollout", null(Type::Bool)),
+        ("address", null(Type::Bool)),
         ("condition", null(Type::map(Type::String))),
         ("fields", null(Type::map(Type::String))),
     ]);
@@ -139,7 +141,9 @@ fn of_component(plane: &Arguments, component: Component, settings: &Settings, ob
     children.push(on_host(plane, secret(component), manifest, None));
     let mut after = vec![secret(component)];
     if let Some(port) = target_port(component) {
-        children.push(on_host(plane, service(component), self::service_manifest(plane, component, port), None));
+        let is_balanced = matches!(component, Component::ApiServer) && plane.exposure.is_balanced();
+        let address = is_balanced.then(|| wait(Arg::object([("address", true.into())])));
+        children.push(on_host(plane, service(component), self::service_manifest(plane, component, port), address));
         after.push(service(component));
     }
     after.extend(needs(plane, component, objects));
@@ -165,6 +169,21 @@ fn of_component(plane: &Arguments, component: Component, settings: &Settings, ob
         budget.set(&["spec", field], value.into());
         children.push(on_host(plane, part_of("disruption_budget", component.name()), budget, None));
     }
+}
+
+/// What hands connections on to the API server by its name.
+fn ways_in(plane: &Arguments) -> Vec<Child> {
+    let ingress = plane.exposure.ingress.as_ref().map(|i| on_host(plane, part("ingress"), i.manifest(plane), None));
+    let route = plane.exposure.route.as_ref().map(|r| {
+        let mut made = on_host(plane, part("tls_route"), r.manifest(plane), None);
+        made.arguments.insert("expect_kind".to_owned(), true.into());
+        made
+    });
+    let mut ways: Vec<Child> = ingress.into_iter().chain(route).collect();
+    for way in &mut ways {
+        way.after.push(service(Component::ApiServer));
+    }
+    ways
 }
 
 /// What must be inside the Karmada API, and who must run, before a component starts.
@@ -282,7 +301,7 @@ fn outputs(plane: &Arguments) -> BTreeMap<String, Arg> {
         ("kubeconfig".to_owned(), secrets::admin_kubeconfig(plane)),
         ("connection".to_owned(), pki::connection(plane)),
         ("ca_certificate".to_owned(), pki::ca_certificate(plane)),
-        ("endpoint".to_owned(), plane.endpoint().into()),
+        ("endpoint".to_owned(), plane.endpoint()),
         ("namespace".to_owned(), plane.host.namespace.as_str().into()),
         ("name".to_owned(), plane.name.as_str().into()),
         ("kube_version".to_owned(), plane.kube_version.as_str().into()),

@@ -119,7 +119,10 @@ pub(crate) fn children(plane: &Arguments) -> Vec<Child> {
     for (component, _) in &plane.components {
         if let Some(names) = serving_names(plane, *component) {
             let common_name = format!("system:karmada:{}", component.name());
-            children.push(leaf(plane, component.name(), Signer::Ca, &common_name, None, Some(names)));
+            let mut made = leaf(plane, component.name(), Signer::Ca, &common_name, None, Some(names));
+            let later = plane.exposure.later_names().filter(|_| matches!(component, Component::ApiServer));
+            made.arguments.extend(later.map(|names| ("names".to_owned(), names)));
+            children.push(made);
         }
     }
     for (component, _) in plane.components.iter().filter(|(c, _)| !matches!(c, Component::ApiServer)) {
@@ -145,7 +148,7 @@ fn serving_names(plane: &Arguments, component: Component) -> Option<Vec<String>>
     match component {
         Component::ApiServer => {
             names.extend(["localhost".to_owned(), served.clone(), format!("{served}.{namespace}"), "127.0.0.1".to_owned()]);
-            names.extend(plane.exposure.names.iter().chain(&plane.certificates.sans).cloned());
+            names.extend(plane.exposure.names().chain(&plane.certificates.sans).cloned());
         }
         // The API server verifies the Service that an APIService names, and that one is inside the Karmada API.
         _ if extends_api(component) => {

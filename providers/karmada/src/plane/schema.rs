@@ -108,6 +108,13 @@ fn blocks() -> Vec<Block> {
     vec![
         block("kubernetes", Nesting::Single, "The host cluster and the place in it.", kubernetes()),
         block("service", Nesting::Single, "How the API server is reached from outside.", service()),
+        block(
+            "ingress",
+            Nesting::Single,
+            "An Ingress that hands TLS on to the API server by the name that clients ask for; its controller must be able to.",
+            ingress(),
+        ),
+        tls_route(),
         block("certificates", Nesting::Single, "The certificates. All keys are ECDSA P-256.", certificates()),
         block("defaults", Nesting::Single, "Settings of all components that don't say otherwise.", settings()),
         block(
@@ -143,11 +150,66 @@ fn service() -> Vec<Attribute> {
         Attribute::optional("annotations", Type::map(Type::String), "Annotations of the Service, for load balancers."),
         Attribute::optional("load_balancer_class", Type::String, "The class of the load balancer."),
         Attribute::optional(
+            "external_port",
+            Type::Number,
+            "The port that people reach it by, where that is another than the Service's: the one of a load balancer outside of the cluster. \
+             It goes into kubeconfigs with the first of `names`, or with the Service's own address.",
+        ),
+        Attribute::optional(
             "names",
             Type::list(Type::String),
-            "DNS names and IP addresses that people reach it by. They are put into its certificate, and the first into kubeconfigs.",
+            "DNS names and IP addresses that people reach it by: of a load balancer outside of the cluster, of nodes. They are put into its \
+             certificate, and the first into kubeconfigs. Unless written, kubeconfigs have the host of `ingress` or `tls_route`, else the \
+             address that a Service of the type LoadBalancer was given, which is put into the certificate in any case.",
         ),
     ]
+}
+
+fn ingress() -> Vec<Attribute> {
+    vec![
+        Attribute::required("host", Type::String, "The DNS name; it is put into the certificate, and into kubeconfigs."),
+        Attribute::optional("port", Type::Number, "The port that the controller listens on for TLS.").or(443i64),
+        Attribute::optional("class_name", Type::String, "The IngressClass. The cluster's default one unless written."),
+        Attribute::optional(
+            "annotations",
+            Type::map(Type::String),
+            "Annotations that make the controller hand TLS on. Unless written, ingress-nginx's \
+             `nginx.ingress.kubernetes.io/ssl-passthrough = \"true\"`, which works only if that controller was started with \
+             `--enable-ssl-passthrough`. HAProxy's controller takes `haproxy.org/ssl-passthrough`, HAProxy Ingress \
+             `haproxy-ingress.github.io/ssl-passthrough`.",
+        ),
+    ]
+}
+
+fn tls_route() -> Block {
+    let gateway = vec![
+        Attribute::required("name", Type::String, "Its name."),
+        Attribute::optional("namespace", Type::String, "Its namespace. The control plane's unless written."),
+        Attribute::optional(
+            "section_name",
+            Type::String,
+            "The listener, of the protocol TLS and in the mode Passthrough. Any that fits unless written.",
+        ),
+    ];
+    let attributes = vec![
+        Attribute::required(
+            "hosts",
+            Type::list(Type::String),
+            "The DNS names. They are put into the certificate, and the first into kubeconfigs.",
+        ),
+        Attribute::optional("port", Type::Number, "The port that the gateway listens on.").or(443i64),
+        Attribute::optional(
+            "api_version",
+            Type::String,
+            "The version of the Gateway API: \"v1\" from its release 1.5 on; \"v1alpha3\" or \"v1alpha2\" of the experimental channel \
+             before.",
+        )
+        .or("v1"),
+    ];
+    let gateway = Block { name: "gateway", nesting: Nesting::Single, schema: Schema::new("The Gateway.", gateway) };
+    let doc = "A TLSRoute of the Gateway API, which hands TLS on to the API server by the name that clients ask for. The CRDs of the Gateway \
+               API must be there when the plan is made.";
+    Block { name: "tls_route", nesting: Nesting::Single, schema: Schema::new(doc, attributes).with_blocks(vec![gateway]) }
 }
 
 fn certificates() -> Vec<Attribute> {

@@ -93,7 +93,9 @@ pub(crate) fn admin_kubeconfig(plane: &Arguments) -> Arg {
     Arg::Text(vec![
         format!("apiVersion: v1\nkind: Config\nclusters:\n- name: {name}\n  cluster:\n    certificate-authority-data: ").into(),
         data(ca_certificate(plane)),
-        format!("\n    server: {server}\nusers:\n- name: {name}-admin\n  user:\n    client-certificate-data: ").into(),
+        "\n    server: ".into(),
+        server,
+        format!("\nusers:\n- name: {name}-admin\n  user:\n    client-certificate-data: ").into(),
         data(Arg::child(&admin, "certificate")),
         "\n    client-key-data: ".into(),
         data(Arg::child(&admin, "private_key")),
