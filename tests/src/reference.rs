@@ -89,15 +89,22 @@ fn page(name: &str, block: &str, more: &str, provider: &str, schema: &Schema) ->
         let _ = write!(text, "\n## Example\n\n```hcl\n{example}```\n");
     }
     let _ = write!(text, "\n## Attributes\n\n{}", attributes(schema));
+    blocks(schema, "", &mut text);
+    text
+}
+
+/// The blocks, and those within them: `tls_route.gateway`.
+fn blocks(schema: &Schema, within: &str, text: &mut String) {
     for nested in &schema.blocks {
         let how = match nested.nesting {
             Nesting::Single => "at most one",
             Nesting::List => "any number",
             Nesting::Map => "any number, each with a label",
         };
-        let _ = write!(text, "\n## Block `{}`, {how}\n\n{}\n\n{}", nested.name, nested.schema.doc, attributes(&nested.schema));
+        let name = format!("{within}{}", nested.name);
+        let _ = write!(text, "\n## Block `{name}`, {how}\n\n{}\n\n{}", nested.schema.doc, attributes(&nested.schema));
+        blocks(&nested.schema, &format!("{name}."), text);
     }
-    text
 }
 
 fn attributes(schema: &Schema) -> String {

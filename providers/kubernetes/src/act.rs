@@ -62,7 +62,7 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
     let (force, shared) = (is_true(after, "force"), is_true(after, "shared"));
     if is_true(after, "adopted") {
         return match client.get(&place, &name.name).await.map_err(|f| told("get", f))? {
-            Some(live) => Ok(now(after, &name, &live, true)),
+            Some(live) => Ok(now(after, &name, (&place, &live), true)),
             None => Err(Diagnostic::error("Object is gone", format!("{name} was there when the plan was made, and is not any more."))
                 .with_hint("Plan again: then it will be made.")),
         };
@@ -70,7 +70,7 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
     if is_new && (shared || !force) {
         let there = client.get(&place, &name.name).await.map_err(|f| told("get", f))?;
         match there.filter(|live| fields::ours(live).is_none() && !fields::is_untracked(live)) {
-            Some(live) if shared => return Ok(now(after, &name, &live, true)),
+            Some(live) if shared => return Ok(now(after, &name, (&place, &live), true)),
             Some(_) => return Err(foreign(&name.to_string())),
             None => {}
         }
@@ -93,7 +93,7 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
         let uid = live["metadata"]["uid"].clone();
         live = wait::until(client, &place, &name, &uid, wanted, timeout(after), &hidden).await?;
     }
-    Ok(now(after, &name, &live, false))
+    Ok(now(after, &name, (&place, &live), false))
 }
 
 async fn refused(client: &Client, place: &Place, name: &Name, failure: Failure, hidden: &[String]) -> Diagnostic {
@@ -108,12 +108,12 @@ async fn refused(client: &Client, place: &Place, name: &Name, failure: Failure, 
 }
 
 /// What was wanted, with what is known of it now.
-fn now(after: &Object, name: &Name, live: &Json, adopted: bool) -> Object {
+fn now(after: &Object, name: &Name, (place, live): (&Place, &Json), adopted: bool) -> Object {
     let mut object = after.clone();
     object.insert("object".to_owned(), name.to_string().into());
     object.insert("uid".to_owned(), live["metadata"]["uid"].as_str().unwrap_or_default().into());
     // What was told ahead is kept: if it is another by now, the next plan says so, with all that follows.
-    for (fact, value) in service::FACTS.into_iter().zip(service::facts(live, None)) {
+    for (fact, value) in service::FACTS.into_iter().zip(service::facts(place, live, None)) {
         if after.get(fact).is_none_or(Value::is_unknown) {
             object.insert(fact.to_owned(), value);
         }

@@ -179,7 +179,7 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
         ("ready", Value::null(Type::Bool)),
         ("problem", Value::null(Type::String)),
     ]);
-    told.extend(service::FACTS.map(str::to_owned).into_iter().zip(service::facts(&live, question.memory.as_ref())));
+    told.extend(service::FACTS.map(str::to_owned).into_iter().zip(service::facts(&place, &live, question.memory.as_ref())));
     if let Some(health) = health(&place.served.kind, &live) {
         told.insert("ready".to_owned(), health.is_none().into());
         told.insert("problem".to_owned(), health.map_or_else(|| Value::null(Type::String), Value::from));

@@ -33,11 +33,16 @@ pub(crate) fn complete(before: &mut Object) {
     }
 }
 
-/// The values of the attributes, as they are; null for what is no Service or has none. What is known stays in its order.
-pub(crate) fn facts(live: &Json, known: Option<&Object>) -> [Value; 2] {
-    if live["kind"] != "Service" || live["apiVersion"] != "v1" {
+/// The values of the attributes, as they are; null for what is no Service or has none. What is known stays in its order. In a list objects
+/// don't say what they are.
+pub(crate) fn facts(place: &Place, live: &Json, known: Option<&Object>) -> [Value; 2] {
+    if place.served.kind != "Service" || place.api_version != "v1" {
         return nothing();
     }
+    read(live, known)
+}
+
+fn read(live: &Json, known: Option<&Object>) -> [Value; 2] {
     let is_of = |types: &[&str]| live["spec"]["type"].as_str().is_some_and(|t| types.contains(&t));
     let items = |list: &Json| list.as_array().cloned().unwrap_or_default();
     let text = |of: &Json, name: &str| of[name].as_str().filter(|t| !t.is_empty()).map(str::to_owned);
@@ -71,7 +76,7 @@ fn in_known_order(addresses: Vec<String>, known: Option<&Object>) -> Value {
 /// What keeps a Service from being reached by an address; nothing if it is not of the type that gets one.
 pub(crate) fn missing(live: &Json) -> Option<String> {
     let is_balanced = live["kind"] == "Service" && live["spec"]["type"] == BALANCED;
-    (is_balanced && facts(live, None)[0].is_null()).then(|| "nobody gave it an address".to_owned())
+    (is_balanced && read(live, None)[0].is_null()).then(|| "nobody gave it an address".to_owned())
 }
 
 /// True if an address is to be waited for.

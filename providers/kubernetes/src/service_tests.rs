@@ -33,7 +33,11 @@ fn made(manifest: Json, addresses: &[&str]) -> Object {
 
 #[test]
 fn addresses_and_node_ports_are_read() {
-    let text = |live: Json, known: Option<&Object>| Json::from(facts(&live, known).map(|v| to_json(&v)).to_vec()).to_string();
+    let of = |kind: &str, live: Json, known: Option<&Object>| {
+        let place = crate::pods_why::core(kind, "services", "n");
+        Json::from(facts(&place, &live, known).map(|v| to_json(&v)).to_vec()).to_string()
+    };
+    let text = |live: Json, known: Option<&Object>| of("Service", live, known);
     let ingress = json!([{ "ip": "192.0.2.7" }, { "hostname": "lb.example.org", "ip": "" }]);
     assert_eq!(text(live("LoadBalancer", ingress.clone()), None), r#"[["192.0.2.7","lb.example.org"],[30443]]"#);
     let known = object([("addresses", Value::strings(["lb.example.org", "192.0.2.7"]))]);
@@ -42,7 +46,7 @@ fn addresses_and_node_ports_are_read() {
     assert_eq!(text(live("LoadBalancer", ingress.clone()), Some(&other)), r#"[["192.0.2.7","lb.example.org"],[30443]]"#);
     assert_eq!(text(live("NodePort", ingress.clone()), None), "[null,[30443]]");
     assert_eq!(text(live("ClusterIP", ingress), None), "[null,null]");
-    assert_eq!(text(json!({ "kind": "ConfigMap" }), None), "[null,null]");
+    assert_eq!(of("ConfigMap", live("LoadBalancer", json!([{ "ip": "192.0.2.7" }])), None), "[null,null]");
     assert!(missing(&live("LoadBalancer", json!([]))).is_some() && missing(&live("NodePort", json!([]))).is_none());
     assert_eq!(missing(&live("LoadBalancer", json!([{ "ip": "192.0.2.7" }]))), None);
 }

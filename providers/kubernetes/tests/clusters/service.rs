@@ -73,6 +73,9 @@ fn the_address_of_a_load_balancer_is_waited_for_and_remembered() {
     let wanted = balanced(&lab, "1", 20);
     lab.step(Some(&state), Some(&wanted), Action::NoOp);
     lab.step(None, Some(&wanted), Action::NoOp);
+    // In a list of several objects say less of themselves.
+    let all = lab.observe_all(&[lab.ask(Some(&state), Some(&wanted)), lab.ask(None, Some(&service(&lab, "other", json!({}))))]);
+    assert_eq!(all[0].clone().unwrap().unwrap()["addresses"], both);
     // The status is no field of ours, and its order is none.
     give(&lab, &json!([{ "hostname": "lb.example.org" }, { "ip": "192.0.2.7" }]));
     let seen = lab.observe(Some(&state), Some(&wanted)).unwrap().unwrap();
