@@ -1,9 +1,10 @@
-//! `etcd_prefix` against a real etcd over TLS on loopback. Needs a directory with `etcd` in KARMAFORM_TEST_ETCD.
+//! `etcd_prefix` against a real etcd over TLS on loopback. KARMAFORM_TEST_ETCD names a directory with `etcd` in it, or archives as
+//! `tests/lab/with.sh` does: `VERSION=PATH,VERSION=PATH`.
 
 mod authority;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,6 +32,25 @@ impl Drop for Etcd {
     }
 }
 
+/// The folder with etcd in it; the newest archive is unpacked.
+fn binaries(directory: &Path) -> Option<PathBuf> {
+    let given = std::env::var("KARMAFORM_TEST_ETCD").ok()?;
+    let folder = match given.rsplit(',').next()?.split_once('=') {
+        None => PathBuf::from(&given),
+        Some((_, archive)) => {
+            let folder = directory.join("programs");
+            std::fs::create_dir(&folder).ok()?;
+            let arguments = [archive, "--strip-components=1", "-C"];
+            let unpacked = Command::new("tar").arg("-xzf").args(arguments).arg(&folder).status().ok()?;
+            if !unpacked.success() {
+                return None;
+            }
+            folder
+        }
+    };
+    folder.join("etcd").exists().then_some(folder)
+}
+
 struct NoWays;
 
 impl Connections for NoWays {
@@ -42,11 +62,11 @@ impl Connections for NoWays {
 impl Etcd {
     #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn start() -> Option<Self> {
-        let Some(binaries) = std::env::var_os("KARMAFORM_TEST_ETCD").map(PathBuf::from).filter(|d| d.join("etcd").exists()) else {
-            eprintln!("SKIPPED: KARMAFORM_TEST_ETCD does not name a directory with etcd in it");
+        let directory = tempfile::tempdir().unwrap();
+        let Some(binaries) = binaries(directory.path()) else {
+            eprintln!("SKIPPED: KARMAFORM_TEST_ETCD names no etcd");
             return None;
         };
-        let directory = tempfile::tempdir().unwrap();
         let ca = Authority::new();
         ca.write(directory.path(), "127.0.0.1");
         let file = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
