@@ -154,6 +154,15 @@ fn the_prefix_is_taken_before_anyone_writes_there() {
     let of = |name: &str| child.arguments[name].resolve(&lookup);
     assert_eq!((of("prefix").as_str(), of("owner").as_str()), (Some("/registry"), Some("karmada-system/prod")));
     assert_eq!(of("cluster").get("via").and_then(|v| v.get("id")).and_then(Value::as_str), Some("host"));
+    // Whoever ends while the data goes would write some of it again.
+    let deleting = expand(&with(&json!({ "etcd_data_on_destroy": "delete" }))).unwrap();
+    let waited: Vec<String> = deleting
+        .children
+        .iter()
+        .filter(|c| c.arguments.get("propagation").is_some_and(|p| p.resolve(&lookup).as_str() == Some("foreground")))
+        .map(|c| c.path[0].to_string())
+        .collect();
+    assert_eq!(waited, after);
     // The members are never deleted one by one, and nothing waits for them.
     let gone = choreograph(Some(&arguments()), None).unwrap().forgotten;
     assert!(gone.contains(&vec![ChildStep::new("members")]) && !gone.contains(&prefix));

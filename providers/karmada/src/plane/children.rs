@@ -154,6 +154,10 @@ fn of_component(plane: &Arguments, component: Component, settings: &Settings, ob
     let manifest = deployment::manifest(plane, component, settings);
     let mut made = on_host(plane, deployment_of(component), manifest, Some(rollout));
     made.after.extend(after);
+    if secrets::uses_etcd(component) && plane.etcd.on_destroy == "delete" {
+        // Its pods must have ended when the data goes: one that is still ending writes some of it again.
+        made.arguments.insert("propagation".to_owned(), "foreground".into());
+    }
     if matches!(component, Component::ApiServer) && !plane.extras.files.is_empty() {
         made.after.push(part_of("secret", "apiserver-config"));
     }
