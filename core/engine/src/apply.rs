@@ -10,6 +10,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use karmaform_model::{BoxFuture, Diagnostic, Event, Journal, JournalRecord, ModeOfPlan, Plan, StateBackend};
 
+use crate::alike::alike;
 use crate::dispatch::{Dispatcher, Started};
 use crate::fill::Filler;
 use crate::graph::Graph;
@@ -86,7 +87,7 @@ pub async fn apply(
     if let Err(error) = store.record(leftover) {
         outcome.diagnostics.push(error);
     }
-    outcome.diagnostics.extend(end.diagnostics);
+    outcome.diagnostics.extend(alike(end.diagnostics));
     outcome.unsaved = !store.save(&mut end.ledger, &mut outcome.diagnostics).await;
     outcome.snapshot = end.ledger.snapshot;
     outcome.interrupted = end.interrupted || (options.interrupt.load(Ordering::Relaxed) && end.skipped > 0);

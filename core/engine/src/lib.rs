@@ -5,6 +5,7 @@
 //!
 //! Knows nothing of: HCL text, any provider or backend, files, environment, clocks, async runtimes, terminals.
 
+mod alike;
 mod apply;
 mod before;
 mod book;

@@ -7,6 +7,7 @@ use futures::StreamExt as _;
 use karmaform_lang::Evaluator;
 use karmaform_model::{Address, AnyClient, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status};
 
+use crate::alike::alike;
 use crate::graph::Graph;
 use crate::observed::{Answer, Observed, Reading, Seen};
 use crate::options::{Options, World};
@@ -152,33 +153,27 @@ fn excuse(graph: &Graph, world: &World<'_>, options: &Options, flags: &[Flags], 
 }
 
 fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Diagnostics {
-    let mut diagnostics = Diagnostics::new();
+    let mut errors = Vec::new();
     for (address, reading) in &observed.data {
         if let Err(error) = &reading.result {
             let mut error = error.clone().at(address).with_span(world.config.block(address).map(|b| b.span));
             if options.mode == ModeOfPlan::Destroy {
                 error.severity = Severity::Warning;
             }
-            diagnostics.push(error);
+            errors.push(error);
         }
     }
     let mut broken: BTreeMap<&str, (Diagnostic, Vec<&Address>)> = BTreeMap::new();
-    let mut alike: BTreeMap<(&str, &str), (&Diagnostic, Vec<&Address>)> = BTreeMap::new();
     for (address, seen) in &observed.resources {
         match (&seen.answer, &seen.broken) {
             (Answer::Failed(error), Some(name)) => broken.entry(name).or_insert_with(|| ((**error).clone(), Vec::new())).1.push(address),
-            (Answer::Failed(error), None) => alike.entry((&error.summary, &error.detail)).or_insert((error, Vec::new())).1.push(address),
+            (Answer::Failed(error), None) => {
+                errors.push((**error).clone().at(address).with_span(world.config.block(address).map(|b| b.span)));
+            }
             _ => {}
         }
     }
-    for (error, addresses) in alike.into_values() {
-        let Some(first) = addresses.first() else { continue };
-        let mut error = error.clone().at(first).with_span(world.config.block(first).map(|b| b.span));
-        if addresses.len() > 1 {
-            error.detail = format!("{} The same is true of {} more.", error.detail, addresses.len() - 1);
-        }
-        diagnostics.push(error);
-    }
+    let mut diagnostics: Diagnostics = alike(errors).into_iter().collect();
     for (mut error, addresses) in broken.into_values() {
         let affected = match addresses[..] {
             [only] => {

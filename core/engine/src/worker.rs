@@ -10,8 +10,8 @@ use crate::observe::read_data;
 use crate::options::World;
 use crate::question::entries;
 
-/// How often a step is tried when its errors say that it may work later.
-const TRIES: u32 = 3;
+/// How often a step is tried when its errors say that it may work later: for about a quarter of a minute.
+const TRIES: u32 = 5;
 /// The first pause between two tries, in milliseconds; each further one is twice as long.
 const PAUSE: u64 = 1_000;
 /// The pauses between two looks at a gate, in milliseconds. Short at first, since most gates pass at once.

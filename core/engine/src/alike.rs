@@ -1,0 +1,37 @@
+//! What ails many alike is told once: a server that is gone is one trouble, however many resources are behind it.
+
+use karmaform_model::Diagnostic;
+
+/// The first of each kind, which says how many more there are. Those that differ in what they say, or in what to do, stay apart.
+pub(crate) fn alike(diagnostics: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
+    let mut told: Vec<(Diagnostic, usize)> = Vec::new();
+    for next in diagnostics {
+        let is_same = |first: &Diagnostic| {
+            (first.severity, &first.summary, &first.detail, &first.hints) == (next.severity, &next.summary, &next.detail, &next.hints)
+        };
+        match told.iter_mut().find(|(first, _)| is_same(first)) {
+            Some((_, more)) => *more += 1,
+            None => told.push((next, 0)),
+        }
+    }
+    let counted = told.into_iter().map(|(mut first, more)| {
+        if more > 0 {
+            first.detail = format!("{} The same is true of {more} more.", first.detail);
+        }
+        first
+    });
+    counted.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_says_how_many_more_there_are() {
+        let gone = || Diagnostic::error("Gone", "It is gone.").with_hint("Start it.");
+        let told = alike([gone(), Diagnostic::error("Gone", "Another is gone."), gone(), Diagnostic::error("Gone", "It is gone."), gone()]);
+        let details: Vec<&str> = told.iter().map(|d| d.detail.as_str()).collect();
+        assert_eq!(details, ["It is gone. The same is true of 2 more.", "Another is gone.", "It is gone."]);
+    }
+}
