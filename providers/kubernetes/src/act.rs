@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, How, Place};
-use crate::failure::Failure;
+use crate::failure::{Failure, TERMINATING, terminating};
 use crate::fields;
 use crate::look::place;
 use crate::manifest::{self, Name, Named, named};
@@ -29,6 +29,40 @@ pub(crate) fn foreign(name: &str) -> Diagnostic {
     Diagnostic::error("Exists already", format!("{name} is in the cluster already, and karmaform did not make it."))
         .with_hint("Delete it, or give the object another name.")
         .with_hint("Or set `force = true` to take it over.")
+}
+
+/// What a failed change means. Of a namespace that is on its way out it says what that waits for.
+pub(crate) async fn told(
+    client: &Client,
+    place: &Place,
+    (verb, name): (&'static str, &str),
+    failure: &Failure,
+    hidden: &[String],
+) -> Diagnostic {
+    let error = failure.diagnostic(client.place(), &place.call(verb, name), hidden);
+    let Some(namespace) = place.namespace.as_deref().filter(|_| error.summary == TERMINATING) else { return error };
+    let found = client.kind("v1", "Namespace").await.ok().flatten();
+    let Some(served) = found else { return error };
+    let place = Place { api_version: "v1".to_owned(), served, namespace: None };
+    match client.get(&place, namespace).await {
+        Ok(Some(live)) => leaving(namespace, &live),
+        _ => error,
+    }
+}
+
+/// A namespace that is on its way out can't be used, whatever for.
+pub(crate) fn leaving(namespace: &str, live: &Json) -> Diagnostic {
+    let mut error = terminating(namespace);
+    error.detail.push_str(&held(live));
+    error
+}
+
+/// What a namespace waits for, in its own words: ` It waits: ...`
+fn held(live: &Json) -> String {
+    let conditions = live["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let messages = conditions.iter().filter(|c| c["status"] == "True").filter_map(|c| c["message"].as_str());
+    let messages: Vec<&str> = messages.map(|m| m.trim_end_matches([' ', '.', ','])).filter(|m| !m.is_empty()).collect();
+    if messages.is_empty() { String::new() } else { format!(" Of what is in it the server says: {}.", messages.join("; ")) }
 }
 
 fn timeout(object: &Object) -> Duration {
@@ -57,8 +91,7 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
         .retryable());
     };
     let hidden = secrets([manifest]);
-    let told =
-        |verb: &'static str, failure: crate::failure::Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &hidden);
+    let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &hidden);
     let (force, shared) = (is_true(after, "force"), is_true(after, "shared"));
     if is_true(after, "adopted") {
         return match client.get(&place, &name.name).await.map_err(|f| told("get", f))? {
@@ -103,7 +136,7 @@ async fn refused(client: &Client, place: &Place, name: &Name, failure: Failure, 
     match failure.immutable(hidden) {
         Some(message) => Diagnostic::error("Field can't be changed in place", format!("The server says: {message}."))
             .with_hint("Plan again with `-replace` of this resource."),
-        None => failure.diagnostic(client.place(), &place.call("patch", &name.name), hidden),
+        None => told(client, place, ("patch", &name.name), &failure, hidden).await,
     }
 }
 
@@ -139,8 +172,7 @@ pub(crate) async fn delete(client: &Client, before: &Object) -> Result<(), Diagn
         _ => PropagationPolicy::Background,
     };
     let uid = text(before, "uid").filter(|u| !u.is_empty());
-    let told =
-        |verb: &'static str, failure: crate::failure::Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &[]);
+    let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &[]);
     if !client.delete(&place, &name.name, uid, policy).await.map_err(|f| told("delete", f))? {
         return Ok(());
     }
@@ -174,11 +206,10 @@ fn remains(name: &Name, place: &Place, live: &Json, limit: Duration) -> Diagnost
     } else {
         format!("It waits for its finalizers: {}.", finalizers.join(", "))
     };
-    let conditions = wait::conditions(live, |c| c["status"] == "True");
-    let conditions = if conditions.is_empty() || place.served.kind != "Namespace" { String::new() } else { format!(" {conditions}.") };
+    let held = if place.served.kind == "Namespace" { held(live) } else { String::new() };
     Diagnostic::error(
         "Deletion does not finish",
-        format!("{name} is marked as deleted, but is still there after {} s. {why}{conditions}", limit.as_secs()),
+        format!("{name} is marked as deleted, but is still there after {} s. {why}{held}", limit.as_secs()),
     )
     .with_hint("See whether the controllers that remove these finalizers run; then apply again.")
     .with_hint("Or raise `timeout`.")

@@ -1,6 +1,7 @@
 //! One cluster's client: calls within a time limit, and which kinds the server knows. Nothing else builds requests.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +9,9 @@ use karmaform_model::{Connections, Diagnostic};
 use kube::api::{DeleteParams, GetParams, ListParams, LogParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
 use kube::core::Request;
 use serde_json::Value as Json;
+use tokio::time::{Instant, sleep};
 
+use crate::again::Health;
 use crate::builtin;
 use crate::connection::Options;
 use crate::failure::{Call, Failure};
@@ -19,6 +22,9 @@ use crate::through::Through;
 pub(crate) const MANAGER: &str = "karmaform";
 /// The longest wait for one answer. Servers end calls themselves after 60 s; dry runs go through webhooks, which have up to 30 s.
 const CALL_LIMIT: Duration = Duration::from_secs(45);
+/// How often a change that lost a race is tried again, and the first pause before that.
+const RACES: u32 = 4;
+const RACE_PAUSE: Duration = Duration::from_millis(50);
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 /// Requests at a time.
@@ -37,6 +43,10 @@ pub(crate) struct Inner {
     served: Mutex<BTreeMap<String, Arc<Vec<Served>>>>,
     /// Group versions of Kubernetes' own that this server turned out not to serve as is usual.
     unusual: Mutex<BTreeSet<String>>,
+    /// How it was when it was last asked.
+    health: Health,
+    /// It ends connections when APIServices are applied.
+    no_services: AtomicBool,
     /// The ways through it.
     pub(crate) forwards: Forwards,
 }
@@ -92,7 +102,7 @@ impl Inner {
         if let Some(beyond) = options.beyond()? {
             let place = beyond.place.clone();
             let way = Way::Through(Box::new(Through::new(options, beyond, connections)));
-            return Ok(Self { way, place, connect, served: Mutex::default(), unusual: Mutex::default(), forwards: Forwards::default() });
+            return Ok(Self::new(way, place, connect));
         }
         let config = options.config().await?;
         let place = config.cluster_url.to_string().trim_end_matches('/').to_owned();
@@ -104,7 +114,13 @@ impl Inner {
             Err(_) => return Err(Diagnostic::error("No client for the cluster", "Making the client ended before there was one.")),
         };
         let way = Way::Straight(kube);
-        Ok(Self { way, place, connect, served: Mutex::default(), unusual: Mutex::default(), forwards: Forwards::default() })
+        Ok(Self::new(way, place, connect))
+    }
+
+    fn new(way: Way, place: String, connect: Duration) -> Self {
+        let (served, unusual) = (Mutex::default(), Mutex::default());
+        let (health, no_services) = (Health::default(), AtomicBool::new(false));
+        Self { way, place, connect, served, unusual, health, no_services, forwards: Forwards::default() }
     }
 
     /// The library's client.
@@ -153,17 +169,33 @@ impl Client {
     }
 
     async fn call(&self, request: Built) -> Result<Json, Failure> {
-        let text = self.send(request, CALL_LIMIT).await?;
-        serde_json::from_str(&text).map_err(|e| Failure::Kube(Box::new(kube::Error::SerdeError(e))))
+        read(&self.send(request, CALL_LIMIT).await?)
     }
 
+    /// The answer's text. What goes wrong on the way, or at the server for a moment, is not seen from here: the request is made again.
     async fn send(&self, request: Built, limit: Duration) -> Result<String, Failure> {
         let request = request.map_err(|e| Failure::Kube(Box::new(kube::Error::BuildRequest(e))))?;
-        let limit = self.0.connect + limit;
+        let (only_reads, health) = (request.method() == http::Method::GET, &self.0.health);
+        let (start, mut tries) = (Instant::now(), 0);
+        loop {
+            tries += 1;
+            let answer = self.once(Ok(request.clone()), health.limit(only_reads, tries, self.0.connect + limit)).await;
+            let Err(failure) = answer else { return answer };
+            // A server that is about to come is asked again by whoever waits for it.
+            let pause = if self.is_through() { None } else { health.pause(&failure, only_reads, tries, start.elapsed()) };
+            let Some(pause) = pause else { return Err(failure) };
+            sleep(pause).await;
+        }
+    }
+
+    async fn once(&self, request: Built, limit: Duration) -> Result<String, Failure> {
+        let request = request.map_err(|e| Failure::Kube(Box::new(kube::Error::BuildRequest(e))))?;
         let work = async { self.0.kube().await?.request_text(request).await.map_err(|e| Failure::Kube(Box::new(e))) };
-        let answer = tokio::time::timeout(limit, work).await.unwrap_or(Err(Failure::Timeout(limit)));
-        if answer.as_ref().is_err_and(Failure::is_cut) {
-            self.0.close().await;
+        let answer = tokio::time::timeout(limit, work).await.unwrap_or(Err(Failure::Timeout));
+        match &answer {
+            Err(failure) if failure.is_cut() => self.0.close().await,
+            Err(failure) if failure.is_trouble() || failure.code().is_none() => {}
+            _ => self.0.health.answered(),
         }
         answer
     }
@@ -245,15 +277,38 @@ impl Client {
         let mut parameters = PatchParams::apply(MANAGER);
         parameters.force = how.force;
         parameters.dry_run = how.dry_run;
-        let mut applied = self.call(place.request().patch(name, &parameters, &Patch::Apply(manifest))).await;
-        // Servers of 1.20 panic over it and cut the connection (kubernetes#98576).
-        if place.served.kind == "APIService" && applied.as_ref().is_err_and(|f| f.is_cut() && !matches!(f, Failure::Timeout(_))) {
-            applied = self.write(place, name, manifest, how).await;
-        }
+        let mut tries = 0;
+        let applied = loop {
+            tries += 1;
+            match self.merge(place, name, manifest, how, &parameters).await {
+                // Others write to the same object.
+                Err(failure) if failure.is_race() && tries <= RACES => sleep(RACE_PAUSE * tries).await,
+                applied => break applied,
+            }
+        };
         applied.map_err(|failure| {
             self.mind(place, &failure);
             if failure.is_unserved() { Failure::Unserved(place.served.kind.clone(), place.api_version.clone()) } else { failure }
         })
+    }
+
+    async fn merge(&self, place: &Place, name: &str, manifest: &Json, how: How, parameters: &PatchParams) -> Result<Json, Failure> {
+        let request = || place.request().patch(name, parameters, &Patch::Apply(manifest));
+        if place.served.kind != "APIService" {
+            return self.call(request()).await;
+        }
+        // Servers of 1.20 panic over it and cut the connection (kubernetes#98576). Once may be an accident.
+        let mut cuts = 0;
+        while cuts < 2 && !self.0.no_services.load(Ordering::Relaxed) {
+            match self.once(request(), self.0.connect + CALL_LIMIT).await {
+                Err(failure) if failure.is_cut() && !failure.is_refused_connection() && !matches!(failure, Failure::Timeout) => cuts += 1,
+                Err(failure) if failure.is_trouble() => return self.call(request()).await,
+                other => return other.and_then(|text| read(&text)),
+            }
+        }
+        let written = self.write(place, name, manifest, how).await?;
+        self.0.no_services.store(true, Ordering::Relaxed);
+        Ok(written)
     }
 
     /// Makes an object, or merges a manifest into it: for a server that keeps no account of who owns which field.
@@ -284,13 +339,28 @@ impl Client {
     }
 
     /// Asks to delete an object; true if there was one of this uid.
+    /// A refusal because of a race with others says nothing of the object: then it is looked at.
     pub(crate) async fn delete(&self, place: &Place, name: &str, uid: Option<&str>, policy: PropagationPolicy) -> Result<bool, Failure> {
         let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None });
         let parameters = DeleteParams { propagation_policy: Some(policy), preconditions, ..DeleteParams::default() };
-        match self.call(place.request().delete(name, &parameters)).await {
-            // Gone, or another one under the same name.
-            Err(failure) if matches!(failure.code(), Some(404 | 409)) => Ok(false),
-            other => other.map(|_| true),
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.call(place.request().delete(name, &parameters)).await {
+                Err(failure) if failure.code() == Some(404) => return Ok(false),
+                Err(failure) if failure.code() == Some(409) => {
+                    let live = self.get(place, name).await?;
+                    // Gone, or another one under the same name.
+                    if !live.is_some_and(|live| uid.is_none_or(|uid| live["metadata"]["uid"] == uid)) {
+                        return Ok(false);
+                    }
+                    if tries > RACES {
+                        return Err(failure);
+                    }
+                    sleep(RACE_PAUSE * tries).await;
+                }
+                other => return other.map(|_| true),
+            }
         }
     }
 
@@ -334,6 +404,10 @@ impl Client {
             Err(failure) => Err(failure),
         }
     }
+}
+
+fn read(text: &str) -> Result<Json, Failure> {
+    serde_json::from_str(text).map_err(|e| Failure::Kube(Box::new(kube::Error::SerdeError(e))))
 }
 
 /// How to apply.

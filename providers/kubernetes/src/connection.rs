@@ -146,9 +146,8 @@ impl Options {
         parts.authority = local.to_string().parse().ok();
         config.cluster_url = http::Uri::from_parts(parts).map_err(|_| bad_address())?;
         config.tls_server_name = Some(host.to_owned());
-        // The way is another one already; and a server that is about to come is asked again by whoever waits for it.
+        // The way is another one already.
         config.proxy_url = None;
-        config.default_retry = false;
         Ok(config)
     }
 
@@ -187,6 +186,8 @@ impl Options {
             config.proxy_url = Some(parsed);
         }
         config.connect_timeout = Some(self.timeout);
+        // The library's knows no end but ours, and not why. See `again`.
+        config.default_retry = false;
         Ok(config)
     }
 

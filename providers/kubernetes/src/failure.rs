@@ -12,6 +12,12 @@ const LOGGED_OUT: &str = "Not logged in to the cluster";
 const UNTRUSTED: &str = "Certificate of the cluster is not trusted";
 /// The summaries that say that one of the two does not let the other in.
 pub(crate) const OUTSIDE: &[&str] = &[LOGGED_OUT, UNTRUSTED];
+/// The summary that says that an admission webhook is in the way which can't be asked.
+pub(crate) const WEBHOOK: &str = "Admission webhook does not answer";
+/// The summary that says that a namespace is on its way out.
+pub(crate) const TERMINATING: &str = "Namespace is being deleted";
+/// How a server of before 1.26 begins to say that it can't merge a manifest; with 500.
+const UNTYPED: &str = "failed to create typed patch object";
 
 /// What was tried, in the words of RBAC.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +51,7 @@ pub(crate) enum Failure {
     /// The client library's error. It is never shown as it is: it may quote what was sent.
     Kube(Box<kube::Error>),
     /// No answer in time.
-    Timeout(Duration),
+    Timeout,
     /// There is no way to the server through the other connection; what that one says.
     Way(Box<Diagnostic>),
     /// The server serves no such kind in such a version.
@@ -59,7 +65,7 @@ impl Failure {
                 kube::Error::Api(status) => Some(status),
                 _ => None,
             },
-            Self::Timeout(_) | Self::Way(_) | Self::Unserved(..) => None,
+            Self::Timeout | Self::Way(_) | Self::Unserved(..) => None,
         }
     }
 
@@ -77,7 +83,7 @@ impl Failure {
     pub(crate) fn is_cut(&self) -> bool {
         match self {
             Self::Kube(error) => matches!(**error, kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_)),
-            Self::Timeout(_) => true,
+            Self::Timeout => true,
             Self::Way(_) | Self::Unserved(..) => false,
         }
     }
@@ -85,6 +91,34 @@ impl Failure {
     /// True if the server says that it is not able to answer.
     pub(crate) fn is_outage(&self) -> bool {
         self.code().is_some_and(|c| c == 429 || c >= 500)
+    }
+
+    /// True if the same request may well work a little later: there was no answer, or the server says that it is not able to give one. What a
+    /// webhook or a manifest is to blame for is no trouble of the server's.
+    pub(crate) fn is_trouble(&self) -> bool {
+        let is_able = || matches!(self.code(), Some(500)) && (self.message().contains(UNTYPED) || webhook(self.message()).is_some());
+        self.is_cut() || (matches!(self.code(), Some(429 | 500 | 502..=504)) && !is_able())
+    }
+
+    /// Of a failed connection: true if another one will end the same.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Self::Kube(error) if self.is_cut() && !transport(&chain(error), "").retryable)
+    }
+
+    /// Of a failed connection: true if nobody was reached at all.
+    pub(crate) fn is_refused_connection(&self) -> bool {
+        matches!(self, Self::Kube(error) if self.is_cut() && !matches!(unreached(&chain(error)), CUT | FAILED))
+    }
+
+    /// True if somebody else changed the object at the same time; not if a field of it belongs to them.
+    pub(crate) fn is_race(&self) -> bool {
+        self.status().is_some_and(|s| s.code == 409 && !is_manager_conflict(s))
+    }
+
+    /// How long the server wants to be left alone.
+    pub(crate) fn wish(&self) -> Option<Duration> {
+        let seconds = self.status()?.details.as_ref()?.retry_after_seconds;
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     }
 
     /// True if it is the kind that is not there, rather than an object: only objects have names.
@@ -109,8 +143,11 @@ impl Failure {
     /// What the user is told. `place` is the server's address.
     pub(crate) fn diagnostic(&self, place: &str, call: &Call, secrets: &[String]) -> Diagnostic {
         match self {
-            Self::Timeout(limit) => {
-                Diagnostic::error("Cluster did not answer", format!("{place} did not answer within {} s.", limit.as_secs())).retryable()
+            // Without the time, which differs: what ails all requests alike is told once.
+            Self::Timeout => {
+                Diagnostic::error("Cluster did not answer", format!("{place} could be reached, but it gave no answer within its time."))
+                    .with_hint("See how the API server fares, and its etcd: `kubectl get --raw /readyz?verbose`.")
+                    .retryable()
             }
             Self::Way(error) => (**error).clone(),
             Self::Unserved(kind, version) => {
@@ -143,16 +180,14 @@ impl Failure {
 }
 
 fn refusal(status: &kube::core::Status, place: &str, call: &Call, secrets: &[String]) -> Diagnostic {
-    let message = redact(status.message.trim_end_matches('.'), secrets);
+    let message = redact(&short(&status.message), secrets);
     let thing = call.thing();
     match status.code {
         401 => Diagnostic::error(LOGGED_OUT, format!("{place} does not accept the credentials it was given."))
             .with_hint("See whether the token or the client certificate has expired, and whether it belongs to this cluster."),
-        403 if message.contains(" cannot ") => Diagnostic::error(
-            "Right missing in the cluster",
-            format!("The right to {} {thing} is missing. The server says: {message}.", call.verb),
-        )
-        .with_hint(format!("Let a role grant \"{}\" on \"{}\" to this user.", call.verb, call.resource)),
+        403 if message.contains(" cannot ") => missing_right(call, &message),
+        403 if message.contains("exceeded quota: ") => quota(call, &message),
+        403 if is_terminating(status) => terminating(call.namespace.as_deref().unwrap_or_default()),
         404 => Diagnostic::error("Not there", format!("To {} {thing} something is missing. The server says: {message}.", call.verb)),
         409 if is_manager_conflict(status) => manager_conflict(status, &thing),
         409 => {
@@ -160,13 +195,92 @@ fn refusal(status: &kube::core::Status, place: &str, call: &Call, secrets: &[Str
         }
         413 => Diagnostic::error("Object is too large", format!("The server does not take {thing}: {message}.")),
         // A manifest that can't be merged is no fault of the server's.
-        500 if message.contains("failed to create typed patch object") => {
-            Diagnostic::error("Refused by the cluster", format!("The server does not take {thing}: {message}."))
-        }
-        400 | 403 | 422 => Diagnostic::error("Refused by the cluster", format!("The server does not take {thing}: {message}.")),
-        429 | 500 | 502..=504 => Diagnostic::error(UNABLE, format!("{place} says: {message} ({}).", status.code)).retryable(),
+        500 if message.contains(UNTYPED) => refused(&thing, &message),
+        400..=499 if message.starts_with("admission webhook ") => denied(&thing, &message),
+        400 | 403 | 422 => refused(&thing, &message),
+        500 if let Some(name) = webhook(&message) => unanswered_webhook(name, &message),
+        429 | 500 | 502..=504 => Diagnostic::error(UNABLE, format!("{place} says: {message} ({}).", status.code))
+            .with_hint("See how the API server fares, and its etcd: `kubectl get --raw /readyz?verbose`.")
+            .retryable(),
         code => Diagnostic::error("Refused by the cluster", format!("The server answers {code} for {thing}: {message}.")),
     }
+}
+
+/// One line, and not a whole page of a proxy's.
+fn short(message: &str) -> String {
+    const LONGEST: usize = 600;
+    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = line.trim_end_matches('.');
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+fn refused(thing: &str, message: &str) -> Diagnostic {
+    Diagnostic::error("Refused by the cluster", format!("The server does not take {thing}: {message}."))
+}
+
+/// `User "u" cannot create resource "secrets" in API group "" in the namespace "n"`: which right it is, without the object, since what is
+/// missing for all of a kind is told once. To apply what is not there takes two rights, so the server knows best which one is meant.
+fn missing_right(call: &Call, message: &str) -> Diagnostic {
+    let after = |word: &str| message.split_once(word).map(|(_, rest)| rest);
+    let quoted = |word: &str| after(word)?.split('"').next().filter(|t| !t.is_empty());
+    let verb = after(" cannot ").and_then(|rest| rest.split(' ').next()).unwrap_or(call.verb);
+    let resource = quoted(" resource \"").unwrap_or(&call.resource);
+    let group = quoted(" in API group \"").map(|g| format!(".{g}")).unwrap_or_default();
+    let whose = quoted("User \"").map(|u| format!(" to \"{u}\"")).unwrap_or_default();
+    let (place, role) = match &call.namespace {
+        Some(namespace) => (format!(" in the namespace \"{namespace}\""), "role"),
+        None => (String::new(), "cluster role"),
+    };
+    Diagnostic::error("Right missing in the cluster", format!("The right to {verb} {resource}{group}{place} is not given{whose}."))
+        .with_hint(format!("Let a {role} grant \"{verb}\" on \"{resource}\" of the API group \"{}\".", group.trim_start_matches('.')))
+}
+
+/// `exceeded quota: NAME, requested: count/configmaps=1, used: count/configmaps=3, limited: count/configmaps=3`
+fn quota(call: &Call, message: &str) -> Diagnostic {
+    let told = message.split_once("exceeded quota: ").map_or(message, |(_, told)| told);
+    let name = told.split(',').next().unwrap_or_default();
+    let place = call.namespace.as_ref().map(|n| format!(" of the namespace \"{n}\"")).unwrap_or_default();
+    Diagnostic::error("Quota is exceeded", format!("There is no room for {} in the ResourceQuota \"{name}\"{place}: {told}.", call.thing()))
+        .with_hint("Raise the quota, or take something away that counts to it.")
+}
+
+fn is_terminating(status: &kube::core::Status) -> bool {
+    let by_cause = status.details.as_ref().is_some_and(|d| d.causes.iter().any(|c| c.reason == "NamespaceTerminating"));
+    by_cause || status.message.contains("because it is being terminated")
+}
+
+/// Alike for all that should be in it.
+pub(crate) fn terminating(namespace: &str) -> Diagnostic {
+    Diagnostic::error(TERMINATING, format!("The namespace \"{namespace}\" is being deleted, so nothing can be made in it."))
+        .with_hint("Plan again when it is gone; `kubectl get namespace -o yaml` says what it waits for.")
+}
+
+/// The webhook that a server could not ask: `Internal error occurred: failed calling webhook "NAME": ...`.
+fn webhook(message: &str) -> Option<&str> {
+    message.split_once("failed calling webhook \"")?.1.split('"').next()
+}
+
+fn unanswered_webhook(name: &str, message: &str) -> Diagnostic {
+    let why = message.split_once(&format!("\"{name}\": ")).map_or(message, |(_, why)| why);
+    Diagnostic::error(
+        WEBHOOK,
+        format!("Without the admission webhook \"{name}\" the server takes no such change, and it can't ask that: {why}."),
+    )
+    .with_hint(
+        "See whether what answers for the webhook runs; it is named in its ValidatingWebhookConfiguration or MutatingWebhookConfiguration.",
+    )
+    .retryable()
+}
+
+/// `admission webhook "NAME" denied the request: WHY`
+fn denied(thing: &str, message: &str) -> Diagnostic {
+    let name = message.split('"').nth(1).unwrap_or_default();
+    let why = message.split_once(" denied the request: ").map_or(message, |(_, why)| why);
+    Diagnostic::error("Refused by an admission webhook", format!("The webhook \"{name}\" of the cluster does not let {thing} pass: {why}."))
+        .with_hint("Change the manifest as it says, or ask who runs that webhook.")
 }
 
 fn is_manager_conflict(status: &kube::core::Status) -> bool {
@@ -233,10 +347,22 @@ fn transport(words: &str, place: &str) -> Diagnostic {
         return Diagnostic::error(UNTRUSTED, format!("{place} was reached, but {why}."))
             .with_hint("Give the cluster's own authority as `ca_certificate`, or a fresh kubeconfig.");
     }
-    let why = if has(&["CertificateRequired", "BadCertificate", "CertificateUnknown", "UnknownCA", "received fatal alert"]) {
+    if has(&["CertificateRequired", "BadCertificate", "CertificateUnknown", "UnknownCA", "received fatal alert"]) {
         return Diagnostic::error(LOGGED_OUT, format!("{place} does not accept the client certificate."))
             .with_hint("See whether it has expired, and whether it belongs to this cluster.");
-    } else if has(&["refused"]) {
+    }
+    let why = unreached(words);
+    Diagnostic::error("Cluster is unreachable", format!("{place} could not be reached: {why}."))
+        .with_hint("See whether the cluster runs, and whether a proxy or a VPN is needed to reach it.")
+        .retryable()
+}
+
+const CUT: &str = "the connection was cut";
+const FAILED: &str = "the connection failed";
+
+fn unreached(words: &str) -> &'static str {
+    let has = |parts: &[&str]| parts.iter().any(|p| words.contains(p));
+    if has(&["refused"]) {
         "nothing listens there"
     } else if has(&["failed to lookup address", "dns error", "Name or service not known"]) {
         "its name is not known"
@@ -245,55 +371,12 @@ fn transport(words: &str, place: &str) -> Diagnostic {
     } else if has(&["unreachable", "No route"]) {
         "there is no way to it"
     } else if has(&["reset", "closed", "broken pipe", "UnexpectedEof", "unexpected EOF"]) {
-        "the connection was cut"
+        CUT
     } else {
-        "the connection failed"
-    };
-    Diagnostic::error("Cluster is unreachable", format!("{place} could not be reached: {why}."))
-        .with_hint("See whether the cluster runs, and whether a proxy or a VPN is needed to reach it.")
-        .retryable()
+        FAILED
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use kube::core::Status;
-
-    fn told(status: Json) -> Diagnostic {
-        let status: Status = serde_json::from_value(status).unwrap();
-        let call = Call { verb: "patch", resource: "secrets".into(), namespace: Some("ns".into()), name: "s".into() };
-        Failure::Kube(Box::new(kube::Error::Api(Box::new(status)))).diagnostic("https://h:1", &call, &["hunter22".to_owned()])
-    }
-
-    use serde_json::{Value as Json, json};
-
-    #[test]
-    fn a_conflict_names_managers_and_fields() {
-        let cause = |who: &str, field: &str| json!({ "reason": "FieldManagerConflict", "message": format!("conflict with \"{who}\" using v1"), "field": field });
-        let error = told(
-            json!({ "code": 409, "reason": "Conflict", "details": { "causes": [cause("kubectl", ".data.a"), cause("helm", ".data.b"), cause("kubectl", ".data.c")] } }),
-        );
-        assert_eq!(error.summary, "Field belongs to another manager");
-        assert!(error.detail.contains("\"helm\" owns .data.b; \"kubectl\" owns .data.a, .data.c"), "{}", error.detail);
-        assert!(!error.retryable && error.hints[0].contains("force = true"));
-    }
-
-    #[test]
-    fn refusals_hide_secrets_and_say_what_is_missing() {
-        let error = told(json!({ "code": 422, "message": "Secret \"s\" is invalid: data: Invalid value: \"hunter22\"" }));
-        assert!(error.detail.contains("(sensitive)") && !error.detail.contains("hunter22"), "{}", error.detail);
-        let error = told(json!({ "code": 403, "message": "secrets \"s\" is forbidden: User \"u\" cannot patch resource \"secrets\"" }));
-        assert_eq!(error.summary, "Right missing in the cluster");
-        assert!(error.detail.starts_with("The right to patch secrets \"s\" in the namespace \"ns\" is missing."), "{}", error.detail);
-        assert_eq!(told(json!({ "code": 403, "message": "exceeded quota" })).summary, "Refused by the cluster");
-        assert!(told(json!({ "code": 503, "message": "x" })).retryable && told(json!({ "code": 409, "message": "x" })).retryable);
-    }
-
-    #[test]
-    fn failed_connections_say_why() {
-        let summary = |words: &str| transport(words, "https://h:1").summary;
-        assert_eq!(summary("x: invalid peer certificate: UnknownIssuer"), "Certificate of the cluster is not trusted");
-        assert_eq!(summary("received fatal alert: CertificateRequired"), "Not logged in to the cluster");
-        assert_eq!(summary("tcp connect error: Connection refused"), "Cluster is unreachable");
-    }
-}
+#[path = "failure_tests.rs"]
+mod tests;

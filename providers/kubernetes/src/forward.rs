@@ -140,7 +140,7 @@ async fn listening(client: &Client, host: &str, target: &Target) -> Result<(Sock
 
 /// A way to the first of these pods that has one; or the last failure.
 async fn open(client: &Client, target: &Target, pods: Vec<Door>) -> Result<Opened, (String, Failure)> {
-    let mut failed = (target.namespace.clone(), Failure::Timeout(OPEN_LIMIT));
+    let mut failed = (target.namespace.clone(), Failure::Timeout);
     for (pod, port) in pods.into_iter().take(TRIES) {
         let work = async {
             let api: Api<Pod> = Api::namespaced(client.0.kube().await?, &target.namespace);
@@ -149,7 +149,7 @@ async fn open(client: &Client, target: &Target, pods: Vec<Door>) -> Result<Opene
         failed.1 = match tokio::time::timeout(OPEN_LIMIT, work).await {
             Ok(Ok(opened)) => return Ok(Opened(opened, port)),
             Ok(Err(failure)) => failure,
-            Err(_) => Failure::Timeout(OPEN_LIMIT),
+            Err(_) => Failure::Timeout,
         };
         failed.0 = pod;
     }

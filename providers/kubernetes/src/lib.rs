@@ -4,6 +4,7 @@
 
 mod accepts;
 mod act;
+mod again;
 mod archive;
 mod archive_act;
 mod archive_look;
@@ -17,8 +18,8 @@ mod dispatch;
 mod failure;
 mod fields;
 mod forward;
-mod list;
 mod forward_target;
+mod list;
 mod look;
 mod manifest;
 mod multiplexed;

@@ -6,11 +6,12 @@ use futures::StreamExt;
 use karmaform_model::{Ask, BoxFuture, Diagnostic, Object, Type, Value};
 use serde_json::Value as Json;
 
-use crate::act::INVALID;
+use crate::act::{self, INVALID};
 use crate::client::{Client, How, Place, Served};
-use crate::failure::UNABLE;
+use crate::failure::{UNABLE, WEBHOOK};
 use crate::fields;
 use crate::manifest::{self, Name, Named, named};
+use crate::rights;
 use crate::service;
 use crate::shape::{respelled, same};
 use crate::values::{is_true, object, secrets, text};
@@ -56,12 +57,25 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Answer> {
     let tells = seen.into_iter().flatten().map(|seen| -> BoxFuture<'_, _> {
         Box::pin(async move {
             let index = seen.question.index;
-            (index, tell(client, seen).await)
+            match seen {
+                Seen { question, found: Ok(Some((place, None))) } => match absent(client, &place, &question).await {
+                    Absent::Refused(error) => (index, Err(*error), None),
+                    Absent::Unproven => (index, Ok(None), Some(place)),
+                    Absent::Makeable => (index, Ok(None), None),
+                },
+                seen => (index, tell(client, seen).await, None),
+            }
         })
     });
-    let told: Vec<(usize, Answer)> = futures::stream::iter(tells.collect::<Vec<_>>()).buffered(at_once).collect().await;
-    for (index, answer) in told {
-        answers[index] = Some(answer);
+    let told: Vec<(usize, Answer, Option<Place>)> = futures::stream::iter(tells.collect::<Vec<_>>()).buffered(at_once).collect().await;
+    let unproven: Vec<&Place> = told.iter().filter_map(|(.., place)| place.as_ref()).collect();
+    // Whoever made another server may do anything there.
+    let lacking = if client.is_through() { None } else { rights::to_make(client, &unproven).await };
+    for (index, answer, place) in told {
+        answers[index] = Some(match &lacking {
+            Some(error) if place.is_some() => Err(error.clone()),
+            _ => answer,
+        });
     }
     let lost = || Err(Diagnostic::error("An object could not be looked at", "Asking for it ended before there was an answer."));
     answers.into_iter().map(|a| a.unwrap_or_else(lost)).collect()
@@ -150,21 +164,36 @@ fn located(api_version: String, served: Served, namespace: &str) -> Place {
     Place { api_version, served, namespace }
 }
 
+/// What is known of something that is not there.
+enum Absent {
+    Refused(Box<Diagnostic>),
+    /// The server would make it; or nobody wants it.
+    Makeable,
+    /// The server can't tell yet.
+    Unproven,
+}
+
+async fn absent(client: &Client, place: &Place, question: &Question) -> Absent {
+    match &question.wanted {
+        None => Absent::Makeable,
+        Some(wanted) if wanted.is_wholly_known() => match dry_run(client, place, question, wanted).await {
+            Dry::Refused { error, .. } => Absent::Refused(Box::new(error)),
+            Dry::Made(_) | Dry::Immutable(_) => Absent::Makeable,
+            Dry::Untold => Absent::Unproven,
+        },
+        Some(_) => Absent::Unproven,
+    }
+}
+
 async fn tell(client: &Client, seen: Seen) -> Answer {
     let Seen { question, found } = seen;
-    let Some((place, live)) = found? else {
+    let Some((place, Some(live))) = found? else {
         return if question.expects_kind { Err(unserved(client, &question).await) } else { Ok(None) };
     };
     let known_whole = question.wanted.as_ref().filter(|w| w.is_wholly_known());
-    let Some(live) = live else {
-        if let Some(wanted) = known_whole {
-            match dry_run(client, &place, &question, wanted).await {
-                Dry::Refused { error, .. } => return Err(error),
-                Dry::Made(_) | Dry::Immutable(_) | Dry::Untold => {}
-            }
-        }
-        return Ok(None);
-    };
+    if question.wanted.is_some() && place.served.kind == "Namespace" && live["metadata"]["deletionTimestamp"].is_string() {
+        return Err(act::leaving(&question.name.name, &live));
+    }
     let owned = fields::ours(&live).or_else(|| {
         let manifest = question.known.as_ref().or(question.wanted.as_ref()).filter(|_| fields::is_untracked(&live))?;
         Some(fields::of_manifest(&manifest::request(manifest)))
@@ -304,9 +333,9 @@ async fn dry_run(client: &Client, place: &Place, question: &Question, wanted: &V
     }
     match failure.immutable(&hidden) {
         Some(message) => Dry::Immutable(message),
-        None => match failure.diagnostic(client.place(), &place.call("patch", &question.name.name), &hidden) {
+        None => match act::told(client, place, ("patch", &question.name.name), &failure, &hidden).await {
             // Webhooks of a server that karmaform manages may be what this very plan repairs.
-            error if client.is_through() && error.summary == UNABLE => Dry::Untold,
+            error if client.is_through() && (error.summary == UNABLE || error.summary == WEBHOOK) => Dry::Untold,
             error => Dry::Refused { code: failure.code(), error },
         },
     }

@@ -53,7 +53,7 @@ pub(crate) async fn connect(config: &Config, local: SocketAddr, host: &str, limi
         }
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map(Some).map_err(failed)
     };
-    let shaken = tokio::time::timeout(limit, shake).await.unwrap_or(Err(Failure::Timeout(limit)))?;
+    let shaken = tokio::time::timeout(limit, shake).await.unwrap_or(Err(Failure::Timeout))?;
     let Some((sender, connection)) = shaken else { return Ok(None) };
     // It ends when the other side ends it, or nobody holds a sender any more; requests under way say what happened.
     let connection = tokio::spawn(async move { drop(connection.await) });

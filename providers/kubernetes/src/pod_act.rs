@@ -47,7 +47,9 @@ pub(crate) async fn up(client: &Client, after: &Object, may_restart: bool) -> Re
                     Some(_) => Waiting::For("the old one is still ending".to_owned()),
                     None => match owner(client, namespace, &pod, wanted).await {
                         Err(told) => return Err(told),
-                        Ok(false) => Waiting::For("its StatefulSet's controller has not seen the new template yet".to_owned()),
+                        Ok(false) => {
+                            Waiting::For("its StatefulSet can't be seen, or its controller has not seen the new template yet".to_owned())
+                        }
                         Ok(true) => {
                             // No grace period: the pod's own is what its programs need.
                             let gone = client.delete(&place, name, Some(&uid), PropagationPolicy::Background).await;
@@ -121,8 +123,13 @@ async fn owner(client: &Client, namespace: &str, pod: &Json, wanted: &str) -> Re
     };
     let served = Served { kind: "StatefulSet".to_owned(), plural: "statefulsets".to_owned(), namespaced: true };
     let place = Place { api_version: "apps/v1".to_owned(), served, namespace: Some(namespace.to_owned()) };
-    // Who may not see it is believed to know what is wanted.
-    let Ok(Some(live)) = client.get(&place, set).await else { return Ok(true) };
+    let live = match client.get(&place, set).await {
+        Ok(Some(live)) => live,
+        // Who may not see it is believed to know what is wanted.
+        Err(failure) if failure.code() == Some(403) => return Ok(true),
+        // Nothing is deleted unseen.
+        Ok(None) | Err(_) => return Ok(false),
+    };
     let template = live["spec"]["template"]["metadata"]["annotations"][REVISION].as_str().unwrap_or_default();
     if template != wanted {
         let told = format!(

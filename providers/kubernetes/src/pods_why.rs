@@ -56,6 +56,21 @@ pub(crate) async fn is_stuck(client: &Client, workload: &Json) -> bool {
     decisive(workload, &found).into_iter().any(crate::pods::is_stuck)
 }
 
+/// True if the server refuses to make pods for a workload: a quota, a limit range, a webhook. That may change, but seldom by waiting.
+pub(crate) async fn is_refused(client: &Client, workload: &Json) -> bool {
+    let conditions = workload["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if conditions.iter().any(|c| c["type"] == "ReplicaFailure" && c["status"] == "True") {
+        return true;
+    }
+    // Of a StatefulSet or a DaemonSet only events tell.
+    let (Some(namespace), Some(selector)) = (workload["metadata"]["namespace"].as_str(), selector(workload)) else { return false };
+    if workload["kind"] == "Deployment" || !client.select(&pods(namespace), &selector, "").await.is_ok_and(|found| found.is_empty()) {
+        return false;
+    }
+    latest(&events(client, &workload["metadata"]).await, &["FailedCreate", "SuccessfulCreate"])
+        .is_some_and(|e| e["reason"] == "FailedCreate")
+}
+
 /// What keeps the pods of a Deployment, StatefulSet or DaemonSet from being up, in sentences; none if nothing can be told.
 pub(crate) async fn of_workload(client: &Client, workload: &Json, hidden: &[String]) -> Option<String> {
     if !matches!(workload["kind"].as_str(), Some("Deployment" | "StatefulSet" | "DaemonSet")) {

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use karmaform_model::{BoxFuture, Diagnostic};
 use serde_json::{Value as Json, json};
 
-use crate::client::Client;
+use crate::client::{Client, Place};
 use crate::failure::{Call, Failure};
 
 /// Questions at a time.
@@ -68,6 +68,37 @@ impl fmt::Display for Right {
         write!(f, "{} {}{}{}", self.verb, self.resource, part(".", &self.group), part("/", &self.subresource))?;
         self.namespace.iter().try_for_each(|n| write!(f, " in {n}"))
     }
+}
+
+/// What a user lacks to make objects in these places, all in one; nothing if nothing is lacking, or nobody can tell.
+pub(crate) async fn to_make(client: &Client, places: &[&Place]) -> Option<Diagnostic> {
+    let mut wanted: Vec<Right> = Vec::new();
+    for place in places {
+        // An object that is applied is created, and patched.
+        for verb in ["create", "patch"] {
+            let right = Right {
+                verb: verb.to_owned(),
+                resource: place.served.plural.clone(),
+                group: place.api_version.split_once('/').map(|(group, _)| group).unwrap_or_default().to_owned(),
+                subresource: String::new(),
+                namespace: place.namespace.clone(),
+            };
+            if !wanted.contains(&right) {
+                wanted.push(right);
+            }
+        }
+    }
+    wanted.sort_by_key(ToString::to_string);
+    let missing = missing(client, &wanted).await.ok().filter(|m| !m.is_empty())?;
+    let (rights, are) = (missing.join("\", \""), if missing.len() == 1 { "this is" } else { "these are" });
+    let first = wanted.iter().find(|r| Some(&r.to_string()) == missing.first())?;
+    let group = if first.group.is_empty() { String::new() } else { format!(".{}", first.group) };
+    let place = first.namespace.as_ref().map(|n| format!(" -n {n}")).unwrap_or_default();
+    Some(
+        Diagnostic::error("Right missing in the cluster", format!("Of the rights to make what is planned, {are} not given: \"{rights}\"."))
+            .with_hint("Let a role grant this to the user. To apply an object takes both \"create\" and \"patch\".")
+            .with_hint(format!("What is granted can be seen by `kubectl auth can-i {} {}{group}{place}`.", first.verb, first.resource)),
+    )
 }
 
 /// Whether the user has a right. Everybody may ask this about themselves.

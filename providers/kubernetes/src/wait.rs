@@ -30,7 +30,7 @@ pub(crate) async fn until(
 ) -> Result<Json, Diagnostic> {
     let start = Instant::now();
     let end = start + limit;
-    let mut next_look = start + PATIENCE;
+    let mut next_look = start + PATIENCE / 3;
     let mut seen_last: Option<Json> = None;
     loop {
         let waiting = match client.get(place, &name.name).await {
@@ -61,7 +61,8 @@ pub(crate) async fn until(
         if is_rollout && !is_over && Instant::now() >= next_look {
             next_look = Instant::now() + PATIENCE / 3;
             if let Some(live) = &seen_last {
-                is_over = pods_why::is_stuck(client, live).await;
+                let is_late = start.elapsed() >= PATIENCE;
+                is_over = pods_why::is_refused(client, live).await || (is_late && pods_why::is_stuck(client, live).await);
             }
         }
         if is_over {

@@ -146,14 +146,14 @@ fn each_failure_has_its_own_words() {
     let forbidden =
         summary(object([("address", server.as_str().into()), ("ca_certificate", ca.clone()), ("token", token(&lab).as_str().into())]));
     assert_eq!(forbidden.summary, "Right missing in the cluster", "{forbidden:?}");
-    assert!(forbidden.detail.contains("The right to get namespaces \"kube-system\""), "{forbidden:?}");
+    assert!(forbidden.detail.contains("The right to get namespaces is not given to \"system:serviceaccount:"), "{forbidden:?}");
     let client = lab
         .connect(&object([("address", server.as_str().into()), ("ca_certificate", ca), ("token", token(&lab).as_str().into())]))
         .unwrap();
     let wanted = lab.wanted(&lab.map("a", json!({})));
     let asks = [lab.ask(None, Some(&wanted))];
     let error = lab.runtime.block_on(lab.driver.observe(&client, &asks)).remove(0).unwrap_err();
-    assert!(error.detail.contains("The right to get configmaps \"a\" in the namespace"), "{error:?}");
+    assert!(error.detail.contains("The right to get configmaps in the namespace"), "{error:?}");
     assert_eq!(lab.plan(None, Some(&wanted)).unwrap().action(), Action::Create);
 }
 

@@ -1,0 +1,64 @@
+//! What a call came back with, and what a user is told.
+
+use super::*;
+use kube::core::Status;
+
+fn told(status: Json) -> Diagnostic {
+    let status: Status = serde_json::from_value(status).unwrap();
+    let call = Call { verb: "patch", resource: "secrets".into(), namespace: Some("ns".into()), name: "s".into() };
+    Failure::Kube(Box::new(kube::Error::Api(Box::new(status)))).diagnostic("https://h:1", &call, &["hunter22".to_owned()])
+}
+
+use serde_json::{Value as Json, json};
+
+#[test]
+fn a_conflict_names_managers_and_fields() {
+    let cause = |who: &str, field: &str| json!({ "reason": "FieldManagerConflict", "message": format!("conflict with \"{who}\" using v1"), "field": field });
+    let error = told(
+        json!({ "code": 409, "reason": "Conflict", "details": { "causes": [cause("kubectl", ".data.a"), cause("helm", ".data.b"), cause("kubectl", ".data.c")] } }),
+    );
+    assert_eq!(error.summary, "Field belongs to another manager");
+    assert!(error.detail.contains("\"helm\" owns .data.b; \"kubectl\" owns .data.a, .data.c"), "{}", error.detail);
+    assert!(!error.retryable && error.hints[0].contains("force = true"));
+}
+
+#[test]
+fn refusals_hide_secrets_and_say_what_is_missing() {
+    let error = told(json!({ "code": 422, "message": "Secret \"s\" is invalid: data: Invalid value: \"hunter22\"" }));
+    assert!(error.detail.contains("(sensitive)") && !error.detail.contains("hunter22"), "{}", error.detail);
+    let forbidden = "secrets \"s\" is forbidden: User \"u\" cannot create resource \"secrets\" in API group \"\" in the namespace \"ns\"";
+    let error = told(json!({ "code": 403, "message": forbidden }));
+    assert_eq!(error.summary, "Right missing in the cluster");
+    // To apply takes two rights, and the server knows which one is missing; the object's name is left out.
+    assert_eq!(error.detail, "The right to create secrets in the namespace \"ns\" is not given to \"u\".");
+    assert!(told(json!({ "code": 503, "message": "x" })).retryable && told(json!({ "code": 409, "message": "x" })).retryable);
+}
+
+#[test]
+fn failed_connections_say_why() {
+    let summary = |words: &str| transport(words, "https://h:1").summary;
+    assert_eq!(summary("x: invalid peer certificate: UnknownIssuer"), "Certificate of the cluster is not trusted");
+    assert_eq!(summary("received fatal alert: CertificateRequired"), "Not logged in to the cluster");
+    assert_eq!(summary("tcp connect error: Connection refused"), "Cluster is unreachable");
+}
+
+#[test]
+fn admission_says_who_and_why() {
+    let quota = "secrets \"s\" is forbidden: exceeded quota: few, requested: secrets=1, used: secrets=3, limited: secrets=3";
+    let error = told(json!({ "code": 403, "message": quota }));
+    assert_eq!(error.summary, "Quota is exceeded");
+    assert!(error.detail.contains("the ResourceQuota \"few\" of the namespace \"ns\": few, requested: secrets=1"), "{}", error.detail);
+    let denied = "admission webhook \"strict.example.com\" denied the request: no label owner";
+    let error = told(json!({ "code": 403, "message": denied }));
+    assert_eq!(error.summary, "Refused by an admission webhook");
+    assert!(error.detail.contains("\"strict.example.com\"") && error.detail.ends_with("pass: no label owner."), "{}", error.detail);
+    let gone = "Internal error occurred: failed calling webhook \"strict.example.com\": Post \"https://x.y.svc:443/?timeout=10s\": service \"x\" not found";
+    let error = told(json!({ "code": 500, "message": gone }));
+    assert_eq!(error.summary, WEBHOOK);
+    assert!(error.detail.contains("\"strict.example.com\"") && error.detail.contains("service \"x\" not found"), "{}", error.detail);
+    assert!(error.retryable && !error.detail.contains("secrets \"s\""), "it is told once for all");
+    let leaving = "secrets \"s\" is forbidden: unable to create new content in namespace ns because it is being terminated";
+    assert_eq!(told(json!({ "code": 403, "message": leaving })).summary, TERMINATING);
+    let page = format!("<html>\n<body>{}</body>", "x ".repeat(2000));
+    assert!(told(json!({ "code": 502, "message": page })).detail.len() < 800, "a proxy's page");
+}
