@@ -60,8 +60,9 @@ bench: build ## speed: criterion, whole-process runs with ratios, and real hosts
 	cargo bench --locked --target $(TRIPLE) -p karmaform-tests
 	tests/lab/with.sh tests/bench/run.sh $(BINARY)
 
-kill: setup ## SIGKILL at 50 random moments of create, change and destroy, on real hosts
-	KARMAFORM_KILLS=50 tests/lab/with.sh cargo test --locked -p karmaform-tests --test all -- --nocapture lab::kill
+kill: setup ## SIGKILL at 50 random moments of create, change and destroy, on real hosts and on Kubernetes
+	cargo build --locked -p karmaform-stand-in
+	KARMAFORM_KILLS=50 tests/lab/with.sh cargo test --locked -p karmaform-tests --test all -- --nocapture kill::
 
 reference: setup ## write docs/reference from the schemas
 	BLESS=1 cargo test --locked -p karmaform-tests --test all -- reference

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use karmaform::{Output, Wiring, run};
 use karmaform_engine::Runtime;
@@ -22,6 +22,15 @@ pub(crate) fn root() -> PathBuf {
 #[expect(clippy::print_stderr, reason = "a test talks to its reader")]
 pub(crate) fn tell(words: &str) {
     eprintln!("{words}");
+}
+
+/// How often to kill, and what is thrown to choose the moments: by `KARMAFORM_KILLS` and `KARMAFORM_SEED`, which are said.
+pub(crate) fn kills(usual: usize) -> (usize, fastrand::Rng) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    let kills = number("KARMAFORM_KILLS").and_then(|n| usize::try_from(n).ok()).unwrap_or(usual);
+    let seed = number("KARMAFORM_SEED").unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_secs()));
+    tell(&format!("{kills} kills, KARMAFORM_SEED={seed}"));
+    (kills, fastrand::Rng::with_seed(seed))
 }
 
 /// Runs a future to its end.

@@ -46,6 +46,16 @@ impl Host {
         serde_json::from_str(&self.run(&["-n", &self.namespace, "get", kind, name, "-o", "json"])).expect("JSON")
     }
 
+    /// Waits until something is so that comes by itself.
+    #[track_caller]
+    pub(super) fn eventually(&self, what: &str, is_so: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !is_so() {
+            assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
     /// The names of all objects, in namespaces and outside, but for what comes and goes by itself.
     #[track_caller]
     pub(super) fn inventory(&self) -> BTreeSet<String> {

@@ -5,9 +5,13 @@
 //! The cluster is shared, so one test at a time has it, and each has a namespace of its own.
 
 mod exposure;
+mod faults;
 mod host;
+mod kill;
 mod life;
 mod plane;
+mod proxy;
+mod refusals;
 mod requests;
 mod two;
 

@@ -45,7 +45,8 @@ impl<'a> Plane<'a> {
         ] {
             let _ = writeln!(text, "{variable} = {value:?}");
         }
-        self.project.write("karmaform.kfvars.hcl", &format!("{text}etcd_members = 1\n{more}\n"));
+        let members = if more.contains("etcd_members") { "" } else { "etcd_members = 1\n" };
+        self.project.write("karmaform.kfvars.hcl", &format!("{text}{members}{more}\n"));
     }
 
     /// Puts a block into that of the (first) control plane, in place of the one that was put there before.

@@ -2,11 +2,11 @@
 //!
 //! `KARMAFORM_KILLS` says how often (6 unless set; `make kill` does 50), `KARMAFORM_SEED` repeats a run.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::Lab;
 use super::project::Etcdctl;
-use crate::parts::tell;
+use crate::parts::{kills, tell};
 use crate::project::Project;
 
 const USUAL: usize = 6;
@@ -14,11 +14,7 @@ const USUAL: usize = 6;
 #[test]
 fn killed_at_any_moment_the_world_ends_the_same() {
     let Some(lab) = Lab::fresh("killed_at_any_moment_the_world_ends_the_same") else { return };
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
-    let kills = number("KARMAFORM_KILLS").map_or(USUAL, |n: u64| usize::try_from(n).unwrap_or(USUAL));
-    let seed = number("KARMAFORM_SEED").unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_secs()));
-    tell(&format!("{kills} kills, KARMAFORM_SEED={seed}"));
-    let mut random = fastrand::Rng::with_seed(seed);
+    let (kills, mut random) = kills(USUAL);
 
     let project = Project::etcd(&lab);
     let archive = &lab.etcd.last().expect("an etcd").1;
