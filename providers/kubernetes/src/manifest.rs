@@ -5,6 +5,8 @@ use std::fmt;
 use karmaform_model::{Diagnostic, Kind, Path, PathStep, Value, implied_from_json, to_json};
 use serde_json::{Map, Value as Json};
 
+use crate::client::MANAGER;
+use crate::fields::content;
 use crate::values::{decode, encode};
 
 /// What names an object in a cluster, whatever version it is read in: `Deployment.apps/namespace/name`.
@@ -158,7 +160,22 @@ pub(crate) fn request(manifest: &Value) -> Json {
     for port in ports(&mut json) {
         port.entry("protocol").or_insert_with(|| PROTOCOL.into());
     }
+    if is_bare(&content(&json)) {
+        json["metadata"]["labels"][MANAGED_BY] = MANAGER.into();
+    }
     json
+}
+
+/// Says whose an object is that has nothing but a name: servers keep account of fields, and it has none.
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// True if nothing in it is a field that somebody can own.
+fn is_bare(content: &Json) -> bool {
+    match content {
+        Json::Object(entries) => entries.values().all(is_bare),
+        Json::Array(items) => items.is_empty(),
+        _ => false,
+    }
 }
 
 /// The default protocol of a Service's port. Servers of 1.20 don't know it when they merge, and refuse a port without one.

@@ -58,3 +58,16 @@ fn ports_have_a_protocol_on_the_way_and_nulls_come_back() {
     assert_eq!(sent["spec"]["ports"], json!([{ "port": 80, "protocol": "TCP" }]));
     assert_eq!(shown(sent, &[&service]), service);
 }
+
+#[test]
+fn what_has_nothing_but_a_name_says_whose_it_is() {
+    let labels = |json: Json| request(&value(json))["metadata"]["labels"].clone();
+    let namespace = |more: Json| {
+        let mut manifest = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" } });
+        manifest["metadata"]["annotations"] = more;
+        manifest
+    };
+    assert_eq!(labels(namespace(Json::Null)), json!({ "app.kubernetes.io/managed-by": "karmaform" }));
+    assert_eq!(labels(namespace(json!({}))), json!({ "app.kubernetes.io/managed-by": "karmaform" }));
+    assert_eq!(labels(namespace(json!({ "a": "b" }))), Json::Null);
+}

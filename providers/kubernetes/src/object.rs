@@ -35,7 +35,8 @@ impl KubernetesObject {
                 "manifest",
                 Type::Any,
                 "The object: an object, or `yamldecode(...)` of one YAML document. Only fields in it are managed. Without a namespace, \
-                 namespaced objects are in \"default\".",
+                 namespaced objects are in \"default\". What has nothing but a name gets the label `app.kubernetes.io/managed-by`, since \
+                 servers keep account of fields, and it has none.",
             ),
             Attribute::optional(
                 "force",

@@ -116,6 +116,7 @@ fn wait(said: Arg) -> Arg {
         ("address", null(Type::Bool)),
         ("condition", null(Type::map(Type::String))),
         ("fields", null(Type::map(Type::String))),
+        ("expression", null(Type::String)),
     ]);
     match said {
         Arg::Object(parts) => {

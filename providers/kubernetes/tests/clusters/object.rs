@@ -48,6 +48,18 @@ fn what_others_made_is_refused_and_conflicts_are_named() {
 }
 
 #[test]
+fn what_has_nothing_but_a_name_is_known_again_without_a_memory() {
+    let Some(lab) = lab("bare") else { return };
+    let namespace = format!("{}-bare", lab.namespace);
+    let wanted = lab.wanted(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }));
+    let state = lab.create(&wanted);
+    lab.step(Some(&state), Some(&wanted), Action::NoOp);
+    let seen = lab.observe(None, Some(&wanted)).unwrap().expect("it is there");
+    assert_eq!(seen["foreign"], false.into());
+    lab.delete(&state);
+}
+
+#[test]
 fn custom_resources_of_a_definition_made_in_the_same_run() {
     let Some(lab) = lab("custom") else { return };
     let group = format!("{}.example.com", lab.namespace);
