@@ -66,7 +66,7 @@ pub(crate) fn resolved(
         problems.push(bug(format!("It gives the argument \"{name}\", which does not exist.")));
     }
     let attributes = schema.attributes.iter().filter(|a| a.is_configurable()).map(|a| (a.name, a.ty.clone(), a.default.clone()));
-    for (name, ty, default) in attributes.chain(schema.blocks.iter().map(|b| (b.name, b.ty(), None))) {
+    for (name, ty, default) in attributes.chain(schema.blocks.iter().map(|b| (b.name, b.constraint(), None))) {
         let given = arguments.get(name).map(|a| a.resolve(lookup)).filter(|v| !v.is_null() || default.is_none());
         let value = given.or(default).unwrap_or_else(|| Value::null(ty.clone()));
         match convert(&value, &ty) {

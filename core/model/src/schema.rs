@@ -194,10 +194,19 @@ impl Attribute {
 impl Block {
     /// The type of the attribute it becomes.
     pub fn ty(&self) -> Type {
+        self.nested(self.schema.object_type())
+    }
+
+    /// The same for a value that may lack what need not be written: composites give such ones.
+    pub fn constraint(&self) -> Type {
+        self.nested(self.schema.constraint())
+    }
+
+    fn nested(&self, one: Type) -> Type {
         match self.nesting {
-            Nesting::Single => self.schema.object_type(),
-            Nesting::List => Type::list(self.schema.object_type()),
-            Nesting::Map => Type::map(self.schema.object_type()),
+            Nesting::Single => one,
+            Nesting::List => Type::list(one),
+            Nesting::Map => Type::map(one),
         }
     }
 
@@ -267,6 +276,15 @@ impl Schema {
     pub fn object_type(&self) -> Type {
         let attributes = self.attributes.iter().map(|a| (a.name.to_owned(), ObjectAttribute::required(a.ty.clone())));
         let blocks = self.blocks.iter().map(|b| (b.name.to_owned(), ObjectAttribute::required(b.ty())));
+        Type::Object(attributes.chain(blocks).collect())
+    }
+
+    fn constraint(&self) -> Type {
+        let attributes = self.attributes.iter().map(|a| {
+            let default = a.default.clone().map(Box::new);
+            (a.name.to_owned(), ObjectAttribute { ty: a.ty.clone(), optional: a.presence != Presence::Required, default })
+        });
+        let blocks = self.blocks.iter().map(|b| (b.name.to_owned(), ObjectAttribute::optional(b.constraint())));
         Type::Object(attributes.chain(blocks).collect())
     }
 

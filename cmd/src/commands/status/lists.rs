@@ -121,7 +121,7 @@ mod tests {
         let all = [seen(Ok(Some(facts)))];
         let lists = lists(&all, |_| true);
         let text = text(&lists, &Theme::plain());
-        let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+        let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(['│', '┆', ' ']).filter(|w| !w.is_empty()).collect()).collect();
         assert!(lines.contains(&vec!["members", "of", "karmada_control_plane.a"]), "{text}");
         assert!(lines.contains(&vec!["name", "mode", "ready", "version", "age"]), "{text}");
         assert!(lines.contains(&vec!["eu2", "Pull", "Unknown", "-", "1h"]), "{text}");

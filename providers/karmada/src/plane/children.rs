@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Arg, Child, ChildStep, Expansion, Type, Value};
+use karmaform_model::{Arg, Child, ChildStep, Expansion, Value};
 use serde_json::json;
 
 use super::arguments::Arguments;
@@ -108,32 +108,6 @@ fn on_host(plane: &Arguments, path: Vec<ChildStep>, manifest: Arg, wait: Option<
     made
 }
 
-/// What `wait` is made of; the parts that are not said are null.
-fn wait(said: Arg) -> Arg {
-    let null = |ty: Type| Arg::Value(Value::null(ty));
-    let mut all = Arg::object([
-        ("rollout", null(Type::Bool)),
-        ("address", null(Type::Bool)),
-        ("condition", null(Type::map(Type::String))),
-        ("fields", null(Type::map(Type::String))),
-        ("expression", null(Type::String)),
-    ]);
-    match said {
-        Arg::Object(parts) => {
-            for (name, part) in parts {
-                all.set(&[&name], part);
-            }
-        }
-        Arg::Value(value) => {
-            for (name, part) in value.as_entries().into_iter().flatten() {
-                all.set(&[name], part.clone().into());
-            }
-        }
-        _ => {}
-    }
-    all
-}
-
 fn of_component(plane: &Arguments, component: Component, settings: &Settings, objects: &[ApiObject], children: &mut Vec<Child>) {
     let name = plane.object_name(component);
     let files = secrets::files(plane, component);
@@ -143,7 +117,7 @@ fn of_component(plane: &Arguments, component: Component, settings: &Settings, ob
     let mut after = vec![secret(component)];
     if let Some(port) = target_port(component) {
         let is_balanced = matches!(component, Component::ApiServer) && plane.exposure.is_balanced();
-        let address = is_balanced.then(|| wait(Arg::object([("address", true.into())])));
+        let address = is_balanced.then(|| Arg::object([("address", true.into())]));
         children.push(on_host(plane, service(component), self::service_manifest(plane, component, port), address));
         after.push(service(component));
     }
@@ -151,7 +125,7 @@ fn of_component(plane: &Arguments, component: Component, settings: &Settings, ob
     if secrets::uses_etcd(component) {
         after.push(store::prefix_path());
     }
-    let rollout = wait(Arg::object([("rollout", true.into())]));
+    let rollout = Arg::object([("rollout", true.into())]);
     let manifest = deployment::manifest(plane, component, settings);
     let mut made = on_host(plane, deployment_of(component), manifest, Some(rollout));
     made.after.extend(after);
@@ -283,7 +257,7 @@ fn inside(plane: &Arguments, object: &ApiObject, all: &[ApiObject]) -> Child {
         [("cluster", pki::connection(plane)), ("manifest", object.manifest.clone()), ("timeout", API_TIMEOUT.into())],
     );
     if let Some(said) = &object.wait {
-        made.arguments.insert("wait".to_owned(), wait(said.clone()));
+        made.arguments.insert("wait".to_owned(), said.clone());
     }
     made.after = vec![deployment_of(Component::ApiServer)];
     made.after.extend(object.after.iter().map(|key| api(key)));

@@ -97,10 +97,14 @@ fn services_and_pods_are_reached() {
         }
         std::thread::sleep(Duration::from_millis(100));
     };
-    nothing(&web, "is not ready");
+    // a pod is a moment later in the Endpoints
+    let unready = |e: &Diagnostic| e.detail.contains("is not ready");
+    while !forward(&lab, &client, &web, 80).is_err_and(|e| unready(&e)) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", forward(&lab, &client, &web, 80));
+        std::thread::sleep(Duration::from_millis(50));
+    }
     lab.kubectl_with(&["create", "-f", "-"], &pod(&lab, "one", "web", WEB, &probe("/")));
     wait("one");
-    // a ready pod is a moment later in the Endpoints
     let listed = || {
         let begin = Instant::now();
         while let Err(error) = forward(&lab, &client, &web, 80) {
