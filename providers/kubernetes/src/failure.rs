@@ -186,6 +186,10 @@ fn refusal(status: &kube::core::Status, place: &str, call: &Call, secrets: &[Str
         401 => Diagnostic::error(LOGGED_OUT, format!("{place} does not accept the credentials it was given."))
             .with_hint("See whether the token or the client certificate has expired, and whether it belongs to this cluster."),
         403 if message.contains(" cannot ") => missing_right(call, &message),
+        // An apply of what is not there, by somebody who may only patch: servers of 1.20 then give no reason.
+        403 if message.ends_with(" is forbidden:") && call.verb == "patch" => {
+            missing_right(&Call { verb: "create", ..call.clone() }, &message)
+        }
         403 if message.contains("exceeded quota: ") => quota(call, &message),
         403 if is_terminating(status) => terminating(call.namespace.as_deref().unwrap_or_default()),
         404 => Diagnostic::error("Not there", format!("To {} {thing} something is missing. The server says: {message}.", call.verb)),

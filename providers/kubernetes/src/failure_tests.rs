@@ -31,6 +31,8 @@ fn refusals_hide_secrets_and_say_what_is_missing() {
     assert_eq!(error.summary, "Right missing in the cluster");
     // To apply takes two rights, and the server knows which one is missing; the object's name is left out.
     assert_eq!(error.detail, "The right to create secrets in the namespace \"ns\" is not given to \"u\".");
+    let error = told(json!({ "code": 403, "message": "secrets \"s\" is forbidden: " }));
+    assert_eq!(error.detail, "The right to create secrets in the namespace \"ns\" is not given.");
     assert!(told(json!({ "code": 503, "message": "x" })).retryable && told(json!({ "code": 409, "message": "x" })).retryable);
 }
 

@@ -74,8 +74,8 @@ impl fmt::Display for Right {
 pub(crate) async fn to_make(client: &Client, places: &[&Place]) -> Option<Diagnostic> {
     let mut wanted: Vec<Right> = Vec::new();
     for place in places {
-        // An object that is applied is created, and patched.
-        for verb in ["create", "patch"] {
+        // An object that is applied is created, and patched, and looked at when it is waited for.
+        for verb in ["create", "get", "patch"] {
             let right = Right {
                 verb: verb.to_owned(),
                 resource: place.served.plural.clone(),
@@ -96,7 +96,7 @@ pub(crate) async fn to_make(client: &Client, places: &[&Place]) -> Option<Diagno
     let place = first.namespace.as_ref().map(|n| format!(" -n {n}")).unwrap_or_default();
     Some(
         Diagnostic::error("Right missing in the cluster", format!("Of the rights to make what is planned, {are} not given: \"{rights}\"."))
-            .with_hint("Let a role grant this to the user. To apply an object takes both \"create\" and \"patch\".")
+            .with_hint("Let a role grant this to the user. To apply an object takes \"create\" and \"patch\", and \"get\" to look at it.")
             .with_hint(format!("What is granted can be seen by `kubectl auth can-i {} {}{group}{place}`.", first.verb, first.resource)),
     )
 }
