@@ -23,7 +23,8 @@ impl<'a> Namespace<'a> {
 
 impl Drop for Namespace<'_> {
     fn drop(&mut self) {
-        let _ = self.0.command(&["delete", "namespace", &self.0.namespace, "--wait=false", "--ignore-not-found"]).output();
+        // The next test counts what there is.
+        let _ = self.0.command(&["delete", "namespace", &self.0.namespace, "--timeout=90s", "--ignore-not-found"]).output();
     }
 }
 
