@@ -114,15 +114,23 @@ impl Way<'_> {
         text.split([',', '\n']).any(|n| n.trim() == name)
     }
 
-    /// The Karmada API answers there to the kubeconfig that people have; its certificate is for `name`.
+    /// The Karmada API answers there to the kubeconfig that people have; its certificate is for `name`. kube-proxy is given a moment: it hears of
+    /// a Service's port after the API server has it, and tells nobody when its rules are written.
     #[track_caller]
     fn answers(&self, address: &str, name: &str) {
         self.plane.project.write("people.yaml", &self.plane.project.output("kubeconfig"));
         let file = self.plane.project.path().join("people.yaml").to_string_lossy().into_owned();
         let (server, name) = (format!("--server=https://{address}"), format!("--tls-server-name={name}"));
-        let output = self.plane.host.kubectl().args(["--kubeconfig", &file, &server, &name, "get", "--raw", "/readyz"]).output();
-        let output = output.expect("kubectl");
-        assert!(output.status.success(), "{address}: {}", String::from_utf8_lossy(&output.stderr));
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let output = self.plane.host.kubectl().args(["--kubeconfig", &file, &server, &name, "get", "--raw", "/readyz"]).output();
+            let output = output.expect("kubectl");
+            if output.status.success() {
+                return;
+            }
+            assert!(Instant::now() < until, "{address}: {}", String::from_utf8_lossy(&output.stderr));
+            std::thread::sleep(Duration::from_millis(500));
+        }
     }
 
     fn endpoint(&self) -> String {
