@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use karmaform_model::{
-    Action, Address, Arg, Attribute, BoxFuture, Change, Child, Choreography, Composite, Diagnostics, DriftedResource, Expansion, GateSpec,
-    ModeOfPlan, Object, Path, Reason, ReplaceOrder, ResourceSpec as _, Scene, Schema, Step, StepKind, Type, Value,
+    Action, Address, Arg, Ask, Attribute, BoxFuture, Change, Child, Choreography, Composite, Diagnostics, DriftedResource, Expansion,
+    GateSpec, ModeOfPlan, Object, Path, Reason, ReplaceOrder, ResourceSpec as _, Scene, Schema, Step, StepKind, Type, Value,
 };
 
 use super::*;
@@ -42,12 +42,7 @@ impl karmaform_model::ResourceSpec for Thing {
 }
 
 impl karmaform_model::ResourceType<()> for Thing {
-    fn observe<'a>(
-        &'a self,
-        _: &'a (),
-        _: &'a Object,
-        _: Option<&'a Object>,
-    ) -> BoxFuture<'a, Result<Option<Object>, karmaform_model::Diagnostic>> {
+    fn observe<'a>(&'a self, (): &'a (), _: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, karmaform_model::Diagnostic>> {
         Box::pin(async { Ok(None) })
     }
     fn apply<'a>(&'a self, _: &'a (), _: &'a Change) -> BoxFuture<'a, Result<Option<Object>, karmaform_model::Diagnostic>> {

@@ -49,14 +49,9 @@ pub trait ResourceSpec: Send + Sync {
 
 /// A resource type; `C` is the provider's client.
 pub trait ResourceType<C>: ResourceSpec {
-    /// Looks at the thing that `identity` names. Reads only. `known` is what the state remembers, if it is in the state. `None`: not there.
-    /// What could not be looked at is an error, never `None`. Attributes left out keep what the state says.
-    fn observe<'a>(
-        &'a self,
-        client: &'a C,
-        identity: &'a Object,
-        known: Option<&'a Object>,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;
+    /// Looks at the thing that is asked for. Reads only. `None`: not there. What could not be looked at is an error, never `None`.
+    /// Attributes left out keep what the state says.
+    fn observe<'a>(&'a self, client: &'a C, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;
 
     /// Does one change: Create, Update or Delete (a replace comes as two). Safe to repeat. Gives what is there now.
     fn apply<'a>(&'a self, client: &'a C, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;
@@ -148,7 +143,7 @@ pub trait Provider: Send + Sync + 'static {
                 let types = self.types();
                 let found = types.iter().find(|t| t.name() == ask.resource_type);
                 answers.push(match found {
-                    Some(t) => t.observe(client, &ask.identity, ask.known.as_ref()).await,
+                    Some(t) => t.observe(client, ask).await,
                     None => Err(Diagnostic::error(
                         "Unknown resource type",
                         format!("The provider \"{}\" has no \"{}\".", self.name(), ask.resource_type),

@@ -3,7 +3,7 @@
 //! Lives in the state alone, so there is nothing to look at.
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
     default_plan, same,
 };
 use uuid::Uuid;
@@ -65,8 +65,8 @@ impl ResourceSpec for TerraformData {
 }
 
 impl ResourceType<()> for TerraformData {
-    fn observe<'a>(&'a self, (): &'a (), _: &'a Object, known: Option<&'a Object>) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move { Ok(known.cloned()) })
+    fn observe<'a>(&'a self, (): &'a (), ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move { Ok(ask.known.clone()) })
     }
 
     fn apply<'a>(&'a self, (): &'a (), change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
@@ -168,6 +168,7 @@ mod tests {
         assert_eq!(second["output"], 2i64.into());
         let kind = TerraformData::new();
         assert_eq!(block_on(kind.apply(&(), &kind.plan(&NOW, Some(&second), None).unwrap())).unwrap(), None);
-        assert_eq!(block_on(kind.observe(&(), &Object::new(), Some(&second))).unwrap(), Some(second));
+        let ask = Ask { resource_type: kind.name().to_owned(), identity: Object::new(), known: Some(second.clone()), wanted: None };
+        assert_eq!(block_on(kind.observe(&(), &ask)).unwrap(), Some(second));
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
     default_plan,
 };
 use sha2::{Digest as _, Sha256};
@@ -156,16 +156,11 @@ impl ResourceSpec for LocalFile {
 }
 
 impl ResourceType<()> for LocalFile {
-    fn observe<'a>(
-        &'a self,
-        (): &'a (),
-        identity: &'a Object,
-        known: Option<&'a Object>,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+    fn observe<'a>(&'a self, (): &'a (), ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
-            let filename = filename(identity)?;
+            let filename = filename(&ask.identity)?;
             let found = disk::read(Path::new(filename)).map_err(|e| failed("Local file can't be read", filename, &e))?;
-            Ok(found.map(|found| observed(filename, found, known)))
+            Ok(found.map(|found| observed(filename, found, ask.known.as_ref())))
         })
     }
 

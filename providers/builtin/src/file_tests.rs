@@ -25,12 +25,17 @@ fn apply(change: &Change) -> Result<Option<Object>, Diagnostic> {
     block_on(LocalFile::new().apply(&(), change))
 }
 
+/// A look at what these attributes name.
+fn seen(named: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
+    let kind = LocalFile::new();
+    let ask = Ask { resource_type: kind.name().to_owned(), identity: kind.schema.identity(named), known: known.cloned(), wanted: None };
+    block_on(kind.observe(&(), &ask))
+}
+
 /// What the state says, with what is seen over it: as the engine puts the two together.
 fn look(known: &Object) -> Option<Object> {
-    let kind = LocalFile::new();
-    let seen = block_on(kind.observe(&(), &kind.schema.identity(known), Some(known))).unwrap()?;
     let mut before = known.clone();
-    before.extend(seen);
+    before.extend(seen(known, Some(known)).unwrap()?);
     Some(before)
 }
 
@@ -93,11 +98,11 @@ fn a_file_that_the_state_lost_is_taken_as_it_is() {
     for content in [("content", Value::from("a")), ("content_base64", "YQ==".into()), ("content_base64", "/w==".into())] {
         let wanted = wanted(&path, &[content]);
         apply(&plan(None, &wanted)).unwrap();
-        let seen = block_on(LocalFile::new().observe(&(), &LocalFile::new().schema.identity(&wanted), None)).unwrap().unwrap();
-        assert_eq!(plan(Some(&seen), &wanted).action(), Action::NoOp, "{wanted:?}");
+        let found = seen(&wanted, None).unwrap().unwrap();
+        assert_eq!(plan(Some(&found), &wanted).action(), Action::NoOp, "{wanted:?}");
         fs::write(&path, "other").unwrap();
-        let seen = block_on(LocalFile::new().observe(&(), &wanted, None)).unwrap().unwrap();
-        assert_eq!(plan(Some(&seen), &wanted).action(), Action::Update, "{wanted:?}");
+        let found = seen(&wanted, None).unwrap().unwrap();
+        assert_eq!(plan(Some(&found), &wanted).action(), Action::Update, "{wanted:?}");
     }
 }
 
@@ -150,7 +155,7 @@ fn what_the_disk_refuses_is_said_clearly() {
     let error = apply(&plan(None, &object)).unwrap_err();
     assert_eq!(error.summary, "Local file can't be written");
     assert!(error.detail.contains("a directory is in its place") && !error.detail.contains("a secret"), "{}", error.detail);
-    let error = block_on(LocalFile::new().observe(&(), &object, None)).unwrap_err();
+    let error = seen(&object, None).unwrap_err();
     assert_eq!(error.summary, "Local file can't be read");
     assert!(folder.path().is_dir());
 }

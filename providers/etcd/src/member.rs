@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use karmaform_model::{Attribute, BoxFuture, Change, Diagnostic, Object, ResourceSpec, ResourceType, Schema, Type, Value};
+use karmaform_model::{Ask, Attribute, BoxFuture, Change, Diagnostic, Object, ResourceSpec, ResourceType, Schema, Type, Value};
 
 use crate::client::Client;
 use crate::look::{Look, look};
@@ -41,13 +41,8 @@ impl ResourceSpec for EtcdMember {
 }
 
 impl ResourceType<Client> for EtcdMember {
-    fn observe<'a>(
-        &'a self,
-        client: &'a Client,
-        identity: &'a Object,
-        known: Option<&'a Object>,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(observe(client, identity, known))
+    fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(observe(client, ask))
     }
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
@@ -90,15 +85,15 @@ fn name_of(object: &Object) -> Result<&str, Diagnostic> {
 
 /// A member that does not answer is down, not gone: what the state knows stays, with `healthy` false. One that was never known and does not
 /// answer is not there yet.
-pub(crate) async fn observe(client: &Client, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
-    let name = name_of(identity)?;
-    let mut object = identity.clone();
-    match (look(client, name).await, known) {
+pub(crate) async fn observe(client: &Client, ask: &Ask) -> Result<Option<Object>, Diagnostic> {
+    let name = name_of(&ask.identity)?;
+    let mut object = ask.identity.clone();
+    match (look(client, name).await, &ask.known) {
         (Ok(look), _) => {
             // Without a quorum there is no member list; the ids that the state remembers are the better answer then.
             if look.read.is_ok() {
                 object.extend(facts(&look));
-            } else if known.is_none() {
+            } else if ask.known.is_none() {
                 return Ok(None);
             }
             object.extend(moment(&look));

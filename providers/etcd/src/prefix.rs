@@ -106,16 +106,8 @@ impl ResourceSpec for EtcdPrefix {
 }
 
 impl ResourceType<Client> for EtcdPrefix {
-    fn observe<'a>(
-        &'a self,
-        client: &'a Client,
-        identity: &'a Object,
-        known: Option<&'a Object>,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move {
-            let ask = Ask { resource_type: KIND.to_owned(), identity: identity.clone(), known: known.cloned(), wanted: None };
-            observe(client, &ask).await
-        })
+    fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(observe(client, ask))
     }
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {

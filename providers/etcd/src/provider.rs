@@ -58,12 +58,7 @@ impl Provider for Etcd {
                 let client = client.clone();
                 running.spawn(async move {
                     let is_prefix = ask.resource_type == prefix::KIND;
-                    let answer = if is_prefix {
-                        prefix::observe(&client, &ask).await
-                    } else {
-                        member::observe(&client, &ask.identity, ask.known.as_ref()).await
-                    };
-                    (i, answer)
+                    (i, if is_prefix { prefix::observe(&client, &ask).await } else { member::observe(&client, &ask).await })
                 });
             }
             while let Some(done) = running.join_next().await {

@@ -108,16 +108,8 @@ fn rows(answer: &Json) -> Vec<Value> {
 }
 
 impl ResourceType<Client> for KubernetesList {
-    fn observe<'a>(
-        &'a self,
-        client: &'a Client,
-        identity: &'a Object,
-        known: Option<&'a Object>,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move {
-            let ask = Ask { resource_type: KIND.to_owned(), identity: identity.clone(), known: known.cloned(), wanted: None };
-            look(client, &ask).await
-        })
+    fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(look(client, ask))
     }
 
     fn apply<'a>(&'a self, _: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {

@@ -266,16 +266,8 @@ fn comparable(schema: &Schema, before: &Object, wanted: &Object) -> Object {
 }
 
 impl ResourceType<Client> for KubernetesObject {
-    fn observe<'a>(
-        &'a self,
-        client: &'a Client,
-        identity: &'a Object,
-        known: Option<&'a Object>,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move {
-            let ask = Ask { resource_type: KIND.to_owned(), identity: identity.clone(), known: known.cloned(), wanted: None };
-            look::observe(client, &[&ask]).await.pop().unwrap_or(Ok(None))
-        })
+    fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move { look::observe(client, &[ask]).await.pop().unwrap_or(Ok(None)) })
     }
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {

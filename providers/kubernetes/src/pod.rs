@@ -90,16 +90,8 @@ impl ResourceSpec for KubernetesPod {
 }
 
 impl ResourceType<Client> for KubernetesPod {
-    fn observe<'a>(
-        &'a self,
-        client: &'a Client,
-        identity: &'a Object,
-        known: Option<&'a Object>,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move {
-            let ask = Ask { resource_type: KIND.to_owned(), identity: identity.clone(), known: known.cloned(), wanted: None };
-            pod_look::observe(client, &[&ask]).await.pop().unwrap_or(Ok(None))
-        })
+    fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move { pod_look::observe(client, &[ask]).await.pop().unwrap_or(Ok(None)) })
     }
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {

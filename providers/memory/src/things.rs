@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Connections, DataSource, Diagnostic, Gate, GateAnswer, Object, Provider, ResourceSpec, ResourceType,
+    Ask, Attribute, BoxFuture, Change, Connections, DataSource, Diagnostic, Gate, GateAnswer, Object, Provider, ResourceSpec, ResourceType,
     Schema, Type,
 };
 
@@ -73,7 +73,7 @@ impl ResourceSpec for Named {
 }
 
 impl ResourceType<()> for Named {
-    fn observe<'a>(&'a self, (): &'a (), _: &'a Object, _: Option<&'a Object>) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+    fn observe<'a>(&'a self, (): &'a (), _: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async { Err(self.no_world()) })
     }
 

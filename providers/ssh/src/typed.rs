@@ -1,6 +1,8 @@
 //! The resource types of this provider, as their authors write them, and how they become resource types of the model.
 
-use karmaform_model::{BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Value, same};
+use karmaform_model::{
+    Ask, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Value, same,
+};
 
 use crate::artifact::Wish;
 use crate::client::Client;
@@ -63,15 +65,11 @@ impl<T: SshType> ResourceSpec for Typed<T> {
 }
 
 impl<T: SshType> ResourceType<Client> for Typed<T> {
-    fn observe<'a>(
-        &'a self,
-        client: &'a Client,
-        identity: &'a Object,
-        known: Option<&'a Object>,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+    fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
-            let seen = client.look(&self.0.looks(identity, known)).await?;
-            self.0.answer(&seen, identity, known)
+            let known = ask.known.as_ref();
+            let seen = client.look(&self.0.looks(&ask.identity, known)).await?;
+            self.0.answer(&seen, &ask.identity, known)
         })
     }
 

@@ -3,7 +3,7 @@
 //! A renewal keeps the key, so that everything the authority signed stays valid. Another subject or algorithm is another authority.
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
     default_plan,
 };
 
@@ -85,8 +85,8 @@ impl ResourceSpec for Ca {
 }
 
 impl ResourceType<()> for Ca {
-    fn observe<'a>(&'a self, (): &'a (), _: &'a Object, known: Option<&'a Object>) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move { Ok(known.cloned()) })
+    fn observe<'a>(&'a self, (): &'a (), ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move { Ok(ask.known.clone()) })
     }
 
     fn apply<'a>(&'a self, (): &'a (), change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {

@@ -3,7 +3,7 @@
 //! A new certificate always has a new key.
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
     default_plan,
 };
 
@@ -160,8 +160,8 @@ impl ResourceSpec for Certificate {
 }
 
 impl ResourceType<()> for Certificate {
-    fn observe<'a>(&'a self, (): &'a (), _: &'a Object, known: Option<&'a Object>) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move { Ok(known.cloned()) })
+    fn observe<'a>(&'a self, (): &'a (), ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move { Ok(ask.known.clone()) })
     }
 
     fn apply<'a>(&'a self, (): &'a (), change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {

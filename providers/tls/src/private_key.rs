@@ -3,7 +3,7 @@
 //! It never ends and is never renewed. Another algorithm is another key.
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
     default_plan,
 };
 
@@ -56,8 +56,8 @@ impl ResourceSpec for PrivateKey {
 }
 
 impl ResourceType<()> for PrivateKey {
-    fn observe<'a>(&'a self, (): &'a (), _: &'a Object, known: Option<&'a Object>) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move { Ok(known.cloned()) })
+    fn observe<'a>(&'a self, (): &'a (), ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move { Ok(ask.known.clone()) })
     }
 
     fn apply<'a>(&'a self, (): &'a (), change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {

@@ -162,15 +162,10 @@ pub fn error(text: &str) -> Diagnostic {
 }
 
 impl ResourceType<Client> for Thing {
-    fn observe<'a>(
-        &'a self,
-        client: &'a Client,
-        identity: &'a Object,
-        _: Option<&'a Object>,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+    fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
             let world = client.world.lock();
-            let key = self.key(client, identity);
+            let key = self.key(client, &ask.identity);
             if world.unreadable.contains(&key) {
                 return Err(error("Can't look"));
             }
@@ -291,7 +286,7 @@ impl ResourceSpec for Note {
 }
 
 impl ResourceType<Client> for Note {
-    fn observe<'a>(&'a self, _: &'a Client, _: &'a Object, _: Option<&'a Object>) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+    fn observe<'a>(&'a self, _: &'a Client, _: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async { panic!("what lives in the state alone is never asked for") })
     }
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
@@ -351,7 +346,7 @@ impl Provider for Fake {
             for ask in asks {
                 let types = self.types();
                 let ty = types.iter().find(|t| t.name() == ask.resource_type).unwrap();
-                answers.push(ty.observe(client, &ask.identity, ask.known.as_ref()).await);
+                answers.push(ty.observe(client, ask).await);
             }
             answers
         })

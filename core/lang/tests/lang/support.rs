@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use karmaform_lang::{Config, Context, Evaluator, Files, Resolver, SourceFile, Sources, VariableInputs, load};
 use karmaform_model::{
-    Adapter, Address, Attribute, Block, BoxFuture, Change, Connections, DataSource, Diagnostic, Diagnostics, Driver, Nesting, Object,
+    Adapter, Address, Ask, Attribute, Block, BoxFuture, Change, Connections, DataSource, Diagnostic, Diagnostics, Driver, Nesting, Object,
     Provider, Registry, ResourceSpec, ResourceType, Schema, Severity, Type, Value,
 };
 
@@ -46,7 +46,7 @@ fn nothing<T>() -> Result<T, Diagnostic> {
 }
 
 impl ResourceType<()> for Kind {
-    fn observe<'a>(&'a self, _: &'a (), _: &'a Object, _: Option<&'a Object>) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+    fn observe<'a>(&'a self, _: &'a (), _: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async { nothing() })
     }
     fn apply<'a>(&'a self, _: &'a (), _: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
