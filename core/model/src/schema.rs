@@ -293,6 +293,20 @@ impl Schema {
         self.attributes.iter().filter(|a| a.identity).filter_map(|a| Some((a.name.to_owned(), object.get(a.name)?.clone()))).collect()
     }
 
+    /// What is compared with what is wanted where `before` has only what was seen: of a lost state, and of what is adopted. What nobody can
+    /// see, how to work for one, is taken to be as wanted.
+    #[must_use]
+    pub fn filled(&self, before: &Object, wanted: &Object) -> Object {
+        let mut filled = before.clone();
+        let configurable = self.attributes.iter().filter(|a| a.is_configurable()).map(|a| a.name);
+        for name in configurable.chain(self.blocks.iter().map(|b| b.name)) {
+            if let (None, Some(value)) = (before.get(name), wanted.get(name)) {
+                filled.insert(name.to_owned(), value.clone());
+            }
+        }
+        filled
+    }
+
     /// Puts the secret marks of the schema on an object.
     pub fn mark(&self, object: &mut Object) {
         for attribute in self.attributes.iter().filter(|a| a.secret) {
@@ -406,6 +420,24 @@ fn encode_dynamic(value: &Value) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_seen_is_as_wanted_unless_only_the_provider_knows_it() {
+        let schema = Schema::new(
+            "",
+            vec![
+                Attribute::required("a", Type::String, ""),
+                Attribute::optional("b", Type::String, ""),
+                Attribute::computed("c", Type::String, ""),
+            ],
+        )
+        .with_blocks(vec![Block { name: "d", nesting: Nesting::Single, schema: Schema::default() }]);
+        let all = |value: &str| ["a", "b", "c", "d"].map(|n| (n.to_owned(), Value::from(value)));
+        let seen = Object::from([("a".to_owned(), "seen".into())]);
+        let expected = [("a", "seen"), ("b", "wanted"), ("d", "wanted")].map(|(n, v)| (n.to_owned(), v.into()));
+        assert_eq!(schema.filled(&seen, &Object::from(all("wanted"))), Object::from(expected));
+        assert_eq!(schema.filled(&Object::from(all("seen")), &Object::from(all("wanted"))), Object::from(all("seen")));
+    }
 
     #[test]
     fn stored_attributes_come_back_with_types_and_marks() {

@@ -83,13 +83,7 @@ impl ResourceSpec for EtcdPrefix {
             return Err(refusal.into());
         }
         // Of a lost state, and of what is adopted, only what etcd says was seen.
-        let mut filled = before.clone();
-        for attribute in SCHEMA.attributes.iter().filter(|a| a.is_configurable()) {
-            if let (None, Some(value)) = (before.get(attribute.name), wanted.get(attribute.name)) {
-                filled.insert(attribute.name.to_owned(), value.clone());
-            }
-        }
-        Ok(default_plan(&SCHEMA, Some(&filled), Some(wanted)))
+        Ok(default_plan(&SCHEMA, Some(&SCHEMA.filled(before, wanted)), Some(wanted)))
     }
 
     fn impact(&self, change: &Change) -> Vec<String> {

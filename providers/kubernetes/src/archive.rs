@@ -12,7 +12,7 @@ use crate::archive_look;
 use crate::archive_source::Downloads;
 use crate::client::Client;
 use crate::manifest::Name;
-use crate::values::{bad_timeout, filled, is_true};
+use crate::values::{bad_timeout, is_true};
 
 /// Its name.
 pub(crate) const KIND: &str = "kubernetes_archive";
@@ -111,7 +111,7 @@ impl ResourceSpec for KubernetesArchive {
             return Err(exist(&foreign).into());
         }
         // What the objects are like was looked at.
-        let mut filled = filled(&self.schema, before, wanted);
+        let mut filled = self.schema.filled(before, wanted);
         let seen = before.get("seen").filter(|s| s.as_entries().is_some());
         if let Some(seen) = seen {
             filled.insert("objects".to_owned(), seen.clone());

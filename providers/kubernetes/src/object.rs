@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::look;
 use crate::manifest::{self, Named, named};
 use crate::service;
-use crate::values::{bad_timeout, filled, is_true, text};
+use crate::values::{bad_timeout, is_true, text};
 use crate::wait_expression;
 
 const KIND: &str = "kubernetes_object";
@@ -258,7 +258,7 @@ fn arguments(wanted: &Object) -> Option<Diagnostic> {
 
 /// What is compared with what is wanted.
 fn comparable(schema: &Schema, before: &Object, wanted: &Object) -> Object {
-    let mut before = filled(schema, before, wanted);
+    let mut before = schema.filled(before, wanted);
     // Whatever it was: now it is ours, or will be.
     before.insert("adopted".to_owned(), Value::null(Type::Bool));
     service::complete(&mut before);

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use karmaform_model::{Diagnostic, Object, Schema, Value, secret_leaves};
+use karmaform_model::{Diagnostic, Object, Value, secret_leaves};
 
 /// A known string.
 pub(crate) fn text<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
@@ -18,18 +18,6 @@ pub(crate) fn is_true(object: &Object, name: &str) -> bool {
 pub(crate) fn bad_timeout(wanted: &Object) -> Option<Diagnostic> {
     let seconds = wanted.get("timeout").and_then(Value::as_number)?.as_f64();
     (seconds < 0.0).then(|| Diagnostic::error("Bad timeout", "`timeout` must not be negative."))
-}
-
-/// Where the state is lost, `before` has only what was seen. What says how to work is then taken as wanted.
-pub(crate) fn filled(schema: &Schema, before: &Object, wanted: &Object) -> Object {
-    let mut filled = before.clone();
-    let configurable = schema.attributes.iter().filter(|a| a.is_configurable()).map(|a| a.name);
-    for name in configurable.chain(schema.blocks.iter().map(|b| b.name)) {
-        if let (None, Some(value)) = (before.get(name), wanted.get(name)) {
-            filled.insert(name.to_owned(), value.clone());
-        }
-    }
-    filled
 }
 
 /// An object of these.
