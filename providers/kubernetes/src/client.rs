@@ -213,8 +213,7 @@ impl Client {
             request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(accept));
             request
         });
-        let text = self.send(request, limit).await?;
-        serde_json::from_str(&text).map_err(|e| Failure::Kube(Box::new(kube::Error::SerdeError(e))))
+        read(&self.send(request, limit).await?)
     }
 
     /// Posts something that is only answered, and not kept.

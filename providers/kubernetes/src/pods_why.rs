@@ -15,7 +15,7 @@ pub(crate) fn pods(namespace: &str) -> Place {
 }
 
 /// Where the objects of one of Kubernetes' oldest kinds are.
-pub(crate) fn core(kind: &str, plural: &str, namespace: &str) -> Place {
+fn core(kind: &str, plural: &str, namespace: &str) -> Place {
     let served = Served { kind: kind.to_owned(), plural: plural.to_owned(), namespaced: true };
     Place { api_version: "v1".to_owned(), served, namespace: Some(namespace.to_owned()) }
 }

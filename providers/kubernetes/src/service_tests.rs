@@ -1,4 +1,5 @@
 use super::*;
+use crate::client::Served;
 use crate::object::KubernetesObject;
 use crate::values::object;
 use karmaform_model::{Action, PlanContext, ResourceSpec as _, to_json};
@@ -34,7 +35,8 @@ fn made(manifest: Json, addresses: &[&str]) -> Object {
 #[test]
 fn addresses_and_node_ports_are_read() {
     let of = |kind: &str, live: Json, known: Option<&Object>| {
-        let place = crate::pods_why::core(kind, "services", "n");
+        let served = Served { kind: kind.to_owned(), plural: "services".to_owned(), namespaced: true };
+        let place = Place { api_version: "v1".to_owned(), served, namespace: Some("n".to_owned()) };
         Json::from(facts(&place, &live, known).map(|v| to_json(&v)).to_vec()).to_string()
     };
     let text = |live: Json, known: Option<&Object>| of("Service", live, known);
