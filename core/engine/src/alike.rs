@@ -1,17 +1,21 @@
 //! What ails many alike is told once: a server that is gone is one trouble, however many resources are behind it.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use karmaform_model::Diagnostic;
 
 /// The first of each kind, which says how many more there are. Those that differ in what they say, or in what to do, stay apart.
 pub(crate) fn alike(diagnostics: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
     let mut told: Vec<(Diagnostic, usize)> = Vec::new();
+    let mut places: BTreeMap<_, usize> = BTreeMap::new();
     for next in diagnostics {
-        let is_same = |first: &Diagnostic| {
-            (first.severity, &first.summary, &first.detail, &first.hints) == (next.severity, &next.summary, &next.detail, &next.hints)
-        };
-        match told.iter_mut().find(|(first, _)| is_same(first)) {
-            Some((_, more)) => *more += 1,
-            None => told.push((next, 0)),
+        match places.entry((next.severity, next.summary.clone(), next.detail.clone(), next.hints.clone())) {
+            Entry::Occupied(place) => told[*place.get()].1 += 1,
+            Entry::Vacant(place) => {
+                place.insert(told.len());
+                told.push((next, 0));
+            }
         }
     }
     let counted = told.into_iter().map(|(mut first, more)| {

@@ -72,7 +72,7 @@ impl fmt::Display for Right {
 
 /// What a user lacks to make objects in these places, all in one; nothing if nothing is lacking, or nobody can tell.
 pub(crate) async fn to_make(client: &Client, places: &[&Place]) -> Option<Diagnostic> {
-    let mut wanted: Vec<Right> = Vec::new();
+    let mut wanted = BTreeMap::new();
     for place in places {
         // An object that is applied is created, and patched, and looked at when it is waited for.
         for verb in ["create", "get", "patch"] {
@@ -83,12 +83,10 @@ pub(crate) async fn to_make(client: &Client, places: &[&Place]) -> Option<Diagno
                 subresource: String::new(),
                 namespace: place.namespace.clone(),
             };
-            if !wanted.contains(&right) {
-                wanted.push(right);
-            }
+            wanted.insert(right.to_string(), right);
         }
     }
-    wanted.sort_by_key(ToString::to_string);
+    let wanted: Vec<Right> = wanted.into_values().collect();
     let missing = missing(client, &wanted).await.ok().filter(|m| !m.is_empty())?;
     let (rights, are) = (missing.join("\", \""), if missing.len() == 1 { "this is" } else { "these are" });
     let first = wanted.iter().find(|r| Some(&r.to_string()) == missing.first())?;
