@@ -1,6 +1,8 @@
 //! Hands the questions of a refresh to whom each is for; each of them asks in batches of its own.
 
-use futures::future::join4;
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
 use karmaform_model::{Ask, Diagnostic, Object};
 
 use crate::archive::{self, KubernetesArchive};
@@ -12,27 +14,21 @@ type Answer = Result<Option<Object>, Diagnostic>;
 
 /// Answers all asks, in their order.
 pub(crate) async fn observe(client: &Client, archive: &KubernetesArchive, asks: &[Ask]) -> Vec<Answer> {
-    let of = |is: &dyn Fn(&str) -> bool| asks.iter().enumerate().filter(|(_, a)| is(&a.resource_type)).map(|(i, _)| i).collect::<Vec<_>>();
-    let pods = of(&|t| t == pod::KIND);
-    let archives = of(&|t| t == archive::KIND);
-    let lists = of(&|t| t == list::KIND);
-    let objects = of(&|t| ![pod::KIND, archive::KIND, list::KIND].contains(&t));
-    let chosen = |indices: &[usize]| indices.iter().map(|i| &asks[*i]).collect::<Vec<_>>();
-    let (object_asks, pod_asks, archive_asks, list_asks) = (chosen(&objects), chosen(&pods), chosen(&archives), chosen(&lists));
-    let (a, b, c, d) = join4(
-        look::observe(client, &object_asks),
-        pod_look::observe(client, &pod_asks),
-        archive_look::observe(client, archive, &archive_asks),
-        list::observe(client, &list_asks),
-    )
-    .await;
-    let mut answers: Vec<(usize, Answer)> = objects
-        .into_iter()
-        .zip(a)
-        .chain(pods.into_iter().zip(b))
-        .chain(archives.into_iter().zip(c))
-        .chain(lists.into_iter().zip(d))
-        .collect();
-    answers.sort_by_key(|(index, _)| *index);
+    let mut kinds: BTreeMap<&str, Vec<(usize, &Ask)>> = BTreeMap::new();
+    for numbered in asks.iter().enumerate() {
+        kinds.entry(&numbered.1.resource_type).or_default().push(numbered);
+    }
+    let looks = kinds.into_iter().map(|(kind, numbered)| async move {
+        let (numbers, asks): (Vec<usize>, Vec<&Ask>) = numbered.into_iter().unzip();
+        let answers = match kind {
+            pod::KIND => pod_look::observe(client, &asks).await,
+            archive::KIND => archive_look::observe(client, archive, &asks).await,
+            list::KIND => list::observe(client, &asks).await,
+            _ => look::observe(client, &asks).await,
+        };
+        numbers.into_iter().zip(answers)
+    });
+    let mut answers: Vec<(usize, Answer)> = join_all(looks).await.into_iter().flatten().collect();
+    answers.sort_by_key(|(number, _)| *number);
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
