@@ -75,10 +75,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let registry = Arc::clone(&app.wiring.registry);
     let seen = app.executor.block_on(look(&session.snapshot, &registry, &pool, &wanted, args.all));
     let has_failed = seen.iter().any(|s| s.facts.is_err());
-    let is_list = |s: &Seen| schema_of(&registry, Mode::Managed, &s.resource_type).is_some_and(lists_things);
-    let lists = lists::lists(&seen, is_list);
-    let is_all_well = seen.iter().filter(|s| !is_list(s)).all(is_well) && lists.iter().all(lists::Listed::is_well);
-    let parts: Vec<&Seen> = seen.iter().filter(|s| !is_list(s)).collect();
+    let (lists, parts): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|s| is_list(&registry, s));
+    let lists = lists::lists(&lists);
+    let is_all_well = parts.iter().all(|s| is_well(s)) && lists.iter().all(lists::Listed::is_well);
     let instances = instances::instances(&session.snapshot, &registry, &wanted, &parts);
     if args.json {
         let answer = json!({ "format_version": "1.0", "instances": instances::to_json(&instances, &lists), "resources": seen.iter().map(|s| seen_json(s, &registry)).collect::<Vec<_>>() });
@@ -96,6 +95,11 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         (false, false) => NOT_WELL,
         (false, true) => 0,
     })
+}
+
+/// It is a list of things, which gets a table of its own.
+fn is_list(registry: &Registry, seen: &Seen) -> bool {
+    schema_of(registry, Mode::Managed, &seen.resource_type).is_some_and(lists_things)
 }
 
 /// One unreachable host is said once, not for everything on it.
@@ -176,8 +180,7 @@ async fn look(snapshot: &Snapshot, registry: &Registry, pool: &Arc<Pool>, wanted
         }
     }
     // An object that is there and has nothing to tell (a Secret, for one) is no line in a table.
-    let is_list = |s: &Seen| schema_of(registry, Mode::Managed, &s.resource_type).is_some_and(lists_things);
-    seen.retain(|s| all || is_list(s) || s.facts.as_ref().map_or(true, |f| f.as_ref().is_none_or(tells_health)));
+    seen.retain(|s| all || is_list(registry, s) || s.facts.as_ref().map_or(true, |f| f.as_ref().is_none_or(tells_health)));
     seen.sort_by(|a, b| a.address.cmp(&b.address));
     seen
 }

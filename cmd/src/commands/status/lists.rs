@@ -24,10 +24,9 @@ pub(super) struct Listed<'a> {
     items: Result<&'a [Value], String>,
 }
 
-/// The lists among what was seen.
-pub(super) fn lists<'a>(seen: &'a [Seen], is_list: impl Fn(&Seen) -> bool) -> Vec<Listed<'a>> {
+/// What was seen of lists, as such.
+pub(super) fn lists<'a>(seen: &[&'a Seen]) -> Vec<Listed<'a>> {
     seen.iter()
-        .filter(|s| is_list(s))
         .map(|one| {
             let composite = one.address.composite();
             let name = path_text(&one.address);
@@ -119,7 +118,7 @@ mod tests {
         ];
         let facts = Object::from([(ITEMS.to_owned(), Value::list(Type::map(Type::String), items))]);
         let all = [seen(Ok(Some(facts)))];
-        let lists = lists(&all, |_| true);
+        let lists = lists(&all.each_ref());
         let text = text(&lists, &Theme::plain());
         let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(['│', '┆', ' ']).filter(|w| !w.is_empty()).collect()).collect();
         assert!(lines.contains(&vec!["members", "of", "karmada_control_plane.a"]), "{text}");
@@ -134,7 +133,7 @@ mod tests {
     #[test]
     fn what_could_not_be_listed_says_why() {
         let all = [seen(Ok(Some(Object::new()))), seen(Err(Diagnostic::error("No", "Nobody is there.")))];
-        let lists = lists(&all, |_| true);
+        let lists = lists(&all.each_ref());
         let text = text(&lists, &Theme::plain());
         assert!(text.contains("Can't be listed. Its API does not answer.") && text.contains("Nobody is there."), "{text}");
         assert_eq!(lists[0].of(&Address::managed("karmada_control_plane", "a")).unwrap().1, Json::Null);
