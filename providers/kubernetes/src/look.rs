@@ -233,7 +233,7 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
         told.insert("manifest".to_owned(), shown);
         return Ok(Some(told));
     };
-    if is(&wanted) {
+    if remembered == Some(wanted) || is(&wanted) {
         told.insert("manifest".to_owned(), remembered.unwrap_or(wanted).clone());
         return Ok(Some(told));
     }
