@@ -6,32 +6,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::plane::Plane;
+use super::plane::{Plane, etcd_block, host_block};
 use super::{Host, KARMADA};
 use crate::project::Project;
 
 /// The API server, and what it needs to be there for the plan's own waits; nobody else runs.
 fn configuration(host: &Host, ways: &str) -> String {
-    let (kubeconfig, namespace) = (host.kubeconfig(), &host.namespace);
-    let (kube, etcd) = (&host.kube_version, &host.etcd_version);
-    format!(
+    let (namespace, kube) = (&host.namespace, &host.kube_version);
+    let plane = format!(
         r#"
-data "kubernetes_cluster" "host" {{
-  kubeconfig_file = "{kubeconfig}"
-}}
-
-resource "etcd_cluster" "way" {{
-  version = "{etcd}"
-  kubernetes {{
-    cluster   = data.kubernetes_cluster.host
-    name      = "way-etcd"
-    namespace = "{namespace}"
-    members   = 1
-    storage   = "emptyDir"
-    resources = {{}}
-  }}
-}}
-
 resource "karmada_control_plane" "way" {{
   version      = "{KARMADA}"
   kube_version = "{kube}"
@@ -62,7 +45,8 @@ output "endpoint" {{
   value = karmada_control_plane.way.endpoint
 }}
 "#
-    )
+    );
+    host_block(host) + &etcd_block(host, "way", "") + &plane
 }
 
 struct Way<'a> {

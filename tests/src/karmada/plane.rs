@@ -20,6 +20,39 @@ pub(super) struct Kubectl<'a> {
     arguments: Vec<String>,
 }
 
+/// The way to the host cluster, for a configuration that is not the example.
+pub(super) fn host_block(host: &Host) -> String {
+    format!(
+        r#"
+data "kubernetes_cluster" "host" {{
+  kubeconfig_file = "{}"
+}}
+"#,
+        host.kubeconfig()
+    )
+}
+
+/// An etcd for the control plane of this name: one member whose data goes with its pod. `more` goes into its block.
+pub(super) fn etcd_block(host: &Host, name: &str, more: &str) -> String {
+    let (version, namespace) = (&host.etcd_version, &host.namespace);
+    format!(
+        r#"
+resource "etcd_cluster" "{name}" {{
+  version = "{version}"
+  kubernetes {{
+    cluster   = data.kubernetes_cluster.host
+    name      = "{name}-etcd"
+    namespace = "{namespace}"
+    members   = 1
+    storage   = "emptyDir"
+    resources = {{}}
+  }}
+  {more}
+}}
+"#
+    )
+}
+
 impl<'a> Plane<'a> {
     /// The example, with one member of etcd whose data goes with its pod.
     pub(super) fn example(host: &'a Host, name: &str) -> Self {

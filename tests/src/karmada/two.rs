@@ -2,20 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::plane::Plane;
+use super::plane::{Plane, etcd_block, host_block};
 use super::{Host, KARMADA};
 use crate::project::Project;
 
 /// The namespace belongs to neither, and each has an etcd of its own.
 fn configuration(host: &Host) -> String {
-    let (kubeconfig, namespace, crds) = (host.kubeconfig(), &host.namespace, host.crds.display());
-    let (kube, etcd) = (&host.kube_version, &host.etcd_version);
-    let mut text = format!(
+    let (namespace, crds, kube) = (&host.namespace, host.crds.display(), &host.kube_version);
+    let mut text = host_block(host);
+    text += &format!(
         r#"
-data "kubernetes_cluster" "host" {{
-  kubeconfig_file = "{kubeconfig}"
-}}
-
 resource "kubernetes_object" "namespace" {{
   cluster  = data.kubernetes_cluster.host.connection
   manifest = {{ apiVersion = "v1", kind = "Namespace", metadata = {{ name = "{namespace}" }} }}
@@ -23,21 +19,9 @@ resource "kubernetes_object" "namespace" {{
 "#
     );
     for name in ["one", "two"] {
+        text += &etcd_block(host, name, "depends_on = [kubernetes_object.namespace]");
         text += &format!(
             r#"
-resource "etcd_cluster" "{name}" {{
-  version = "{etcd}"
-  kubernetes {{
-    cluster   = data.kubernetes_cluster.host
-    name      = "{name}-etcd"
-    namespace = "{namespace}"
-    members   = 1
-    storage   = "emptyDir"
-    resources = {{}}
-  }}
-  depends_on = [kubernetes_object.namespace]
-}}
-
 resource "karmada_control_plane" "{name}" {{
   version      = "{KARMADA}"
   kube_version = "{kube}"
