@@ -150,8 +150,9 @@ fn volume(cluster: &Arguments, place: &Kubernetes, member: &str, node: Value) ->
     let affinity = json!({ "required": { "nodeSelectorTerms": [
         { "matchExpressions": [{ "key": "kubernetes.io/hostname", "operator": "In", "values": [null] }] }
     ] } });
+    // No class: servers don't keep an empty one, and each look would take a dry run to tell that this is no difference.
     let spec = json!({
-        "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain", "storageClassName": "",
+        "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
         "nodeAffinity": affinity, "claimRef": { "apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": claim_name(member) },
         "hostPath": { "type": "DirectoryOrCreate" },
     });
@@ -220,7 +221,13 @@ fn stateful_set_child(place: &Kubernetes, template: Arg, needed: Vec<Vec<ChildSt
     let mut made = manifest(place, "apps/v1", "StatefulSet", &place.name, json!({ "spec": spec }));
     made.set(&["spec", "template"], template);
     if place.storage != Storage::EmptyDir {
-        let mut claim = Arg::from_json(&json!({ "metadata": { "name": template::DATA }, "spec": claim_spec(place) }));
+        // With all that servers fill in (`SetDefaults_PersistentVolumeClaim` of Kubernetes): they keep account of this list as a whole, so
+        // that otherwise each look would take a dry run to tell that nothing changed.
+        let mut claim = Arg::from_json(&json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": template::DATA }, "spec": claim_spec(place),
+            "status": { "phase": "Pending" },
+        }));
+        claim.set(&["spec", "volumeMode"], "Filesystem".into());
         claim.set(&["spec", "resources", "requests", "storage"], place.storage_size.clone().into());
         made.set(&["spec", "volumeClaimTemplates"], Arg::List(vec![claim]));
     }
