@@ -180,8 +180,10 @@ fn container(plane: &Arguments, component: Component, settings: &Settings) -> Ar
         container.set(&[name], probe);
     }
     if extends_api(component) {
-        container
-            .set(&["env"], Arg::from_json(&json!([{ "name": "POD_IP", "valueFrom": { "fieldRef": { "fieldPath": "status.podIP" } } }])));
+        // With the version that servers fill in: they keep account of the reference as a whole (in 1.36), so that otherwise each look would
+        // take a dry run to tell that nothing changed.
+        let field = json!({ "apiVersion": "v1", "fieldPath": "status.podIP" });
+        container.set(&["env"], Arg::from_json(&json!([{ "name": "POD_IP", "valueFrom": { "fieldRef": field } }])));
     }
     let resources = settings.value("resources");
     if !resources.is_null() {
