@@ -53,7 +53,8 @@ struct Kept(Arc<Mutex<Remembered>>);
 #[derive(Default)]
 struct Remembered {
     pods: Option<(Instant, Vec<Door>)>,
-    open: Option<(Instant, Opened)>,
+    /// What was opened and not used yet, the newest last: who asks at the same time as another gets a way of its own.
+    open: Vec<(Instant, Opened)>,
     turn: usize,
 }
 
@@ -84,15 +85,18 @@ impl Kept {
     fn forget(&self) {
         let mut kept = self.lock();
         kept.pods = None;
-        kept.open = None;
+        kept.open.clear();
     }
 
     fn keep(&self, opened: Opened) {
-        self.lock().open = Some((Instant::now(), opened));
+        let mut kept = self.lock();
+        kept.open.retain(|(at, _)| at.elapsed() < FRESH);
+        kept.open.push((Instant::now(), opened));
     }
 
+    /// The newest: one that was opened before may lead to what was there before.
     fn take(&self) -> Option<Opened> {
-        let (at, opened) = self.lock().open.take()?;
+        let (at, opened) = self.lock().open.pop()?;
         (at.elapsed() < FRESH).then_some(opened)
     }
 }
@@ -107,8 +111,6 @@ pub(crate) async fn forward(client: &Client, host: &str, port: u16) -> Result<So
         .with_hint("Names are of the form \"SERVICE.NAMESPACE.svc\" or \"POD.SERVICE.NAMESPACE.svc\".")
     })?;
     let (address, kept) = listening(client, host, &target).await?;
-    // What was opened before leads to what was there before.
-    kept.forget();
     let pods = kept.remember(candidates(client, &target).await?);
     match open(client, &target, pods).await {
         Ok(opened) => kept.keep(opened),
