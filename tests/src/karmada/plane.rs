@@ -61,7 +61,7 @@ impl<'a> Plane<'a> {
         plane
     }
 
-    /// Writes the example's values, and more after them.
+    /// Writes the example's values, but for those that are among these, and these after them.
     pub(super) fn values(&self, name: &str, more: &str) {
         let host = self.host;
         let mut text = String::new();
@@ -75,11 +75,13 @@ impl<'a> Plane<'a> {
             ("crds", &host.crds.to_string_lossy()),
             ("storage", "emptyDir"),
             ("service_type", "ClusterIP"),
+            ("etcd_members", "1"),
         ] {
-            let _ = writeln!(text, "{variable} = {value:?}");
+            if !more.lines().any(|l| l.starts_with(&format!("{variable} ="))) {
+                let _ = writeln!(text, "{variable} = {value:?}");
+            }
         }
-        let members = if more.contains("etcd_members") { "" } else { "etcd_members = 1\n" };
-        self.project.write("karmaform.kfvars.hcl", &format!("{text}{members}{more}\n"));
+        self.project.write("karmaform.kfvars.hcl", &format!("{text}{more}\n"));
     }
 
     /// Puts a block into that of the (first) control plane, in place of the one that was put there before.
