@@ -159,6 +159,8 @@ pub(crate) fn information(app: &App, open: &OpenBackend, operation: &str) -> Loc
         version: VERSION.to_owned(),
         created: crate::ui::json::timestamp(app.now_seconds()),
         path: open.place.clone(),
+        lease: None,
+        renewed: None,
     }
 }
 

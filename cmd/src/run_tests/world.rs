@@ -20,6 +20,8 @@ fn a_held_lock_names_its_holder() {
         version: "0.1.0".into(),
         created: "2026-01-01T00:00:00Z".into(),
         path: String::new(),
+        lease: None,
+        renewed: None,
     };
     let executor = crate::runtime::Executor::new().unwrap();
     let id = executor.block_on(karmaform_model::StateBackend::lock(&backend, &who)).unwrap();

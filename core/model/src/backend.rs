@@ -1,8 +1,10 @@
 //! Where state is kept, and the journal that bridges a crash.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Address, BoxFuture, OutputState, ResourceState, Snapshot, StateError};
+use crate::{Address, BoxFuture, OutputState, ResourceState, Snapshot, StateError, StoreError};
 
 /// A snapshot's counter.
 pub type Serial = u64;
@@ -11,7 +13,7 @@ pub type Serial = u64;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockId(pub String);
 
-/// Who holds a lock, since when, for what. The same keys as Terraform's.
+/// Who holds a lock, since when, for what. The same keys as Terraform's, and two of ours that it passes over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct LockInfo {
@@ -30,6 +32,12 @@ pub struct LockInfo {
     pub created: String,
     /// What is locked.
     pub path: String,
+    /// Seconds after which the lock of a holder that gave no sign of life may be taken over. `None`: it never may, as with Terraform's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<u64>,
+    /// The holder's last sign of life, RFC 3339 by its clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewed: Option<String>,
 }
 
 /// What a backend could not do.
@@ -49,6 +57,9 @@ pub enum BackendError {
     /// There is no lock.
     #[error("the state is not locked")]
     NotLocked,
+    /// The lock that this run held is not its own any more.
+    #[error("the lock was lost: {}", .0.as_ref().map_or("it was removed".to_owned(), |h| format!("{} took it at {}", h.who, h.created)))]
+    LockLost(Option<Box<LockInfo>>),
     /// Somebody else wrote meanwhile.
     #[error("the state has serial {found} now, expected was {expected}: somebody else wrote it meanwhile")]
     Conflict {
@@ -64,6 +75,16 @@ pub enum BackendError {
         place: String,
         /// What is wrong with it.
         source: StateError,
+    },
+    /// A store could not do it.
+    #[error("{what} {place}: {source}")]
+    Store {
+        /// `reading`, `writing`, `locking`
+        what: &'static str,
+        /// Which object.
+        place: String,
+        /// The cause.
+        source: StoreError,
     },
     /// Reading or writing failed.
     #[error("{what} {place}: {source}")]
@@ -87,6 +108,23 @@ pub trait StateBackend: Send + Sync {
     fn lock<'a>(&'a self, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>>;
     /// Releases the lock with this id; also one of a process that is gone.
     fn unlock<'a>(&'a self, id: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>>;
+
+    /// How long a lock is respected without a sign of life. `None`: the lock ends with the process that holds it, or never.
+    fn lease(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Gives a sign of life, `now` in RFC 3339. [`BackendError::LockLost`] if somebody else holds the lock, or nobody.
+    fn renew<'a>(&'a self, id: &'a LockId, now: &'a str) -> BoxFuture<'a, Result<(), BackendError>> {
+        let _ = (id, now);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Takes the lock from a holder that is dead, if it still is as it was seen. Only whoever saw it unchanged for a whole lease may ask.
+    fn take_over<'a>(&'a self, dead: &'a LockInfo, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {
+        let _ = who;
+        Box::pin(async { Err(BackendError::Locked(Some(Box::new(dead.clone())))) })
+    }
 }
 
 /// One line of the journal.

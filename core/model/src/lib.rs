@@ -25,6 +25,7 @@ mod redact;
 mod registry;
 mod schema;
 mod state;
+mod state_store;
 mod types;
 mod value;
 
@@ -48,5 +49,6 @@ pub use redact::{redact, secret_leaves, without_credentials};
 pub use registry::{DataEntry, Registry, ResourceEntry};
 pub use schema::{Attribute, Block, Connection, Nesting, Presence, Schema};
 pub use state::{OutputState, ResourceState, Snapshot, StateError, Status};
+pub use state_store::{Found, Item, StateStore, StoreError, Version};
 pub use types::{ObjectAttribute, Type};
 pub use value::{Kind, Unknown, Value};

@@ -22,6 +22,8 @@ fn who(id: &str) -> LockInfo {
         version: "0.1.0".into(),
         created: "2026-01-02T03:04:05Z".into(),
         path: String::new(),
+        lease: None,
+        renewed: None,
     }
 }
 

@@ -66,6 +66,8 @@ fn info(id: &str) -> LockInfo {
         version: "0.1.0".into(),
         created: "2026-01-02T03:04:05Z".into(),
         path: "karmaform.tfstate".into(),
+        lease: None,
+        renewed: None,
     }
 }
 

@@ -1,0 +1,208 @@
+//! The state backend over a store.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use karmaform_model::{
+    BackendError, BoxFuture, Item, LockId, LockInfo, Serial, Snapshot, StateBackend, StateError, StateStore, StoreError, Version,
+};
+use sha2::{Digest as _, Sha256};
+
+use crate::lock::{self, Held};
+
+/// A state in a store.
+///
+/// A write goes through only over the very bytes that were read or written last. So a run that lost its lock can't overwrite what others
+/// wrote, and a read that was stale is found out at the first write.
+pub struct RemoteState {
+    store: Arc<dyn StateStore>,
+    lease: Duration,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    /// The state as it was read or written last; `Some(None)`: there was none.
+    last: Option<Option<(Serial, Version)>>,
+    /// Digests of what was written with nobody knowing whether it arrived.
+    pending: Vec<[u8; 32]>,
+    lock: Option<Held>,
+}
+
+impl RemoteState {
+    /// In this store. A holder of the lock that gives no sign of life for a `lease` may be taken for dead. Touches nothing yet.
+    pub fn new(store: Arc<dyn StateStore>, lease: Duration) -> Self {
+        Self { store, lease, memory: Mutex::default() }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, what: &'static str) -> impl Fn(StoreError) -> BackendError + use<> {
+        let place = self.store.place();
+        move |source| BackendError::Store { what, place: place.clone(), source }
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Result<Snapshot, BackendError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| StateError::NotJson("it is not UTF-8 text".to_owned()));
+        text.and_then(Snapshot::from_text).map_err(|source| BackendError::Damaged { place: self.store.place(), source })
+    }
+
+    async fn read_now(&self) -> Result<Option<Snapshot>, BackendError> {
+        let found = self.store.get(&Item::State).await.map_err(self.failed("reading"))?;
+        // An empty object is what others leave where there is no state yet.
+        let Some(found) = found.filter(|f| !f.bytes.is_empty()) else {
+            self.memory().last = Some(None);
+            return Ok(None);
+        };
+        let snapshot = self.parse(&found.bytes)?;
+        self.memory().last = Some(Some((snapshot.serial, found.version)));
+        Ok(Some(snapshot))
+    }
+
+    async fn write_now(&self, expected: Option<Serial>, next: &Snapshot) -> Result<(), BackendError> {
+        let conflict = |found: Option<Serial>| BackendError::Conflict { expected: expected.unwrap_or(0), found: found.unwrap_or(0) };
+        let known = self.memory().last.clone();
+        let known = match known {
+            Some(known) if known.as_ref().map(|(serial, _)| *serial) == expected => known,
+            _ => {
+                let found = self.read_now().await?.map(|s| s.serial);
+                if found != expected {
+                    return Err(conflict(found));
+                }
+                self.memory().last.clone().flatten()
+            }
+        };
+        let text = next.to_text().into_bytes();
+        let mut over = match known {
+            Some((_, version)) => Some(version),
+            None => self.empty_object().await?,
+        };
+        // A try whose reply was lost may have been done; then it is what the next one is written over. Each is met once at most.
+        let tries = self.memory().pending.len() + 1;
+        for _ in 0..tries {
+            match self.store.put(&Item::State, text.clone(), over.as_ref()).await {
+                Ok(version) => {
+                    self.wrote(next.serial, version);
+                    return Ok(());
+                }
+                Err(StoreError::Changed) => {}
+                Err(error) => {
+                    if matches!(error, StoreError::Unreachable(_)) {
+                        self.memory().pending.push(Sha256::digest(&text).into());
+                    }
+                    return Err(self.failed("writing")(error));
+                }
+            }
+            let found = self.store.get(&Item::State).await.map_err(self.failed("reading"))?;
+            match found {
+                Some(found) if found.bytes == text => {
+                    self.wrote(next.serial, found.version);
+                    return Ok(());
+                }
+                Some(found) if self.memory().pending.contains(&Sha256::digest(&found.bytes).into()) => over = Some(found.version),
+                found => {
+                    let serial = found.filter(|f| !f.bytes.is_empty()).map(|f| self.parse(&f.bytes)).transpose()?.map(|s| s.serial);
+                    return Err(conflict(serial));
+                }
+            }
+        }
+        Err(conflict(None))
+    }
+
+    /// The version of an object without a state in it, to be written over; `None` if there is no object.
+    async fn empty_object(&self) -> Result<Option<Version>, BackendError> {
+        let found = self.store.get(&Item::State).await.map_err(self.failed("reading"))?;
+        Ok(found.filter(|f| f.bytes.is_empty()).map(|f| f.version))
+    }
+
+    fn wrote(&self, serial: Serial, version: Version) {
+        let mut memory = self.memory();
+        memory.last = Some(Some((serial, version)));
+        memory.pending.clear();
+    }
+
+    /// Writes the state anew with the next serial, so that whoever read it before can't write any more.
+    async fn fence(&self) -> Result<(), BackendError> {
+        let current = self.read_now().await?;
+        let expected = current.as_ref().map(|s| s.serial);
+        let mut next = current.unwrap_or_default();
+        next.serial = next.serial.saturating_add(1);
+        self.write_now(expected, &next).await
+    }
+
+    async fn lock_now(&self, who: &LockInfo) -> Result<LockId, BackendError> {
+        let held = lock::lock(&*self.store, &self.with_lease(who)).await?;
+        self.memory().lock = Some(held);
+        Ok(LockId(who.id.clone()))
+    }
+
+    fn with_lease(&self, who: &LockInfo) -> LockInfo {
+        LockInfo { lease: Some(self.lease.as_secs().max(1)), renewed: Some(who.created.clone()), ..who.clone() }
+    }
+
+    async fn unlock_now(&self, id: &LockId) -> Result<(), BackendError> {
+        let is_mine = |m: &mut MutexGuard<'_, Memory>| m.lock.as_ref().is_some_and(|h| h.info.id == id.0);
+        lock::unlock(&*self.store, id).await?;
+        let mut memory = self.memory();
+        if is_mine(&mut memory) {
+            memory.lock = None;
+        }
+        Ok(())
+    }
+
+    async fn renew_now(&self, id: &LockId, now: &str) -> Result<(), BackendError> {
+        let held = self.memory().lock.clone().filter(|h| h.info.id == id.0);
+        let held = held.ok_or(BackendError::LockLost(None))?;
+        let renewed = lock::renew(&*self.store, &held, now).await?;
+        let mut memory = self.memory();
+        // Released meanwhile: then it must not come back.
+        if memory.lock.as_ref().is_some_and(|h| h.info.id == id.0) {
+            memory.lock = Some(renewed);
+        }
+        Ok(())
+    }
+
+    async fn take_over_now(&self, dead: &LockInfo, who: &LockInfo) -> Result<LockId, BackendError> {
+        let held = lock::take_over(&*self.store, dead, &self.with_lease(who)).await?;
+        self.memory().lock = Some(held);
+        // Only now: while the other could still renew, it could also still write.
+        self.fence().await?;
+        Ok(LockId(who.id.clone()))
+    }
+}
+
+impl StateBackend for RemoteState {
+    fn read(&self) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>> {
+        Box::pin(self.read_now())
+    }
+
+    fn write<'a>(&'a self, expected: Option<Serial>, next: &'a Snapshot) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(self.write_now(expected, next))
+    }
+
+    fn lock<'a>(&'a self, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {
+        Box::pin(self.lock_now(who))
+    }
+
+    fn unlock<'a>(&'a self, id: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(self.unlock_now(id))
+    }
+
+    fn lease(&self) -> Option<Duration> {
+        Some(self.lease)
+    }
+
+    fn renew<'a>(&'a self, id: &'a LockId, now: &'a str) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(self.renew_now(id, now))
+    }
+
+    fn take_over<'a>(&'a self, dead: &'a LockInfo, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {
+        Box::pin(self.take_over_now(dead, who))
+    }
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;
