@@ -3,7 +3,7 @@
 set -euo pipefail
 
 BUILD="gcc g++ make perl pkg-config protobuf-compiler ca-certificates"
-LAB="debootstrap debian-archive-keyring systemd-container dbus iproute2 openssh-client procps util-linux"
+LAB="debootstrap debian-archive-keyring systemd-container dbus iproute2 openssh-client procps util-linux python3-venv curl"
 EXTRA="time" # whole-process measurements of `make bench`
 
 missing() {

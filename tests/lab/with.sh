@@ -1,25 +1,63 @@
 #!/bin/bash
-# Runs a command with a lab of three hosts around it: with.sh COMMAND...
+# Runs a command with a lab of three hosts, a Kubernetes and S3 servers around it: with.sh COMMAND...
 # The lab's facts are in the command's environment (KARMAFORM_TEST_*); the lab ends with the command, however that ends.
 # Where no lab can be, the command runs without it, and what needs one says so.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/common.sh"
 
-if [ -n "${KARMAFORM_TEST_HOSTS:-}" ]; then
-    say "using the hosts given: $KARMAFORM_TEST_HOSTS"
-    exec "$@"
-fi
 export KARMAFORM_LAB=${KARMAFORM_LAB:-t$$}
-if ! why=$(lab_possible); then
-    printf '\n*** SKIPPED (no lab): everything that needs real hosts, because: %s\n\n' "$why" >&2
-    exec "$@"
-fi
-trap '"$HERE/lab.sh" down' EXIT
+STARTED=() S3=()
+finish() {
+    local what
+    wait # what is still being started would outlive us
+    for what in "${STARTED[@]}"; do
+        case $what in
+            kube) "$HERE/kube.sh" down "$KARMAFORM_LAB" || : ;;
+            lab) "$HERE/lab.sh" down || : ;;
+            s3) "$HERE/s3.sh" down "$KARMAFORM_LAB" || : ;;
+        esac
+    done
+}
+trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 trap : PIPE # whoever reads our output may be gone, and the lab must end all the same
+
+# S3 servers need no more than PyPI, once; they start while the hosts boot.
+for server in seaweedfs moto; do
+    given=KARMAFORM_TEST_S3_${server^^}
+    [ -z "${!given:-}" ] || continue
+    "$HERE/s3.sh" up "$server" "$KARMAFORM_LAB" >/dev/null &
+    S3+=("$server:$!")
+    STARTED=(s3)
+done
+await_s3() {
+    local one env
+    for one in "${S3[@]}"; do
+        if wait "${one#*:}" && env=$("$HERE/s3.sh" env "${one%:*}" "$KARMAFORM_LAB"); then
+            . "$env"
+        else
+            printf '\n*** SKIPPED (no %s): everything that needs this S3 server; why is said above\n\n' "${one%:*}" >&2
+        fi
+    done
+}
+
+if [ -n "${KARMAFORM_TEST_HOSTS:-}" ]; then
+    say "using the hosts given: $KARMAFORM_TEST_HOSTS"
+    await_s3
+    "$@"
+    exit
+fi
+if ! why=$(lab_possible); then
+    printf '\n*** SKIPPED (no lab): everything that needs real hosts, because: %s\n\n' "$why" >&2
+    await_s3
+    "$@"
+    exit
+fi
+STARTED=(lab "${STARTED[@]}")
 . "$("$HERE/lab.sh" up a b c)"
+await_s3
 archives=$("$HERE/etcd.sh") || archives=
 export KARMAFORM_TEST_ETCD=
 while read -r version path; do
@@ -34,7 +72,7 @@ if ! why=$("$HERE/kube.sh" check --node 2>&1); then
     printf '\n*** SKIPPED (no node): everything that needs pods, because: %s\n\n' "$why" >&2
 fi
 if why=$("$HERE/kube.sh" check $node 2>&1) && kube=$("$HERE/kube.sh" up "$KARMAFORM_LAB" $node); then
-    trap '"$HERE/kube.sh" down "$KARMAFORM_LAB"; "$HERE/lab.sh" down' EXIT
+    STARTED=(kube "${STARTED[@]}")
     . "$kube"
     say "Kubernetes $KARMAFORM_TEST_KUBE_VERSION${KARMAFORM_TEST_NODES:+ with a node}"
 else

@@ -19,9 +19,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("core/engine", &["model", "lang"]),
     ("providers/", &["model"]),
     ("state-backends/", &["model"]),
-    ("cmd", &["model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "kubernetes", "karmada", "local"]),
+    ("cmd", &["model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "kubernetes", "karmada", "local", "remote", "s3"]),
     ("tests/stand-in", &[]),
-    ("tests", &["", "model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "karmada", "memory", "local"]),
+    ("tests", &["", "model", "lang", "engine", "ssh", "tls", "builtin", "etcd", "karmada", "memory", "local", "remote", "s3"]),
 ];
 
 /// Libraries with one user: the file (or folder) that may name them.
@@ -31,6 +31,9 @@ const ONE_USER: &[(&str, &str)] = &[
     ("rcgen", "providers/tls/src/"),
     ("etcd_client", "providers/etcd/src/"),
     ("kube", "providers/kubernetes/src/"),
+    ("object_store", "state-backends/s3/src/"),
+    ("reqwest", "state-backends/s3/src/"),
+    ("quick_xml", "state-backends/s3/src/"),
     ("clap", "cmd/src/"),
 ];
 

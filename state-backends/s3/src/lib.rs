@@ -1,0 +1,27 @@
+//! State in a bucket of Amazon S3 or of any store that speaks its protocol.
+//!
+//! [`S3Store`] is a [`StateStore`](karmaform_model::StateStore): it compares and swaps bytes. What those bytes are, who locks and for how
+//! long is the business of others. The layout and the arguments are Terraform's, so that both find the same state and the same lock.
+//!
+//! Knows no plan and no provider. The environment and the home folder are arguments.
+
+mod credentials;
+mod duration;
+mod http;
+mod limits;
+mod metadata;
+mod names;
+mod place;
+mod process;
+mod profile;
+mod schema;
+mod settings;
+mod source;
+mod sso;
+mod store;
+mod sts;
+mod words;
+
+pub use limits::Limits;
+pub use schema::schema;
+pub use store::S3Store;
