@@ -47,12 +47,16 @@ pub async fn apply(
     if plan.steps.is_empty() && plan.outputs.is_empty() && !is_refresh {
         return outcome;
     }
-    let ledger = Ledger::new(plan, world.registry, world.state);
+    let mut ledger = Ledger::new(plan, world.registry, world.state);
     let mut store = Store::new(backend, journal, world.runtime, options);
+    if let Err(problem) = store.claim(&mut ledger).await {
+        outcome.diagnostics.push(problem);
+        return outcome;
+    }
     let mut dispatcher = Dispatcher::new(plan, ledger, Filler::new(plan, graph, world, &options.seed), world, options, on_event);
     let begin = JournalRecord::Begin {
         lineage: world.state.lineage.clone(),
-        serial: options.stored.unwrap_or(world.state.serial),
+        serial: store.stored().unwrap_or(world.state.serial),
         version: plan.tool_version.clone(),
     };
     if let Err(error) = store.record(vec![begin]) {

@@ -28,6 +28,35 @@ impl<'a> Store<'a> {
         Self { backend, journal, runtime, stored, every, written: runtime.now(), warned: false, wrote: false }
     }
 
+    /// Where others may write too, writes the state once before anything is done: if it was read stale, or somebody wrote it without a lock,
+    /// that shows now and not after the work; and whoever read it before can't write any more.
+    ///
+    /// # Errors
+    /// If it can't be written; then nothing may start.
+    pub(crate) async fn claim(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Diagnostic> {
+        if self.backend.lease().is_none() {
+            return Ok(());
+        }
+        let next = ledger.snapshot.serial.max(self.stored.unwrap_or(0)).saturating_add(1);
+        let earlier = std::mem::replace(&mut ledger.snapshot.serial, next);
+        let Err(error) = self.backend.write(self.stored, &ledger.snapshot).await else {
+            self.stored = Some(next);
+            return Ok(());
+        };
+        ledger.snapshot.serial = earlier;
+        Err(match error {
+            BackendError::Conflict { .. } => Diagnostic::error("The state was changed meanwhile", format!("Nothing was done: {error}."))
+                .with_hint("Run it again: it starts from the state as it is now."),
+            _ => Diagnostic::error("State can't be written", format!("Nothing was done, since it could not be remembered: {error}."))
+                .with_hint("Repair the backend and run it again."),
+        })
+    }
+
+    /// The serial that the backend holds, as far as is known; `None`: it holds nothing.
+    pub(crate) fn stored(&self) -> Option<Serial> {
+        self.stored
+    }
+
     /// Makes records durable, all in one write.
     ///
     /// # Errors
