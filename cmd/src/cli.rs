@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Refresh(commands::refresh::Args),
     /// Remove the lock that a dead run left
     ForceUnlock(commands::force_unlock::Args),
+    /// Check that the place of the state is fit for it
+    Doctor(commands::doctor::Args),
     /// Show the version
     Version(commands::version::Args),
     /// Write a completion script for a shell

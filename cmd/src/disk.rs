@@ -1,6 +1,7 @@
 //! The files that expressions read, below one directory. Remembers what was read, so that a saved plan can say so.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -79,6 +80,19 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
         std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
         _ => error.to_string(),
     }
+}
+
+/// Writes a file that its owner alone can read, whole or not at all: a temporary file is made so, and renamed.
+///
+/// # Errors
+/// If the disk refuses.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
 }
 
 /// In hexadecimal digits.

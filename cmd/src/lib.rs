@@ -6,6 +6,7 @@
 mod app;
 mod applying;
 mod arguments;
+mod backend;
 mod cli;
 mod commands;
 mod disk;
@@ -29,7 +30,7 @@ use std::ffi::OsString;
 
 pub use output::{Captured, Output, Terminal};
 pub use runtime::leave;
-pub use wiring::{BackendKind, BackendRequest, OpenBackend, Wiring};
+pub use wiring::{BackendKind, BackendRequest, OpenBackend, OpenJournal, Wiring};
 
 use app::{App, Ended};
 use cli::{Cli, Command, Parsed};
@@ -106,6 +107,7 @@ fn start(app: &mut App, cli: Cli) -> Ended {
         Command::Graph(args) => commands::graph::run(app, &args),
         Command::Console(args) => commands::console::run(app, &args),
         Command::Refresh(args) => commands::refresh::run(app, &args),
+        Command::Doctor(args) => commands::doctor::run(app, &args),
         Command::ForceUnlock(args) => commands::force_unlock::run(app, &args),
         Command::Version(args) => commands::version::run(app, &args),
         Command::Completion(args) => commands::completion::run(app, &args),

@@ -1,4 +1,4 @@
-//! Taking the lock, waiting for it, and telling who holds it and how to break it safely.
+//! Taking the lock, waiting for it, taking it over from the dead, and telling who holds it and how to break it safely.
 
 use karmaform_model::{BackendError, Diagnostic, LockId, LockInfo};
 
@@ -9,7 +9,8 @@ use crate::wiring::OpenBackend;
 /// The longest pause between two tries, in milliseconds.
 const LONGEST_PAUSE: u64 = 4_000;
 
-/// Takes the lock, trying for so many milliseconds.
+/// Takes the lock, trying for so many milliseconds. A holder that gave no sign of life for its whole lease while we looked on is dead: its
+/// lock is taken over. Only what was seen here counts, for clocks of other machines may be wrong.
 ///
 /// # Errors
 /// Says who holds it.
@@ -17,19 +18,30 @@ pub(crate) fn lock(app: &mut App, open: &OpenBackend, operation: &str, timeout: 
     let who = information(app, open, operation);
     let started = app.now();
     let mut delay = 1_000;
-    let mut has_told = false;
+    let mut seen: Seen = None;
     loop {
-        match app.executor.block_on(open.backend.lock(&who)) {
+        let mut tried = app.executor.block_on(open.backend.lock(&who));
+        let dead = if let Err(BackendError::Locked(Some(holder))) = &tried { holder_gone(holder, &seen, app.now()) } else { None };
+        if let Some(dead) = dead {
+            tried = app.executor.block_on(open.backend.take_over(&dead, &who));
+            if tried.is_ok() {
+                app.show(&taken_over(&dead).into());
+            }
+        }
+        match tried {
             Ok(id) => return Ok(id),
             Err(BackendError::Locked(holder)) => {
-                let waited = app.now().saturating_sub(started);
+                let now = app.now();
+                let waited = now.saturating_sub(started);
                 if waited >= timeout {
                     return Err(refused(holder.as_deref(), &open.place).into());
                 }
-                if !has_told {
-                    let by = holder.map(|h| format!(" It is held by {} since {}.", h.who, h.created)).unwrap_or_default();
+                if seen.is_none() {
+                    let by = holder.as_ref().map(|h| format!(" It is held by {} since {}.", h.who, h.created)).unwrap_or_default();
                     app.say(&format!("Acquiring state lock. This may take a few moments...{by}\n"));
-                    has_told = true;
+                }
+                if seen.as_ref().is_none_or(|(before, _)| *before != holder) {
+                    seen = Some((holder, now));
                 }
                 let delay_now = delay.min(timeout - waited).max(1);
                 app.executor.block_on(app.wiring.clock.sleep(delay_now));
@@ -40,6 +52,28 @@ pub(crate) fn lock(app: &mut App, open: &OpenBackend, operation: &str, timeout: 
     }
 }
 
+/// A holder, or the little that is known of it, and when it was first seen just so.
+type Seen = Option<(Option<Box<LockInfo>>, u64)>;
+
+/// The holder, if it was seen without a change for as long as its lease is.
+fn holder_gone(holder: &LockInfo, seen: &Seen, now: u64) -> Option<LockInfo> {
+    let (Some(before), since) = seen.as_ref()? else { return None };
+    let is_over = holder.lease.is_some_and(|lease| now.saturating_sub(*since) >= lease.saturating_mul(1_000));
+    (is_over && holder == before.as_ref()).then(|| holder.clone())
+}
+
+fn taken_over(dead: &LockInfo) -> Diagnostic {
+    let detail = format!(
+        "{} held the lock of the state since {} ({}) and gave no sign of life for {} seconds, so it was taken over. Should that run still \
+         live, it can't write the state any more.",
+        dead.who,
+        dead.created,
+        dead.operation,
+        dead.lease.unwrap_or_default()
+    );
+    Diagnostic::warning("State lock taken over", detail)
+}
+
 /// The lock is held by somebody else.
 pub(crate) fn refused(holder: Option<&LockInfo>, place: &str) -> Diagnostic {
     let mut detail = format!("Another run holds the lock of the state at {place}, so this one did nothing.");
@@ -48,6 +82,9 @@ pub(crate) fn refused(holder: Option<&LockInfo>, place: &str) -> Diagnostic {
             "\n\nLock Info:\n  ID:        {}\n  Path:      {}\n  Operation: {}\n  Who:       {}\n  Version:   {}\n  Created:   {}\n  Info:      {}",
             holder.id, holder.path, holder.operation, holder.who, holder.version, holder.created, holder.info
         ));
+        if let (Some(lease), Some(renewed)) = (holder.lease, &holder.renewed) {
+            detail.push_str(&format!("\n  Lease:     {lease} seconds, last sign of life at {renewed}"));
+        }
     }
     let unlock = match holder {
         Some(holder) => format!(
@@ -56,7 +93,12 @@ pub(crate) fn refused(holder: Option<&LockInfo>, place: &str) -> Diagnostic {
         ),
         None => "If that run is dead, remove its lock with: karmaform force-unlock LOCK_ID".to_owned(),
     };
-    Diagnostic::error("Error acquiring the state lock", detail)
-        .with_hint("Wait until it ends, or let this run wait for it with -lock-timeout=5m.")
-        .with_hint(unlock)
+    let wait = match holder.and_then(|h| h.lease) {
+        Some(lease) => format!(
+            "Let this run wait for it with -lock-timeout=5m. If the other is dead, its lock is taken over after {lease} seconds without a \
+             sign of life."
+        ),
+        None => "Wait until it ends, or let this run wait for it with -lock-timeout=5m.".to_owned(),
+    };
+    Diagnostic::error("Error acquiring the state lock", detail).with_hint(wait).with_hint(unlock)
 }

@@ -90,6 +90,15 @@ impl Output {
         let _ = self.stderr.write_all(text.as_bytes()).and_then(|()| self.stderr.flush());
     }
 
+    /// All of standard input.
+    ///
+    /// # Errors
+    /// If it can't be read, or is no text.
+    pub fn read_all(&mut self) -> std::io::Result<String> {
+        let mut text = String::new();
+        self.stdin.read_to_string(&mut text).map(|_| text)
+    }
+
     /// One line from standard input, without its end; `None` at the end of the stream.
     pub fn read_line(&mut self) -> Option<String> {
         // Bytes that are no text become a sign that no answer and no expression holds.

@@ -4,9 +4,10 @@ use karmaform_lang::{MISSING_VARIABLE, OTHER_VERSION};
 use karmaform_model::{Diagnostic, Diagnostics, Snapshot};
 
 use crate::app::{App, Stop};
+use crate::backend::open_backend;
 use crate::flags::VariableFlags;
 use crate::project::{Project, load_if_any};
-use crate::session::{Session, open_backend};
+use crate::session::Session;
 
 /// The diagnostics that matter even if nobody gives values to variables: to who only reads, a missing one does not matter.
 pub(crate) fn without_missing_variables(project: &Project) -> Diagnostics {

@@ -116,6 +116,11 @@ impl Executor {
         self.tokio.block_on(future)
     }
 
+    /// Beside everything else, until it is aborted.
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> tokio::task::AbortHandle {
+        self.tokio.spawn(future).abort_handle()
+    }
+
     /// Listens to Ctrl-C and SIGTERM from now on.
     pub(crate) fn listen(&self, interrupt: &Interrupt) {
         use tokio::signal::unix::{SignalKind, signal};

@@ -3,15 +3,13 @@
 //! What a secret is missing is made good at apply: by planning again from the same texts, with sensitive variables given again.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::path::Path;
 
 use karmaform_lang::{SourceFile, Sources, VariableInputs, VariableOrigin};
 use karmaform_model::{Diagnostic, Diagnostics, Plan, Snapshot, Value, to_json};
 use serde::{Deserialize, Serialize};
 
 use crate::app::{App, Stop, VERSION};
-use crate::disk::{reason, sha256};
+use crate::disk::{reason, sha256, write_private};
 use crate::flags::{VariableFlag, VariableFlags};
 use crate::project::{self, Loading, Project, load_sources};
 use crate::redact::{redacted, secret_texts};
@@ -70,16 +68,6 @@ pub(crate) fn write(app: &App, path: &str, project: &Project, plan: &Plan, state
         |why: String| Stop::from(Diagnostic::error("Can't save the plan", format!("The file given with -out can't be written: {why}.")));
     let text = serde_json::to_string(&saved).map_err(|e| failed(e.to_string()))?;
     write_private(&app.directory.join(path), text.as_bytes()).map_err(|e| failed(reason(&e)))
-}
-
-/// A temporary file is made readable by its owner alone, and stays so.
-fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|e| e.error)?;
-    Ok(())
 }
 
 /// Reads a saved plan. `None`: the file is something else.

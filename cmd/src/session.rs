@@ -1,15 +1,15 @@
 //! One look at a state: the backend, its lock, and what a dead run left in the journal.
 
+use std::sync::Arc;
+
 use karmaform_engine::{Recovery, recover};
-use karmaform_lang::SettingsBlock;
-use karmaform_model::{
-    BackendError, Diagnostic, Diagnostics, Journal, JournalRecord, LockId, LockInfo, Object, Serial, Snapshot, StateError,
-};
+use karmaform_model::{BackendError, Diagnostic, Diagnostics, Journal, JournalRecord, LockId, LockInfo, Serial, Snapshot, StateError};
 
 use crate::app::{App, Stop, VERSION};
+use crate::backend::KeepAlive;
 use crate::flags::LockFlags;
 use crate::locking::{lock, refused};
-use crate::wiring::{BackendRequest, OpenBackend, plain_arguments};
+use crate::wiring::OpenBackend;
 
 /// A backend that is open, with the state as it was read.
 pub(crate) struct Session {
@@ -25,27 +25,7 @@ pub(crate) struct Session {
     pub(crate) found: Serial,
     /// What the journal held.
     pub(crate) recovery: Recovery,
-    lock: Option<LockId>,
-}
-
-/// Opens the backend of a configuration, without reading anything.
-///
-/// # Errors
-/// If there is no such backend, or its arguments are wrong.
-pub(crate) fn open_backend(app: &App, settings: Option<&SettingsBlock>, state: Option<&str>) -> Result<OpenBackend, Stop> {
-    let none = Object::new();
-    let (kind, arguments) = settings.map_or(("local", &none), |b| (b.kind.as_str(), &b.arguments));
-    let span = settings.map(|b| b.span);
-    let Some(found) = app.wiring.backends.iter().find(|b| b.name == kind) else {
-        let known: Vec<_> = app.wiring.backends.iter().map(|b| format!("\"{}\"", b.name)).collect();
-        return Err(Diagnostic::error("Unsupported backend", format!("There is no backend \"{kind}\" in this version."))
-            .with_span(span)
-            .with_hint(format!("Use {}, or leave the block out to keep the state in a local file.", known.join(" or ")))
-            .into());
-    };
-    plain_arguments(arguments).map_err(|d| Stop::from(d.with_span(span)))?;
-    let request = BackendRequest { directory: &app.directory, arguments, state };
-    (found.open)(&request).map_err(|d| d.with_span(span).into())
+    lock: Option<(LockId, Option<KeepAlive>)>,
 }
 
 impl Session {
@@ -54,14 +34,45 @@ impl Session {
     /// # Errors
     /// If the lock is held, or the state can't be read.
     pub(crate) fn exclusive(app: &mut App, open: OpenBackend, operation: &str, flags: &LockFlags) -> Result<Self, Stop> {
-        let held = if flags.lock { Some(lock(app, &open, operation, flags.lock_timeout)?) } else { None };
-        let mut session = Self::read(app, open)?;
-        session.lock = held;
+        let mut session = Self::locked(app, open, operation, flags, Self::read)?;
         if let Err(stop) = session.settle(app) {
             session.close(app);
             return Err(stop);
         }
         Ok(session)
+    }
+
+    /// Takes the lock and reads the state as it is stored, without the journal: for who replaces it as a whole.
+    ///
+    /// # Errors
+    /// If the lock is held, or the state can't be read.
+    pub(crate) fn unsettled(app: &mut App, open: OpenBackend, operation: &str, flags: &LockFlags) -> Result<Self, Stop> {
+        Self::locked(app, open, operation, flags, Self::without_journal)
+    }
+
+    fn locked(
+        app: &mut App,
+        open: OpenBackend,
+        operation: &str,
+        flags: &LockFlags,
+        read: fn(&mut App, OpenBackend) -> Result<Self, Stop>,
+    ) -> Result<Self, Stop> {
+        let held = if flags.lock { Some(lock(app, &open, operation, flags.lock_timeout)?) } else { None };
+        let backend = Arc::clone(&open.backend);
+        let alive = held.as_ref().and_then(|id| KeepAlive::start(app, &backend, id));
+        match read(app, open) {
+            Ok(mut session) => {
+                session.lock = held.map(|id| (id, alive));
+                Ok(session)
+            }
+            Err(stop) => {
+                drop(alive);
+                if let Some(id) = held {
+                    let _ = app.executor.block_on(backend.unlock(&id));
+                }
+                Err(stop)
+            }
+        }
     }
 
     /// Reads the state without holding the lock. What a dead run left in the journal counts, but nothing is written.
@@ -126,11 +137,39 @@ impl Session {
         self.journal.clear().map_err(|e| Stop::from(journal_failed(&e)))
     }
 
-    /// A state that is about to be written for the first time gets its lineage.
-    pub(crate) fn begin(&mut self, app: &App) {
+    /// Before anything is done. A state that is about to be written for the first time gets its lineage.
+    ///
+    /// # Errors
+    /// If the lock was lost while the plan was made.
+    pub(crate) fn begin(&mut self, app: &mut App) -> Result<(), Stop> {
+        if let Some(lost) = self.lock.as_ref().and_then(|(_, alive)| alive.as_ref()).and_then(KeepAlive::lost) {
+            return Err(lost.into());
+        }
         if self.snapshot.lineage.is_empty() {
             self.snapshot.lineage = (app.wiring.ids)();
         }
+        if let Some(record) = self.open.record.take() {
+            record.write(&app.directory)?;
+        }
+        Ok(())
+    }
+
+    /// Writes this state in the place of the one that was read, and empties the journal: what is in it is in the state that was changed.
+    ///
+    /// # Errors
+    /// If the backend or the disk refuses.
+    pub(crate) fn replace(&mut self, app: &mut App, mut next: Snapshot) -> Result<Serial, Stop> {
+        next.serial = next.serial.max(self.stored.unwrap_or(0)).saturating_add(1);
+        VERSION.clone_into(&mut next.tool_version);
+        let written = app.executor.block_on(self.open.backend.write(self.stored, &next));
+        written.map_err(|e| Stop::from(backend_failed("write", &self.open.place, &e)))?;
+        if let Some(record) = self.open.record.take() {
+            record.write(&app.directory)?;
+        }
+        self.journal.clear().map_err(|e| Stop::from(journal_failed(&e)))?;
+        self.stored = Some(next.serial);
+        self.snapshot = next;
+        Ok(self.snapshot.serial)
     }
 
     /// Warnings about an earlier run.
@@ -140,9 +179,12 @@ impl Session {
 
     /// Releases the lock. A lock that is gone is worth a warning and no more.
     pub(crate) fn close(&mut self, app: &mut App) {
-        if let Some(id) = self.lock.take()
-            && let Err(error) = app.executor.block_on(self.open.backend.unlock(&id))
-        {
+        let Some((id, alive)) = self.lock.take() else { return };
+        let lost = alive.as_ref().and_then(KeepAlive::lost);
+        drop(alive);
+        if let Some(lost) = lost {
+            app.show(&lost.into());
+        } else if let Err(error) = app.executor.block_on(self.open.backend.unlock(&id)) {
             let detail = format!("The lock of the state at {} could not be released: {error}.", self.open.place);
             app.show(&Diagnostic::warning("Error releasing the state lock", detail).into());
         }
@@ -179,6 +221,10 @@ pub(crate) fn backend_failed(verb: &str, place: &str, error: &BackendError) -> D
         BackendError::Damaged { source: StateError::Version(version), .. } if version.parse::<u64>().is_ok_and(|v| v > 4) => {
             Diagnostic::error("The state can't be read", format!("{error}. Nothing was changed."))
                 .with_hint("It was written by something newer. Use a newer karmaform.")
+        }
+        BackendError::Conflict { .. } => {
+            Diagnostic::error("The state was changed meanwhile", format!("The state at {place}: {error}. This run stopped."))
+                .with_hint("Run it again: it then starts from the state as it is now.")
         }
         BackendError::Damaged { .. } => Diagnostic::error("The state can't be read", format!("{error}. Nothing was changed."))
             .with_hint("Restore it from its backup (the same name with .backup at the end), and run plan."),

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use karmaform_engine::Runtime;
-use karmaform_model::{Adapter, BackendError, Diagnostic, Driver, Journal, Object, Registry, StateBackend, Value};
+use karmaform_model::{
+    Adapter, Attribute, BackendError, Diagnostic, Driver, Journal, Object, Registry, Schema, StateBackend, StateStore, Type,
+};
+use karmaform_remote::RemoteState;
 
+use crate::backend::Record;
 use crate::runtime::SystemClock;
 
 /// Everything that a test may want to be another one.
@@ -35,10 +40,12 @@ pub struct Wiring {
 }
 
 /// A kind of backend.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct BackendKind {
     /// The label of its block.
     pub name: &'static str,
+    /// Its arguments; they have no blocks.
+    pub schema: fn() -> &'static Schema,
     /// Opens it.
     pub open: fn(&BackendRequest<'_>) -> Result<OpenBackend, Diagnostic>,
 }
@@ -47,24 +54,38 @@ pub struct BackendKind {
 pub struct BackendRequest<'a> {
     /// The directory of the configuration.
     pub directory: &'a Path,
-    /// The arguments of its block.
+    /// The arguments of its block, all that the schema has.
     pub arguments: &'a Object,
     /// `-state`
     pub state: Option<&'a str>,
+    /// Environment variables, for credentials.
+    pub environment: &'a BTreeMap<String, String>,
+    /// What `~` stands for.
+    pub home: Option<&'a Path>,
 }
 
 /// An open backend.
 pub struct OpenBackend {
+    /// The label of its block.
+    pub kind: &'static str,
     /// The backend.
-    pub backend: Box<dyn StateBackend>,
+    pub backend: Arc<dyn StateBackend>,
+    /// What it is over, if that is not this machine's disk.
+    pub store: Option<Arc<dyn StateStore>>,
     /// Where the state is, as shown.
     pub place: String,
     /// Opens the journal that belongs to this state.
-    pub journal: Box<dyn Fn() -> Result<Box<dyn Journal>, BackendError> + Send + Sync>,
+    pub journal: OpenJournal,
+    /// What the directory shall remember of it once it is worked with, if that is news.
+    pub(crate) record: Option<Record>,
 }
 
+/// How long a lock in a store is respected without a sign of life.
+const LEASE: Duration = Duration::from_secs(60);
+/// Another number of seconds for it.
+const LEASE_VARIABLE: &str = "KF_LOCK_LEASE";
 /// The state of a directory that says nothing else.
-const STATE_FILE: &str = "karmaform.tfstate";
+pub(crate) const STATE_FILE: &str = "karmaform.tfstate";
 /// Working files; `.karmaform/journal` is the journal.
 pub(crate) const WORKING_DIRECTORY: &str = ".karmaform";
 
@@ -100,29 +121,67 @@ pub(crate) fn registry() -> Registry {
 
 /// All backends.
 pub(crate) fn backends() -> Vec<BackendKind> {
-    vec![BackendKind { name: "local", open: open_local }]
+    vec![
+        BackendKind { name: "local", schema: local_schema, open: open_local },
+        BackendKind { name: "s3", schema: karmaform_s3::schema, open: open_s3 },
+    ]
+}
+
+fn local_schema() -> &'static Schema {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+        let path = Attribute::optional("path", Type::String, "The file, relative to the configuration.").or(STATE_FILE);
+        Schema::new("Keeps the state in a file on this machine, readable by its owner alone.", vec![path])
+    });
+    &SCHEMA
 }
 
 fn open_local(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
-    let mut path = STATE_FILE.to_owned();
-    for (name, value) in request.arguments {
-        match (name.as_str(), value.as_str()) {
-            ("path", Some(text)) if !text.is_empty() => path = text.to_owned(),
-            ("path", _) if value.is_null() => {}
-            ("path", _) => return Err(refused("\"path\" must be the name of a file, known before planning.")),
-            _ => return Err(refused("The backend \"local\" has one argument, \"path\".")),
-        }
-    }
-    if let Some(state) = request.state {
-        path = state.to_owned();
+    let path = request.state.or(request.arguments.get("path").and_then(|v| v.as_str())).unwrap_or(STATE_FILE).to_owned();
+    if path.is_empty() {
+        return Err(Diagnostic::error("Invalid backend configuration", "\"path\" must be the name of a file."));
     }
     let file = request.directory.join(&path);
-    let journal = journal_beside(request.directory, &path);
     Ok(OpenBackend {
-        backend: Box::new(karmaform_local::LocalBackend::new(file)),
+        kind: "local",
+        backend: Arc::new(karmaform_local::LocalBackend::new(file)),
+        store: None,
+        journal: journal_of(request.directory, &path),
         place: path,
-        journal: Box::new(move || karmaform_local::FileJournal::open(&journal).map(|j| Box::new(j) as Box<dyn Journal>)),
+        record: None,
     })
+}
+
+fn open_s3(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
+    let store = karmaform_s3::S3Store::open(request.arguments, "default", request.environment, request.home)?;
+    open_remote("s3", Arc::new(store), request)
+}
+
+fn open_remote(kind: &'static str, store: Arc<dyn StateStore>, request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
+    if request.state.is_some() {
+        let detail = format!("-state names a file, and the state of this configuration is at {}.", store.place());
+        return Err(Diagnostic::error("Flag without use here", detail).with_hint("Leave -state out."));
+    }
+    let lease = request.environment.get(LEASE_VARIABLE).map(|text| text.parse().ok().filter(|s| *s > 0).ok_or(text)).transpose();
+    let lease = lease.map_err(|_| {
+        Diagnostic::error("Invalid environment variable", format!("{LEASE_VARIABLE} must be a whole number of seconds, 1 or more."))
+    })?;
+    let place = store.place();
+    Ok(OpenBackend {
+        kind,
+        backend: Arc::new(RemoteState::new(Arc::clone(&store), lease.map_or(LEASE, Duration::from_secs))),
+        store: Some(store),
+        journal: journal_of(request.directory, &place),
+        place,
+        record: None,
+    })
+}
+
+/// Opens a journal.
+pub type OpenJournal = Box<dyn Fn() -> Result<Box<dyn Journal>, BackendError> + Send + Sync>;
+
+fn journal_of(directory: &Path, state: &str) -> OpenJournal {
+    let journal = journal_beside(directory, state);
+    Box::new(move || karmaform_local::FileJournal::open(&journal).map(|j| Box::new(j) as Box<dyn Journal>))
 }
 
 /// Each state of a directory has its own journal: they must not be mixed up.
@@ -133,10 +192,6 @@ fn journal_beside(directory: &Path, state: &str) -> PathBuf {
     }
     let name: String = state.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '_' }).collect();
     base.join(format!("journal-{name}-{}", &crate::disk::sha256(state.as_bytes())[..8]))
-}
-
-fn refused(detail: &str) -> Diagnostic {
-    Diagnostic::error("Invalid backend configuration", detail)
 }
 
 fn who() -> String {
@@ -152,10 +207,4 @@ fn user_of_process() -> Option<String> {
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
     let mine = users.lines().find(|l| l.split(':').nth(2) == Some(&id))?;
     mine.split(':').next().map(str::to_owned)
-}
-
-/// The arguments of a `backend` block as far as nothing of them is unknown or secret.
-pub(crate) fn plain_arguments(arguments: &Object) -> Result<(), Diagnostic> {
-    let all_known = arguments.values().all(Value::is_wholly_known);
-    if all_known { Ok(()) } else { Err(refused("Its arguments must be known before planning.")) }
 }

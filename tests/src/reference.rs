@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
+use karmaform::Wiring;
 use karmaform_model::{Attribute, Connection, Nesting, Presence, Schema, to_json};
 
 use crate::parts::{real_registry, root};
@@ -65,6 +66,18 @@ fn pages() -> BTreeMap<String, String> {
         if !driver.schema().attributes.is_empty() {
             let _ = write!(index, "\n`provider \"{}\" {{}}` holds defaults:\n\n{}", driver.name(), attributes(driver.schema()));
         }
+    }
+    let backends: Vec<_> = Wiring::real().backends.iter().map(|b| (b.name, (b.schema)())).collect();
+    let _ = write!(index, "\n## Backends\n\n| name | what it is |\n|---|---|\n");
+    for (name, schema) in &backends {
+        let file = format!("backend_{name}.md");
+        let _ = writeln!(index, "| [`{name}`]({file}) | {} |", cell(schema.doc));
+        let text = format!(
+            "# backend `{name}`\n\n{}\n\nWhat the block leaves open can be given with `karmaform init -backend-config=NAME=VALUE`.\n\n## Arguments\n\n{}",
+            schema.doc,
+            attributes(schema)
+        );
+        pages.insert(file, text);
     }
     pages.insert("README.md".to_owned(), index);
     pages

@@ -1,18 +1,23 @@
 //! `apply`: plan, ask, and do it; or do what a saved plan says.
 
 use karmaform_engine::{Options, restore};
-use karmaform_model::{Diagnostic, ModeOfPlan, Reason};
+use karmaform_model::{Diagnostic, ModeOfPlan, Reason, Snapshot};
 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::applying::carry_out;
+use crate::backend::open_backend;
+use crate::disk::{reason, write_private};
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{Planned, halted, options, plan, pool};
 use crate::project::{Project, load_directory, load_if_any};
 use crate::saved::{self, SavedPlan};
-use crate::session::{Session, open_backend};
+use crate::session::Session;
 use crate::ui::plan::{Counts, PlanOptions, counts, has_news, plan_text};
 use crate::ui::state::outputs_text;
 use crate::ui::style::Tone;
+
+/// Where a state goes that its backend would not take; Terraform's name for it.
+const ERRORED: &str = "errored.tfstate";
 
 /// Arguments of `apply`.
 #[derive(clap::Args, Debug)]
@@ -164,10 +169,13 @@ fn execute(
     pool: &std::sync::Arc<karmaform_engine::Pool>,
     parallelism: usize,
 ) -> Ended {
-    session.begin(app);
+    session.begin(app)?;
     app.say("\n");
     let outcome = carry_out(app, project, planned, session, pool, parallelism);
     app.show(&outcome.diagnostics);
+    if outcome.unsaved {
+        keep(app, &outcome.snapshot);
+    }
     if outcome.interrupted {
         return Err(halted().into());
     }
@@ -196,6 +204,22 @@ fn execute(
         app.say(&format!("\n{}\n\n{outputs}", app.theme.strong(Tone::Add, "Outputs:")));
     }
     Ok(0)
+}
+
+/// Keeps a state that its backend would not take. The journal has it too, but a pipeline's directory may be gone before anybody looks.
+fn keep(app: &mut App, state: &Snapshot) {
+    let mut state = state.clone();
+    state.serial = state.serial.saturating_add(1);
+    VERSION.clone_into(&mut state.tool_version);
+    let kept = match write_private(&app.directory.join(ERRORED), state.to_text().as_bytes()) {
+        Ok(()) => Diagnostic::warning("State kept in a file", format!("The state as it is now is in {ERRORED}, secrets and all."))
+            .with_hint(format!(
+                "In this directory the next run takes it from the journal. From anywhere else: karmaform state push {ERRORED}"
+            )),
+        Err(e) => Diagnostic::warning("State not kept in a file", format!("{ERRORED} can't be written: {}.", reason(&e)))
+            .with_hint("The journal in this directory has it: run plan here."),
+    };
+    app.show(&kept.into());
 }
 
 /// Only `yes` will do.

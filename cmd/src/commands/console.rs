@@ -4,9 +4,10 @@ use karmaform_lang::{Config, Evaluator, Resolver, render};
 use karmaform_model::{Address, Registry, Snapshot, Type, Value};
 
 use crate::app::{App, Ended};
+use crate::backend::open_backend;
 use crate::flags::{StateFlags, VariableFlags};
 use crate::project::load_if_any;
-use crate::session::{Session, open_backend};
+use crate::session::Session;
 use crate::ui::json::state::attributes;
 
 /// Arguments of `console`.

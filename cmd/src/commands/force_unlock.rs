@@ -3,9 +3,10 @@
 use karmaform_model::{BackendError, Diagnostic, LockId};
 
 use crate::app::{App, Ended, Stop};
+use crate::backend::open_backend;
 use crate::flags::{StateFlags, VariableFlags, boolean};
 use crate::project::load_if_any;
-use crate::session::{backend_failed, open_backend};
+use crate::session::backend_failed;
 
 /// Arguments of `force-unlock`.
 #[derive(clap::Args, Debug)]

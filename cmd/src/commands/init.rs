@@ -1,15 +1,20 @@
-//! `init`: prepare a directory. Providers are linked in, so there is little to do; scripts expect it all the same.
+//! `init`: prepare a directory. Providers are linked in; what there is to do is to settle where the state is, and to take it along.
 
-use karmaform_model::Diagnostic;
+use karmaform_model::{Diagnostic, Snapshot};
 
 use crate::app::{App, Ended, Stop};
+use crate::backend::{Chosen, Record, changed, local_record, place_before, unfit};
 use crate::disk::reason;
 use crate::flags::{LockFlags, VariableFlags, boolean};
+use crate::locking::lock;
 use crate::project::load_if_any;
 use crate::reading::without_missing_variables;
-use crate::session::{open_backend, read_state};
+use crate::session::{backend_failed, read_state};
 use crate::ui::style::Tone;
-use crate::wiring::WORKING_DIRECTORY;
+use crate::wiring::{OpenBackend, WORKING_DIRECTORY};
+
+/// Rounds of the races that a store is tried with.
+const ROUNDS: usize = 2;
 
 /// Arguments of `init`.
 #[derive(clap::Args, Debug)]
@@ -18,6 +23,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true",
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     backend: bool,
+    /// An argument of the backend, or a file of them, that the configuration leaves open. May be repeated
+    #[arg(long, value_name = "NAME=VALUE|FILE", action = clap::ArgAction::Append)]
+    backend_config: Vec<String>,
+    /// Copy the state from where it was to where the configuration now says
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true, conflicts_with = "reconfigure")]
+    migrate_state: bool,
+    /// With -migrate-state: write over what is there
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    force_copy: bool,
+    /// Work with the backend that the configuration says, and leave the state where it was
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    reconfigure: bool,
     /// Taken for the sake of scripts: nothing is asked
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true",
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
@@ -25,9 +45,6 @@ pub(crate) struct Args {
     /// Taken for the sake of scripts: there is nothing to upgrade
     #[arg(long)]
     upgrade: bool,
-    /// Taken for the sake of scripts: the backend is read from the configuration each time
-    #[arg(long)]
-    reconfigure: bool,
     #[command(flatten)]
     lock: LockFlags,
     #[command(flatten)]
@@ -45,20 +62,13 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     if found.has_errors() {
         return Err(found.into());
     }
-    let open = open_backend(app, project.config.settings.backend.as_ref(), None)?;
-    if args.backend {
-        app.say("\nInitializing the backend...\n");
-        let state = read_state(app, &open)?;
-        let what = match state {
-            Some(state) => format!("The state is in {} ({} resources, serial {}).\n", open.place, state.resources.len(), state.serial),
-            None => format!("The state will be kept in {}.\n", open.place),
-        };
-        app.say(&what);
-    }
     let path = app.directory.join(WORKING_DIRECTORY);
     std::fs::create_dir_all(&path).map_err(|e| {
         Stop::from(Diagnostic::error("Can't make the working directory", format!("{WORKING_DIRECTORY} can't be made: {}.", reason(&e))))
     })?;
+    if args.backend {
+        backend(app, project.config.settings.backend.as_ref(), args)?;
+    }
     app.show_warnings(&found);
     let done = app.theme.strong(Tone::Add, &format!("{} has been successfully initialized!", app.theme.product));
     app.say(&format!("\n{done}\n"));
@@ -66,4 +76,122 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         app.say("\nProviders are part of the tool; nothing had to be fetched. Run plan to see what apply would do.\n");
     }
     Ok(0)
+}
+
+/// Settles where the state is.
+fn backend(app: &mut App, settings: Option<&karmaform_lang::SettingsBlock>, args: &Args) -> Result<(), Stop> {
+    app.say("\nInitializing the backend...\n");
+    // What can't be read is written anew when that is asked for.
+    let record = match Record::read(&app.directory) {
+        Err(_) if args.reconfigure => None,
+        read => read?,
+    };
+    let mut chosen = Chosen::of(app, settings, record.as_ref())?;
+    if !args.backend_config.is_empty() || args.reconfigure {
+        chosen = chosen.with_flags(app, &args.backend_config)?;
+    }
+    let open = chosen.open(app, None)?;
+    let before = if args.reconfigure { None } else { place_before(app, record.as_ref(), &open)? };
+    if let Some(before) = &before
+        && !args.migrate_state
+    {
+        return Err(changed(before, &open.place).with_span(settings.map(|b| b.span)).into());
+    }
+    let now = chosen.record(&open);
+    if record.as_ref() != Some(&now) {
+        try_store(app, &open)?;
+    }
+    if before.is_some() {
+        let old = record.unwrap_or_else(local_record);
+        migrate(app, &old, &open, args)?;
+    }
+    now.write(&app.directory)?;
+    let what = match read_state(app, &open)? {
+        Some(state) => format!("The state is in {} ({} resources, serial {}).\n", open.place, state.resources.len(), state.serial),
+        None => format!("The state will be kept in {}.\n", open.place),
+    };
+    app.say(&what);
+    Ok(())
+}
+
+/// A store that doesn't do what it says is no place for a state.
+fn try_store(app: &mut App, open: &OpenBackend) -> Result<(), Stop> {
+    let Some(store) = &open.store else { return Ok(()) };
+    let name = (app.wiring.ids)();
+    match app.executor.block_on(karmaform_remote::probe(store.as_ref(), &name, ROUNDS)) {
+        Ok(karmaform_remote::Probed::Good) => Ok(()),
+        Ok(karmaform_remote::Probed::Bad(why)) => Err(unfit(&open.place, &why).into()),
+        Err(error) => {
+            let detail = format!("The backend of {} was tried with scratch objects: {error}.", open.place);
+            Err(Diagnostic::error("Backend can't be used", detail).into())
+        }
+    }
+}
+
+/// Copies the state, with both places locked.
+fn migrate(app: &mut App, old: &Record, to: &OpenBackend, args: &Args) -> Result<(), Stop> {
+    let Some(from) = Chosen::before(app, old) else {
+        return Err(Diagnostic::error("Backend can't be used", format!("There is no backend \"{}\" in this version.", old.kind)).into());
+    };
+    let from = from.open(app, None).map_err(|stop| former(stop, &old.place))?;
+    let held_from = lock(app, &from, "init", args.lock.lock_timeout)?;
+    let copied = match lock(app, to, "init", args.lock.lock_timeout) {
+        Ok(held_to) => {
+            let copied = copy(app, &from, to, args.force_copy);
+            let _ = app.executor.block_on(to.backend.unlock(&held_to));
+            copied
+        }
+        Err(stop) => Err(stop),
+    };
+    let _ = app.executor.block_on(from.backend.unlock(&held_from));
+    if let Some(state) = copied? {
+        let text = format!(
+            "The state ({} resources) was copied from {} to {}. The old one is still there: remove it once you trust the new one.\n",
+            state.resources.len(),
+            from.place,
+            to.place
+        );
+        app.say(&text);
+    }
+    Ok(())
+}
+
+/// What keeps the former backend from being opened is told as that.
+fn former(stop: Stop, place: &str) -> Stop {
+    let Stop::Because(diagnostics) = stop else { return stop };
+    let hint = format!(
+        "This is about the state's former place, {place}. Secrets of the former block are not remembered: give them by the environment."
+    );
+    Stop::Because(diagnostics.into_iter().map(|d| d.with_span(None).with_hint(hint.clone())).collect())
+}
+
+fn copy(app: &mut App, from: &OpenBackend, to: &OpenBackend, force: bool) -> Result<Option<Snapshot>, Stop> {
+    let left = (from.journal)().and_then(|j| j.read()).map_err(|e| backend_failed("read", &from.place, &e))?;
+    if !left.is_empty() {
+        let detail = format!("An earlier run on the state at {} ended early, and its journal is not in the state yet.", from.place);
+        return Err(Diagnostic::error("State not copied", detail)
+            .with_hint("Change the configuration back, run apply (or apply -refresh-only), and then init -migrate-state again.")
+            .into());
+    }
+    let Some(mut state) = read_state(app, from)? else { return Ok(None) };
+    let there = read_state(app, to)?;
+    if let Some(there) = &there
+        && !there.resources.is_empty()
+        && !force
+    {
+        if there.lineage == state.lineage && there.serial >= state.serial {
+            // Copied before, and worked with since.
+            return Ok(None);
+        }
+        let detail = format!("There is a state at {} already, with {} resources.", to.place, there.resources.len());
+        return Err(Diagnostic::error("State not copied", detail)
+            .with_hint("To write over it: karmaform init -migrate-state -force-copy")
+            .with_hint("To work with it and leave the old one: karmaform init -reconfigure")
+            .into());
+    }
+    let expected = there.as_ref().map(|s| s.serial);
+    state.serial = state.serial.max(expected.unwrap_or(0)).saturating_add(1);
+    let written = app.executor.block_on(to.backend.write(expected, &state));
+    written.map_err(|e| Stop::from(backend_failed("write", &to.place, &e)))?;
+    Ok(Some(state))
 }

@@ -3,11 +3,12 @@
 use karmaform_model::ModeOfPlan;
 
 use crate::app::{App, Ended};
+use crate::backend::open_backend;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{options, plan, pool};
 use crate::project::{load_directory, load_if_any};
 use crate::saved;
-use crate::session::{Session, open_backend};
+use crate::session::Session;
 use crate::ui::plan::{PlanOptions, has_news, plan_text, trailer};
 
 /// There are changes, with `-detailed-exitcode`.

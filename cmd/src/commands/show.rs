@@ -3,11 +3,12 @@
 use karmaform_model::{Diagnostic, Snapshot};
 
 use crate::app::{App, Ended, Stop};
+use crate::backend::open_backend;
 use crate::disk::reason;
 use crate::flags::{VariableFlags, boolean};
 use crate::reading::current_state;
 use crate::saved::{self, SavedPlan};
-use crate::session::{open_backend, read_state};
+use crate::session::read_state;
 use crate::ui::json::{plan, state};
 use crate::ui::plan::{PlanOptions, plan_text};
 use crate::ui::state::state_text;

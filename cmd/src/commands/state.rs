@@ -1,4 +1,7 @@
-//! `state list` and `state show`: look into the state.
+//! `state`: look into the state, and change it without touching the world.
+
+mod remove;
+mod transfer;
 
 use karmaform_model::{Address, Diagnostic, Snapshot};
 
@@ -38,6 +41,15 @@ enum Command {
         #[command(flatten)]
         state: StateFlags,
     },
+    /// Write the state to standard output, secrets and all
+    Pull {
+        #[command(flatten)]
+        state: StateFlags,
+    },
+    /// Put a state file in the place of the state
+    Push(transfer::PushArgs),
+    /// Forget resources without destroying them
+    Rm(remove::Args),
 }
 
 /// Runs it.
@@ -45,6 +57,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     match &args.command {
         Command::List { addresses, id, state } => list(app, addresses, id.as_deref(), state),
         Command::Show { address, state } => show(app, address, state),
+        Command::Pull { state } => transfer::pull(app, state),
+        Command::Push(args) => transfer::push(app, args),
+        Command::Rm(args) => remove::run(app, args),
     }
 }
 

@@ -13,10 +13,11 @@ use karmaform_model::{Address, Ask, Connection, Diagnostic, Diagnostics, Mode, O
 use serde_json::{Value as Json, json};
 
 use crate::app::{App, Ended};
+use crate::backend::open_backend;
 use crate::flags::{StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, pool};
 use crate::project::load_directory;
-use crate::session::{Session, open_backend};
+use crate::session::Session;
 use crate::ui::json::known_object;
 use crate::ui::json::state::attributes;
 use crate::ui::resource::{path_text, schema_of};

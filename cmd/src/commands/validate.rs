@@ -3,10 +3,10 @@
 use karmaform_model::Diagnostics;
 
 use crate::app::{App, Ended, Stop};
+use crate::backend::open_backend;
 use crate::flags::{VariableFlags, boolean};
 use crate::project::load_if_any;
 use crate::reading::without_missing_variables;
-use crate::session::open_backend;
 use crate::ui::json::diagnostics::validation;
 use crate::ui::style::Tone;
 

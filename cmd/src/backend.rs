@@ -1,0 +1,162 @@
+//! From a configuration to an open backend: which kind, with which arguments, and whether it is the one this directory works with so far.
+
+mod arguments;
+mod keep_alive;
+mod partial;
+mod record;
+
+pub(crate) use keep_alive::KeepAlive;
+pub(crate) use partial::arguments as partial_arguments;
+pub(crate) use record::Record;
+
+use karmaform_lang::SettingsBlock;
+use karmaform_model::{Diagnostic, Object, from_json, to_json};
+use serde_json::{Map, Value as Json};
+
+use crate::app::{App, Stop};
+use crate::wiring::{BackendKind, BackendRequest, OpenBackend, STATE_FILE};
+use arguments::{Given, checked};
+
+/// The kind that is used where nothing is said.
+const LOCAL: &str = "local";
+
+/// A backend that a configuration asks for, not open yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    kind: BackendKind,
+    written: Given,
+    /// What `-backend-config` gave, now or at an earlier `init`.
+    given: Object,
+}
+
+impl Chosen {
+    /// What the configuration asks for, with what an earlier `init` gave.
+    ///
+    /// # Errors
+    /// If there is no such backend.
+    pub(crate) fn of(app: &App, settings: Option<&SettingsBlock>, record: Option<&Record>) -> Result<Self, Stop> {
+        let name = settings.map_or(LOCAL, |b| b.kind.as_str());
+        let Some(kind) = app.wiring.backends.iter().find(|b| b.name == name).copied() else {
+            let known: Vec<_> = app.wiring.backends.iter().map(|b| format!("\"{}\"", b.name)).collect();
+            return Err(Diagnostic::error("Unsupported backend", format!("There is no backend \"{name}\" in this version."))
+                .with_span(settings.map(|b| b.span))
+                .with_hint(format!("Use {}, or leave the block out to keep the state in a local file.", known.join(" or ")))
+                .into());
+        };
+        let mut chosen = Self { kind, written: settings.map(Given::from).unwrap_or_default(), given: Object::new() };
+        if let Some(record) = record.filter(|r| r.kind == name) {
+            chosen.given = chosen.decoded(&record.given);
+        }
+        Ok(chosen)
+    }
+
+    /// The backend that a directory worked with before; `None` if this version has no such kind.
+    pub(crate) fn before(app: &App, record: &Record) -> Option<Self> {
+        let kind = app.wiring.backends.iter().find(|b| b.name == record.kind).copied()?;
+        let mut chosen = Self { kind, written: Given::default(), given: Object::new() };
+        chosen.written.arguments = chosen.decoded(&record.arguments);
+        chosen.given = chosen.decoded(&record.given);
+        Some(chosen)
+    }
+
+    /// What `-backend-config` gives now, instead of what it gave before.
+    ///
+    /// # Errors
+    /// For what is no argument.
+    pub(crate) fn with_flags(mut self, app: &App, flags: &[String]) -> Result<Self, Stop> {
+        self.given = partial_arguments(app, (self.kind.schema)(), flags)?;
+        Ok(self)
+    }
+
+    fn decoded(&self, stored: &Map<String, Json>) -> Object {
+        let schema = (self.kind.schema)();
+        let of = |(name, json): (&String, &Json)| Some((name.clone(), from_json(json, &schema.type_of(name)?).ok()?));
+        stored.iter().filter_map(of).collect()
+    }
+
+    /// Opens it, without touching anything.
+    ///
+    /// # Errors
+    /// If its arguments are wrong.
+    pub(crate) fn open(&self, app: &App, state: Option<&str>) -> Result<OpenBackend, Stop> {
+        let mut written = self.written.clone();
+        for (name, value) in &self.given {
+            // As with Terraform: what is given with the flag wins over what is written.
+            written.arguments.insert(name.clone(), value.clone());
+            written.spans.remove(name);
+        }
+        let arguments = checked(self.kind.name, (self.kind.schema)(), &written)?;
+        let (environment, home) = (&app.wiring.environment, app.wiring.home.as_deref());
+        let request = BackendRequest { directory: &app.directory, arguments: &arguments, state, environment, home };
+        (self.kind.open)(&request).map_err(|d| d.with_span(self.written.span).into())
+    }
+
+    /// What the directory shall remember of it.
+    pub(crate) fn record(&self, open: &OpenBackend) -> Record {
+        let schema = (self.kind.schema)();
+        let is_secret = |name: &str| schema.attribute(name).is_some_and(|a| a.secret);
+        let stored = |object: &Object, secrets: bool| -> Map<String, Json> {
+            let kept = object.iter().filter(|(name, value)| !value.is_null() && (secrets || !is_secret(name)));
+            kept.map(|(name, value)| (name.clone(), to_json(value))).collect()
+        };
+        Record::new(self.kind.name, &open.place, stored(&self.given, true), stored(&self.written.arguments, false))
+    }
+}
+
+/// Opens the backend of a configuration, without reading anything. With `-state` it is that file, whatever the directory remembers.
+///
+/// # Errors
+/// If there is no such backend, its arguments are wrong, or it is another one than before.
+pub(crate) fn open_backend(app: &App, settings: Option<&SettingsBlock>, state: Option<&str>) -> Result<OpenBackend, Stop> {
+    if state.is_some() {
+        return Chosen::of(app, settings, None)?.open(app, state);
+    }
+    let record = Record::read(&app.directory)?;
+    let chosen = Chosen::of(app, settings, record.as_ref())?;
+    let mut open = chosen.open(app, None)?;
+    if let Some(before) = place_before(app, record.as_ref(), &open)? {
+        return Err(changed(&before, &open.place).with_span(settings.map(|b| b.span)).into());
+    }
+    let now = chosen.record(&open);
+    open.record = (record.as_ref() != Some(&now)).then_some(now);
+    Ok(open)
+}
+
+/// The configuration names another backend than this directory worked with.
+pub(crate) fn changed(before: &str, now: &str) -> Diagnostic {
+    let detail = format!("So far this directory worked with the state at {before}. The configuration now says {now}.");
+    Diagnostic::error("Backend configuration changed", detail)
+        .with_hint("To take the state along: karmaform init -migrate-state")
+        .with_hint("To leave it where it is and work with the other one: karmaform init -reconfigure")
+}
+
+/// The store is no place for a state.
+pub(crate) fn unfit(place: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("Store does not keep its word", format!("The store of {place} can't hold a state safely: {why}.")).with_hint(
+        "Use a store with atomic conditional writes: AWS S3, MinIO, SeaweedFS and others have them. A newer version of this one may, too.",
+    )
+}
+
+/// Where the state was that this directory worked with, if that is another place than this. A directory that remembers nothing worked with a
+/// file, if there is one with something in it.
+///
+/// # Errors
+/// If the file can't be read.
+pub(crate) fn place_before(app: &App, record: Option<&Record>, open: &OpenBackend) -> Result<Option<String>, Diagnostic> {
+    if let Some(record) = record {
+        return Ok((record.place != open.place || record.kind != open.kind).then(|| record.place.clone()));
+    }
+    if open.kind == LOCAL {
+        return Ok(None);
+    }
+    let has_something = match std::fs::read_to_string(app.directory.join(STATE_FILE)) {
+        Ok(text) => karmaform_model::Snapshot::from_text(&text).is_ok_and(|s| !s.resources.is_empty() || !s.outputs.is_empty()),
+        Err(_) => false,
+    };
+    Ok(has_something.then(|| STATE_FILE.to_owned()))
+}
+
+/// The backend of a directory that remembers nothing: a local file.
+pub(crate) fn local_record() -> Record {
+    Record::new(LOCAL, STATE_FILE, Map::new(), Map::new())
+}

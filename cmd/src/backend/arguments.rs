@@ -1,0 +1,65 @@
+//! The arguments of a backend, checked against its schema.
+
+use std::collections::BTreeMap;
+
+use karmaform_lang::SettingsBlock;
+use karmaform_model::{Attribute, Diagnostic, Diagnostics, Object, Presence, Schema, Span, Value, convert, nearest};
+
+/// The arguments that were written, with where they stand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// The arguments; nested blocks are objects.
+    pub(crate) arguments: Object,
+    /// Where each stands, for those in the configuration.
+    pub(crate) spans: BTreeMap<String, Span>,
+    /// Where the block stands.
+    pub(crate) span: Option<Span>,
+}
+
+impl From<&SettingsBlock> for Given {
+    fn from(block: &SettingsBlock) -> Self {
+        Self { arguments: block.arguments.clone(), spans: block.spans.clone(), span: Some(block.span) }
+    }
+}
+
+/// The arguments as the schema has them: of their types, absent ones with their default or null.
+///
+/// # Errors
+/// One diagnostic for each that is unknown, of a wrong type, or missing.
+pub(crate) fn checked(kind: &str, schema: &Schema, given: &Given) -> Result<Object, Diagnostics> {
+    let mut wrong = Diagnostics::new();
+    let refused = |detail: String| Diagnostic::error("Invalid backend configuration", detail).with_span(given.span);
+    for name in given.arguments.keys().filter(|n| schema.attribute(n).is_none()) {
+        let known = schema.attributes.iter().map(|a| a.name);
+        let hint = nearest(name, known.clone())
+            .map_or_else(|| format!("It has {}.", known.collect::<Vec<_>>().join(", ")), |n| format!("Did you mean \"{n}\"?"));
+        let diagnostic = refused(format!("The backend \"{kind}\" has no argument \"{name}\"."));
+        wrong.push(diagnostic.with_span(given.spans.get(name).copied().or(given.span)).with_hint(hint));
+    }
+    let mut arguments = Object::new();
+    for attribute in &schema.attributes {
+        let span = given.spans.get(attribute.name).copied().or(given.span);
+        match one(kind, attribute, given.arguments.get(attribute.name)) {
+            Ok(value) => drop(arguments.insert(attribute.name.to_owned(), value)),
+            Err(diagnostic) => wrong.push(diagnostic.with_span(span)),
+        }
+    }
+    if wrong.is_empty() { Ok(arguments) } else { Err(wrong) }
+}
+
+fn one(kind: &str, attribute: &Attribute, given: Option<&Value>) -> Result<Value, Diagnostic> {
+    let refused = |detail: String| Diagnostic::error("Invalid backend configuration", detail);
+    let name = attribute.name;
+    let Some(given) = given.filter(|v| !v.is_null()) else {
+        if attribute.presence == Presence::Required {
+            return Err(refused(format!("The backend \"{kind}\" needs the argument \"{name}\"."))
+                .with_hint(format!("Write it in the block, or give it with: karmaform init -backend-config={name}=...")));
+        }
+        return Ok(attribute.default.clone().unwrap_or_else(|| Value::null(attribute.ty.clone())));
+    };
+    if !given.is_wholly_known() {
+        return Err(refused(format!("The value of \"{name}\" must be known before planning.")));
+    }
+    let value = convert(given, &attribute.ty).map_err(|e| refused(format!("The argument \"{name}\": {e}.")))?;
+    Ok(value.secret_if(attribute.secret))
+}

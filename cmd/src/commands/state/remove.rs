@@ -1,0 +1,63 @@
+//! `state rm`: forget resources; what they describe stays as it is.
+
+use super::not_there;
+use crate::app::{App, Ended, Stop};
+use crate::backend::open_backend;
+use crate::flags::{LockFlags, StateFlags, VariableFlags, boolean};
+use crate::planning::addresses;
+use crate::project::load_if_any;
+use crate::session::Session;
+
+/// Arguments of `state rm`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Resources, with their instances and all that is below them
+    #[arg(value_name = "ADDRESS", required = true)]
+    addresses: Vec<String>,
+    /// Only say what would be forgotten
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    dry_run: bool,
+    #[command(flatten)]
+    lock: LockFlags,
+    #[command(flatten)]
+    state: StateFlags,
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    let settings = load_if_any(app, &VariableFlags::default(), false)?.config.settings.backend;
+    let open = open_backend(app, settings.as_ref(), args.state.state.as_deref())?;
+    let mut session = Session::exclusive(app, open, "state-rm", &args.lock)?;
+    let removed = remove(app, &mut session, args);
+    session.close(app);
+    removed?;
+    Ok(0)
+}
+
+fn remove(app: &mut App, session: &mut Session, args: &Args) -> Result<(), Stop> {
+    let wanted = addresses("ADDRESS", &args.addresses)?;
+    for address in &wanted {
+        if !session.snapshot.resources.keys().any(|a| a.is_within(address)) {
+            return Err(not_there(address, &session.snapshot).into());
+        }
+    }
+    let is_wanted = |a: &karmaform_model::Address| wanted.iter().any(|w| a.is_within(w));
+    let gone: Vec<_> = session.snapshot.resources.keys().filter(|a| is_wanted(a)).cloned().collect();
+    let verb = if args.dry_run { "Would remove" } else { "Removed" };
+    let lines: String = gone.iter().map(|a| format!("{verb} {a}\n")).collect();
+    if !args.dry_run {
+        let mut snapshot = session.snapshot.clone();
+        snapshot.resources.retain(|a, _| !is_wanted(a));
+        snapshot.deposed.retain(|(a, _), _| !is_wanted(a));
+        for resource in snapshot.resources.values_mut() {
+            resource.dependencies.retain(|d| !is_wanted(d));
+        }
+        session.replace(app, snapshot)?;
+    }
+    app.output.print(&lines);
+    if !args.dry_run {
+        app.say("What they describe was not touched: destroy it by hand, or take it in again.\n");
+    }
+    Ok(())
+}
