@@ -10,6 +10,8 @@ mod lab;
 mod parts;
 mod project;
 mod properties;
+mod proxy;
 mod reference;
+mod s3;
 mod tidy;
 mod tool;

@@ -49,12 +49,18 @@ impl Project {
 
     /// Starts a command.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        self.start_with(arguments, &[])
+    }
+
+    /// Starts a command with these environment variables too.
+    pub(crate) fn start_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
         let (out, err) = (self.path().join("stdout"), self.path().join("stderr"));
         let file = |path: &PathBuf| Stdio::from(fs::File::create(path).expect("a file"));
         let child = Command::new(env!("CARGO_BIN_EXE_karmaform-under-test"))
             .args(arguments)
             .current_dir(self.path())
             .env("NO_COLOR", "1")
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(file(&out))
             .stderr(file(&err))

@@ -1,0 +1,42 @@
+//! Killed at any moment while it writes; the next one goes on from there.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::Server;
+
+/// Kills in an ordinary run.
+const KILLS: usize = 12;
+
+#[test]
+fn killed_while_writing_nothing_is_lost_and_nothing_doubled() {
+    let (kills, mut moments) = crate::parts::kills(KILLS);
+    for server in Server::all("kill -9 while writing to S3") {
+        let key = server.key("kill");
+        let project = server.project(&key);
+        for round in 0..kills {
+            let count = 3 + round % 5;
+            server.configure(&project, &key, count);
+            let mut child = Command::new(env!("CARGO_BIN_EXE_karmaform-under-test"))
+                .args(["apply", "-auto-approve", "-lock-timeout=30s"])
+                .current_dir(project.path())
+                .env("KF_LOCK_LEASE", "1")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("the command");
+            std::thread::sleep(Duration::from_millis(moments.u64(20..900)));
+            let _ = child.kill();
+            child.wait().expect("a process");
+            // Whatever it left: a lock, half of the work, a journal.
+            let ended = project.must(0, &["apply", "-auto-approve", "-lock-timeout=60s"]);
+            let listed = project.must(0, &["state", "list"]);
+            assert_eq!(listed.matches("terraform_data.thing[").count(), count, "{} {round}:\n{ended}\n{listed}", server.name);
+            project.no_changes();
+        }
+        // Another directory, which knows of no journal, sees the same.
+        server.configure(&project, &key, 3);
+        project.apply();
+        server.project(&key).no_changes();
+    }
+}

@@ -1,0 +1,84 @@
+//! Many at once: one works, the others are told who it is.
+
+use std::time::{Duration, Instant};
+
+use super::Server;
+use super::asking::Asking;
+
+/// So many applies are started at once.
+const MANY: usize = 50;
+/// Longer than they take to find out, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+#[test]
+fn of_fifty_applies_at_once_one_works() {
+    for server in Server::all("fifty applies at once on S3") {
+        // Each in a directory of its own, as pipelines have it.
+        let key = server.key("race");
+        let projects: Vec<_> = (0..MANY).map(|_| server.project(&key)).collect();
+        let mut running: Vec<_> = projects.iter().map(Asking::start).collect();
+        let until = Instant::now() + PATIENCE;
+        while running.iter_mut().map(Asking::runs).filter(|runs| *runs).count() > 1 {
+            assert!(Instant::now() < until, "{}: more than one goes on", server.name);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let winner = running.iter_mut().position(Asking::runs).expect("a winner");
+        let works = running.remove(winner).asks();
+        for other in running {
+            let (code, said) = other.end("");
+            assert_eq!(code, Some(1), "{}: {said}", server.name);
+            for words in ["Error acquiring the state lock", "Who:", "OperationTypeApply", "force-unlock", "last sign of life"] {
+                assert!(said.contains(words), "{} does not say \"{words}\": {said}", server.name);
+            }
+        }
+        let (code, said) = works.end("yes\n");
+        assert_eq!(code, Some(0), "{said}");
+        projects[(winner + 1) % MANY].no_changes();
+    }
+}
+
+#[test]
+fn a_lock_of_the_dead_is_taken_over_and_one_of_the_living_is_not() {
+    for server in Server::all("locks of the dead on S3") {
+        let key = server.key("dead");
+        let (first, second) = (server.project(&key), server.project(&key));
+        // The living renew it, far more often than once in a lease; so it is not taken, however long one waits.
+        let living = Asking::of(env!("CARGO_BIN_EXE_karmaform-under-test"), &first, &[("KF_LOCK_LEASE", "2")]).asks();
+        let refused = second.must(1, &["apply", "-auto-approve", "-lock-timeout=6s"]);
+        assert!(refused.contains("Lease:     2 seconds") && !refused.contains("taken over, so"), "{refused}");
+        living.kill();
+        let refused = second.must(1, &["apply", "-auto-approve"]);
+        assert!(refused.contains("taken over after 2 seconds without a sign of life"), "{refused}");
+        let applied = second.must(0, &["apply", "-auto-approve", "-lock-timeout=60s"]);
+        assert!(applied.contains("State lock taken over") && applied.contains("gave no sign of life for 2 seconds"), "{applied}");
+        second.no_changes();
+        // By hand, without waiting.
+        server.configure(&first, &key, 4);
+        Asking::start(&first).asks().kill();
+        let refused = second.must(1, &["apply", "-auto-approve"]);
+        let id = refused.split("force-unlock ").nth(1).and_then(|t| t.split_whitespace().next()).expect("an id").to_owned();
+        let other = second.must(1, &["force-unlock", "-force", "another"]);
+        assert!(other.contains(&format!("the lock has the id \"{id}\"")), "{other}");
+        second.must(0, &["force-unlock", "-force", &id]);
+        second.apply();
+    }
+}
+
+#[test]
+fn who_lost_its_lock_does_nothing() {
+    for server in Server::all("a lock that is lost on S3") {
+        let key = server.key("lost");
+        let (first, second) = (server.project(&key), server.project(&key));
+        let asking = Asking::of(env!("CARGO_BIN_EXE_karmaform-under-test"), &first, &[("KF_LOCK_LEASE", "2")]).asks();
+        let refused = second.must(1, &["apply", "-auto-approve"]);
+        let id = refused.split("force-unlock ").nth(1).and_then(|t| t.split_whitespace().next()).expect("an id").to_owned();
+        second.must(0, &["force-unlock", "-force", &id]);
+        second.apply();
+        // It had read the state before; whatever it is told now, it may not write.
+        let (code, said) = asking.end("yes\n");
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("The lock of the state was lost") || said.contains("The state was changed meanwhile"), "{said}");
+        second.no_changes();
+        assert_eq!(second.must(0, &["state", "list"]).lines().count(), 3);
+    }
+}
