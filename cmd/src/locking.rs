@@ -10,7 +10,7 @@ use crate::wiring::OpenBackend;
 const LONGEST_PAUSE: u64 = 4_000;
 
 /// Takes the lock, trying for so many milliseconds. A holder that gave no sign of life for its whole lease while we looked on is dead: its
-/// lock is taken over. Only what was seen here counts, for clocks of other machines may be wrong.
+/// lock is taken over. Only time that was waited here counts: clocks of other machines may be wrong, and this one's may be set meanwhile.
 ///
 /// # Errors
 /// Says who holds it.
@@ -21,7 +21,7 @@ pub(crate) fn lock(app: &mut App, open: &OpenBackend, operation: &str, timeout: 
     let mut seen: Seen = None;
     loop {
         let mut tried = app.executor.block_on(open.backend.lock(&who));
-        let dead = if let Err(BackendError::Locked(Some(holder))) = &tried { holder_gone(holder, &seen, app.now()) } else { None };
+        let dead = if let Err(BackendError::Locked(Some(holder))) = &tried { holder_gone(holder, &seen) } else { None };
         if let Some(dead) = dead {
             tried = app.executor.block_on(open.backend.take_over(&dead, &who));
             if tried.is_ok() {
@@ -31,8 +31,7 @@ pub(crate) fn lock(app: &mut App, open: &OpenBackend, operation: &str, timeout: 
         match tried {
             Ok(id) => return Ok(id),
             Err(BackendError::Locked(holder)) => {
-                let now = app.now();
-                let waited = now.saturating_sub(started);
+                let waited = app.now().saturating_sub(started);
                 if waited >= timeout {
                     return Err(refused(holder.as_deref(), &open.place).into());
                 }
@@ -40,11 +39,12 @@ pub(crate) fn lock(app: &mut App, open: &OpenBackend, operation: &str, timeout: 
                     let by = holder.as_ref().map(|h| format!(" It is held by {} since {}.", h.who, h.created)).unwrap_or_default();
                     app.say(&format!("Acquiring state lock. This may take a few moments...{by}\n"));
                 }
-                if seen.as_ref().is_none_or(|(before, _)| *before != holder) {
-                    seen = Some((holder, now));
-                }
                 let delay_now = delay.min(timeout - waited).max(1);
                 app.executor.block_on(app.wiring.clock.sleep(delay_now));
+                seen = match seen {
+                    Some((before, watched)) if before == holder => Some((before, watched + delay_now)),
+                    _ => Some((holder, delay_now)),
+                };
                 delay = (delay * 2).min(LONGEST_PAUSE);
             }
             Err(error) => return Err(backend_failed("lock", &open.place, &error).into()),
@@ -52,13 +52,13 @@ pub(crate) fn lock(app: &mut App, open: &OpenBackend, operation: &str, timeout: 
     }
 }
 
-/// A holder, or the little that is known of it, and when it was first seen just so.
+/// A holder, or the little that is known of it, and for how many milliseconds it was watched and did not change.
 type Seen = Option<(Option<Box<LockInfo>>, u64)>;
 
 /// The holder, if it was seen without a change for as long as its lease is.
-fn holder_gone(holder: &LockInfo, seen: &Seen, now: u64) -> Option<LockInfo> {
-    let (Some(before), since) = seen.as_ref()? else { return None };
-    let is_over = holder.lease.is_some_and(|lease| now.saturating_sub(*since) >= lease.saturating_mul(1_000));
+fn holder_gone(holder: &LockInfo, seen: &Seen) -> Option<LockInfo> {
+    let (Some(before), watched) = seen.as_ref()? else { return None };
+    let is_over = holder.lease.is_some_and(|lease| *watched >= lease.saturating_mul(1_000));
     (is_over && holder == before.as_ref()).then(|| holder.clone())
 }
 

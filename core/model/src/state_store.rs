@@ -55,7 +55,8 @@ pub trait StateStore: Send + Sync {
     /// Writes an item if it still has this version (`None`: if it is not there). [`StoreError::Changed`] if not.
     fn put<'a>(&'a self, item: &'a Item, bytes: Vec<u8>, expected: Option<&'a Version>) -> BoxFuture<'a, Result<Version, StoreError>>;
 
-    /// Removes an item, if it has this version as far as the store can tell. One that is not there is no error.
+    /// Removes an item, if it has this version as far as the store can tell; [`StoreError::Changed`] if it has another. One that is not
+    /// there is no error.
     fn delete<'a>(&'a self, item: &'a Item, expected: &'a Version) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// The generations that are kept, in order.

@@ -40,12 +40,20 @@ pub(crate) async fn lock(store: &dyn StateStore, who: &LockInfo) -> Result<Held,
 /// # Errors
 /// If there is none, or another one.
 pub(crate) async fn unlock(store: &dyn StateStore, id: &LockId) -> Result<(), BackendError> {
-    let found = get(store).await?.ok_or(BackendError::NotLocked)?;
-    let held = parse(&found).map(|h| h.id).unwrap_or_default();
-    if held != id.0 {
-        return Err(BackendError::OtherLock { given: id.0.clone(), held });
+    for _ in 0..TRIES {
+        let found = get(store).await?.ok_or(BackendError::NotLocked)?;
+        let held = parse(&found).map(|h| h.id).unwrap_or_default();
+        if held != id.0 {
+            return Err(BackendError::OtherLock { given: id.0.clone(), held });
+        }
+        match store.delete(&Item::Lock, &found.version).await {
+            Ok(()) => return Ok(()),
+            // A last sign of life of ours got in between.
+            Err(StoreError::Changed) => {}
+            Err(error) => return Err(failed(store, error)),
+        }
     }
-    store.delete(&Item::Lock, &found.version).await.map_err(|e| failed(store, e))
+    Err(failed(store, StoreError::Changed))
 }
 
 /// Gives a sign of life.

@@ -28,6 +28,8 @@ struct Inside {
     always: Option<Fault>,
     /// Answers to the next reads of the state.
     stale: VecDeque<Vec<u8>>,
+    /// Written right before the next removal.
+    late: Option<Vec<u8>>,
 }
 
 /// Handles of one store share it.
@@ -52,6 +54,11 @@ impl Memory {
     /// The next read of the state gives this, with the version it then has.
     pub(crate) fn stale(&self, bytes: Vec<u8>) {
         self.inside().stale.push_back(bytes);
+    }
+
+    /// Right before the next removal of an item somebody writes this to it.
+    pub(crate) fn late(&self, bytes: Vec<u8>) {
+        self.inside().late = Some(bytes);
     }
 
     pub(crate) fn bytes(&self, item: &Item) -> Option<Vec<u8>> {
@@ -121,9 +128,15 @@ impl StateStore for Memory {
     fn delete<'a>(&'a self, item: &'a Item, expected: &'a Version) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let mut inside = self.inside();
-            if inside.items.get(item).is_some_and(|(n, _)| n.to_string() == expected.0) {
-                inside.items.remove(item);
+            if let Some(late) = inside.late.take() {
+                inside.writes += 1;
+                let writes = inside.writes;
+                inside.items.insert(item.clone(), (writes, late));
             }
+            if inside.items.get(item).is_some_and(|(n, _)| n.to_string() != expected.0) {
+                return Err(StoreError::Changed);
+            }
+            inside.items.remove(item);
             Ok(())
         })
     }

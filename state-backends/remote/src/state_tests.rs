@@ -140,6 +140,24 @@ fn a_lock_is_renewed_and_lost_only_to_others() {
 }
 
 #[test]
+fn a_last_sign_of_life_does_not_keep_the_lock() {
+    let store = Memory::default();
+    let state = open(&store);
+    let id = lock(&state, "a").unwrap();
+    let mut info = holder(&store).unwrap();
+    info.renewed = Some("at the last moment".into());
+    store.late(serde_json::to_vec(&info).unwrap());
+    block_on(state.unlock(&id)).unwrap();
+    assert_eq!(holder(&store), None);
+    // Somebody else's is left alone, however late it came.
+    let id = lock(&state, "a").unwrap();
+    info.id = "b".into();
+    store.late(serde_json::to_vec(&info).unwrap());
+    assert!(matches!(block_on(state.unlock(&id)), Err(BackendError::OtherLock { held, .. }) if held == "b"));
+    assert_eq!(holder(&store).unwrap().id, "b");
+}
+
+#[test]
 fn taking_a_lock_whose_reply_is_lost_is_taking_it() {
     let store = Memory::default();
     store.fail(&[Fault::Met]);
