@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use karmaform_engine::{Recovery, recover};
-use karmaform_model::{BackendError, Diagnostic, Diagnostics, Journal, JournalRecord, LockId, LockInfo, Serial, Snapshot, StateError};
+use karmaform_model::{
+    BackendError, Diagnostic, Diagnostics, Generation, Journal, JournalRecord, LockId, LockInfo, Serial, Snapshot, StateError,
+};
 
 use crate::app::{App, Stop, VERSION};
 use crate::backend::KeepAlive;
 use crate::flags::LockFlags;
 use crate::locking::{lock, refused};
+use crate::project::CONFIGURATION;
 use crate::wiring::OpenBackend;
 
 /// A backend that is open, with the state as it was read.
@@ -26,6 +29,8 @@ pub(crate) struct Session {
     /// What the journal held.
     pub(crate) recovery: Recovery,
     lock: Option<(LockId, Option<KeepAlive>)>,
+    /// What the lock was taken for.
+    operation: String,
 }
 
 impl Session {
@@ -63,6 +68,7 @@ impl Session {
         match read(app, open) {
             Ok(mut session) => {
                 session.lock = held.map(|id| (id, alive));
+                operation.clone_into(&mut session.operation);
                 Ok(session)
             }
             Err(stop) => {
@@ -111,6 +117,7 @@ impl Session {
             snapshot: stored.unwrap_or_default(),
             recovery: Recovery::default(),
             lock: None,
+            operation: String::new(),
             open,
         })
     }
@@ -177,8 +184,26 @@ impl Session {
         &self.recovery.diagnostics
     }
 
+    /// Keeps what was written as a generation, where the backend does that. A copy that can't be made is worth a warning and no more.
+    fn keep(&mut self, app: &mut App) {
+        let about = Generation {
+            serial: 0,
+            created: crate::ui::json::timestamp(app.now_seconds()),
+            who: app.wiring.who.clone(),
+            operation: self.operation.clone(),
+            version: VERSION.to_owned(),
+            configuration: configuration(app),
+            resources: 0,
+        };
+        if let Err(error) = app.executor.block_on(self.open.backend.keep(&about)) {
+            let detail = format!("The state was written, but not kept as a generation: {error}.");
+            app.show(&Diagnostic::warning("Generation not kept", detail).into());
+        }
+    }
+
     /// Releases the lock. A lock that is gone is worth a warning and no more.
     pub(crate) fn close(&mut self, app: &mut App) {
+        self.keep(app);
         let Some((id, alive)) = self.lock.take() else { return };
         let lost = alive.as_ref().and_then(KeepAlive::lost);
         drop(alive);
@@ -189,6 +214,13 @@ impl Session {
             app.show(&Diagnostic::warning("Error releasing the state lock", detail).into());
         }
     }
+}
+
+/// A digest of the files of the configuration, in hexadecimal digits.
+fn configuration(app: &App) -> String {
+    let files = app.sources.files.iter().filter(|f| f.path.ends_with(CONFIGURATION));
+    let text: String = files.map(|f| format!("{}\n{}\n", f.path, crate::disk::sha256(f.text.as_bytes()))).collect();
+    crate::disk::sha256(text.as_bytes())
 }
 
 /// Who this run is, for the lock.

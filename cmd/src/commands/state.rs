@@ -1,9 +1,10 @@
 //! `state`: look into the state, and change it without touching the world.
 
+mod history;
 mod remove;
 mod transfer;
 
-use karmaform_model::{Address, Diagnostic, Snapshot};
+use karmaform_model::{Address, Diagnostic, Serial, Snapshot};
 
 use crate::app::{App, Ended, Stop};
 use crate::flags::StateFlags;
@@ -38,11 +39,17 @@ enum Command {
         /// Which one
         #[arg(value_name = "ADDRESS")]
         address: String,
+        /// As the run left it that wrote this serial
+        #[arg(long, value_name = "SERIAL")]
+        generation: Option<Serial>,
         #[command(flatten)]
         state: StateFlags,
     },
     /// Write the state to standard output, secrets and all
     Pull {
+        /// As the run left it that wrote this serial
+        #[arg(long, value_name = "SERIAL")]
+        generation: Option<Serial>,
         #[command(flatten)]
         state: StateFlags,
     },
@@ -50,16 +57,22 @@ enum Command {
     Push(transfer::PushArgs),
     /// Forget resources without destroying them
     Rm(remove::Args),
+    /// List the states that earlier runs left
+    History(history::HistoryArgs),
+    /// Put the state that an earlier run left in the place of the state
+    Restore(history::RestoreArgs),
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     match &args.command {
         Command::List { addresses, id, state } => list(app, addresses, id.as_deref(), state),
-        Command::Show { address, state } => show(app, address, state),
-        Command::Pull { state } => transfer::pull(app, state),
+        Command::Show { address, generation, state } => show(app, address, *generation, state),
+        Command::Pull { generation, state } => transfer::pull(app, *generation, state),
         Command::Push(args) => transfer::push(app, args),
         Command::Rm(args) => remove::run(app, args),
+        Command::History(args) => history::history(app, args),
+        Command::Restore(args) => history::restore(app, args),
     }
 }
 
@@ -86,9 +99,12 @@ fn list(app: &mut App, wanted: &[String], id: Option<&str>, state: &StateFlags) 
     Ok(0)
 }
 
-fn show(app: &mut App, address: &str, state: &StateFlags) -> Ended {
+fn show(app: &mut App, address: &str, generation: Option<Serial>, state: &StateFlags) -> Ended {
     let address = addresses("ADDRESS", &[address.to_owned()])?.remove(0);
-    let snapshot = read(app, state)?;
+    let snapshot = match generation {
+        Some(serial) => history::state_of(app, serial)?,
+        None => read(app, state)?,
+    };
     let Some(resource) = snapshot.resources.get(&address) else {
         return Err(not_there(&address, &snapshot).into());
     };

@@ -40,6 +40,25 @@ pub struct LockInfo {
     pub renewed: Option<String>,
 }
 
+/// A state as a run left it, and what is known of that run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generation {
+    /// Its serial; names it.
+    pub serial: Serial,
+    /// When the run ended, RFC 3339.
+    pub created: String,
+    /// `user@host`
+    pub who: String,
+    /// `OperationTypeApply`
+    pub operation: String,
+    /// The tool's version.
+    pub version: String,
+    /// SHA-256 of the configuration's files, in hexadecimal digits.
+    pub configuration: String,
+    /// How many resources are in it.
+    pub resources: usize,
+}
+
 /// What a backend could not do.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
@@ -118,6 +137,24 @@ pub trait StateBackend: Send + Sync {
     fn renew<'a>(&'a self, id: &'a LockId, now: &'a str) -> BoxFuture<'a, Result<(), BackendError>> {
         let _ = (id, now);
         Box::pin(async { Ok(()) })
+    }
+
+    /// Keeps the state that this run wrote last as a generation, and lets the oldest go where there are many. Nothing where the run wrote
+    /// nothing, and where the backend keeps none. `about` says who and what for; serial and resources are filled in.
+    fn keep<'a>(&'a self, about: &'a Generation) -> BoxFuture<'a, Result<(), BackendError>> {
+        let _ = about;
+        Box::pin(async { Ok(()) })
+    }
+
+    /// The generations that are kept, oldest first; `None` if this backend keeps none.
+    fn history(&self) -> BoxFuture<'_, Result<Option<Vec<Generation>>, BackendError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// A generation's state; `None` if it is not kept.
+    fn generation(&self, serial: Serial) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>> {
+        let _ = serial;
+        Box::pin(async { Ok(None) })
     }
 
     /// Takes the lock from a holder that is dead, if it still is as it was seen. Only whoever saw it unchanged for a whole lease may ask.

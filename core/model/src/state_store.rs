@@ -11,6 +11,8 @@ pub enum Item {
     Lock,
     /// The state as an earlier run left it.
     Generation(Serial),
+    /// What is known of the generations: who, when, what for.
+    History,
     /// A scratch item with this name, for trying what the store can do. Names are of letters, digits and `-`.
     Scratch(String),
 }

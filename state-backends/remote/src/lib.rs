@@ -3,6 +3,7 @@
 //!
 //! Knows nothing of: any particular store, clocks of other machines, files, what is in a state.
 
+mod history;
 mod lock;
 mod probe;
 mod state;

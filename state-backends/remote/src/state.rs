@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use karmaform_model::{
-    BackendError, BoxFuture, Item, LockId, LockInfo, Serial, Snapshot, StateBackend, StateError, StateStore, StoreError, Version,
+    BackendError, BoxFuture, Generation, Item, LockId, LockInfo, Serial, Snapshot, StateBackend, StateError, StateStore, StoreError,
+    Version,
 };
 use sha2::{Digest as _, Sha256};
 
+use crate::history;
 use crate::lock::{self, Held};
 
 /// A state in a store.
@@ -27,6 +29,8 @@ struct Memory {
     /// Digests of what was written with nobody knowing whether it arrived.
     pending: Vec<[u8; 32]>,
     lock: Option<Held>,
+    /// What this run wrote last, with how many resources are in it.
+    wrote: Option<(Serial, usize, Vec<u8>)>,
 }
 
 impl RemoteState {
@@ -84,7 +88,7 @@ impl RemoteState {
         for _ in 0..tries {
             match self.store.put(&Item::State, text.clone(), over.as_ref()).await {
                 Ok(version) => {
-                    self.wrote(next.serial, version);
+                    self.wrote(next, text, version);
                     return Ok(());
                 }
                 Err(StoreError::Changed) => {}
@@ -98,7 +102,7 @@ impl RemoteState {
             let found = self.store.get(&Item::State).await.map_err(self.failed("reading"))?;
             match found {
                 Some(found) if found.bytes == text => {
-                    self.wrote(next.serial, found.version);
+                    self.wrote(next, text, found.version);
                     return Ok(());
                 }
                 Some(found) if self.memory().pending.contains(&Sha256::digest(&found.bytes).into()) => over = Some(found.version),
@@ -117,10 +121,22 @@ impl RemoteState {
         Ok(found.filter(|f| f.bytes.is_empty()).map(|f| f.version))
     }
 
-    fn wrote(&self, serial: Serial, version: Version) {
+    fn wrote(&self, next: &Snapshot, text: Vec<u8>, version: Version) {
         let mut memory = self.memory();
-        memory.last = Some(Some((serial, version)));
+        memory.last = Some(Some((next.serial, version)));
         memory.pending.clear();
+        memory.wrote = Some((next.serial, next.resources.len(), text));
+    }
+
+    async fn keep_now(&self, about: &Generation) -> Result<(), BackendError> {
+        let wrote = self.memory().wrote.take();
+        let Some((serial, resources, text)) = wrote else { return Ok(()) };
+        history::keep(&*self.store, &Generation { serial, resources, ..about.clone() }, text).await
+    }
+
+    async fn generation_now(&self, serial: Serial) -> Result<Option<Snapshot>, BackendError> {
+        let found = self.store.get(&Item::Generation(serial)).await.map_err(self.failed("reading"))?;
+        found.map(|f| self.parse(&f.bytes)).transpose()
     }
 
     /// Writes the state anew with the next serial, so that whoever read it before can't write any more.
@@ -196,6 +212,18 @@ impl StateBackend for RemoteState {
 
     fn renew<'a>(&'a self, id: &'a LockId, now: &'a str) -> BoxFuture<'a, Result<(), BackendError>> {
         Box::pin(self.renew_now(id, now))
+    }
+
+    fn keep<'a>(&'a self, about: &'a Generation) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(self.keep_now(about))
+    }
+
+    fn history(&self) -> BoxFuture<'_, Result<Option<Vec<Generation>>, BackendError>> {
+        Box::pin(async move { history::list(&*self.store).await.map(Some) })
+    }
+
+    fn generation(&self, serial: Serial) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>> {
+        Box::pin(self.generation_now(serial))
     }
 
     fn take_over<'a>(&'a self, dead: &'a LockInfo, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {

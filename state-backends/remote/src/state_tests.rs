@@ -212,3 +212,51 @@ fn a_lock_without_lease_is_never_taken_over() {
     store.set(&Item::Lock, b"not ours");
     assert!(matches!(lock(&open(&store), "a"), Err(BackendError::Locked(None))));
 }
+
+fn about(who: &str) -> Generation {
+    Generation {
+        serial: 0,
+        created: "2026-01-02T03:04:05Z".into(),
+        who: who.into(),
+        operation: "OperationTypeApply".into(),
+        version: "0.1.0".into(),
+        configuration: "abc".into(),
+        resources: 0,
+    }
+}
+
+#[test]
+fn each_run_that_wrote_leaves_a_generation_and_the_oldest_go() {
+    let store = Memory::default();
+    let runs = history::KEPT as u64 + 5;
+    for run in 0..runs {
+        let state = open(&store);
+        let found = block_on(state.read()).unwrap().map(|s| s.serial);
+        // Twice in a run, as an apply does.
+        let next = found.unwrap_or(0) + 1;
+        write(&state, found, &snapshot(next, "claimed")).unwrap();
+        if run == 3 {
+            store.fail(&[Fault::None, Fault::Met, Fault::Met]);
+        }
+        write(&state, Some(next), &snapshot(next + 1, &format!("run {run}"))).unwrap();
+        block_on(state.keep(&about(&format!("run {run}")))).unwrap();
+        block_on(state.keep(&about("again"))).unwrap();
+    }
+    let all = block_on(open(&store).history()).unwrap().unwrap();
+    assert_eq!(all.len(), history::KEPT);
+    assert_eq!(all.iter().map(|g| g.serial).collect::<Vec<_>>(), (6..=runs).map(|n| n * 2).collect::<Vec<_>>());
+    assert!(all.iter().all(|g| g.who == format!("run {}", g.serial / 2 - 1)));
+    let last = block_on(open(&store).generation(runs * 2)).unwrap();
+    assert_eq!(last, Some(snapshot(runs * 2, &format!("run {}", runs - 1))));
+    assert_eq!(block_on(open(&store).generation(2)).unwrap(), None, "it was let go");
+    // Who only read leaves nothing.
+    let count = store.count();
+    let reader = open(&store);
+    block_on(reader.read()).unwrap();
+    block_on(reader.keep(&about("reader"))).unwrap();
+    assert_eq!(store.count(), count);
+    // A list that was lost costs who and when, and nothing else.
+    store.set(&Item::History, b"{");
+    let all = block_on(open(&store).history()).unwrap().unwrap();
+    assert_eq!((all.len(), all[0].who.as_str()), (history::KEPT, ""));
+}

@@ -8,6 +8,7 @@ pub(crate) fn key(state: &str, item: &Item) -> String {
         Item::State => state.to_owned(),
         Item::Lock => format!("{state}.tflock"),
         Item::Generation(serial) => format!("{}{serial:020}.tfstate", generations(state)),
+        Item::History => format!("{}history.json", generations(state)),
         Item::Scratch(name) => format!("{state}.probe-{name}"),
     }
 }
@@ -53,6 +54,7 @@ mod tests {
         assert_eq!(name(Item::State), "env:/dev/prod/karmada");
         assert_eq!(name(Item::Lock), "env:/dev/prod/karmada.tflock");
         assert_eq!(name(Item::Generation(42)), "env:/dev/prod/karmada.generations/00000000000000000042.tfstate");
+        assert_eq!(name(Item::History), "env:/dev/prod/karmada.generations/history.json");
         assert_eq!(name(Item::Scratch("a-1".to_owned())), "env:/dev/prod/karmada.probe-a-1");
         assert_eq!(encoded("env:/dev/a b+ü~", "/"), "env%3A/dev/a%20b%2B%C3%BC~");
     }
@@ -73,9 +75,13 @@ mod tests {
         for serial in [0, 42, u64::MAX] {
             assert_eq!(generation("k", &key("k", &Item::Generation(serial))), Some(serial));
         }
-        for other in
-            ["k.generations/42.tfstate", "k.generations/0000000000000000004x.tfstate", "k.generations/99999999999999999999.tfstate", "x"]
-        {
+        for other in [
+            "k.generations/42.tfstate",
+            "k.generations/history.json",
+            "k.generations/0000000000000000004x.tfstate",
+            "k.generations/99999999999999999999.tfstate",
+            "x",
+        ] {
             assert_eq!(generation("k", other), None, "{other}");
         }
     }

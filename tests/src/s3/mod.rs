@@ -2,6 +2,7 @@
 
 mod asking;
 mod faults;
+mod history;
 mod kill;
 mod moving;
 mod race;

@@ -1,6 +1,6 @@
 //! `state pull` and `state push`: the whole state as a file, out and in.
 
-use karmaform_model::{Diagnostic, Snapshot};
+use karmaform_model::{Diagnostic, Serial, Snapshot};
 
 use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
@@ -27,8 +27,12 @@ pub(crate) struct PushArgs {
 }
 
 /// Writes the state as it is stored.
-pub(crate) fn pull(app: &mut App, state: &StateFlags) -> Ended {
-    if let Some(snapshot) = current_state(app, state.state.as_deref())? {
+pub(crate) fn pull(app: &mut App, generation: Option<Serial>, state: &StateFlags) -> Ended {
+    let found = match generation {
+        Some(serial) => Some(super::history::state_of(app, serial)?),
+        None => current_state(app, state.state.as_deref())?,
+    };
+    if let Some(snapshot) = found {
         app.output.print(&snapshot.to_text());
     }
     Ok(0)
