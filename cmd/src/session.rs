@@ -260,8 +260,16 @@ pub(crate) fn backend_failed(verb: &str, place: &str, error: &BackendError) -> D
         }
         BackendError::Damaged { .. } => Diagnostic::error("The state can't be read", format!("{error}. Nothing was changed."))
             .with_hint("Restore it from its backup (the same name with .backup at the end), and run plan."),
+        // The store names its place itself.
+        BackendError::Store { source, .. } => Diagnostic::error(format!("Can't {verb} the state"), sentence(&source.to_string())),
         _ => Diagnostic::error(format!("Can't {verb} the state"), format!("The state at {place}: {error}.")),
     }
+}
+
+/// With a capital and a full stop, whether it came with them or not.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
 }
 
 fn journal_failed(error: &BackendError) -> Diagnostic {

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::SettingsBlock;
-use karmaform_model::{Attribute, Diagnostic, Diagnostics, Object, Presence, Schema, Span, Value, convert, nearest};
+use karmaform_model::{Attribute, Diagnostic, Diagnostics, Object, Presence, Schema, Span, Value, convert, distance};
+
+/// So many letters may be wrong in a name that is meant: two that changed places are two.
+const CLOSE: usize = 2;
 
 /// The arguments that were written, with where they stand.
 #[derive(Clone, Debug, Default)]
@@ -28,12 +31,12 @@ impl From<&SettingsBlock> for Given {
 /// One diagnostic for each that is unknown, of a wrong type, or missing.
 pub(crate) fn checked(kind: &str, schema: &Schema, given: &Given) -> Result<Object, Diagnostics> {
     let mut wrong = Diagnostics::new();
-    let refused = |detail: String| Diagnostic::error("Invalid backend configuration", detail).with_span(given.span);
     for name in given.arguments.keys().filter(|n| schema.attribute(n).is_none()) {
         let known = schema.attributes.iter().map(|a| a.name);
-        let hint = nearest(name, known.clone())
-            .map_or_else(|| format!("It has {}.", known.collect::<Vec<_>>().join(", ")), |n| format!("Did you mean \"{n}\"?"));
-        let diagnostic = refused(format!("The backend \"{kind}\" has no argument \"{name}\"."));
+        let close = known.clone().map(|n| (distance(name, n), n)).min().filter(|(d, n)| *d <= CLOSE && *d < n.len());
+        let hint =
+            close.map_or_else(|| format!("It has {}.", known.collect::<Vec<_>>().join(", ")), |(_, n)| format!("Did you mean \"{n}\"?"));
+        let diagnostic = Diagnostic::error("Invalid backend configuration", format!("The backend \"{kind}\" has no argument \"{name}\"."));
         wrong.push(diagnostic.with_span(given.spans.get(name).copied().or(given.span)).with_hint(hint));
     }
     let mut arguments = Object::new();

@@ -7,7 +7,7 @@ use crate::app::{App, Ended, Stop};
 use crate::backend::{open_backend, unfit};
 use crate::flags::VariableFlags;
 use crate::project::load_if_any;
-use crate::session::{backend_failed, information, read_state};
+use crate::session::{backend_failed, information, read_state, sentence};
 
 /// Arguments of `doctor`.
 #[derive(clap::Args, Debug)]
@@ -51,9 +51,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
                 app.say(&format!("  ok     of all that created or wrote one object at once exactly one won, {rounds}\n"));
             }
             Ok(Probed::Bad(why)) => wrong.push(unfit(&open.place, &why)),
-            Err(error) => {
-                wrong.push(Diagnostic::error("Backend can't be used", format!("Scratch objects could not be written: {error}.")));
-            }
+            Err(error) => wrong.push(Diagnostic::error("Backend can't be used", sentence(&error.to_string()))),
         }
     }
     if wrong.is_empty() { Ok(0) } else { Err(wrong.into()) }

@@ -9,7 +9,7 @@ use crate::flags::{LockFlags, VariableFlags, boolean};
 use crate::locking::lock;
 use crate::project::load_if_any;
 use crate::reading::without_missing_variables;
-use crate::session::{backend_failed, read_state};
+use crate::session::{backend_failed, read_state, sentence};
 use crate::ui::style::Tone;
 use crate::wiring::{OpenBackend, WORKING_DIRECTORY};
 
@@ -121,10 +121,7 @@ fn try_store(app: &mut App, open: &OpenBackend) -> Result<(), Stop> {
     match app.executor.block_on(karmaform_remote::probe(store.as_ref(), &name, ROUNDS)) {
         Ok(karmaform_remote::Probed::Good) => Ok(()),
         Ok(karmaform_remote::Probed::Bad(why)) => Err(unfit(&open.place, &why).into()),
-        Err(error) => {
-            let detail = format!("The backend of {} was tried with scratch objects: {error}.", open.place);
-            Err(Diagnostic::error("Backend can't be used", detail).into())
-        }
+        Err(error) => Err(Diagnostic::error("Backend can't be used", sentence(&error.to_string())).into()),
     }
 }
 

@@ -51,6 +51,35 @@ fn a_state_moves_and_an_empty_one_is_never_taken_for_the_truth() {
 }
 
 #[test]
+fn what_is_wrong_with_a_backend_is_said_once_and_clearly() {
+    for server in Server::all("wrong backends") {
+        let key = server.key("wrong");
+        let project = server.project(&key);
+        let good = std::fs::read_to_string(project.path().join("main.kf.hcl")).expect("read");
+        let bucket = format!("\"{}\"", server.bucket);
+        let secret = format!("\"{}\"", server.secret_key);
+        let is_strict = server.name == "seaweedfs";
+        for (from, to, words) in [
+            ("bucket ", "bukcet ", "main.kf.hcl:3:22"),
+            ("bucket ", "bukcet ", "Did you mean \"bucket\"?"),
+            (bucket.as_str(), "\"nobody-made-this\"", "There is no bucket \"nobody-made-this\""),
+            (server.endpoint.as_str(), "http://127.0.0.1:9", "can't be reached"),
+            (server.endpoint.as_str(), "ftp://here", "An endpoint is http:// or https://"),
+            ("use_lockfile   = true", "use_lockfile = \"perhaps\"", "bool required"),
+            ("use_lockfile   = true", "dynamodb_table = \"t\"", "not with a DynamoDB table"),
+            (secret.as_str(), "\"not-this-one\"", if is_strict { "did not accept the secret key" } else { "The state will be kept" }),
+        ] {
+            assert!(good.contains(from), "{from}");
+            project.write("main.kf.hcl", &good.replace(from, to));
+            let ended = project.run(&["init"]);
+            assert!(ended.text.contains(words), "{}: {to}: {}", server.name, ended.text);
+            assert!(!ended.text.replace("...", "").contains("..") && !ended.text.contains(&server.secret_key), "{}", ended.text);
+            assert!(ended.text.matches("Error").count() <= 2, "{}", ended.text);
+        }
+    }
+}
+
+#[test]
 fn what_the_configuration_leaves_open_is_given_to_init() {
     for server in Server::all("partial configuration of S3") {
         let key = server.key("partial");
