@@ -123,6 +123,7 @@ pub(crate) fn registry() -> Registry {
 pub(crate) fn backends() -> Vec<BackendKind> {
     vec![
         BackendKind { name: "local", schema: local_schema, open: open_local },
+        BackendKind { name: "etcd", schema: karmaform_etcd_state::schema, open: open_etcd },
         BackendKind { name: "s3", schema: karmaform_s3::schema, open: open_s3 },
     ]
 }
@@ -149,6 +150,11 @@ fn open_local(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
         place: path,
         record: None,
     })
+}
+
+fn open_etcd(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
+    let store = karmaform_etcd_state::EtcdStore::open(request.arguments, request.directory, request.home)?;
+    open_remote("etcd", Arc::new(store), request)
 }
 
 fn open_s3(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {

@@ -2,6 +2,8 @@
 
 mod cluster;
 mod conformance;
+mod etcd_server;
+mod etcd_state;
 mod events;
 mod examples;
 mod golden;

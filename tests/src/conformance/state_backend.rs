@@ -1,9 +1,10 @@
 //! What every [`StateBackend`] must do. Each check gets two handles on one fresh place, as two processes would have them.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use karmaform_model::{BackendError, LockId, LockInfo, OutputState, ResourceState, Snapshot, StateBackend, Status, Value};
+use karmaform_model::{BackendError, LockId, LockInfo, Object, OutputState, ResourceState, Snapshot, StateBackend, Status, Type, Value};
 use serde_json::json;
 
 use crate::parts::block_on;
@@ -24,6 +25,20 @@ fn memory() {
     every_check(&|| {
         let one: Arc<dyn StateBackend> = Arc::new(crate::tool::MemoryBackend::default());
         Box::new(move || Arc::clone(&one))
+    });
+}
+
+#[test]
+fn etcd() {
+    let Some(server) = crate::etcd_server::EtcdServer::start("the suite of state backends on etcd") else { return };
+    every_check(&|| {
+        let mut arguments = Object::new();
+        arguments.insert("endpoints".to_owned(), Value::list(Type::String, vec![Value::from(server.url.as_str())]));
+        arguments.insert("prefix".to_owned(), Value::from(format!("conformance/{:016x}", fastrand::u64(..)).as_str()));
+        Box::new(move || {
+            let store = karmaform_etcd_state::EtcdStore::open(&arguments, Path::new("/"), None).expect("a store");
+            Arc::new(karmaform_remote::RemoteState::new(Arc::new(store), Duration::from_secs(60)))
+        })
     });
 }
 

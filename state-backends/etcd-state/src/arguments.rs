@@ -1,0 +1,106 @@
+//! What stands in `backend "etcd" { ... }`. Terraform had a backend "etcdv3" until 1.3; where it had a word for something, it is that one.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
+use karmaform_model::{Attribute, Diagnostic, Object, Schema, Type, Value};
+
+/// The longest wait for a connection.
+pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// The longest wait for one answer. A server gives up after 7 s and then says why; a shorter limit would never see the reason.
+pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(8);
+
+/// Which arguments there are.
+pub fn schema() -> &'static Schema {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(build);
+    &SCHEMA
+}
+
+fn build() -> Schema {
+    let text = |name, doc| Attribute::optional(name, Type::String, doc);
+    Schema::new(
+        "Keeps the state in etcd, version 3.4 or newer. What is larger than a request may be is kept in chunks.",
+        vec![
+            Attribute::required("endpoints", Type::list(Type::String), "Client URLs of the members: `[\"https://10.0.0.11:2379\"]`."),
+            Attribute::required(
+                "prefix",
+                Type::String,
+                "Key of the state. Its lock, its history and its chunks have keys that begin with it and a slash.",
+            ),
+            text("username", "User, where etcd asks for one."),
+            text("password", "Password of the user.").secret(),
+            text("cacert_path", "File with the certificates of the authorities that the members' certificates are from."),
+            text("cert_path", "File with the client's certificate."),
+            text("key_path", "File with the client's private key."),
+        ],
+    )
+}
+
+/// Everything that a connection needs.
+pub(crate) struct Settings {
+    pub(crate) endpoints: Vec<String>,
+    pub(crate) prefix: String,
+    pub(crate) options: ConnectOptions,
+}
+
+impl Settings {
+    /// Reads arguments that fit the schema, and the files they name, relative to `directory`.
+    pub(crate) fn read(arguments: &Object, directory: &Path, home: Option<&Path>) -> Result<Self, Diagnostic> {
+        let endpoints: Vec<_> =
+            arguments.get("endpoints").and_then(Value::as_items).into_iter().flatten().filter_map(Value::as_str).collect();
+        let is_url = |e: &&str| e.strip_prefix("https://").or(e.strip_prefix("http://")).is_some_and(|rest| !rest.is_empty());
+        if endpoints.is_empty() || !endpoints.iter().all(is_url) {
+            return Err(wrong("\"endpoints\" must be a list of URLs.").with_hint("Write it like [\"https://10.0.0.11:2379\"]."));
+        }
+        let is_tls = endpoints.iter().filter(|e| e.starts_with("https://")).count();
+        if is_tls != 0 && is_tls != endpoints.len() {
+            return Err(wrong("\"endpoints\" must be all https:// or all http://."));
+        }
+        let prefix = text(arguments, "prefix").unwrap_or_default().trim_end_matches('/').to_owned();
+        if prefix.is_empty() {
+            return Err(wrong("\"prefix\" must not be empty.").with_hint("Write it like \"karmaform/prod\"."));
+        }
+        let mut options = ConnectOptions::new().with_connect_timeout(CONNECT_LIMIT).with_timeout(CALL_LIMIT);
+        match (text(arguments, "username"), text(arguments, "password")) {
+            (Some(user), Some(password)) => options = options.with_user(user, password),
+            (None, None) => {}
+            _ => return Err(wrong("\"username\" and \"password\" go together.")),
+        }
+        let file = |name: &str| text(arguments, name).map(|path| read(name, &at(directory, home, path))).transpose();
+        let (authorities, certificate, key) = (file("cacert_path")?, file("cert_path")?, file("key_path")?);
+        if is_tls > 0 {
+            let mut tls = TlsOptions::new();
+            if let Some(pem) = authorities {
+                tls = tls.ca_certificate(Certificate::from_pem(pem));
+            }
+            match (certificate, key) {
+                (Some(certificate), Some(key)) => tls = tls.identity(Identity::from_pem(certificate, key)),
+                (None, None) => {}
+                _ => return Err(wrong("\"cert_path\" and \"key_path\" go together.")),
+            }
+            options = options.with_tls(tls);
+        }
+        Ok(Self { endpoints: endpoints.into_iter().map(str::to_owned).collect(), prefix, options })
+    }
+}
+
+fn at(directory: &Path, home: Option<&Path>, path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => directory.join(path),
+    }
+}
+
+fn read(name: &str, path: &Path) -> Result<Vec<u8>, Diagnostic> {
+    std::fs::read(path).map_err(|e| wrong(&format!("The file that \"{name}\" names can't be read: {}.", e.kind())))
+}
+
+fn text<'a>(arguments: &'a Object, name: &str) -> Option<&'a str> {
+    arguments.get(name).and_then(Value::as_str)
+}
+
+fn wrong(detail: &str) -> Diagnostic {
+    Diagnostic::error("Invalid backend configuration", detail)
+}
