@@ -248,7 +248,7 @@ fn console_and_graph() {
 
 #[test]
 fn an_unknown_backend_is_refused() {
-    let place = Place::new("karmaform {\n  backend \"s3\" {\n    bucket = \"b\"\n  }\n}\n");
+    let place = Place::new("karmaform {\n  backend \"consul\" {\n    path = \"p\"\n  }\n}\n");
     let done = place.check(&["plan"], 1);
     assert!(done.stderr.contains("Error: Unsupported backend") && done.stderr.contains("main.kf.hcl:2"), "{}", done.stderr);
     let place = Place::new("karmaform {\n  backend \"local\" {\n    path = \"other.tfstate\"\n  }\n}\noutput \"o\" {\n  value = 1\n}\n");

@@ -171,14 +171,19 @@ fn many_objects_cost_few_requests() {
     let made = begin.elapsed();
     let asks: Vec<_> = states.iter().zip(&wanted).map(|(s, w)| lab.ask(Some(s), Some(w))).collect();
     let count = || lab.requests("limitranges", &["GET", "LIST", "APPLY", "PATCH"]);
-    let (before, begin) = (count(), Instant::now());
-    let seen = lab.observe_all(&asks);
-    let (asked, took) = (count() - before, begin.elapsed());
-    say(&format!("30 objects: made one by one in {made:?}, looked at with {asked} requests in {took:?}"));
-    for (seen, wanted) in seen.into_iter().zip(&wanted) {
-        assert_eq!(seen.unwrap().unwrap()["manifest"], wanted["manifest"]);
+    // The server counts for all: while namespaces of other tests go, their limit ranges are listed. That hits some looks, not all.
+    let mut least = u64::MAX;
+    for _ in 0..5 {
+        let (before, begin) = (count(), Instant::now());
+        let seen = lab.observe_all(&asks);
+        let (asked, took) = (count() - before, begin.elapsed());
+        say(&format!("30 objects: made one by one in {made:?}, looked at with {asked} requests in {took:?}"));
+        for (seen, wanted) in seen.into_iter().zip(&wanted) {
+            assert_eq!(seen.unwrap().unwrap()["manifest"], wanted["manifest"]);
+        }
+        least = least.min(asked);
     }
-    assert!(asked <= 3, "{asked} requests");
+    assert!(least <= 3, "{least} requests");
 }
 
 #[test]
