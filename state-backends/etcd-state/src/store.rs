@@ -10,9 +10,9 @@ use tokio::sync::Mutex;
 use crate::arguments::{CALL_LIMIT, CONNECT_LIMIT, Settings};
 use crate::chunks::{CHUNK, Manifest, chunks};
 
-/// So often a call is tried that failed for a reason that passes: a change of the leader, a member that restarts.
-const TRIES: u32 = 4;
-/// The pause before the second try; it doubles.
+/// So often a call is tried again that failed at every member for a reason that passes: a change of the leader, a member that restarts.
+const AGAIN: usize = 3;
+/// The pause before the first of them; it doubles.
 const PAUSE: Duration = Duration::from_millis(200);
 /// So often a large value is read anew because somebody replaced it meanwhile.
 const READS: usize = 5;
@@ -20,8 +20,17 @@ const READS: usize = 5;
 /// A state in etcd.
 pub struct EtcdStore {
     settings: Settings,
+    member: Mutex<Member>,
+}
+
+/// The member that is asked: one at a time, so that one that is gone is met once and then left. A client of all members would give each call
+/// to any of them.
+#[derive(Default)]
+struct Member {
+    /// Where it stands among the endpoints.
+    endpoint: usize,
     /// Opened when it is first used.
-    client: Mutex<Option<Client>>,
+    client: Option<Client>,
 }
 
 impl EtcdStore {
@@ -30,7 +39,7 @@ impl EtcdStore {
     /// # Errors
     /// For arguments that make no sense, and files that can't be read.
     pub fn open(arguments: &Object, directory: &Path, home: Option<&Path>) -> Result<Self, Diagnostic> {
-        Ok(Self { settings: Settings::read(arguments, directory, home)?, client: Mutex::default() })
+        Ok(Self { settings: Settings::read(arguments, directory, home)?, member: Mutex::default() })
     }
 
     fn key(&self, item: &Item) -> String {
@@ -44,18 +53,28 @@ impl EtcdStore {
         }
     }
 
-    async fn client(&self) -> Result<Client, StoreError> {
-        let mut client = self.client.lock().await;
-        if let Some(client) = &*client {
-            return Ok(client.clone());
+    /// A client of the member that is asked now, and which of the endpoints that is.
+    async fn client(&self) -> Result<(usize, Client), (usize, StoreError)> {
+        let mut member = self.member.lock().await;
+        let endpoint = member.endpoint;
+        if let Some(client) = &member.client {
+            return Ok((endpoint, client.clone()));
         }
-        let connecting = Client::connect(&self.settings.endpoints, Some(self.settings.options.clone()));
+        let connecting = Client::connect(&self.settings.endpoints[endpoint..=endpoint], Some(self.settings.options.clone()));
         let opened = match tokio::time::timeout(CONNECT_LIMIT, connecting).await {
-            Ok(opened) => opened.map_err(|e| self.failed(&e))?,
-            Err(_) => return Err(StoreError::Unreachable(self.silent("a connection"))),
+            Ok(opened) => opened.map_err(|e| (endpoint, self.failed(&e)))?,
+            Err(_) => return Err((endpoint, StoreError::Unreachable(self.silent("a connection")))),
         };
-        *client = Some(opened.clone());
-        Ok(opened)
+        member.client = Some(opened.clone());
+        Ok((endpoint, opened))
+    }
+
+    /// Leaves the member at `endpoint` for the next one, unless another call did so already.
+    async fn leave(&self, endpoint: usize) {
+        let mut member = self.member.lock().await;
+        if member.endpoint == endpoint {
+            *member = Member { endpoint: (endpoint + 1) % self.settings.endpoints.len(), client: None };
+        }
     }
 
     fn silent(&self, what: &str) -> String {
@@ -79,28 +98,31 @@ impl EtcdStore {
         }
     }
 
-    /// A call, tried again while it is not known whether it was done. Transactions compare, so one that meets itself changes nothing.
+    /// A call, tried again while it is not known whether it was done: at each member without a pause, and then a few times more.
+    /// Transactions compare, so one that meets itself changes nothing.
     async fn call<T, F: Future<Output = Result<T, Error>>>(&self, make: impl Fn(Client) -> F) -> Result<T, StoreError> {
         let mut pause = PAUSE;
         let mut last = StoreError::Unreachable(self.silent("an answer"));
-        for turn in 0..TRIES {
-            if turn > 0 {
+        let members = self.settings.endpoints.len();
+        for turn in 0..members + AGAIN {
+            if turn >= members {
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
-            last = match self.client().await {
-                Err(error) => error,
-                Ok(client) => match tokio::time::timeout(CALL_LIMIT, make(client)).await {
+            let endpoint;
+            (endpoint, last) = match self.client().await {
+                Err(failed) => failed,
+                Ok((endpoint, client)) => match tokio::time::timeout(CALL_LIMIT, make(client)).await {
                     Ok(Ok(answer)) => return Ok(answer),
-                    Ok(Err(error)) => self.failed(&error),
-                    Err(_) => StoreError::Unreachable(self.silent("an answer")),
+                    Ok(Err(error)) => (endpoint, self.failed(&error)),
+                    Err(_) => (endpoint, StoreError::Unreachable(self.silent("an answer"))),
                 },
             };
             if !matches!(last, StoreError::Unreachable(_)) {
                 break;
             }
             // A connection that failed may never get well again.
-            *self.client.lock().await = None;
+            self.leave(endpoint).await;
         }
         Err(last)
     }
