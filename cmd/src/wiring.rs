@@ -124,6 +124,7 @@ pub(crate) fn backends() -> Vec<BackendKind> {
     vec![
         BackendKind { name: "local", schema: local_schema, open: open_local },
         BackendKind { name: "etcd", schema: karmaform_etcd_state::schema, open: open_etcd },
+        BackendKind { name: "kubernetes", schema: karmaform_kubernetes_state::schema, open: open_kubernetes },
         BackendKind { name: "s3", schema: karmaform_s3::schema, open: open_s3 },
     ]
 }
@@ -155,6 +156,12 @@ fn open_local(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
 fn open_etcd(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
     let store = karmaform_etcd_state::EtcdStore::open(request.arguments, request.directory, request.home)?;
     open_remote("etcd", Arc::new(store), request)
+}
+
+fn open_kubernetes(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
+    let BackendRequest { arguments, environment, directory, home, .. } = request;
+    let store = karmaform_kubernetes_state::KubernetesStore::open(arguments, environment, directory, *home)?;
+    open_remote("kubernetes", Arc::new(store), request)
 }
 
 fn open_s3(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {

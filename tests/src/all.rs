@@ -8,6 +8,7 @@ mod events;
 mod examples;
 mod golden;
 mod karmada;
+mod kubernetes_state;
 mod lab;
 mod parts;
 mod project;

@@ -1,5 +1,6 @@
 //! What every [`StateBackend`] must do. Each check gets two handles on one fresh place, as two processes would have them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -38,6 +39,22 @@ fn etcd() {
         Box::new(move || {
             let store = karmaform_etcd_state::EtcdStore::open(&arguments, Path::new("/"), None).expect("a store");
             Arc::new(karmaform_remote::RemoteState::new(Arc::new(store), Duration::from_secs(60)))
+        })
+    });
+}
+
+#[test]
+fn kubernetes() {
+    let Ok(kubeconfig) = std::env::var("KARMAFORM_TEST_KUBECONFIG") else {
+        return crate::parts::tell("SKIPPED (no Kubernetes): the suite of state backends on Kubernetes");
+    };
+    every_check(&|| {
+        let suffix = format!("conformance-{:016x}", fastrand::u64(..));
+        let texts = [("secret_suffix", suffix.as_str()), ("config_path", &kubeconfig)];
+        let arguments: Object = texts.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+        Box::new(move || {
+            let store = karmaform_kubernetes_state::KubernetesStore::open(&arguments, &BTreeMap::new(), Path::new("/"), None);
+            Arc::new(karmaform_remote::RemoteState::new(Arc::new(store.expect("a store")), Duration::from_secs(60)))
         })
     });
 }

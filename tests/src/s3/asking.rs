@@ -12,7 +12,7 @@ use crate::project::Project;
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// It is killed when it is dropped.
-pub(super) struct Asking {
+pub(crate) struct Asking {
     child: Child,
     out: PathBuf,
 }
@@ -26,12 +26,12 @@ impl Drop for Asking {
 
 impl Asking {
     /// Ours.
-    pub(super) fn start(project: &Project) -> Self {
+    pub(crate) fn start(project: &Project) -> Self {
         Self::of(env!("CARGO_BIN_EXE_karmaform-under-test"), project, &[])
     }
 
     /// `PROGRAM apply`, with these environment variables.
-    pub(super) fn of(program: &str, project: &Project, environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn of(program: &str, project: &Project, environment: &[(&str, &str)]) -> Self {
         let out = project.path().join("asked");
         let file = fs::File::create(&out).expect("a file");
         let child = Command::new(program)
@@ -56,7 +56,7 @@ impl Asking {
 
     /// Waits until it asks.
     #[track_caller]
-    pub(super) fn asks(self) -> Self {
+    pub(crate) fn asks(self) -> Self {
         let until = Instant::now() + PATIENCE;
         while !self.text().contains("Enter a value:") {
             assert!(Instant::now() < until, "it never asks: {}", self.text());
@@ -66,7 +66,7 @@ impl Asking {
     }
 
     /// Answers, if there is an answer, and gives its exit code and all it said.
-    pub(super) fn end(mut self, answer: &str) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self, answer: &str) -> (Option<i32>, String) {
         if let Some(mut stdin) = self.child.stdin.take() {
             // Who ended already does not listen.
             let _ = stdin.write_all(answer.as_bytes());

@@ -1,12 +1,12 @@
 //! State in S3, on real servers: the command as people run it, many at once, killed, and over lines on which everything goes wrong.
 
-mod asking;
+pub(crate) mod asking;
 mod faults;
 mod history;
 mod kill;
 mod moving;
 mod race;
-mod terraform;
+pub(crate) mod terraform;
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use super::asking::Asking;
 use crate::project::Project;
 
 /// The command, if the machine has one. It is in no registry, so where it is missing this is skipped.
-fn terraform(test: &str) -> bool {
+pub(crate) fn terraform(test: &str) -> bool {
     let is_there = Command::new("terraform").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
     if !is_there {
         crate::parts::tell(&format!("SKIPPED (no terraform on PATH): {test}"));
@@ -16,7 +16,7 @@ fn terraform(test: &str) -> bool {
 }
 
 /// Runs it, with nothing but loopback to talk to.
-fn run(project: &Project, arguments: &[&str]) -> (Option<i32>, String) {
+pub(crate) fn run(project: &Project, arguments: &[&str]) -> (Option<i32>, String) {
     let output =
         Command::new("terraform").args(arguments).arg("-no-color").current_dir(project.path()).env("CHECKPOINT_DISABLE", "1").output();
     let output = output.expect("terraform");

@@ -93,7 +93,7 @@ fn generations(app: &App, open: &OpenBackend) -> Result<Vec<Generation>, Stop> {
     let all = app.executor.block_on(open.backend.history()).map_err(|e| backend_failed("read", &open.place, &e))?;
     all.ok_or_else(|| {
         let detail = format!("The backend \"{}\" keeps no generations.", open.kind);
-        Diagnostic::error("No history", detail).with_hint("The backends \"s3\" and \"etcd\" do.").into()
+        Diagnostic::error("No history", detail).with_hint("The backends \"s3\", \"etcd\" and \"kubernetes\" do.").into()
     })
 }
 
