@@ -2,10 +2,12 @@
 
 mod arguments;
 mod keep_alive;
+mod others;
 mod partial;
 mod record;
 
 pub(crate) use keep_alive::KeepAlive;
+pub(crate) use others::Others;
 pub(crate) use partial::arguments as partial_arguments;
 pub(crate) use record::Record;
 

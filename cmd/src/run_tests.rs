@@ -14,7 +14,7 @@ use karmaform_memory::{Memory, World};
 use karmaform_model::Registry;
 
 use crate::runtime::SystemClock;
-use crate::wiring::{backends, registry};
+use crate::wiring::backends;
 use crate::{Output, Wiring, run};
 
 /// A directory with a configuration.
@@ -38,12 +38,12 @@ impl Place {
     fn new(config: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("main.kf.hcl"), config).unwrap();
-        Self { directory, environment: BTreeMap::new(), stdin: String::new(), is_terminal: false, registry: Arc::new(registry()) }
+        Self { directory, environment: BTreeMap::new(), stdin: String::new(), is_terminal: false, registry: Wiring::real().registry }
     }
 
     /// The same with all that lies outside in this world.
     fn over(mut self, world: &Arc<World>) -> Self {
-        let real = registry();
+        let real = Wiring::real().registry;
         let mut drivers: Vec<_> = real
             .drivers()
             .map(|d| if matches!(d.name(), "ssh" | "etcd") { Memory::over(Arc::clone(d), Arc::clone(world)) } else { Arc::clone(d) })

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use karmaform_engine::Runtime;
 use karmaform_model::{
-    Adapter, Attribute, BackendError, Diagnostic, Driver, Journal, Object, Registry, Schema, StateBackend, StateStore, Type,
+    Adapter, Attribute, BackendError, Diagnostic, Driver, Journal, Object, Registry, Schema, StateBackend, StateStore, States, Type,
 };
 use karmaform_remote::RemoteState;
 
-use crate::backend::Record;
+use crate::backend::{Others, Record};
 use crate::runtime::SystemClock;
 
 /// Everything that a test may want to be another one.
@@ -92,12 +92,16 @@ pub(crate) const WORKING_DIRECTORY: &str = ".karmaform";
 impl Wiring {
     /// This machine with everything that is linked in.
     pub fn real() -> Self {
+        let environment: BTreeMap<_, _> =
+            std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?))).collect();
+        let home = std::env::home_dir();
+        let others = Others { backends: backends(), environment: environment.clone(), home: home.clone() };
         Self {
-            registry: Arc::new(registry()),
+            registry: Arc::new(registry(Arc::new(others))),
             backends: backends(),
             directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-            environment: std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?))).collect(),
-            home: std::env::home_dir(),
+            environment,
+            home,
             who: who(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(|| uuid::Uuid::new_v4().to_string()),
@@ -108,9 +112,9 @@ impl Wiring {
 }
 
 /// All providers and composites.
-pub(crate) fn registry() -> Registry {
+pub(crate) fn registry(states: Arc<dyn States>) -> Registry {
     let mut drivers: Vec<Arc<dyn Driver>> = Vec::new();
-    drivers.extend(karmaform_builtin::drivers());
+    drivers.extend(karmaform_builtin::drivers(&states));
     drivers.push(Arc::new(Adapter(karmaform_ssh::Ssh::new())));
     drivers.extend(karmaform_tls::drivers());
     drivers.push(karmaform_etcd::driver());

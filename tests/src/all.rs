@@ -15,6 +15,7 @@ mod project;
 mod properties;
 mod proxy;
 mod reference;
+mod remote_state;
 mod s3;
 mod tidy;
 mod tool;

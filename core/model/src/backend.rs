@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Address, BoxFuture, OutputState, ResourceState, Snapshot, StateError, StoreError};
+use crate::{Address, BoxFuture, Diagnostic, Object, OutputState, ResourceState, Snapshot, StateError, StoreError};
 
 /// A snapshot's counter.
 pub type Serial = u64;
@@ -162,6 +162,12 @@ pub trait StateBackend: Send + Sync {
         let _ = who;
         Box::pin(async { Err(BackendError::Locked(Some(Box::new(dead.clone())))) })
     }
+}
+
+/// The states of other configurations.
+pub trait States: Send + Sync {
+    /// Reads the state that a backend of this kind keeps with these arguments; `None` if there is none.
+    fn read<'a>(&'a self, backend: &'a str, config: &'a Object, workspace: &'a str) -> BoxFuture<'a, Result<Option<Snapshot>, Diagnostic>>;
 }
 
 /// One line of the journal.

@@ -30,7 +30,7 @@ mod types;
 mod value;
 
 pub use address::{Address, AddressError, ChildStep, Key, Mode};
-pub use backend::{BackendError, Generation, Journal, JournalRecord, LockId, LockInfo, Serial, StateBackend};
+pub use backend::{BackendError, Generation, Journal, JournalRecord, LockId, LockInfo, Serial, StateBackend, States};
 pub use change::{Action, Change, ReplaceOrder};
 pub use composite::{Arg, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Point, Scene};
 pub use convert::{ConvertError, convert, unify};

@@ -58,7 +58,7 @@ impl Server {
     }
 
     /// What the block says, with a key of its own.
-    fn backend(&self, key: &str) -> String {
+    pub(crate) fn backend(&self, key: &str) -> String {
         let Self { endpoint, access_key, secret_key, bucket, .. } = self;
         format!(
             r#"  backend "s3" {{

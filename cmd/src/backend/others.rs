@@ -1,0 +1,55 @@
+//! The states of other configurations, for `terraform_remote_state`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use karmaform_model::{BackendError, BoxFuture, Diagnostic, Object, Snapshot, States, StoreError};
+
+use super::arguments::{Given, checked};
+use crate::wiring::{BackendKind, BackendRequest};
+
+/// What it takes to open any of them.
+pub(crate) struct Others {
+    pub(crate) backends: Vec<BackendKind>,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) home: Option<PathBuf>,
+}
+
+impl Others {
+    async fn read_now(&self, backend: &str, config: &Object, workspace: &str) -> Result<Option<Snapshot>, Diagnostic> {
+        let Some(kind) = self.backends.iter().find(|b| b.name == backend) else {
+            let known: Vec<_> = self.backends.iter().map(|b| format!("\"{}\"", b.name)).collect();
+            return Err(Diagnostic::error("Unsupported backend", format!("There is no backend \"{backend}\" in this version."))
+                .with_hint(format!("There are {}.", known.join(", "))));
+        };
+        if workspace != "default" {
+            return Err(Diagnostic::error("Unsupported workspace", "Only the workspace \"default\" can be read in this version."));
+        }
+        let given = Given { arguments: config.clone(), ..Given::default() };
+        let arguments = checked(kind.name, (kind.schema)(), &given).map_err(first)?;
+        // Relative to the configuration: that is where the process is.
+        let directory = Path::new(".");
+        let request =
+            BackendRequest { directory, arguments: &arguments, state: None, environment: &self.environment, home: self.home.as_deref() };
+        let open = (kind.open)(&request)?;
+        open.backend.read().await.map_err(|error| {
+            let why = match &error {
+                BackendError::Store { source: StoreError::Changed, .. } => error.to_string(),
+                BackendError::Store { source, .. } => source.to_string(),
+                other => other.to_string(),
+            };
+            Diagnostic::error("Can't read the state", format!("The state at {}: {}.", open.place, why.trim_end_matches('.')))
+        })
+    }
+}
+
+/// What is wrong first; a data source says one thing at a time.
+fn first(all: karmaform_model::Diagnostics) -> Diagnostic {
+    all.into_iter().next().unwrap_or_else(|| Diagnostic::error("Invalid backend configuration", "Its arguments can't be used."))
+}
+
+impl States for Others {
+    fn read<'a>(&'a self, backend: &'a str, config: &'a Object, workspace: &'a str) -> BoxFuture<'a, Result<Option<Snapshot>, Diagnostic>> {
+        Box::pin(self.read_now(backend, config, workspace))
+    }
+}

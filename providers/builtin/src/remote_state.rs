@@ -1,0 +1,74 @@
+//! `data "terraform_remote_state"`, also as `data "remote_state"`: the outputs of another configuration, out of its state. Reads what
+//! karmaform, Terraform and OpenTofu write.
+
+use std::sync::Arc;
+
+use karmaform_model::{Attribute, BoxFuture, DataSource, Diagnostic, Object, Schema, States, Type, Value};
+
+pub(crate) struct RemoteState {
+    name: &'static str,
+    schema: Schema,
+    states: Arc<dyn States>,
+}
+
+impl RemoteState {
+    /// Under this name, over these states.
+    pub(crate) fn new(name: &'static str, states: Arc<dyn States>) -> Self {
+        let schema = Schema::new(
+            "Outputs of another configuration, out of its state. An output that is sensitive there is sensitive here.",
+            vec![
+                Attribute::required(
+                    "backend",
+                    Type::String,
+                    "Kind of the backend that keeps the state: `local`, `s3`, `etcd`, `kubernetes`.",
+                ),
+                Attribute::optional("config", Type::Any, "Arguments of the backend, as an object."),
+                Attribute::optional("workspace", Type::String, "Workspace of the state.").or("default"),
+                Attribute::optional("defaults", Type::Any, "Values of outputs that the state does not have, as an object."),
+                Attribute::computed("outputs", Type::Any, "The outputs, as an object."),
+            ],
+        );
+        Self { name, schema, states }
+    }
+
+    async fn read_now(&self, arguments: &Object) -> Result<Object, Diagnostic> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+        let object = |name: &'static str| match arguments.get(name) {
+            None => Ok(Object::new()),
+            Some(value) if value.is_null() => Ok(Object::new()),
+            Some(value) => value.as_entries().cloned().ok_or_else(|| {
+                Diagnostic::error("Invalid arguments", format!("\"{name}\" of the data source \"{}\" must be an object.", self.name))
+            }),
+        };
+        let (backend, workspace) = (text("backend").unwrap_or_default(), text("workspace").unwrap_or("default"));
+        let (config, mut outputs) = (object("config")?, object("defaults")?);
+        let state = self.states.read(backend, &config, workspace).await?;
+        let Some(state) = state else {
+            return Err(Diagnostic::error(
+                "Unable to find remote state",
+                format!("There is no state in the backend \"{backend}\" with these arguments."),
+            )
+            .with_hint("Check the arguments in \"config\"; a configuration has a state once it was applied."));
+        };
+        for (name, output) in state.outputs {
+            outputs.insert(name, output.value.secret_if(output.sensitive));
+        }
+        let mut result = arguments.clone();
+        result.insert("outputs".to_owned(), Value::from(outputs));
+        Ok(result)
+    }
+}
+
+impl DataSource<()> for RemoteState {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn read<'a>(&'a self, (): &'a (), arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>> {
+        Box::pin(self.read_now(arguments))
+    }
+}
