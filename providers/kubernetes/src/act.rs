@@ -23,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(crate) const INVALID: u16 = 422;
 /// The schema's default, for states that were written without it.
 const TIMEOUT: u64 = 60;
+/// Seconds in which a namespace must be gone, where nothing else is said: each pod in it may take its time to end.
+const NAMESPACE_TIMEOUT: u64 = 300;
 
 /// The refusal to take over what is not ours.
 pub(crate) fn foreign(name: &str) -> Diagnostic {
@@ -176,7 +178,7 @@ pub(crate) async fn delete(client: &Client, before: &Object) -> Result<(), Diagn
     if !client.delete(&place, &name.name, uid, policy).await.map_err(|f| told("delete", f))? {
         return Ok(());
     }
-    let limit = timeout(before);
+    let limit = if name.kind == "Namespace" { seconds(before, NAMESPACE_TIMEOUT) } else { timeout(before) };
     let end = Instant::now() + limit;
     let mut first = None;
     loop {

@@ -68,7 +68,11 @@ impl KubernetesObject {
                 "What becomes of dependents when it is deleted: \"background\", \"foreground\" or \"orphan\".",
             )
             .or("background"),
-            Attribute::optional("timeout", Type::Number, "Seconds to wait for `wait`, and for a deletion to finish.").or(60i64),
+            Attribute::optional(
+                "timeout",
+                Type::Number,
+                "Seconds to wait for `wait`, and for a deletion to finish. 60 by default; 300 for the deletion of a Namespace, which waits for all that is in it.",
+            ),
             Attribute::computed("object", Type::String, "Which object it is: \"Deployment.apps/namespace/name\", \"Namespace//name\".")
                 .identity(),
             Attribute::computed("uid", Type::String, "Its UID."),
