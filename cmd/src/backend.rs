@@ -5,19 +5,23 @@ mod keep_alive;
 mod others;
 mod partial;
 mod record;
+mod seal;
 
 pub(crate) use keep_alive::KeepAlive;
 pub(crate) use others::Others;
 pub(crate) use partial::arguments as partial_arguments;
 pub(crate) use record::Record;
 
-use karmaform_lang::SettingsBlock;
-use karmaform_model::{Diagnostic, Object, from_json, to_json};
+use std::sync::Arc;
+
+use karmaform_lang::{Settings, SettingsBlock};
+use karmaform_model::{Clear, Diagnostic, Object, Seal, Snapshot, from_json, is_sealed, to_json};
 use serde_json::{Map, Value as Json};
 
 use crate::app::{App, Stop};
 use crate::wiring::{BackendKind, BackendRequest, OpenBackend, STATE_FILE};
-use arguments::{Given, checked};
+use arguments::{BlockName, Given, checked};
+pub(crate) use seal::{seal_of, seal_of_directory, unsealable};
 
 /// The kind that is used where nothing is said.
 const LOCAL: &str = "local";
@@ -80,16 +84,16 @@ impl Chosen {
     ///
     /// # Errors
     /// If its arguments are wrong.
-    pub(crate) fn open(&self, app: &App, state: Option<&str>) -> Result<OpenBackend, Stop> {
+    pub(crate) fn open(&self, app: &App, state: Option<&str>, seal: &Arc<dyn Seal>) -> Result<OpenBackend, Stop> {
         let mut written = self.written.clone();
         for (name, value) in &self.given {
             // As with Terraform: what is given with the flag wins over what is written.
             written.arguments.insert(name.clone(), value.clone());
             written.spans.remove(name);
         }
-        let arguments = checked(self.kind.name, (self.kind.schema)(), &written)?;
+        let arguments = checked(BlockName::Backend(self.kind.name), (self.kind.schema)(), &written)?;
         let (environment, home) = (&app.wiring.environment, app.wiring.home.as_deref());
-        let request = BackendRequest { directory: &app.directory, arguments: &arguments, state, environment, home };
+        let request = BackendRequest { directory: &app.directory, arguments: &arguments, state, environment, home, seal };
         (self.kind.open)(&request).map_err(|d| d.with_span(self.written.span).into())
     }
 
@@ -109,15 +113,17 @@ impl Chosen {
 ///
 /// # Errors
 /// If there is no such backend, its arguments are wrong, or it is another one than before.
-pub(crate) fn open_backend(app: &App, settings: Option<&SettingsBlock>, state: Option<&str>) -> Result<OpenBackend, Stop> {
+pub(crate) fn open_backend(app: &App, settings: &Settings, state: Option<&str>) -> Result<OpenBackend, Stop> {
+    let seal = seal_of(app, settings)?;
+    let block = settings.backend.as_ref();
     if state.is_some() {
-        return Chosen::of(app, settings, None)?.open(app, state);
+        return Chosen::of(app, block, None)?.open(app, state, &seal);
     }
     let record = Record::read(&app.directory)?;
-    let chosen = Chosen::of(app, settings, record.as_ref())?;
-    let mut open = chosen.open(app, None)?;
+    let chosen = Chosen::of(app, block, record.as_ref())?;
+    let mut open = chosen.open(app, None, &seal)?;
     if let Some(before) = place_before(app, record.as_ref(), &open)? {
-        return Err(changed(&before, &open.place).with_span(settings.map(|b| b.span)).into());
+        return Err(changed(&before, &open.place).with_span(block.map(|b| b.span)).into());
     }
     let now = chosen.record(&open);
     open.record = (record.as_ref() != Some(&now)).then_some(now);
@@ -151,8 +157,10 @@ pub(crate) fn place_before(app: &App, record: Option<&Record>, open: &OpenBacken
     if open.kind == LOCAL {
         return Ok(None);
     }
-    let has_something = match std::fs::read_to_string(app.directory.join(STATE_FILE)) {
-        Ok(text) => karmaform_model::Snapshot::from_text(&text).is_ok_and(|s| !s.resources.is_empty() || !s.outputs.is_empty()),
+    let has_something = match std::fs::read(app.directory.join(STATE_FILE)) {
+        // What is in it is not worth asking for a key.
+        Ok(bytes) if is_sealed(&bytes) => true,
+        Ok(bytes) => Snapshot::from_stored(&bytes, &Clear).is_ok_and(|s| !s.resources.is_empty() || !s.outputs.is_empty()),
         Err(_) => false,
     };
     Ok(has_something.then(|| STATE_FILE.to_owned()))

@@ -8,6 +8,7 @@ use crate::backend::open_backend;
 use crate::flags::VariableFlags;
 use crate::project::{Project, load_if_any};
 use crate::session::Session;
+use crate::wiring::OpenBackend;
 
 /// The diagnostics that matter even if nobody gives values to variables: to who only reads, a missing one does not matter.
 pub(crate) fn without_missing_variables(project: &Project) -> Diagnostics {
@@ -20,16 +21,24 @@ pub(crate) fn without_missing_variables(project: &Project) -> Diagnostics {
 /// # Errors
 /// If the configuration does not say where, or the state can't be read.
 pub(crate) fn current_state(app: &mut App, state: Option<&str>) -> Result<Option<Snapshot>, Stop> {
+    let open = current_backend(app, state)?;
+    let session = Session::shared(app, open)?;
+    app.show(session.notes());
+    let is_there = session.stored.is_some() || !session.recovery.changed.is_empty();
+    Ok(is_there.then_some(session.snapshot))
+}
+
+/// The backend that the configuration says, whatever is wrong with the rest of it.
+///
+/// # Errors
+/// If the configuration does not say which.
+pub(crate) fn current_backend(app: &mut App, state: Option<&str>) -> Result<OpenBackend, Stop> {
     let project = load_if_any(app, &VariableFlags::default(), false)?;
     let wrong = about_settings(&project);
     if wrong.has_errors() {
         return Err(wrong.into());
     }
-    let open = open_backend(app, project.config.settings.backend.as_ref(), state)?;
-    let session = Session::shared(app, open)?;
-    app.show(session.notes());
-    let is_there = session.stored.is_some() || !session.recovery.changed.is_empty();
-    Ok(is_there.then_some(session.snapshot))
+    open_backend(app, &project.config.settings, state)
 }
 
 /// What keeps the settings from being known: text that did not parse, and errors inside of the `karmaform` blocks. That another version

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Arg, Change, Kind, Mode, Object, Path, Plan, Registry, Snapshot, StepKind, Unknown, Value, same, secret_leaves};
+use karmaform_model::{
+    Arg, Change, Kind, Mode, Object, Path, Plan, PlannedResource, Registry, Snapshot, StepKind, Unknown, Value, same, secret_leaves,
+};
 
 use crate::ui::json::state::attributes;
 use crate::ui::resource::schema_of;
@@ -131,13 +133,7 @@ pub(crate) fn secret_texts(plan: &Plan, state: &Snapshot, registry: &Registry) -
     let mut take = |value: &Value| collect(value, &mut found);
     for resource in &plan.resources {
         for side in [resource.change.before(), resource.change.after()].into_iter().flatten() {
-            let mut object = side.clone();
-            if let Some(schema) = schema_of(registry, resource.address.mode, &resource.resource_type) {
-                schema.mark(&mut object);
-            }
-            let mut whole = Value::from(object);
-            resource.secret_paths.iter().for_each(|p| whole.mark_secret(&p.0));
-            take(&whole);
+            take(&marked(resource, side, registry));
         }
     }
     for (address, resource) in &state.resources {
@@ -152,6 +148,35 @@ pub(crate) fn secret_texts(plan: &Plan, state: &Snapshot, registry: &Registry) -
     for variable in plan.variables.values() {
         variable.value.iter().for_each(|v| take(&v.clone().secret_if(variable.sensitive)));
     }
+    found
+}
+
+/// One side of a change with all marks of secrecy, those of the schema and those of the configuration.
+fn marked(resource: &PlannedResource, side: &Object, registry: &Registry) -> Value {
+    let mut object = side.clone();
+    if let Some(schema) = schema_of(registry, resource.address.mode, &resource.resource_type) {
+        schema.mark(&mut object);
+    }
+    let mut whole = Value::from(object);
+    resource.secret_paths.iter().for_each(|p| whole.mark_secret(&p.0));
+    whole
+}
+
+/// What will have secrets in the state once this plan was applied: resources, a composite for all its parts, and outputs.
+pub(crate) fn holders_of_secrets(plan: &Plan, registry: &Registry) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for resource in &plan.resources {
+        let stays = !matches!(resource.change, Change::Delete { .. } | Change::Forget { .. });
+        let Some(after) = resource.change.after().filter(|_| stays) else { continue };
+        let schema = schema_of(registry, resource.address.mode, &resource.resource_type);
+        let is_stored = |name: &str| schema.is_none_or(|s| s.attribute(name).is_none_or(|a| !a.write_only && !a.volatile));
+        let stored: Object = after.iter().filter(|(name, _)| is_stored(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+        if secret_leaves(&marked(resource, &stored, registry)).iter().any(|leaf| !leaf.is_null()) {
+            found.insert(resource.address.composite().unwrap_or_else(|| resource.address.clone()).to_string());
+        }
+    }
+    let outputs = plan.outputs.iter().filter(|(_, o)| o.sensitive && o.after.is_some());
+    found.extend(outputs.map(|(name, _)| format!("output.{name}")));
     found
 }
 

@@ -1,5 +1,6 @@
 //! Commands from arguments to exit codes, in-process, in a directory of their own.
 
+mod encryption;
 mod leniency;
 mod removed;
 mod secrets;

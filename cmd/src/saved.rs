@@ -5,14 +5,16 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::{SourceFile, Sources, VariableInputs, VariableOrigin};
-use karmaform_model::{Diagnostic, Diagnostics, Plan, Snapshot, Value, to_json};
+use karmaform_model::{Content, Diagnostic, Diagnostics, Plan, SealError, Value, is_sealed, to_json};
 use serde::{Deserialize, Serialize};
 
 use crate::app::{App, Stop, VERSION};
+use crate::backend::{seal_of_directory, unsealable};
 use crate::disk::{reason, sha256, write_private};
 use crate::flags::{VariableFlag, VariableFlags};
 use crate::project::{self, Loading, Project, load_sources};
 use crate::redact::{redacted, secret_texts};
+use crate::session::Session;
 
 /// The format of the envelope.
 const FORMAT: u32 = 1;
@@ -45,13 +47,21 @@ struct SavedSource {
     text: Option<String>,
 }
 
-/// Writes a plan, readable by its owner alone.
+/// What a plan was made from.
+pub(crate) struct From<'a> {
+    pub(crate) project: &'a Project,
+    pub(crate) session: &'a Session,
+    /// `-state`, if it was given.
+    pub(crate) state: Option<&'a str>,
+}
+
+/// Writes a plan, readable by its owner alone, sealed as the state is.
 ///
 /// # Errors
 /// If the file can't be written.
-pub(crate) fn write(app: &App, path: &str, project: &Project, plan: &Plan, state: &Snapshot, state_flag: Option<&str>) -> Result<(), Stop> {
-    let secrets = secret_texts(plan, state, &app.wiring.registry);
-    let sources = app.sources.files.iter().take(project.configuration_files).map(|file| SavedSource {
+pub(crate) fn write(app: &App, path: &str, plan: &Plan, from: &From<'_>) -> Result<(), Stop> {
+    let secrets = secret_texts(plan, &from.session.snapshot, &app.wiring.registry);
+    let sources = app.sources.files.iter().take(from.project.configuration_files).map(|file| SavedSource {
         path: file.path.clone(),
         sha256: sha256(file.text.as_bytes()),
         text: (!secrets.iter().any(|s| file.text.contains(s))).then(|| file.text.clone()),
@@ -61,23 +71,33 @@ pub(crate) fn write(app: &App, path: &str, project: &Project, plan: &Plan, state
         tool_version: VERSION.to_owned(),
         plan: redacted(plan, &app.wiring.registry),
         sources: sources.collect(),
-        reads: project.files.reads(),
-        state: state_flag.map(str::to_owned),
+        reads: from.project.files.reads(),
+        state: from.state.map(str::to_owned),
     };
     let failed =
         |why: String| Stop::from(Diagnostic::error("Can't save the plan", format!("The file given with -out can't be written: {why}.")));
-    let text = serde_json::to_string(&saved).map_err(|e| failed(e.to_string()))?;
-    write_private(&app.directory.join(path), text.as_bytes()).map_err(|e| failed(reason(&e)))
+    let text = serde_json::to_vec(&saved).map_err(|e| failed(e.to_string()))?;
+    let bytes = from.session.open.seal.seal(&Content::Plan, text).map_err(|e| unsealable("plan", &e))?;
+    write_private(&app.directory.join(path), &bytes).map_err(|e| failed(reason(&e)))
 }
 
-/// Reads a saved plan. `None`: the file is something else.
+/// Reads a saved plan. `None`: the file is something else. One that is sealed is opened with what the configuration in the directory says.
 ///
 /// # Errors
 /// If it can't be read, or is of another version.
-pub(crate) fn read(app: &App, path: &str) -> Result<Option<SavedPlan>, Stop> {
+pub(crate) fn read(app: &mut App, path: &str, flags: &VariableFlags) -> Result<Option<SavedPlan>, Stop> {
     let failed = |why: &str| Stop::from(Diagnostic::error("Can't read the file", format!("The file \"{path}\" can't be used: {why}.")));
-    let text = std::fs::read_to_string(app.directory.join(path)).map_err(|e| failed(&reason(&e)))?;
-    let Ok(json) = serde_json::from_str::<serde_json::Value>(&text) else { return Ok(None) };
+    let mut bytes = std::fs::read(app.directory.join(path)).map_err(|e| failed(&reason(&e)))?;
+    if is_sealed(&bytes) {
+        let seal = seal_of_directory(app, flags)?;
+        bytes = match seal.open(&Content::Plan, &bytes) {
+            Ok(bytes) => bytes,
+            // Whoever looks at states finds out whether it is one.
+            Err(SealError::Damaged) => return Ok(None),
+            Err(error) => return Err(unsealable(&format!("file \"{path}\""), &error).into()),
+        };
+    }
+    let Ok(json) = serde_json::from_slice::<serde_json::Value>(&bytes) else { return Ok(None) };
     let Some(format) = json.get("karmaform_plan").and_then(serde_json::Value::as_u64) else { return Ok(None) };
     let version = json.get("tool_version").and_then(serde_json::Value::as_str).unwrap_or("an unknown version").to_owned();
     if format != u64::from(FORMAT) || version != VERSION {

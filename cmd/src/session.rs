@@ -8,7 +8,7 @@ use karmaform_model::{
 };
 
 use crate::app::{App, Stop, VERSION};
-use crate::backend::KeepAlive;
+use crate::backend::{KeepAlive, unsealable};
 use crate::flags::LockFlags;
 use crate::locking::{lock, refused};
 use crate::project::CONFIGURATION;
@@ -254,6 +254,7 @@ pub(crate) fn backend_failed(verb: &str, place: &str, error: &BackendError) -> D
             Diagnostic::error("The state can't be read", format!("{error}. Nothing was changed."))
                 .with_hint("It was written by something newer. Use a newer karmaform.")
         }
+        BackendError::Damaged { place, source: StateError::Sealed(error) } => unsealable(&format!("state at {place}"), error),
         BackendError::Conflict { .. } => {
             Diagnostic::error("The state was changed meanwhile", format!("The state at {place}: {error}. This run stopped."))
                 .with_hint("Run it again: it then starts from the state as it is now.")
@@ -273,6 +274,9 @@ pub(crate) fn sentence(text: &str) -> String {
 }
 
 fn journal_failed(error: &BackendError) -> Diagnostic {
+    if let BackendError::Damaged { place, source: StateError::Sealed(error) } = error {
+        return unsealable(&format!("journal of an earlier run at {place}"), error);
+    }
     Diagnostic::error("The journal can't be used", format!("{error}. It holds what an earlier run did, so nothing is done without it."))
         .with_hint("Look at the file. If what it holds is not needed, remove it and run plan.")
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use karmaform_engine::Runtime;
 use karmaform_model::{
-    Adapter, Attribute, BackendError, Diagnostic, Driver, Journal, Object, Registry, Schema, StateBackend, StateStore, States, Type,
+    Adapter, Attribute, BackendError, Diagnostic, Driver, Journal, Object, Registry, Schema, Seal, StateBackend, StateStore, States, Type,
 };
 use karmaform_remote::RemoteState;
 
@@ -62,6 +62,8 @@ pub struct BackendRequest<'a> {
     pub environment: &'a BTreeMap<String, String>,
     /// What `~` stands for.
     pub home: Option<&'a Path>,
+    /// What the state is sealed with.
+    pub seal: &'a Arc<dyn Seal>,
 }
 
 /// An open backend.
@@ -76,6 +78,8 @@ pub struct OpenBackend {
     pub place: String,
     /// Opens the journal that belongs to this state.
     pub journal: OpenJournal,
+    /// What state and journal are sealed with.
+    pub seal: Arc<dyn Seal>,
     /// What the directory shall remember of it once it is worked with, if that is news.
     pub(crate) record: Option<Record>,
 }
@@ -149,9 +153,10 @@ fn open_local(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
     let file = request.directory.join(&path);
     Ok(OpenBackend {
         kind: "local",
-        backend: Arc::new(karmaform_local::LocalBackend::new(file)),
+        backend: Arc::new(karmaform_local::LocalBackend::new(file).sealed(Arc::clone(request.seal))),
         store: None,
-        journal: journal_of(request.directory, &path),
+        journal: journal_of(request, &path),
+        seal: Arc::clone(request.seal),
         place: path,
         record: None,
     })
@@ -185,9 +190,10 @@ fn open_remote(kind: &'static str, store: Arc<dyn StateStore>, request: &Backend
     let place = store.place();
     Ok(OpenBackend {
         kind,
-        backend: Arc::new(RemoteState::new(Arc::clone(&store), lease.map_or(LEASE, Duration::from_secs))),
+        backend: Arc::new(RemoteState::new(Arc::clone(&store), lease.map_or(LEASE, Duration::from_secs)).sealed(Arc::clone(request.seal))),
         store: Some(store),
-        journal: journal_of(request.directory, &place),
+        journal: journal_of(request, &place),
+        seal: Arc::clone(request.seal),
         place,
         record: None,
     })
@@ -196,9 +202,9 @@ fn open_remote(kind: &'static str, store: Arc<dyn StateStore>, request: &Backend
 /// Opens a journal.
 pub type OpenJournal = Box<dyn Fn() -> Result<Box<dyn Journal>, BackendError> + Send + Sync>;
 
-fn journal_of(directory: &Path, state: &str) -> OpenJournal {
-    let journal = journal_beside(directory, state);
-    Box::new(move || karmaform_local::FileJournal::open(&journal).map(|j| Box::new(j) as Box<dyn Journal>))
+fn journal_of(request: &BackendRequest<'_>, state: &str) -> OpenJournal {
+    let (journal, seal) = (journal_beside(request.directory, state), Arc::clone(request.seal));
+    Box::new(move || karmaform_local::FileJournal::open_sealed(&journal, Arc::clone(&seal)).map(|j| Box::new(j) as Box<dyn Journal>))
 }
 
 /// Each state of a directory has its own journal: they must not be mixed up.

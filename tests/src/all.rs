@@ -2,6 +2,7 @@
 
 mod cluster;
 mod conformance;
+mod encryption;
 mod etcd_server;
 mod etcd_state;
 mod events;

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use karmaform::{Output, Wiring, run};
 use karmaform_engine::Runtime;
 use karmaform_memory::{Memory, World};
-use karmaform_model::{BoxFuture, Driver, Registry};
+use karmaform_model::{BoxFuture, Diagnostic, Driver, Object, Registry, Seal, Value};
 
 /// The top of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -31,6 +33,18 @@ pub(crate) fn kills(usual: usize) -> (usize, fastrand::Rng) {
     let seed = number("KARMAFORM_SEED").unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_secs()));
     tell(&format!("{kills} kills, KARMAFORM_SEED={seed}"));
     (kills, fastrand::Rng::with_seed(seed))
+}
+
+/// Encryption with a key file in this folder, the same for all who ask.
+pub(crate) fn encryption(folder: &Path) -> Arc<dyn Seal> {
+    let file = folder.join("test.key");
+    if !file.exists() {
+        let bytes: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(32).collect();
+        std::fs::write(&file, STANDARD.encode(bytes)).expect("written");
+    }
+    let arguments = [("key_file".to_owned(), Value::from(file.display().to_string()))].into_iter().collect();
+    let no_kms = |_: &Object| Err(Diagnostic::error("No KMS", "There is none here."));
+    Arc::new(karmaform_encryption::Encryption::open(&arguments, folder, None, &no_kms).expect("encryption"))
 }
 
 /// Runs a future to its end.

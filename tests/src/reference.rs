@@ -79,6 +79,12 @@ fn pages() -> BTreeMap<String, String> {
         );
         pages.insert(file, text);
     }
+    let schema = karmaform_encryption::schema();
+    let _ = write!(index, "\n## Settings\n\n| name | what it is |\n|---|---|\n| [`encryption`](encryption.md) | {} |\n", cell(schema.doc));
+    pages.insert(
+        "encryption.md".to_owned(),
+        format!("# Block `encryption` of `karmaform`, at most one\n\n{}\n\n## Arguments\n\n{}", schema.doc, attributes(schema)),
+    );
     pages.insert("README.md".to_owned(), index);
     pages
 }

@@ -1,4 +1,4 @@
-//! The arguments of a backend, checked against its schema.
+//! The arguments of a block in the settings, checked against its schema.
 
 use std::collections::BTreeMap;
 
@@ -25,24 +25,52 @@ impl From<&SettingsBlock> for Given {
     }
 }
 
+/// A block, as messages call it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BlockName<'a> {
+    /// `backend "KIND"`
+    Backend(&'a str),
+    /// `encryption`
+    Encryption,
+}
+
+impl BlockName<'_> {
+    fn refused(self, detail: String) -> Diagnostic {
+        let summary = match self {
+            Self::Backend(_) => "Invalid backend configuration",
+            Self::Encryption => "Invalid encryption configuration",
+        };
+        Diagnostic::error(summary, detail)
+    }
+}
+
+impl std::fmt::Display for BlockName<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Backend(kind) => write!(f, "backend \"{kind}\""),
+            Self::Encryption => f.write_str("encryption block"),
+        }
+    }
+}
+
 /// The arguments as the schema has them: of their types, absent ones with their default or null.
 ///
 /// # Errors
 /// One diagnostic for each that is unknown, of a wrong type, or missing.
-pub(crate) fn checked(kind: &str, schema: &Schema, given: &Given) -> Result<Object, Diagnostics> {
+pub(crate) fn checked(block: BlockName<'_>, schema: &Schema, given: &Given) -> Result<Object, Diagnostics> {
     let mut wrong = Diagnostics::new();
     for name in given.arguments.keys().filter(|n| schema.attribute(n).is_none()) {
         let known = schema.attributes.iter().map(|a| a.name);
         let close = known.clone().map(|n| (distance(name, n), n)).min().filter(|(d, n)| *d <= CLOSE && *d < n.len());
         let hint =
             close.map_or_else(|| format!("It has {}.", known.collect::<Vec<_>>().join(", ")), |(_, n)| format!("Did you mean \"{n}\"?"));
-        let diagnostic = Diagnostic::error("Invalid backend configuration", format!("The backend \"{kind}\" has no argument \"{name}\"."));
+        let diagnostic = block.refused(format!("The {block} has no argument \"{name}\"."));
         wrong.push(diagnostic.with_span(given.spans.get(name).copied().or(given.span)).with_hint(hint));
     }
     let mut arguments = Object::new();
     for attribute in &schema.attributes {
         let span = given.spans.get(attribute.name).copied().or(given.span);
-        match one(kind, attribute, given.arguments.get(attribute.name)) {
+        match one(block, attribute, given.arguments.get(attribute.name)) {
             Ok(value) => drop(arguments.insert(attribute.name.to_owned(), value)),
             Err(diagnostic) => wrong.push(diagnostic.with_span(span)),
         }
@@ -50,18 +78,19 @@ pub(crate) fn checked(kind: &str, schema: &Schema, given: &Given) -> Result<Obje
     if wrong.is_empty() { Ok(arguments) } else { Err(wrong) }
 }
 
-fn one(kind: &str, attribute: &Attribute, given: Option<&Value>) -> Result<Value, Diagnostic> {
-    let refused = |detail: String| Diagnostic::error("Invalid backend configuration", detail);
+fn one(block: BlockName<'_>, attribute: &Attribute, given: Option<&Value>) -> Result<Value, Diagnostic> {
+    let refused = |detail: String| block.refused(detail);
     let name = attribute.name;
     let Some(given) = given.filter(|v| !v.is_null()) else {
         if attribute.presence == Presence::Required {
-            return Err(refused(format!("The backend \"{kind}\" needs the argument \"{name}\"."))
+            return Err(refused(format!("The {block} needs the argument \"{name}\"."))
                 .with_hint(format!("Write it in the block, or give it with: karmaform init -backend-config={name}=...")));
         }
         return Ok(attribute.default.clone().unwrap_or_else(|| Value::null(attribute.ty.clone())));
     };
     if !given.is_wholly_known() {
-        return Err(refused(format!("The value of \"{name}\" must be known before planning.")));
+        return Err(refused(format!("The value of \"{name}\" must be known before planning."))
+            .with_hint("Where it comes from a variable, give it by KF_VAR_<name> or in a variables file: not every command takes -var."));
     }
     let value = convert(given, &attribute.ty).map_err(|e| refused(format!("The argument \"{name}\": {e}.")))?;
     Ok(value.secret_if(attribute.secret))

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use karmaform_model::{BackendError, BoxFuture, Diagnostic, Object, Snapshot, States, StoreError};
+use karmaform_model::{BackendError, BoxFuture, Clear, Diagnostic, OtherState, Seal, Snapshot, StateError, States, StoreError};
 
-use super::arguments::{Given, checked};
+use super::arguments::{BlockName, Given, checked};
+use super::seal::{Surroundings, sealing, unsealable};
 use crate::wiring::{BackendKind, BackendRequest};
 
 /// What it takes to open any of them.
@@ -16,7 +18,8 @@ pub(crate) struct Others {
 }
 
 impl Others {
-    async fn read_now(&self, backend: &str, config: &Object, workspace: &str) -> Result<Option<Snapshot>, Diagnostic> {
+    async fn read_now(&self, wanted: &OtherState<'_>) -> Result<Option<Snapshot>, Diagnostic> {
+        let OtherState { backend, config, workspace, encryption } = *wanted;
         let Some(kind) = self.backends.iter().find(|b| b.name == backend) else {
             let known: Vec<_> = self.backends.iter().map(|b| format!("\"{}\"", b.name)).collect();
             return Err(Diagnostic::error("Unsupported backend", format!("There is no backend \"{backend}\" in this version."))
@@ -26,13 +29,23 @@ impl Others {
             return Err(Diagnostic::error("Unsupported workspace", "Only the workspace \"default\" can be read in this version."));
         }
         let given = Given { arguments: config.clone(), ..Given::default() };
-        let arguments = checked(kind.name, (kind.schema)(), &given).map_err(first)?;
+        let arguments = checked(BlockName::Backend(kind.name), (kind.schema)(), &given).map_err(first)?;
         // Relative to the configuration: that is where the process is.
         let directory = Path::new(".");
-        let request =
-            BackendRequest { directory, arguments: &arguments, state: None, environment: &self.environment, home: self.home.as_deref() };
+        let (environment, home) = (&self.environment, self.home.as_deref());
+        let seal: Arc<dyn Seal> = match encryption {
+            None => Arc::new(Clear),
+            Some(arguments) => {
+                let given = Given { arguments: arguments.clone(), ..Given::default() };
+                sealing(&given, Surroundings { directory, environment, home }).map_err(first)?
+            }
+        };
+        let request = BackendRequest { directory, arguments: &arguments, state: None, environment, home, seal: &seal };
         let open = (kind.open)(&request)?;
         open.backend.read().await.map_err(|error| {
+            if let BackendError::Damaged { source: StateError::Sealed(error), .. } = &error {
+                return unsealable(&format!("state at {}", open.place), error);
+            }
             let why = match &error {
                 BackendError::Store { source: StoreError::Changed, .. } => error.to_string(),
                 BackendError::Store { source, .. } => source.to_string(),
@@ -49,7 +62,7 @@ fn first(all: karmaform_model::Diagnostics) -> Diagnostic {
 }
 
 impl States for Others {
-    fn read<'a>(&'a self, backend: &'a str, config: &'a Object, workspace: &'a str) -> BoxFuture<'a, Result<Option<Snapshot>, Diagnostic>> {
-        Box::pin(self.read_now(backend, config, workspace))
+    fn read<'a>(&'a self, wanted: OtherState<'a>) -> BoxFuture<'a, Result<Option<Snapshot>, Diagnostic>> {
+        Box::pin(async move { self.read_now(&wanted).await })
     }
 }

@@ -1,7 +1,7 @@
 //! `apply`: plan, ask, and do it; or do what a saved plan says.
 
 use karmaform_engine::{Options, restore};
-use karmaform_model::{Diagnostic, ModeOfPlan, Reason, Snapshot};
+use karmaform_model::{Diagnostic, ModeOfPlan, Reason, Seal, Snapshot};
 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::applying::carry_out;
@@ -80,7 +80,7 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
     let ask = app.wants_input(how.view.input) && !app.json;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
     let project = load(app, &how.variables, ask)?.checked()?;
-    let open = open_backend(app, project.config.settings.backend.as_ref(), how.state.state.as_deref())?;
+    let open = open_backend(app, &project.config.settings, how.state.state.as_deref())?;
     let operation = if planning.refresh_only { "OperationTypeRefresh" } else { "OperationTypeApply" };
     let mut session = Session::exclusive(app, open, operation, &how.lock)?;
     let ended = planned_here(app, &project, &mut session, &options, how);
@@ -119,14 +119,14 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
         )
         .into());
     }
-    let Some(saved) = saved::read(app, file)? else {
+    let Some(saved) = saved::read(app, file, &args.how.variables)? else {
         return Err(Diagnostic::error("Not a saved plan", format!("The file \"{file}\" was not written by plan -out."))
             .with_hint("To choose another directory use -chdir=DIR before the command; apply takes no directory.")
             .into());
     };
     let project = saved::load(app, &saved, &args.how.variables)?.checked()?;
     let state = args.how.state.state.clone().or_else(|| saved.state.clone());
-    let open = open_backend(app, project.config.settings.backend.as_ref(), state.as_deref())?;
+    let open = open_backend(app, &project.config.settings, state.as_deref())?;
     let mut session = Session::exclusive(app, open, "OperationTypeApply", &args.how.lock)?;
     let ended = planned_before(app, &project, &mut session, saved, usize::from(args.planning.parallelism));
     session.close(app);
@@ -174,7 +174,7 @@ fn execute(
     let outcome = carry_out(app, project, planned, session, pool, parallelism);
     app.show(&outcome.diagnostics);
     if outcome.unsaved {
-        keep(app, &outcome.snapshot);
+        keep(app, &outcome.snapshot, &*session.open.seal);
     }
     if outcome.interrupted {
         return Err(halted().into());
@@ -207,16 +207,17 @@ fn execute(
 }
 
 /// Keeps a state that its backend would not take. The journal has it too, but a pipeline's directory may be gone before anybody looks.
-fn keep(app: &mut App, state: &Snapshot) {
+fn keep(app: &mut App, state: &Snapshot, seal: &dyn Seal) {
     let mut state = state.clone();
     state.serial = state.serial.saturating_add(1);
     VERSION.clone_into(&mut state.tool_version);
-    let kept = match write_private(&app.directory.join(ERRORED), state.to_text().as_bytes()) {
-        Ok(()) => Diagnostic::warning("State kept in a file", format!("The state as it is now is in {ERRORED}, secrets and all."))
-            .with_hint(format!(
-                "In this directory the next run takes it from the journal. From anywhere else: karmaform state push {ERRORED}"
-            )),
-        Err(e) => Diagnostic::warning("State not kept in a file", format!("{ERRORED} can't be written: {}.", reason(&e)))
+    let how = if seal.encrypts() { "encrypted as it always is" } else { "secrets and all" };
+    let written = state.to_stored(seal).map_err(|e| e.to_string());
+    let kept = match written.and_then(|bytes| write_private(&app.directory.join(ERRORED), &bytes).map_err(|e| reason(&e))) {
+        Ok(()) => Diagnostic::warning("State kept in a file", format!("The state as it is now is in {ERRORED}, {how}.")).with_hint(
+            format!("In this directory the next run takes it from the journal. From anywhere else: karmaform state push {ERRORED}"),
+        ),
+        Err(e) => Diagnostic::warning("State not kept in a file", format!("{ERRORED} can't be written: {e}."))
             .with_hint("The journal in this directory has it: run plan here."),
     };
     app.show(&kept.into());

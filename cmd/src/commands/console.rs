@@ -37,7 +37,7 @@ impl Resolver for FromState<'_> {
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let project = load_if_any(app, &args.variables, true)?.checked()?;
-    let open = open_backend(app, project.config.settings.backend.as_ref(), args.state.state.as_deref())?;
+    let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
     let notes = session.notes().clone();
     app.show(&notes);

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let project = load_if_any(app, &args.variables, false)?;
-    let open = open_backend(app, project.config.settings.backend.as_ref(), None)?;
+    let open = open_backend(app, &project.config.settings, None)?;
     app.say(&format!("The state at {}\n", open.place));
     let mut wrong = Diagnostics::new();
     match read_state(app, &open) {

@@ -3,9 +3,8 @@
 use karmaform_model::{BackendError, Diagnostic, LockId};
 
 use crate::app::{App, Ended, Stop};
-use crate::backend::open_backend;
-use crate::flags::{StateFlags, VariableFlags, boolean};
-use crate::project::load_if_any;
+use crate::flags::{StateFlags, boolean};
+use crate::reading::current_backend;
 use crate::session::backend_failed;
 
 /// Arguments of `force-unlock`.
@@ -24,8 +23,7 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let settings = load_if_any(app, &VariableFlags::default(), false)?.config.settings.backend;
-    let open = open_backend(app, settings.as_ref(), args.state.state.as_deref())?;
+    let open = current_backend(app, args.state.state.as_deref())?;
     if !args.force {
         app.output.print(
             "Do you really want to force-unlock?\n  The lock is removed from the state. If the run that holds it is alive, both would write it.\n  \

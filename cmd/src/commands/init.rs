@@ -1,9 +1,10 @@
 //! `init`: prepare a directory. Providers are linked in; what there is to do is to settle where the state is, and to take it along.
 
+use karmaform_lang::Settings;
 use karmaform_model::{Diagnostic, Snapshot};
 
 use crate::app::{App, Ended, Stop};
-use crate::backend::{Chosen, Record, changed, local_record, place_before, unfit};
+use crate::backend::{Chosen, Record, changed, local_record, place_before, seal_of, unfit};
 use crate::disk::reason;
 use crate::flags::{LockFlags, VariableFlags, boolean};
 use crate::locking::lock;
@@ -67,7 +68,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         Stop::from(Diagnostic::error("Can't make the working directory", format!("{WORKING_DIRECTORY} can't be made: {}.", reason(&e))))
     })?;
     if args.backend {
-        backend(app, project.config.settings.backend.as_ref(), args)?;
+        backend(app, &project.config.settings, args)?;
     }
     app.show_warnings(&found);
     let done = app.theme.strong(Tone::Add, &format!("{} has been successfully initialized!", app.theme.product));
@@ -79,23 +80,25 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 }
 
 /// Settles where the state is.
-fn backend(app: &mut App, settings: Option<&karmaform_lang::SettingsBlock>, args: &Args) -> Result<(), Stop> {
+fn backend(app: &mut App, settings: &Settings, args: &Args) -> Result<(), Stop> {
+    let seal = seal_of(app, settings)?;
+    let block = settings.backend.as_ref();
     app.say("\nInitializing the backend...\n");
     // What can't be read is written anew when that is asked for.
     let record = match Record::read(&app.directory) {
         Err(_) if args.reconfigure => None,
         read => read?,
     };
-    let mut chosen = Chosen::of(app, settings, record.as_ref())?;
+    let mut chosen = Chosen::of(app, block, record.as_ref())?;
     if !args.backend_config.is_empty() || args.reconfigure {
         chosen = chosen.with_flags(app, &args.backend_config)?;
     }
-    let open = chosen.open(app, None)?;
+    let open = chosen.open(app, None, &seal)?;
     let before = if args.reconfigure { None } else { place_before(app, record.as_ref(), &open)? };
     if let Some(before) = &before
         && !args.migrate_state
     {
-        return Err(changed(before, &open.place).with_span(settings.map(|b| b.span)).into());
+        return Err(changed(before, &open.place).with_span(block.map(|b| b.span)).into());
     }
     let now = chosen.record(&open);
     if record.as_ref() != Some(&now) {
@@ -130,7 +133,7 @@ fn migrate(app: &mut App, old: &Record, to: &OpenBackend, args: &Args) -> Result
     let Some(from) = Chosen::before(app, old) else {
         return Err(Diagnostic::error("Backend can't be used", format!("There is no backend \"{}\" in this version.", old.kind)).into());
     };
-    let from = from.open(app, None).map_err(|stop| former(stop, &old.place))?;
+    let from = from.open(app, None, &to.seal).map_err(|stop| former(stop, &old.place))?;
     let held_from = lock(app, &from, "init", args.lock.lock_timeout)?;
     let copied = match lock(app, to, "init", args.lock.lock_timeout) {
         Ok(held_to) => {

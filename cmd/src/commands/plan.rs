@@ -7,9 +7,10 @@ use crate::backend::open_backend;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{options, plan, pool};
 use crate::project::{load_directory, load_if_any};
+use crate::redact::holders_of_secrets;
 use crate::saved;
 use crate::session::Session;
-use crate::ui::plan::{PlanOptions, has_news, plan_text, trailer};
+use crate::ui::plan::{PlanOptions, has_news, in_clear, plan_text, trailer};
 
 /// There are changes, with `-detailed-exitcode`.
 const CHANGES: i32 = 2;
@@ -49,7 +50,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let ask = app.wants_input(args.view.input) && !args.view.json;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
     let project = load(app, &args.variables, ask)?.checked()?;
-    let open = open_backend(app, project.config.settings.backend.as_ref(), args.state.state.as_deref())?;
+    let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
     let notes = session.notes().clone();
     app.show(&notes);
@@ -64,9 +65,14 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     }
     app.show_warnings(&planned.plan.warnings);
     if let Some(path) = &args.out {
-        saved::write(app, path, &project, &planned.plan, &session.snapshot, args.state.state.as_deref())?;
+        let from = saved::From { project: &project, session: &session, state: args.state.state.as_deref() };
+        saved::write(app, path, &planned.plan, &from)?;
     }
     let is_worth_applying = has_news(&planned.plan);
+    if is_worth_applying && !session.open.seal.encrypts() {
+        let holders = holders_of_secrets(&planned.plan, &app.wiring.registry);
+        app.say(&in_clear(&holders, &app.theme.clone()));
+    }
     if !app.in_automation() && (is_worth_applying || args.out.is_some()) {
         app.say(&trailer(args.out.as_deref(), &app.theme.clone()));
     }

@@ -1,9 +1,11 @@
 //! `show`: the state, a state file, or a saved plan.
 
-use karmaform_model::{Diagnostic, Snapshot};
+use std::sync::Arc;
+
+use karmaform_model::{Clear, Diagnostic, Snapshot, is_sealed};
 
 use crate::app::{App, Ended, Stop};
-use crate::backend::open_backend;
+use crate::backend::{open_backend, seal_of_directory};
 use crate::disk::reason;
 use crate::flags::{VariableFlags, boolean};
 use crate::reading::current_state;
@@ -33,7 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let snapshot = match &args.file {
         None => current_state(app, None)?,
-        Some(file) => match saved::read(app, file)? {
+        Some(file) => match saved::read(app, file, &VariableFlags::default())? {
             Some(saved) => return show_plan(app, &saved, args),
             None => Some(state_file(app, file)?),
         },
@@ -51,13 +53,14 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     Ok(0)
 }
 
-fn state_file(app: &App, file: &str) -> Result<Snapshot, Stop> {
+fn state_file(app: &mut App, file: &str) -> Result<Snapshot, Stop> {
     let failed = |why: &str| {
         let detail = format!("The file \"{file}\" is neither a saved plan nor a state: {why}.");
         Stop::from(Diagnostic::error("Failed to read the given file as a state or plan file", detail))
     };
-    let text = std::fs::read_to_string(app.directory.join(file)).map_err(|e| failed(&reason(&e)))?;
-    Snapshot::from_text(&text).map_err(|e| failed(&e.to_string()))
+    let bytes = std::fs::read(app.directory.join(file)).map_err(|e| failed(&reason(&e)))?;
+    let seal = if is_sealed(&bytes) { seal_of_directory(app, &VariableFlags::default())? } else { Arc::new(Clear) };
+    Snapshot::from_stored(&bytes, &*seal).map_err(|e| failed(&e.to_string()))
 }
 
 fn show_plan(app: &mut App, saved: &SavedPlan, args: &Args) -> Ended {
@@ -68,7 +71,7 @@ fn show_plan(app: &mut App, saved: &SavedPlan, args: &Args) -> Ended {
     }
     // What is shown of the configuration does not depend on what is secret in it.
     let project = saved::load(app, saved, &VariableFlags::default())?;
-    let prior = open_backend(app, project.config.settings.backend.as_ref(), saved.state.as_deref())
+    let prior = open_backend(app, &project.config.settings, saved.state.as_deref())
         .and_then(|open| read_state(app, &open))
         .ok()
         .flatten()

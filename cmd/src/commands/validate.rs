@@ -47,7 +47,7 @@ fn check(app: &mut App, args: &Args) -> Result<Diagnostics, Stop> {
     if !found.has_errors() {
         let deeper = karmaform_lang::validate(&project.config);
         found.extend(deeper.into_iter().filter(|d| d.summary != karmaform_lang::MISSING_VARIABLE));
-        if let Err(Stop::Because(wrong)) = open_backend(app, project.config.settings.backend.as_ref(), None) {
+        if let Err(Stop::Because(wrong)) = open_backend(app, &project.config.settings, None) {
             found.extend(wrong);
         }
     }

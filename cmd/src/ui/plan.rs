@@ -209,6 +209,26 @@ pub(crate) fn outputs_text(outputs: &BTreeMap<String, OutputChange>, theme: &The
     format!("\n{}\n{}", theme.strong(Tone::Plain, "Changes to Outputs:"), printer.finish(theme))
 }
 
+/// So many that have secrets are named.
+const NAMED: usize = 5;
+
+/// What lies in clear in a state that is not encrypted.
+pub(crate) fn in_clear(holders: &BTreeSet<String>, theme: &Theme) -> String {
+    if holders.is_empty() {
+        return String::new();
+    }
+    let named: Vec<_> = holders.iter().take(NAMED).map(String::as_str).collect();
+    let more = match holders.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let note = format!(
+        "Note: The state is not encrypted, and holds secrets in clear: those of {}{more}. An \"encryption\" block in the configuration encrypts it.",
+        named.join(", ")
+    );
+    format!("\n{}\n", theme.wrap(&note))
+}
+
 /// What follows a plan that is not applied at once.
 pub(crate) fn trailer(saved: Option<&str>, theme: &Theme) -> String {
     let command = theme.product.to_lowercase();

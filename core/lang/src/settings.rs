@@ -105,7 +105,13 @@ fn free_body(evaluator: &Evaluator<'_>, body: &Body, place: Place<'_>, diagnosti
         object.insert(attribute.name.clone(), value);
     }
     for block in &body.blocks {
-        object.insert(block.kind.clone(), Value::from(free_body(evaluator, &block.body, place, diagnostics)));
+        let inside = Value::from(free_body(evaluator, &block.body, place, diagnostics));
+        if object.insert(block.kind.clone(), inside).is_some() {
+            let what = format!("\"{}\"", block.kind);
+            let first = body.blocks.iter().find(|b| b.kind == block.kind).map(|b| b.span);
+            let first = first.or(body.attributes.iter().find(|a| a.name == block.kind).map(|a| a.expr.span)).filter(|s| *s != block.span);
+            diagnostics.push(decode::double(&what, block.span, first.unwrap_or(block.span)));
+        }
     }
     object
 }

@@ -164,10 +164,23 @@ pub trait StateBackend: Send + Sync {
     }
 }
 
+/// Which state of another configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherState<'a> {
+    /// Kind of its backend.
+    pub backend: &'a str,
+    /// Arguments of its backend.
+    pub config: &'a Object,
+    /// Its workspace.
+    pub workspace: &'a str,
+    /// What its `encryption` block says, if it has one.
+    pub encryption: Option<&'a Object>,
+}
+
 /// The states of other configurations.
 pub trait States: Send + Sync {
-    /// Reads the state that a backend of this kind keeps with these arguments; `None` if there is none.
-    fn read<'a>(&'a self, backend: &'a str, config: &'a Object, workspace: &'a str) -> BoxFuture<'a, Result<Option<Snapshot>, Diagnostic>>;
+    /// Reads one; `None` if there is none.
+    fn read<'a>(&'a self, wanted: OtherState<'a>) -> BoxFuture<'a, Result<Option<Snapshot>, Diagnostic>>;
 }
 
 /// One line of the journal.

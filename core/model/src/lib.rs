@@ -24,13 +24,14 @@ mod provider;
 mod redact;
 mod registry;
 mod schema;
+mod seal;
 mod state;
 mod state_store;
 mod types;
 mod value;
 
 pub use address::{Address, AddressError, ChildStep, Key, Mode};
-pub use backend::{BackendError, Generation, Journal, JournalRecord, LockId, LockInfo, Serial, StateBackend, States};
+pub use backend::{BackendError, Generation, Journal, JournalRecord, LockId, LockInfo, OtherState, Serial, StateBackend, States};
 pub use change::{Action, Change, ReplaceOrder};
 pub use composite::{Arg, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Point, Scene};
 pub use convert::{ConvertError, convert, unify};
@@ -48,6 +49,7 @@ pub use provider::{Ask, BoxFuture, Connections, DataSource, Gate, GateAnswer, Pl
 pub use redact::{redact, secret_leaves, without_credentials};
 pub use registry::{DataEntry, Registry, ResourceEntry};
 pub use schema::{Attribute, Block, Connection, Nesting, Presence, Schema};
+pub use seal::{Clear, Content, KeyService, SEALED, Seal, SealError, is_sealed};
 pub use state::{OutputState, ResourceState, Snapshot, StateError, Status};
 pub use state_store::{Found, Item, StateStore, StoreError, Version};
 pub use types::{ObjectAttribute, Type};

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use crate::{Address, Key, Mode, Path, PathStep, Type, Value, from_json, to_json};
+use crate::{Address, Content, Key, Mode, Path, PathStep, Seal, SealError, Type, Value, from_json, to_json};
 
 /// Whether an instance can be trusted to be as it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +84,9 @@ pub enum StateError {
     /// A part that does not fit.
     #[error("{0}")]
     Part(String),
+    /// It is encrypted and can't be read, or is not and should be.
+    #[error(transparent)]
+    Sealed(#[from] SealError),
 }
 
 /// What Terraform has no place for; travels in `private`, which it keeps.
@@ -154,6 +157,24 @@ impl Snapshot {
         let mut text = serde_json::to_string_pretty(&file).unwrap_or_default();
         text.push('\n');
         text
+    }
+
+    /// What is kept of it where this seals.
+    ///
+    /// # Errors
+    /// If it can't be sealed.
+    pub fn to_stored(&self, seal: &dyn Seal) -> Result<Vec<u8>, SealError> {
+        seal.seal(&Content::State { lineage: self.lineage.clone(), serial: self.serial }, self.to_text().into_bytes())
+    }
+
+    /// Reads what was kept where this seals.
+    ///
+    /// # Errors
+    /// If it can't be opened, or is no state.
+    pub fn from_stored(bytes: &[u8], seal: &dyn Seal) -> Result<Self, StateError> {
+        let plain = seal.open(&Content::State { lineage: String::new(), serial: 0 }, bytes)?;
+        let text = std::str::from_utf8(&plain).map_err(|_| StateError::NotJson("it is not UTF-8 text".to_owned()))?;
+        Self::from_text(text)
     }
 
     /// Reads [`Snapshot::to_text`], and what Terraform wrote.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use karmaform_model::{Attribute, BoxFuture, DataSource, Diagnostic, Object, Schema, States, Type, Value};
+use karmaform_model::{Attribute, BoxFuture, DataSource, Diagnostic, Object, OtherState, Schema, States, Type, Value};
 
 pub(crate) struct RemoteState {
     name: &'static str,
@@ -23,6 +23,12 @@ impl RemoteState {
                     "Kind of the backend that keeps the state: `local`, `s3`, `etcd`, `kubernetes`.",
                 ),
                 Attribute::optional("config", Type::Any, "Arguments of the backend, as an object."),
+                Attribute::optional(
+                    "encryption",
+                    Type::Any,
+                    "How the state is encrypted, as in its `encryption` block: `{ passphrase = var.other }`.",
+                )
+                .secret(),
                 Attribute::optional("workspace", Type::String, "Workspace of the state.").or("default"),
                 Attribute::optional("defaults", Type::Any, "Values of outputs that the state does not have, as an object."),
                 Attribute::computed("outputs", Type::Any, "The outputs, as an object."),
@@ -42,7 +48,9 @@ impl RemoteState {
         };
         let (backend, workspace) = (text("backend").unwrap_or_default(), text("workspace").unwrap_or("default"));
         let (config, mut outputs) = (object("config")?, object("defaults")?);
-        let state = self.states.read(backend, &config, workspace).await?;
+        let encryption = object("encryption")?;
+        let encryption = (!encryption.is_empty()).then_some(&encryption);
+        let state = self.states.read(OtherState { backend, config: &config, workspace, encryption }).await?;
         let Some(state) = state else {
             return Err(Diagnostic::error(
                 "Unable to find remote state",

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use karmaform_model::{BackendError, BoxFuture, LockId, LockInfo, Serial, Snapshot, StateBackend, StateError};
+use karmaform_model::{BackendError, BoxFuture, Clear, LockId, LockInfo, Seal, SealError, Serial, Snapshot, StateBackend, is_sealed};
 use serde::Deserialize;
 
 use crate::disk;
@@ -16,6 +16,7 @@ use crate::lock::{self, Held};
 /// the first write of a run is kept in `<file>.backup`. Both are readable by their owner alone, because states hold secrets.
 pub struct LocalBackend {
     path: PathBuf,
+    seal: Arc<dyn Seal>,
     memory: Mutex<Memory>,
 }
 
@@ -28,6 +29,8 @@ struct Memory {
 /// What of a state tells whether it is the expected one; the rest is skipped, so that a checkpoint need not understand all of the old state.
 #[derive(Deserialize)]
 struct Head {
+    /// Of an encrypted one, the version of its envelope.
+    #[serde(alias = "karmaform_encrypted")]
     version: u64,
     #[serde(default)]
     serial: Serial,
@@ -36,7 +39,14 @@ struct Head {
 impl LocalBackend {
     /// Over this file. Touches nothing yet; missing directories are made by the first lock or write.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), memory: Mutex::default() }
+        Self { path: path.into(), seal: Arc::new(Clear), memory: Mutex::default() }
+    }
+
+    /// The same with what is in the file sealed.
+    #[must_use]
+    pub fn sealed(mut self, seal: Arc<dyn Seal>) -> Self {
+        self.seal = seal;
+        self
     }
 
     /// The file that a link leads to, so that a write does not put a file in the place of the link.
@@ -50,21 +60,22 @@ impl LocalBackend {
 
     fn read_now(&self) -> Result<Option<Snapshot>, BackendError> {
         let file = self.file();
-        stored(&file)?.map(|bytes| parse(&file, &bytes)).transpose()
+        stored(&file)?.map(|bytes| self.parse(&file, &bytes)).transpose()
     }
 
     fn write_now(&self, expected: Option<Serial>, next: &Snapshot) -> Result<(), BackendError> {
         let file = self.file();
+        let sealed = |source: SealError| BackendError::Damaged { place: file.display().to_string(), source: source.into() };
+        let next = next.to_stored(&*self.seal).map_err(sealed)?;
         disk::make_directory(&file)?;
         let mut memory = self.memory();
         let _guard = disk::guard(&file)?;
         let current = stored(&file)?;
-        let found = current.as_deref().map(|bytes| serial(&file, bytes)).transpose()?;
+        let found = current.as_deref().map(|bytes| self.serial(&file, bytes)).transpose()?;
         if found != expected {
             return Err(BackendError::Conflict { expected: expected.unwrap_or(0), found: found.unwrap_or(0) });
         }
-        let text = next.to_text();
-        if current.as_deref() == Some(text.as_bytes()) {
+        if current.as_ref() == Some(&next) {
             return Ok(());
         }
         if !memory.backed_up {
@@ -73,7 +84,20 @@ impl LocalBackend {
             }
             memory.backed_up = true;
         }
-        disk::replace(&file, text.as_bytes())
+        disk::replace(&file, &next)
+    }
+
+    fn parse(&self, file: &Path, bytes: &[u8]) -> Result<Snapshot, BackendError> {
+        Snapshot::from_stored(bytes, &*self.seal).map_err(|source| BackendError::Damaged { place: file.display().to_string(), source })
+    }
+
+    fn serial(&self, file: &Path, bytes: &[u8]) -> Result<Serial, BackendError> {
+        match serde_json::from_slice(bytes) {
+            Ok(Head { version: 4, serial }) => Ok(serial),
+            Ok(Head { serial, .. }) if is_sealed(bytes) => Ok(serial),
+            // Says what is wrong with it; what can't be read is never overwritten.
+            _ => self.parse(file, bytes).map(|s| s.serial),
+        }
     }
 
     fn lock_now(&self, who: &LockInfo) -> Result<LockId, BackendError> {
@@ -100,19 +124,6 @@ impl LocalBackend {
 /// An empty file is what Terraform leaves while it holds a lock: no state.
 fn stored(file: &Path) -> Result<Option<Vec<u8>>, BackendError> {
     Ok(disk::read(file)?.filter(|bytes| !bytes.is_empty()))
-}
-
-fn parse(file: &Path, bytes: &[u8]) -> Result<Snapshot, BackendError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| StateError::NotJson("it is not UTF-8 text".to_owned()));
-    text.and_then(Snapshot::from_text).map_err(|source| BackendError::Damaged { place: file.display().to_string(), source })
-}
-
-fn serial(file: &Path, bytes: &[u8]) -> Result<Serial, BackendError> {
-    match serde_json::from_slice(bytes) {
-        Ok(Head { version: 4, serial }) => Ok(serial),
-        // Says what is wrong with it; what can't be read is never overwritten.
-        _ => parse(file, bytes).map(|s| s.serial),
-    }
 }
 
 impl StateBackend for LocalBackend {

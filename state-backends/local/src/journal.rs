@@ -1,6 +1,6 @@
 //! The journal: an append-only file of JSON lines.
 //!
-//! One line is one append: `kf1`, a checksum, and the records as a JSON array. A crash can only damage the end of the file, so only the
+//! One line is one append: `kf1`, a checksum, and the records as a JSON array; `kf2` where that is sealed. A crash can only damage the end of the file, so only the
 //! last line may be torn; it was never acknowledged and is dropped. A damaged line before it means that something else went wrong with
 //! the file, and is an error: nothing that was once durable is forgotten silently.
 
@@ -8,8 +8,9 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use karmaform_model::{BackendError, Journal, JournalRecord, StateError};
+use karmaform_model::{BackendError, Clear, Content, Journal, JournalRecord, Seal, StateError, is_sealed};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
@@ -17,10 +18,13 @@ use crate::disk;
 
 /// The line format; changed when an older tool could not read the lines of a newer one.
 const FORMAT: &str = "kf1 ";
+/// The format of lines that are sealed.
+const SEALED: &str = "kf2 ";
 
 /// A journal in one file, readable by its owner alone because it holds what the state holds.
 pub struct FileJournal {
     path: PathBuf,
+    seal: Arc<dyn Seal>,
     file: Option<File>,
     /// Bytes that are whole lines, if `clean`.
     length: u64,
@@ -34,7 +38,15 @@ impl FileJournal {
     /// # Errors
     /// If it is there and can't be read.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, BackendError> {
-        let journal = Self { path: path.into(), file: None, length: 0, clean: false };
+        Self::open_sealed(path, Arc::new(Clear))
+    }
+
+    /// The same with each line sealed.
+    ///
+    /// # Errors
+    /// If it is there and can't be read.
+    pub fn open_sealed(path: impl Into<PathBuf>, seal: Arc<dyn Seal>) -> Result<Self, BackendError> {
+        let journal = Self { path: path.into(), seal, file: None, length: 0, clean: false };
         journal.contents()?;
         Ok(journal)
     }
@@ -52,10 +64,19 @@ impl FileJournal {
         Ok(self.file.insert(file))
     }
 
+    /// The records as a line.
+    fn line(&self, records: &[JournalRecord]) -> Result<Vec<u8>, BackendError> {
+        let json = serde_json::to_vec(records).map_err(|e| disk::failed("writing", &self.path, io::Error::from(e)))?;
+        let sealed = self.seal.seal(&Content::Journal, json).map_err(|source| damaged(&self.path, source.into()))?;
+        let content = sealed.trim_ascii_end();
+        let format = if self.seal.encrypts() { SEALED } else { FORMAT };
+        Ok([format!("{format}{:08x} ", checksum(content)).as_bytes(), content, b"\n"].concat())
+    }
+
     /// Cuts off what is no whole line: another line behind it would be lost with it.
     fn clean(&mut self) -> Result<(), BackendError> {
         if !self.clean {
-            let length = parse(&self.path, &self.contents()?)?.1;
+            let length = whole(&self.path, &self.contents()?)?.1;
             self.file()?.set_len(length).map_err(|e| disk::failed("writing", &self.path, e))?;
             (self.length, self.clean) = (length, true);
         }
@@ -82,12 +103,11 @@ impl Journal for FileJournal {
         if records.is_empty() {
             return Ok(());
         }
-        let json = serde_json::to_string(records).map_err(|e| disk::failed("writing", &self.path, io::Error::from(e)))?;
-        let line = format!("{FORMAT}{:08x} {json}\n", checksum(json.as_bytes()));
+        let line = self.line(records)?;
         self.clean()?;
         let at = self.length;
         let file = self.file()?;
-        if let Err(error) = file.write_all_at(line.as_bytes(), at).and_then(|()| file.sync_data()) {
+        if let Err(error) = file.write_all_at(&line, at).and_then(|()| file.sync_data()) {
             // Part of the line may be there; the next append cuts it off.
             self.clean = false;
             return Err(disk::failed("writing", &self.path, error));
@@ -97,7 +117,20 @@ impl Journal for FileJournal {
     }
 
     fn read(&self) -> Result<Vec<JournalRecord>, BackendError> {
-        Ok(parse(&self.path, &self.contents()?)?.0)
+        let contents = self.contents()?;
+        let mut records = Vec::new();
+        for (number, found) in (1..).zip(whole(&self.path, &contents)?.0) {
+            let part = |what: String| damaged(&self.path, StateError::Part(format!("line {number} of the journal {what}")));
+            let content = match found {
+                Line::Clear(json) if self.seal.encrypts() => self.seal.open(&Content::Journal, json.as_bytes()),
+                Line::Clear(json) => Ok(json.as_bytes().to_vec()),
+                Line::Sealed(envelope) => self.seal.open(&Content::Journal, envelope.as_bytes()),
+            };
+            let json = content.map_err(|source| damaged(&self.path, source.into()))?;
+            let found: Vec<JournalRecord> = serde_json::from_slice(&json).map_err(|_| part(FOREIGN.to_owned()))?;
+            records.extend(found);
+        }
+        Ok(records)
     }
 
     fn clear(&mut self) -> Result<(), BackendError> {
@@ -112,28 +145,42 @@ impl Journal for FileJournal {
     }
 }
 
-/// The records of all whole lines, and how many bytes those lines are.
-fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<JournalRecord>, u64), BackendError> {
-    let mut records = Vec::new();
+/// What was written in a line.
+enum Line<'a> {
+    /// Records, as JSON.
+    Clear(&'a str),
+    /// An envelope with them.
+    Sealed(&'a str),
+}
+
+/// What is said of a line that somebody else wrote.
+const FOREIGN: &str = "was written by another version";
+
+fn damaged(path: &Path, source: StateError) -> BackendError {
+    BackendError::Damaged { place: path.display().to_string(), source }
+}
+
+/// All whole lines, and how many bytes they are.
+fn whole<'a>(path: &Path, bytes: &'a [u8]) -> Result<(Vec<Line<'a>>, u64), BackendError> {
+    let mut lines = Vec::new();
     let mut whole = 0;
     for (number, line) in (1..).zip(bytes.split_inclusive(|b| *b == b'\n')) {
         match parse_line(line) {
-            Ok(found) => records.extend(found),
+            Ok(found) => lines.push(found),
             Err(Flaw::Torn) if whole + line.len() == bytes.len() && !hides_a_line(line) => break,
             Err(flaw) => {
-                let what = if flaw == Flaw::Torn { "is damaged, and it is not the last one" } else { "was written by another version" };
-                let source = StateError::Part(format!("line {number} of the journal {what}"));
-                return Err(BackendError::Damaged { place: path.display().to_string(), source });
+                let what = if flaw == Flaw::Torn { "is damaged, and it is not the last one" } else { FOREIGN };
+                return Err(damaged(path, StateError::Part(format!("line {number} of the journal {what}"))));
             }
         }
         whole += line.len();
     }
-    Ok((records, whole as u64))
+    Ok((lines, whole as u64))
 }
 
 /// True if a whole line is in it behind something: then a line end was damaged, and this is more than the last line.
 fn hides_a_line(line: &[u8]) -> bool {
-    let starts = line.windows(FORMAT.len()).enumerate().filter(|(_, w)| *w == FORMAT.as_bytes());
+    let starts = line.windows(FORMAT.len()).enumerate().filter(|(_, w)| *w == FORMAT.as_bytes() || *w == SEALED.as_bytes());
     starts.skip_while(|(at, _)| *at == 0).any(|(at, _)| parse_line(&line[at..]).is_ok())
 }
 
@@ -143,17 +190,25 @@ enum Flaw {
     Foreign,
 }
 
-fn parse_line(line: &[u8]) -> Result<Vec<JournalRecord>, Flaw> {
+fn parse_line(line: &[u8]) -> Result<Line<'_>, Flaw> {
     let line = line.strip_suffix(b"\n").and_then(|l| std::str::from_utf8(l).ok()).ok_or(Flaw::Torn)?;
-    let Some(rest) = line.strip_prefix(FORMAT) else {
-        let other = line.strip_prefix("kf").and_then(|l| l.split_once(' ')).is_some_and(|(version, _)| version.parse::<u32>().is_ok());
-        return Err(if other { Flaw::Foreign } else { Flaw::Torn });
+    let (sealed, rest) = match (line.strip_prefix(FORMAT), line.strip_prefix(SEALED)) {
+        (Some(rest), _) => (false, rest),
+        (_, Some(rest)) => (true, rest),
+        _ => {
+            let other = line.strip_prefix("kf").and_then(|l| l.split_once(' ')).is_some_and(|(version, _)| version.parse::<u32>().is_ok());
+            return Err(if other { Flaw::Foreign } else { Flaw::Torn });
+        }
     };
-    let (sum, json) = rest.split_once(' ').ok_or(Flaw::Torn)?;
-    if u32::from_str_radix(sum, 16) != Ok(checksum(json.as_bytes())) {
+    let (sum, content) = rest.split_once(' ').ok_or(Flaw::Torn)?;
+    if u32::from_str_radix(sum, 16) != Ok(checksum(content.as_bytes())) {
         return Err(Flaw::Torn);
     }
-    serde_json::from_str(json).map_err(|_| Flaw::Foreign)
+    match (sealed, is_sealed(content.as_bytes())) {
+        (true, true) => Ok(Line::Sealed(content)),
+        (false, _) => Ok(Line::Clear(content)),
+        (true, false) => Err(Flaw::Foreign),
+    }
 }
 
 /// CRC-32, as of Ethernet and gzip.

@@ -116,7 +116,7 @@ fn a_line_of_another_version_is_never_dropped() {
     let own = fs::read_to_string(&path).unwrap();
     let unknown = r#"[{"finished_twice":{}}]"#;
     let unknown = format!("kf1 {:08x} {unknown}\n", checksum(unknown.as_bytes()));
-    for last in ["kf2 00000000 {}\n", &unknown] {
+    for last in ["kf3 00000000 {}\n", &unknown] {
         fs::write(&path, format!("{own}{last}")).unwrap();
         let error = FileJournal::open(&path).unwrap().read().unwrap_err().to_string();
         assert!(error.contains("line 2 of the journal was written by another version"), "{error}");

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use karmaform_model::{
-    BackendError, BoxFuture, Generation, Item, LockId, LockInfo, Serial, Snapshot, StateBackend, StateError, StateStore, StoreError,
-    Version,
+    BackendError, BoxFuture, Clear, Generation, Item, LockId, LockInfo, Seal, SealError, Serial, Snapshot, StateBackend, StateStore,
+    StoreError, Version,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -19,6 +19,7 @@ use crate::lock::{self, Held};
 pub struct RemoteState {
     store: Arc<dyn StateStore>,
     lease: Duration,
+    seal: Arc<dyn Seal>,
     memory: Mutex<Memory>,
 }
 
@@ -36,7 +37,14 @@ struct Memory {
 impl RemoteState {
     /// In this store. A holder of the lock that gives no sign of life for a `lease` may be taken for dead. Touches nothing yet.
     pub fn new(store: Arc<dyn StateStore>, lease: Duration) -> Self {
-        Self { store, lease, memory: Mutex::default() }
+        Self { store, lease, seal: Arc::new(Clear), memory: Mutex::default() }
+    }
+
+    /// The same with the state sealed, and its generations. Locks and the list of generations stay as they are.
+    #[must_use]
+    pub fn sealed(mut self, seal: Arc<dyn Seal>) -> Self {
+        self.seal = seal;
+        self
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -49,8 +57,7 @@ impl RemoteState {
     }
 
     fn parse(&self, bytes: &[u8]) -> Result<Snapshot, BackendError> {
-        let text = std::str::from_utf8(bytes).map_err(|_| StateError::NotJson("it is not UTF-8 text".to_owned()));
-        text.and_then(Snapshot::from_text).map_err(|source| BackendError::Damaged { place: self.store.place(), source })
+        Snapshot::from_stored(bytes, &*self.seal).map_err(|source| BackendError::Damaged { place: self.store.place(), source })
     }
 
     async fn read_now(&self) -> Result<Option<Snapshot>, BackendError> {
@@ -78,7 +85,8 @@ impl RemoteState {
                 self.memory().last.clone().flatten()
             }
         };
-        let text = next.to_text().into_bytes();
+        let sealed = |source: SealError| BackendError::Damaged { place: self.store.place(), source: source.into() };
+        let text = next.to_stored(&*self.seal).map_err(sealed)?;
         let mut over = match known {
             Some((_, version)) => Some(version),
             None => self.empty_object().await?,

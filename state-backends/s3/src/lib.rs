@@ -5,9 +5,11 @@
 //!
 //! Knows no plan and no provider. The environment and the home folder are arguments.
 
+mod access;
 mod credentials;
 mod duration;
 mod http;
+mod kms;
 mod limits;
 mod metadata;
 mod names;
@@ -22,6 +24,7 @@ mod store;
 mod sts;
 mod words;
 
+pub use kms::kms;
 pub use limits::Limits;
 pub use schema::schema;
 pub use store::S3Store;

@@ -12,6 +12,12 @@ pub fn schema() -> &'static Schema {
     &SCHEMA
 }
 
+/// True for arguments that say how Amazon is reached and as whom, whatever is asked for.
+pub(crate) fn is_of_access(name: &str) -> bool {
+    let others = ["region", "max_retries", "retry_mode", "skip_metadata_api_check"];
+    others.contains(&name) || reaching().iter().chain(&credentials()).any(|a| a.name == name)
+}
+
 fn text(name: &'static str, doc: &'static str) -> Attribute {
     Attribute::optional(name, Type::String, doc)
 }

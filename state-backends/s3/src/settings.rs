@@ -55,6 +55,7 @@ pub(crate) struct Endpoints {
     pub(crate) s3: Option<String>,
     pub(crate) sts: Option<String>,
     pub(crate) sso: Option<String>,
+    pub(crate) kms: Option<String>,
 }
 
 /// How servers are reached.
@@ -215,7 +216,8 @@ fn address(name: &str, given: String) -> Result<String, Diagnostic> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-fn endpoints(arguments: &Object, around: Surroundings<'_>) -> Result<Endpoints, Diagnostic> {
+/// Where services are, by arguments and environment.
+pub(crate) fn endpoints(arguments: &Object, around: Surroundings<'_>) -> Result<Endpoints, Diagnostic> {
     let object = arguments.get("endpoints").and_then(Value::as_entries).cloned().unwrap_or_default();
     let ignored = around.variable("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").is_some_and(|v| v.eq_ignore_ascii_case("true"));
     let find = |name: &str, older: &str, variables: &[&str]| {
@@ -227,10 +229,12 @@ fn endpoints(arguments: &Object, around: Surroundings<'_>) -> Result<Endpoints, 
         s3: find("s3", "endpoint", &["AWS_ENDPOINT_URL_S3", "AWS_S3_ENDPOINT"])?,
         sts: find("sts", "sts_endpoint", &["AWS_ENDPOINT_URL_STS", "AWS_STS_ENDPOINT"])?,
         sso: find("sso", "", &["AWS_ENDPOINT_URL_SSO"])?,
+        kms: find("kms", "", &["AWS_ENDPOINT_URL_KMS"])?,
     })
 }
 
-fn reach(arguments: &Object, around: Surroundings<'_>) -> Result<Reach, Diagnostic> {
+/// How servers are reached, by arguments and environment.
+pub(crate) fn reach(arguments: &Object, around: Surroundings<'_>) -> Result<Reach, Diagnostic> {
     let bundle = string(arguments, "custom_ca_bundle").or_else(|| around.variable("AWS_CA_BUNDLE"));
     let ca_bundle = bundle.map(|path| fs::read(around.path(&path)).map_err(|e| (path, e))).transpose().map_err(|(path, e)| {
         wrong("custom_ca_bundle", format!("The file {path} can't be read: {e}."), "Name a file with certificates in PEM format.")

@@ -16,22 +16,20 @@ use object_store::client::HttpRequestBody;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::credentials::{Credentials, Tools};
-use crate::http::{Ask, Client, Reply, Signature};
+use crate::access::Access;
+use crate::http::{Ask, Reply, Signature};
 use crate::limits::Limits;
 use crate::names;
-use crate::place::{Bucket, domain};
-use crate::settings::{Encryption, Settings, Surroundings, is_region, string, wrong};
+use crate::place::Bucket;
+use crate::settings::{Encryption, Settings, Surroundings};
 use crate::words::{self, Refusal, Where};
-use crate::{source, sts};
 
 /// A state in a bucket.
 pub struct S3Store {
     settings: Settings,
     bucket: Bucket,
     place: Where,
-    client: Client,
-    credentials: Credentials,
+    access: Access,
     /// The store compares ETags without their quotes (Ceph's gateway up to 16 does). Found out once, then remembered.
     bare_tags: AtomicBool,
 }
@@ -82,54 +80,25 @@ impl S3Store {
     ) -> Result<Self, Diagnostic> {
         let around = Surroundings { environment, home };
         let settings = Settings::read(arguments, workspace, around)?;
-        let chosen = source::choose(arguments, around)?;
-        let region = string(arguments, "region").or_else(|| around.first(&["AWS_REGION", "AWS_DEFAULT_REGION"])).or(chosen.region);
-        // Stores without regions take any; most are set up to be this one.
-        let region = region.or_else(|| settings.endpoints.s3.as_ref().map(|_| "us-east-1".to_owned())).ok_or_else(|| {
-            wrong(
-                "region",
-                "Nothing says which region the bucket is in.",
-                "Set region, or AWS_REGION; or endpoints, for a store that is not Amazon's.",
-            )
-        })?;
-        let sts_region = string(arguments, "sts_region").unwrap_or_else(|| region.clone());
-        for (name, region) in [("region", &region), ("sts_region", &sts_region)] {
-            if !is_region(region) {
-                return Err(wrong(name, "A region is one word of letters, digits and hyphens.", "Write it like \"eu-west-1\"."));
-            }
-        }
-        let bucket = Bucket::of(&settings, &region)?;
-        let client = Client::new(&settings.reach, limits).map_err(|why| {
-            Diagnostic::error("no connection to the s3 backend possible", format!("{why}."))
-                .with_hint("Check custom_ca_bundle and the proxies.")
-        })?;
-        let sts_url = match &settings.endpoints.sts {
-            Some(url) => url.clone(),
-            // A store of its own region name that asks Amazon for roles must say where.
-            None => format!("https://sts.{sts_region}.{}", domain(&sts_region).unwrap_or("amazonaws.com")),
-        };
-        let tools = Tools {
-            client: client.clone(),
-            sts: sts::Place { url: sts_url, region: sts_region },
-            sso: settings.endpoints.sso.clone(),
-            environment: environment.clone(),
-        };
-        let place = Where { endpoint: bucket.endpoint.clone(), bucket: settings.bucket.clone(), region };
-        Ok(Self { settings, bucket, place, client, credentials: Credentials::new(chosen.source, tools), bare_tags: AtomicBool::new(false) })
+        let own = settings.endpoints.s3.is_some();
+        let access = Access::of(arguments, around, &settings.endpoints, &settings.reach, own, limits)?;
+        let bucket = Bucket::of(&settings, &access.region)?;
+        let place = Where { endpoint: bucket.endpoint.clone(), bucket: settings.bucket.clone(), region: access.region.clone() };
+        Ok(Self { settings, bucket, place, access, bare_tags: AtomicBool::new(false) })
     }
 
     async fn send(&self, ask: &Ask) -> Result<Reply, StoreError> {
-        let mut again = self.credentials.can_change();
+        let mut again = self.access.credentials.can_change();
         loop {
-            let credential = self.credentials.get().await?;
+            let credential = self.access.credentials.get().await?;
             let signature = Signature { credential: &credential, service: "s3", region: &self.place.region };
-            let reply = self.client.send(ask, Some(signature)).await.map_err(|failure| words::unreachable(&self.place, &failure))?;
+            let reply = self.access.client.send(ask, Some(signature)).await.map_err(|failure| words::unreachable(&self.place, &failure))?;
             let ended = || ["ExpiredToken", "InvalidToken", "TokenRefreshRequired"].contains(&Refusal::of(&reply).code.as_str());
             if !(again && matches!(reply.status.as_u16(), 400 | 401 | 403) && ended()) {
                 return Ok(reply);
             }
             // Taken back before their time, or the clock is wrong: new ones are asked for once.
-            self.credentials.forget().await;
+            self.access.credentials.forget().await;
             again = false;
         }
     }

@@ -1,5 +1,7 @@
 //! What every [`Journal`] must do. Each check gets a function that opens the same place again, as the next run would.
 
+use std::path::Path;
+
 use karmaform_model::{Address, Journal, JournalRecord, Key};
 
 type Open<'a> = dyn Fn() -> Box<dyn Journal> + 'a;
@@ -12,16 +14,30 @@ fn local_file() {
 }
 
 #[test]
+fn encrypted() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let path = place.path().join(".karmaform/journal");
+    every_check(&|| {
+        Box::new(karmaform_local::FileJournal::open_sealed(&path, crate::parts::encryption(place.path())).expect("an open journal"))
+    });
+}
+
+#[test]
 fn a_torn_last_line_is_dropped() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let path = place.path().join("journal");
-    let open = || karmaform_local::FileJournal::open(&path).expect("an open journal");
+    torn(&path, &|| karmaform_local::FileJournal::open(&path).expect("an open journal"));
+    let path = place.path().join("encrypted");
+    torn(&path, &|| karmaform_local::FileJournal::open_sealed(&path, crate::parts::encryption(place.path())).expect("an open journal"));
+}
+
+fn torn(path: &Path, open: &dyn Fn() -> karmaform_local::FileJournal) {
     open().append(&records(1)).expect("written");
-    let whole = std::fs::read(&path).expect("a file");
+    let whole = std::fs::read(path).expect("a file");
     open().append(&records(2)).expect("written");
-    let both = std::fs::read(&path).expect("a file");
+    let both = std::fs::read(path).expect("a file");
     for length in whole.len()..both.len() {
-        std::fs::write(&path, &both[..length]).expect("written");
+        std::fs::write(path, &both[..length]).expect("written");
         assert_eq!(open().read().expect("readable"), records(1), "cut at {length}");
         open().append(&records(3)).expect("written");
         assert_eq!(open().read().expect("readable"), [records(1), records(3)].concat(), "appended after a cut at {length}");

@@ -22,6 +22,26 @@ fn local_file() {
 }
 
 #[test]
+fn encrypted() {
+    every_check(&|| {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        Box::new(move || {
+            let backend = karmaform_local::LocalBackend::new(place.path().join("karmaform.tfstate"));
+            Arc::new(backend.sealed(crate::parts::encryption(place.path())))
+        })
+    });
+    let Some(server) = crate::s3::Server::all("the suite of state backends on S3, encrypted").into_iter().next() else { return };
+    every_check(&|| {
+        let (server, place) = (server.clone(), tempfile::tempdir().expect("a temporary directory"));
+        let key = server.key("conformance");
+        Box::new(move || {
+            let backend = karmaform_remote::RemoteState::new(Arc::new(server.store(&key)), Duration::from_secs(60));
+            Arc::new(backend.sealed(crate::parts::encryption(place.path())))
+        })
+    });
+}
+
+#[test]
 fn memory() {
     every_check(&|| {
         let one: Arc<dyn StateBackend> = Arc::new(crate::tool::MemoryBackend::default());

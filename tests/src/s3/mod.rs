@@ -23,9 +23,9 @@ const BUCKET: &str = "karmaform";
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     name: &'static str,
-    endpoint: String,
-    access_key: String,
-    secret_key: String,
+    pub(crate) endpoint: String,
+    pub(crate) access_key: String,
+    pub(crate) secret_key: String,
     bucket: String,
 }
 
@@ -45,7 +45,7 @@ impl Server {
     }
 
     /// A quick one, which does not look at signatures.
-    fn moto() -> Option<Self> {
+    pub(crate) fn moto() -> Option<Self> {
         Self::of("moto", "KARMAFORM_TEST_S3_MOTO")
     }
 

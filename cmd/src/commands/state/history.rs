@@ -3,9 +3,8 @@
 use karmaform_model::{Diagnostic, Generation, Serial, Snapshot};
 
 use crate::app::{App, Ended, Stop};
-use crate::backend::open_backend;
-use crate::flags::{LockFlags, VariableFlags, boolean};
-use crate::project::load_if_any;
+use crate::flags::{LockFlags, boolean};
+use crate::reading::current_backend;
 use crate::session::{Session, backend_failed};
 use crate::ui::style::Tone;
 use crate::ui::table::table;
@@ -85,8 +84,7 @@ pub(crate) fn state_of(app: &mut App, serial: Serial) -> Result<Snapshot, Stop> 
 }
 
 fn open(app: &mut App) -> Result<OpenBackend, Stop> {
-    let settings = load_if_any(app, &VariableFlags::default(), false)?.config.settings.backend;
-    open_backend(app, settings.as_ref(), None)
+    current_backend(app, None)
 }
 
 fn generations(app: &App, open: &OpenBackend) -> Result<Vec<Generation>, Stop> {

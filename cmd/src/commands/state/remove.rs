@@ -2,10 +2,9 @@
 
 use super::not_there;
 use crate::app::{App, Ended, Stop};
-use crate::backend::open_backend;
-use crate::flags::{LockFlags, StateFlags, VariableFlags, boolean};
+use crate::flags::{LockFlags, StateFlags, boolean};
 use crate::planning::addresses;
-use crate::project::load_if_any;
+use crate::reading::current_backend;
 use crate::session::Session;
 
 /// Arguments of `state rm`.
@@ -26,8 +25,7 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let settings = load_if_any(app, &VariableFlags::default(), false)?.config.settings.backend;
-    let open = open_backend(app, settings.as_ref(), args.state.state.as_deref())?;
+    let open = current_backend(app, args.state.state.as_deref())?;
     let mut session = Session::exclusive(app, open, "state-rm", &args.lock)?;
     let removed = remove(app, &mut session, args);
     session.close(app);

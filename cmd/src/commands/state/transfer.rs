@@ -1,13 +1,11 @@
 //! `state pull` and `state push`: the whole state as a file, out and in.
 
-use karmaform_model::{Diagnostic, Serial, Snapshot};
+use karmaform_model::{Clear, Diagnostic, Seal, Serial, Snapshot, is_sealed};
 
 use crate::app::{App, Ended, Stop};
-use crate::backend::open_backend;
 use crate::disk::reason;
-use crate::flags::{LockFlags, StateFlags, VariableFlags, boolean};
-use crate::project::load_if_any;
-use crate::reading::current_state;
+use crate::flags::{LockFlags, StateFlags, boolean};
+use crate::reading::{current_backend, current_state};
 use crate::session::Session;
 
 /// Arguments of `state push`.
@@ -40,9 +38,8 @@ pub(crate) fn pull(app: &mut App, generation: Option<Serial>, state: &StateFlags
 
 /// Puts a file in the place of the state.
 pub(crate) fn push(app: &mut App, args: &PushArgs) -> Ended {
-    let next = given(app, &args.file)?;
-    let settings = load_if_any(app, &VariableFlags::default(), false)?.config.settings.backend;
-    let open = open_backend(app, settings.as_ref(), args.state.state.as_deref())?;
+    let open = current_backend(app, args.state.state.as_deref())?;
+    let next = given(app, &args.file, &*open.seal)?;
     let mut session = Session::unsettled(app, open, "state-push", &args.lock)?;
     let count = next.resources.len();
     let pushed = over(&session, &next, args.force).and_then(|()| session.replace(app, next));
@@ -52,13 +49,15 @@ pub(crate) fn push(app: &mut App, args: &PushArgs) -> Ended {
     Ok(0)
 }
 
-fn given(app: &mut App, file: &str) -> Result<Snapshot, Stop> {
+fn given(app: &mut App, file: &str, seal: &dyn Seal) -> Result<Snapshot, Stop> {
     let failed = |why: String| Stop::from(Diagnostic::error("Can't push the state", format!("The file \"{file}\" can't be used: {why}.")));
-    let text = match file {
-        "-" => app.output.read_all().map_err(|e| failed(reason(&e)))?,
-        _ => std::fs::read_to_string(app.directory.join(file)).map_err(|e| failed(reason(&e)))?,
+    let bytes = match file {
+        "-" => app.output.read_all().map_err(|e| failed(reason(&e)))?.into_bytes(),
+        _ => std::fs::read(app.directory.join(file)).map_err(|e| failed(reason(&e)))?,
     };
-    Snapshot::from_text(&text).map_err(|e| failed(e.to_string()))
+    // What errored.tfstate holds is sealed as the state is; what comes from elsewhere may lie in clear.
+    let sealed = if is_sealed(&bytes) { seal } else { &Clear };
+    Snapshot::from_stored(&bytes, sealed).map_err(|e| failed(e.to_string()))
 }
 
 /// The same rules as Terraform's: an older state, or one of another history, only by force.
