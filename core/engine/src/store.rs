@@ -34,7 +34,7 @@ impl<'a> Store<'a> {
     /// # Errors
     /// If it can't be written; then nothing may start.
     pub(crate) async fn claim(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Diagnostic> {
-        if self.backend.lease().is_none() {
+        if !self.backend.is_shared() {
             return Ok(());
         }
         let next = ledger.snapshot.serial.max(self.stored.unwrap_or(0)).saturating_add(1);

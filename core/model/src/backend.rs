@@ -133,6 +133,12 @@ pub trait StateBackend: Send + Sync {
         None
     }
 
+    /// True if runs on other machines may write it too. Then it is written once before anything is done: a state that was read stale, or that
+    /// somebody wrote without a lock, shows before the work and not after it.
+    fn is_shared(&self) -> bool {
+        self.lease().is_some()
+    }
+
     /// Gives a sign of life, `now` in RFC 3339. [`BackendError::LockLost`] if somebody else holds the lock, or nobody.
     fn renew<'a>(&'a self, id: &'a LockId, now: &'a str) -> BoxFuture<'a, Result<(), BackendError>> {
         let _ = (id, now);
