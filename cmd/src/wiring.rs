@@ -76,6 +76,8 @@ pub struct OpenBackend {
     pub store: Option<Arc<dyn StateStore>>,
     /// Where the state is, as shown.
     pub place: String,
+    /// Set if nothing keeps runs apart that work on this state at the same time: says so.
+    pub unlocked: Option<Diagnostic>,
     /// Opens the journal that belongs to this state.
     pub journal: OpenJournal,
     /// What state and journal are sealed with.
@@ -133,6 +135,7 @@ pub(crate) fn backends() -> Vec<BackendKind> {
         BackendKind { name: "local", schema: local_schema, open: open_local },
         BackendKind { name: "etcd", schema: karmaform_etcd_state::schema, open: open_etcd },
         BackendKind { name: "kubernetes", schema: karmaform_kubernetes_state::schema, open: open_kubernetes },
+        BackendKind { name: "http", schema: karmaform_http_state::schema, open: open_http },
         BackendKind { name: "s3", schema: karmaform_s3::schema, open: open_s3 },
     ]
 }
@@ -157,6 +160,7 @@ fn open_local(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
         store: None,
         journal: journal_of(request, &path),
         seal: Arc::clone(request.seal),
+        unlocked: None,
         place: path,
         record: None,
     })
@@ -178,11 +182,38 @@ fn open_s3(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
     open_remote("s3", Arc::new(store), request)
 }
 
-fn open_remote(kind: &'static str, store: Arc<dyn StateStore>, request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
-    if request.state.is_some() {
-        let detail = format!("-state names a file, and the state of this configuration is at {}.", store.place());
-        return Err(Diagnostic::error("Flag without use here", detail).with_hint("Leave -state out."));
+fn open_http(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
+    let backend = karmaform_http_state::HttpBackend::open(request.arguments, request.environment)?;
+    let place = backend.place();
+    no_file(request, &place)?;
+    let unlocked = (!backend.locks()).then(|| {
+        let detail = format!("Nothing says where the state at {place} is locked, so runs at the same time are not kept apart.");
+        Diagnostic::warning("State without a lock", detail)
+            .with_hint("Set lock_address and unlock_address if the server has locks; if not, see to it that one run goes at a time.")
+    });
+    Ok(OpenBackend {
+        kind: "http",
+        backend: Arc::new(backend.sealed(Arc::clone(request.seal))),
+        store: None,
+        journal: journal_of(request, &place),
+        seal: Arc::clone(request.seal),
+        unlocked,
+        place,
+        record: None,
+    })
+}
+
+/// -state is for states in files.
+fn no_file(request: &BackendRequest<'_>, place: &str) -> Result<(), Diagnostic> {
+    if request.state.is_none() {
+        return Ok(());
     }
+    let detail = format!("-state names a file, and the state of this configuration is at {place}.");
+    Err(Diagnostic::error("Flag without use here", detail).with_hint("Leave -state out."))
+}
+
+fn open_remote(kind: &'static str, store: Arc<dyn StateStore>, request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
+    no_file(request, &store.place())?;
     let lease = request.environment.get(LEASE_VARIABLE).map(|text| text.parse().ok().filter(|s| *s > 0).ok_or(text)).transpose();
     let lease = lease.map_err(|_| {
         Diagnostic::error("Invalid environment variable", format!("{LEASE_VARIABLE} must be a whole number of seconds, 1 or more."))
@@ -194,6 +225,7 @@ fn open_remote(kind: &'static str, store: Arc<dyn StateStore>, request: &Backend
         store: Some(store),
         journal: journal_of(request, &place),
         seal: Arc::clone(request.seal),
+        unlocked: None,
         place,
         record: None,
     })

@@ -8,6 +8,7 @@ mod etcd_state;
 mod events;
 mod examples;
 mod golden;
+mod http_state;
 mod karmada;
 mod kubernetes_state;
 mod lab;

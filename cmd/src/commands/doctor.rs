@@ -32,7 +32,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         Err(code) => return Err(code),
     }
     // What can't be read can't be written or locked either, and would only be said again.
-    if wrong.is_empty() {
+    if let Some(unlocked) = open.unlocked.clone().filter(|_| wrong.is_empty()) {
+        app.show(&unlocked.into());
+    } else if wrong.is_empty() {
         let who = information(app, &open, "doctor");
         match app.executor.block_on(open.backend.lock(&who)) {
             Ok(id) => match app.executor.block_on(open.backend.unlock(&id)) {

@@ -1,7 +1,7 @@
 //! `init`: prepare a directory. Providers are linked in; what there is to do is to settle where the state is, and to take it along.
 
 use karmaform_lang::Settings;
-use karmaform_model::{Diagnostic, Snapshot};
+use karmaform_model::{BackendError, Diagnostic, Severity, Snapshot};
 
 use crate::app::{App, Ended, Stop};
 use crate::backend::{Chosen, Record, changed, local_record, place_before, seal_of, unfit};
@@ -10,7 +10,7 @@ use crate::flags::{LockFlags, VariableFlags, boolean};
 use crate::locking::lock;
 use crate::project::load_if_any;
 use crate::reading::without_missing_variables;
-use crate::session::{backend_failed, read_state, sentence};
+use crate::session::{backend_failed, information, read_state, sentence};
 use crate::ui::style::Tone;
 use crate::wiring::{OpenBackend, WORKING_DIRECTORY};
 
@@ -101,7 +101,8 @@ fn backend(app: &mut App, settings: &Settings, args: &Args) -> Result<(), Stop> 
         return Err(changed(before, &open.place).with_span(block.map(|b| b.span)).into());
     }
     let now = chosen.record(&open);
-    if record.as_ref() != Some(&now) {
+    let is_new = record.as_ref() != Some(&now);
+    if is_new {
         try_store(app, &open)?;
     }
     if before.is_some() {
@@ -114,6 +115,11 @@ fn backend(app: &mut App, settings: &Settings, args: &Args) -> Result<(), Stop> 
         None => format!("The state will be kept in {}.\n", open.place),
     };
     app.say(&what);
+    match open.unlocked.clone() {
+        Some(unlocked) => app.show(&unlocked.into()),
+        None if is_new && open.store.is_none() => try_lock(app, &open),
+        None => {}
+    }
     Ok(())
 }
 
@@ -128,12 +134,36 @@ fn try_store(app: &mut App, open: &OpenBackend) -> Result<(), Stop> {
     }
 }
 
+/// What can't be locked is no place to write a state; who only reads it needs no lock, so this is a warning and no more.
+fn try_lock(app: &mut App, open: &OpenBackend) {
+    if !open.backend.is_shared() {
+        return;
+    }
+    let who = information(app, open, "init");
+    let tried = match app.executor.block_on(open.backend.lock(&who)) {
+        Ok(id) => app.executor.block_on(open.backend.unlock(&id)).map_err(|e| ("unlock", e)),
+        Err(BackendError::Locked(_)) => Ok(()),
+        Err(error) => Err(("lock", error)),
+    };
+    if let Err((verb, error)) = tried {
+        let wrong = backend_failed(verb, &open.place, &error);
+        app.show(&Diagnostic { severity: Severity::Warning, ..wrong }.into());
+    }
+}
+
 /// Copies the state, with both places locked.
 fn migrate(app: &mut App, old: &Record, to: &OpenBackend, args: &Args) -> Result<(), Stop> {
     let Some(from) = Chosen::before(app, old) else {
         return Err(Diagnostic::error("Backend can't be used", format!("There is no backend \"{}\" in this version.", old.kind)).into());
     };
     let from = from.open(app, None, &to.seal).map_err(|stop| former(stop, &old.place))?;
+    if from.place != old.place {
+        // What the environment said of the former place, it says of another one now.
+        let detail = format!("The state was at {}, and what is known of that place now leads to {}.", old.place, from.place);
+        return Err(Diagnostic::error("State not copied", detail)
+            .with_hint("Write the new place in the block, and let the environment name the former one until the state is copied.")
+            .into());
+    }
     let held_from = lock(app, &from, "init", args.lock.lock_timeout)?;
     let copied = match lock(app, to, "init", args.lock.lock_timeout) {
         Ok(held_to) => {

@@ -20,7 +20,7 @@ impl RemoteState {
                 Attribute::required(
                     "backend",
                     Type::String,
-                    "Kind of the backend that keeps the state: `local`, `s3`, `etcd`, `kubernetes`.",
+                    "Kind of the backend that keeps the state: `local`, `s3`, `etcd`, `kubernetes`, `http`.",
                 ),
                 Attribute::optional("config", Type::Any, "Arguments of the backend, as an object."),
                 Attribute::optional(

@@ -80,6 +80,15 @@ fn kubernetes() {
 }
 
 #[test]
+fn http() {
+    let server = crate::http_state::gitlab::GitLab::start();
+    every_check(&|| {
+        let (server, name) = (server.clone(), format!("conformance-{:016x}", fastrand::u64(..)));
+        Box::new(move || Arc::new(server.open(&name)))
+    });
+}
+
+#[test]
 fn s3() {
     for server in crate::s3::Server::all("the suite of state backends on S3") {
         every_check(&|| {

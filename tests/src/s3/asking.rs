@@ -46,11 +46,11 @@ impl Asking {
         Self { child: child.expect("the command"), out }
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         fs::read_to_string(&self.out).unwrap_or_default()
     }
 
-    pub(super) fn runs(&mut self) -> bool {
+    pub(crate) fn runs(&mut self) -> bool {
         self.child.try_wait().expect("a process").is_none()
     }
 
@@ -75,5 +75,5 @@ impl Asking {
     }
 
     /// SIGKILL.
-    pub(super) fn kill(self) {}
+    pub(crate) fn kill(self) {}
 }
