@@ -32,6 +32,8 @@ pub(crate) struct Memory {
     pending: Vec<Vec<u8>>,
     /// The lock that this run holds; where there are no locks, the one it would.
     pub(crate) held: Option<LockInfo>,
+    /// Who took the lock that this run held. From then on it writes nothing.
+    pub(crate) thief: Option<LockInfo>,
 }
 
 /// A state that this run knows of.
@@ -130,6 +132,9 @@ impl HttpBackend {
     }
 
     async fn write_now(&self, expected: Option<Serial>, next: &Snapshot) -> Result<(), BackendError> {
+        if let Some(thief) = self.memory().thief.clone() {
+            return Err(BackendError::LockLost(Some(Box::new(thief))));
+        }
         let found = self.fetch(Patience::Usual).await?;
         let over = self.check(expected, found.as_deref())?;
         // It may be over a write of ours that whoever calls knows nothing of, and a server that keeps each serial once, like GitLab, wants

@@ -36,7 +36,9 @@ impl HttpBackend {
         {
             return Err(BackendError::Locked(holder.map(|h| Box::new(h.info))));
         }
-        self.memory().held = Some(who.clone());
+        let mut memory = self.memory();
+        memory.held = Some(who.clone());
+        memory.thief = None;
         Ok(LockId(who.id.clone()))
     }
 
@@ -83,7 +85,13 @@ impl HttpBackend {
         match self.take(locking, &held, Patience::None).await.ok()? {
             Taken::Still | Taken::Theirs(None) => None,
             Taken::Ours => Some(None),
-            Taken::Theirs(Some(holder)) => Some(Some(holder.info)),
+            Taken::Theirs(Some(holder)) => {
+                // What is not held is not released either: there are servers that release whatever there is.
+                let mut memory = self.memory();
+                memory.held = None;
+                memory.thief = Some(holder.info.clone());
+                Some(Some(holder.info))
+            }
         }
     }
 

@@ -186,7 +186,12 @@ async fn nobody_there_and_nobody_who_answers() {
     let run = HttpBackend::open_within(&arguments, &BTreeMap::new(), short).unwrap();
     let (kind, text) = said(&run.read().await.unwrap_err());
     assert!(kind == "unreachable" && text.contains("did not answer in time"), "{text}");
-    assert_eq!(server.count("GET"), 2);
+    // On a busy machine it may hear of it later than we gave up.
+    let until = Instant::now() + Duration::from_secs(60);
+    while server.count("GET") < 2 {
+        assert!(Instant::now() < until, "{:?}", server.lines());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]

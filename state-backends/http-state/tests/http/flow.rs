@@ -1,5 +1,6 @@
 //! What is asked when all goes well, and what counts as no state.
 
+use karmaform_http_state::HttpBackend;
 use karmaform_model::{BackendError, LockId, StateBackend as _, Value};
 
 use crate::server::{Act, Server, answer, open, state, who};
@@ -82,6 +83,21 @@ async fn methods_and_addresses_are_the_users() {
     run.write(None, &state(1, "")).await.unwrap();
     run.unlock(&id).await.unwrap();
     assert_eq!(server.lines(), ["POST /lock", "GET /?type=git&state=a%2Fb", "PUT /?type=git&state=a%2Fb&ID=an+id", "DELETE /u"]);
+}
+
+#[tokio::test]
+async fn proxies_are_gone_through_but_not_to_this_machine() {
+    let proxy = Server::new(|_, _| answer(204));
+    let near = Server::good();
+    let read = async |address: &str| {
+        let arguments = [("address".to_owned(), Value::from(address)), ("retry_max".to_owned(), Value::from(0i64))].into();
+        let environment = [("HTTP_PROXY".to_owned(), proxy.endpoint.clone())].into();
+        HttpBackend::open(&arguments, &environment).unwrap().read().await
+    };
+    assert_eq!(read("http://gitlab.invalid/state").await.unwrap(), None);
+    assert_eq!(proxy.lines(), ["GET http://gitlab.invalid/state"]);
+    assert_eq!(read(&format!("{}/state", near.endpoint)).await.unwrap(), None);
+    assert_eq!((proxy.lines().len(), near.lines().len()), (1, 1));
 }
 
 #[tokio::test]

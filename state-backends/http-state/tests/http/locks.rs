@@ -112,11 +112,15 @@ async fn a_run_that_lost_its_lock_is_told_who_took_it() {
             Err(BackendError::LockLost(Some(holder))) => assert_eq!(holder.id, "second"),
             other => panic!("{status}: {other:?}"),
         }
-        match run.unlock(&LockId("first".into())).await {
-            // This server releases whatever there is to release.
-            Ok(()) => {}
-            other => panic!("{other:?}"),
-        }
+        // From then on it leaves state and lock alone, though this server would let it.
+        let asked = server.lines().len();
+        assert!(matches!(run.write(None, &state(1, "")).await, Err(BackendError::LockLost(Some(_)))));
+        assert_eq!(server.lines().len(), asked);
+        assert!(matches!(run.unlock(&LockId("first".into())).await, Err(BackendError::OtherLock { .. })));
+        assert_eq!(server.kept().lock, Some(content("second")));
+        server.kept().lock = None;
+        run.lock(&who("third")).await.unwrap();
+        run.write(None, &state(1, "")).await.unwrap();
     }
 }
 
