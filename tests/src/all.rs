@@ -5,6 +5,7 @@ mod conformance;
 mod encryption;
 mod etcd_server;
 mod etcd_state;
+mod etcd_store;
 mod events;
 mod examples;
 mod golden;

@@ -14,7 +14,7 @@ pub(crate) struct EtcdServer {
     child: Child,
     /// Where clients reach it.
     pub(crate) url: String,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Drop for EtcdServer {
@@ -24,7 +24,8 @@ impl Drop for EtcdServer {
     }
 }
 
-fn free_port() -> u16 {
+/// A port that nobody listens on.
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port()
 }
 
@@ -48,12 +49,22 @@ impl EtcdServer {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let server = Self { child: child.expect("etcd"), url, _directory: directory };
+        let server = Self { child: child.expect("etcd"), url, directory };
         let until = Instant::now() + PATIENCE;
         while std::net::TcpStream::connect(("127.0.0.1", client)).is_err() {
             assert!(Instant::now() < until, "etcd does not start");
             std::thread::sleep(Duration::from_millis(50));
         }
         Some(server)
+    }
+    /// The keys of everything in it.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let asked = Command::new(self.directory.path().join("etcdctl"))
+            .args(["--endpoints", &self.url, "get", "", "--prefix", "--keys-only"])
+            .env("ETCDCTL_API", "3")
+            .output()
+            .expect("etcdctl");
+        assert!(asked.status.success(), "{asked:?}");
+        String::from_utf8_lossy(&asked.stdout).lines().filter(|l| !l.is_empty()).map(str::to_owned).collect()
     }
 }

@@ -104,3 +104,27 @@ fn text<'a>(arguments: &'a Object, name: &str) -> Option<&'a str> {
 fn wrong(detail: &str) -> Diagnostic {
     Diagnostic::error("Invalid backend configuration", detail)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_arguments_are_said() {
+        let given = |pairs: &[(&str, Value)]| -> Object { pairs.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect() };
+        let urls = |all: &[&str]| Value::list(Type::String, all.iter().map(|u| Value::from(*u)).collect());
+        let good = ("endpoints", urls(&["https://a:1"]));
+        let prefix = ("prefix", Value::from("p"));
+        for (arguments, words) in [
+            (given(&[("endpoints", urls(&[])), prefix.clone()]), "must be a list of URLs"),
+            (given(&[("endpoints", urls(&["a:2379"])), prefix.clone()]), "must be a list of URLs"),
+            (given(&[("endpoints", urls(&["https://a:1", "http://b:1"])), prefix.clone()]), "all https:// or all http://"),
+            (given(&[good.clone(), ("prefix", Value::from("/"))]), "must not be empty"),
+            (given(&[good.clone(), prefix.clone(), ("username", Value::from("u"))]), "go together"),
+            (given(&[good, prefix, ("cacert_path", Value::from("/nowhere"))]), "The file that \"cacert_path\" names can't be read"),
+        ] {
+            let wrong = Settings::read(&arguments, Path::new("/"), None).err().expect(words);
+            assert!(wrong.detail.contains(words), "{}", wrong.detail);
+        }
+    }
+}

@@ -1,67 +1,16 @@
-//! Against a real etcd, started from the archives that the environment names.
+//! The store over etcd, against a real one.
 
-use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use karmaform_etcd_state::EtcdStore;
 use karmaform_model::{Found, Item, Object, StateStore, StoreError, Type, Value, Version};
 
+use crate::etcd_server::{EtcdServer, free_port};
+
 /// Larger than a request may be, and no multiple of anything.
 const LARGE: usize = 10_000_003;
-
-/// An etcd; it ends when it is dropped.
-struct Etcd {
-    child: Child,
-    url: String,
-    _directory: tempfile::TempDir,
-}
-
-impl Drop for Etcd {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "a test talks to its reader")]
-fn skipped(test: &str) {
-    eprintln!("SKIPPED (KARMAFORM_TEST_ETCD is not set): {test}");
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port()
-}
-
-impl Etcd {
-    /// The first version of `KARMAFORM_TEST_ETCD` (`VERSION=ARCHIVE,...`).
-    fn start(test: &str) -> Option<Self> {
-        let Some(given) = std::env::var("KARMAFORM_TEST_ETCD").ok().filter(|g| !g.is_empty()) else {
-            skipped(test);
-            return None;
-        };
-        let archive = given.split(',').next()?.split_once('=')?.1.to_owned();
-        let directory = tempfile::tempdir().expect("a directory");
-        let unpacked = Command::new("tar").args(["-xzf", &archive, "--strip-components=1", "-C"]).arg(directory.path()).status();
-        assert!(unpacked.expect("tar").success());
-        let (client, peer) = (free_port(), free_port());
-        let (url, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
-        let child = Command::new(directory.path().join("etcd"))
-            .args(["--listen-client-urls", &url, "--advertise-client-urls", &url, "--listen-peer-urls", &peer])
-            .args(["--initial-advertise-peer-urls", &peer, "--initial-cluster", &format!("default={peer}"), "--data-dir"])
-            .arg(directory.path().join("data"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Some(Self { child: child.expect("etcd"), url, _directory: directory })
-    }
-
-    fn store(&self, prefix: &str) -> EtcdStore {
-        open(&[&self.url], prefix)
-    }
-}
 
 fn open(endpoints: &[&str], prefix: &str) -> EtcdStore {
     let mut arguments = Object::new();
@@ -69,6 +18,10 @@ fn open(endpoints: &[&str], prefix: &str) -> EtcdStore {
     arguments.insert("endpoints".to_owned(), Value::list(Type::String, urls));
     arguments.insert("prefix".to_owned(), Value::from(prefix));
     EtcdStore::open(&arguments, Path::new("/"), None).expect("a store")
+}
+
+fn store_of(etcd: &EtcdServer, prefix: &str) -> EtcdStore {
+    open(&[&etcd.url], prefix)
 }
 
 fn run<F: Future>(future: F) -> F::Output {
@@ -94,9 +47,9 @@ fn large(seed: u8) -> Vec<u8> {
 
 #[test]
 fn creates_and_swaps_small_and_large() {
-    let Some(etcd) = Etcd::start("creates and swaps in etcd") else { return };
+    let Some(etcd) = EtcdServer::start("creates and swaps in etcd") else { return };
     run(async {
-        let store = etcd.store("karmaform/prod/");
+        let store = store_of(&etcd, "karmaform/prod/");
         ready(&store).await;
         assert_eq!(store.place(), format!("etcd karmaform/prod at {}", etcd.url));
         for (first, second) in
@@ -116,17 +69,15 @@ fn creates_and_swaps_small_and_large() {
             assert_eq!(store.put(&Item::State, b"x".to_vec(), Some(&two)).await, Err(StoreError::Changed));
         }
         // Nothing of all that is left: no chunk of a writing that lost, none of one that was replaced.
-        let mut client = etcd_client::Client::connect([&etcd.url], None).await.expect("a client");
-        let all = client.get("", Some(etcd_client::GetOptions::new().with_all_keys().with_count_only())).await.expect("a count");
-        assert_eq!(all.count(), 0);
+        assert_eq!(etcd.keys(), Vec::<String>::new());
     });
 }
 
 #[test]
 fn of_many_at_once_one_wins() {
-    let Some(etcd) = Etcd::start("races in etcd") else { return };
+    let Some(etcd) = EtcdServer::start("races in etcd") else { return };
     run(async {
-        let store = Arc::new(etcd.store("race"));
+        let store = Arc::new(store_of(&etcd, "race"));
         ready(&store).await;
         let mut over: Option<Version> = None;
         for round in 0..6u8 {
@@ -154,9 +105,9 @@ fn of_many_at_once_one_wins() {
 
 #[test]
 fn generations_are_listed_and_prefixes_do_not_mix() {
-    let Some(etcd) = Etcd::start("generations in etcd") else { return };
+    let Some(etcd) = EtcdServer::start("generations in etcd") else { return };
     run(async {
-        let (store, other) = (etcd.store("a"), etcd.store("a/b"));
+        let (store, other) = (store_of(&etcd, "a"), store_of(&etcd, "a/b"));
         ready(&store).await;
         for serial in [12, 3, 100] {
             store.put(&Item::Generation(serial), if serial == 12 { large(1) } else { b"x".to_vec() }, None).await.expect("kept");
@@ -170,10 +121,10 @@ fn generations_are_listed_and_prefixes_do_not_mix() {
 
 #[test]
 fn one_member_that_is_gone_does_not_matter_and_none_is_said_in_a_sentence() {
-    let Some(etcd) = Etcd::start("a member of etcd that is gone") else { return };
+    let Some(etcd) = EtcdServer::start("a member of etcd that is gone") else { return };
     let nowhere = format!("http://127.0.0.1:{}", free_port());
     run(async {
-        let store = etcd.store("k");
+        let store = store_of(&etcd, "k");
         ready(&store).await;
         // Wherever it stands, and as often as one asks.
         for endpoints in [[nowhere.as_str(), &etcd.url], [&etcd.url, nowhere.as_str()]] {
@@ -185,23 +136,4 @@ fn one_member_that_is_gone_does_not_matter_and_none_is_said_in_a_sentence() {
         let StoreError::Unreachable(text) = gone else { panic!("{gone:?}") };
         assert!(text.contains(&nowhere) && !text.contains("Error"), "{text}");
     });
-}
-
-#[test]
-fn wrong_arguments_are_said() {
-    let given = |pairs: &[(&str, Value)]| -> Object { pairs.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect() };
-    let urls = |all: &[&str]| Value::list(Type::String, all.iter().map(|u| Value::from(*u)).collect());
-    let good = ("endpoints", urls(&["https://a:1"]));
-    let prefix = ("prefix", Value::from("p"));
-    for (arguments, words) in [
-        (given(&[("endpoints", urls(&[])), prefix.clone()]), "must be a list of URLs"),
-        (given(&[("endpoints", urls(&["a:2379"])), prefix.clone()]), "must be a list of URLs"),
-        (given(&[("endpoints", urls(&["https://a:1", "http://b:1"])), prefix.clone()]), "all https:// or all http://"),
-        (given(&[good.clone(), ("prefix", Value::from("/"))]), "must not be empty"),
-        (given(&[good.clone(), prefix.clone(), ("username", Value::from("u"))]), "go together"),
-        (given(&[good, prefix, ("cacert_path", Value::from("/nowhere"))]), "The file that \"cacert_path\" names can't be read"),
-    ] {
-        let wrong = EtcdStore::open(&arguments, Path::new("/"), None).err().expect(words);
-        assert!(wrong.detail.contains(words), "{}", wrong.detail);
-    }
 }
