@@ -27,3 +27,46 @@ lab_possible() {
     mkdir -p "$LABS" && unshare --mount mount -t tmpfs tmpfs "$LABS" 2>/dev/null || { echo "mounting is not permitted"; return 1; }
     unshare --net ip link add kf-probe type bridge 2>/dev/null || { echo "no network bridges here"; return 1; }
 }
+
+# One script at a time in the folder $DIR, which is made if need be. What is locked is the folder itself, so that a killed script locks nobody
+# out and no file stays; whoever waited while the folder was removed takes the new one.
+lock() {
+    while :; do
+        { mkdir -p "$DIR" && exec 8<"$DIR"; } 2>/dev/null || continue
+        flock 8
+        [ ! "$DIR" -ef /proc/self/fd/8 ] || return 0
+    done
+}
+
+# spawn FILE LOG COMMAND...: in the background, with its process id and its time of birth in FILE. The time tells it from whatever has the
+# same process id later. Paths are relative to $DIR.
+spawn() {
+    (
+        cd "$DIR"
+        exec setsid bash -c 'echo $$ $(cut -d" " -f22 /proc/$$/stat) >"$0"; exec "$@"' "$1" "${@:3}" >>"$2" 2>&1 </dev/null 8>&- 9>&-
+    ) &
+    disown # or bash says of each that it was killed
+}
+
+# running FILE: prints the id of a process that was spawned and still runs; fails if it doesn't.
+running() {
+    local pid born stat
+    { read -r pid born <"$1" && stat=$(cat "/proc/$pid/stat"); } 2>/dev/null || return 1
+    stat=(${stat##*) }) # what follows the name, from the third field on; Z is dead already
+    [ "${stat[0]}" != Z ] && [ "${stat[19]}" = "$born" ] && echo "$pid"
+}
+
+# stop_spawned FILE...: killed rather than asked, and gone when this returns.
+stop_spawned() {
+    local file pid
+    for file in "$@"; do
+        ! pid=$(running "$file") || kill -KILL "$pid" 2>/dev/null || :
+    done
+    for file in "$@"; do
+        for _ in $(seq 100); do
+            running "$file" >/dev/null || break
+            sleep 0.05
+        done
+        rm -f "$file"
+    done
+}

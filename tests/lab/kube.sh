@@ -39,41 +39,14 @@ first_service() { echo "${SERVICES%.0/24}.1"; }
 
 # ---- processes ---------------------------------------------------------------------------------------------------------
 
-# start PROCESS COMMAND...: in the background, with its log, its process id and its time of birth in the cluster's folder. The time tells it
-# from whatever has the same process id later.
-start() {
-    local process=$1
-    shift
-    (
-        cd "$DIR"
-        exec setsid bash -c 'echo $$ $(cut -d" " -f22 /proc/$$/stat) >"pids/$0"; exec "$@"' "$process" "${IN[@]}" "$@" \
-            >>"logs/$process.log" 2>&1 </dev/null 8>&- 9>&-
-    ) &
-    disown # or bash says of each that it was killed
-}
-
-# Prints the id of a process that was started and still runs; fails if it doesn't.
-running() {
-    local pid born stat
-    { read -r pid born <"$DIR/pids/$1" && stat=$(cat "/proc/$pid/stat"); } 2>/dev/null || return 1
-    stat=(${stat##*) }) # what follows the name, from the third field on; Z is dead already
-    [ "${stat[0]}" != Z ] && [ "${stat[19]}" = "$born" ] && echo "$pid"
-}
+# start PROCESS COMMAND...: in the cluster's network, with its log and its process id in the cluster's folder.
+start() { spawn "pids/$1" "logs/$1.log" "${IN[@]}" "${@:2}"; }
 
 # Killed rather than asked: nothing of a cluster outlives it.
 stop_processes() {
-    local file pid init
+    local init
     init=$(node_init)
-    for file in "$DIR"/pids/*; do
-        ! pid=$(running "${file##*/}") || kill -KILL "$pid" 2>/dev/null || :
-    done
-    for file in "$DIR"/pids/*; do
-        for _ in $(seq 100); do
-            running "${file##*/}" >/dev/null || break
-            sleep 0.05
-        done
-        rm -f "$file"
-    done
+    stop_spawned "$DIR"/pids/*
     while [ -n "$init" ] && [ -e "/proc/$init/cwd" ]; do sleep 0.05; done # PID 1 of a node: the last of its processes
 }
 
@@ -82,7 +55,7 @@ await() {
     local process=$1 until=$((SECONDS + $2)) why=
     shift 2
     until "$@" >/dev/null 2>&1; do
-        if [ -s "$DIR/pids/$process" ] && ! running "$process" >/dev/null; then
+        if [ -s "$DIR/pids/$process" ] && ! running "$DIR/pids/$process" >/dev/null; then
             why="ended"
         elif [ $SECONDS -ge $until ]; then
             why="is not ready in time"
@@ -183,16 +156,6 @@ get() { "$KUBERNETES/kubectl" --kubeconfig="$DIR/admin.kubeconfig" --request-tim
 answers() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
 # Pods can be created from the moment on when the controller-manager has made the default account, and up to 1.23 given it its token.
 has_account() { get /api/v1/namespaces/default/serviceaccounts/default | { [ "$MINOR" -ge 24 ] && cat >/dev/null || grep -q '"secrets":'; }; }
-
-# One `up` or `down` at a time for each name. What is locked is the cluster's folder itself, so that a killed script locks nobody out and no
-# file stays; whoever waited while the folder was removed takes the new one.
-lock() {
-    while :; do
-        { mkdir -p "$DIR" && exec 8<"$DIR"; } 2>/dev/null || continue
-        flock 8
-        [ ! "$DIR" -ef /proc/self/fd/8 ] || return 0
-    done
-}
 
 # ---- a cluster ---------------------------------------------------------------------------------------------------------
 
@@ -322,7 +285,7 @@ case $command:$NAME in
         why=$(cluster_possible && { [ -z "$NODE" ] || node_possible; }) || { echo "SKIPPED (no Kubernetes): $why" >&2; exit 77; }
         ;;
     up:?* | down:?*)
-        lock
+        lock # one at a time for each name
         case $command in
             up) up "${1:-}" "$NODE" ;;
             down) down ;;

@@ -44,34 +44,13 @@ programs() {
     echo "$folder/bin"
 }
 
-# start COMMAND...: in the background. The time of birth tells the process from whatever has the same process id later.
-start() {
-    (
-        cd "$DIR"
-        exec setsid bash -c 'echo $$ $(cut -d" " -f22 /proc/$$/stat) >pid; exec "$@"' start "$@" >>log 2>&1 </dev/null 8>&- 9>&-
-    ) &
-    disown # or bash says that it was killed
-}
-
-# Prints the id of a server's process if it still runs; fails if it doesn't.
-running() {
-    local pid born stat
-    { read -r pid born <"$1/pid" && stat=$(cat "/proc/$pid/stat"); } 2>/dev/null || return 1
-    stat=(${stat##*) }) # what follows the name, from the third field on; Z is dead already
-    [ "${stat[0]}" != Z ] && [ "${stat[19]}" = "$born" ] && echo "$pid"
-}
-
 stop() {
-    local pid number
+    local number port
     rm -f "$1/env"
-    ! pid=$(running "$1") || kill -KILL "$pid" 2>/dev/null || :
-    for _ in $(seq 100); do
-        running "$1" >/dev/null || break
-        sleep 0.05
-    done
+    stop_spawned "$1/pid"
     ! number=$(cat "$1/number" 2>/dev/null) ||
         for port in 0 1 2 3; do rm -f /tmp/seaweedfs-*-grpc-$((30000 + 4 * number + port)).sock; done
-    rm -rf "$1/pid" "$1/number" "$1/data"
+    rm -rf "$1/number" "$1/data"
 }
 
 # Takes the first number that no server has.
@@ -112,7 +91,7 @@ start_seaweedfs() {
 JSON
     mkdir "$DIR/data"
     # Without a key of its own it encrypts nothing. Telemetry would tell the world.
-    start env WEED_S3_SSE_KEK="$(random 32)" "$1/weed" -logtostderr server -ip="$ADDRESS" -ip.bind="$ADDRESS" -dir="$DIR/data" -master.telemetry=false \
+    spawn pid log env WEED_S3_SSE_KEK="$(random 32)" "$1/weed" -logtostderr server -ip="$ADDRESS" -ip.bind="$ADDRESS" -dir="$DIR/data" -master.telemetry=false \
         -master.volumeSizeLimitMB=32 -volume.max=5000 -master.port=$((first + 1)) \
         -volume.port=$((first + 2)) -filer -filer.port=$((first + 3)) -filer.localSocket="$DIR/data/filer.sock" \
         -s3 -s3.localSocket="$DIR/data/s3.sock" -s3.port="$PORT" -s3.config="$DIR/s3.json" -s3.autoCreateBucket=false \
@@ -121,7 +100,7 @@ JSON
 
 start_moto() {
     PORT=5000
-    start "$1/moto_server" -H "$ADDRESS" -p "$PORT"
+    spawn pid log "$1/moto_server" -H "$ADDRESS" -p "$PORT"
 }
 
 up() {
@@ -140,7 +119,7 @@ up() {
     SECRET=$(random 20)
     "start_$SERVER" "$bin"
     until answers && make_bucket; do
-        if { [ -s "$DIR/pid" ] && ! running "$DIR" >/dev/null; } || [ $SECONDS -ge $until ]; then
+        if { [ -s "$DIR/pid" ] && ! running "$DIR/pid" >/dev/null; } || [ $SECONDS -ge $until ]; then
             tail -n 20 "$DIR/log" >&2 || :
             die "$SERVER of \"$NAME\" did not start; its last words are above, the whole log is $DIR/log"
         fi
@@ -149,15 +128,6 @@ up() {
     printf 'export KARMAFORM_TEST_S3_%s="%s"\n' "${SERVER^^}" "http://$ADDRESS:$PORT $ACCESS $SECRET" >"$DIR/env"
     trap - EXIT
     echo "$DIR/env"
-}
-
-# One `up` or `down` at a time for each server. What is locked is its folder, so that a killed script locks nobody out.
-lock() {
-    while :; do
-        { mkdir -p "$DIR" && exec 8<"$DIR"; } 2>/dev/null || continue
-        flock 8
-        [ ! "$DIR" -ef /proc/self/fd/8 ] || return 0
-    done
 }
 
 down() {
@@ -182,7 +152,7 @@ case $NAME in *[!a-z0-9-]*) die "a name is made of a-z, 0-9 and -" ;; esac
 DIR=$SERVERS/$NAME/$SERVER
 case $command:$SERVER:$NAME in
     up:seaweedfs:?* | up:moto:?*)
-        lock
+        lock # one at a time for each server
         up
         ;;
     env:seaweedfs:?* | env:moto:?*)

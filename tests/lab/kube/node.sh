@@ -130,7 +130,7 @@ node_ready() { get "/api/v1/nodes/$NAME" | tr -d ' \n' | grep -q '"type":"Ready"
 # PID 1 of the node as this machine sees it: the child of its unshare.
 node_init() {
     local pid init=
-    ! pid=$(running node) || read -r init _ <"/proc/$pid/task/$pid/children" || :
+    ! pid=$(running "$DIR/pids/node") || read -r init _ <"/proc/$pid/task/$pid/children" || :
     echo "$init"
 }
 
