@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::SettingsBlock;
-use karmaform_model::{Attribute, Diagnostic, Diagnostics, Object, Presence, Schema, Span, Value, convert, distance};
-
-/// So many letters may be wrong in a name that is meant: two that changed places are two.
-const CLOSE: usize = 2;
+use karmaform_model::{Attribute, Diagnostic, Diagnostics, Object, Presence, Schema, Span, Value, convert, nearest};
 
 /// The arguments that were written, with where they stand.
 #[derive(Clone, Debug, Default)]
@@ -61,9 +58,8 @@ pub(crate) fn checked(block: BlockName<'_>, schema: &Schema, given: &Given) -> R
     let mut wrong = Diagnostics::new();
     for name in given.arguments.keys().filter(|n| schema.attribute(n).is_none()) {
         let known = schema.attributes.iter().map(|a| a.name);
-        let close = known.clone().map(|n| (distance(name, n), n)).min().filter(|(d, n)| *d <= CLOSE && *d < n.len());
-        let hint =
-            close.map_or_else(|| format!("It has {}.", known.collect::<Vec<_>>().join(", ")), |(_, n)| format!("Did you mean \"{n}\"?"));
+        let hint = nearest(name, known.clone())
+            .map_or_else(|| format!("It has {}.", known.collect::<Vec<_>>().join(", ")), |meant| format!("Did you mean \"{meant}\"?"));
         let diagnostic = block.refused(format!("The {block} has no argument \"{name}\"."));
         wrong.push(diagnostic.with_span(given.spans.get(name).copied().or(given.span)).with_hint(hint));
     }

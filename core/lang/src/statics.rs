@@ -3,7 +3,7 @@
 //!
 //! These mistakes can't be caught by `try` and `can`, as in Terraform.
 
-use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, Span};
+use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, Span, nearest};
 
 use crate::calls;
 use crate::config::{Config, Reference, Repeat};
@@ -156,7 +156,7 @@ impl Checker<'_, '_> {
         if self.config.variables.contains_key(name) || self.config.incomplete {
             return;
         }
-        let hint = suggest::closest(name, self.config.variables.keys().map(String::as_str))
+        let hint = nearest(name, self.config.variables.keys().map(String::as_str))
             .map_or_else(|| format!("Declare it: variable \"{name}\" {{}}."), |n| format!("Did you mean var.{n}?"));
         self.wrong(span, "Unknown variable", format!("No variable \"{name}\" is declared."), Some(hint));
     }
@@ -181,7 +181,7 @@ impl Checker<'_, '_> {
             }
             None if self.config.incomplete => {}
             None => {
-                let hint = suggest::closest(name, self.config.locals.names())
+                let hint = nearest(name, self.config.locals.names())
                     .map_or_else(|| "Define it in a locals block.".to_owned(), |n| format!("Did you mean local.{n}?"));
                 self.wrong(span, "Unknown local", format!("No local \"{name}\" is defined."), Some(hint));
             }
@@ -261,13 +261,13 @@ impl Checker<'_, '_> {
             "A removed block says that it is gone; take this reference out as well.".to_owned()
         } else if self.config.blocks.contains_key(&twin) {
             format!("Did you mean {twin}?")
-        } else if let Some(name) = suggest::closest(&address.name, same_kind.iter().map(|b| b.name.as_str())) {
+        } else if let Some(name) = nearest(&address.name, same_kind.iter().map(|b| b.name.as_str())) {
             format!("Did you mean {}?", Address { name: name.to_owned(), ..address.clone() })
-        } else if let Some(kind) = suggest::closest(&address.kind, kinds()) {
+        } else if let Some(kind) = nearest(&address.kind, kinds()) {
             format!("Did you mean {}?", Address { kind: kind.to_owned(), ..address.clone() })
-        } else if let Some(bound) = suggest::closest(&address.kind, self.place.bound.iter().map(String::as_str)) {
+        } else if let Some(bound) = nearest(&address.kind, self.place.bound.iter().map(String::as_str)) {
             format!("Did you mean {bound}.{}?", address.name)
-        } else if let Some(root) = suggest::closest(&address.kind, ROOTS).filter(|_| address.mode == Mode::Managed) {
+        } else if let Some(root) = nearest(&address.kind, ROOTS).filter(|_| address.mode == Mode::Managed) {
             format!("Did you mean {root}.{}?", address.name)
         } else {
             let word = if address.mode == Mode::Data { "data" } else { "resource" };

@@ -2,7 +2,7 @@
 //!
 //! Values are walked by reference and only the end is copied: `local.big[each.key]` must not copy all of `local.big`.
 
-use karmaform_model::{Address, Key, Kind, Number, Object, Type, Value, convert};
+use karmaform_model::{Address, Key, Kind, Number, Object, Type, Value, convert, nearest};
 
 use crate::config::{Repeat, Repetition};
 use crate::describe::excerpt;
@@ -170,7 +170,7 @@ impl Evaluator<'_> {
 
     fn attribute<'v>(&self, whole: &Expr, value: &'v Value, name: &str, step: &Step, scope: &Scope<'_>, errors: &mut Errors) -> Next<'v> {
         let missing = |kind: &str, entries: &Object| {
-            let hint = if value.secret { None } else { suggest::closest(name, entries.keys().map(String::as_str)) };
+            let hint = if value.secret { None } else { nearest(name, entries.keys().map(String::as_str)) };
             let meant = hint.map(|h| format!(" Did you mean \"{h}\"?")).unwrap_or_default();
             let there = if value.secret || entries.is_empty() || hint.is_some() {
                 String::new()

@@ -40,7 +40,7 @@ pub use diff::{default_plan, same};
 pub use driver::{Adapter, AnyClient, Driver};
 pub use event::{Event, EventKind};
 pub use json::{from_json, implied_from_json, to_json};
-pub use nearness::{distance, nearest};
+pub use nearness::nearest;
 pub use number::Number;
 pub use object::Object;
 pub use path::{Path, PathStep};

@@ -1,24 +1,41 @@
-//! What a user may have meant, where names of the outside world are written: settings, flags, feature gates.
+//! "Did you mean": the name that a user may have meant.
 
-/// The known name that differs least, if it differs little: in a quarter of its letters at the most.
+/// The known name that is closest to `name`, if one is close: in a third of its letters at the most, and in three. Capitals do not matter.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known.into_iter().map(|n| (distance(name, n), n)).min().filter(|(d, n)| *d <= n.len() / 4).map(|(_, n)| n)
+    // Enough for a typo or two, too little for a different word.
+    let limit = (name.chars().count() / 3).min(FARTHEST);
+    known
+        .into_iter()
+        .filter(|candidate| *candidate != name)
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|(d, _)| limit > 0 && *d <= limit)
+        .min()
+        .map(|(_, candidate)| candidate)
 }
 
-/// How many letters to add, drop or change.
-pub fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
+/// More letters than these are another word.
+const FARTHEST: usize = 3;
+
+/// How many letters to insert, delete, replace or swap with the next.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<_>, Vec<_>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
+    if a.len().abs_diff(b.len()) > FARTHEST {
+        return usize::MAX;
     }
-    row[b.len()]
+    let mut before_last: Vec<usize> = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let change = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = change.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before_last[j - 2] + 1);
+            }
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
 }
 
 #[cfg(test)]
@@ -26,10 +43,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_are_counted_and_only_near_names_are_found() {
-        assert_eq!((distance("", "abc"), distance("kitten", "sitting"), distance("same", "same")), (3, 3, 0));
-        let known = ["snapshot-count", "max-txn-ops"];
-        assert_eq!(nearest("snapshot-cont", known), Some("snapshot-count"));
-        assert_eq!(nearest("colour", known), None);
+    fn typos_are_found_and_other_words_are_not() {
+        assert_eq!((distance("abc", ""), distance("kitten", "sitting"), distance("same", "same"), distance("ab", "ba")), (3, 3, 0, 1));
+        let names = ["content", "path", "owner", "group", "mode", "snapshot-count", "max-txn-ops"];
+        for (name, expected) in [
+            ("pth", Some("path")),
+            ("contnet", Some("content")),
+            ("Owner", Some("owner")),
+            ("snapshot-cont", Some("snapshot-count")),
+            ("x", None),
+            ("replicas", None),
+            ("colour", None),
+            ("path", None),
+        ] {
+            assert_eq!(nearest(name, names), expected, "{name}");
+        }
     }
 }

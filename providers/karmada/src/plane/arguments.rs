@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Arg, Diagnostic, Diagnostics, Object, Value};
+use karmaform_model::{Address, Arg, Diagnostic, Diagnostics, Object, Value, nearest};
 
-use super::check::{did_you_mean, is_domain, is_subnet};
+use super::check::{is_domain, is_subnet};
 use super::exposure::Exposure;
 use super::extras::Extras;
 use super::host::{self, Host};
@@ -294,8 +294,8 @@ fn no_component(label: &str, addons: bool) -> Diagnostic {
     let names: Vec<_> = Component::ALL.iter().filter(|c| c.is_addon() == addons).map(|c| c.name()).collect();
     let detail = format!("There is no {this} \"{label}\" in a control plane. There are {}.", names.join(", "));
     let diagnostic = Diagnostic::error(format!("Unknown {this}"), detail);
-    match did_you_mean(label, names) {
-        Some(hint) => diagnostic.with_hint(hint),
+    match nearest(label, names) {
+        Some(name) => diagnostic.with_hint(format!("Did you mean \"{name}\"?")),
         None => diagnostic,
     }
 }

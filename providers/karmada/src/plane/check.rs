@@ -1,8 +1,6 @@
-//! Small checks of texts, and the nearest known word for a mistyped one.
+//! Small checks of texts.
 
 use std::net::IpAddr;
-
-use karmaform_model::distance;
 
 /// True for a DNS label that Kubernetes takes as a name.
 pub(crate) fn is_label(text: &str) -> bool {
@@ -56,12 +54,6 @@ pub(crate) fn is_label_key(text: &str) -> bool {
     !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_domain)
 }
 
-/// `Did you mean "x"?`, if one of the words is near.
-pub(crate) fn did_you_mean<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let near = words.into_iter().map(|w| (distance(&text.to_lowercase().replace('_', "-"), w), w)).min()?;
-    (near.0 <= 1 + near.1.len() / 4).then(|| format!("Did you mean \"{}\"?", near.1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,7 +64,5 @@ mod tests {
         assert!(!is_subnet("10.96.0.0") && !is_subnet("10.0.0.0/33") && !is_subnet("10.0.0.0/8,10.1.0.0/16"));
         assert!(is_host("*.example.org") && is_host("fd00::1") && !is_host("a b") && !is_host("https://x"));
         assert!(is_label_key("example.org/a_b") && !is_label_key("/a") && !is_label_key("a b") && !is_label_value("-a"));
-        assert_eq!(did_you_mean("scheduller", ["scheduler", "webhook"]).as_deref(), Some("Did you mean \"scheduler\"?"));
-        assert_eq!(did_you_mean("zzz", ["scheduler", "webhook"]), None);
     }
 }
