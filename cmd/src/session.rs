@@ -248,6 +248,9 @@ pub(crate) fn read_state(app: &App, open: &OpenBackend) -> Result<Option<Snapsho
 
 /// The backend could not do its part.
 pub(crate) fn backend_failed(verb: &str, place: &str, error: &BackendError) -> Diagnostic {
+    if let Some(lost) = error.conflict() {
+        return lost;
+    }
     match error {
         BackendError::Locked(holder) => refused(holder.as_deref(), place),
         BackendError::Damaged { source: StateError::Version(version), .. } if version.parse::<u64>().is_ok_and(|v| v > 4) => {
@@ -255,10 +258,6 @@ pub(crate) fn backend_failed(verb: &str, place: &str, error: &BackendError) -> D
                 .with_hint("It was written by something newer. Use a newer karmaform.")
         }
         BackendError::Damaged { place, source: StateError::Sealed(error) } => unsealable(&format!("state at {place}"), error),
-        BackendError::Conflict { .. } => {
-            Diagnostic::error("The state was changed meanwhile", format!("The state at {place}: {error}. This run stopped."))
-                .with_hint("Run it again: it then starts from the state as it is now.")
-        }
         BackendError::Damaged { .. } => Diagnostic::error("The state can't be read", format!("{error}. Nothing was changed."))
             .with_hint("Restore it from its backup (the same name with .backup at the end), and run plan."),
         // The store names its place itself.

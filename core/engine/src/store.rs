@@ -37,18 +37,11 @@ impl<'a> Store<'a> {
         if !self.backend.is_shared() {
             return Ok(());
         }
-        let next = ledger.snapshot.serial.max(self.stored.unwrap_or(0)).saturating_add(1);
-        let earlier = std::mem::replace(&mut ledger.snapshot.serial, next);
-        let Err(error) = self.backend.write(self.stored, &ledger.snapshot).await else {
-            self.stored = Some(next);
-            return Ok(());
-        };
-        ledger.snapshot.serial = earlier;
-        Err(match error {
-            BackendError::Conflict { .. } => Diagnostic::error("The state was changed meanwhile", format!("Nothing was done: {error}."))
-                .with_hint("Run it again: it starts from the state as it is now."),
-            _ => Diagnostic::error("State can't be written", format!("Nothing was done, since it could not be remembered: {error}."))
-                .with_hint("Repair the backend and run it again."),
+        self.put(ledger).await.map_err(|error| {
+            error.conflict().unwrap_or_else(|| {
+                Diagnostic::error("State can't be written", format!("Nothing was done, since it could not be remembered: {error}."))
+                    .with_hint("Repair the backend and run it again.")
+            })
         })
     }
 
@@ -116,17 +109,23 @@ impl<'a> Store<'a> {
     }
 
     async fn write(&mut self, ledger: &mut Ledger<'_>) -> Result<(), BackendError> {
-        let earlier = ledger.snapshot.serial;
-        ledger.snapshot.serial = earlier.max(self.stored.unwrap_or(0)).saturating_add(1);
+        self.put(ledger).await?;
+        ledger.dirty = false;
+        self.wrote = true;
+        // If this record is lost, replaying all of them on the written state changes nothing.
+        let _ = self.journal.append(&[JournalRecord::Written { serial: ledger.snapshot.serial }]);
+        Ok(())
+    }
+
+    /// Hands the state to the backend under the next serial.
+    async fn put(&mut self, ledger: &mut Ledger<'_>) -> Result<(), BackendError> {
+        let next = ledger.snapshot.serial.max(self.stored.unwrap_or(0)).saturating_add(1);
+        let earlier = std::mem::replace(&mut ledger.snapshot.serial, next);
         if let Err(error) = self.backend.write(self.stored, &ledger.snapshot).await {
             ledger.snapshot.serial = earlier;
             return Err(error);
         }
-        ledger.dirty = false;
-        self.wrote = true;
-        self.stored = Some(ledger.snapshot.serial);
-        // If this record is lost, replaying all of them on the written state changes nothing.
-        let _ = self.journal.append(&[JournalRecord::Written { serial: ledger.snapshot.serial }]);
+        self.stored = Some(next);
         Ok(())
     }
 }

@@ -117,6 +117,16 @@ pub enum BackendError {
     },
 }
 
+impl BackendError {
+    /// What to say of a lost race before anything was done; `None` for any other error.
+    pub fn conflict(&self) -> Option<Diagnostic> {
+        matches!(self, Self::Conflict { .. }).then(|| {
+            Diagnostic::error("The state was changed meanwhile", format!("Nothing was done: {self}."))
+                .with_hint("Run it again: it starts from the state as it is now.")
+        })
+    }
+}
+
 /// Keeps one state.
 pub trait StateBackend: Send + Sync {
     /// The current snapshot; `None` if there is none yet.
