@@ -6,7 +6,7 @@ use karmaform_lang::Sources;
 use karmaform_model::{Diagnostic, Diagnostics};
 
 use crate::output::Output;
-use crate::runtime::{Executor, Interrupt};
+use crate::runtime::{Executor, Interrupt, seconds};
 use crate::ui::diagnostics::{errors_text, warnings_text};
 use crate::ui::json::stream::Stream;
 use crate::ui::style::Theme;
@@ -130,7 +130,7 @@ impl App {
 
     /// Seconds since 1970.
     pub(crate) fn now_seconds(&self) -> i64 {
-        i64::try_from(self.now() / 1000).unwrap_or(i64::MAX)
+        seconds(&*self.wiring.clock)
     }
 
     /// Lines of JSON, stamped now.

@@ -25,6 +25,11 @@ impl Runtime for SystemClock {
     }
 }
 
+/// A clock's seconds since 1970.
+pub(crate) fn seconds(clock: &dyn Runtime) -> i64 {
+    i64::try_from(clock.now() / 1_000).unwrap_or(i64::MAX)
+}
+
 /// Whoever listens to signals ends at once: nothing is under way that would be left half done.
 const AT_ONCE: u8 = 0;
 /// The first signal asks, the second ends at once.

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use karmaform_engine::Runtime;
 use karmaform_model::{BackendError, Diagnostic, LockId, StateBackend};
 
 use crate::app::App;
-use crate::runtime::Interrupt;
+use crate::runtime::{Interrupt, seconds};
+use crate::ui::json::timestamp;
 
 /// So many signs of life fit into a lease; the holder bears that some are lost.
 const SIGNS: u32 = 4;
@@ -22,7 +24,8 @@ impl KeepAlive {
     pub(crate) fn start(app: &App, backend: &Arc<dyn StateBackend>, id: &LockId) -> Option<Self> {
         let lease = backend.lease()?;
         let lost = Arc::new(Mutex::new(None));
-        let work = renew(Arc::clone(backend), id.clone(), lease, app.interrupt.clone(), Arc::clone(&lost));
+        let (clock, interrupt) = (Arc::clone(&app.wiring.clock), app.interrupt.clone());
+        let work = renew(Renewal { backend: Arc::clone(backend), id: id.clone(), lease, clock }, interrupt, Arc::clone(&lost));
         Some(Self { task: app.executor.spawn(work), lost })
     }
 
@@ -42,11 +45,20 @@ impl Drop for KeepAlive {
     }
 }
 
-async fn renew(backend: Arc<dyn StateBackend>, id: LockId, lease: Duration, interrupt: Interrupt, lost: Arc<Mutex<Option<String>>>) {
+/// What is renewed, and by which clock it says so.
+struct Renewal {
+    backend: Arc<dyn StateBackend>,
+    id: LockId,
+    lease: Duration,
+    clock: Arc<dyn Runtime>,
+}
+
+async fn renew(what: Renewal, interrupt: Interrupt, lost: Arc<Mutex<Option<String>>>) {
+    let Renewal { backend, id, lease, clock } = what;
     let mut last = Instant::now();
     let why = loop {
         tokio::time::sleep(lease / SIGNS).await;
-        match backend.renew(&id, &crate::ui::json::timestamp(now())).await {
+        match backend.renew(&id, &timestamp(seconds(&*clock))).await {
             Ok(()) => last = Instant::now(),
             Err(error @ BackendError::LockLost(_)) => break format!("Somebody else works on this state, or may: {error}."),
             // Another may take it for dead from now on.
@@ -56,9 +68,4 @@ async fn renew(backend: Arc<dyn StateBackend>, id: LockId, lease: Duration, inte
     };
     *lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     interrupt.set();
-}
-
-fn now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
