@@ -26,6 +26,14 @@ pub(crate) use seal::{seal_of, seal_of_directory, unsealable};
 /// The kind that is used where nothing is said.
 const LOCAL: &str = "local";
 
+/// The kind with this name; or what to say where there is none, and the names of all, in quotes, for a hint.
+fn kind_of(all: &[BackendKind], name: &str) -> Result<BackendKind, (Diagnostic, Vec<String>)> {
+    all.iter().find(|b| b.name == name).copied().ok_or_else(|| {
+        let known = all.iter().map(|b| format!("\"{}\"", b.name)).collect();
+        (Diagnostic::error("Unsupported backend", format!("There is no backend \"{name}\" in this version.")), known)
+    })
+}
+
 /// A backend that a configuration asks for, not open yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
@@ -42,13 +50,11 @@ impl Chosen {
     /// If there is no such backend.
     pub(crate) fn of(app: &App, settings: Option<&SettingsBlock>, record: Option<&Record>) -> Result<Self, Stop> {
         let name = settings.map_or(LOCAL, |b| b.kind.as_str());
-        let Some(kind) = app.wiring.backends.iter().find(|b| b.name == name).copied() else {
-            let known: Vec<_> = app.wiring.backends.iter().map(|b| format!("\"{}\"", b.name)).collect();
-            return Err(Diagnostic::error("Unsupported backend", format!("There is no backend \"{name}\" in this version."))
+        let kind = kind_of(&app.wiring.backends, name).map_err(|(refused, known)| {
+            refused
                 .with_span(settings.map(|b| b.span))
                 .with_hint(format!("Use {}, or leave the block out to keep the state in a local file.", known.join(" or ")))
-                .into());
-        };
+        })?;
         let mut chosen = Self { kind, written: settings.map(Given::from).unwrap_or_default(), given: Object::new() };
         if let Some(record) = record.filter(|r| r.kind == name) {
             chosen.given = chosen.decoded(&record.given);
@@ -58,7 +64,7 @@ impl Chosen {
 
     /// The backend that a directory worked with before; `None` if this version has no such kind.
     pub(crate) fn before(app: &App, record: &Record) -> Option<Self> {
-        let kind = app.wiring.backends.iter().find(|b| b.name == record.kind).copied()?;
+        let kind = kind_of(&app.wiring.backends, &record.kind).ok()?;
         let mut chosen = Self { kind, written: Given::default(), given: Object::new() };
         chosen.written.arguments = chosen.decoded(&record.arguments);
         chosen.given = chosen.decoded(&record.given);
@@ -122,7 +128,7 @@ pub(crate) fn open_backend(app: &App, settings: &Settings, state: Option<&str>) 
     let record = Record::read(&app.directory)?;
     let chosen = Chosen::of(app, block, record.as_ref())?;
     let mut open = chosen.open(app, None, &seal)?;
-    if let Some(before) = place_before(app, record.as_ref(), &open)? {
+    if let Some(before) = place_before(app, record.as_ref(), &open) {
         return Err(changed(&before, &open.place).with_span(block.map(|b| b.span)).into());
     }
     let now = chosen.record(&open);
@@ -147,15 +153,12 @@ pub(crate) fn unfit(place: &str, why: &str) -> Diagnostic {
 
 /// Where the state was that this directory worked with, if that is another place than this. A directory that remembers nothing worked with a
 /// file, if there is one with something in it.
-///
-/// # Errors
-/// If the file can't be read.
-pub(crate) fn place_before(app: &App, record: Option<&Record>, open: &OpenBackend) -> Result<Option<String>, Diagnostic> {
+pub(crate) fn place_before(app: &App, record: Option<&Record>, open: &OpenBackend) -> Option<String> {
     if let Some(record) = record {
-        return Ok((record.place != open.place || record.kind != open.kind).then(|| record.place.clone()));
+        return (record.place != open.place || record.kind != open.kind).then(|| record.place.clone());
     }
     if open.kind == LOCAL {
-        return Ok(None);
+        return None;
     }
     let has_something = match std::fs::read(app.directory.join(STATE_FILE)) {
         // What is in it is not worth asking for a key.
@@ -163,7 +166,7 @@ pub(crate) fn place_before(app: &App, record: Option<&Record>, open: &OpenBacken
         Ok(bytes) => Snapshot::from_stored(&bytes, &Clear).is_ok_and(|s| !s.resources.is_empty() || !s.outputs.is_empty()),
         Err(_) => false,
     };
-    Ok(has_something.then(|| STATE_FILE.to_owned()))
+    has_something.then(|| STATE_FILE.to_owned())
 }
 
 /// The backend of a directory that remembers nothing: a local file.

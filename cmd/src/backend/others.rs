@@ -7,6 +7,7 @@ use std::sync::Arc;
 use karmaform_model::{BackendError, BoxFuture, Clear, Diagnostic, OtherState, Seal, Snapshot, StateError, States, StoreError};
 
 use super::arguments::{BlockName, Given, checked};
+use super::kind_of;
 use super::seal::{Surroundings, sealing, unsealable};
 use crate::wiring::{BackendKind, BackendRequest};
 
@@ -20,11 +21,8 @@ pub(crate) struct Others {
 impl Others {
     async fn read_now(&self, wanted: &OtherState<'_>) -> Result<Option<Snapshot>, Diagnostic> {
         let OtherState { backend, config, workspace, encryption } = *wanted;
-        let Some(kind) = self.backends.iter().find(|b| b.name == backend) else {
-            let known: Vec<_> = self.backends.iter().map(|b| format!("\"{}\"", b.name)).collect();
-            return Err(Diagnostic::error("Unsupported backend", format!("There is no backend \"{backend}\" in this version."))
-                .with_hint(format!("There are {}.", known.join(", "))));
-        };
+        let kind =
+            kind_of(&self.backends, backend).map_err(|(refused, known)| refused.with_hint(format!("There are {}.", known.join(", "))))?;
         if workspace != "default" {
             return Err(Diagnostic::error("Unsupported workspace", "Only the workspace \"default\" can be read in this version."));
         }

@@ -94,7 +94,7 @@ fn backend(app: &mut App, settings: &Settings, args: &Args) -> Result<(), Stop> 
         chosen = chosen.with_flags(app, &args.backend_config)?;
     }
     let open = chosen.open(app, None, &seal)?;
-    let before = if args.reconfigure { None } else { place_before(app, record.as_ref(), &open)? };
+    let before = if args.reconfigure { None } else { place_before(app, record.as_ref(), &open) };
     if let Some(before) = &before
         && !args.migrate_state
     {
