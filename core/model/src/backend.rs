@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Address, BoxFuture, Diagnostic, Object, OutputState, ResourceState, Snapshot, StateError, StoreError};
+use crate::{Address, BoxFuture, Diagnostic, Generation, Object, OutputState, ResourceState, Snapshot, StateError, StoreError};
 
 /// A snapshot's counter.
 pub type Serial = u64;
@@ -38,25 +38,6 @@ pub struct LockInfo {
     /// The holder's last sign of life, RFC 3339 by its clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renewed: Option<String>,
-}
-
-/// A state as a run left it, and what is known of that run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Generation {
-    /// Its serial; names it.
-    pub serial: Serial,
-    /// When the run ended, RFC 3339.
-    pub created: String,
-    /// `user@host`
-    pub who: String,
-    /// `OperationTypeApply`
-    pub operation: String,
-    /// The tool's version.
-    pub version: String,
-    /// SHA-256 of the configuration's files, in hexadecimal digits.
-    pub configuration: String,
-    /// How many resources are in it.
-    pub resources: usize,
 }
 
 /// What a backend could not do.

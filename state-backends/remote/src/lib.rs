@@ -13,3 +13,11 @@ pub use state::RemoteState;
 
 #[cfg(test)]
 mod memory;
+
+use karmaform_model::{BackendError, StateStore, StoreError};
+
+/// Makes errors of a store into those of a backend, about `what` was tried.
+fn failed(store: &dyn StateStore, what: &'static str) -> impl Fn(StoreError) -> BackendError + use<> {
+    let place = store.place();
+    move |source| BackendError::Store { what, place: place.clone(), source }
+}

@@ -59,7 +59,7 @@ pub(crate) async fn unlock(store: &dyn StateStore, id: &LockId) -> Result<(), Ba
 /// Gives a sign of life.
 ///
 /// # Errors
-/// [`BackendError::LockLost`] if it is not ours any more.
+/// [`BackendError::LockLost`] if it is not ours any more; another one if it still is, and others did not see the sign.
 pub(crate) async fn renew(store: &dyn StateStore, held: &Held, now: &str) -> Result<Held, BackendError> {
     let info = LockInfo { renewed: Some(now.to_owned()), ..held.info.clone() };
     let mut version = held.version.clone();
@@ -71,12 +71,15 @@ pub(crate) async fn renew(store: &dyn StateStore, held: &Held, now: &str) -> Res
         }
         let found = get(store).await?;
         match found.as_ref().map(|f| (parse(f), f)) {
-            // A sign of life of ours whose reply was lost: this one goes over it.
+            // It is this very one, and its reply was lost.
+            Some((Some(holder), found)) if holder == info => return Ok(Held { info, version: found.version.clone() }),
+            // An earlier one of ours whose reply was lost: this one goes over it.
             Some((Some(holder), found)) if holder.id == info.id => version = found.version.clone(),
             found => return Err(BackendError::LockLost(found.and_then(|(holder, _)| holder).map(Box::new))),
         }
     }
-    Ok(Held { info, version })
+    // Nobody has seen it, so it was no sign of life.
+    Err(failed(store, StoreError::Changed))
 }
 
 /// Takes the lock from a holder that is dead.
@@ -102,7 +105,7 @@ async fn get(store: &dyn StateStore) -> Result<Option<Found>, BackendError> {
 }
 
 fn failed(store: &dyn StateStore, source: StoreError) -> BackendError {
-    BackendError::Store { what: "locking", place: store.place(), source }
+    crate::failed(store, "locking")(source)
 }
 
 fn text(info: &LockInfo) -> Vec<u8> {

@@ -14,6 +14,8 @@ pub(crate) enum Fault {
     Lost,
     /// It is done, the reply is lost, and the client's second try meets the first.
     Met,
+    /// Nothing is done, and the answer is that the condition does not hold.
+    Deaf,
     /// Done whatever the condition says.
     Unconditional,
     /// As it should be.
@@ -87,6 +89,9 @@ impl Memory {
         let fault = next.or(inside.always).unwrap_or(Fault::None);
         if fault == Fault::Down {
             return Err(StoreError::Unreachable("the store did not answer".into()));
+        }
+        if fault == Fault::Deaf {
+            return Err(StoreError::Changed);
         }
         let found = inside.items.get(item).map(|(n, _)| Version(n.to_string()));
         if found.as_ref() != expected && fault != Fault::Unconditional {

@@ -52,8 +52,7 @@ impl RemoteState {
     }
 
     fn failed(&self, what: &'static str) -> impl Fn(StoreError) -> BackendError + use<> {
-        let place = self.store.place();
-        move |source| BackendError::Store { what, place: place.clone(), source }
+        crate::failed(&*self.store, what)
     }
 
     fn parse(&self, bytes: &[u8]) -> Result<Snapshot, BackendError> {

@@ -1,5 +1,5 @@
 use futures::executor::block_on;
-use karmaform_model::OutputState;
+use karmaform_model::{History, OutputState};
 
 use super::*;
 use crate::memory::{Fault, Memory};
@@ -129,6 +129,10 @@ fn a_lock_is_renewed_and_lost_only_to_others() {
     store.fail(&[Fault::Lost]);
     assert!(matches!(block_on(state.renew(&id, "later still")), Err(BackendError::Store { .. })));
     block_on(state.renew(&id, "at last")).unwrap();
+    // Said to be done, and never seen by anybody: that is no sign of life.
+    store.always(Fault::Deaf);
+    assert!(matches!(block_on(state.renew(&id, "to nobody")), Err(BackendError::Store { source: StoreError::Changed, .. })));
+    store.always(Fault::None);
     assert_eq!(holder(&store).unwrap().renewed.as_deref(), Some("at last"));
     // Unlocked by force, and taken by somebody else.
     block_on(open(&store).unlock(&id)).unwrap();
@@ -228,7 +232,7 @@ fn about(who: &str) -> Generation {
 #[test]
 fn each_run_that_wrote_leaves_a_generation_and_the_oldest_go() {
     let store = Memory::default();
-    let runs = history::KEPT as u64 + 5;
+    let runs = History::KEPT as u64 + 5;
     for run in 0..runs {
         let state = open(&store);
         let found = block_on(state.read()).unwrap().map(|s| s.serial);
@@ -243,7 +247,7 @@ fn each_run_that_wrote_leaves_a_generation_and_the_oldest_go() {
         block_on(state.keep(&about("again"))).unwrap();
     }
     let all = block_on(open(&store).history()).unwrap().unwrap();
-    assert_eq!(all.len(), history::KEPT);
+    assert_eq!(all.len(), History::KEPT);
     assert_eq!(all.iter().map(|g| g.serial).collect::<Vec<_>>(), (6..=runs).map(|n| n * 2).collect::<Vec<_>>());
     assert!(all.iter().all(|g| g.who == format!("run {}", g.serial / 2 - 1)));
     let last = block_on(open(&store).generation(runs * 2)).unwrap();
@@ -258,5 +262,5 @@ fn each_run_that_wrote_leaves_a_generation_and_the_oldest_go() {
     // A list that was lost costs who and when, and nothing else.
     store.set(&Item::History, b"{");
     let all = block_on(open(&store).history()).unwrap().unwrap();
-    assert_eq!((all.len(), all[0].who.as_str()), (history::KEPT, ""));
+    assert_eq!((all.len(), all[0].who.as_str()), (History::KEPT, ""));
 }
