@@ -91,16 +91,18 @@ fn generations(app: &App, open: &OpenBackend) -> Result<Vec<Generation>, Stop> {
     let all = app.executor.block_on(open.backend.history()).map_err(|e| backend_failed("read", &open.place, &e))?;
     all.ok_or_else(|| {
         let detail = format!("The backend \"{}\" keeps no generations.", open.kind);
-        Diagnostic::error("No history", detail).with_hint("The backends \"s3\", \"etcd\" and \"kubernetes\" do.").into()
+        Diagnostic::error("No history", detail)
+            .with_hint("What it keeps the state in may have earlier versions of it: fetch one there, and give it to state push.")
+            .into()
     })
 }
 
 fn generation(app: &App, open: &OpenBackend, serial: Serial) -> Result<Snapshot, Stop> {
-    let all = generations(app, open)?;
     let found = app.executor.block_on(open.backend.generation(serial)).map_err(|e| backend_failed("read", &open.place, &e))?;
-    found.ok_or_else(|| {
-        let kept: Vec<_> = all.iter().map(|g| g.serial.to_string()).collect();
-        let hint = if kept.is_empty() { "No run has left one yet.".to_owned() } else { format!("Kept are {}.", kept.join(", ")) };
-        Diagnostic::error("No such generation", format!("The state with serial {serial} is not kept.")).with_hint(hint).into()
-    })
+    if let Some(state) = found {
+        return Ok(state);
+    }
+    let kept: Vec<_> = generations(app, open)?.iter().map(|g| g.serial.to_string()).collect();
+    let hint = if kept.is_empty() { "No run has left one yet.".to_owned() } else { format!("Kept are {}.", kept.join(", ")) };
+    Err(Diagnostic::error("No such generation", format!("The state with serial {serial} is not kept.")).with_hint(hint).into())
 }
