@@ -62,10 +62,13 @@ impl History {
         serde_json::to_vec_pretty(&self.0.values().collect::<Vec<_>>()).unwrap_or_default()
     }
 
-    /// Takes one in. Gives the oldest that are to go for it.
+    /// Takes one in. Gives the oldest that are to go for it: by when their runs ended, since a state that begins anew begins with serial 1.
     pub fn add(&mut self, generation: Generation) -> Vec<Serial> {
-        self.0.insert(generation.serial, generation);
-        let gone: Vec<_> = self.0.keys().take(self.0.len().saturating_sub(Self::KEPT)).copied().collect();
+        let added = generation.serial;
+        self.0.insert(added, generation);
+        let mut by_age: Vec<_> = self.0.values().filter(|g| g.serial != added).map(|g| (&g.created, g.serial)).collect();
+        by_age.sort();
+        let gone: Vec<_> = by_age.iter().take(self.0.len().saturating_sub(Self::KEPT)).map(|(_, serial)| *serial).collect();
         for serial in &gone {
             self.0.remove(serial);
         }
@@ -91,10 +94,12 @@ mod tests {
             gone.extend(history.add(Generation { who: format!("run {serial}"), ..Generation::unknown(serial) }));
         }
         assert_eq!(gone, [1, 2]);
-        assert_eq!(history.add(Generation::unknown(1)), [1], "one that comes late is the oldest all the same");
+        let anew = |serial| Generation { created: "later".into(), ..Generation::unknown(serial) };
+        assert_eq!((history.clone().add(anew(1)), history.add(anew(2))), (vec![3], vec![3]), "a state that began anew");
+        assert_eq!(history.add(anew(90)), [4]);
         assert_eq!(History::from_bytes(&history.to_bytes()), history);
-        let there = history.clone().of([40, 7, 3]);
-        assert_eq!(there.iter().map(|g| (g.serial, g.who.as_str())).collect::<Vec<_>>(), [(3, "run 3"), (7, "run 7"), (40, "")]);
+        let there = history.clone().of([40, 8, 7]);
+        assert_eq!(there.iter().map(|g| (g.serial, g.who.as_str())).collect::<Vec<_>>(), [(7, "run 7"), (8, "run 8"), (40, "")]);
         assert_eq!(History::from_bytes(b"{").of([1]), [Generation::unknown(1)]);
     }
 }

@@ -13,11 +13,7 @@ const TRIES: usize = 5;
 /// If the store refuses; then the list may lack it.
 pub(crate) async fn keep(store: &dyn StateStore, generation: &Generation, state: Vec<u8>) -> Result<(), BackendError> {
     let failed = failed(store, "writing the history of");
-    match store.put(&Item::Generation(generation.serial), state, None).await {
-        // It is there: a try whose reply was lost, or a run without a lock. A serial is written once, so it is this one.
-        Ok(_) | Err(StoreError::Changed) => {}
-        Err(error) => return Err(failed(error)),
-    }
+    put(store, &Item::Generation(generation.serial), &state).await.map_err(&failed)?;
     for _ in 0..TRIES {
         let found = store.get(&Item::History).await.map_err(&failed)?;
         let mut history = found.as_ref().map(|f| History::from_bytes(&f.bytes)).unwrap_or_default();
@@ -34,6 +30,23 @@ pub(crate) async fn keep(store: &dyn StateStore, generation: &Generation, state:
         }
     }
     Err(failed(StoreError::Changed))
+}
+
+/// Whatever is there: a try whose reply was lost, or what a state left that was given up, and another began anew with serial 1.
+async fn put(store: &dyn StateStore, item: &Item, state: &[u8]) -> Result<(), StoreError> {
+    let mut over = None;
+    for _ in 0..TRIES {
+        match store.put(item, state.to_vec(), over.as_ref()).await {
+            Ok(_) => return Ok(()),
+            Err(StoreError::Changed) => {}
+            Err(error) => return Err(error),
+        }
+        over = match store.get(item).await? {
+            Some(found) if found.bytes == state => return Ok(()),
+            found => found.map(|f| f.version),
+        };
+    }
+    Err(StoreError::Changed)
 }
 
 /// What can't be removed stays; it does no harm and is not worth an error.

@@ -259,6 +259,12 @@ fn each_run_that_wrote_leaves_a_generation_and_the_oldest_go() {
     block_on(reader.read()).unwrap();
     block_on(reader.keep(&about("reader"))).unwrap();
     assert_eq!(store.count(), count);
+    // A state that begins anew has serials that were there before.
+    store.remove(&Item::State);
+    let anew = open(&store);
+    write(&anew, None, &snapshot(runs * 2, "anew")).unwrap();
+    block_on(anew.keep(&about("anew"))).unwrap();
+    assert_eq!(block_on(anew.generation(runs * 2)).unwrap(), Some(snapshot(runs * 2, "anew")));
     // A list that was lost costs who and when, and nothing else.
     store.set(&Item::History, b"{");
     let all = block_on(open(&store).history()).unwrap().unwrap();
