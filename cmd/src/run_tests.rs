@@ -4,6 +4,7 @@ mod encryption;
 mod leniency;
 mod removed;
 mod secrets;
+mod state;
 mod world;
 
 use std::collections::BTreeMap;

@@ -143,7 +143,10 @@ pub(crate) fn backends() -> Vec<BackendKind> {
 fn local_schema() -> &'static Schema {
     static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         let path = Attribute::optional("path", Type::String, "The file, relative to the configuration.").or(STATE_FILE);
-        Schema::new("Keeps the state in a file on this machine, readable by its owner alone.", vec![path])
+        Schema::new(
+            "Keeps the state in a file on this machine, readable by its owner alone, and what earlier runs left beside it in `<path>.generations/`.",
+            vec![path],
+        )
     });
     &SCHEMA
 }

@@ -102,7 +102,7 @@ fn list(app: &mut App, wanted: &[String], id: Option<&str>, state: &StateFlags) 
 fn show(app: &mut App, address: &str, generation: Option<Serial>, state: &StateFlags) -> Ended {
     let address = addresses("ADDRESS", &[address.to_owned()])?.remove(0);
     let snapshot = match generation {
-        Some(serial) => history::state_of(app, serial)?,
+        Some(serial) => history::state_of(app, serial, state)?,
         None => read(app, state)?,
     };
     let Some(resource) = snapshot.resources.get(&address) else {

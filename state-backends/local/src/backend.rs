@@ -4,16 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use karmaform_model::{BackendError, BoxFuture, Clear, LockId, LockInfo, Seal, SealError, Serial, Snapshot, StateBackend, is_sealed};
+use karmaform_model::{
+    BackendError, BoxFuture, Clear, Generation, LockId, LockInfo, Seal, SealError, Serial, Snapshot, StateBackend, is_sealed,
+};
 use serde::Deserialize;
 
-use crate::disk;
 use crate::lock::{self, Held};
+use crate::{disk, history};
 
 /// State in a file, `karmaform.tfstate` unless told otherwise.
 ///
 /// A write goes to a temporary file that is then renamed, so a reader sees the old state or the new one. The state that was there before
-/// the first write of a run is kept in `<file>.backup`. Both are readable by their owner alone, because states hold secrets.
+/// the first write of a run is kept in `<file>.backup`, and what runs left in `<file>.generations`. All are readable by their owner alone,
+/// because states hold secrets.
 pub struct LocalBackend {
     path: PathBuf,
     seal: Arc<dyn Seal>,
@@ -24,6 +27,8 @@ pub struct LocalBackend {
 struct Memory {
     lock: Option<Held>,
     backed_up: bool,
+    /// What this run wrote last, with how many resources are in it.
+    wrote: Option<(Serial, usize, Vec<u8>)>,
 }
 
 /// What of a state tells whether it is the expected one; the rest is skipped, so that a checkpoint need not understand all of the old state.
@@ -66,7 +71,7 @@ impl LocalBackend {
     fn write_now(&self, expected: Option<Serial>, next: &Snapshot) -> Result<(), BackendError> {
         let file = self.file();
         let sealed = |source: SealError| BackendError::Damaged { place: file.display().to_string(), source: source.into() };
-        let next = next.to_stored(&*self.seal).map_err(sealed)?;
+        let bytes = next.to_stored(&*self.seal).map_err(sealed)?;
         disk::make_directory(&file)?;
         let mut memory = self.memory();
         let _guard = disk::guard(&file)?;
@@ -75,7 +80,7 @@ impl LocalBackend {
         if found != expected {
             return Err(BackendError::Conflict { expected: expected.unwrap_or(0), found: found.unwrap_or(0) });
         }
-        if current.as_ref() == Some(&next) {
+        if current.as_ref() == Some(&bytes) {
             return Ok(());
         }
         if !memory.backed_up {
@@ -84,7 +89,19 @@ impl LocalBackend {
             }
             memory.backed_up = true;
         }
-        disk::replace(&file, &next)
+        disk::replace(&file, &bytes)?;
+        memory.wrote = Some((next.serial, next.resources.len(), bytes));
+        Ok(())
+    }
+
+    fn keep_now(&self, about: &Generation) -> Result<(), BackendError> {
+        let Some((serial, resources, bytes)) = self.memory().wrote.take() else { return Ok(()) };
+        history::keep(&self.file(), &Generation { serial, resources, ..about.clone() }, &bytes)
+    }
+
+    fn generation_now(&self, serial: Serial) -> Result<Option<Snapshot>, BackendError> {
+        let file = history::file(&self.file(), serial);
+        disk::read(&file)?.map(|bytes| self.parse(&file, &bytes)).transpose()
     }
 
     fn parse(&self, file: &Path, bytes: &[u8]) -> Result<Snapshot, BackendError> {
@@ -141,6 +158,18 @@ impl StateBackend for LocalBackend {
 
     fn unlock<'a>(&'a self, id: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>> {
         Box::pin(async move { self.unlock_now(id) })
+    }
+
+    fn keep<'a>(&'a self, about: &'a Generation) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(async move { self.keep_now(about) })
+    }
+
+    fn history(&self) -> BoxFuture<'_, Result<Option<Vec<Generation>>, BackendError>> {
+        Box::pin(async move { history::list(&self.file()).map(Some) })
+    }
+
+    fn generation(&self, serial: Serial) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>> {
+        Box::pin(async move { self.generation_now(serial) })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::executor::block_on;
-use karmaform_model::OutputState;
+use karmaform_model::{History, OutputState};
 
 use super::*;
 
@@ -339,4 +339,77 @@ fn what_the_disk_refuses_is_a_clean_error() {
         assert!(matches!(write(&backend, None, &snapshot(1, "")), Err(BackendError::Io { what: "writing", .. })));
         assert!(matches!(lock(&backend, "a"), Err(BackendError::Io { what: "locking", .. })));
     }
+}
+
+fn about(who: &str, minute: usize) -> Generation {
+    Generation {
+        serial: 0,
+        created: format!("2026-01-02T03:{minute:02}:05Z"),
+        who: who.into(),
+        operation: "OperationTypeApply".into(),
+        version: "0.1.0".into(),
+        configuration: "abc".into(),
+        resources: 0,
+    }
+}
+
+#[test]
+fn each_run_that_wrote_leaves_a_generation_and_the_oldest_go() {
+    let (folder, path) = folder();
+    assert_eq!(block_on(LocalBackend::new(&path).history()).unwrap(), Some(Vec::new()));
+    for run in 1..=History::KEPT as u64 + 2 {
+        let backend = LocalBackend::new(&path);
+        let found = block_on(backend.read()).unwrap().map(|s| s.serial);
+        write(&backend, found, &snapshot(2 * run - 1, "on the way")).unwrap();
+        write(&backend, Some(2 * run - 1), &snapshot(2 * run, &format!("run {run}"))).unwrap();
+        block_on(backend.keep(&about(&format!("run {run}"), run as usize))).unwrap();
+        block_on(backend.keep(&about("again", 0))).unwrap();
+    }
+    // Who only reads leaves nothing, and neither does who writes what is there.
+    let reader = LocalBackend::new(&path);
+    let last = block_on(reader.read()).unwrap().unwrap();
+    write(&reader, Some(last.serial), &last).unwrap();
+    block_on(reader.keep(&about("reader", 59))).unwrap();
+
+    let all = block_on(reader.history()).unwrap().unwrap();
+    assert_eq!(all.iter().map(|g| g.serial).collect::<Vec<_>>(), (3..=History::KEPT as u64 + 2).map(|run| 2 * run).collect::<Vec<_>>());
+    assert!(all.iter().all(|g| g.who == format!("run {}", g.serial / 2)));
+    assert_eq!(block_on(reader.generation(6)).unwrap(), Some(snapshot(6, "run 3")));
+    assert_eq!(block_on(reader.generation(4)).unwrap(), None, "it was let go");
+    let directory = folder.path().join("karmaform.tfstate.generations");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let files: Vec<_> = fs::read_dir(&directory).unwrap().map(|e| e.unwrap().path()).collect();
+    assert_eq!((files.len(), mode(&directory)), (History::KEPT + 1, 0o700), "{files:?}");
+    assert!(files.iter().all(|f| mode(f) == 0o600));
+
+    // A list that is damaged costs who and when; a generation that is damaged is said to be.
+    fs::write(directory.join("history.json"), "{").unwrap();
+    fs::write(directory.join("00000000000000000006.tfstate"), "half").unwrap();
+    fs::write(directory.join("not ours"), "").unwrap();
+    let all = block_on(reader.history()).unwrap().unwrap();
+    assert_eq!((all.len(), all[0].serial, all[0].who.as_str()), (History::KEPT, 6, ""));
+    assert!(matches!(block_on(reader.generation(6)), Err(BackendError::Damaged { place, .. }) if place.ends_with("06.tfstate")));
+    // A state that begins anew has serials that were there before.
+    fs::remove_file(&path).unwrap();
+    let anew = LocalBackend::new(&path);
+    write(&anew, None, &snapshot(8, "anew")).unwrap();
+    block_on(anew.keep(&about("anew", 58))).unwrap();
+    assert_eq!(block_on(anew.generation(8)).unwrap(), Some(snapshot(8, "anew")));
+}
+
+#[test]
+fn runs_at_once_lose_no_generation() {
+    let (_folder, path) = folder();
+    let threads: Vec<_> = (1..=8u64)
+        .map(|serial| {
+            let path = path.clone();
+            std::thread::spawn(move || {
+                let generation = Generation { serial, ..about("one of many", 0) };
+                crate::history::keep(&path, &generation, snapshot(serial, "").to_text().as_bytes()).unwrap();
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|t| t.join().unwrap());
+    let all = block_on(LocalBackend::new(&path).history()).unwrap().unwrap();
+    assert_eq!(all.iter().filter(|g| g.who == "one of many").count(), 8);
 }

@@ -87,6 +87,15 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), BackendError> {
     DirBuilder::new().recursive(true).mode(0o755).create(&directory).map_err(|e| failed("making the directory", &directory, e))
 }
 
+/// Makes a directory that only its owner can look into, if it is not there.
+pub(crate) fn make_private_directory(directory: &Path) -> Result<(), BackendError> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => sync_directory(directory),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed("making the directory", directory, error)),
+    }
+}
+
 /// Keeps other writers out of the directory of `path` while it lives, also those of this process.
 ///
 /// It is not the state's lock: it only makes "compare the serial, then rename" one move, for callers that run without the lock. `None` if

@@ -1,4 +1,4 @@
-//! State in a local file, with its lock, its backup, and the journal that bridges a crash.
+//! State in a local file, with its lock, its backup, its history, and the journal that bridges a crash.
 //!
 //! Knows nothing of: configurations, plans, providers, terminals. It does not make lock ids or times: they come in with [`LockInfo`].
 //!
@@ -6,6 +6,7 @@
 
 mod backend;
 mod disk;
+mod history;
 mod journal;
 mod lock;
 

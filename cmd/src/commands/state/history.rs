@@ -3,7 +3,7 @@
 use karmaform_model::{Diagnostic, Generation, Serial, Snapshot};
 
 use crate::app::{App, Ended, Stop};
-use crate::flags::{LockFlags, boolean};
+use crate::flags::{LockFlags, StateFlags, boolean};
 use crate::reading::current_backend;
 use crate::session::{Session, backend_failed};
 use crate::ui::style::Tone;
@@ -20,6 +20,8 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     json: bool,
+    #[command(flatten)]
+    state: StateFlags,
 }
 
 /// Arguments of `state restore`.
@@ -30,11 +32,13 @@ pub(crate) struct RestoreArgs {
     serial: Serial,
     #[command(flatten)]
     lock: LockFlags,
+    #[command(flatten)]
+    state: StateFlags,
 }
 
 /// Lists the generations, the latest last.
 pub(crate) fn history(app: &mut App, args: &HistoryArgs) -> Ended {
-    let open = open(app)?;
+    let open = open(app, &args.state)?;
     let all = generations(app, &open)?;
     if args.json {
         let text = serde_json::to_string_pretty(&all).unwrap_or_default();
@@ -60,7 +64,7 @@ pub(crate) fn history(app: &mut App, args: &HistoryArgs) -> Ended {
 
 /// Puts a generation in the place of the state. The world is not touched: the next plan shows what differs from it.
 pub(crate) fn restore(app: &mut App, args: &RestoreArgs) -> Ended {
-    let open = open(app)?;
+    let open = open(app, &args.state)?;
     let mut session = Session::exclusive(app, open, "state-restore", &args.lock)?;
     let restored = generation(app, &session.open, args.serial).and_then(|state| {
         let count = state.resources.len();
@@ -74,17 +78,17 @@ pub(crate) fn restore(app: &mut App, args: &RestoreArgs) -> Ended {
     Ok(0)
 }
 
-/// One generation's state, of the backend that the configuration says.
+/// One generation's state, of the backend that the configuration says, or of the file that a flag names.
 ///
 /// # Errors
 /// If it is not kept.
-pub(crate) fn state_of(app: &mut App, serial: Serial) -> Result<Snapshot, Stop> {
-    let open = open(app)?;
+pub(crate) fn state_of(app: &mut App, serial: Serial, state: &StateFlags) -> Result<Snapshot, Stop> {
+    let open = open(app, state)?;
     generation(app, &open, serial)
 }
 
-fn open(app: &mut App) -> Result<OpenBackend, Stop> {
-    current_backend(app, None)
+fn open(app: &mut App, state: &StateFlags) -> Result<OpenBackend, Stop> {
+    current_backend(app, state.state.as_deref())
 }
 
 fn generations(app: &App, open: &OpenBackend) -> Result<Vec<Generation>, Stop> {

@@ -27,7 +27,7 @@ pub(crate) struct PushArgs {
 /// Writes the state as it is stored.
 pub(crate) fn pull(app: &mut App, generation: Option<Serial>, state: &StateFlags) -> Ended {
     let found = match generation {
-        Some(serial) => Some(super::history::state_of(app, serial)?),
+        Some(serial) => Some(super::history::state_of(app, serial, state)?),
         None => current_state(app, state.state.as_deref())?,
     };
     if let Some(snapshot) = found {
