@@ -1,6 +1,7 @@
 //! `state`: look into the state, and change it without touching the world.
 
 mod history;
+mod mv;
 mod remove;
 mod transfer;
 
@@ -55,6 +56,8 @@ enum Command {
     },
     /// Put a state file in the place of the state
     Push(transfer::PushArgs),
+    /// Give a resource another address
+    Mv(mv::Args),
     /// Forget resources without destroying them
     Rm(remove::Args),
     /// List the states that earlier runs left
@@ -70,6 +73,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         Command::Show { address, generation, state } => show(app, address, *generation, state),
         Command::Pull { generation, state } => transfer::pull(app, *generation, state),
         Command::Push(args) => transfer::push(app, args),
+        Command::Mv(args) => mv::run(app, args),
         Command::Rm(args) => remove::run(app, args),
         Command::History(args) => history::history(app, args),
         Command::Restore(args) => history::restore(app, args),

@@ -1,8 +1,15 @@
 //! Commands that change the state, or look into what earlier runs left.
 
+use karmaform_model::Snapshot;
 use serde_json::Value as Json;
 
+use super::world::{CLUSTER, three_hosts};
 use super::{Place, TWO};
+
+fn dependencies(place: &Place, address: &str) -> Vec<String> {
+    let state = Snapshot::from_text(&place.read("karmaform.tfstate")).unwrap();
+    state.resources[&address.parse().unwrap()].dependencies.iter().map(ToString::to_string).collect()
+}
 
 #[test]
 fn what_runs_left_in_a_local_file_can_be_seen_and_brought_back() {
@@ -35,4 +42,49 @@ fn what_runs_left_in_a_local_file_can_be_seen_and_brought_back() {
     place.check(&["state", "show", "-state=other.tfstate", &flag, "terraform_data.b"], 0);
     place.check(&["state", "show", &flag, "terraform_data.b"], 1);
     assert_eq!(listed().len(), 3);
+}
+
+#[test]
+fn a_resource_with_another_address_is_the_same_thing() {
+    let place = Place::new(TWO);
+    place.check(&["apply", "-auto-approve"], 0);
+    let before = place.read("karmaform.tfstate");
+    let done = place.check(&["state", "mv", "-dry-run", "terraform_data.a", "terraform_data.first"], 0);
+    assert_eq!(done.stdout, "Would move \"terraform_data.a\" to \"terraform_data.first\"\n");
+    assert_eq!(place.read("karmaform.tfstate"), before);
+    let refused = place.check(&["state", "mv", "terraform_data.a", "terraform_data.b"], 1).stderr;
+    assert!(refused.contains("Error: Invalid target address"), "{refused}");
+    place.check(&["state", "mv", "terraform_data.a", "no address"], 1);
+    place.check(&["state", "mv", "terraform_data.a"], 1);
+    assert_eq!(place.read("karmaform.tfstate"), before);
+    let done = place.check(&["state", "mv", "terraform_data.a", "terraform_data.first[\"x\"]"], 0);
+    assert_eq!(done.stdout, "Move \"terraform_data.a\" to \"terraform_data.first[\"x\"]\"\nSuccessfully moved 1 object(s).\n");
+    assert_eq!(dependencies(&place, "terraform_data.b"), ["terraform_data.first[\"x\"]"]);
+    let config = TWO
+        .replace("\"a\" {", "\"first\" {\n  for_each = toset([\"x\"])")
+        .replace("terraform_data.a.output", "terraform_data.first[\"x\"].output");
+    place.write("main.kf.hcl", &config);
+    place.check(&["plan", "-detailed-exitcode"], 0);
+    let history: Vec<Json> = serde_json::from_str(&place.check(&["state", "history", "-json"], 0).stdout).unwrap();
+    assert_eq!(history.last().unwrap()["operation"], "state-mv");
+    place.check(&["destroy", "-auto-approve"], 0);
+}
+
+#[test]
+fn a_composite_takes_its_parts_along_and_nobody_takes_them_for_another_s() {
+    let world = three_hosts();
+    let place = Place::new(CLUSTER).over(&world);
+    place.check(&["apply", "-auto-approve"], 0);
+    let (there, before) = (world.text(), place.check(&["state", "list"], 0).stdout);
+    let done = place.check(&["state", "mv", "etcd_cluster.main", "etcd_cluster.prod[\"eu\"]"], 0);
+    assert!(done.stdout.contains("Successfully moved 1 object(s).\n") && done.stdout.contains("run plan before"), "{}", done.stdout);
+    let listed = place.check(&["state", "list"], 0).stdout;
+    assert!(listed.contains("etcd_cluster.prod[\"eu\"]/member[\"a\"]/unit\n"), "{listed}");
+    assert_eq!(listed, before.replace("etcd_cluster.main", "etcd_cluster.prod[\"eu\"]"));
+    assert_eq!(world.text(), there, "nothing outside was touched");
+    // Back again it is as it was.
+    place.check(&["state", "mv", "etcd_cluster.prod[\"eu\"]", "etcd_cluster.main"], 0);
+    place.check(&["plan", "-detailed-exitcode"], 0);
+    place.check(&["destroy", "-auto-approve"], 0);
+    assert_eq!(world.text(), "");
 }

@@ -38,7 +38,7 @@ fn a_held_lock_names_its_holder() {
     place.check(&["apply", "-auto-approve"], 0);
 }
 
-const CLUSTER: &str = r#"
+pub(super) const CLUSTER: &str = r#"
 data "ssh_host" "etcd" {
   for_each = { a = "10.0.0.1", b = "10.0.0.2", c = "10.0.0.3" }
   address  = each.value
@@ -55,7 +55,7 @@ output "key" {
 }
 "#;
 
-fn three_hosts() -> Arc<World> {
+pub(super) fn three_hosts() -> Arc<World> {
     let world = World::new();
     let hosts: String = (1..=3)
         .map(|n| {
