@@ -1,5 +1,6 @@
 //! Commands that change the state, or look into what earlier runs left.
 
+use karmaform_memory::World;
 use karmaform_model::Snapshot;
 use serde_json::Value as Json;
 
@@ -82,9 +83,33 @@ fn a_composite_takes_its_parts_along_and_nobody_takes_them_for_another_s() {
     assert!(listed.contains("etcd_cluster.prod[\"eu\"]/member[\"a\"]/unit\n"), "{listed}");
     assert_eq!(listed, before.replace("etcd_cluster.main", "etcd_cluster.prod[\"eu\"]"));
     assert_eq!(world.text(), there, "nothing outside was touched");
+    // On hosts its parts are called after it. Nothing is taken for a stranger's, and no data is given up for a name.
+    place.write(
+        "main.kf.hcl",
+        &CLUSTER.replace("\"main\" {", "\"prod\" {\n  for_each = toset([\"eu\"])").replace(".main.", ".prod[\"eu\"]."),
+    );
+    let refused = place.check(&["plan"], 1).stderr;
+    assert!(refused.contains("Error: A member's data directory can't be replaced") && !refused.contains("Exists already"), "{refused}");
+    place.write("main.kf.hcl", CLUSTER);
     // Back again it is as it was.
     place.check(&["state", "mv", "etcd_cluster.prod[\"eu\"]", "etcd_cluster.main"], 0);
     place.check(&["plan", "-detailed-exitcode"], 0);
     place.check(&["destroy", "-auto-approve"], 0);
     assert_eq!(world.text(), "");
+}
+
+#[test]
+fn a_file_on_a_host_stays_ours_under_another_address() {
+    let world = World::new();
+    let host = "data ssh_host {\"address\":\"a\"} = {\"connection\":{\"provider\":\"ssh\",\"id\":\"a:22\"},\"hostname\":\"a\"}\n";
+    world.preset(host).unwrap();
+    let config = "data \"ssh_host\" \"h\" {\n  address = \"a\"\n}\nresource \"ssh_file\" \"one\" {\n  host = data.ssh_host.h.connection\n  \
+                  path = \"/one\"\n  content = \"1\"\n}\n";
+    let place = Place::new(config).over(&world);
+    place.check(&["apply", "-auto-approve"], 0);
+    place.check(&["state", "mv", "ssh_file.one", "ssh_file.two"], 0);
+    place.write("main.kf.hcl", &config.replace("\"one\"", "\"two\""));
+    place.check(&["plan", "-detailed-exitcode"], 0);
+    place.check(&["destroy", "-auto-approve"], 0);
+    assert!(!world.text().contains("ssh_file"), "{}", world.text());
 }
