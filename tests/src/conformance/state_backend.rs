@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use karmaform_model::{BackendError, LockId, LockInfo, Object, OutputState, ResourceState, Snapshot, StateBackend, Status, Type, Value};
+use karmaform_model::{
+    BackendError, Generation, LockId, LockInfo, Object, OutputState, ResourceState, Snapshot, StateBackend, Status, Type, Value,
+};
 use serde_json::json;
 
 use crate::parts::block_on;
@@ -107,6 +109,7 @@ fn every_check(fresh: &dyn Fn() -> Box<Open>) {
         one_of_many_writers_wins,
         one_of_many_lockers_wins,
         a_lock_names_its_holder,
+        what_runs_left_is_kept,
     ] {
         check(&*fresh());
     }
@@ -155,6 +158,35 @@ fn what_was_written_comes_back(open: &Open) {
     let two = Snapshot { resources: Default::default(), ..snapshot(2) };
     block_on(open().write(Some(1), &two)).expect("written");
     assert_eq!(block_on(open().read()).expect("readable"), Some(two));
+}
+
+/// Where a backend keeps it at all.
+fn what_runs_left_is_kept(open: &Open) {
+    let Some(none) = block_on(open().history()).expect("readable") else { return };
+    assert_eq!(none, []);
+    let about = |who: &str| Generation {
+        serial: 0,
+        created: "2026-01-02T03:04:05Z".into(),
+        who: who.into(),
+        operation: "OperationTypeApply".into(),
+        version: "0.1.0".into(),
+        configuration: "abc".into(),
+        resources: 0,
+    };
+    for run in [1, 2] {
+        let backend = open();
+        let last = (run > 1).then(|| 2 * run - 2);
+        block_on(backend.write(last, &snapshot(2 * run - 1))).expect("written");
+        block_on(backend.write(Some(2 * run - 1), &snapshot(2 * run))).expect("written");
+        block_on(backend.keep(&about(&format!("run {run}")))).expect("kept");
+    }
+    let reader = open();
+    block_on(reader.keep(&about("who wrote nothing"))).expect("nothing to keep");
+    let all = block_on(reader.history()).expect("readable").unwrap_or_default();
+    let expected = [1, 2].map(|run| Generation { serial: 2 * run, resources: 1, ..about(&format!("run {run}")) });
+    assert_eq!(all, expected);
+    assert_eq!(block_on(reader.generation(2)).expect("readable"), Some(snapshot(2)));
+    assert_eq!(block_on(reader.generation(3)).expect("readable"), None, "it was written over by its own run");
 }
 
 fn a_lost_race_is_refused(open: &Open) {
