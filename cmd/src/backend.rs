@@ -19,7 +19,8 @@ use karmaform_model::{Clear, Diagnostic, Object, Seal, Snapshot, from_json, is_s
 use serde_json::{Map, Value as Json};
 
 use crate::app::{App, Stop};
-use crate::wiring::{BackendKind, BackendRequest, OpenBackend, STATE_FILE};
+use crate::wiring::{BackendKind, BackendRequest, DEFAULT_WORKSPACE, OpenBackend, STATE_FILE};
+use crate::workspace;
 use arguments::{BlockName, Given, checked};
 pub(crate) use seal::{seal_of, seal_of_directory, unsealable};
 
@@ -90,7 +91,7 @@ impl Chosen {
     ///
     /// # Errors
     /// If its arguments are wrong.
-    pub(crate) fn open(&self, app: &App, state: Option<&str>, seal: &Arc<dyn Seal>) -> Result<OpenBackend, Stop> {
+    pub(crate) fn open(&self, app: &App, workspace: &str, state: Option<&str>, seal: &Arc<dyn Seal>) -> Result<OpenBackend, Stop> {
         let mut written = self.written.clone();
         for (name, value) in &self.given {
             // As with Terraform: what is given with the flag wins over what is written.
@@ -99,7 +100,7 @@ impl Chosen {
         }
         let arguments = checked(BlockName::Backend(self.kind.name), (self.kind.schema)(), &written)?;
         let (environment, home) = (&app.wiring.environment, app.wiring.home.as_deref());
-        let request = BackendRequest { directory: &app.directory, arguments: &arguments, state, environment, home, seal };
+        let request = BackendRequest { directory: &app.directory, arguments: &arguments, workspace, state, environment, home, seal };
         (self.kind.open)(&request).map_err(|d| d.with_span(self.written.span).into())
     }
 
@@ -121,19 +122,39 @@ impl Chosen {
 /// If there is no such backend, its arguments are wrong, or it is another one than before.
 pub(crate) fn open_backend(app: &App, settings: &Settings, state: Option<&str>) -> Result<OpenBackend, Stop> {
     let seal = seal_of(app, settings)?;
-    let block = settings.backend.as_ref();
     if state.is_some() {
-        return Chosen::of(app, block, None)?.open(app, state, &seal);
+        return Chosen::of(app, settings.backend.as_ref(), None)?.open(app, DEFAULT_WORKSPACE, state, &seal);
     }
+    let (chosen, base, news) = settled(app, settings, &seal)?;
+    let workspace = workspace::current(app)?;
+    let mut open = if workspace == DEFAULT_WORKSPACE { base } else { chosen.open(app, &workspace, None, &seal)? };
+    open.record = news;
+    Ok(open)
+}
+
+/// The state of this workspace, in the place that the configuration says; which one is selected does not matter.
+///
+/// # Errors
+/// As [`open_backend`].
+pub(crate) fn open_workspace(app: &App, settings: &Settings, workspace: &str) -> Result<OpenBackend, Stop> {
+    let seal = seal_of(app, settings)?;
+    let (chosen, base, _) = settled(app, settings, &seal)?;
+    if workspace == DEFAULT_WORKSPACE { Ok(base) } else { chosen.open(app, workspace, None, &seal) }
+}
+
+/// The backend of the directory with the state of its default workspace, which is what the directory remembers: the others are beside it. And
+/// what it shall remember.
+fn settled(app: &App, settings: &Settings, seal: &Arc<dyn Seal>) -> Result<(Chosen, OpenBackend, Option<Record>), Stop> {
+    let block = settings.backend.as_ref();
     let record = Record::read(&app.directory)?;
     let chosen = Chosen::of(app, block, record.as_ref())?;
-    let mut open = chosen.open(app, None, &seal)?;
-    if let Some(before) = place_before(app, record.as_ref(), &open) {
-        return Err(changed(&before, &open.place).with_span(block.map(|b| b.span)).into());
+    let base = chosen.open(app, DEFAULT_WORKSPACE, None, seal)?;
+    if let Some(before) = place_before(app, record.as_ref(), &base) {
+        return Err(changed(&before, &base.place).with_span(block.map(|b| b.span)).into());
     }
-    let now = chosen.record(&open);
-    open.record = (record.as_ref() != Some(&now)).then_some(now);
-    Ok(open)
+    let now = chosen.record(&base);
+    let news = (record.as_ref() != Some(&now)).then_some(now);
+    Ok((chosen, base, news))
 }
 
 /// The configuration names another backend than this directory worked with.

@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Connect(commands::connect::Args),
     /// Look into the state
     State(commands::state::Args),
+    /// Work with several states of one configuration
+    Workspace(commands::workspace::Args),
     /// Draw what depends on what
     Graph(commands::graph::Args),
     /// Try expressions

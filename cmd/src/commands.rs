@@ -18,3 +18,4 @@ pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod validate;
 pub(crate) mod version;
+pub(crate) mod workspace;

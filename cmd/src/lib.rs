@@ -25,6 +25,7 @@ mod saved;
 mod session;
 mod ui;
 mod wiring;
+mod workspace;
 
 use std::ffi::OsString;
 
@@ -104,6 +105,7 @@ fn start(app: &mut App, cli: Cli) -> Ended {
         Command::Status(args) => commands::status::run(app, &args),
         Command::Connect(args) => commands::connect::run(app, &args),
         Command::State(args) => commands::state::run(app, &args),
+        Command::Workspace(args) => commands::workspace::run(app, &args),
         Command::Graph(args) => commands::graph::run(app, &args),
         Command::Console(args) => commands::console::run(app, &args),
         Command::Refresh(args) => commands::refresh::run(app, &args),

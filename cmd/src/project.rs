@@ -10,6 +10,7 @@ use crate::app::{App, Stop, VERSION};
 use crate::disk::{Disk, reason};
 use crate::flags::{VariableFlag, VariableFlags};
 use crate::hidden::Hidden;
+use crate::workspace;
 
 /// A configuration's files end so.
 pub(crate) const CONFIGURATION: &str = ".kf.hcl";
@@ -104,7 +105,7 @@ pub(crate) fn load_sources(
         now: how.now,
         directory: ".".to_owned(),
         working_directory: app.directory.display().to_string(),
-        workspace: "default".to_owned(),
+        workspace: workspace::current(app)?,
         home: app.wiring.home.as_ref().map(|h| h.display().to_string()),
         tool_version: VERSION.to_owned(),
     };

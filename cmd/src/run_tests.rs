@@ -5,6 +5,7 @@ mod leniency;
 mod removed;
 mod secrets;
 mod state;
+mod workspaces;
 mod world;
 
 use std::collections::BTreeMap;

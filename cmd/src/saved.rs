@@ -15,6 +15,7 @@ use crate::flags::{VariableFlag, VariableFlags};
 use crate::project::{self, Loading, Project, load_sources};
 use crate::redact::{redacted, secret_texts};
 use crate::session::Session;
+use crate::workspace;
 
 /// The format of the envelope.
 const FORMAT: u32 = 1;
@@ -36,6 +37,9 @@ pub(crate) struct SavedPlan {
     reads: BTreeMap<String, String>,
     /// `-state`, if it was given.
     pub(crate) state: Option<String>,
+    /// The workspace it was made in.
+    #[serde(default)]
+    workspace: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,6 +77,7 @@ pub(crate) fn write(app: &App, path: &str, plan: &Plan, from: &From<'_>) -> Resu
         sources: sources.collect(),
         reads: from.project.files.reads(),
         state: from.state.map(str::to_owned),
+        workspace: from.session.open.workspace.clone(),
     };
     let failed =
         |why: String| Stop::from(Diagnostic::error("Can't save the plan", format!("The file given with -out can't be written: {why}.")));
@@ -123,6 +128,13 @@ pub(crate) fn read(app: &mut App, path: &str, flags: &VariableFlags) -> Result<O
 /// # Errors
 /// If a file changed since, or a variable is given that the plan has fixed.
 pub(crate) fn load(app: &mut App, saved: &SavedPlan, flags: &VariableFlags) -> Result<Project, Stop> {
+    let here = workspace::current(app)?;
+    if saved.state.is_none() && here != saved.workspace {
+        let detail = format!("The plan was made in the workspace \"{}\", and this directory is in \"{here}\".", saved.workspace);
+        return Err(Diagnostic::error("Saved plan of another workspace", detail)
+            .with_hint(format!("Select it: karmaform workspace select {}", saved.workspace))
+            .into());
+    }
     let mut sources = Sources::default();
     let mut changed = Diagnostics::new();
     for source in &saved.sources {

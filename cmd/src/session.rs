@@ -12,7 +12,8 @@ use crate::backend::{KeepAlive, unsealable};
 use crate::flags::LockFlags;
 use crate::locking::{lock, refused};
 use crate::project::CONFIGURATION;
-use crate::wiring::OpenBackend;
+use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
+use crate::workspace;
 
 /// A backend that is open, with the state as it was read.
 pub(crate) struct Session {
@@ -110,6 +111,9 @@ impl Session {
 
     fn without_journal(app: &mut App, open: OpenBackend) -> Result<Self, Stop> {
         let stored = read_state(app, &open)?;
+        if stored.is_none() && open.workspace != DEFAULT_WORKSPACE {
+            return Err(workspace::missing(&open.workspace).into());
+        }
         Ok(Self {
             journal: Box::new(NoJournal),
             stored: stored.as_ref().map(|s| s.serial),

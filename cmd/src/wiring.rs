@@ -56,6 +56,8 @@ pub struct BackendRequest<'a> {
     pub directory: &'a Path,
     /// The arguments of its block, all that the schema has.
     pub arguments: &'a Object,
+    /// The workspace; `default` unless another one was chosen.
+    pub workspace: &'a str,
     /// `-state`
     pub state: Option<&'a str>,
     /// Environment variables, for credentials.
@@ -76,6 +78,8 @@ pub struct OpenBackend {
     pub store: Option<Arc<dyn StateStore>>,
     /// Where the state is, as shown.
     pub place: String,
+    /// The workspace whose state it is.
+    pub workspace: String,
     /// Set if nothing keeps runs apart that work on this state at the same time: says so.
     pub unlocked: Option<Diagnostic>,
     /// Opens the journal that belongs to this state.
@@ -90,8 +94,12 @@ pub struct OpenBackend {
 const LEASE: Duration = Duration::from_secs(60);
 /// Another number of seconds for it.
 const LEASE_VARIABLE: &str = "KF_LOCK_LEASE";
+/// The workspace that is always there.
+pub(crate) const DEFAULT_WORKSPACE: &str = "default";
 /// The state of a directory that says nothing else.
 pub(crate) const STATE_FILE: &str = "karmaform.tfstate";
+/// The states of workspaces other than `default`; Terraform's layout.
+const WORKSPACES: &str = "karmaform.tfstate.d";
 /// Working files; `.karmaform/journal` is the journal.
 pub(crate) const WORKING_DIRECTORY: &str = ".karmaform";
 
@@ -143,49 +151,71 @@ pub(crate) fn backends() -> Vec<BackendKind> {
 fn local_schema() -> &'static Schema {
     static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         let path = Attribute::optional("path", Type::String, "The file, relative to the configuration.").or(STATE_FILE);
+        let workspaces = "Folder with the states of workspaces other than `default`, relative to the configuration: `<workspace_dir>/<workspace>/karmaform.tfstate`.";
+        let workspaces = Attribute::optional("workspace_dir", Type::String, workspaces).or(WORKSPACES);
         Schema::new(
             "Keeps the state in a file on this machine, readable by its owner alone, and what earlier runs left beside it in `<path>.generations/`.",
-            vec![path],
+            vec![path, workspaces],
         )
     });
     &SCHEMA
 }
 
 fn open_local(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
-    let path = request.state.or(request.arguments.get("path").and_then(|v| v.as_str())).unwrap_or(STATE_FILE).to_owned();
-    if path.is_empty() {
-        return Err(Diagnostic::error("Invalid backend configuration", "\"path\" must be the name of a file."));
+    let argument = |name: &str| request.arguments.get(name).and_then(|v| v.as_str());
+    let workspaces = argument("workspace_dir").unwrap_or(WORKSPACES).trim_end_matches('/');
+    let path = match request.state {
+        Some(file) => file.to_owned(),
+        None if request.workspace == DEFAULT_WORKSPACE => argument("path").unwrap_or(STATE_FILE).to_owned(),
+        None => format!("{workspaces}/{}/{STATE_FILE}", request.workspace),
+    };
+    if path.is_empty() || workspaces.is_empty() {
+        return Err(Diagnostic::error(
+            "Invalid backend configuration",
+            "\"path\" and \"workspace_dir\" must be names of a file and of a folder.",
+        ));
     }
     let file = request.directory.join(&path);
     Ok(OpenBackend {
         kind: "local",
-        backend: Arc::new(karmaform_local::LocalBackend::new(file).sealed(Arc::clone(request.seal))),
+        backend: Arc::new(
+            karmaform_local::LocalBackend::new(file)
+                .sealed(Arc::clone(request.seal))
+                .with_workspaces(request.directory.join(workspaces), STATE_FILE),
+        ),
         store: None,
         journal: journal_of(request, &path),
         seal: Arc::clone(request.seal),
         unlocked: None,
         place: path,
+        workspace: request.workspace.to_owned(),
         record: None,
     })
 }
 
 fn open_etcd(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
-    let store = karmaform_etcd_state::EtcdStore::open(request.arguments, request.directory, request.home)?;
+    let store = karmaform_etcd_state::EtcdStore::open(request.arguments, request.workspace, request.directory, request.home)?;
     open_remote("etcd", Arc::new(store), request)
 }
 
 fn open_kubernetes(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
-    let BackendRequest { arguments, environment, directory, home, .. } = request;
-    let store = karmaform_kubernetes_state::KubernetesStore::open(arguments, environment, directory, *home)?;
+    let BackendRequest { arguments, workspace, environment, directory, home, .. } = request;
+    let store = karmaform_kubernetes_state::KubernetesStore::open(arguments, workspace, environment, directory, *home)?;
     open_remote("kubernetes", Arc::new(store), request)
 }
 
 fn open_s3(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
-    let store = karmaform_s3::S3Store::open(request.arguments, "default", request.environment, request.home)?;
+    let store = karmaform_s3::S3Store::open(request.arguments, request.workspace, request.environment, request.home)?;
     open_remote("s3", Arc::new(store), request)
 }
 
 fn open_http(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
+    if request.workspace != DEFAULT_WORKSPACE {
+        let detail = format!("The backend \"http\" has no workspaces, so it has no \"{}\".", request.workspace);
+        return Err(
+            Diagnostic::error("No workspaces here", detail).with_hint("Unset KF_WORKSPACE, or run: karmaform workspace select default")
+        );
+    }
     let backend = karmaform_http_state::HttpBackend::open(request.arguments, request.environment)?;
     let place = backend.place();
     no_file(request, &place)?;
@@ -202,6 +232,7 @@ fn open_http(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
         seal: Arc::clone(request.seal),
         unlocked,
         place,
+        workspace: request.workspace.to_owned(),
         record: None,
     })
 }
@@ -230,6 +261,7 @@ fn open_remote(kind: &'static str, store: Arc<dyn StateStore>, request: &Backend
         seal: Arc::clone(request.seal),
         unlocked: None,
         place,
+        workspace: request.workspace.to_owned(),
         record: None,
     })
 }

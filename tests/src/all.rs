@@ -22,3 +22,4 @@ mod remote_state;
 mod s3;
 mod tidy;
 mod tool;
+mod workspaces;

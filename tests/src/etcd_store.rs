@@ -17,7 +17,7 @@ fn open(endpoints: &[&str], prefix: &str) -> EtcdStore {
     let urls = endpoints.iter().map(|e| Value::from(*e)).collect();
     arguments.insert("endpoints".to_owned(), Value::list(Type::String, urls));
     arguments.insert("prefix".to_owned(), Value::from(prefix));
-    EtcdStore::open(&arguments, Path::new("/"), None).expect("a store")
+    EtcdStore::open(&arguments, "default", Path::new("/"), None).expect("a store")
 }
 
 fn store_of(etcd: &EtcdServer, prefix: &str) -> EtcdStore {

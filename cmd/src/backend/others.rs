@@ -10,6 +10,7 @@ use super::arguments::{BlockName, Given, checked};
 use super::kind_of;
 use super::seal::{Surroundings, sealing, unsealable};
 use crate::wiring::{BackendKind, BackendRequest};
+use crate::workspace::check;
 
 /// What it takes to open any of them.
 pub(crate) struct Others {
@@ -23,9 +24,7 @@ impl Others {
         let OtherState { backend, config, workspace, encryption } = *wanted;
         let kind =
             kind_of(&self.backends, backend).map_err(|(refused, known)| refused.with_hint(format!("There are {}.", known.join(", "))))?;
-        if workspace != "default" {
-            return Err(Diagnostic::error("Unsupported workspace", "Only the workspace \"default\" can be read in this version."));
-        }
+        check(workspace)?;
         let given = Given { arguments: config.clone(), ..Given::default() };
         let arguments = checked(BlockName::Backend(kind.name), (kind.schema)(), &given).map_err(first)?;
         // Relative to the configuration: that is where the process is.
@@ -38,7 +37,7 @@ impl Others {
                 sealing(&given, Surroundings { directory, environment, home }).map_err(first)?
             }
         };
-        let request = BackendRequest { directory, arguments: &arguments, state: None, environment, home, seal: &seal };
+        let request = BackendRequest { directory, arguments: &arguments, workspace, state: None, environment, home, seal: &seal };
         let open = (kind.open)(&request)?;
         open.backend.read().await.map_err(|error| {
             if let BackendError::Damaged { source: StateError::Sealed(error), .. } = &error {

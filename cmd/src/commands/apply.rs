@@ -15,6 +15,7 @@ use crate::session::Session;
 use crate::ui::plan::{Counts, PlanOptions, counts, has_news, plan_text};
 use crate::ui::state::outputs_text;
 use crate::ui::style::Tone;
+use crate::wiring::DEFAULT_WORKSPACE;
 
 /// Where a state goes that its backend would not take; Terraform's name for it.
 const ERRORED: &str = "errored.tfstate";
@@ -95,7 +96,7 @@ fn planned_here(app: &mut App, project: &Project, session: &mut Session, options
     let planned = plan(app, project, &session.snapshot, &pool, options)?;
     show_plan(app, &planned, how.view.verbose);
     if has_news(&planned.plan) && !how.auto_approve {
-        approve(app, options.mode)?;
+        approve(app, options.mode, &session.open.workspace)?;
     }
     execute(app, project, &planned, session, &pool, options.parallelism)
 }
@@ -224,30 +225,31 @@ fn keep(app: &mut App, state: &Snapshot, seal: &dyn Seal) {
 }
 
 /// Only `yes` will do.
-fn approve(app: &mut App, mode: ModeOfPlan) -> Result<(), Stop> {
+fn approve(app: &mut App, mode: ModeOfPlan, workspace: &str) -> Result<(), Stop> {
     let product = app.theme.product;
+    let place = if workspace == DEFAULT_WORKSPACE { String::new() } else { format!(" in workspace \"{workspace}\"") };
     let (question, explanation, refusal) = match mode {
         ModeOfPlan::Normal => (
-            "Do you want to perform these actions?",
+            format!("Do you want to perform these actions{place}?"),
             format!("  {product} will perform the actions described above.\n  Only 'yes' will be accepted to approve."),
             "Apply cancelled.",
         ),
         ModeOfPlan::Destroy => (
-            "Do you really want to destroy all resources?",
+            format!("Do you really want to destroy all resources{place}?"),
             format!(
                 "  {product} will destroy all your managed infrastructure, as shown above.\n  There is no undo. Only 'yes' will be accepted to confirm."
             ),
             "Destroy cancelled.",
         ),
         ModeOfPlan::RefreshOnly => (
-            "Would you like to update the state to reflect these detected changes?",
+            format!("Would you like to update the state{place} to reflect these detected changes?"),
             format!(
                 "  {product} will write these changes to the state without modifying any real infrastructure.\n  There is no undo. Only 'yes' will be accepted to confirm."
             ),
             "Apply cancelled.",
         ),
     };
-    let question = app.theme.strong(Tone::Plain, question);
+    let question = app.theme.strong(Tone::Plain, &question);
     app.output.print(&format!("\n{question}\n{explanation}\n\n  {}", app.theme.strong(Tone::Plain, "Enter a value: ")));
     let answer = app.output.read_line();
     if !app.output.terminal.stdin {

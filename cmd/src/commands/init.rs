@@ -12,7 +12,7 @@ use crate::project::load_if_any;
 use crate::reading::without_missing_variables;
 use crate::session::{backend_failed, information, read_state, sentence};
 use crate::ui::style::Tone;
-use crate::wiring::{OpenBackend, WORKING_DIRECTORY};
+use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend, WORKING_DIRECTORY};
 
 /// Rounds of the races that a store is tried with.
 const ROUNDS: usize = 2;
@@ -93,7 +93,7 @@ fn backend(app: &mut App, settings: &Settings, args: &Args) -> Result<(), Stop> 
     if !args.backend_config.is_empty() || args.reconfigure {
         chosen = chosen.with_flags(app, &args.backend_config)?;
     }
-    let open = chosen.open(app, None, &seal)?;
+    let open = chosen.open(app, DEFAULT_WORKSPACE, None, &seal)?;
     let before = if args.reconfigure { None } else { place_before(app, record.as_ref(), &open) };
     if let Some(before) = &before
         && !args.migrate_state
@@ -107,7 +107,7 @@ fn backend(app: &mut App, settings: &Settings, args: &Args) -> Result<(), Stop> 
     }
     if before.is_some() {
         let old = record.unwrap_or_else(local_record);
-        migrate(app, &old, &open, args)?;
+        migrate(app, &old, &chosen, &open, args)?;
     }
     now.write(&app.directory)?;
     let what = match read_state(app, &open)? {
@@ -151,12 +151,12 @@ fn try_lock(app: &mut App, open: &OpenBackend) {
     }
 }
 
-/// Copies the state, with both places locked.
-fn migrate(app: &mut App, old: &Record, to: &OpenBackend, args: &Args) -> Result<(), Stop> {
-    let Some(from) = Chosen::before(app, old) else {
+/// Copies the states of all workspaces.
+fn migrate(app: &mut App, old: &Record, new: &Chosen, to: &OpenBackend, args: &Args) -> Result<(), Stop> {
+    let Some(before) = Chosen::before(app, old) else {
         return Err(Diagnostic::error("Backend can't be used", format!("There is no backend \"{}\" in this version.", old.kind)).into());
     };
-    let from = from.open(app, None, &to.seal).map_err(|stop| former(stop, &old.place))?;
+    let from = before.open(app, DEFAULT_WORKSPACE, None, &to.seal).map_err(|stop| former(stop, &old.place))?;
     if from.place != old.place {
         // What the environment said of the former place, it says of another one now.
         let detail = format!("The state was at {}, and what is known of that place now leads to {}.", old.place, from.place);
@@ -164,10 +164,26 @@ fn migrate(app: &mut App, old: &Record, to: &OpenBackend, args: &Args) -> Result
             .with_hint("Write the new place in the block, and let the environment name the former one until the state is copied.")
             .into());
     }
-    let held_from = lock(app, &from, "init", args.lock.lock_timeout)?;
+    let others = app.executor.block_on(from.backend.workspaces()).map_err(|e| backend_failed("read", &from.place, &e))?;
+    let others = others.unwrap_or_default();
+    let has_workspaces = |name: &String| new.open(app, name, None, &to.seal).map(drop);
+    // Before anything is copied.
+    others.iter().try_for_each(has_workspaces)?;
+    move_one(app, &from, to, args)?;
+    for name in &others {
+        let from = before.open(app, name, None, &to.seal)?;
+        let to = new.open(app, name, None, &to.seal)?;
+        move_one(app, &from, &to, args)?;
+    }
+    Ok(())
+}
+
+/// Copies one state, with both places locked.
+fn move_one(app: &mut App, from: &OpenBackend, to: &OpenBackend, args: &Args) -> Result<(), Stop> {
+    let held_from = lock(app, from, "init", args.lock.lock_timeout)?;
     let copied = match lock(app, to, "init", args.lock.lock_timeout) {
         Ok(held_to) => {
-            let copied = copy(app, &from, to, args.force_copy);
+            let copied = copy(app, from, to, args.force_copy);
             let _ = app.executor.block_on(to.backend.unlock(&held_to));
             copied
         }
@@ -175,8 +191,9 @@ fn migrate(app: &mut App, old: &Record, to: &OpenBackend, args: &Args) -> Result
     };
     let _ = app.executor.block_on(from.backend.unlock(&held_from));
     if let Some(state) = copied? {
+        let workspace = if to.workspace == DEFAULT_WORKSPACE { String::new() } else { format!(" of the workspace \"{}\"", to.workspace) };
         let text = format!(
-            "The state ({} resources) was copied from {} to {}. The old one is still there: remove it once you trust the new one.\n",
+            "The state{workspace} ({} resources) was copied from {} to {}. The old one is still there: remove it once you trust the new one.\n",
             state.resources.len(),
             from.place,
             to.place

@@ -154,6 +154,19 @@ pub trait StateBackend: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
+    /// The workspaces that have a state in this place, in order, without `default`; `None` if this backend has no workspaces.
+    fn workspaces(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, BackendError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Removes the state as it was read last, and all that is kept of it. Only whoever holds the lock may ask.
+    fn remove(&self) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async {
+            let source = StoreError::Refused("this backend removes no states".to_owned());
+            Err(BackendError::Store { what: "removing", place: String::new(), source })
+        })
+    }
+
     /// Takes the lock from a holder that is dead, if it still is as it was seen. Only whoever saw it unchanged for a whole lease may ask.
     fn take_over<'a>(&'a self, dead: &'a LockInfo, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {
         let _ = who;

@@ -63,4 +63,7 @@ pub trait StateStore: Send + Sync {
 
     /// The generations that are kept, in order.
     fn generations(&self) -> BoxFuture<'_, Result<Vec<Serial>, StoreError>>;
+
+    /// The workspaces that have a state here, in order. `default` is not among them: it is always there.
+    fn workspaces(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 }

@@ -20,6 +20,10 @@ const READS: usize = 5;
 /// A state in etcd.
 pub struct EtcdStore {
     settings: Settings,
+    /// Of the state, and what the keys of all that belongs to it begin with.
+    key: String,
+    /// What the keys of the states of workspaces other than `default` begin with.
+    workspaces: String,
     member: Mutex<Member>,
 }
 
@@ -34,16 +38,19 @@ struct Member {
 }
 
 impl EtcdStore {
-    /// Over arguments that fit [`schema`](crate::schema). Paths are relative to `directory`; nothing is asked yet.
+    /// The state of a workspace, over arguments that fit [`schema`](crate::schema). Paths are relative to `directory`; nothing is asked yet.
     ///
     /// # Errors
     /// For arguments that make no sense, and files that can't be read.
-    pub fn open(arguments: &Object, directory: &Path, home: Option<&Path>) -> Result<Self, Diagnostic> {
-        Ok(Self { settings: Settings::read(arguments, directory, home)?, member: Mutex::default() })
+    pub fn open(arguments: &Object, workspace: &str, directory: &Path, home: Option<&Path>) -> Result<Self, Diagnostic> {
+        let settings = Settings::read(arguments, directory, home)?;
+        let workspaces = format!("{}/workspaces/", settings.prefix);
+        let key = if workspace == "default" { settings.prefix.clone() } else { format!("{workspaces}{workspace}") };
+        Ok(Self { settings, key, workspaces, member: Mutex::default() })
     }
 
     fn key(&self, item: &Item) -> String {
-        let prefix = &self.settings.prefix;
+        let prefix = &self.key;
         match item {
             Item::State => prefix.clone(),
             Item::Lock => format!("{prefix}/lock"),
@@ -227,19 +234,31 @@ impl EtcdStore {
     }
 
     async fn list(&self) -> Result<Vec<Serial>, StoreError> {
-        let prefix = format!("{}/generations/", self.settings.prefix);
-        let options = GetOptions::new().with_prefix().with_keys_only();
-        let answer = self.call(async |mut client: Client| client.get(prefix.as_str(), Some(options.clone())).await).await?;
-        let serial = |kv: &KeyValue| std::str::from_utf8(kv.key()).ok()?.strip_prefix(&prefix)?.parse().ok();
-        let mut serials: Vec<_> = answer.kvs().iter().filter_map(serial).collect();
+        let mut serials: Vec<_> =
+            self.below(&format!("{}/generations/", self.key)).await?.iter().filter_map(|name| name.parse().ok()).collect();
         serials.sort_unstable();
         Ok(serials)
+    }
+
+    /// What follows this in the keys that begin with it, in order.
+    async fn below(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let options = GetOptions::new().with_prefix().with_keys_only();
+        let answer = self.call(async |mut client: Client| client.get(prefix, Some(options.clone())).await).await?;
+        let name = |kv: &KeyValue| Some(std::str::from_utf8(kv.key()).ok()?.strip_prefix(prefix)?.to_owned());
+        Ok(answer.kvs().iter().filter_map(name).collect())
+    }
+
+    /// What else belongs to a state has a slash behind its key.
+    async fn list_workspaces(&self) -> Result<Vec<String>, StoreError> {
+        let mut names = self.below(&self.workspaces).await?;
+        names.retain(|name| !name.contains('/'));
+        Ok(names)
     }
 }
 
 impl StateStore for EtcdStore {
     fn place(&self) -> String {
-        format!("etcd {} at {}", self.settings.prefix, self.settings.endpoints.join(","))
+        format!("etcd {} at {}", self.key, self.settings.endpoints.join(","))
     }
 
     fn get<'a>(&'a self, item: &'a Item) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
@@ -256,5 +275,9 @@ impl StateStore for EtcdStore {
 
     fn generations(&self) -> BoxFuture<'_, Result<Vec<Serial>, StoreError>> {
         Box::pin(self.list())
+    }
+
+    fn workspaces(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(self.list_workspaces())
     }
 }

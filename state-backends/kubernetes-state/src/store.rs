@@ -13,13 +13,12 @@ use crate::lease::{held, lease, version};
 use crate::names;
 use crate::secret::{Packed, Parts, labels, parts, piece, unpacked};
 
-/// The only workspace so far.
-const WORKSPACE: &str = "default";
 /// So often a large value is read anew because somebody replaced it meanwhile.
 const READS: usize = 5;
 
 /// A state in a cluster.
 pub struct KubernetesStore {
+    workspace: String,
     suffix: String,
     namespace: String,
     labels: BTreeMap<String, String>,
@@ -27,23 +26,24 @@ pub struct KubernetesStore {
 }
 
 impl KubernetesStore {
-    /// Over arguments that fit [`schema`](crate::schema). Paths are relative to `directory`; nothing is asked yet.
+    /// The state of a workspace, over arguments that fit [`schema`](crate::schema). Paths are relative to `directory`; nothing is asked yet.
     ///
     /// # Errors
     /// For arguments that make no sense.
     pub fn open(
         arguments: &Object,
+        workspace: &str,
         environment: &BTreeMap<String, String>,
         directory: &Path,
         home: Option<&Path>,
     ) -> Result<Self, Diagnostic> {
         let Settings { suffix, namespace, labels, way } = Settings::read(arguments, environment, directory, home)?;
-        let place = format!("The API server that has the Secret {}/{}", namespace, names::name(WORKSPACE, &suffix, &Item::State));
-        Ok(Self { suffix, namespace, labels, door: Door::new(way, place) })
+        let place = format!("The API server that has the Secret {}/{}", namespace, names::name(workspace, &suffix, &Item::State));
+        Ok(Self { workspace: workspace.to_owned(), suffix, namespace, labels, door: Door::new(way, place) })
     }
 
     fn name(&self, item: &Item) -> String {
-        names::name(WORKSPACE, &self.suffix, item)
+        names::name(&self.workspace, &self.suffix, item)
     }
 
     fn secrets(&self, name: &str) -> String {
@@ -96,7 +96,7 @@ impl KubernetesStore {
             None => None,
         };
         let packed = Packed::of(&bytes, format!("{:08x}", fastrand::u32(..))).map_err(|e| StoreError::Refused(e.to_string()))?;
-        let labels = |is_state| labels(WORKSPACE, &self.suffix, is_state, &self.labels);
+        let labels = |is_state| labels(&self.workspace, &self.suffix, is_state, &self.labels);
         if let Some(Parts { id, count }) = &packed.parts {
             for number in 1..=*count {
                 let part = json!({
@@ -156,7 +156,7 @@ impl KubernetesStore {
             }
         };
         let over = expected.or(free.as_ref());
-        let labels = labels(WORKSPACE, &self.suffix, false, &self.labels);
+        let labels = labels(&self.workspace, &self.suffix, false, &self.labels);
         let now = jiff::Timestamp::now();
         let now = format!("{now:.6}");
         let lease = lease(name, &labels, information, over, &now);
@@ -194,9 +194,17 @@ impl KubernetesStore {
     async fn list(&self) -> Result<Vec<Serial>, StoreError> {
         let path = format!("{}?labelSelector=tfstateSecretSuffix%3D{}", self.secrets(""), self.suffix);
         let all = self.door.names(&path).await?;
-        let mut serials: Vec<_> = all.iter().filter_map(|n| names::generation(WORKSPACE, &self.suffix, n)).collect();
+        let mut serials: Vec<_> = all.iter().filter_map(|n| names::generation(&self.workspace, &self.suffix, n)).collect();
         serials.sort_unstable();
         Ok(serials)
+    }
+
+    async fn list_workspaces(&self) -> Result<Vec<String>, StoreError> {
+        let path = format!("{}?labelSelector=tfstate%3Dtrue%2CtfstateSecretSuffix%3D{}", self.secrets(""), self.suffix);
+        let all = self.door.names(&path).await?;
+        let mut found: Vec<_> = all.iter().filter_map(|n| names::workspace(&self.suffix, n)).map(str::to_owned).collect();
+        found.sort_unstable();
+        Ok(found)
     }
 }
 
@@ -219,5 +227,9 @@ impl StateStore for KubernetesStore {
 
     fn generations(&self) -> BoxFuture<'_, Result<Vec<Serial>, StoreError>> {
         Box::pin(self.list())
+    }
+
+    fn workspaces(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(self.list_workspaces())
     }
 }

@@ -20,6 +20,8 @@ use crate::{disk, history};
 pub struct LocalBackend {
     path: PathBuf,
     seal: Arc<dyn Seal>,
+    /// The folder that has a folder for each workspace, and the name of the file in it.
+    workspaces: Option<(PathBuf, String)>,
     memory: Mutex<Memory>,
 }
 
@@ -27,6 +29,8 @@ pub struct LocalBackend {
 struct Memory {
     lock: Option<Held>,
     backed_up: bool,
+    /// The state was removed by this run.
+    removed: bool,
     /// What this run wrote last, with how many resources are in it.
     wrote: Option<(Serial, usize, Vec<u8>)>,
 }
@@ -44,7 +48,14 @@ struct Head {
 impl LocalBackend {
     /// Over this file. Touches nothing yet; missing directories are made by the first lock or write.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), seal: Arc::new(Clear), memory: Mutex::default() }
+        Self { path: path.into(), seal: Arc::new(Clear), workspaces: None, memory: Mutex::default() }
+    }
+
+    /// The same with the states of workspaces in `<folder>/<workspace>/<name>`.
+    #[must_use]
+    pub fn with_workspaces(mut self, folder: PathBuf, name: &str) -> Self {
+        self.workspaces = Some((folder, name.to_owned()));
+        self
     }
 
     /// The same with what is in the file sealed.
@@ -117,6 +128,32 @@ impl LocalBackend {
         }
     }
 
+    fn workspaces_now(&self) -> Result<Option<Vec<String>>, BackendError> {
+        let Some((folder, name)) = &self.workspaces else { return Ok(None) };
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Some(Vec::new())),
+            entries => entries.map_err(|e| disk::failed("reading", folder, e))?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|e| disk::failed("reading", folder, e))?;
+            found.extend(entry.file_name().into_string().ok().filter(|_| entry.path().join(name).is_file()));
+        }
+        found.sort_unstable();
+        Ok(Some(found))
+    }
+
+    fn remove_now(&self) -> Result<(), BackendError> {
+        let file = self.file();
+        let mut memory = self.memory();
+        let _guard = disk::guard(&file)?;
+        history::remove(&file)?;
+        disk::remove(&disk::beside(&file, "", ".backup"))?;
+        disk::remove(&file)?;
+        memory.removed = true;
+        Ok(())
+    }
+
     fn lock_now(&self, who: &LockInfo) -> Result<LockId, BackendError> {
         let held = lock::lock(&self.file(), who)?;
         let id = held.id().clone();
@@ -127,7 +164,14 @@ impl LocalBackend {
     fn unlock_now(&self, id: &LockId) -> Result<(), BackendError> {
         let mut memory = self.memory();
         match memory.lock.take() {
-            Some(held) if held.id() == id => held.release(),
+            Some(held) if held.id() == id => {
+                let released = held.release();
+                if memory.removed {
+                    // Only if nothing else is in it.
+                    let _ = fs::remove_dir(disk::parent(&self.file()));
+                }
+                released
+            }
             Some(held) => {
                 let error = BackendError::OtherLock { given: id.0.clone(), held: held.id().0.clone() };
                 memory.lock = Some(held);
@@ -158,6 +202,14 @@ impl StateBackend for LocalBackend {
 
     fn unlock<'a>(&'a self, id: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>> {
         Box::pin(async move { self.unlock_now(id) })
+    }
+
+    fn workspaces(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, BackendError>> {
+        Box::pin(async move { self.workspaces_now() })
+    }
+
+    fn remove(&self) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(async move { self.remove_now() })
     }
 
     fn keep<'a>(&'a self, about: &'a Generation) -> BoxFuture<'a, Result<(), BackendError>> {

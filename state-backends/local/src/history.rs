@@ -43,6 +43,18 @@ pub(crate) fn keep(state: &Path, generation: &Generation, text: &[u8]) -> Result
     Ok(())
 }
 
+/// Removes them all, and the list.
+///
+/// # Errors
+/// If the disk refuses.
+pub(crate) fn remove(state: &Path) -> Result<(), BackendError> {
+    let directory = directory(state);
+    match fs::remove_dir_all(&directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk::failed("removing", &directory, error)),
+        _ => Ok(()),
+    }
+}
+
 /// All that are kept, oldest first.
 ///
 /// # Errors

@@ -152,4 +152,8 @@ impl StateStore for Memory {
             Ok(self.inside().items.keys().filter_map(of).collect())
         })
     }
+
+    fn workspaces(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 }

@@ -146,6 +146,28 @@ impl RemoteState {
         found.map(|f| self.parse(&f.bytes)).transpose()
     }
 
+    /// The list of generations goes before them, and the state at last: until then it is a state, and can be removed again.
+    async fn remove_now(&self) -> Result<(), BackendError> {
+        let known = self.memory().last.clone();
+        let Some(known) = known else {
+            self.read_now().await?;
+            return Box::pin(self.remove_now()).await;
+        };
+        let serials = self.store.generations().await.map_err(self.failed("removing"))?;
+        for item in std::iter::once(Item::History).chain(serials.into_iter().map(Item::Generation)) {
+            if let Some(found) = self.store.get(&item).await.map_err(self.failed("removing"))? {
+                self.store.delete(&item, &found.version).await.map_err(self.failed("removing"))?;
+            }
+        }
+        if let Some((_, version)) = known {
+            self.store.delete(&Item::State, &version).await.map_err(self.failed("removing"))?;
+        }
+        let mut memory = self.memory();
+        memory.last = Some(None);
+        memory.wrote = None;
+        Ok(())
+    }
+
     /// Writes the state anew with the next serial, so that whoever read it before can't write any more.
     async fn fence(&self) -> Result<(), BackendError> {
         let current = self.read_now().await?;
@@ -231,6 +253,14 @@ impl StateBackend for RemoteState {
 
     fn generation(&self, serial: Serial) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>> {
         Box::pin(self.generation_now(serial))
+    }
+
+    fn workspaces(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, BackendError>> {
+        Box::pin(async move { self.store.workspaces().await.map(Some).map_err(self.failed("listing the workspaces of")) })
+    }
+
+    fn remove(&self) -> BoxFuture<'_, Result<(), BackendError>> {
+        Box::pin(self.remove_now())
     }
 
     fn take_over<'a>(&'a self, dead: &'a LockInfo, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {

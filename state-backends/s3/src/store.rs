@@ -276,8 +276,7 @@ impl S3Store {
         Ok(serials)
     }
 
-    /// The workspaces that have a state here, in order, `default` not among them: it is always there.
-    pub async fn workspaces(&self) -> Result<Vec<String>, StoreError> {
+    async fn list_workspaces(&self) -> Result<Vec<String>, StoreError> {
         let Settings { workspaces, default_key, .. } = &self.settings;
         let keys = self.list(workspaces).await?;
         let mut names: Vec<_> = keys.iter().filter_map(|key| names::workspace(workspaces, default_key, key)).map(str::to_owned).collect();
@@ -322,5 +321,9 @@ impl StateStore for S3Store {
 
     fn generations(&self) -> BoxFuture<'_, Result<Vec<Serial>, StoreError>> {
         Box::pin(self.list_generations())
+    }
+
+    fn workspaces(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(self.list_workspaces())
     }
 }

@@ -59,7 +59,7 @@ fn etcd() {
         arguments.insert("endpoints".to_owned(), Value::list(Type::String, vec![Value::from(server.url.as_str())]));
         arguments.insert("prefix".to_owned(), Value::from(format!("conformance/{:016x}", fastrand::u64(..)).as_str()));
         Box::new(move || {
-            let store = karmaform_etcd_state::EtcdStore::open(&arguments, Path::new("/"), None).expect("a store");
+            let store = karmaform_etcd_state::EtcdStore::open(&arguments, "default", Path::new("/"), None).expect("a store");
             Arc::new(karmaform_remote::RemoteState::new(Arc::new(store), Duration::from_secs(60)))
         })
     });
@@ -75,7 +75,7 @@ fn kubernetes() {
         let texts = [("secret_suffix", suffix.as_str()), ("config_path", &kubeconfig)];
         let arguments: Object = texts.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
         Box::new(move || {
-            let store = karmaform_kubernetes_state::KubernetesStore::open(&arguments, &BTreeMap::new(), Path::new("/"), None);
+            let store = karmaform_kubernetes_state::KubernetesStore::open(&arguments, "default", &BTreeMap::new(), Path::new("/"), None);
             Arc::new(karmaform_remote::RemoteState::new(Arc::new(store.expect("a store")), Duration::from_secs(60)))
         })
     });

@@ -27,7 +27,7 @@ fn arguments(pairs: &[(&str, &str)]) -> Object {
 fn fresh(kubeconfig: &str) -> KubernetesStore {
     let suffix = format!("test-{:016x}", fastrand::u64(..));
     let arguments = arguments(&[("secret_suffix", &suffix), ("namespace", "default"), ("config_path", kubeconfig)]);
-    KubernetesStore::open(&arguments, &BTreeMap::new(), Path::new("/"), None).expect("a store")
+    KubernetesStore::open(&arguments, "default", &BTreeMap::new(), Path::new("/"), None).expect("a store")
 }
 
 fn run<F: Future>(future: F) -> F::Output {
@@ -129,7 +129,7 @@ fn generations_are_listed() {
 
 #[test]
 fn what_is_wrong_is_said() {
-    let open = |pairs: &[(&str, &str)]| KubernetesStore::open(&arguments(pairs), &BTreeMap::new(), Path::new("/"), None);
+    let open = |pairs: &[(&str, &str)]| KubernetesStore::open(&arguments(pairs), "default", &BTreeMap::new(), Path::new("/"), None);
     for (pairs, words) in [
         (&[("secret_suffix", "Big"), ("config_path", "/x")][..], "\"secret_suffix\" must be part of a name"),
         (&[("secret_suffix", "a"), ("namespace", "-"), ("config_path", "/x")], "\"namespace\" must be"),
