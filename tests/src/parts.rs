@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
@@ -35,13 +35,13 @@ pub(crate) fn kills(usual: usize) -> (usize, fastrand::Rng) {
     (kills, fastrand::Rng::with_seed(seed))
 }
 
-/// Encryption with a key file in this folder, the same for all who ask.
+/// Encryption with a key file in this folder, the same for all who ask, also at the same time.
 pub(crate) fn encryption(folder: &Path) -> Arc<dyn Seal> {
+    static KEY: LazyLock<String> =
+        LazyLock::new(|| STANDARD.encode(std::iter::repeat_with(|| fastrand::u8(..)).take(32).collect::<Vec<_>>()));
     let file = folder.join("test.key");
-    if !file.exists() {
-        let bytes: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(32).collect();
-        std::fs::write(&file, STANDARD.encode(bytes)).expect("written");
-    }
+    let new = folder.join(format!("test.key.{:016x}", fastrand::u64(..)));
+    std::fs::write(&new, KEY.as_str()).and_then(|()| std::fs::rename(&new, &file)).expect("written");
     let arguments = [("key_file".to_owned(), Value::from(file.display().to_string()))].into_iter().collect();
     let no_kms = |_: &Object| Err(Diagnostic::error("No KMS", "There is none here."));
     Arc::new(karmaform_encryption::Encryption::open(&arguments, folder, None, &no_kms).expect("encryption"))
