@@ -1,8 +1,11 @@
-//! Speed of the parts: loading, planning and applying 10,000 layered `terraform_data`, with the real backend and journal on disk.
+//! Speed of the parts: loading, planning and applying 10,000 layered `terraform_data`, with the real backend and journal on disk. And what is
+//! written for that: bytes, which are the same on every machine.
 //! Whole processes, memory and growth are measured by `bench/run.sh`; `make bench` runs both.
 
 use std::hint::black_box;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use criterion::{BatchSize, Criterion, Throughput};
@@ -10,18 +13,19 @@ use karmaform::Wiring;
 use karmaform_engine::{ApplyOptions, Graph, Options, Pool, Runtime, World, apply, graph, observe, plan};
 use karmaform_lang::{Config, Context, SourceFile, Sources, VariableInputs, load};
 use karmaform_local::{FileJournal, LocalBackend};
-use karmaform_model::{BoxFuture, Plan, Registry, Snapshot, StateBackend as _};
+use karmaform_model::{BackendError, BoxFuture, Journal, JournalRecord, LockId, LockInfo, Plan, Registry, Serial, Snapshot, StateBackend};
 
 const COUNT: usize = 10_000;
 const PER_LAYER: usize = 100;
 
-/// The same as `tests/bench/layered.sh` writes.
-fn layered(count: usize) -> String {
+/// The same as `tests/bench/layered.sh` writes; the last `changed` have another name.
+fn layered(count: usize, changed: usize) -> String {
     let mut text = String::new();
     for i in 0..count {
         let (layer, column) = (i / PER_LAYER, i % PER_LAYER);
+        let name = if i < count - changed { "node" } else { "other" };
         text += &format!(
-            "resource \"terraform_data\" \"n{i}\" {{\n  input = {{\n    name  = \"node {column} of layer {layer}\"\n    layer = {layer}\n"
+            "resource \"terraform_data\" \"n{i}\" {{\n  input = {{\n    name  = \"{name} {column} of layer {layer}\"\n    layer = {layer}\n"
         );
         if layer > 0 {
             let below = (layer - 1) * PER_LAYER;
@@ -92,9 +96,109 @@ impl Bench {
     }
 }
 
+/// A backend that counts what it writes.
+struct CountingBackend {
+    inner: LocalBackend,
+    writes: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl StateBackend for CountingBackend {
+    fn read(&self) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>> {
+        self.inner.read()
+    }
+
+    fn write<'a>(&'a self, expected: Option<Serial>, next: &'a Snapshot) -> BoxFuture<'a, Result<(), BackendError>> {
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        self.bytes.fetch_add(next.to_text().len() as u64, Ordering::SeqCst);
+        self.inner.write(expected, next)
+    }
+
+    fn lock<'a>(&'a self, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {
+        self.inner.lock(who)
+    }
+
+    fn unlock<'a>(&'a self, id: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>> {
+        self.inner.unlock(id)
+    }
+
+    // As a remote one does, with the write before the work.
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+/// A journal that counts what it writes.
+struct CountingJournal {
+    inner: FileJournal,
+    path: PathBuf,
+    appends: u64,
+    bytes: u64,
+}
+
+impl CountingJournal {
+    fn length(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |m| m.len())
+    }
+}
+
+impl Journal for CountingJournal {
+    fn append(&mut self, records: &[JournalRecord]) -> Result<(), BackendError> {
+        let before = self.length();
+        self.inner.append(records)?;
+        self.appends += 1;
+        self.bytes += self.length() - before;
+        Ok(())
+    }
+
+    fn read(&self) -> Result<Vec<JournalRecord>, BackendError> {
+        self.inner.read()
+    }
+
+    fn clear(&mut self) -> Result<(), BackendError> {
+        self.inner.clear()
+    }
+}
+
+/// Bytes for changes of a few and of many out of 10,000, beside what it would be if the state were written after each step.
+#[expect(clippy::print_stdout, reason = "this is what the benchmark is for")]
+fn written(bench: &Bench) {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let config = bench.load(&layered(COUNT, 0));
+    let (first, graph) = bench.plan(&config, &Snapshot::default());
+    let state = bench.apply(&config, &first, &graph, place.path());
+    println!("\nwritten by an apply over a state of {COUNT} resources, {} bytes:", state.to_text().len());
+    for changed in [1, 100, COUNT] {
+        let config = bench.load(&layered(COUNT, changed));
+        let (plan, graph) = bench.plan(&config, &state);
+        let pool = Pool::new(Arc::clone(&bench.registry), config.providers.clone());
+        let world = World { config: &config, registry: &bench.registry, state: &state, pool: &pool, runtime: &Clock };
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let inner = LocalBackend::new(place.path().join("karmaform.tfstate"));
+        bench.runtime.block_on(inner.write(None, &state)).expect("written");
+        let backend = CountingBackend { inner, writes: AtomicU64::new(0), bytes: AtomicU64::new(0) };
+        let path = place.path().join("journal");
+        let mut journal = CountingJournal { inner: FileJournal::open(&path).expect("a journal"), path, appends: 0, bytes: 0 };
+        let options = ApplyOptions { stored: Some(state.serial), ..ApplyOptions::default() };
+        let mut on_event = |_| {};
+        let outcome = bench.runtime.block_on(apply(&plan, &graph, &world, &backend, &mut journal, &options, &mut on_event));
+        assert!(outcome.is_success(), "{:?}", outcome.diagnostics);
+        let (steps, bytes) = (plan.steps.len() as u64, backend.bytes.load(Ordering::SeqCst));
+        let naive = steps * state.to_text().len() as u64;
+        println!(
+            "  {changed:>6} changed: backend {} writes, {bytes} bytes; journal {} appends, {} bytes, {} a step; the state after each step would be {:.1} times as much",
+            backend.writes.load(Ordering::SeqCst),
+            journal.appends,
+            journal.bytes,
+            journal.bytes / steps.max(1),
+            naive as f64 / (bytes + journal.bytes) as f64
+        );
+    }
+}
+
 fn ten_thousand(criterion: &mut Criterion) {
     let bench = Bench::new();
-    let text = layered(COUNT);
+    let text = layered(COUNT, 0);
     let config = bench.load(&text);
     let (first, graph) = bench.plan(&config, &Snapshot::default());
     assert_eq!(first.counts(), (COUNT, 0, 0));
@@ -126,5 +230,6 @@ fn ten_thousand(criterion: &mut Criterion) {
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     ten_thousand(&mut criterion);
+    written(&Bench::new());
     criterion.final_summary();
 }
