@@ -11,3 +11,15 @@ sums() {
 full() {
   for _path do is_empty "$_path" || printf '%s\n' "$_path"; done
 }
+
+# users NAME...: those that are there. One without its group was not made to its end, and is not there.
+users() {
+  for _name do
+    _entry=$(getent passwd "$_name")
+    case $? in
+      0) if has_group "$_name"; then printf '%s\n' "$_entry"; fi ;;
+      2) ;;
+      *) echo failed ;;
+    esac
+  done
+}

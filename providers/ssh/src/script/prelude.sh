@@ -47,6 +47,9 @@ is_owned() {
   return 1
 }
 
+# has_group USER: the group of a user is there; where it is not, whoever made the user was cut off between the two
+has_group() { getent group "$(id -g -- "$1")" >/dev/null; }
+
 # own KIND IDENTITY: remembers on the host that this is ours; before it is made, so that nothing of ours is ever unknown
 own() { is_owned "$1" "$2" || locked _own "$1" "$2"; }
 _own() {

@@ -26,6 +26,8 @@ if ! getent passwd "$name" >/dev/null; then
   if [ -n "$home" ]; then set -- "$@" --home-dir "$home"; fi
   if getent group "$name" >/dev/null; then set -- "$@" --gid "$name"; else set -- "$@" --user-group; fi
   locked useradd "$@" -- "$name" || { disown ssh_user "$name"; fail useradd; }
+elif ! has_group "$name" && is_owned ssh_user "$name"; then
+  locked groupadd --gid "$(id -g -- "$name")" -- "$name" || fail useradd
 fi
 "#;
 

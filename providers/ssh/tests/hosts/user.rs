@@ -20,6 +20,10 @@ fn the_life_of_a_user() {
     let state = lab.step(KIND, Some(&state), Some(&wanted("/bin/sh")), Action::Update).unwrap();
     lab.shell("usermod -s /bin/false kfuser");
     let state = lab.step(KIND, Some(&state), Some(&wanted("/bin/sh")), Action::Update).unwrap();
+    // Whoever made it was cut off between the user and its group.
+    lab.shell("sed -i '/^kfuser:/d' /etc/group /etc/gshadow");
+    let state = lab.step(KIND, Some(&state), Some(&wanted("/bin/sh")), Action::Create).unwrap();
+    assert_eq!(lab.shell("id -gn kfuser"), "kfuser");
     lab.shell("userdel kfuser");
     let state = lab.step(KIND, Some(&state), Some(&wanted("/bin/sh")), Action::Create).unwrap();
     lab.delete(KIND, &state);
