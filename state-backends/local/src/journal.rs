@@ -119,14 +119,9 @@ impl Journal for FileJournal {
     fn read(&self) -> Result<Vec<JournalRecord>, BackendError> {
         let contents = self.contents()?;
         let mut records = Vec::new();
-        for (number, found) in (1..).zip(whole(&self.path, &contents)?.0) {
+        for (number, line) in (1..).zip(whole(&self.path, &contents)?.0) {
             let part = |what: String| damaged(&self.path, StateError::Part(format!("line {number} of the journal {what}")));
-            let content = match found {
-                Line::Clear(json) if self.seal.encrypts() => self.seal.open(&Content::Journal, json.as_bytes()),
-                Line::Clear(json) => Ok(json.as_bytes().to_vec()),
-                Line::Sealed(envelope) => self.seal.open(&Content::Journal, envelope.as_bytes()),
-            };
-            let json = content.map_err(|source| damaged(&self.path, source.into()))?;
+            let json = self.seal.open(&Content::Journal, line.as_bytes()).map_err(|source| damaged(&self.path, source.into()))?;
             let found: Vec<JournalRecord> = serde_json::from_slice(&json).map_err(|_| part(FOREIGN.to_owned()))?;
             records.extend(found);
         }
@@ -145,14 +140,6 @@ impl Journal for FileJournal {
     }
 }
 
-/// What was written in a line.
-enum Line<'a> {
-    /// Records, as JSON.
-    Clear(&'a str),
-    /// An envelope with them.
-    Sealed(&'a str),
-}
-
 /// What is said of a line that somebody else wrote.
 const FOREIGN: &str = "was written by another version";
 
@@ -160,8 +147,8 @@ fn damaged(path: &Path, source: StateError) -> BackendError {
     BackendError::Damaged { place: path.display().to_string(), source }
 }
 
-/// All whole lines, and how many bytes they are.
-fn whole<'a>(path: &Path, bytes: &'a [u8]) -> Result<(Vec<Line<'a>>, u64), BackendError> {
+/// What stands in all whole lines, sealed or not, and how many bytes the lines are.
+fn whole<'a>(path: &Path, bytes: &'a [u8]) -> Result<(Vec<&'a str>, u64), BackendError> {
     let mut lines = Vec::new();
     let mut whole = 0;
     for (number, line) in (1..).zip(bytes.split_inclusive(|b| *b == b'\n')) {
@@ -190,7 +177,7 @@ enum Flaw {
     Foreign,
 }
 
-fn parse_line(line: &[u8]) -> Result<Line<'_>, Flaw> {
+fn parse_line(line: &[u8]) -> Result<&str, Flaw> {
     let line = line.strip_suffix(b"\n").and_then(|l| std::str::from_utf8(l).ok()).ok_or(Flaw::Torn)?;
     let (sealed, rest) = match (line.strip_prefix(FORMAT), line.strip_prefix(SEALED)) {
         (Some(rest), _) => (false, rest),
@@ -204,11 +191,7 @@ fn parse_line(line: &[u8]) -> Result<Line<'_>, Flaw> {
     if u32::from_str_radix(sum, 16) != Ok(checksum(content.as_bytes())) {
         return Err(Flaw::Torn);
     }
-    match (sealed, is_sealed(content.as_bytes())) {
-        (true, true) => Ok(Line::Sealed(content)),
-        (false, _) => Ok(Line::Clear(content)),
-        (true, false) => Err(Flaw::Foreign),
-    }
+    if sealed && !is_sealed(content.as_bytes()) { Err(Flaw::Foreign) } else { Ok(content) }
 }
 
 /// CRC-32, as of Ethernet and gzip.
