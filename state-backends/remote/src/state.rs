@@ -148,11 +148,11 @@ impl RemoteState {
 
     /// The list of generations goes before them, and the state at last: until then it is a state, and can be removed again.
     async fn remove_now(&self) -> Result<(), BackendError> {
-        let known = self.memory().last.clone();
-        let Some(known) = known else {
+        let is_known = self.memory().last.is_some();
+        if !is_known {
             self.read_now().await?;
-            return Box::pin(self.remove_now()).await;
-        };
+        }
+        let known = self.memory().last.clone().flatten();
         let serials = self.store.generations().await.map_err(self.failed("removing"))?;
         for item in std::iter::once(Item::History).chain(serials.into_iter().map(Item::Generation)) {
             if let Some(found) = self.store.get(&item).await.map_err(self.failed("removing"))? {
