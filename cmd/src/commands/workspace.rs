@@ -134,7 +134,7 @@ fn choose(app: &mut App, args: &SelectArgs) -> Ended {
     let here = current(app)?;
     if args.name != DEFAULT_WORKSPACE && !others(app)?.contains(&args.name) {
         if args.or_create {
-            return make(app, &args.name, None, &LockFlags { lock: true, lock_timeout: 0 });
+            return begin(app, &args.name, None, &LockFlags { lock: true, lock_timeout: 0 });
         }
         return Err(missing(&args.name).into());
     }
@@ -153,6 +153,11 @@ fn make(app: &mut App, name: &str, state: Option<&str>, flags: &LockFlags) -> En
             .with_hint(format!("To select it: karmaform workspace select {name}"))
             .into());
     }
+    begin(app, name, state, flags)
+}
+
+/// Makes one that is not there, and selects it.
+fn begin(app: &mut App, name: &str, state: Option<&str>, flags: &LockFlags) -> Ended {
     let open = open(app, name)?;
     let mut first = match state {
         Some(file) => given(app, &open, file)?,
