@@ -170,14 +170,15 @@ fn a_way_to_a_pod_goes_through_the_proxy_as_well() {
         thread::sleep(Duration::from_millis(100));
     };
     proxy.asked();
-    for _ in 0..2 {
+    // Each of them uses up a connection. The few that were opened before, for the looking, are used first.
+    for _ in 0..8 {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line).unwrap();
         assert!(line.starts_with("HTTP/1.1 200"), "{line}");
     }
-    assert!(!proxy.asked().is_empty(), "the second one was opened through the proxy");
+    assert!(proxy.asked().len() >= 3, "when none is left over, the next one is opened through the proxy");
 }
 
 #[test]
