@@ -83,7 +83,7 @@ fn the_same_children_whatever_is_known() {
     hosts.insert("a".to_owned(), Value::unknown(Type::Any));
     hosts.insert("b".to_owned(), Value::object([("address", "10.0.0.12".into()), ("connection", Value::unknown(Type::Any))]));
     assert_eq!(shape(&expand(&known).unwrap()), shape(&expand(&unknown).unwrap()));
-    assert_eq!(shape(&expand(&known).unwrap()).len(), 4 + 3 * 20);
+    assert_eq!(shape(&expand(&known).unwrap()).len(), 4 + 3 * 25);
 }
 
 #[test]
@@ -156,7 +156,8 @@ fn keys_are_secret_and_only_for_their_readers() {
     for child in expansion.children.iter().filter(|c| c.resource_type == "ssh_file") {
         let path = child.arguments["path"].resolve(&|_, _| "".into());
         let mode = child.arguments["mode"].resolve(&|_, _| "".into());
-        let is_key = path.as_str().unwrap().ends_with(".key");
+        let path = path.as_str().unwrap();
+        let is_key = path.ends_with(".key") || path.contains("/authority/");
         assert_eq!(mode.as_str() == Some("0600"), is_key, "{path:?}");
     }
     assert!(expansion.outputs["client"].resolve(&|_, a| Value::from("x").secret_if(a == "private_key")).contains_secret());

@@ -224,7 +224,7 @@ fn to_number(text: &str) -> Value {
 fn keys_are_secret_and_only_in_secrets() {
     let expansion = expand(&arguments(&[])).unwrap();
     for child in expansion.children.iter().filter(|c| c.resource_type.starts_with("kubernetes_")) {
-        let is_secret = child.path.last().is_some_and(|s| s.name == "secret");
+        let is_secret = child.path.last().is_some_and(|s| s.name == "secret" || s.name == "authority");
         for (name, argument) in &child.arguments {
             let value = argument.resolve(&|_, attribute| Value::from("x").secret_if(attribute == "private_key"));
             assert_eq!(value.contains_secret(), is_secret && name == "manifest", "{:?}", child.path);

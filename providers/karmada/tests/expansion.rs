@@ -131,7 +131,13 @@ fn only_the_administrator_is_in_the_group_that_may_everything() {
 fn no_key_of_an_authority_is_in_a_pod_but_that_for_agents() {
     let own = with(&json!({ "certificates": { "ca_certificate": "OWN CA", "ca_private_key": "OWN KEY" }, "addon": { "search": {} } }));
     for arguments in [with(&json!({ "addon": { "search": {} } })), own] {
-        for (name, child) in children(&arguments).iter().filter(|(_, c)| c["manifest"]["kind"] == "Secret") {
+        let mut all = children(&arguments);
+        // The Secret that has them is for whoever must make a lost state anew, and for no pod.
+        let kept = all.remove("authority_secret").unwrap();
+        let kept_name = kept["manifest"]["metadata"]["name"].as_str().unwrap().to_owned();
+        assert!(all.values().all(|c| c["manifest"]["kind"] == "Secret" || !c.to_string().contains(&kept_name)), "{kept_name} is used");
+        assert!(!kept.to_string().contains("OWN"), "what the configuration has is not kept");
+        for (name, child) in all.iter().filter(|(_, c)| c["manifest"]["kind"] == "Secret") {
             let text = child.to_string();
             for ca in ["<ca.private_key>", "<front_proxy_ca.private_key>", "OWN KEY"] {
                 assert!(!text.contains(ca), "{ca} in {name}");

@@ -21,6 +21,17 @@ const CLIENT_NAME: &str = "root";
 /// How long starting a unit may take, in seconds. Not used up: members are started without waiting, and a gate waits for all of them.
 const START_TIMEOUT: i64 = 90;
 
+/// What no member reads, and what the cluster can't be managed without: a state that was lost is made anew from it (docs/decisions/0006).
+/// Names of files, whose attribute, and which.
+pub(super) fn authority() -> [(&'static str, Vec<ChildStep>, &'static str); 4] {
+    [
+        ("client-ca.key", client_ca(), "private_key"),
+        ("peer-ca.key", peer_ca(), "private_key"),
+        ("client.crt", client_certificate(), "certificate"),
+        ("client.key", client_certificate(), "private_key"),
+    ]
+}
+
 /// The children and outputs.
 pub(crate) fn expand(cluster: &Arguments) -> Expansion {
     let mut children = vec![
@@ -116,6 +127,7 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
     for (key, path, mode, group, purge) in [
         ("config", &places.config, "0750", owner, false),
         ("pki", &places.pki, "0750", owner, false),
+        ("authority", &places.authority, "0700", "root", false),
         ("programs", &places.programs, "0755", "root", false),
         ("data", &places.data, "0700", owner, !cluster.keeps_data),
     ] {
@@ -132,8 +144,10 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
             ],
         );
         let mut after = vec![user.clone()];
-        if key == "pki" {
-            after.push(directory("config"));
+        match key {
+            "pki" => after.push(directory("config")),
+            "authority" => after.push(directory("pki")),
+            _ => {}
         }
         children.push(at(made, &after));
     }
@@ -172,6 +186,11 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
         let content = Arg::child(from, attribute);
         let made = self::file(part_of(name, "pki", file), format!("{}/{file}", places.pki), content, file_owner, group, mode);
         children.push(at(made, &[directory("pki")]));
+    }
+    for (file, from, attribute) in authority() {
+        let content = Arg::child(&from, attribute);
+        let made = self::file(part_of(name, "authority", file), format!("{}/{file}", places.authority), content, "root", "root", "0600");
+        children.push(at(made, &[directory("authority")]));
     }
     let environment = part(name, "environment");
     let guard = part(name, "guard");

@@ -8,6 +8,8 @@ use super::arguments::Arguments;
 pub(crate) struct Places {
     pub(crate) config: String,
     pub(crate) pki: String,
+    /// Keys that only root may read, and nothing on the host does.
+    pub(crate) authority: String,
     pub(crate) programs: String,
     pub(crate) program: String,
     pub(crate) data: String,
@@ -26,6 +28,7 @@ impl Places {
         let programs = format!("/opt/karmaform/etcd-{}-{}", cluster.name, cluster.version.text);
         Self {
             pki: format!("{config}/pki"),
+            authority: format!("{config}/pki/authority"),
             program: format!("{programs}/etcd"),
             data: cluster.data_directory.clone(),
             environment: format!("{config}/etcd.env"),

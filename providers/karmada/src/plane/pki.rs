@@ -73,6 +73,13 @@ impl Certificates {
     }
 }
 
+impl Certificates {
+    /// True if there is no CA of the user's own.
+    pub(crate) fn makes_ca(&self) -> bool {
+        self.own.is_none()
+    }
+}
+
 /// The certificate of the CA of servers and of the control plane's clients.
 pub(crate) fn ca_certificate(plane: &Arguments) -> Arg {
     match &plane.certificates.own {

@@ -49,6 +49,21 @@ pub(crate) fn files(plane: &Arguments, component: Component) -> BTreeMap<String,
     files
 }
 
+/// The keys that no component has, and that the control plane can't be managed without: a state that was lost is made anew from them
+/// (docs/decisions/0006). The certificates beside them tell whose they are.
+pub(crate) fn authority(plane: &Arguments) -> BTreeMap<String, Arg> {
+    let mut files = BTreeMap::new();
+    for name in ["ca", "front_proxy_ca", "agent_ca"] {
+        if name == "ca" && !plane.certificates.makes_ca() {
+            continue;
+        }
+        let file = name.replace('_', "-");
+        files.insert(format!("{file}.crt"), Arg::child(&part(name), "certificate"));
+        files.insert(format!("{file}.key"), Arg::child(&part(name), "private_key"));
+    }
+    files
+}
+
 /// True for what reads and writes etcd itself.
 pub(crate) fn uses_etcd(component: Component) -> bool {
     matches!(component, Component::ApiServer | Component::AggregatedApiServer | Component::Search)

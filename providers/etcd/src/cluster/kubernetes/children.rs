@@ -5,7 +5,7 @@ use karmaform_model::{Arg, Child, ChildStep, Type, Value};
 use serde_json::{Value as Json, json};
 
 use super::super::arguments::Arguments;
-use super::super::children::{certificate, child, connection};
+use super::super::children::{self, certificate, child, connection};
 use super::super::choreography::quorum;
 use super::super::places::{client_ca, formed_note, part, part_of, peer_ca, stateful_set, token};
 use super::template::{self, Parts};
@@ -52,6 +52,7 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
             Storage::Class(_) => add(children, claim(cluster, place, &name)),
         }
     }
+    children.push(authority(place));
     let Parts { template, revision } = template::template(cluster, place);
     children.push(stateful_set_child(place, template, needed));
     for name in cluster.members.keys() {
@@ -141,6 +142,17 @@ fn secret(place: &Kubernetes, member: &str) -> Child {
         made.set(&["stringData", file], Arg::child(&from, attribute));
     }
     object(place, part(member, "secret"), made)
+}
+
+/// What no pod has, and what the cluster can't be managed without.
+fn authority(place: &Kubernetes) -> Child {
+    let mut made = manifest(place, "v1", "Secret", &format!("{}-authority", place.name), json!({ "type": "Opaque" }));
+    for (file, from, attribute) in children::authority() {
+        made.set(&["stringData", file], Arg::child(&from, attribute));
+    }
+    made.set(&["stringData", "client-ca.crt"], Arg::child(&client_ca(), "certificate"));
+    made.set(&["stringData", "peer-ca.crt"], Arg::child(&peer_ca(), "certificate"));
+    object(place, vec![ChildStep::new("authority")], made)
 }
 
 /// A part of a node's disk. The folder has the formation's token in its path: a cluster that is formed anew never starts on old data.
