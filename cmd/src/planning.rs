@@ -81,7 +81,7 @@ pub(crate) fn pool(app: &App, project: &Project) -> Arc<Pool> {
     Pool::new(Arc::clone(&app.wiring.registry), project.config.providers.clone())
 }
 
-/// Looks at the world and decides. The first Ctrl-C ends it: nothing is changed yet.
+/// Looks at the world and decides.
 ///
 /// # Errors
 /// Everything that keeps a plan from being made.
@@ -96,6 +96,27 @@ pub(crate) fn plan(app: &mut App, project: &Project, state: &Snapshot, pool: &Ar
         return Err(met.into());
     }
     let world = World { config: &project.config, registry: &registry, state, pool, runtime: clock.as_ref() };
+    let (observed, wrong) = looking(app, observe(&graph, &world, options))?;
+    met.extend(wrong);
+    if met.has_errors() {
+        return Err(met.into());
+    }
+    let (mut plan, wrong) = decide(&graph, &world.inputs(), &observed, options);
+    met.extend(wrong);
+    if met.has_errors() {
+        return Err(met.into());
+    }
+    let mut warnings = met;
+    warnings.extend(std::mem::take(&mut plan.warnings));
+    plan.warnings = distinct(warnings);
+    Ok(Planned { plan, graph })
+}
+
+/// Waits for what only reads, and shows a terminal that it does. The first Ctrl-C ends it: nothing is changed yet.
+///
+/// # Errors
+/// If it was interrupted.
+pub(crate) fn looking<T>(app: &mut App, reads: impl Future<Output = T>) -> Result<T, Stop> {
     let is_live = app.output.terminal.stdout && app.theme.color && !app.json;
     let (output, theme) = (&mut app.output, &app.theme);
     let mut show = async || -> Infallible {
@@ -112,7 +133,7 @@ pub(crate) fn plan(app: &mut App, project: &Project, state: &Snapshot, pool: &Ar
         let interrupt = app.interrupt.clone();
         app.executor.block_on(async {
             tokio::select! {
-                looked = observe(&graph, &world, options) => Some(looked),
+                looked = reads => Some(looked),
                 () = interrupt.wait() => None,
                 never = show() => match never {},
             }
@@ -121,26 +142,11 @@ pub(crate) fn plan(app: &mut App, project: &Project, state: &Snapshot, pool: &Ar
     if is_live {
         app.output.print(NO_SPINNER);
     }
-    let Some((observed, wrong)) = looked else {
-        return Err(halted().into());
-    };
-    met.extend(wrong);
-    if met.has_errors() {
-        return Err(met.into());
-    }
-    let (mut plan, wrong) = decide(&graph, &world.inputs(), &observed, options);
-    met.extend(wrong);
-    if met.has_errors() {
-        return Err(met.into());
-    }
-    let mut warnings = met;
-    warnings.extend(std::mem::take(&mut plan.warnings));
-    plan.warnings = distinct(warnings);
-    Ok(Planned { plan, graph })
+    looked.ok_or_else(|| halted().into())
 }
 
 /// Stages may pass on what an earlier one said.
-fn distinct(diagnostics: Diagnostics) -> Diagnostics {
+pub(crate) fn distinct(diagnostics: Diagnostics) -> Diagnostics {
     let mut seen: Vec<Diagnostic> = Vec::new();
     for diagnostic in diagnostics {
         if !seen.contains(&diagnostic) {

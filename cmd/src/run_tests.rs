@@ -2,6 +2,7 @@
 
 mod encryption;
 mod leniency;
+mod rebuild;
 mod removed;
 mod secrets;
 mod state;

@@ -263,7 +263,8 @@ pub(crate) fn backend_failed(verb: &str, place: &str, error: &BackendError) -> D
         }
         BackendError::Damaged { place, source: StateError::Sealed(error) } => unsealable(&format!("state at {place}"), error),
         BackendError::Damaged { .. } => Diagnostic::error("The state can't be read", format!("{error}. Nothing was changed."))
-            .with_hint("Restore it from its backup (the same name with .backup at the end), and run plan."),
+            .with_hint("Restore it from its backup (the same name with .backup at the end), and run plan.")
+            .with_hint("If there is none: move it away, and make it anew with state rebuild."),
         // The store names its place itself.
         BackendError::Store { source, .. } => Diagnostic::error(format!("Can't {verb} the state"), sentence(&source.to_string())),
         _ => Diagnostic::error(format!("Can't {verb} the state"), format!("The state at {place}: {error}.")),

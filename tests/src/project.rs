@@ -47,6 +47,10 @@ impl Project {
         fs::write(self.path().join(name), text).expect("written");
     }
 
+    pub(crate) fn remove(&self, name: &str) {
+        fs::remove_file(self.path().join(name)).expect("removed");
+    }
+
     /// Starts a command.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         self.start_with(arguments, &[])

@@ -1,5 +1,5 @@
 //! Properties over small random graphs: after apply the plan is empty; fail or be killed at step i, for each i, then plan and apply: the
-//! world ends the same; each step applied twice equals once. Through the real language and the real engine.
+//! world ends the same; each step applied twice equals once; a state that was lost is made anew. Through the real language and the real engine.
 //!
 //! `KARMAFORM_CASES` says how many graphs (40 unless set), `KARMAFORM_SEED` repeats one.
 
@@ -8,6 +8,7 @@ mod generate;
 use karmaform_lang::Config;
 use karmaform_memory::{Fault, Moment};
 use karmaform_model::ModeOfPlan::{Destroy, Normal};
+use karmaform_model::ResourceState;
 
 use crate::parts::tell;
 use crate::tool::{Ended, Tool};
@@ -153,5 +154,29 @@ fn drift_is_seen_and_repaired() {
                 assert_eq!(tool.things(), expected, "{place} {object:?}");
             }
         }
+    });
+}
+
+#[test]
+fn a_state_that_was_lost_is_made_anew() {
+    for_each_graph(|first, second| {
+        let (tool, config) = applied(first);
+        let (before, _) = tool.state();
+        let things = tool.things();
+        tool.rebuild(&config);
+        let (after, _) = tool.state();
+        assert_eq!(tool.things(), things, "the world was only looked at");
+        assert!(after.outputs.keys().eq(before.outputs.keys()));
+        assert!(after.resources.keys().eq(before.resources.keys()));
+        // Where nothing in the world has an id of a terraform_data, another one is as good, in what is made of it, too.
+        let has_a_place = |r: &ResourceState| r.resource_type != "terraform_data";
+        for (address, resource) in before.resources.iter().filter(|(_, r)| has_a_place(r)) {
+            assert_eq!(after.resources[address], *resource, "{address}");
+        }
+        assert!(!tool.plan(&config, Normal).0.has_changes());
+        let second = tool.config(second);
+        tool.converge(&second, Normal);
+        tool.converge(&second, Destroy);
+        assert_eq!(tool.world.text(), "", "destroy left something behind");
     });
 }

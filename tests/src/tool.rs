@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use karmaform_engine::{ApplyOptions, Options, Outcome, Pool, World as Doors, apply, check, graph, observe, plan, recover};
+use karmaform_engine::{ApplyOptions, Options, Outcome, Pool, World as Doors, apply, check, graph, observe, plan, rebuild, recover};
 use karmaform_lang::{Config, SourceFile, Sources, VariableInputs, load, validate};
 use karmaform_memory::World;
 use karmaform_model::{
@@ -109,6 +109,21 @@ impl Tool {
         let (plan, wrong) = plan(&graph, &doors.inputs(), &observed, &options);
         diagnostics.extend(wrong);
         (plan, diagnostics)
+    }
+
+    /// Loses the state, and has it made anew.
+    #[track_caller]
+    pub(crate) fn rebuild(&self, config: &Config) {
+        let (lost, serial) = self.state();
+        let (empty, clock) = (Snapshot::default(), TestClock::default());
+        let options = Options { now: self.now, tool_version: "0.1.0".into(), ..Options::default() };
+        let pool = Pool::new(Arc::clone(&self.registry), config.providers.clone());
+        let (graph, _) = graph(config, &empty, &self.registry);
+        let doors = Doors { config, registry: &self.registry, state: &empty, pool: &pool, runtime: &clock };
+        let (rebuilt, diagnostics) = block_on(rebuild(&graph, &doors, &options));
+        assert!(!diagnostics.has_errors(), "{diagnostics:#?}");
+        let next = Snapshot { lineage: lost.lineage, serial: lost.serial + 1, ..rebuilt.snapshot };
+        block_on(self.backend.write(serial, &next)).expect("a state in memory");
     }
 
     /// Plans and applies, as one run does. An apply that hangs is killed.

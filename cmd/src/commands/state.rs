@@ -2,6 +2,7 @@
 
 mod history;
 mod mv;
+mod rebuild;
 mod remove;
 mod transfer;
 
@@ -64,6 +65,8 @@ enum Command {
     History(history::HistoryArgs),
     /// Put the state that an earlier run left in the place of the state
     Restore(history::RestoreArgs),
+    /// Make a state that was lost anew, from the configuration and what is there
+    Rebuild(rebuild::Args),
 }
 
 /// Runs it.
@@ -77,6 +80,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         Command::Rm(args) => remove::run(app, args),
         Command::History(args) => history::history(app, args),
         Command::Restore(args) => history::restore(app, args),
+        Command::Rebuild(args) => rebuild::run(app, args),
     }
 }
 

@@ -52,6 +52,11 @@ impl Observed {
         self.resources.get(address).map_or(&Answer::NotAsked, |s| &s.answer)
     }
 
+    /// What was looked for and is not there.
+    pub(crate) fn absent(&self) -> impl Iterator<Item = &Address> {
+        self.resources.iter().filter(|(_, seen)| seen.answer == Answer::Absent).map(|(address, _)| address)
+    }
+
     /// How often the configuration was evaluated to find the questions.
     pub fn passes(&self) -> usize {
         self.passes

@@ -201,7 +201,7 @@ fn leftovers(
 
 /// By node: what the state remembers as its direct dependencies. Data sources are not in the state, so what they need stands for them;
 /// a whole block stands for all of its instances.
-fn dependencies(graph: &Graph) -> Vec<Vec<Address>> {
+pub(crate) fn dependencies(graph: &Graph) -> Vec<Vec<Address>> {
     let mut found: Vec<BTreeSet<Address>> = vec![BTreeSet::new(); graph.nodes.len()];
     for &number in &graph.order {
         let node = &graph.nodes[number];

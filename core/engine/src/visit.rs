@@ -5,6 +5,7 @@ use karmaform_model::{Action, Change, Connection, Diagnostics, ModeOfPlan, Objec
 
 use crate::before::{Before, before};
 use crate::decide::{Decision, Force, decide, tidy};
+use crate::holes;
 use crate::question::{Circumstances, Question, fresh, question, remember_way};
 use crate::record::{record_decision, record_object};
 use crate::values::{carry_marks, unknown_object};
@@ -106,7 +107,7 @@ impl Pass<'_> {
         });
         self.set_value(number, schema, &before, decision.as_ref());
         let flags = Flags { pending, settled: inherited.settled && settled, failed: inherited.failed, unready: inherited.unready || made };
-        self.visits[number] = Visit { before, decision, flags, ..Visit::default() };
+        self.visits[number] = Visit { wanted, before, decision, flags, ..Visit::default() };
     }
 
     /// What dependents see: what will be, with facts of the moment as far as they were seen and nothing changes.
@@ -123,6 +124,9 @@ impl Pass<'_> {
                     object.insert(attribute.name.to_owned(), seen.clone());
                 }
             }
+        }
+        if self.values.has_holes && schema.state_only && before.status.is_none() {
+            holes::put(number, schema, &mut object);
         }
         self.values.set(number, object.into());
     }

@@ -20,7 +20,7 @@ use crate::values::{carry_marks, is_wholly_known, remembered, unknown_object, wi
 /// What a pass found out about one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visit {
-    /// Of a composite: its arguments, ready to be compared.
+    /// Its arguments, ready to be compared.
     pub(crate) wanted: Option<Object>,
     pub(crate) before: Before,
     /// What happens to it; nothing if it is not there and not wanted, or could not be planned.
@@ -53,6 +53,8 @@ impl Default for Flags {
 pub(crate) struct Values<'a> {
     graph: &'a Graph,
     known: RefCell<Vec<Option<Value>>>,
+    /// What only a lost state knew is no unknown but a hole, which can be found again in what is made of it.
+    pub(crate) has_holes: bool,
 }
 
 impl Resolver for Values<'_> {
@@ -95,7 +97,12 @@ pub(crate) struct Pass<'a> {
 
 /// A place for the values of a pass; it outlives the pass, so that outputs can be evaluated after it.
 pub(crate) fn values(graph: &Graph) -> Values<'_> {
-    Values { graph, known: RefCell::new(vec![None; graph.nodes.len()]) }
+    Values { graph, known: RefCell::new(vec![None; graph.nodes.len()]), has_holes: false }
+}
+
+/// The same with holes. Of a pass with these nothing is of use but what is wanted.
+pub(crate) fn values_with_holes(graph: &Graph) -> Values<'_> {
+    Values { has_holes: true, ..values(graph) }
 }
 
 /// Goes over the whole graph once.

@@ -40,6 +40,17 @@ pub trait ResourceSpec: Send + Sync {
         Ok(default_plan(self.schema(), before, wanted))
     }
 
+    /// What a lost state would remember of a thing that can't be asked for: one that lives in the state alone, or that nothing outside tells of.
+    /// `wanted` is what the configuration says, `found` are those of its computed attributes that turned up in what was made of them (a
+    /// certificate, in a file on a host); without any, nothing tells of it. `None`: that is not enough to tell. Pure.
+    ///
+    /// # Errors
+    /// What was found can't be of one thing.
+    fn recovered(&self, wanted: &Object, found: &Object) -> Result<Option<Object>, Diagnostic> {
+        let _ = (wanted, found);
+        Ok(None)
+    }
+
     /// What a change does to running things, in plain words: "restarts etcd-main.service".
     fn impact(&self, change: &Change) -> Vec<String> {
         let _ = change;

@@ -62,6 +62,16 @@ impl ResourceSpec for TerraformData {
         }
         Ok(change)
     }
+
+    /// The id is found where it is used. Where nobody uses it, any other is as good.
+    fn recovered(&self, wanted: &Object, found: &Object) -> Result<Option<Object>, Diagnostic> {
+        let mut object = wanted.clone();
+        let id = found.get("id").and_then(Value::as_str).map_or_else(|| Uuid::new_v4().to_string(), str::to_owned);
+        object.insert("id".into(), id.into());
+        let input = object.get("input").cloned().unwrap_or_else(|| Value::null(Type::Any));
+        object.insert("output".into(), input);
+        Ok(Some(object))
+    }
 }
 
 impl ResourceType<()> for TerraformData {

@@ -61,6 +61,11 @@ impl ResourceSpec for KubernetesList {
         }
         Ok(default_plan(&self.schema, before, wanted))
     }
+
+    /// There is nothing that could have been lost.
+    fn recovered(&self, wanted: &Object, _: &Object) -> Result<Option<Object>, Diagnostic> {
+        Ok(Some(wanted.clone()))
+    }
 }
 
 /// Answers all asks, in their order.

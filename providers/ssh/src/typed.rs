@@ -59,6 +59,10 @@ impl<T: SshType> ResourceSpec for Typed<T> {
         self.0.derived(wanted)
     }
 
+    fn recovered(&self, wanted: &Object, found: &Object) -> Result<Option<Object>, Diagnostic> {
+        self.0.recovered(wanted, found)
+    }
+
     fn impact(&self, change: &Change) -> Vec<String> {
         self.0.impact(change)
     }

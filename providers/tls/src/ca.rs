@@ -9,7 +9,7 @@ use karmaform_model::{
 
 use crate::authority::read_key;
 use crate::issue::{self, Request};
-use crate::{lifetime, names, renewal};
+use crate::{found, lifetime, names, renewal};
 
 /// What a new certificate changes; the key is not among it.
 const REISSUED: [&str; 4] = ["certificate", "not_before", "not_after", "serial_number"];
@@ -74,6 +74,20 @@ impl ResourceSpec for Ca {
         let Some(wanted) = wanted else { return Ok(change) };
         check(wanted)?;
         Ok(renewal::plan(&self.schema, &REISSUED, context.now, change))
+    }
+
+    fn recovered(&self, wanted: &Object, found: &Object) -> Result<Option<Object>, Diagnostic> {
+        let Some(certificate) = found::certificate(found, "certificate") else { return Ok(None) };
+        let mut object = wanted.clone();
+        object.insert("common_name".to_owned(), certificate.common_name.as_str().into());
+        object.insert(
+            "organization".to_owned(),
+            certificate.organizations.first().map_or_else(|| Value::null(Type::String), |o| o.as_str().into()),
+        );
+        // A key that is not the certificate's is none of ours, and then there is none.
+        let key = found::key_of(found, "private_key", &certificate);
+        certificate.fill(key, &mut object);
+        Ok(Some(object))
     }
 
     fn impact(&self, change: &Change) -> Vec<String> {

@@ -10,7 +10,7 @@ use karmaform_model::{
 use crate::authority::Authority;
 use crate::issue::{self, Request};
 use crate::names::{USAGES, strings};
-use crate::{lifetime, names, renewal};
+use crate::{found, lifetime, names, renewal};
 
 /// What a new certificate changes.
 const REISSUED: [&str; 5] = ["certificate", "private_key", "not_before", "not_after", "serial_number"];
@@ -152,6 +152,34 @@ impl ResourceSpec for Certificate {
             problems.push(problem);
         }
         if problems.is_empty() { Ok(change) } else { Err(problems) }
+    }
+
+    /// As the certificate says, where the configuration does not say the same in other words.
+    fn recovered(&self, wanted: &Object, found: &Object) -> Result<Option<Object>, Diagnostic> {
+        let Some(certificate) = found::certificate(found, "certificate") else { return Ok(None) };
+        let Some(key) = found::key_of(found, "private_key", &certificate) else { return Ok(None) };
+        let Some(authority) = wanted.get("ca_certificate").and_then(Value::as_str) else { return Ok(None) };
+        let mut object = wanted.clone();
+        if !Authority::read(authority).is_ok_and(|a| a.subject == certificate.issuer) {
+            // Of an authority that nobody knows any more: the next plan has it issued anew.
+            object.insert("ca_certificate".to_owned(), "".into());
+        }
+        let [mut dns_names, mut ip_addresses, names] = ["dns_names", "ip_addresses", "names"].map(|name| strings(wanted, name));
+        names::sort_in(names, &mut dns_names, &mut ip_addresses);
+        let is_same = |a: &[String], b: &[String]| names::same_set(&Value::strings(a), &Value::strings(b));
+        if !is_same(&dns_names, &certificate.dns_names) || !is_same(&ip_addresses, &certificate.ip_addresses) {
+            object.insert("dns_names".to_owned(), Value::strings(&certificate.dns_names));
+            object.insert("ip_addresses".to_owned(), Value::strings(&certificate.ip_addresses));
+            object.insert("names".to_owned(), Value::null(Type::list(Type::String)));
+        }
+        for (name, is) in [("organizations", &certificate.organizations), ("usages", &certificate.usages)] {
+            if !is_same(&strings(wanted, name), is) {
+                object.insert(name.to_owned(), Value::strings(is));
+            }
+        }
+        object.insert("common_name".to_owned(), certificate.common_name.as_str().into());
+        certificate.fill(Some(key), &mut object);
+        Ok(Some(object))
     }
 
     fn impact(&self, change: &Change) -> Vec<String> {

@@ -7,6 +7,7 @@ mod authority;
 mod ca;
 mod certificate;
 mod der;
+mod found;
 mod issue;
 mod lifetime;
 mod names;

@@ -7,7 +7,8 @@ use karmaform_model::{
     default_plan,
 };
 
-use crate::{issue, names, renewal};
+use crate::authority::read_key;
+use crate::{found, issue, names, renewal};
 
 pub(crate) struct PrivateKey {
     schema: Schema,
@@ -45,6 +46,16 @@ impl ResourceSpec for PrivateKey {
             }
         }
         Ok(default_plan(&self.schema, before, wanted))
+    }
+
+    fn recovered(&self, wanted: &Object, found: &Object) -> Result<Option<Object>, Diagnostic> {
+        let Some(text) = found.get("private_key").and_then(Value::as_str) else { return Ok(None) };
+        let Ok(key) = read_key("private_key", text) else { return Ok(None) };
+        let mut object = wanted.clone();
+        issue::bare(&key, &mut object);
+        object.insert("private_key".to_owned(), Value::from(text).secret());
+        object.extend(found::algorithm(&key).map(|kind| ("algorithm".to_owned(), kind.into())));
+        Ok(Some(object))
     }
 
     fn impact(&self, change: &Change) -> Vec<String> {

@@ -31,6 +31,12 @@ fn from_nothing_to_a_control_plane_and_back() {
     one_setting_at_a_time(&plane);
     damage_is_repaired(&plane, &kubectl);
 
+    // The state is lost: everything that it knew is in the host cluster and in the Karmada API.
+    plane.project.remove("karmaform.tfstate");
+    let text = plane.project.must(0, &["state", "rebuild"]);
+    assert!(text.contains("No changes.") && !text.contains("PRIVATE KEY"), "{text}");
+    plane.project.no_changes();
+
     plane.project.must(0, &["destroy", "-auto-approve"]);
     host.is_as_before(&before);
 }

@@ -73,12 +73,38 @@ fn whole_life(lab: &Lab, etcd: &(String, String)) {
     }
     assert_ne!(leader, self::leader(&ctl), "the leader was restarted last, so another one leads now");
 
+    the_state_is_lost(&project);
+
     project.must(0, &["destroy", "-auto-approve"]);
     for (host, _) in &lab.hosts {
         let now = lab.files(host);
         assert!(now == before[host], "host {host} is not as it was:\n{}", crate::golden::difference(&before[host], &now));
         // A name without a file may linger until systemd tidies up (as long as it can't remove the control group); nothing may be loaded, run or have failed.
         lab.shell(host, "! systemctl list-units --all --plain --no-legend 'etcd-main*' | grep -v 'not-found inactive dead'");
+    }
+}
+
+/// What it said of each resource is found again, keys and all, and nothing is changed for it.
+fn the_state_is_lost(project: &Project) {
+    let state = || -> serde_json::Value { serde_json::from_str(&project.must(0, &["state", "pull"])).expect("JSON") };
+    let before = state();
+    project.remove("karmaform.tfstate");
+    let text = project.must(0, &["state", "rebuild"]);
+    assert!(text.contains("No changes.") && !text.contains("PRIVATE KEY"), "{text}");
+    project.no_changes();
+    let after = state();
+    assert_eq!(after["outputs"], before["outputs"]);
+    let resources = |state: &serde_json::Value| state["resources"].as_array().expect("a list").clone();
+    let without_what_commands_printed = |mut resource: serde_json::Value| {
+        if resource["type"] == "ssh_command" {
+            resource["instances"][0]["attributes"]["output"].take();
+        }
+        resource
+    };
+    let [before, after] = [before, after].map(|s| resources(&s).into_iter().map(without_what_commands_printed).collect::<Vec<_>>());
+    assert_eq!(after.len(), before.len());
+    for (after, before) in after.iter().zip(&before) {
+        assert!(after == before, "{} is not as it was", before["name"]);
     }
 }
 
@@ -105,9 +131,13 @@ fn longest_gap(ctl: &Etcdctl<'_>, done: &AtomicBool) -> (Duration, usize) {
 
 fn modes_are_tight(lab: &Lab) {
     for (host, _) in &lab.hosts {
-        let modes = lab.shell(host, "stat -c '%a %U %n' /etc/etcd/main/pki/*.key /var/lib/etcd/main");
+        let modes = lab.shell(host, "stat -c '%a %U %n' /etc/etcd/main/pki/*.key /var/lib/etcd/main /etc/etcd/main/pki/authority/*");
         for line in modes.lines() {
-            let mode = if line.ends_with(".key") { "600 etcd" } else { "700 etcd" };
+            let mode = match line {
+                _ if line.contains("/authority/") => "600 root",
+                _ if line.ends_with(".key") => "600 etcd",
+                _ => "700 etcd",
+            };
             assert!(line.starts_with(mode), "{host}: {line}");
         }
         let strays = lab.shell(

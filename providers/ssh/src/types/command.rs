@@ -96,6 +96,11 @@ impl ResourceSpec for Command {
         Ok(change)
     }
 
+    /// Nothing on the host tells that it ran. Where it has a `check`, that will.
+    fn recovered(&self, wanted: &Object, _: &Object) -> Result<Option<Object>, Diagnostic> {
+        Ok(Some(wanted.clone()))
+    }
+
     fn impact(&self, change: &Change) -> Vec<String> {
         let runs = match change {
             Change::Update { before, after } => runs_again(before, after),

@@ -1,0 +1,286 @@
+//! A state that was lost, from the configuration and the world alone.
+//!
+//! What has a place in the world is asked for by the name that the configuration gives it. What lives in the state alone is found in what was
+//! made of it: a certificate in a file, an id in a setting. What nothing tells of is believed to be done where all around it is there.
+
+use karmaform_lang::Evaluator;
+use karmaform_model::{Address, Change, Diagnostics, Object, OutputState, ResourceEntry, ResourceState, Schema, Snapshot, Status, Value};
+
+use crate::connect::OWN_PROVIDER;
+use crate::drift::outputs;
+use crate::graph::{Graph, Role};
+use crate::holes::{self, Found};
+use crate::observe::observe;
+use crate::observed::{Answer, Observed};
+use crate::options::{Inputs, Options, World};
+use crate::plan::dependencies;
+use crate::replace::create_first;
+use crate::values::{secret_paths, with_nulls};
+use crate::walk::{Pass, values, values_with_holes, walk};
+
+/// A state made anew.
+#[derive(Clone, Debug, Default)]
+pub struct Rebuilt {
+    /// The state, without lineage and serial.
+    pub snapshot: Snapshot,
+    /// Secrets that were found nowhere: whose, and which.
+    pub lost: Vec<(Address, &'static str)>,
+    /// What nothing in the world tells of: it is taken for done.
+    pub believed: Vec<Address>,
+}
+
+/// Makes the state anew from `world.config` and what is there; `world.state` is not looked at. Reads only.
+///
+/// Errors mean that something could not be looked at, or is there and is not ours: then the state would not be the whole truth.
+pub async fn rebuild(graph: &Graph, world: &World<'_>, options: &Options) -> (Rebuilt, Diagnostics) {
+    let mut rebuilt = Rebuilt::default();
+    let mut met = Diagnostics::new();
+    let (needs, create_first) = (dependencies(graph), create_first(graph, world.inputs()));
+    loop {
+        let known = rebuilt.snapshot.clone();
+        let now = World { state: &known, ..*world };
+        let (observed, problems) = observe(graph, &now, options).await;
+        met.extend(problems);
+        let (inputs, observed) = (now.inputs(), &observed);
+        let mut book =
+            Book { graph, inputs, observed, options, needs: &needs, create_first: &create_first, rebuilt: &mut rebuilt, met: &mut met };
+        // What was found may be what more can be found with, in what was seen already.
+        while !book.met.has_errors() && book.learn() {}
+        if !book.met.has_errors() && book.rebuilt.snapshot.resources.len() == known.resources.len() && !book.believe() {
+            book.finish();
+            break;
+        }
+        if met.has_errors() {
+            break;
+        }
+    }
+    (rebuilt, met)
+}
+
+/// What is known so far.
+struct Book<'a> {
+    graph: &'a Graph,
+    inputs: Inputs<'a>,
+    observed: &'a Observed,
+    options: &'a Options,
+    /// By node: what the state says that it depends on, and whether a new one comes before the old one goes.
+    needs: &'a [Vec<Address>],
+    create_first: &'a [bool],
+    rebuilt: &'a mut Rebuilt,
+    met: &'a mut Diagnostics,
+}
+
+impl Book<'_> {
+    /// One pass over what is wanted, with what is known by now.
+    fn pass<T>(&self, with_holes: bool, look: impl FnOnce(&mut Pass<'_>, &Evaluator<'_>) -> T) -> T {
+        let state = self.rebuilt.snapshot.clone();
+        let inputs = Inputs { state: &state, ..self.inputs };
+        let values = if with_holes { values_with_holes(self.graph) } else { values(self.graph) };
+        let evaluator = Evaluator::new(inputs.config, &values);
+        let mut pass = walk(self.graph, inputs, self.observed, self.options, &values, &evaluator);
+        look(&mut pass, &evaluator)
+    }
+
+    /// Finds what lives in the state alone in what was seen; true if anything was.
+    fn learn(&mut self) -> bool {
+        let found = self.pass(true, |pass, _| {
+            let mut found = Found::new();
+            for (address, number) in &self.graph.instances {
+                if let (Answer::Present(seen), Some(wanted)) = (self.observed.answer(address), &pass.visits[*number].wanted) {
+                    holes::objects(wanted, seen, &mut found);
+                }
+            }
+            found
+        });
+        let mut told: Vec<(usize, Object)> = Vec::new();
+        for ((node, place), texts) in found {
+            // What most of them say; the others are then seen to differ.
+            let Some(text) = texts.iter().max_by_key(|(_, count)| **count).map(|(text, _)| text.as_str()) else { continue };
+            let Some(schema) = self.schema(node) else { continue };
+            if told.last().is_none_or(|(last, _)| *last != node) {
+                told.push((node, Object::new()));
+            }
+            if let (Some((_, object)), Some(attribute)) = (told.last_mut(), schema.attributes.get(place)) {
+                object.insert(attribute.name.to_owned(), Value::from(text).secret_if(attribute.secret));
+            }
+        }
+        let recovered = self.recovered(told);
+        let any = !recovered.is_empty();
+        for (node, object) in recovered {
+            self.note_lost(node, &object);
+            self.record(node, &object);
+        }
+        any
+    }
+
+    /// Takes what nothing tells of for done, where all that it needs is there; true if there was any.
+    fn believe(&mut self) -> bool {
+        let missing = self.missing();
+        let silent = |node: &usize| {
+            let composite = self.graph.nodes[*node].composite;
+            let has_siblings = composite.is_none_or(|c| self.graph.nodes[c].children.iter().any(|s| self.is_seen(*s)));
+            let is_known = self.is_seen(*node) || self.rebuilt.snapshot.resources.contains_key(&self.graph.nodes[*node].address);
+            (has_siblings && !is_known && !missing[*node]).then_some((*node, Object::new()))
+        };
+        let silent: Vec<_> = self.graph.instances.values().filter_map(silent).collect();
+        let recovered = self.recovered(silent);
+        let any = !recovered.is_empty();
+        for (node, object) in recovered {
+            self.rebuilt.believed.push(self.graph.nodes[node].address.clone());
+            self.record(node, &object);
+        }
+        any
+    }
+
+    /// By node: something that it needs, near or far, is not there.
+    fn missing(&self) -> Vec<bool> {
+        let mut missing = vec![false; self.graph.nodes.len()];
+        for &number in &self.graph.order {
+            missing[number] = self.graph.nodes[number].wanted.iter().any(|needed| {
+                let node = &self.graph.nodes[*needed];
+                let is_thing = matches!(node.role, Role::Resource | Role::Child) && node.configured;
+                missing[*needed] || is_thing && !self.is_seen(*needed) && !self.rebuilt.snapshot.resources.contains_key(&node.address)
+            });
+        }
+        missing
+    }
+
+    fn is_seen(&self, node: usize) -> bool {
+        matches!(self.observed.answer(&self.graph.nodes[node].address), Answer::Present(_))
+    }
+
+    /// What the types make of what was found.
+    fn recovered(&mut self, told: Vec<(usize, Object)>) -> Vec<(usize, Object)> {
+        let (recovered, problems) = self.pass(false, |pass, _| {
+            let (mut recovered, mut problems) = (Vec::new(), Diagnostics::new());
+            for (node, found) in told {
+                let (Some(ResourceEntry::Type(_, spec)), Some(wanted)) = (pass.entries[node], &pass.visits[node].wanted) else { continue };
+                // What it is made of may be known once something else is.
+                if !is_known(spec.schema(), wanted) {
+                    continue;
+                }
+                match spec.recovered(wanted, &found) {
+                    Ok(Some(object)) => recovered.push((node, object)),
+                    Ok(None) => {}
+                    Err(error) => problems.push(error.at(&self.graph.nodes[node].address)),
+                }
+            }
+            (recovered, problems)
+        });
+        self.met.extend(problems);
+        recovered
+    }
+
+    /// Everything that was seen, then what is made of it: composites' records, and outputs.
+    fn finish(&mut self) {
+        let gone: Vec<_> = self.observed.absent().cloned().collect();
+        for address in gone {
+            self.rebuilt.snapshot.resources.remove(&address);
+            self.rebuilt.believed.retain(|b| *b != address);
+        }
+        // What is wanted of a thing may be known only once what it needs is in the state; at last, as far as it is known.
+        while self.adopt(false) {}
+        self.adopt(true);
+        let problems = self.pass(false, |pass, _| std::mem::take(&mut pass.diagnostics));
+        self.met.extend(problems);
+        if self.rebuilt.snapshot.resources.is_empty() || self.met.has_errors() {
+            return;
+        }
+        let composites = self.pass(false, |pass, _| {
+            let composites = self.graph.instances.values().filter(|n| matches!(pass.entries[**n], Some(ResourceEntry::Composite(_))));
+            let record = |number: &usize| {
+                let children = &self.graph.nodes[*number].children;
+                let is_there = children.iter().any(|c| self.rebuilt.snapshot.resources.contains_key(&self.graph.nodes[*c].address));
+                let after = pass.visits[*number].decision.as_ref()?.change.after()?;
+                is_there.then(|| (*number, after.clone()))
+            };
+            composites.filter_map(record).collect::<Vec<_>>()
+        });
+        for (number, object) in composites {
+            self.record(number, &object);
+        }
+        let outputs = self.pass(false, |pass, evaluator| outputs(pass, evaluator, &mut Diagnostics::new()));
+        for (name, change) in outputs {
+            if let Some(value) = change.after.filter(Value::is_wholly_known) {
+                self.rebuilt.snapshot.outputs.insert(name, OutputState { value, sensitive: change.sensitive });
+            }
+        }
+    }
+
+    /// Takes in what was seen and is not in the state yet, where it is known what is wanted of it; with `all` everything. True if there was any.
+    fn adopt(&mut self, all: bool) -> bool {
+        let objects = self.pass(false, |pass, _| {
+            let mut objects = Vec::new();
+            for (address, &number) in &self.graph.instances {
+                let visit = &pass.visits[number];
+                let is_new = visit.before.status.is_none() && matches!(self.observed.answer(address), Answer::Present(_));
+                let (Some(ResourceEntry::Type(_, spec)), Some(wanted), Some(seen)) =
+                    (pass.entries[number], &visit.wanted, &visit.before.compared)
+                else {
+                    continue;
+                };
+                if is_new && (all || is_known(spec.schema(), wanted)) {
+                    // What can't be planned is reported by the last pass: something of the same name that is not ours, for one.
+                    let plan = |before: &Object| spec.plan(&pass.context, Some(before), Some(wanted)).ok();
+                    // What can't be seen of it is taken to be as wanted.
+                    let object = spec.schema().filled(seen, &known(wanted));
+                    objects.extend(plan(&object).map(|change| match change {
+                        Change::NoOp { object } => (number, object),
+                        _ => (number, object),
+                    }));
+                }
+            }
+            objects
+        });
+        let any = !objects.is_empty();
+        for (number, object) in objects {
+            self.record(number, &object);
+        }
+        any
+    }
+
+    fn schema(&self, node: usize) -> Option<&Schema> {
+        self.inputs.registry.resource(&self.graph.nodes[node].kind).map(|e| e.schema())
+    }
+
+    /// Notes the secrets that such a thing has and that nobody has any more.
+    fn note_lost(&mut self, node: usize, object: &Object) {
+        let Some(schema) = self.schema(node) else { return };
+        let is_lost = |name: &str| object.get(name).is_none_or(Value::is_null);
+        let lost: Vec<&'static str> =
+            schema.attributes.iter().filter(|a| a.secret && a.is_computed() && is_lost(a.name)).map(|a| a.name).collect();
+        let address = &self.graph.nodes[node].address;
+        self.rebuilt.lost.extend(lost.into_iter().map(|name| (address.clone(), name)));
+    }
+
+    /// Puts an instance into the state.
+    fn record(&mut self, number: usize, object: &Object) {
+        let node = &self.graph.nodes[number];
+        let Some(entry) = self.inputs.registry.resource(&node.kind) else { return };
+        let provider = if let ResourceEntry::Type(driver, _) = entry { driver.name() } else { OWN_PROVIDER };
+        let schema = entry.schema();
+        let object = with_nulls(schema, &known(object));
+        let state = ResourceState {
+            resource_type: node.kind.clone(),
+            provider: provider.to_owned(),
+            schema_version: schema.version,
+            attributes: schema.encode(&object),
+            secret_paths: secret_paths(schema, &object),
+            dependencies: self.needs[number].clone(),
+            create_before_destroy: self.create_first[number],
+            status: Status::Ready,
+        };
+        self.rebuilt.snapshot.resources.insert(node.address.clone(), state);
+    }
+}
+
+/// True if all is known that a state keeps and a configuration says.
+fn is_known(schema: &Schema, wanted: &Object) -> bool {
+    let is_told = |name: &str| schema.attribute(name).is_none_or(|a| a.is_stored() && a.is_configurable());
+    wanted.iter().all(|(name, value)| value.is_wholly_known() || !is_told(name))
+}
+
+/// Without what is not known, in whole or in part.
+fn known(object: &Object) -> Object {
+    object.iter().filter(|(_, value)| value.is_wholly_known()).map(|(n, v)| (n.clone(), v.clone())).collect()
+}
