@@ -14,6 +14,7 @@ mod karmada;
 mod kubernetes_state;
 mod lab;
 mod parts;
+mod places;
 mod project;
 mod properties;
 mod proxy;

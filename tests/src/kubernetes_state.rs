@@ -5,7 +5,8 @@ use crate::project::Project;
 use crate::s3::asking::Asking;
 use crate::s3::terraform::{run, terraform};
 
-fn backend(suffix: &str, kubeconfig: &str) -> String {
+/// The block, for a Secret of this name.
+pub(crate) fn backend(suffix: &str, kubeconfig: &str) -> String {
     format!(
         "  backend \"kubernetes\" {{\n    secret_suffix = \"{suffix}\"\n    config_path   = \"{kubeconfig}\"\n    namespace     = \"default\"\n  }}\n"
     )
@@ -14,13 +15,7 @@ fn backend(suffix: &str, kubeconfig: &str) -> String {
 /// A project with its state there, and outputs.
 fn project(backend: &str, count: usize) -> Project {
     let project = Project::new();
-    project.write(
-        "main.kf.hcl",
-        &format!(
-            "karmaform {{\n{backend}}}\n\nresource \"terraform_data\" \"thing\" {{\n  count = {count}\n  input = \"n${{count.index}}\"\n}}\n\n\
-             output \"things\" {{\n  value = [for t in terraform_data.thing : t.output]\n}}\n"
-        ),
-    );
+    crate::places::configure(&project, backend, count);
     project
 }
 

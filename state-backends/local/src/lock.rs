@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use karmaform_model::{BackendError, LockId, LockInfo};
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -16,6 +17,11 @@ use rustix::io::Errno;
 use rustix::process::{Flock, FlockType, fcntl_getlk};
 
 use crate::disk;
+
+/// How often it is looked for the one who holds a lock, and the pause between: half a second in all, far longer than it takes to write it
+/// down and to sync.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The lock files that this process holds.
 ///
@@ -48,7 +54,7 @@ pub(crate) fn lock(state: &Path, who: &LockInfo) -> Result<Held, BackendError> {
     let (path, information) = names(state);
     disk::make_directory(&path)?;
     match attempt(&path)? {
-        Attempt::Busy(_) => Err(BackendError::Locked(read(&information).map(Box::new))),
+        Attempt::Busy(_) => Err(BackendError::Locked(holder(&information).map(Box::new))),
         Attempt::Locked(file) => {
             let held = Held { id: LockId(who.id.clone()), path, information, file: Some(file) };
             let mut who = who.clone();
@@ -167,7 +173,18 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Who holds the lock, as far as it can be told: the holder may be about to write it.
+/// Who holds a lock that is held. Whoever just got it is about to write that down.
+fn holder(information: &Path) -> Option<LockInfo> {
+    for _ in 0..TRIES {
+        if let Some(who) = read(information) {
+            return Some(who);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    None
+}
+
+/// Who holds the lock, as far as it can be told.
 fn read(information: &Path) -> Option<LockInfo> {
     serde_json::from_slice(&fs::read(information).ok()?).ok()
 }

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::Server;
+use super::{Place, configure};
 
 /// Kills in an ordinary run.
 const KILLS: usize = 12;
@@ -11,12 +11,11 @@ const KILLS: usize = 12;
 #[test]
 fn killed_while_writing_nothing_is_lost_and_nothing_doubled() {
     let (kills, mut moments) = crate::parts::kills(KILLS);
-    for server in Server::all("kill -9 while writing to S3") {
-        let key = server.key("kill");
-        let project = server.project(&key);
+    for place in Place::with_file("kill -9 while writing the state") {
+        let project = place.project();
         for round in 0..kills {
             let count = 3 + round % 5;
-            server.configure(&project, &key, count);
+            configure(&project, &place.backend, count);
             let mut child = Command::new(env!("CARGO_BIN_EXE_karmaform-under-test"))
                 .args(["apply", "-auto-approve", "-lock-timeout=30s"])
                 .current_dir(project.path())
@@ -31,12 +30,12 @@ fn killed_while_writing_nothing_is_lost_and_nothing_doubled() {
             // Whatever it left: a lock, half of the work, a journal.
             let ended = project.must(0, &["apply", "-auto-approve", "-lock-timeout=60s"]);
             let listed = project.must(0, &["state", "list"]);
-            assert_eq!(listed.matches("terraform_data.thing[").count(), count, "{} {round}:\n{ended}\n{listed}", server.name);
+            assert_eq!(listed.matches("terraform_data.thing[").count(), count, "{} {round}:\n{ended}\n{listed}", place.name);
             project.no_changes();
         }
         // Another directory, which knows of no journal, sees the same.
-        server.configure(&project, &key, 3);
+        configure(&project, &place.backend, 3);
         project.apply();
-        server.project(&key).no_changes();
+        place.project().no_changes();
     }
 }

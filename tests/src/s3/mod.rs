@@ -1,11 +1,9 @@
-//! State in S3, on real servers: the command as people run it, many at once, killed, and over lines on which everything goes wrong.
+//! State in S3, on real servers: the command as people run it, and over lines on which everything goes wrong.
 
 pub(crate) mod asking;
 mod faults;
 mod history;
-mod kill;
 mod moving;
-mod race;
 pub(crate) mod terraform;
 
 use std::collections::BTreeMap;
@@ -22,7 +20,7 @@ const BUCKET: &str = "karmaform";
 /// A server that the machine carries.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) endpoint: String,
     pub(crate) access_key: String,
     pub(crate) secret_key: String,
@@ -104,14 +102,9 @@ impl Server {
         project
     }
 
-    /// So many files, and an output.
+    /// So many things, and an output.
     fn configure(&self, project: &Project, key: &str, count: usize) {
-        let backend = self.backend(key);
-        let text = format!(
-            "karmaform {{\n{backend}}}\n\nresource \"terraform_data\" \"thing\" {{\n  count = {count}\n  input = \"n${{count.index}}\"\n}}\n\n\
-             output \"things\" {{\n  value = [for t in terraform_data.thing : t.output]\n}}\n"
-        );
-        project.write("main.kf.hcl", &text);
+        crate::places::configure(project, &self.backend(key), count);
     }
 
     /// The same server, over a line on which things go wrong.
