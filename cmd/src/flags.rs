@@ -63,6 +63,16 @@ pub(crate) struct StateFlags {
     pub(crate) state: Option<String>,
 }
 
+/// Which state, for commands that plan nothing.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct PlaceFlags {
+    #[command(flatten)]
+    pub(crate) file: StateFlags,
+    /// What the blocks `backend` and `encryption` may be made of.
+    #[command(flatten)]
+    pub(crate) variables: VariableFlags,
+}
+
 /// How to lock it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LockFlags {

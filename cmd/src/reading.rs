@@ -5,7 +5,7 @@ use karmaform_model::{Diagnostic, Diagnostics, Snapshot};
 
 use crate::app::{App, Stop};
 use crate::backend::open_backend;
-use crate::flags::VariableFlags;
+use crate::flags::PlaceFlags;
 use crate::project::{Project, load_if_any};
 use crate::session::Session;
 use crate::wiring::OpenBackend;
@@ -20,8 +20,8 @@ pub(crate) fn without_missing_variables(project: &Project) -> Diagnostics {
 ///
 /// # Errors
 /// If the configuration does not say where, or the state can't be read.
-pub(crate) fn current_state(app: &mut App, state: Option<&str>) -> Result<Option<Snapshot>, Stop> {
-    let open = current_backend(app, state)?;
+pub(crate) fn current_state(app: &mut App, place: &PlaceFlags) -> Result<Option<Snapshot>, Stop> {
+    let open = current_backend(app, place)?;
     let session = Session::shared(app, open)?;
     app.show(session.notes());
     let is_there = session.stored.is_some() || !session.recovery.changed.is_empty();
@@ -32,13 +32,13 @@ pub(crate) fn current_state(app: &mut App, state: Option<&str>) -> Result<Option
 ///
 /// # Errors
 /// If the configuration does not say which.
-pub(crate) fn current_backend(app: &mut App, state: Option<&str>) -> Result<OpenBackend, Stop> {
-    let project = load_if_any(app, &VariableFlags::default(), false)?;
+pub(crate) fn current_backend(app: &mut App, place: &PlaceFlags) -> Result<OpenBackend, Stop> {
+    let project = load_if_any(app, &place.variables, false)?;
     let wrong = about_settings(&project);
     if wrong.has_errors() {
         return Err(wrong.into());
     }
-    open_backend(app, &project.config.settings, state)
+    open_backend(app, &project.config.settings, place.file.state.as_deref())
 }
 
 /// What keeps the settings from being known: text that did not parse, and errors inside of the `karmaform` blocks. That another version

@@ -18,7 +18,7 @@ use karmaform_model::{Address, Connections as _, Diagnostic, Object, Snapshot, V
 use serde_json::{Value as Json, json};
 
 use crate::app::{App, Ended};
-use crate::flags::StateFlags;
+use crate::flags::PlaceFlags;
 use crate::planning::addresses;
 use crate::reading::current_state;
 use crate::ui::json::state::attributes;
@@ -36,13 +36,13 @@ pub(crate) struct Args {
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<String>,
     #[command(flatten)]
-    state: StateFlags,
+    state: PlaceFlags,
 }
 
 /// Runs it. Its exit code is the command's.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let wanted = addresses("ADDRESS", std::slice::from_ref(&args.address))?;
-    let state = current_state(app, args.state.state.as_deref())?.unwrap_or_default();
+    let state = current_state(app, &args.state)?.unwrap_or_default();
     let Some(address) = wanted.first() else { return Ok(0) };
     let connection = connection(app, &state, address)?;
     let pool = Pool::new(Arc::clone(&app.wiring.registry), BTreeMap::new());

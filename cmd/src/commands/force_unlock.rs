@@ -3,7 +3,7 @@
 use karmaform_model::{BackendError, Diagnostic, LockId};
 
 use crate::app::{App, Ended, Stop};
-use crate::flags::{StateFlags, boolean};
+use crate::flags::{PlaceFlags, boolean};
 use crate::reading::current_backend;
 use crate::session::backend_failed;
 
@@ -18,12 +18,12 @@ pub(crate) struct Args {
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     force: bool,
     #[command(flatten)]
-    state: StateFlags,
+    state: PlaceFlags,
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let open = current_backend(app, args.state.state.as_deref())?;
+    let open = current_backend(app, &args.state)?;
     if !args.force {
         app.output.print(
             "Do you really want to force-unlock?\n  The lock is removed from the state. If the run that holds it is alive, both would write it.\n  \

@@ -3,9 +3,9 @@
 use karmaform_model::{Diagnostic, ResourceEntry};
 
 use crate::app::{App, Ended};
-use crate::flags::VariableFlags;
+use crate::flags::{PlaceFlags, VariableFlags};
 use crate::project::load_directory;
-use crate::reading::without_missing_variables;
+use crate::reading::{current_state, without_missing_variables};
 use crate::ui::graph::{LARGEST_PICTURE, Picture, dot, svg};
 
 /// The form of the answer.
@@ -39,7 +39,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     }
     let mut picture = Picture::default();
     if args.full {
-        let state = crate::reading::current_state(app, None)?.unwrap_or_default();
+        let place = PlaceFlags { variables: args.variables.clone(), ..PlaceFlags::default() };
+        let state = current_state(app, &place)?.unwrap_or_default();
         for address in project.config.instances().iter().chain(state.resources.keys()) {
             let is_composite = matches!(app.wiring.registry.resource(&address.kind), Some(ResourceEntry::Composite(_)));
             let frame = address.composite().or_else(|| is_composite.then(|| address.clone())).map(|c| c.to_string());

@@ -3,7 +3,7 @@
 use karmaform_model::{Diagnostic, Kind, to_json};
 
 use crate::app::{App, Ended};
-use crate::flags::{StateFlags, boolean};
+use crate::flags::{PlaceFlags, boolean};
 use crate::reading::current_state;
 use crate::ui::json::state::outputs;
 use crate::ui::state::outputs_text;
@@ -23,7 +23,7 @@ pub(crate) struct Args {
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     raw: bool,
     #[command(flatten)]
-    state: StateFlags,
+    state: PlaceFlags,
 }
 
 /// Runs it.
@@ -31,7 +31,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     if args.json && args.raw {
         return Err(Diagnostic::error("Flags that don't go together", "-json and -raw ask for different forms.").into());
     }
-    let all = current_state(app, args.state.state.as_deref())?.map(|s| s.outputs).unwrap_or_default();
+    let all = current_state(app, &args.state)?.map(|s| s.outputs).unwrap_or_default();
     let Some(name) = &args.name else {
         if args.raw {
             return Err(

@@ -7,7 +7,7 @@ use karmaform_model::{Clear, Diagnostic, Snapshot, is_sealed};
 use crate::app::{App, Ended, Stop};
 use crate::backend::{open_backend, seal_of_directory};
 use crate::disk::reason;
-use crate::flags::{VariableFlags, boolean};
+use crate::flags::{PlaceFlags, VariableFlags, boolean};
 use crate::reading::current_state;
 use crate::saved::{self, SavedPlan};
 use crate::session::read_state;
@@ -29,15 +29,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     verbose: bool,
+    #[command(flatten)]
+    variables: VariableFlags,
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let snapshot = match &args.file {
-        None => current_state(app, None)?,
-        Some(file) => match saved::read(app, file, &VariableFlags::default())? {
+        None => {
+            let place = PlaceFlags { variables: args.variables.clone(), ..PlaceFlags::default() };
+            current_state(app, &place)?
+        }
+        Some(file) => match saved::read(app, file, &args.variables)? {
             Some(saved) => return show_plan(app, &saved, args),
-            None => Some(state_file(app, file)?),
+            None => Some(state_file(app, file, &args.variables)?),
         },
     };
     if args.json {
@@ -53,13 +58,13 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     Ok(0)
 }
 
-fn state_file(app: &mut App, file: &str) -> Result<Snapshot, Stop> {
+fn state_file(app: &mut App, file: &str, variables: &VariableFlags) -> Result<Snapshot, Stop> {
     let failed = |why: &str| {
         let detail = format!("The file \"{file}\" is neither a saved plan nor a state: {why}.");
         Stop::from(Diagnostic::error("Failed to read the given file as a state or plan file", detail))
     };
     let bytes = std::fs::read(app.directory.join(file)).map_err(|e| failed(&reason(&e)))?;
-    let seal = if is_sealed(&bytes) { seal_of_directory(app, &VariableFlags::default())? } else { Arc::new(Clear) };
+    let seal = if is_sealed(&bytes) { seal_of_directory(app, variables)? } else { Arc::new(Clear) };
     Snapshot::from_stored(&bytes, &*seal).map_err(|e| failed(&e.to_string()))
 }
 
@@ -70,7 +75,7 @@ fn show_plan(app: &mut App, saved: &SavedPlan, args: &Args) -> Ended {
         return Ok(0);
     }
     // What is shown of the configuration does not depend on what is secret in it.
-    let project = saved::load(app, saved, &VariableFlags::default())?;
+    let project = saved::load(app, saved, &args.variables)?;
     let prior = open_backend(app, &project.config.settings, saved.state.as_deref())
         .and_then(|open| read_state(app, &open))
         .ok()

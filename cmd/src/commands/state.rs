@@ -9,7 +9,7 @@ mod transfer;
 use karmaform_model::{Address, Diagnostic, Serial, Snapshot};
 
 use crate::app::{App, Ended, Stop};
-use crate::flags::StateFlags;
+use crate::flags::PlaceFlags;
 use crate::planning::addresses;
 use crate::reading::current_state;
 use crate::ui::state::resource_text;
@@ -34,7 +34,7 @@ enum Command {
         #[arg(long, value_name = "ID")]
         id: Option<String>,
         #[command(flatten)]
-        state: StateFlags,
+        state: PlaceFlags,
     },
     /// Show one resource; secrets are masked
     Show {
@@ -45,7 +45,7 @@ enum Command {
         #[arg(long, value_name = "SERIAL")]
         generation: Option<Serial>,
         #[command(flatten)]
-        state: StateFlags,
+        state: PlaceFlags,
     },
     /// Write the state to standard output, secrets and all
     Pull {
@@ -53,7 +53,7 @@ enum Command {
         #[arg(long, value_name = "SERIAL")]
         generation: Option<Serial>,
         #[command(flatten)]
-        state: StateFlags,
+        state: PlaceFlags,
     },
     /// Put a state file in the place of the state
     Push(transfer::PushArgs),
@@ -84,15 +84,15 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     }
 }
 
-fn read(app: &mut App, state: &StateFlags) -> Result<Snapshot, Stop> {
-    current_state(app, state.state.as_deref())?.ok_or_else(|| {
+fn read(app: &mut App, state: &PlaceFlags) -> Result<Snapshot, Stop> {
+    current_state(app, state)?.ok_or_else(|| {
         Diagnostic::error("No state file was found", "There is no state yet, so there is nothing in it.")
             .with_hint("Run apply first.")
             .into()
     })
 }
 
-fn list(app: &mut App, wanted: &[String], id: Option<&str>, state: &StateFlags) -> Ended {
+fn list(app: &mut App, wanted: &[String], id: Option<&str>, state: &PlaceFlags) -> Ended {
     let wanted = addresses("ADDRESS", wanted)?;
     let snapshot = read(app, state)?;
     for address in &wanted {
@@ -107,7 +107,7 @@ fn list(app: &mut App, wanted: &[String], id: Option<&str>, state: &StateFlags) 
     Ok(0)
 }
 
-fn show(app: &mut App, address: &str, generation: Option<Serial>, state: &StateFlags) -> Ended {
+fn show(app: &mut App, address: &str, generation: Option<Serial>, state: &PlaceFlags) -> Ended {
     let address = addresses("ADDRESS", &[address.to_owned()])?.remove(0);
     let snapshot = match generation {
         Some(serial) => history::state_of(app, serial, state)?,

@@ -27,7 +27,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     /// List the workspaces; a star marks the one that is selected
-    List,
+    List(VariableFlags),
     /// Print the name of the one that is selected
     Show,
     /// Make one, with an empty state, and select it
@@ -49,6 +49,8 @@ struct NewArgs {
     state: Option<String>,
     #[command(flatten)]
     lock: LockFlags,
+    #[command(flatten)]
+    variables: VariableFlags,
 }
 
 /// Arguments of `workspace select`.
@@ -61,6 +63,8 @@ struct SelectArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     or_create: bool,
+    #[command(flatten)]
+    variables: VariableFlags,
 }
 
 /// Arguments of `workspace delete`.
@@ -75,12 +79,14 @@ struct DeleteArgs {
     force: bool,
     #[command(flatten)]
     lock: LockFlags,
+    #[command(flatten)]
+    variables: VariableFlags,
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     match &args.command {
-        Command::List => list(app),
+        Command::List(variables) => list(app, variables),
         Command::Show => {
             let name = current(app)?;
             app.output.print(&format!("{name}\n"));
@@ -88,16 +94,16 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         }
         Command::New(args) => {
             overridden(app)?;
-            make(app, &args.name, args.state.as_deref(), &args.lock)
+            make(app, args)
         }
         Command::Select(args) => choose(app, args),
         Command::Delete(args) => delete(app, args),
     }
 }
 
-fn list(app: &mut App) -> Ended {
+fn list(app: &mut App, variables: &VariableFlags) -> Ended {
     let here = current(app)?;
-    let others = others(app)?;
+    let others = others(app, variables)?;
     let line = |name: &str| format!("{} {name}\n", if name == here { "*" } else { " " });
     let text: String = std::iter::once(DEFAULT_WORKSPACE).chain(others.iter().map(String::as_str)).map(line).collect();
     app.output.print(&format!("{text}\n"));
@@ -105,13 +111,13 @@ fn list(app: &mut App) -> Ended {
 }
 
 /// The state of a workspace in the place that the configuration says.
-fn open(app: &mut App, name: &str) -> Result<OpenBackend, Stop> {
-    let settings = load_if_any(app, &VariableFlags::default(), false)?.config.settings;
+fn open(app: &mut App, name: &str, variables: &VariableFlags) -> Result<OpenBackend, Stop> {
+    let settings = load_if_any(app, variables, false)?.config.settings;
     open_workspace(app, &settings, name)
 }
 
-fn others(app: &mut App) -> Result<Vec<String>, Stop> {
-    let open = open(app, DEFAULT_WORKSPACE)?;
+fn others(app: &mut App, variables: &VariableFlags) -> Result<Vec<String>, Stop> {
+    let open = open(app, DEFAULT_WORKSPACE, variables)?;
     let found = app.executor.block_on(open.backend.workspaces()).map_err(|e| backend_failed("read", &open.place, &e))?;
     found.ok_or_else(|| Diagnostic::error("No workspaces here", format!("The backend \"{}\" has no workspaces.", open.kind)).into())
 }
@@ -132,9 +138,10 @@ fn choose(app: &mut App, args: &SelectArgs) -> Ended {
     check(&args.name)?;
     overridden(app)?;
     let here = current(app)?;
-    if args.name != DEFAULT_WORKSPACE && !others(app)?.contains(&args.name) {
+    if args.name != DEFAULT_WORKSPACE && !others(app, &args.variables)?.contains(&args.name) {
         if args.or_create {
-            return begin(app, &args.name, None, &LockFlags { lock: true, lock_timeout: 0 });
+            let lock = LockFlags { lock: true, lock_timeout: 0 };
+            return begin(app, &NewArgs { name: args.name.clone(), state: None, lock, variables: args.variables.clone() });
         }
         return Err(missing(&args.name).into());
     }
@@ -146,20 +153,22 @@ fn choose(app: &mut App, args: &SelectArgs) -> Ended {
     Ok(0)
 }
 
-fn make(app: &mut App, name: &str, state: Option<&str>, flags: &LockFlags) -> Ended {
+fn make(app: &mut App, args: &NewArgs) -> Ended {
+    let name = &args.name;
     check(name)?;
-    if name == DEFAULT_WORKSPACE || others(app)?.iter().any(|other| other == name) {
+    if name == DEFAULT_WORKSPACE || others(app, &args.variables)?.iter().any(|other| other == name) {
         return Err(Diagnostic::error("Workspace exists already", format!("Workspace \"{name}\" already exists."))
             .with_hint(format!("To select it: karmaform workspace select {name}"))
             .into());
     }
-    begin(app, name, state, flags)
+    begin(app, args)
 }
 
 /// Makes one that is not there, and selects it.
-fn begin(app: &mut App, name: &str, state: Option<&str>, flags: &LockFlags) -> Ended {
-    let open = open(app, name)?;
-    let mut first = match state {
+fn begin(app: &mut App, args: &NewArgs) -> Ended {
+    let name = &args.name;
+    let open = open(app, name, &args.variables)?;
+    let mut first = match &args.state {
         Some(file) => given(app, &open, file)?,
         None => Snapshot::default(),
     };
@@ -168,7 +177,7 @@ fn begin(app: &mut App, name: &str, state: Option<&str>, flags: &LockFlags) -> E
     if first.lineage.is_empty() {
         first.lineage = (app.wiring.ids)();
     }
-    with_lock(app, &open, "workspace-new", flags, |app, open| {
+    with_lock(app, &open, "workspace-new", &args.lock, |app, open| {
         let written = app.executor.block_on(open.backend.write(None, &first));
         written.map_err(|e| backend_failed("write", &open.place, &e).into())
     })?;
@@ -200,10 +209,10 @@ fn delete(app: &mut App, args: &DeleteArgs) -> Ended {
             "Select another one first: karmaform workspace select default",
         ));
     }
-    if !others(app)?.contains(&args.name) {
+    if !others(app, &args.variables)?.contains(&args.name) {
         return Err(missing(&args.name).into());
     }
-    let open = open(app, &args.name)?;
+    let open = open(app, &args.name, &args.variables)?;
     let forgotten = with_lock(app, &open, "workspace-delete", &args.lock, |app, open| {
         let count = read_state(app, open)?.map_or(0, |state| state.resources.len());
         if count > 0 && !args.force {

@@ -70,6 +70,38 @@ fn all_that_is_written_is_sealed() {
 }
 
 #[test]
+fn the_key_may_be_given_to_every_command() {
+    let place = Place::new(&configuration(BY_FIRST));
+    place.write("key.kfvars.hcl", &format!("first = \"{FIRST}\"\n"));
+    let with = |arguments: &[&str], code: i32| {
+        // Without it none of them gets anywhere.
+        let done = place.run(arguments);
+        assert!(done.code == 1 && !done.stderr.contains(FIRST), "{arguments:?}: {done:#?}");
+        place.check(&[arguments, &["-var-file=key.kfvars.hcl"]].concat(), code)
+    };
+    with(&["apply", "-auto-approve"], 0);
+    with(&["plan", "-out=p"], 0);
+    for read in [
+        &["state", "list"][..],
+        &["state", "show", "terraform_data.s"],
+        &["state", "pull"],
+        &["show"],
+        &["show", "-json", "p"],
+        &["show", "karmaform.tfstate"],
+        &["graph", "-full"],
+    ] {
+        with(read, 0);
+    }
+    with(&["state", "mv", "terraform_data.s", "terraform_data.t"], 0);
+    with(&["workspace", "new", "more"], 0);
+    with(&["workspace", "delete", "default"], 1);
+    with(&["state", "rm", "terraform_data.t"], 1);
+    place.check(&["workspace", "select", "default"], 0);
+    with(&["workspace", "delete", "more"], 0);
+    with(&["state", "rm", "terraform_data.t"], 0);
+}
+
+#[test]
 fn a_wrong_key_and_none_are_said_and_nothing_is_touched() {
     let mut place = encrypted(BY_FIRST);
     place.check(&["apply", "-auto-approve"], 0);

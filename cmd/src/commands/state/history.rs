@@ -3,7 +3,7 @@
 use karmaform_model::{Diagnostic, Generation, Serial, Snapshot};
 
 use crate::app::{App, Ended, Stop};
-use crate::flags::{LockFlags, StateFlags, boolean};
+use crate::flags::{LockFlags, PlaceFlags, boolean};
 use crate::reading::current_backend;
 use crate::session::{Session, backend_failed};
 use crate::ui::style::Tone;
@@ -21,7 +21,7 @@ pub(crate) struct HistoryArgs {
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     json: bool,
     #[command(flatten)]
-    state: StateFlags,
+    state: PlaceFlags,
 }
 
 /// Arguments of `state restore`.
@@ -33,7 +33,7 @@ pub(crate) struct RestoreArgs {
     #[command(flatten)]
     lock: LockFlags,
     #[command(flatten)]
-    state: StateFlags,
+    state: PlaceFlags,
 }
 
 /// Lists the generations, the latest last.
@@ -82,13 +82,13 @@ pub(crate) fn restore(app: &mut App, args: &RestoreArgs) -> Ended {
 ///
 /// # Errors
 /// If it is not kept.
-pub(crate) fn state_of(app: &mut App, serial: Serial, state: &StateFlags) -> Result<Snapshot, Stop> {
+pub(crate) fn state_of(app: &mut App, serial: Serial, state: &PlaceFlags) -> Result<Snapshot, Stop> {
     let open = open(app, state)?;
     generation(app, &open, serial)
 }
 
-fn open(app: &mut App, state: &StateFlags) -> Result<OpenBackend, Stop> {
-    current_backend(app, state.state.as_deref())
+fn open(app: &mut App, state: &PlaceFlags) -> Result<OpenBackend, Stop> {
+    current_backend(app, state)
 }
 
 fn generations(app: &App, open: &OpenBackend) -> Result<Vec<Generation>, Stop> {

@@ -7,7 +7,7 @@ use karmaform_model::{Address, Diagnostic, Key, ResourceState, Snapshot};
 
 use super::not_there;
 use crate::app::{App, Ended, Stop};
-use crate::flags::{LockFlags, StateFlags, boolean};
+use crate::flags::{LockFlags, PlaceFlags, boolean};
 use crate::planning::addresses;
 use crate::reading::current_backend;
 use crate::session::Session;
@@ -28,14 +28,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     lock: LockFlags,
     #[command(flatten)]
-    state: StateFlags,
+    state: PlaceFlags,
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let from = addresses("SOURCE", std::slice::from_ref(&args.source))?.remove(0);
     let to = addresses("DESTINATION", std::slice::from_ref(&args.destination))?.remove(0);
-    let open = current_backend(app, args.state.state.as_deref())?;
+    let open = current_backend(app, &args.state)?;
     let mut session = Session::exclusive(app, open, "state-mv", &args.lock)?;
     let done = move_in(app, &mut session, &from, &to, args.dry_run);
     session.close(app);

@@ -2,7 +2,7 @@
 
 use super::not_there;
 use crate::app::{App, Ended, Stop};
-use crate::flags::{LockFlags, StateFlags, boolean};
+use crate::flags::{LockFlags, PlaceFlags, boolean};
 use crate::planning::addresses;
 use crate::reading::current_backend;
 use crate::session::Session;
@@ -20,12 +20,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     lock: LockFlags,
     #[command(flatten)]
-    state: StateFlags,
+    state: PlaceFlags,
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let open = current_backend(app, args.state.state.as_deref())?;
+    let open = current_backend(app, &args.state)?;
     let mut session = Session::exclusive(app, open, "state-rm", &args.lock)?;
     let removed = remove(app, &mut session, args);
     session.close(app);

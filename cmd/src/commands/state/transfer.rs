@@ -4,7 +4,7 @@ use karmaform_model::{Clear, Diagnostic, Seal, Serial, Snapshot, is_sealed};
 
 use crate::app::{App, Ended, Stop};
 use crate::disk::reason;
-use crate::flags::{LockFlags, StateFlags, boolean};
+use crate::flags::{LockFlags, PlaceFlags, boolean};
 use crate::reading::{current_backend, current_state};
 use crate::session::Session;
 
@@ -21,14 +21,14 @@ pub(crate) struct PushArgs {
     #[command(flatten)]
     lock: LockFlags,
     #[command(flatten)]
-    state: StateFlags,
+    state: PlaceFlags,
 }
 
 /// Writes the state as it is stored.
-pub(crate) fn pull(app: &mut App, generation: Option<Serial>, state: &StateFlags) -> Ended {
+pub(crate) fn pull(app: &mut App, generation: Option<Serial>, state: &PlaceFlags) -> Ended {
     let found = match generation {
         Some(serial) => Some(super::history::state_of(app, serial, state)?),
-        None => current_state(app, state.state.as_deref())?,
+        None => current_state(app, state)?,
     };
     if let Some(snapshot) = found {
         app.output.print(&snapshot.to_text());
@@ -38,7 +38,7 @@ pub(crate) fn pull(app: &mut App, generation: Option<Serial>, state: &StateFlags
 
 /// Puts a file in the place of the state.
 pub(crate) fn push(app: &mut App, args: &PushArgs) -> Ended {
-    let open = current_backend(app, args.state.state.as_deref())?;
+    let open = current_backend(app, &args.state)?;
     let next = given(app, &args.file, &*open.seal)?;
     let mut session = Session::unsettled(app, open, "state-push", &args.lock)?;
     let count = next.resources.len();
