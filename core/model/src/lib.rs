@@ -30,6 +30,7 @@ mod state;
 mod state_store;
 mod types;
 mod value;
+mod written_path;
 
 pub use address::{Address, AddressError, ChildStep, Key, Mode};
 pub use backend::{BackendError, Journal, JournalRecord, LockId, LockInfo, OtherState, Serial, StateBackend, States};
@@ -56,3 +57,4 @@ pub use state::{OutputState, ResourceState, Snapshot, StateError, Status};
 pub use state_store::{Found, Item, StateStore, StoreError, Version};
 pub use types::{ObjectAttribute, Type};
 pub use value::{Kind, Unknown, Value};
+pub use written_path::written_path;

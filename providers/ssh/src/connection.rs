@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use karmaform_model::{Attribute, Diagnostic, Object, Type, Value};
+use karmaform_model::{Attribute, Diagnostic, Object, Type, Value, written_path};
 
 use crate::values::{boolean, number, text};
 
@@ -126,7 +126,7 @@ impl Options {
 
     fn layered(layers: &[&Object], home: Option<PathBuf>) -> Result<Self, Diagnostic> {
         let string = |name: &str| layers.iter().find_map(|l| text(l, name)).map(str::to_owned);
-        let path = |name: &str| string(name).map(|p| expand(&p, home.as_deref()));
+        let path = |name: &str| string(name).map(|p| written_path(Path::new(""), home.as_deref(), &p));
         let whole = |name: &str| layers.iter().find_map(|l| number(l, name));
         let flag = |name: &str| layers.iter().find_map(|l| boolean(l, name));
         let Some(address) = string("address").filter(|a| !a.is_empty() && !a.contains(|c: char| c.is_whitespace() || c.is_control()))
@@ -210,14 +210,6 @@ fn mark(bastion: &mut Value) {
         }
         part
     });
-}
-
-/// `~/` is the home folder.
-fn expand(path: &str, home: Option<&Path>) -> PathBuf {
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(path),
-    }
 }
 
 /// The host of a resource, for messages of pure functions.

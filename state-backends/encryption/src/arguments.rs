@@ -1,11 +1,11 @@
 //! What stands in `encryption { ... }`, and in the `fallback` inside of it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use karmaform_model::{Attribute, Diagnostic, Object, Schema, Type, Value};
+use karmaform_model::{Attribute, Diagnostic, Object, Schema, Type, Value, written_path};
 
 use crate::age_keys::Age;
 use crate::command::Program;
@@ -131,13 +131,13 @@ fn way(arguments: &Object, directory: &Path, home: Option<&Path>, writes: bool) 
             }
             Ok(Way::Passphrase(passphrase.to_owned()))
         }
-        "key_file" => Ok(Way::KeyFile(key_file(&at(directory, home, value.as_str().ok_or_else(not_of_its_type)?))?)),
+        "key_file" => Ok(Way::KeyFile(key_file(&written_path(directory, home, value.as_str().ok_or_else(not_of_its_type)?))?)),
         "age_recipients" | "age_identity_file" => {
             let recipients = if name == "age_recipients" { words().ok_or_else(not_of_its_type)? } else { Vec::new() };
             if writes && recipients.is_empty() {
                 return Err(wrong("\"age_recipients\" names nobody, so nobody could read what is written."));
             }
-            let identities = text("age_identity_file").map(|path| at(directory, home, path));
+            let identities = text("age_identity_file").map(|path| written_path(directory, home, path));
             Ok(Way::Age(Age::read(&recipients, identities.as_deref())?))
         }
         "aws_kms" => Ok(Way::AwsKms(value.as_entries().cloned().ok_or_else(not_of_its_type)?)),
@@ -148,13 +148,6 @@ fn way(arguments: &Object, directory: &Path, home: Option<&Path>, writes: bool) 
             Ok(Way::Command(Program { words: words.into_iter().map(str::to_owned).collect(), directory: directory.to_owned() }))
         }
         _ => Ok(Way::Clear),
-    }
-}
-
-fn at(directory: &Path, home: Option<&Path>, path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => directory.join(path),
     }
 }
 

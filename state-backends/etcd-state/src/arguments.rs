@@ -1,11 +1,11 @@
 //! What stands in `backend "etcd" { ... }`. Terraform had a backend "etcdv3" until 1.3; where it had a word for something, it is that one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
-use karmaform_model::{Attribute, Diagnostic, Object, Schema, Type, Value};
+use karmaform_model::{Attribute, Diagnostic, Object, Schema, Type, Value, written_path};
 
 /// The longest wait for a connection.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -68,7 +68,7 @@ impl Settings {
             (None, None) => {}
             _ => return Err(wrong("\"username\" and \"password\" go together.")),
         }
-        let file = |name: &str| text(arguments, name).map(|path| read(name, &at(directory, home, path))).transpose();
+        let file = |name: &str| text(arguments, name).map(|path| read(name, &written_path(directory, home, path))).transpose();
         let (authorities, certificate, key) = (file("cacert_path")?, file("cert_path")?, file("key_path")?);
         if is_tls > 0 {
             let mut tls = TlsOptions::new();
@@ -83,13 +83,6 @@ impl Settings {
             options = options.with_tls(tls);
         }
         Ok(Self { endpoints: endpoints.into_iter().map(str::to_owned).collect(), prefix, options })
-    }
-}
-
-fn at(directory: &Path, home: Option<&Path>, path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => directory.join(path),
     }
 }
 

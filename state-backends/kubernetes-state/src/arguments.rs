@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use karmaform_model::{Attribute, Diagnostic, Object, Schema, Type, Value};
+use karmaform_model::{Attribute, Diagnostic, Object, Schema, Type, Value, written_path};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
@@ -77,10 +77,7 @@ impl Settings {
             let path = text("config_path").or_else(|| variable("KUBE_CONFIG_PATH")).or_else(|| variable("KUBECONFIG")).or_else(usual);
             let path =
                 path.ok_or_else(|| wrong("Nothing says where a kubeconfig is.").with_hint("Set config_path, or KUBE_CONFIG_PATH."))?;
-            let path = match (path.strip_prefix("~/"), home) {
-                (Some(rest), Some(home)) => home.join(rest),
-                _ => directory.join(&path),
-            };
+            let path = written_path(directory, home, &path);
             Way::Kubeconfig { path, context: text("config_context").or_else(|| variable("KUBE_CTX")) }
         };
         Ok(Self { suffix, namespace, labels, way })

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use karmaform_model::{Diagnostic, Object, Value};
+use karmaform_model::{Diagnostic, Object, Value, written_path};
 use md5::{Digest as _, Md5};
 
 /// The environment and the home folder, as whoever has them gives them.
@@ -29,10 +29,7 @@ impl Surroundings<'_> {
 
     /// A path with `~/` resolved.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
-        match (path.strip_prefix("~/"), self.home) {
-            (Some(rest), Some(home)) => home.join(rest),
-            _ => PathBuf::from(path),
-        }
+        written_path(Path::new(""), self.home, path)
     }
 }
 
