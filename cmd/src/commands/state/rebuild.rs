@@ -7,7 +7,7 @@ use karmaform_model::{Diagnostic, Diagnostics, Severity, Snapshot};
 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::backend::open_backend;
-use crate::flags::{LockFlags, StateFlags, VariableFlags, ViewFlags, boolean};
+use crate::flags::{LockFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{distinct, looking, plan, pool};
 use crate::project::{Project, load_directory};
 use crate::session::Session;
@@ -33,14 +33,15 @@ pub(crate) struct Args {
     state: StateFlags,
     #[command(flatten)]
     lock: LockFlags,
-    #[command(flatten)]
-    view: ViewFlags,
+    /// Ask for what is missing; false never asks
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    input: bool,
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    app.compact_warnings = args.view.compact_warnings;
-    let ask = app.wants_input(args.view.input);
+    let ask = app.wants_input(args.input);
     if args.force && !args.auto_approve && !ask {
         return Err(Diagnostic::error("State not approved", "Nobody can be asked here whether a state may be replaced: input is off.")
             .with_hint("Give -auto-approve: nothing but the state is written.")
