@@ -1,5 +1,6 @@
 //! The one test binary. What each module proves stands in its header.
 
+mod asking;
 mod cluster;
 mod conformance;
 mod encryption;
@@ -11,6 +12,7 @@ mod examples;
 mod golden;
 mod http_state;
 mod karmada;
+mod kubernetes_proxy;
 mod kubernetes_state;
 mod lab;
 mod parts;

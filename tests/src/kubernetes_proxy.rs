@@ -1,9 +1,10 @@
-//! A way to the cluster's API server on which things go wrong by rule.
+//! A way to the lab's API server on which things go wrong by rule.
 //!
 //! TLS in front with a certificate of its own, the administrator's behind.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
+use std::process::Command;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -14,12 +15,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::Host;
 use crate::proxy::{self, Behind};
-pub(super) use crate::proxy::{Asked, Fault};
 
 /// It ends when it is dropped.
-pub(super) struct Proxy {
+pub(crate) struct Proxy {
     proxy: proxy::Proxy,
     file: tempfile::NamedTempFile,
 }
@@ -33,9 +32,15 @@ impl Deref for Proxy {
 }
 
 impl Proxy {
-    /// In front of the host cluster; nothing goes wrong yet.
-    pub(super) fn new(host: &Host) -> Self {
-        let at = |path: &str| host.run(&["config", "view", "--raw", "-o", &format!("jsonpath={{{path}}}")]);
+    /// In front of the cluster that this kubeconfig is for; nothing goes wrong yet.
+    pub(crate) fn new(kubeconfig: &str) -> Self {
+        let kubectl = std::env::var("KARMAFORM_TEST_KUBECTL").expect("a kubectl, where there is a cluster");
+        let at = |path: &str| {
+            let arguments = ["--kubeconfig", kubeconfig, "config", "view", "--raw", "-o", &format!("jsonpath={{{path}}}")];
+            let output = Command::new(&kubectl).args(arguments).output().expect("kubectl");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
         let pem = |path: &str| BASE64_STANDARD.decode(at(path)).expect("base64");
         let certificates = |pem: &[u8]| CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().expect("certificates");
         let mut roots = rustls::RootCertStore::empty();
@@ -56,24 +61,24 @@ impl Proxy {
         let behind = Behind { host: name.to_owned(), port: port.parse().expect("a port"), tls, refusal };
         let proxy = proxy::Proxy::new(behind, Some(TlsAcceptor::from(Arc::new(front))));
         let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), kubeconfig(proxy.address, &own.cert.pem())).expect("written");
+        std::fs::write(file.path(), through(proxy.address, &own.cert.pem())).expect("written");
         Self { proxy, file }
     }
 
     /// The way through it.
-    pub(super) fn kubeconfig(&self) -> String {
+    pub(crate) fn kubeconfig(&self) -> String {
         self.file.path().to_string_lossy().into_owned()
     }
 
     /// From now on requests are made in the name of this user, instead of the administrator's own.
-    pub(super) fn act_as(&self, user: Option<&str>) {
+    pub(crate) fn act_as(&self, user: Option<&str>) {
         // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
         let header = |user| (HeaderName::from_static("impersonate-user"), HeaderValue::from_str(user).expect("a name"));
         self.proxy.headers(user.map(header).into_iter().collect());
     }
 }
 
-fn kubeconfig(address: SocketAddr, certificate: &str) -> String {
+fn through(address: SocketAddr, certificate: &str) -> String {
     let authority = BASE64_STANDARD.encode(certificate);
     json!({ "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{ "name": "c", "user": {} }],
         "clusters": [{ "name": "c", "cluster": { "server": format!("https://{address}"), "certificate-authority-data": authority } }],

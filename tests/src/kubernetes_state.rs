@@ -1,8 +1,8 @@
 //! State in a Kubernetes cluster, as people run it, and a real Terraform beside us.
 
+use crate::asking::Asking;
 use crate::parts::tell;
 use crate::project::Project;
-use crate::s3::asking::Asking;
 use crate::s3::terraform::{run, terraform};
 
 /// The block, for a Secret of this name.

@@ -1,38 +1,18 @@
 //! State on a server that speaks Terraform's REST protocol, as people run it.
 
-mod faults;
 pub(crate) mod gitlab;
+mod kill;
 mod terraform;
 
-use std::time::{Duration, Instant};
-
+use crate::asking::Asking;
+use crate::places::{configure, lock_id};
 use crate::project::Project;
-use crate::s3::asking::Asking;
 use gitlab::{GitLab, TOKEN, USER};
-
-/// So many applies are started at once.
-const MANY: usize = 20;
-/// Longer than they take to find out, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
-
-/// So many resources with their state there, and an output.
-fn configure(project: &Project, backend: &str, count: usize) {
-    let text = format!(
-        "karmaform {{\n{backend}}}\n\nresource \"terraform_data\" \"thing\" {{\n  count = {count}\n  input = \"n${{count.index}}\"\n}}\n\n\
-         output \"things\" {{\n  value = [for t in terraform_data.thing : t.output]\n}}\n"
-    );
-    project.write("main.kf.hcl", &text);
-}
 
 fn project(backend: &str, count: usize) -> Project {
     let project = Project::new();
     configure(&project, backend, count);
     project
-}
-
-/// The id of the lock, as a run that was refused tells it.
-fn id_of(refused: &str) -> String {
-    refused.split("force-unlock ").nth(1).and_then(|t| t.split_whitespace().next()).expect("an id").to_owned()
 }
 
 #[test]
@@ -107,32 +87,6 @@ fn the_environment_says_what_the_block_does_not() {
 }
 
 #[test]
-fn of_many_applies_at_once_one_works() {
-    let server = GitLab::start();
-    let backend = server.backend("race");
-    let projects: Vec<_> = (0..MANY).map(|_| project(&backend, 3)).collect();
-    let mut running: Vec<_> = projects.iter().map(Asking::start).collect();
-    let until = Instant::now() + PATIENCE;
-    while running.iter_mut().map(Asking::runs).filter(|runs| *runs).count() > 1 {
-        assert!(Instant::now() < until, "more than one goes on");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let winner = running.iter_mut().position(Asking::runs).expect("a winner");
-    let works = running.remove(winner).asks();
-    let id = server.states()["race"].lock.clone().expect("a lock");
-    for other in running {
-        let (code, said) = other.end("");
-        assert_eq!(code, Some(1), "{said}");
-        for words in ["Error acquiring the state lock", "Who:       me@here", "OperationTypeApply", &id] {
-            assert!(said.contains(words), "\"{words}\" is not in: {said}");
-        }
-    }
-    let (code, said) = works.end("yes\n");
-    assert_eq!(code, Some(0), "{said}");
-    projects[(winner + 1) % MANY].no_changes();
-}
-
-#[test]
 fn a_lock_of_the_dead_is_removed_by_hand() {
     let server = GitLab::start();
     let backend = server.backend("dead");
@@ -141,7 +95,7 @@ fn a_lock_of_the_dead_is_removed_by_hand() {
     // It can't give signs of life, so it is never taken for dead.
     let refused = second.must(1, &["apply", "-auto-approve", "-lock-timeout=2s"]);
     assert!(!refused.contains("taken over"), "{refused}");
-    let id = id_of(&refused);
+    let id = lock_id(&refused);
     let other = second.must(1, &["force-unlock", "-force", "another"]);
     assert!(other.contains(&format!("the lock has the id \"{id}\", not \"another\"")), "{other}");
     second.must(0, &["force-unlock", "-force", &id]);
@@ -158,7 +112,7 @@ fn who_lost_its_lock_does_nothing() {
     let (first, second, third) = (project(&backend, 3), project(&backend, 3), project(&backend, 4));
     // Somebody else has it now, and has not written yet: only the server can tell.
     let asking = Asking::start(&first).asks();
-    let id = id_of(&second.must(1, &["apply", "-auto-approve"]));
+    let id = lock_id(&second.must(1, &["apply", "-auto-approve"]));
     second.must(0, &["force-unlock", "-force", &id]);
     let other = Asking::start(&second).asks();
     let (code, said) = asking.end("yes\n");
@@ -168,7 +122,7 @@ fn who_lost_its_lock_does_nothing() {
     // Somebody else had it and wrote.
     configure(&first, &backend, 5);
     let asking = Asking::start(&first).asks();
-    let id = id_of(&second.must(1, &["apply", "-auto-approve"]));
+    let id = lock_id(&second.must(1, &["apply", "-auto-approve"]));
     third.must(0, &["force-unlock", "-force", &id]);
     third.apply();
     let (code, said) = asking.end("yes\n");

@@ -2,8 +2,8 @@
 
 use super::gitlab::GitLab;
 use super::project;
+use crate::asking::Asking;
 use crate::project::Project;
-use crate::s3::asking::Asking;
 use crate::s3::terraform::{run, terraform};
 
 /// The lines within a block.

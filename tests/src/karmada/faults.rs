@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::Host;
 use super::plane::Plane;
-use super::proxy::{Asked, Fault, Proxy};
+use crate::kubernetes_proxy::Proxy;
 use crate::parts::tell;
+use crate::proxy::{Asked, Fault};
 
 /// About every so many requests something goes wrong.
 const EVERY: usize = 7;
@@ -50,7 +51,7 @@ fn a_control_plane_comes_and_goes_while_requests_fail() {
     let Some(host) = Host::for_test("a_control_plane_comes_and_goes_while_requests_fail", "kf-faults") else { return };
     let before = host.inventory();
     let plane = Plane::example(&host, "demo");
-    let proxy = Proxy::new(&host);
+    let proxy = Proxy::new(host.kubeconfig());
     let way = format!("kubeconfig={}", proxy.kubeconfig());
     // What gives up says one thing, and the next one goes on from there.
     let converge = |words: &[&str]| {
@@ -96,7 +97,7 @@ fn a_server_that_is_no_good_is_told_of_once() {
             let host = &host;
             scope.spawn(move || {
                 let plane = Plane::example(host, "demo");
-                let proxy = Proxy::new(host);
+                let proxy = Proxy::new(host.kubeconfig());
                 proxy.rule(move |asked| (asked.number >= first).then_some(fault));
                 let ended = plane.project.run(&["plan", "-var", &format!("kubeconfig={}", proxy.kubeconfig())]);
                 tell(&format!("{fault:?} from request {first} on: {} requests, {:.1?}", proxy.done().0, ended.took));

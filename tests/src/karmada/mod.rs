@@ -10,7 +10,6 @@ mod host;
 mod kill;
 mod life;
 mod plane;
-mod proxy;
 mod refusals;
 mod requests;
 mod two;

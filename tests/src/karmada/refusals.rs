@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Host;
 use super::faults::errors;
-use super::proxy::Proxy;
+use crate::kubernetes_proxy::Proxy;
 use crate::project::Project;
 
 /// A namespace for one test; it goes with it.
@@ -207,7 +207,7 @@ fn roles(user: &str, without: Option<(&str, &str)>) -> [Value; 2] {
 #[test]
 fn a_right_that_is_missing_is_in_the_plan() {
     let Some(host) = Host::for_test("a_right_that_is_missing_is_in_the_plan", "kf-rights") else { return };
-    let proxy = Proxy::new(&host);
+    let proxy = Proxy::new(host.kubeconfig());
     let way = format!("kubeconfig={}", proxy.kubeconfig());
     let all: Vec<(&str, &str)> = RIGHTS.iter().flat_map(|(_, resource, verbs)| verbs.iter().map(move |v| (*v, *resource))).collect();
     let user = |n: usize| format!("kf-rights-{n}");

@@ -1,6 +1,5 @@
 //! Killed at any moment while it writes; the next one goes on from there.
 
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::{Place, configure};
@@ -16,17 +15,9 @@ fn killed_while_writing_nothing_is_lost_and_nothing_doubled() {
         for round in 0..kills {
             let count = 3 + round % 5;
             configure(&project, &place.backend, count);
-            let mut child = Command::new(env!("CARGO_BIN_EXE_karmaform-under-test"))
-                .args(["apply", "-auto-approve", "-lock-timeout=30s"])
-                .current_dir(project.path())
-                .env("KF_LOCK_LEASE", "1")
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("the command");
+            let running = project.start_with(&["apply", "-auto-approve", "-lock-timeout=30s"], &[("KF_LOCK_LEASE", "1")]);
             std::thread::sleep(Duration::from_millis(moments.u64(20..900)));
-            let _ = child.kill();
-            child.wait().expect("a process");
+            running.kill();
             // Whatever it left: a lock, half of the work, a journal.
             let ended = project.must(0, &["apply", "-auto-approve", "-lock-timeout=60s"]);
             let listed = project.must(0, &["state", "list"]);

@@ -1,9 +1,14 @@
-//! One state in each place that a state can be in, on real servers: many who want it at once, and some who are killed over it.
+//! One state in each place that a state can be in, on real servers: many who want it at once, some who are killed over it, and
+//! lines on which everything goes wrong.
 
+mod faults;
 mod kill;
 mod race;
 
+use std::any::Any;
+
 use crate::etcd_server::EtcdServer;
+use crate::http_state::gitlab::GitLab;
 use crate::parts::tell;
 use crate::project::Project;
 use crate::s3::Server;
@@ -13,29 +18,39 @@ pub(crate) struct Place {
     name: &'static str,
     /// The block `backend`.
     backend: String,
-    _etcd: Option<EtcdServer>,
-    _directory: Option<tempfile::TempDir>,
+    /// Its lock has to be renewed, and can be taken over from the dead.
+    has_lease: bool,
+    /// What goes when it goes.
+    _server: Option<Box<dyn Any>>,
 }
 
 impl Place {
+    /// A server that knows locks but no leases too.
+    fn every(test: &str) -> Vec<Self> {
+        let mut places = Self::with_file(test);
+        let backend = GitLab::start().backend("places");
+        places.push(Self { name: "GitLab", backend, has_lease: false, _server: None });
+        places
+    }
+
     /// A file too, whose lock goes with its holder.
     fn with_file(test: &str) -> Vec<Self> {
         let mut places = Self::all(test);
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("shared.tfstate");
         let backend = format!("  backend \"local\" {{\n    path = \"{}\"\n  }}\n", file.display());
-        places.push(Self { name: "a file", backend, _etcd: None, _directory: Some(directory) });
+        places.push(Self { name: "a file", backend, has_lease: false, _server: Some(Box::new(directory)) });
         places
     }
 
     /// All servers that the machine carries; says what is skipped.
     fn all(test: &str) -> Vec<Self> {
-        let of = |name, backend| Self { name, backend, _etcd: None, _directory: None };
+        let of = |name, backend| Self { name, backend, has_lease: true, _server: None };
         let mut places: Vec<_> =
             Server::all(test).into_iter().map(|server| of(server.name, server.backend(&server.key("places")))).collect();
         if let Some(etcd) = EtcdServer::start(test) {
             let backend = format!("  backend \"etcd\" {{\n    endpoints = [\"{}\"]\n    prefix    = \"karmaform/test\"\n  }}\n", etcd.url);
-            places.push(Self { _etcd: Some(etcd), ..of("etcd", backend) });
+            places.push(Self { _server: Some(Box::new(etcd)), ..of("etcd", backend) });
         }
         match std::env::var("KARMAFORM_TEST_KUBECONFIG") {
             Ok(kubeconfig) => {
@@ -62,4 +77,9 @@ pub(crate) fn configure(project: &Project, backend: &str, count: usize) {
          output \"things\" {{\n  value = [for t in terraform_data.thing : t.output]\n}}\n"
     );
     project.write("main.kf.hcl", &text);
+}
+
+/// The id of the lock, as a run that was refused tells it.
+pub(crate) fn lock_id(refused: &str) -> String {
+    refused.split("force-unlock ").nth(1).and_then(|t| t.split_whitespace().next()).expect("an id").to_owned()
 }

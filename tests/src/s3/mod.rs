@@ -1,7 +1,6 @@
-//! State in S3, on real servers: the command as people run it, and over lines on which everything goes wrong.
+//! State in S3, on real servers: the command as people run it.
 
-pub(crate) mod asking;
-mod faults;
+mod conditions;
 mod history;
 mod moving;
 pub(crate) mod terraform;
@@ -108,7 +107,7 @@ impl Server {
     }
 
     /// The same server, over a line on which things go wrong.
-    fn through_proxy(&self) -> (Self, Proxy) {
+    pub(crate) fn through_proxy(&self) -> (Self, Proxy) {
         let address = self.endpoint.trim_start_matches("http://");
         let (host, port) = address.rsplit_once(':').expect("a port");
         let behind = Behind { host: host.to_owned(), port: port.parse().expect("a port"), tls: None, refusal };

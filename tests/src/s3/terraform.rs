@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::Server;
-use super::asking::Asking;
+use crate::asking::Asking;
 use crate::project::Project;
 
 /// The command, if the machine has one. It is in no registry, so where it is missing this is skipped.
