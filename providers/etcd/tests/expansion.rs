@@ -160,6 +160,9 @@ fn keys_are_secret_and_only_for_their_readers() {
         let is_key = path.ends_with(".key") || path.contains("/authority/");
         assert_eq!(mode.as_str() == Some("0600"), is_key, "{path:?}");
     }
+    let without = expand(&with(arguments(1), "keep_authority", false)).unwrap();
+    let kept = |e: &Expansion| shape(e).iter().filter(|(address, ..)| address.contains("authority")).count();
+    assert_eq!((kept(&expansion), kept(&without)), (5, 0));
     assert!(expansion.outputs["client"].resolve(&|_, a| Value::from("x").secret_if(a == "private_key")).contains_secret());
 }
 

@@ -223,6 +223,9 @@ fn to_number(text: &str) -> Value {
 #[test]
 fn keys_are_secret_and_only_in_secrets() {
     let expansion = expand(&arguments(&[])).unwrap();
+    let mut without = arguments(&[]);
+    without.insert("keep_authority".to_owned(), false.into());
+    assert_eq!(expand(&without).unwrap().children.len() + 1, expansion.children.len());
     for child in expansion.children.iter().filter(|c| c.resource_type.starts_with("kubernetes_")) {
         let is_secret = child.path.last().is_some_and(|s| s.name == "secret" || s.name == "authority");
         for (name, argument) in &child.arguments {

@@ -137,6 +137,8 @@ fn no_key_of_an_authority_is_in_a_pod_but_that_for_agents() {
         let kept_name = kept["manifest"]["metadata"]["name"].as_str().unwrap().to_owned();
         assert!(all.values().all(|c| c["manifest"]["kind"] == "Secret" || !c.to_string().contains(&kept_name)), "{kept_name} is used");
         assert!(!kept.to_string().contains("OWN"), "what the configuration has is not kept");
+        let without = with(&json!({ "certificates": { "keep_authority": false } }));
+        assert!(!children(&without).contains_key("authority_secret"));
         for (name, child) in all.iter().filter(|(_, c)| c["manifest"]["kind"] == "Secret") {
             let text = child.to_string();
             for ca in ["<ca.private_key>", "<front_proxy_ca.private_key>", "OWN KEY"] {

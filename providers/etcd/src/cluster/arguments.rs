@@ -36,6 +36,8 @@ pub(crate) struct Arguments {
     pub(crate) ca_validity_hours: Value,
     pub(crate) renew_before_hours: Value,
     pub(crate) keeps_data: bool,
+    /// What only a state has otherwise is kept with the cluster, too.
+    pub(crate) keeps_authority: bool,
     pub(crate) user: String,
     /// Its place, if that is not hosts.
     pub(crate) kubernetes: Option<Kubernetes>,
@@ -71,6 +73,11 @@ impl Arguments {
         if !matches!(on_destroy.as_str(), "delete" | "keep") {
             found.push(Diagnostic::error("Unknown `on_destroy`", "It is \"delete\" or \"keep\": what happens to the data at the end."));
         }
+        let keep = object.get("keep_authority").filter(|v| !v.is_null());
+        if keep.is_some_and(Value::is_unknown) {
+            found.push(not_known("keep_authority"));
+        }
+        let keeps_authority = keep.and_then(Value::as_bool).unwrap_or(true);
         check_user(&user, &mut found);
         check_directory(&data_directory, &mut found);
         check_validity(object, &mut found);
@@ -126,6 +133,7 @@ impl Arguments {
                 ca_validity_hours: given(object, "ca_validity_hours", CA_VALIDITY_HOURS.into()),
                 renew_before_hours: given(object, "renew_before_hours", RENEW_BEFORE_HOURS.into()),
                 keeps_data: on_destroy == "keep",
+                keeps_authority,
                 user,
                 kubernetes,
             }),

@@ -124,13 +124,16 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
         child(user.clone(), "ssh_user", [("name", owner.into()), ("shell", "/usr/sbin/nologin".into()), ("system", true.into())]),
         &[],
     ));
-    for (key, path, mode, group, purge) in [
+    let mut directories = vec![
         ("config", &places.config, "0750", owner, false),
         ("pki", &places.pki, "0750", owner, false),
-        ("authority", &places.authority, "0700", "root", false),
         ("programs", &places.programs, "0755", "root", false),
         ("data", &places.data, "0700", owner, !cluster.keeps_data),
-    ] {
+    ];
+    if cluster.keeps_authority {
+        directories.push(("authority", &places.authority, "0700", "root", false));
+    }
+    for (key, path, mode, group, purge) in directories {
         let dir_owner = if key == "data" { owner } else { "root" };
         let made = child(
             directory(key),
@@ -187,7 +190,7 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
         let made = self::file(part_of(name, "pki", file), format!("{}/{file}", places.pki), content, file_owner, group, mode);
         children.push(at(made, &[directory("pki")]));
     }
-    for (file, from, attribute) in authority() {
+    for (file, from, attribute) in authority().into_iter().filter(|_| cluster.keeps_authority) {
         let content = Arg::child(&from, attribute);
         let made = self::file(part_of(name, "authority", file), format!("{}/{file}", places.authority), content, "root", "root", "0600");
         children.push(at(made, &[directory("authority")]));

@@ -65,6 +65,14 @@ fn inputs() -> Vec<Attribute> {
         )
         .or("delete"),
         Attribute::optional("user", Type::String, "The system user that runs etcd; it is made on each host.").or(USER),
+        Attribute::optional(
+            "keep_authority",
+            Type::Bool,
+            "Whether the keys of the two CAs and the client certificate are also kept with the cluster, where etcd does not read them: on its \
+             hosts in a directory of root's, on Kubernetes in a Secret that no pod mounts. Without them a state that was lost can't be made \
+             anew.",
+        )
+        .or(true),
     ]
 }
 

@@ -63,9 +63,11 @@ pub(crate) fn expand(plane: &Arguments) -> Expansion {
     let files = BTreeMap::from([("kubeconfig".to_owned(), secrets::admin_kubeconfig(plane))]);
     let manifest = secrets::manifest(name, &plane.host.namespace, Arg::Object(labels(plane, "admin")), files);
     children.push(on_host(plane, part("kubeconfig_secret"), manifest, None));
-    let labels = Arg::Object(labels(plane, "authority"));
-    let manifest = secrets::manifest(format!("{}-authority", plane.name), &plane.host.namespace, labels, secrets::authority(plane));
-    children.push(on_host(plane, part("authority_secret"), manifest, None));
+    if plane.certificates.keeps_authority {
+        let labels = Arg::Object(labels(plane, "authority"));
+        let manifest = secrets::manifest(format!("{}-authority", plane.name), &plane.host.namespace, labels, secrets::authority(plane));
+        children.push(on_host(plane, part("authority_secret"), manifest, None));
+    }
     Expansion { children, outputs: outputs(plane) }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Certificates {
     /// The user's own CA: its certificate and its key.
     own: Option<(Value, Value)>,
     sans: Vec<String>,
+    /// The keys of the CAs are kept in the host cluster, too.
+    pub(crate) keeps_authority: bool,
 }
 
 impl Certificates {
@@ -69,7 +71,8 @@ impl Certificates {
         for name in sans.iter().filter(|n| !is_host(n)) {
             reader.wrong::<()>("sans", &format!("has \"{name}\", which is no DNS name and no IP address"));
         }
-        Self { validity_hours, ca_validity_hours, renew_before_hours, own, sans }
+        let keeps_authority = reader.flag("keep_authority").unwrap_or(true);
+        Self { validity_hours, ca_validity_hours, renew_before_hours, own, sans, keeps_authority }
     }
 }
 

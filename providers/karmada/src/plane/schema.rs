@@ -221,6 +221,13 @@ fn certificates() -> Vec<Attribute> {
         Attribute::optional("ca_certificate", Type::String, "A CA of your own in place of a new one, as PEM."),
         Attribute::optional("ca_private_key", Type::String, "Its key, as PEM. It signs, and goes into no pod.").secret(),
         Attribute::optional("sans", Type::list(Type::String), "More DNS names and IP addresses for the API server's certificate."),
+        Attribute::optional(
+            "keep_authority",
+            Type::Bool,
+            "Whether the keys of the CAs are also kept in the host cluster, in a Secret that no pod mounts. Without them a state that was \
+             lost can't be made anew.",
+        )
+        .or(true),
     ]
 }
 

@@ -52,7 +52,9 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
             Storage::Class(_) => add(children, claim(cluster, place, &name)),
         }
     }
-    children.push(authority(place));
+    if cluster.keeps_authority {
+        children.push(authority(place));
+    }
     let Parts { template, revision } = template::template(cluster, place);
     children.push(stateful_set_child(place, template, needed));
     for name in cluster.members.keys() {
