@@ -190,13 +190,14 @@ fn move_one(app: &mut App, from: &OpenBackend, to: &OpenBackend, args: &Args) ->
         Err(stop) => Err(stop),
     };
     let _ = app.executor.block_on(from.backend.unlock(&held_from));
-    if let Some(state) = copied? {
+    if let Some((state, has_history)) = copied? {
         let workspace = if to.workspace == DEFAULT_WORKSPACE { String::new() } else { format!(" of the workspace \"{}\"", to.workspace) };
         let text = format!(
-            "The state{workspace} ({} resources) was copied from {} to {}. The old one is still there: remove it once you trust the new one.\n",
+            "The state{workspace} ({} resources) was copied from {} to {}{}. The old one is still there: remove it once you trust the new one.\n",
             state.resources.len(),
             from.place,
-            to.place
+            to.place,
+            if has_history { " with its history" } else { "" }
         );
         app.say(&text);
     }
@@ -212,7 +213,8 @@ fn former(stop: Stop, place: &str) -> Stop {
     Stop::Because(diagnostics.into_iter().map(|d| d.with_span(None).with_hint(hint.clone())).collect())
 }
 
-fn copy(app: &mut App, from: &OpenBackend, to: &OpenBackend, force: bool) -> Result<Option<Snapshot>, Stop> {
+/// Copies a state and its history. Gives the state, and whether there was a history; nothing if there is nothing to copy.
+fn copy(app: &mut App, from: &OpenBackend, to: &OpenBackend, force: bool) -> Result<Option<(Snapshot, bool)>, Stop> {
     let left = (from.journal)().and_then(|j| j.read()).map_err(|e| backend_failed("read", &from.place, &e))?;
     if !left.is_empty() {
         let detail = format!("An earlier run on the state at {} ended early, and its journal is not in the state yet.", from.place);
@@ -240,5 +242,24 @@ fn copy(app: &mut App, from: &OpenBackend, to: &OpenBackend, force: bool) -> Res
     state.serial = state.serial.max(expected.unwrap_or(0)).saturating_add(1);
     let written = app.executor.block_on(to.backend.write(expected, &state));
     written.map_err(|e| Stop::from(backend_failed("write", &to.place, &e)))?;
-    Ok(Some(state))
+    let has_history = app.executor.block_on(copy_history(from, to)).unwrap_or_else(|error| {
+        let detail = format!("The state was copied, but not all that earlier runs left: {error}.");
+        let warning = Diagnostic::warning("Generations not copied", detail).with_hint(format!("They are still at {}.", from.place));
+        app.show(&warning.into());
+        false
+    });
+    Ok(Some((state, has_history)))
+}
+
+/// Copies what earlier runs left, oldest first; true if there was any. Nothing where the new place keeps none.
+async fn copy_history(from: &OpenBackend, to: &OpenBackend) -> Result<bool, BackendError> {
+    let (Some(all), Some(_)) = (from.backend.history().await?, to.backend.history().await?) else { return Ok(false) };
+    let mut copied = false;
+    for about in all {
+        if let Some(state) = from.backend.generation(about.serial).await? {
+            to.backend.take_in(&about, &state).await?;
+            copied = true;
+        }
+    }
+    Ok(copied)
 }

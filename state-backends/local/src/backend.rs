@@ -81,8 +81,7 @@ impl LocalBackend {
 
     fn write_now(&self, expected: Option<Serial>, next: &Snapshot) -> Result<(), BackendError> {
         let file = self.file();
-        let sealed = |source: SealError| BackendError::Damaged { place: file.display().to_string(), source: source.into() };
-        let bytes = next.to_stored(&*self.seal).map_err(sealed)?;
+        let bytes = self.stored(next)?;
         disk::make_directory(&file)?;
         let mut memory = self.memory();
         let _guard = disk::guard(&file)?;
@@ -103,6 +102,12 @@ impl LocalBackend {
         disk::replace(&file, &bytes)?;
         memory.wrote = Some((next.serial, next.resources.len(), bytes));
         Ok(())
+    }
+
+    /// The bytes of a state, as the file has them.
+    fn stored(&self, state: &Snapshot) -> Result<Vec<u8>, BackendError> {
+        let sealed = |source: SealError| BackendError::Damaged { place: self.file().display().to_string(), source: source.into() };
+        state.to_stored(&*self.seal).map_err(sealed)
     }
 
     fn keep_now(&self, about: &Generation) -> Result<(), BackendError> {
@@ -210,6 +215,10 @@ impl StateBackend for LocalBackend {
 
     fn remove(&self) -> BoxFuture<'_, Result<(), BackendError>> {
         Box::pin(async move { self.remove_now() })
+    }
+
+    fn take_in<'a>(&'a self, about: &'a Generation, state: &'a Snapshot) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(async move { history::keep(&self.file(), about, &self.stored(state)?) })
     }
 
     fn keep<'a>(&'a self, about: &'a Generation) -> BoxFuture<'a, Result<(), BackendError>> {

@@ -84,8 +84,7 @@ impl RemoteState {
                 self.memory().last.clone().flatten()
             }
         };
-        let sealed = |source: SealError| BackendError::Damaged { place: self.store.place(), source: source.into() };
-        let text = next.to_stored(&*self.seal).map_err(sealed)?;
+        let text = self.stored(next)?;
         let mut over = match known {
             Some((_, version)) => Some(version),
             None => self.empty_object().await?,
@@ -133,6 +132,12 @@ impl RemoteState {
         memory.last = Some(Some((next.serial, version)));
         memory.pending.clear();
         memory.wrote = Some((next.serial, next.resources.len(), text));
+    }
+
+    /// The bytes of a state, as the store is given them.
+    fn stored(&self, state: &Snapshot) -> Result<Vec<u8>, BackendError> {
+        let sealed = |source: SealError| BackendError::Damaged { place: self.store.place(), source: source.into() };
+        state.to_stored(&*self.seal).map_err(sealed)
     }
 
     async fn keep_now(&self, about: &Generation) -> Result<(), BackendError> {
@@ -241,6 +246,10 @@ impl StateBackend for RemoteState {
 
     fn renew<'a>(&'a self, id: &'a LockId, now: &'a str) -> BoxFuture<'a, Result<(), BackendError>> {
         Box::pin(self.renew_now(id, now))
+    }
+
+    fn take_in<'a>(&'a self, about: &'a Generation, state: &'a Snapshot) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(async move { history::keep(&*self.store, about, self.stored(state)?).await })
     }
 
     fn keep<'a>(&'a self, about: &'a Generation) -> BoxFuture<'a, Result<(), BackendError>> {

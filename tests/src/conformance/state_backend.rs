@@ -187,6 +187,14 @@ fn what_runs_left_is_kept(open: &Open) {
     assert_eq!(all, expected);
     assert_eq!(block_on(reader.generation(2)).expect("readable"), Some(snapshot(2)));
     assert_eq!(block_on(reader.generation(3)).expect("readable"), None, "it was written over by its own run");
+    // What is brought from another place is as it was there, and is no state.
+    let brought = Generation { serial: 7, resources: 5, ..about("who was somewhere else") };
+    block_on(open().take_in(&brought, &snapshot(7))).expect("kept");
+    let all = block_on(reader.history()).expect("readable").unwrap_or_default();
+    assert_eq!(all.iter().map(|g| g.serial).collect::<Vec<_>>(), [2, 4, 7]);
+    assert_eq!(all.last(), Some(&brought));
+    assert_eq!(block_on(reader.generation(7)).expect("readable"), Some(snapshot(7)));
+    assert_eq!(block_on(open().read()).expect("readable").map(|s| s.serial), Some(4));
 }
 
 fn a_lost_race_is_refused(open: &Open) {

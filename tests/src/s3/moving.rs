@@ -22,6 +22,12 @@ fn a_state_moves_and_an_empty_one_is_never_taken_for_the_truth() {
         assert!(moved.contains("(3 resources) was copied from karmaform.tfstate to s3://"), "{moved}");
         project.no_changes();
         server.project(&key).no_changes();
+        // What earlier runs left came along.
+        let history = server.project(&key).must(0, &["state", "history", "-json"]);
+        let all: Vec<serde_json::Value> = serde_json::from_str(&history).expect("JSON");
+        assert!(moved.contains(" with its history") && all.len() == 1 && all[0]["operation"] == "OperationTypeApply", "{moved}{history}");
+        let flag = format!("-generation={}", all[0]["serial"]);
+        assert!(project.must(0, &["state", "show", &flag, "terraform_data.thing[2]"]).contains("\"n2\""));
 
         // Back, and the state that is there in the meantime is newer.
         server.configure(&project, &key, 4);
