@@ -86,6 +86,16 @@ fn end(now: i64, object: &Object, authority: &Authority) -> Result<i64, Diagnost
     Ok(wanted.min(last))
 }
 
+/// An authority in a state that was made anew may be without its key.
+fn check_key(wanted: &Object) -> Option<Diagnostic> {
+    wanted.get("ca_private_key").filter(|key| key.is_null()).map(|_| {
+        let detail = "The certificate has to be issued, but nobody knows the key of its authority any more.";
+        Diagnostic::error("Certificate authority without its key", detail)
+            .with_hint("If a state from before it was lost is left anywhere, bring it back: state push FILE.")
+            .with_hint("Or replace the authority with -replace=ADDRESS. What trusts the old one must trust the new one then.")
+    })
+}
+
 /// Checks the authority as far as it is known yet.
 fn check_authority(now: i64, after: &Object) -> Result<(), Diagnostic> {
     let text = |name: &str| after.get(name).and_then(Value::as_str);
@@ -146,10 +156,9 @@ impl ResourceSpec for Certificate {
         let before = before.map(|b| in_wanted_order(b, wanted));
         let change = default_plan(&self.schema, before.as_ref(), Some(wanted));
         let change = renewal::plan(&self.schema, &REISSUED, context.now, change);
-        if let Some(after) = change.after().filter(|a| renewal::is_wanted(a))
-            && let Err(problem) = check_authority(context.now, after)
-        {
-            problems.push(problem);
+        if let Some(after) = change.after().filter(|a| renewal::is_wanted(a)) {
+            problems.extend(check_key(wanted));
+            problems.extend(check_authority(context.now, after).err());
         }
         if problems.is_empty() { Ok(change) } else { Err(problems) }
     }

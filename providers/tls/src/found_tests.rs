@@ -96,6 +96,10 @@ fn keys_of_others_are_no_keys() {
         assert!(found["private_key"].is_null());
         assert_eq!(plan(&Ca::new(), now(), Some(&stored(&Ca::new(), &found)), &wanted_a).unwrap().action(), Action::NoOp);
     }
+    let mut keyless = leaf(&ca_a, "ECDSA-P256", "a");
+    keyless.insert("ca_private_key".into(), Value::null(Type::String));
+    let refused = plan(&Certificate::new(), now(), None, &keyless).unwrap_err();
+    assert!(crate::testing::summaries(&refused).contains("Certificate authority without its key"));
     let wanted = leaf(&ca_a, "ECDSA-P256", "a");
     let there = made(&Certificate::new(), &wanted);
     for found in [mixed(&there, ca_b["private_key"].clone()), seen(&there, &["certificate"]), mixed(&ca_a, "x".into()), Object::new()] {
