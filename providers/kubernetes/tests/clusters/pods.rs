@@ -51,7 +51,9 @@ fn a_rollout_that_does_not_come_up_says_why() {
         &said(&lab, &large, 2),
         &["0 of 1 replicas are ready", "Pod large-0 can't be scheduled: 0/1 nodes are available", "Insufficient cpu"],
     );
-    let crash = workload(&lab, "Deployment", "crash", &json!({ "command": ["/bin/sh", "-c", "echo first; echo no way >&2; exit 7"] }));
+    let mut crash = workload(&lab, "Deployment", "crash", &json!({ "command": ["/bin/sh", "-c", "echo first; echo no way >&2; exit 7"] }));
+    // What runs is ready at once where nothing asks it, and on a busy machine it is seen in that moment.
+    crash["spec"]["minReadySeconds"] = 5.into();
     let crash = said(&lab, &crash, 8);
     check(&crash, &["container \"main\" that ends with code 7, started again", "it said last: ", "no way"]);
     let mut volume = workload(&lab, "StatefulSet", "volume", &json!({}));
