@@ -254,12 +254,17 @@ fn copy(app: &mut App, from: &OpenBackend, to: &OpenBackend, force: bool) -> Res
 /// Copies what earlier runs left, oldest first; true if there was any. Nothing where the new place keeps none.
 async fn copy_history(from: &OpenBackend, to: &OpenBackend) -> Result<bool, BackendError> {
     let (Some(all), Some(_)) = (from.backend.history().await?, to.backend.history().await?) else { return Ok(false) };
-    let mut copied = false;
+    let (mut copied, mut unreadable) = (false, None);
     for about in all {
-        if let Some(state) = from.backend.generation(about.serial).await? {
-            to.backend.take_in(&about, &state).await?;
-            copied = true;
+        match from.backend.generation(about.serial).await {
+            Ok(Some(state)) => {
+                to.backend.take_in(&about, &state).await?;
+                copied = true;
+            }
+            Ok(None) => {}
+            // Sealed with a key of another time, for one: the others come along all the same.
+            Err(error) => unreadable = Some(error),
         }
     }
-    Ok(copied)
+    unreadable.map_or(Ok(copied), Err)
 }

@@ -37,6 +37,26 @@ fn a_cluster_is_found_again_with_all_its_keys() {
 }
 
 #[test]
+fn what_only_the_state_had_is_said_to_be_lost_and_the_rest_is_found() {
+    let world = three_hosts();
+    let place = Place::new(
+        &CLUSTER.replace("resource \"etcd_cluster\" \"main\" {", "resource \"etcd_cluster\" \"main\" {\n  keep_authority = false"),
+    );
+    let place = place.over(&world);
+    place.check(&["apply", "-auto-approve"], 0);
+    let before = resources(&place).resources.len();
+    lose(&place);
+    let done = place.check(&["state", "rebuild"], 0);
+    let text = format!("{}{}", done.stdout, done.stderr);
+    assert!(text.contains("private_key of etcd_cluster.main/client_ca, private_key of etcd_cluster.main/peer_ca"), "{text}");
+    assert!(text.contains("the next plan can't be made") && text.contains("Certificate authority without its key"), "{text}");
+    // The client certificate, and what it is needed for to look at.
+    let after = resources(&place).resources.len();
+    assert!((before - 4..before).contains(&after), "{before} {after}");
+    place.check(&["plan"], 1);
+}
+
+#[test]
 fn what_can_not_be_looked_at_is_not_left_out() {
     let world = three_hosts();
     let place = Place::new(CLUSTER).over(&world);

@@ -1,7 +1,8 @@
 //! Holes: texts that stand for what nobody knows any more. What is made of them is found in the world; where the hole was, there it is.
 //!
 //! Evaluating with holes turns every expression into its own inverse, as long as it keeps the texts that go into it: references, templates,
-//! base64, JSON. What it makes something else of (a sum, a parsed certificate) is of no use, and does no harm.
+//! base64. What it makes something else of (a sum, JSON with its escapes) is of no use; what is found there is not taken by a type that looks
+//! at what it is given.
 
 use std::collections::BTreeMap;
 
@@ -96,8 +97,7 @@ fn in_clear(wanted: &str, seen: &str) -> Option<Vec<(Hole, String)>> {
 
 /// Where this part is, if it is in one place only: what is in the hole may have the same in it.
 fn only(text: &str, part: &str) -> Option<usize> {
-    let mut places = text.match_indices(part).map(|(at, _)| at);
-    places.next().filter(|_| places.next().is_none())
+    text.find(part).filter(|at| text.rfind(part) == Some(*at))
 }
 
 /// Where the next hole is, how long it is written, and which one it is.
@@ -140,6 +140,7 @@ mod tests {
         check(&format!("{A}{B}"), "ab", None);
         check(&format!("{A}\n{B}"), "a\nb", Some(&[((1, 2), "a"), ((4, 0), "b")]));
         check(&format!("{A}\n{B}"), "a\na\nb\nb", None);
+        check(&format!("{A}\n\n{B}"), "a\n\n\nb", None);
         check("no hole", "no hole", None);
         check("", "", None);
         check(&base64("abc"), &base64("abc"), None);

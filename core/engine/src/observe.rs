@@ -18,6 +18,11 @@ use crate::walk::{Flags, values, walk};
 /// Asks for everything that can be asked for. Each round asks all connections at once, each connection for all its things in one batch.
 /// What could not be looked at is an error; everything else is looked at all the same.
 pub async fn observe(graph: &Graph, world: &World<'_>, options: &Options) -> (Observed, Diagnostics) {
+    look_at_all(graph, world, options, true).await
+}
+
+/// The same; `excuses` says whether a connection may fail that leads to what is still to be made.
+pub(crate) async fn look_at_all(graph: &Graph, world: &World<'_>, options: &Options, excuses: bool) -> (Observed, Diagnostics) {
     let mut observed = Observed::default();
     loop {
         observed.passes += 1;
@@ -33,7 +38,9 @@ pub async fn observe(graph: &Graph, world: &World<'_>, options: &Options) -> (Ob
             (pass.looks, pass.reads, flags)
         };
         if looks.is_empty() && reads.is_empty() {
-            excuse(graph, world, options, &flags, &mut observed);
+            if excuses {
+                excuse(graph, world, options, &flags, &mut observed);
+            }
             let diagnostics = failures(world, options, &mut observed);
             return (observed, diagnostics);
         }

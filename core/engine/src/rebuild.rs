@@ -3,6 +3,8 @@
 //! What has a place in the world is asked for by the name that the configuration gives it. What lives in the state alone is found in what was
 //! made of it: a certificate in a file, an id in a setting. What nothing tells of is believed to be done where all around it is there.
 
+use std::collections::BTreeMap;
+
 use karmaform_lang::Evaluator;
 use karmaform_model::{Address, Change, Diagnostics, Object, OutputState, ResourceEntry, ResourceState, Schema, Snapshot, Status, Value};
 
@@ -10,13 +12,16 @@ use crate::connect::OWN_PROVIDER;
 use crate::drift::outputs;
 use crate::graph::{Graph, Role};
 use crate::holes::{self, Found};
-use crate::observe::observe;
+use crate::observe::look_at_all;
 use crate::observed::{Answer, Observed};
 use crate::options::{Inputs, Options, World};
 use crate::plan::dependencies;
 use crate::replace::create_first;
 use crate::values::{secret_paths, with_nulls};
 use crate::walk::{Pass, values, values_with_holes, walk};
+
+/// So many different texts are tried for one attribute.
+const CANDIDATES: usize = 8;
 
 /// A state made anew.
 #[derive(Clone, Debug, Default)]
@@ -39,14 +44,16 @@ pub async fn rebuild(graph: &Graph, world: &World<'_>, options: &Options) -> (Re
     loop {
         let known = rebuilt.snapshot.clone();
         let now = World { state: &known, ..*world };
-        let (observed, problems) = observe(graph, &now, options).await;
+        let (observed, problems) = look_at_all(graph, &now, options, false).await;
         met.extend(problems);
         let (inputs, observed) = (now.inputs(), &observed);
         let mut book =
             Book { graph, inputs, observed, options, needs: &needs, create_first: &create_first, rebuilt: &mut rebuilt, met: &mut met };
         // What was found may be what more can be found with, in what was seen already.
-        while !book.met.has_errors() && book.learn() {}
-        if !book.met.has_errors() && book.rebuilt.snapshot.resources.len() == known.resources.len() && !book.believe() {
+        while !book.met.has_errors() && book.learn(false) {}
+        let is_new = book.rebuilt.snapshot.resources.len() > known.resources.len();
+        // What is found without its secrets is taken only when nothing else is left to be found.
+        if !book.met.has_errors() && !is_new && !book.learn(true) && !book.believe() {
             book.finish();
             break;
         }
@@ -81,8 +88,8 @@ impl Book<'_> {
         look(&mut pass, &evaluator)
     }
 
-    /// Finds what lives in the state alone in what was seen; true if anything was.
-    fn learn(&mut self) -> bool {
+    /// Finds what lives in the state alone in what was seen, with all its secrets or else `without` some; true if anything was.
+    fn learn(&mut self, without: bool) -> bool {
         let found = self.pass(true, |pass, _| {
             let mut found = Found::new();
             for (address, number) in &self.graph.instances {
@@ -93,21 +100,25 @@ impl Book<'_> {
             found
         });
         let mut told: Vec<(usize, Object)> = Vec::new();
-        for ((node, place), texts) in found {
-            // What most of them say; the others are then seen to differ.
-            let Some(text) = texts.iter().max_by_key(|(_, count)| **count).map(|(text, _)| text.as_str()) else { continue };
-            let Some(schema) = self.schema(node) else { continue };
-            if told.last().is_none_or(|(last, _)| *last != node) {
-                told.push((node, Object::new()));
-            }
-            if let (Some((_, object)), Some(attribute)) = (told.last_mut(), schema.attributes.get(place)) {
-                object.insert(attribute.name.to_owned(), Value::from(text).secret_if(attribute.secret));
+        for (node, found) in by_node(found) {
+            let is_new = self.graph.nodes.get(node).is_some_and(|n| !self.rebuilt.snapshot.resources.contains_key(&n.address));
+            let Some(schema) = self.schema(node).filter(|_| is_new) else { continue };
+            // What most places say; what differs in some is then seen to differ. Where that is no good the next best may be.
+            let tries = found.values().map(Vec::len).max().unwrap_or_default().min(CANDIDATES);
+            told.extend((0..tries).map(|place| (node, candidate(schema, &found, place))));
+        }
+        let mut best: BTreeMap<usize, (Object, Vec<&'static str>)> = BTreeMap::new();
+        for (node, object) in self.recovered(told) {
+            let Some(lost) = self.schema(node).map(|schema| lost(schema, &object)) else { continue };
+            if best.get(&node).is_none_or(|(_, before)| before.len() > lost.len()) {
+                best.insert(node, (object, lost));
             }
         }
-        let recovered = self.recovered(told);
-        let any = !recovered.is_empty();
-        for (node, object) in recovered {
-            self.note_lost(node, &object);
+        best.retain(|_, (_, lost)| without || lost.is_empty());
+        let any = !best.is_empty();
+        for (node, (object, lost)) in best {
+            let address = &self.graph.nodes[node].address;
+            self.rebuilt.lost.extend(lost.into_iter().map(|name| (address.clone(), name)));
             self.record(node, &object);
         }
         any
@@ -139,7 +150,9 @@ impl Book<'_> {
             missing[number] = self.graph.nodes[number].wanted.iter().any(|needed| {
                 let node = &self.graph.nodes[*needed];
                 let is_thing = matches!(node.role, Role::Resource | Role::Child) && node.configured;
-                missing[*needed] || is_thing && !self.is_seen(*needed) && !self.rebuilt.snapshot.resources.contains_key(&node.address)
+                let is_recorded =
+                    self.rebuilt.snapshot.resources.contains_key(&node.address) && *self.observed.answer(&node.address) != Answer::Absent;
+                missing[*needed] || is_thing && !self.is_seen(*needed) && !is_recorded
             });
         }
         missing
@@ -181,7 +194,10 @@ impl Book<'_> {
         // What is wanted of a thing may be known only once what it needs is in the state; at last, as far as it is known.
         while self.adopt(false) {}
         self.adopt(true);
-        let problems = self.pass(false, |pass, _| std::mem::take(&mut pass.diagnostics));
+        let problems = self.pass(false, |pass, _| {
+            let problems = std::mem::take(&mut pass.diagnostics);
+            problems.into_iter().filter(|d| d.address.as_ref().is_none_or(|a| self.matters(pass, a))).collect::<Vec<_>>()
+        });
         self.met.extend(problems);
         if self.rebuilt.snapshot.resources.is_empty() || self.met.has_errors() {
             return;
@@ -205,6 +221,14 @@ impl Book<'_> {
                 self.rebuilt.snapshot.outputs.insert(name, OutputState { value, sensitive: change.sensitive });
             }
         }
+    }
+
+    /// True if what is wrong with an instance keeps the state from being whole: it is there, or nobody can tell whether it is. What can't be
+    /// made is the next plan's to say.
+    fn matters(&self, pass: &Pass<'_>, address: &Address) -> bool {
+        let Some(&number) = self.graph.instances.get(address) else { return true };
+        let is_thing = matches!(self.graph.nodes[number].role, Role::Resource | Role::Child);
+        !is_thing || self.is_seen(number) || pass.visits[number].wanted.is_none()
     }
 
     /// Takes in what was seen and is not in the state yet, where it is known what is wanted of it; with `all` everything. True if there was any.
@@ -243,16 +267,6 @@ impl Book<'_> {
         self.inputs.registry.resource(&self.graph.nodes[node].kind).map(|e| e.schema())
     }
 
-    /// Notes the secrets that such a thing has and that nobody has any more.
-    fn note_lost(&mut self, node: usize, object: &Object) {
-        let Some(schema) = self.schema(node) else { return };
-        let is_lost = |name: &str| object.get(name).is_none_or(Value::is_null);
-        let lost: Vec<&'static str> =
-            schema.attributes.iter().filter(|a| a.secret && a.is_computed() && is_lost(a.name)).map(|a| a.name).collect();
-        let address = &self.graph.nodes[node].address;
-        self.rebuilt.lost.extend(lost.into_iter().map(|name| (address.clone(), name)));
-    }
-
     /// Puts an instance into the state.
     fn record(&mut self, number: usize, object: &Object) {
         let node = &self.graph.nodes[number];
@@ -272,6 +286,33 @@ impl Book<'_> {
         };
         self.rebuilt.snapshot.resources.insert(node.address.clone(), state);
     }
+}
+
+/// What was found of each node: texts by the place of the attribute, those that most say first.
+fn by_node(found: Found) -> BTreeMap<usize, BTreeMap<usize, Vec<String>>> {
+    let mut nodes: BTreeMap<usize, BTreeMap<usize, Vec<String>>> = BTreeMap::new();
+    for ((node, place), texts) in found {
+        let mut texts: Vec<_> = texts.into_iter().collect();
+        texts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        nodes.entry(node).or_default().insert(place, texts.into_iter().map(|(text, _)| text).collect());
+    }
+    nodes
+}
+
+/// One try at what a thing's computed attributes are.
+fn candidate(schema: &Schema, found: &BTreeMap<usize, Vec<String>>, place: usize) -> Object {
+    let attributes = found.iter().filter_map(|(attribute, texts)| {
+        let text = texts.get(place.min(texts.len().saturating_sub(1)))?;
+        let attribute = schema.attributes.get(*attribute)?;
+        Some((attribute.name.to_owned(), Value::from(text.as_str()).secret_if(attribute.secret)))
+    });
+    attributes.collect()
+}
+
+/// The secrets that such a thing has and that were not found.
+fn lost(schema: &Schema, object: &Object) -> Vec<&'static str> {
+    let is_lost = |name: &str| object.get(name).is_none_or(Value::is_null);
+    schema.attributes.iter().filter(|a| a.secret && a.is_computed() && is_lost(a.name)).map(|a| a.name).collect()
 }
 
 /// True if all is known that a state keeps and a configuration says.

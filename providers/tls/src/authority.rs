@@ -2,6 +2,7 @@
 
 use karmaform_model::Diagnostic;
 use rcgen::{Issuer, KeyPair, PublicKeyData as _};
+use x509_parser::extensions::ParsedExtension;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
@@ -11,8 +12,18 @@ pub(crate) struct Authority {
     /// Its name, byte by byte.
     pub(crate) subject: Vec<u8>,
     public_key: Vec<u8>,
+    /// What those that it signed call its key.
+    pub(crate) key_id: Option<Vec<u8>>,
     /// When it ends, in seconds since 1970.
     pub(crate) not_after: i64,
+}
+
+/// What is to be signed can't be: a state that was made anew may be without the key.
+pub(crate) fn without_key(what: &str) -> Diagnostic {
+    let detail = format!("{what}, but nobody knows the key of the authority any more.");
+    Diagnostic::error("Certificate authority without its key", detail)
+        .with_hint("If a state from before it was lost is left anywhere, bring it back: state push FILE.")
+        .with_hint("Or replace the authority with -replace=ADDRESS. What trusts the old one must trust the new one then.")
 }
 
 fn refused(detail: &str) -> Diagnostic {
@@ -43,6 +54,10 @@ impl Authority {
         Ok(Self {
             subject: parsed.subject().as_raw().to_vec(),
             public_key: parsed.public_key().subject_public_key.data.to_vec(),
+            key_id: parsed.extensions().iter().find_map(|e| match e.parsed_extension() {
+                ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
+                _ => None,
+            }),
             not_after: parsed.validity().not_after.timestamp(),
             der: der.clone(),
         })

@@ -7,7 +7,7 @@ use karmaform_model::{
     default_plan,
 };
 
-use crate::authority::read_key;
+use crate::authority::{self, read_key};
 use crate::issue::{self, Request};
 use crate::{found, lifetime, names, renewal};
 
@@ -73,7 +73,15 @@ impl ResourceSpec for Ca {
         let change = default_plan(&self.schema, before, wanted);
         let Some(wanted) = wanted else { return Ok(change) };
         check(wanted)?;
-        Ok(renewal::plan(&self.schema, &REISSUED, context.now, change))
+        let change = renewal::plan(&self.schema, &REISSUED, context.now, change);
+        if let Change::Update { before, after } = &change
+            && before.get("private_key").is_none_or(Value::is_null)
+            && before.get("certificate").is_some_and(|c| !c.is_null())
+            && renewal::is_wanted(after)
+        {
+            return Err(authority::without_key("It has to be renewed").into());
+        }
+        Ok(change)
     }
 
     fn recovered(&self, wanted: &Object, found: &Object) -> Result<Option<Object>, Diagnostic> {

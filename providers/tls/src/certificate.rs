@@ -7,7 +7,7 @@ use karmaform_model::{
     default_plan,
 };
 
-use crate::authority::Authority;
+use crate::authority::{self, Authority};
 use crate::issue::{self, Request};
 use crate::names::{USAGES, strings};
 use crate::{found, lifetime, names, renewal};
@@ -88,12 +88,7 @@ fn end(now: i64, object: &Object, authority: &Authority) -> Result<i64, Diagnost
 
 /// An authority in a state that was made anew may be without its key.
 fn check_key(wanted: &Object) -> Option<Diagnostic> {
-    wanted.get("ca_private_key").filter(|key| key.is_null()).map(|_| {
-        let detail = "The certificate has to be issued, but nobody knows the key of its authority any more.";
-        Diagnostic::error("Certificate authority without its key", detail)
-            .with_hint("If a state from before it was lost is left anywhere, bring it back: state push FILE.")
-            .with_hint("Or replace the authority with -replace=ADDRESS. What trusts the old one must trust the new one then.")
-    })
+    wanted.get("ca_private_key").filter(|key| key.is_null()).map(|_| authority::without_key("The certificate has to be issued"))
 }
 
 /// Checks the authority as far as it is known yet.
@@ -169,7 +164,7 @@ impl ResourceSpec for Certificate {
         let Some(key) = found::key_of(found, "private_key", &certificate) else { return Ok(None) };
         let Some(authority) = wanted.get("ca_certificate").and_then(Value::as_str) else { return Ok(None) };
         let mut object = wanted.clone();
-        if !Authority::read(authority).is_ok_and(|a| a.subject == certificate.issuer) {
+        if !Authority::read(authority).is_ok_and(|a| certificate.is_of(&a)) {
             // Of an authority that nobody knows any more: the next plan has it issued anew.
             object.insert("ca_certificate".to_owned(), "".into());
         }

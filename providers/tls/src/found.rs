@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use karmaform_model::{Object, Value};
 use rcgen::{KeyPair, PublicKeyData as _};
-use x509_parser::extensions::GeneralName;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::pem::Pem;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use crate::authority::read_key;
+use crate::authority::{Authority, read_key};
 use crate::lifetime;
 
 /// Above so many bytes of public key an RSA key has more than 3072 bits.
@@ -23,17 +23,28 @@ pub(crate) struct Read {
     pub(crate) ip_addresses: Vec<String>,
     pub(crate) usages: Vec<String>,
     /// The issuer's name, byte by byte.
-    pub(crate) issuer: Vec<u8>,
+    issuer: Vec<u8>,
+    /// What it calls the key that signed it.
+    issuer_key_id: Option<Vec<u8>>,
     public_key: Vec<u8>,
     not_before: i64,
     not_after: i64,
     serial_number: String,
 }
 
+/// The only thing in this attribute, which is of this kind: what has more in it, a key beside a certificate for one, was put together by others.
+fn alone<'a>(found: &'a Object, attribute: &str, label: &str) -> Option<(&'a str, Pem)> {
+    let text = found.get(attribute)?.as_str()?;
+    let mut blocks = Pem::iter_from_buffer(text.as_bytes());
+    let pem = blocks.next()?.ok()?;
+    let is_alone = blocks.next().is_none() && pem.label.ends_with(label);
+    let is_bare = text.starts_with("-----BEGIN ") && text.trim_end().ends_with("-----");
+    (is_alone && is_bare).then_some((text, pem))
+}
+
 /// The certificate in this attribute; `None` if there is none that can be read.
 pub(crate) fn certificate(found: &Object, attribute: &str) -> Option<Read> {
-    let text = found.get(attribute)?.as_str()?;
-    let pem = Pem::iter_from_buffer(text.as_bytes()).next()?.ok()?;
+    let (text, pem) = alone(found, attribute, "CERTIFICATE")?;
     let parsed = X509Certificate::from_der(&pem.contents).ok()?.1;
     let texts = |names: Vec<Option<&str>>| names.into_iter().flatten().map(str::to_owned).collect::<Vec<_>>();
     let (mut dns_names, mut ip_addresses) = (Vec::new(), Vec::new());
@@ -58,6 +69,10 @@ pub(crate) fn certificate(found: &Object, attribute: &str) -> Option<Read> {
         ip_addresses,
         usages,
         issuer: parsed.issuer().as_raw().to_vec(),
+        issuer_key_id: parsed.extensions().iter().find_map(|e| match e.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref().map(|k| k.0.to_vec()),
+            _ => None,
+        }),
         public_key: parsed.public_key().subject_public_key.data.to_vec(),
         not_before: parsed.validity().not_before.timestamp(),
         not_after: parsed.validity().not_after.timestamp(),
@@ -72,7 +87,7 @@ fn address(bytes: &[u8]) -> Option<String> {
 
 /// The key in this attribute, as it is written, if it is the one of the certificate.
 pub(crate) fn key_of(found: &Object, attribute: &str, certificate: &Read) -> Option<String> {
-    let text = found.get(attribute)?.as_str()?;
+    let (text, _) = alone(found, attribute, "PRIVATE KEY")?;
     let key = read_key(attribute, text).ok()?;
     (key.der_bytes() == certificate.public_key).then(|| text.to_owned())
 }
@@ -94,6 +109,12 @@ pub(crate) fn algorithm(key: &KeyPair) -> Option<&'static str> {
 }
 
 impl Read {
+    /// True if this authority signed it, as far as names of it and of its key tell.
+    pub(crate) fn is_of(&self, authority: &Authority) -> bool {
+        let is_other_key = self.issuer_key_id.is_some() && authority.key_id.is_some() && self.issuer_key_id != authority.key_id;
+        self.issuer == authority.subject && !is_other_key
+    }
+
     /// Puts it into an object, with its key if there is one.
     pub(crate) fn fill(&self, key: Option<String>, object: &mut Object) {
         if let Some(kind) = key.as_deref().and_then(|text| algorithm(&read_key("private_key", text).ok()?)) {

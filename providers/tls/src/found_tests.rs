@@ -75,6 +75,8 @@ fn what_is_not_as_wanted_is_planned_anew() {
     check(&leaf(&ca_a, "ECDSA-P256", "a"), Action::NoOp);
     check(&leaf(&ca_a, "ECDSA-P256", "b"), Action::Update);
     check(&leaf(&ca_b, "ECDSA-P256", "a"), Action::Update);
+    let (_, namesake) = ca("ECDSA-P256", "a");
+    check(&leaf(&namesake, "ECDSA-P256", "a"), Action::Update);
     let mut other = leaf(&ca_a, "ECDSA-P256", "a");
     other.insert("organizations".into(), Value::strings(["c"]));
     check(&other, Action::Update);
@@ -96,6 +98,16 @@ fn keys_of_others_are_no_keys() {
         assert!(found["private_key"].is_null());
         assert_eq!(plan(&Ca::new(), now(), Some(&stored(&Ca::new(), &found)), &wanted_a).unwrap().action(), Action::NoOp);
     }
+    let found = Ca::new().recovered(&wanted_a, &seen(&ca_a, &["certificate"])).unwrap().unwrap();
+    let refused = plan(&Ca::new(), i64::MAX / 2, Some(&stored(&Ca::new(), &found)), &wanted_a).unwrap_err();
+    assert!(
+        crate::testing::summaries(&refused).contains("Certificate authority without its key"),
+        "it is due, and must not get another key"
+    );
+    // A file with a certificate and a key in it is neither of the two.
+    let both = format!("{}{}", crate::testing::text(&ca_a, "certificate"), crate::testing::text(&ca_a, "private_key"));
+    let both = Object::from([("certificate".into(), both.as_str().into()), ("private_key".into(), both.as_str().into())]);
+    assert!(Ca::new().recovered(&wanted_a, &both).unwrap().is_none());
     let mut keyless = leaf(&ca_a, "ECDSA-P256", "a");
     keyless.insert("ca_private_key".into(), Value::null(Type::String));
     let refused = plan(&Certificate::new(), now(), None, &keyless).unwrap_err();
