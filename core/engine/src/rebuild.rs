@@ -80,8 +80,7 @@ struct Book<'a> {
 impl Book<'_> {
     /// One pass over what is wanted, with what is known by now.
     fn pass<T>(&self, with_holes: bool, look: impl FnOnce(&mut Pass<'_>, &Evaluator<'_>) -> T) -> T {
-        let state = self.rebuilt.snapshot.clone();
-        let inputs = Inputs { state: &state, ..self.inputs };
+        let inputs = Inputs { state: &self.rebuilt.snapshot, ..self.inputs };
         let values = if with_holes { values_with_holes(self.graph) } else { values(self.graph) };
         let evaluator = Evaluator::new(inputs.config, &values);
         let mut pass = walk(self.graph, inputs, self.observed, self.options, &values, &evaluator);
@@ -194,15 +193,9 @@ impl Book<'_> {
         // What is wanted of a thing may be known only once what it needs is in the state; at last, as far as it is known.
         while self.adopt(false) {}
         self.adopt(true);
-        let problems = self.pass(false, |pass, _| {
-            let problems = std::mem::take(&mut pass.diagnostics);
-            problems.into_iter().filter(|d| d.address.as_ref().is_none_or(|a| self.matters(pass, a))).collect::<Vec<_>>()
-        });
-        self.met.extend(problems);
-        if self.rebuilt.snapshot.resources.is_empty() || self.met.has_errors() {
-            return;
-        }
-        let composites = self.pass(false, |pass, _| {
+        let (composites, problems) = self.pass(false, |pass, _| {
+            let problems = std::mem::take(&mut pass.diagnostics).into_iter();
+            let problems: Vec<_> = problems.filter(|d| d.address.as_ref().is_none_or(|a| self.matters(pass, a))).collect();
             let composites = self.graph.instances.values().filter(|n| matches!(pass.entries[**n], Some(ResourceEntry::Composite(_))));
             let record = |number: &usize| {
                 let children = &self.graph.nodes[*number].children;
@@ -210,8 +203,12 @@ impl Book<'_> {
                 let after = pass.visits[*number].decision.as_ref()?.change.after()?;
                 is_there.then(|| (*number, after.clone()))
             };
-            composites.filter_map(record).collect::<Vec<_>>()
+            (composites.filter_map(record).collect::<Vec<_>>(), problems)
         });
+        self.met.extend(problems);
+        if self.rebuilt.snapshot.resources.is_empty() || self.met.has_errors() {
+            return;
+        }
         for (number, object) in composites {
             self.record(number, &object);
         }
@@ -245,13 +242,13 @@ impl Book<'_> {
                 };
                 if is_new && (all || is_known(spec.schema(), wanted)) {
                     // What can't be planned is reported by the last pass: something of the same name that is not ours, for one.
-                    let plan = |before: &Object| spec.plan(&pass.context, Some(before), Some(wanted)).ok();
                     // What can't be seen of it is taken to be as wanted.
-                    let object = spec.schema().filled(seen, &known(wanted));
-                    objects.extend(plan(&object).map(|change| match change {
-                        Change::NoOp { object } => (number, object),
-                        _ => (number, object),
-                    }));
+                    let filled = spec.schema().filled(seen, &known(wanted));
+                    match spec.plan(&pass.context, Some(&filled), Some(wanted)) {
+                        Ok(Change::NoOp { object }) => objects.push((number, object)),
+                        Ok(_) => objects.push((number, filled)),
+                        Err(_) => {}
+                    }
                 }
             }
             objects
