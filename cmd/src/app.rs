@@ -123,6 +123,20 @@ impl App {
         flag && !variable.is_some_and(|v| matches!(v.to_lowercase().as_str(), "0" | "false"))
     }
 
+    /// Asks whether something without a plan is to be done; only `yes` will do.
+    ///
+    /// # Errors
+    /// If the answer is another one: that `what` was cancelled is said.
+    pub(crate) fn confirm(&mut self, question: &str, what: &str) -> Result<(), Stop> {
+        self.output.print(&format!("{question}\n\n  Enter a value: "));
+        if self.output.read_line().as_deref() != Some("yes") {
+            self.output.print(&format!("\n{what} cancelled.\n"));
+            return Err(Stop::Code(1));
+        }
+        self.output.print("\n");
+        Ok(())
+    }
+
     /// Milliseconds since 1970.
     pub(crate) fn now(&self) -> u64 {
         self.wiring.clock.now()

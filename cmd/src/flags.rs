@@ -106,9 +106,16 @@ pub(crate) struct PlanningFlags {
     /// Replace this resource. May be repeated
     #[arg(long, value_name = "ADDRESS", action = ArgAction::Append)]
     pub(crate) replace: Vec<String>,
+    #[command(flatten)]
+    pub(crate) parallelism: ParallelismFlags,
+}
+
+/// How much at once.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct ParallelismFlags {
     /// At most so many operations at once
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) parallelism: u16,
+    #[arg(long = "parallelism", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) most: u16,
 }
 
 /// How to show it.

@@ -51,7 +51,7 @@ pub(crate) fn options(app: &App, flags: &PlanningFlags) -> Result<Options, Stop>
         targets: addresses("-target", &flags.target)?,
         replace: addresses("-replace", &flags.replace)?,
         refresh: flags.refresh,
-        parallelism: usize::from(flags.parallelism),
+        parallelism: usize::from(flags.parallelism.most),
         now: app.now_seconds(),
         tool_version: VERSION.to_owned(),
     })

@@ -129,7 +129,7 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
     let state = args.how.state.state.clone().or_else(|| saved.state.clone());
     let open = open_backend(app, &project.config.settings, state.as_deref())?;
     let mut session = Session::exclusive(app, open, "OperationTypeApply", &args.how.lock)?;
-    let ended = planned_before(app, &project, &mut session, saved, usize::from(args.planning.parallelism));
+    let ended = planned_before(app, &project, &mut session, saved, usize::from(args.planning.parallelism.most));
     session.close(app);
     ended
 }

@@ -2,7 +2,7 @@
 
 use karmaform_model::{BackendError, Diagnostic, LockId};
 
-use crate::app::{App, Ended, Stop};
+use crate::app::{App, Ended};
 use crate::flags::{PlaceFlags, boolean};
 use crate::reading::current_backend;
 use crate::session::backend_failed;
@@ -25,15 +25,9 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let open = current_backend(app, &args.state)?;
     if !args.force {
-        app.output.print(
-            "Do you really want to force-unlock?\n  The lock is removed from the state. If the run that holds it is alive, both would write it.\n  \
-             Only 'yes' will be accepted to confirm.\n\n  Enter a value: ",
-        );
-        if app.output.read_line().as_deref() != Some("yes") {
-            app.output.print("\nforce-unlock cancelled.\n");
-            return Err(Stop::Code(1));
-        }
-        app.output.print("\n");
+        let question = "Do you really want to force-unlock?\n  The lock is removed from the state. If the run that holds it is alive, both would \
+                        write it.\n  Only 'yes' will be accepted to confirm.";
+        app.confirm(question, "force-unlock")?;
     }
     match app.executor.block_on(open.backend.unlock(&LockId(args.id.clone()))) {
         Ok(()) => {

@@ -2,7 +2,7 @@
 
 use super::apply::{How, from_configuration, prepare};
 use crate::app::{App, Ended};
-use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags};
+use crate::flags::{LockFlags, ParallelismFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags};
 
 /// Arguments of `refresh`.
 #[derive(clap::Args, Debug)]
@@ -10,9 +10,8 @@ pub(crate) struct Args {
     /// Only this resource and what it needs. May be repeated
     #[arg(long, value_name = "ADDRESS", action = clap::ArgAction::Append)]
     target: Vec<String>,
-    /// At most so many operations at once
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
-    parallelism: u16,
+    #[command(flatten)]
+    parallelism: ParallelismFlags,
     #[command(flatten)]
     variables: VariableFlags,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use karmaform_model::{Diagnostic, Diagnostics, Severity, Snapshot};
 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::backend::open_backend;
-use crate::flags::{LockFlags, StateFlags, VariableFlags, boolean};
+use crate::flags::{LockFlags, ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{distinct, looking, plan, pool};
 use crate::project::{Project, load_directory};
 use crate::session::Session;
@@ -24,9 +24,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     force: bool,
-    /// Most connections at once
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
-    parallelism: u16,
+    #[command(flatten)]
+    parallelism: ParallelismFlags,
     #[command(flatten)]
     variables: VariableFlags,
     #[command(flatten)]
@@ -68,7 +67,7 @@ fn write(app: &mut App, args: &Args, project: &Project, session: &mut Session) -
             .into());
     }
     let options = Options {
-        parallelism: usize::from(args.parallelism),
+        parallelism: usize::from(args.parallelism.most),
         now: app.now_seconds(),
         tool_version: VERSION.to_owned(),
         ..Options::default()
@@ -97,7 +96,11 @@ fn write(app: &mut App, args: &Args, project: &Project, session: &mut Session) -
     let asks = count > 0 && !args.auto_approve;
     if asks {
         next_plan(app, project, &snapshot, &pool, &options);
-        confirm(app, &session.open.place)?;
+        let question = format!(
+            "\nDo you want to replace the state?\n  It is written to {}; nothing else is touched.\n  Only 'yes' will be accepted to approve.",
+            session.open.place
+        );
+        app.confirm(&question, "state rebuild")?;
     }
     let serial = session.replace(app, snapshot)?;
     app.say(&format!("The state was written: {found} resources, serial {serial}.\n"));
@@ -157,17 +160,4 @@ fn next_plan(app: &mut App, project: &Project, snapshot: &Snapshot, pool: &Arc<P
         }
         Err(Stop::Code(_)) => {}
     }
-}
-
-fn confirm(app: &mut App, place: &str) -> Result<(), Stop> {
-    app.output.print(&format!(
-        "\nDo you want to replace the state?\n  It is written to {place}; nothing else is touched.\n  \
-         Only 'yes' will be accepted to approve.\n\n  Enter a value: "
-    ));
-    if app.output.read_line().as_deref() != Some("yes") {
-        app.output.print("\nstate rebuild cancelled.\n");
-        return Err(Stop::Code(1));
-    }
-    app.output.print("\n");
-    Ok(())
 }
