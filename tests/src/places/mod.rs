@@ -20,16 +20,27 @@ pub(crate) struct Place {
     backend: String,
     /// Its lock has to be renewed, and can be taken over from the dead.
     has_lease: bool,
+    /// What a refused run must say of the holder, besides its id.
+    holder: &'static str,
+    /// The id of the lock that is held, where the server tells.
+    held: Option<Box<dyn Fn() -> Option<String>>>,
     /// What goes when it goes.
     _server: Option<Box<dyn Any>>,
 }
 
 impl Place {
+    fn of(name: &'static str, backend: String) -> Self {
+        Self { name, backend, has_lease: true, holder: "Who:", held: None, _server: None }
+    }
+
     /// A server that knows locks but no leases too.
     fn every(test: &str) -> Vec<Self> {
         let mut places = Self::with_file(test);
-        let backend = GitLab::start().backend("places");
-        places.push(Self { name: "GitLab", backend, has_lease: false, _server: None });
+        let server = GitLab::start();
+        let backend = server.backend("places");
+        let held = move || server.states().get("places").and_then(|kept| kept.lock.clone());
+        let holder = "Who:       me@here";
+        places.push(Self { has_lease: false, holder, held: Some(Box::new(held)), ..Self::of("GitLab", backend) });
         places
     }
 
@@ -39,23 +50,22 @@ impl Place {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("shared.tfstate");
         let backend = format!("  backend \"local\" {{\n    path = \"{}\"\n  }}\n", file.display());
-        places.push(Self { name: "a file", backend, has_lease: false, _server: Some(Box::new(directory)) });
+        places.push(Self { has_lease: false, _server: Some(Box::new(directory)), ..Self::of("a file", backend) });
         places
     }
 
     /// All servers that the machine carries; says what is skipped.
     fn all(test: &str) -> Vec<Self> {
-        let of = |name, backend| Self { name, backend, has_lease: true, _server: None };
         let mut places: Vec<_> =
-            Server::all(test).into_iter().map(|server| of(server.name, server.backend(&server.key("places")))).collect();
+            Server::all(test).into_iter().map(|server| Self::of(server.name, server.backend(&server.key("places")))).collect();
         if let Some(etcd) = EtcdServer::start(test) {
             let backend = format!("  backend \"etcd\" {{\n    endpoints = [\"{}\"]\n    prefix    = \"karmaform/test\"\n  }}\n", etcd.url);
-            places.push(Self { _server: Some(Box::new(etcd)), ..of("etcd", backend) });
+            places.push(Self { _server: Some(Box::new(etcd)), ..Self::of("etcd", backend) });
         }
         match std::env::var("KARMAFORM_TEST_KUBECONFIG") {
             Ok(kubeconfig) => {
                 let suffix = format!("places-{:016x}", fastrand::u64(..));
-                places.push(of("Kubernetes", crate::kubernetes_state::backend(&suffix, &kubeconfig)));
+                places.push(Self::of("Kubernetes", crate::kubernetes_state::backend(&suffix, &kubeconfig)));
             }
             Err(_) => tell(&format!("SKIPPED (no Kubernetes): {test}")),
         }
