@@ -25,12 +25,11 @@ pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>,
         for &child in &node.children {
             let there = &pass.graph.nodes[child];
             let Some(decision) = &pass.visits[child].decision else { continue };
-            let observed = match pass.observed.answer(&there.address) {
-                Answer::Present(object) => Some(object),
-                _ => None,
-            };
+            let answer = pass.observed.answer(&there.address);
+            let observed = if let Answer::Present(object) = answer { Some(object) } else { None };
+            let unseen = matches!(answer, Answer::Failed(_));
             let in_state = pass.inputs.state.resources.contains_key(&there.address);
-            let change = ChildChange { resource_type: &there.kind, change: &decision.change, observed, in_state };
+            let change = ChildChange { resource_type: &there.kind, change: &decision.change, observed, in_state, unseen };
             children.insert(there.address.child.clone(), change);
         }
         let visit = &pass.visits[number];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
 use karmaform_lang::Evaluator;
-use karmaform_model::{Address, AnyClient, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status};
+use karmaform_model::{Address, AnyClient, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status, Value};
 
 use crate::alike::alike;
 use crate::graph::Graph;
@@ -159,6 +159,12 @@ fn excuse(graph: &Graph, world: &World<'_>, options: &Options, flags: &[Flags], 
     }
 }
 
+/// True for a connection whose other end may be gone for good (`required = false`): that nobody answers there is worth a warning, and what
+/// the state remembers stands.
+fn may_fail(connection: &Value) -> bool {
+    connection.get("required").and_then(Value::as_bool) == Some(false)
+}
+
 fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Diagnostics {
     let mut errors = Vec::new();
     for (address, reading) in &observed.data {
@@ -173,7 +179,16 @@ fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Di
     let mut broken: BTreeMap<&str, (Diagnostic, Vec<&Address>)> = BTreeMap::new();
     for (address, seen) in &observed.resources {
         match (&seen.answer, &seen.broken) {
-            (Answer::Failed(error), Some(name)) => broken.entry(name).or_insert_with(|| ((**error).clone(), Vec::new())).1.push(address),
+            (Answer::Failed(error), Some(name)) => {
+                let told = || {
+                    let mut error = (**error).clone();
+                    if seen.connection.as_ref().is_some_and(|(_, way)| may_fail(way)) {
+                        error.severity = Severity::Warning;
+                    }
+                    (error, Vec::new())
+                };
+                broken.entry(name).or_insert_with(told).1.push(address);
+            }
             (Answer::Failed(error), None) => {
                 errors.push((**error).clone().at(address).with_span(world.config.block(address).map(|b| b.span)));
             }

@@ -5,20 +5,22 @@ use karmaform_model::{Change, Object, Schema, Value, convert, default_plan};
 use crate::before::Before;
 use crate::decide::Decision;
 
-/// What a record keeps of an argument: of a thing that carries a `connection` only which thing it is. Its facts (free disk, the clock) are
-/// of the moment and would make every plan a change, and its credentials have no place in a second entry of the state.
+/// What a record keeps of an argument: of a connection, and of a thing that carries one, only which thing it is. Its facts (free disk, the
+/// clock) are of the moment and would make every plan a change, and its credentials have no place in a second entry of the state.
 fn only_ways(value: &Value) -> Value {
-    let identity = |connection: &Value| {
-        if connection.is_unknown() {
-            return Some(connection.clone());
-        }
-        let parts = ["provider", "id"].map(|name| Some((name.to_owned(), connection.get(name)?.clone())));
-        parts.into_iter().collect::<Option<Object>>().map(Value::from)
-    };
-    match value.get("connection").and_then(identity) {
+    match value.get("connection").and_then(which) {
         Some(way) => Value::object([("connection", way)]),
-        None => value.map_parts(|_, part| only_ways(part)),
+        None => which(value).filter(|_| !value.is_unknown()).unwrap_or_else(|| value.map_parts(|_, part| only_ways(part))),
     }
+}
+
+/// What a connection reaches; none for what is no connection.
+fn which(connection: &Value) -> Option<Value> {
+    if connection.is_unknown() {
+        return Some(connection.clone());
+    }
+    let parts = ["provider", "id"].map(|name| Some((name.to_owned(), connection.get(name)?.clone())));
+    parts.into_iter().collect::<Option<Object>>().map(Value::from)
 }
 
 /// A composite's record: arguments, and outputs of the schema's types.
@@ -39,7 +41,13 @@ pub(crate) fn record_object(schema: &Schema, arguments: &Object, outputs: Object
 
 /// The record itself is never replaced: its children are, each as its own type says.
 pub(crate) fn record_decision(schema: &Schema, before: &Before, record: &Object) -> Decision {
-    let change = match default_plan(schema, before.compared.as_ref(), Some(record)) {
+    // What an earlier version kept of a connection counts for no more than what is kept now.
+    let kept = |name: &str, value: &Value| {
+        let is_output = schema.attribute(name).is_some_and(|a| !a.is_configurable());
+        if is_output { value.clone() } else { only_ways(value) }
+    };
+    let known = before.compared.as_ref().map(|b| b.iter().map(|(name, value)| (name.clone(), kept(name, value))).collect::<Object>());
+    let change = match default_plan(schema, known.as_ref(), Some(record)) {
         Change::Replace { before, .. } => match default_plan(schema, None, Some(record)) {
             Change::Create { after } => Change::Update { before, after },
             other => other,

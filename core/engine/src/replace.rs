@@ -106,6 +106,9 @@ pub(crate) fn keep_renamed(pass: &mut Pass<'_>) -> (BTreeMap<usize, String>, Dia
         let after = change(pass, number).and_then(Change::after);
         let Some(name) = after.and_then(|after| thing(pass, number, after)) else { continue };
         if let Some(other) = owners.insert(name, number) {
+            if shares(pass, other) || shares(pass, number) {
+                continue;
+            }
             let other: &crate::graph::Node = &graph.nodes[other];
             let detail =
                 format!("{} names the same thing in the outside world. Each apply would undo what the other wants.", other.address);
@@ -122,6 +125,13 @@ pub(crate) fn keep_renamed(pass: &mut Pass<'_>) -> (BTreeMap<usize, String>, Dia
         }
     }
     (notes, warnings)
+}
+
+/// True for an instance that says that others may want the same thing.
+fn shares(pass: &Pass<'_>, number: usize) -> bool {
+    let wanted = pass.visits[number].wanted.as_ref();
+    let name = pass.entries[number].and_then(|entry| entry.schema().shared_by);
+    name.and_then(|name| wanted?.get(name)?.as_bool()) == Some(true)
 }
 
 /// Names a thing in the outside world: type, connection and identity; nothing if they are not known, or the type has none.

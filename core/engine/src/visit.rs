@@ -125,7 +125,7 @@ impl Pass<'_> {
                 }
             }
         }
-        if self.values.has_holes && schema.state_only && before.status.is_none() {
+        if self.values.has_holes && (schema.state_only || schema.is_told_once) && before.status.is_none() {
             holes::put(number, schema, &mut object);
         }
         self.values.set(number, object.into());

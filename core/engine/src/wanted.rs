@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_lang::{Config, IgnoreChanges};
 use karmaform_model::Connection;
-use karmaform_model::{Address, Child, ChildStep, Diagnostic, Diagnostics, Object, Schema, Value, convert};
+use karmaform_model::{Address, Child, ChildStep, Diagnostic, Diagnostics, Kind, Object, Schema, Value, convert};
 
 /// Arguments with `ignore_changes` taken from what is.
 pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut wanted: Object, before: Option<&Object>) -> Object {
@@ -14,7 +14,38 @@ pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut 
     {
         ignore(schema, &block.lifecycle.ignore_changes, &mut wanted, before);
     }
+    if let (false, Some(before)) = (address.is_child(), before) {
+        for (name, value) in &mut wanted {
+            if let Some(id) = before.get(name).and_then(way_id) {
+                assume_id(value, id);
+            }
+        }
+    }
     wanted
+}
+
+/// What a connection reached, or one that a value carries.
+fn way_id(value: &Value) -> Option<&Value> {
+    let way = value.get("connection").unwrap_or(value);
+    way.get("provider").and(connection_id(way)).filter(|id| id.is_wholly_known())
+}
+
+/// Whoever does not answer can't say which thing it is: it is taken for the same as before. Apply refuses if it is another.
+fn assume_id(value: &mut Value, id: &Value) {
+    let carries = value.get("connection").is_some();
+    let Kind::Object(parts) = &mut value.kind else { return };
+    match parts.get_mut("connection") {
+        Some(way) if carries => assume_id(way, id),
+        _ => {
+            let may_be_gone = parts.get("required").and_then(Value::as_bool) == Some(false);
+            if parts.contains_key("provider")
+                && may_be_gone
+                && let Some(open) = parts.get_mut("id").filter(|v| v.is_unknown())
+            {
+                *open = id.clone();
+            }
+        }
+    }
 }
 
 fn ignore(schema: &Schema, changes: &IgnoreChanges, wanted: &mut Object, before: &Object) {

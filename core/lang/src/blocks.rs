@@ -161,8 +161,7 @@ pub(crate) fn check_references(
 ) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     for attribute in &body.attributes {
-        // "provider" was refused already.
-        let meta = META.contains(&attribute.name.as_str()) || attribute.name == "provider";
+        let meta = META.contains(&attribute.name.as_str());
         if !(outer && meta) {
             diagnostics.extend(statics::check(config, &attribute.expr, place, references));
         }

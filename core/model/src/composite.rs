@@ -167,6 +167,8 @@ pub struct ChildChange<'a> {
     pub observed: Option<&'a Object>,
     /// It is in the state.
     pub in_state: bool,
+    /// It was to be looked at, and could not be.
+    pub unseen: bool,
 }
 
 /// Everything a composite may look at to choose an order.

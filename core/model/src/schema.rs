@@ -91,6 +91,10 @@ pub struct Schema {
     pub connection: Connection,
     /// It lives in the state alone: there is nothing to look at outside and nothing a crash could leave behind.
     pub state_only: bool,
+    /// What only its maker knows is kept in the state alone, though making it takes a connection: nobody can be asked for it later.
+    pub is_told_once: bool,
+    /// The attribute that says, if it is true, that others may want the same thing: they don't undo each other's work.
+    pub shared_by: Option<&'static str>,
     /// There is a note of it outside (an ownership file) that outlives the thing itself: what is gone is deleted all the same, so that
     /// nobody else's thing in its place is taken for ours one day.
     pub leaves_note: bool,

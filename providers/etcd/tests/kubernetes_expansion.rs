@@ -206,7 +206,9 @@ fn a_storage_class_must_be_there_for_new_volumes_only() {
         let owned: Vec<_> = children.iter().zip(&changes).map(child).collect();
         let scene_children = owned
             .iter()
-            .map(|(path, kind, change)| (path.clone(), ChildChange { resource_type: kind, change, observed: None, in_state: false }))
+            .map(|(path, kind, change)| {
+                (path.clone(), ChildChange { resource_type: kind, change, observed: None, in_state: false, unseen: false })
+            })
             .collect();
         let address = address();
         let scene = Scene { address: &address, before: None, wanted: Some(&wanted), children: scene_children };

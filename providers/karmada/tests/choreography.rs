@@ -47,7 +47,7 @@ fn choreograph(before: Option<&Object>, wanted: Option<&Object>) -> Result<Chore
     let children = owned
         .iter()
         .map(|(path, kind, change)| {
-            (path.clone(), ChildChange { resource_type: kind, change, observed: None, in_state: old.contains_key(path) })
+            (path.clone(), ChildChange { resource_type: kind, change, observed: None, in_state: old.contains_key(path), unseen: false })
         })
         .collect();
     composite().choreograph(&Scene { address: &address(), before: record.as_ref(), wanted, children })
@@ -103,7 +103,9 @@ fn destroyed(more: &Json, members: Option<Object>, keys: Option<i64>) -> Vec<Str
     };
     let scene_children = changes
         .iter()
-        .map(|(path, (kind, change))| (path.clone(), ChildChange { resource_type: kind, change, observed: seen(path), in_state: true }))
+        .map(|(path, (kind, change))| {
+            (path.clone(), ChildChange { resource_type: kind, change, observed: seen(path), in_state: true, unseen: false })
+        })
         .collect();
     let record = record(&arguments);
     let scene = Scene { address: &address(), before: Some(&record), wanted: None, children: scene_children };

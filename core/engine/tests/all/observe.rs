@@ -92,6 +92,22 @@ fn a_broken_connection_is_one_error_and_the_rest_is_looked_at() {
 }
 
 #[test]
+fn a_connection_that_may_fail_is_a_warning_and_what_is_behind_it_is_as_it_was() {
+    let mut lab = Lab::new();
+    let text = HOSTS
+        .replace(".connection\n", ".way\n")
+        .replace("data.fake_host.h[each.key].way", "merge(data.fake_host.h[each.key].connection, { required = false })");
+    lab.converge(&text);
+    lab.world.lock().unreachable.insert("h2".into());
+    // Gone from the configuration: only the state knows the way, and that it may fail.
+    let planned = lab.try_plan("", &Options::default());
+    assert!(!planned.diagnostics.has_errors(), "{:#?}", planned.diagnostics);
+    let warnings: Vec<_> = planned.diagnostics.iter().map(|d| d.detail.as_str()).collect();
+    assert!(warnings.iter().any(|w| w.contains("2 resources")), "{warnings:#?}");
+    assert_eq!(changes(&planned.plan).lines().filter(|l| l.starts_with('-')).count(), 6, "what is there is to go all the same");
+}
+
+#[test]
 fn what_can_not_be_looked_at_is_an_error_there_and_never_absent() {
     let mut lab = Lab::new();
     lab.converge(HOSTS);

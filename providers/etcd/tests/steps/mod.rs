@@ -131,7 +131,16 @@ impl<W: Outside> Stage<W> {
                 .iter()
                 .map(|(path, (resource_type, change))| {
                     let in_state = self.state.children.contains_key(path);
-                    (path.clone(), ChildChange { resource_type, change, observed: observed.get(path).and_then(Option::as_ref), in_state })
+                    (
+                        path.clone(),
+                        ChildChange {
+                            resource_type,
+                            change,
+                            observed: observed.get(path).and_then(Option::as_ref),
+                            in_state,
+                            unseen: false,
+                        },
+                    )
                 })
                 .collect(),
         };
