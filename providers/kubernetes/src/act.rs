@@ -8,12 +8,14 @@ use serde_json::Value as Json;
 use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, How, Place};
+use crate::exposed;
 use crate::failure::{Failure, TERMINATING, terminating};
 use crate::fields;
 use crate::look::place;
 use crate::manifest::{self, Name, Named, named};
 use crate::object::stays;
 use crate::service;
+use crate::used;
 use crate::values::{is_true, secrets, text};
 use crate::wait;
 
@@ -27,10 +29,11 @@ const TIMEOUT: u64 = 60;
 const NAMESPACE_TIMEOUT: u64 = 300;
 
 /// The refusal to take over what is not ours.
-pub(crate) fn foreign(name: &str) -> Diagnostic {
-    Diagnostic::error("Exists already", format!("{name} is in the cluster already, and karmaform did not make it."))
-        .with_hint("Delete it, or give the object another name.")
-        .with_hint("Or set `force = true` to take it over.")
+pub(crate) fn foreign(name: &str, wanted: &Object) -> Diagnostic {
+    let error = Diagnostic::error("Exists already", format!("{name} is in the cluster already, and karmaform did not make it."))
+        .with_hint("Delete it, or give the object another name.");
+    // Who only takes back what was its own would not take it over.
+    if is_true(wanted, "reclaim") { error } else { error.with_hint("Or set `force = true` to take it over.") }
 }
 
 /// What a failed change means. Of a namespace that is on its way out it says what that waits for.
@@ -106,11 +109,12 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
         let there = client.get(&place, &name.name).await.map_err(|f| told("get", f))?;
         match there.filter(|live| fields::ours(live).is_none() && !fields::is_untracked(live)) {
             Some(live) if shared => return Ok(now(after, &name, (&place, &live), true)),
-            Some(_) => return Err(foreign(&name.to_string())),
+            Some(_) => return Err(foreign(&name.to_string(), after)),
             None => {}
         }
     }
-    let how = How { force, dry_run: false };
+    // Somebody else's object was refused above.
+    let how = How { force: force || is_true(after, "reclaim"), dry_run: false };
     let request = manifest::request(manifest);
     let mut applied = client.apply(&place, &name.name, &request, how).await;
     if !is_new && applied.as_ref().is_err_and(|f| f.code() == Some(INVALID)) {
@@ -153,6 +157,9 @@ fn now(after: &Object, name: &Name, (place, live): (&Place, &Json), adopted: boo
             object.insert(fact.to_owned(), value);
         }
     }
+    if after.get(exposed::EXPOSED).is_none_or(Value::is_unknown) {
+        object.insert(exposed::EXPOSED.to_owned(), exposed::read(Some(after), live));
+    }
     object.insert("foreign".to_owned(), adopted.into());
     object.insert("adopted".to_owned(), if adopted { true.into() } else { Value::null(karmaform_model::Type::Bool) });
     object.insert("immutable".to_owned(), Value::null(karmaform_model::Type::String));
@@ -168,6 +175,9 @@ pub(crate) async fn delete(client: &Client, before: &Object) -> Result<(), Diagn
     }
     let version = before.get("manifest").and_then(manifest::api_version).map_or_else(|| format!("{}/", name.group), str::to_owned);
     let Some(place) = place(client, &version, &name.kind, &name.namespace).await? else { return Ok(()) };
+    if name.kind == "Namespace" && is_true(before, "keep_if_used") && used::is_used(client, &name.name).await? {
+        return Ok(());
+    }
     let policy = match text(before, "propagation") {
         Some("foreground") => PropagationPolicy::Foreground,
         Some("orphan") => PropagationPolicy::Orphan,

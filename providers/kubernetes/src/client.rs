@@ -32,7 +32,16 @@ const AT_ONCE: usize = 8;
 
 /// A cluster.
 #[derive(Clone)]
-pub struct Client(pub(crate) Arc<Inner>);
+pub struct Client(pub(crate) Arc<Inner>, pub(crate) Needed);
+
+/// Whether it must be there when it is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needed {
+    /// That it does not answer is an error.
+    Yes,
+    /// That it does not answer is worth a warning.
+    No,
+}
 
 /// What all who use the same cluster share.
 pub(crate) struct Inner {
@@ -335,6 +344,18 @@ impl Client {
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let name = live["metadata"]["name"].as_str().unwrap_or_default();
         self.call(place.request().patch(name, &parameters, &Patch::Strategic(patch))).await
+    }
+
+    /// Merges a patch into an object under our name (RFC 7396: null takes away).
+    pub(crate) async fn patch(&self, place: &Place, name: &str, patch: &Json) -> Result<Json, Failure> {
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        self.call(place.request().patch(name, &parameters, &Patch::Merge(patch))).await
+    }
+
+    /// The same for a part of it that is served by itself.
+    pub(crate) async fn patch_part(&self, place: &Place, name: &str, part: &str, patch: &Json) -> Result<Json, Failure> {
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        self.call(place.request().patch_subresource(part, name, &parameters, &Patch::Merge(patch))).await
     }
 
     /// Asks to delete an object; true if there was one of this uid.

@@ -50,7 +50,7 @@ async fn server() -> (Client, Seen) {
         }
     });
     let options = Options::new(&object([("address", format!("http://{address}").as_str().into())])).ok().unwrap();
-    (Client(Arc::new(Inner::open(options, Arc::new(NoConnections)).await.ok().unwrap())), seen)
+    (Client(Arc::new(Inner::open(options, Arc::new(NoConnections)).await.ok().unwrap()), Needed::Yes), seen)
 }
 
 fn place(api_version: &str, served: Served) -> Place {

@@ -4,7 +4,7 @@ use karmaform_model::{Attribute, BoxFuture, DataSource, Diagnostic, Object, Sche
 use serde_json::Value as Json;
 
 use crate::client::Client;
-use crate::connection::{self, Options};
+use crate::connection::{self, Options, Server};
 use crate::failure::{Call, Failure};
 use crate::rights;
 use crate::values::{object, text};
@@ -24,11 +24,16 @@ impl Cluster {
             "Rights that are needed, each \"VERB RESOURCE[.GROUP][/SUBRESOURCE] [in NAMESPACE]\": \"create deployments.apps in karmada-system\", \
              \"get pods/portforward\".",
         ));
-        let facts: [(&'static str, Type, &'static str); 6] = [
+        let facts: [(&'static str, Type, &'static str); 7] = [
             (
                 "connection",
                 Type::Any,
                 "Connection to the cluster, for the attribute `cluster` of the resources of this provider and for others.",
+            ),
+            (
+                "reachable",
+                Type::Bool,
+                "False for a cluster that did not answer and need not (`required = false`); then its facts are null.",
             ),
             ("version", Type::String, "Version of the API server: \"1.20.2\"."),
             ("nodes", Type::list(node_type()), "Its nodes, by name: `name`, `ready`, and `architecture` as releases name it (\"amd64\")."),
@@ -60,13 +65,21 @@ impl DataSource<Client> for Cluster {
         Box::pin(async move {
             let permissions = arguments.get("permissions").and_then(Value::as_items).unwrap_or_default();
             let permissions = rights::read(&permissions.iter().filter_map(Value::as_str).collect::<Vec<_>>())?;
-            let (namespace, version, nodes, classes, missing) = futures::join!(
+            let server = Options::new(arguments)?.server().await?;
+            let asked = futures::join!(
                 client.raw("/api/v1/namespaces/kube-system"),
                 client.raw("/version"),
                 client.raw("/api/v1/nodes"),
                 client.raw("/apis/storage.k8s.io/v1/storageclasses"),
                 rights::missing(client, &permissions),
             );
+            let (namespace, version, nodes, classes, missing) = asked;
+            if !connection::is_required(arguments)
+                && let Err(failure) = &namespace
+                && failure.is_trouble()
+            {
+                return Ok(absent(arguments, &server));
+            }
             let call =
                 |resource: &str, name: &str, verb| Call { verb, resource: resource.to_owned(), namespace: None, name: name.to_owned() };
             let told = |call: Call| move |failure: Failure| failure.diagnostic(client.place(), &call, &[]);
@@ -86,12 +99,30 @@ impl DataSource<Client> for Cluster {
             };
             let mut object = arguments.clone();
             object.extend(facts(&version, &nodes, &classes));
-            let version = text(&object, "version").unwrap_or_default().to_owned();
-            object.insert("connection".to_owned(), Options::value(arguments, id, &version));
+            let version = text(&object, "version").unwrap_or_default().into();
+            object.insert("reachable".to_owned(), true.into());
+            object.insert("connection".to_owned(), Options::value(arguments, id.into(), version, &server));
             object.insert("missing_permissions".to_owned(), Value::strings(missing?));
             Ok(object)
         })
     }
+}
+
+/// Of one that did not answer: which one it is nobody can say.
+fn absent(arguments: &Object, server: &Server) -> Object {
+    let mut object = arguments.clone();
+    let none = |ty: &Type| Value::null(ty.clone());
+    object.extend(self::object([
+        ("reachable", false.into()),
+        ("version", none(&Type::String)),
+        ("nodes", none(&Type::list(node_type()))),
+        ("storage_classes", none(&Type::list(Type::String))),
+        ("default_storage_class", none(&Type::String)),
+        ("missing_permissions", none(&Type::list(Type::String))),
+    ]));
+    let (id, version) = (Value::unknown_not_null(Type::String), none(&Type::String));
+    object.insert("connection".to_owned(), Options::value(arguments, id, version, server));
+    object
 }
 
 fn items(list: &Json) -> &[Json] {

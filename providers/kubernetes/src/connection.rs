@@ -41,7 +41,18 @@ pub(crate) fn attributes() -> Vec<Attribute> {
             "Proxy on the way to the server: \"http://...\", \"https://...\" or \"socks5://...\".",
         ),
         Attribute::optional("timeout", Type::Number, "Seconds for connecting; 10 by default."),
+        Attribute::optional(
+            "required",
+            Type::Bool,
+            "Whether the cluster must answer when a plan is made. If false, one that does not is worth a warning, and what the state remembers \
+             of what is there is taken to be so: a fleet is not held up by one dead cluster.",
+        ),
     ]
+}
+
+/// False for a cluster that may be gone.
+pub(crate) fn is_required(connection: &Object) -> bool {
+    connection.get("required").and_then(Value::as_bool) != Some(false)
 }
 
 /// Where what is needed to connect comes from.
@@ -62,6 +73,16 @@ pub(crate) struct Options {
     via: Option<Object>,
     /// For connecting.
     pub(crate) timeout: Duration,
+}
+
+/// What a way says of the server at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    pub(crate) url: String,
+    /// The authority of its certificate, as PEM; empty if the system's are asked.
+    pub(crate) ca: String,
+    /// Its certificate is looked at.
+    pub(crate) is_verified: bool,
 }
 
 /// Where something is that is reached through another connection.
@@ -191,9 +212,26 @@ impl Options {
         Ok(config)
     }
 
-    /// The connection value: what was given, without what was not. `id` says which cluster it is; `version`, its server's version, lets others
-    /// choose versions of APIs by it.
-    pub(crate) fn value(arguments: &Object, id: &str, version: &str) -> Value {
+    /// What it says of the server.
+    pub(crate) async fn server(&self) -> Result<Server, Diagnostic> {
+        let config = self.config().await?;
+        let authorities = config.root_cert.unwrap_or_default();
+        let pem = |der: &Vec<u8>| {
+            let lines = encode(der).into_bytes();
+            let lines: Vec<_> = lines.chunks(64).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+            format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+        };
+        Ok(Server {
+            url: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
+            ca: authorities.iter().map(pem).collect(),
+            is_verified: !config.accept_invalid_certs,
+        })
+    }
+
+    /// The connection value: what was given, without what was not. `id` says which cluster it is, not known of one that did not answer;
+    /// `version`, its server's version, lets others choose versions of APIs by it; `server` is its URL, and `server_ca` the
+    /// authority of its certificate, as PEM.
+    pub(crate) fn value(arguments: &Object, id: Value, version: Value, server: &Server) -> Value {
         let mut connection = Object::new();
         for attribute in attributes() {
             if let Some(value) = arguments.get(attribute.name).filter(|v| !v.is_null()) {
@@ -201,8 +239,15 @@ impl Options {
             }
         }
         connection.insert("provider".to_owned(), PROVIDER.into());
-        connection.insert("id".to_owned(), id.into());
-        connection.insert("version".to_owned(), version.into());
+        connection.insert("id".to_owned(), id);
+        connection.insert("version".to_owned(), version);
+        connection.insert("server".to_owned(), server.url.as_str().into());
+        if !server.ca.is_empty() {
+            connection.insert("server_ca".to_owned(), server.ca.as_str().into());
+        }
+        if !server.is_verified {
+            connection.insert("insecure".to_owned(), true.into());
+        }
         connection.into()
     }
 }

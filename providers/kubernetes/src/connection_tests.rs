@@ -60,7 +60,12 @@ fn each_way_gives_a_configuration_and_its_value_opens_it_again() {
     let arguments = object([("address", "https://h:6443".into()), ("token", "hunter22".into()), ("context", Value::null(Type::String))]);
     let options = Options::new(&arguments).ok().unwrap();
     assert_eq!(run(options.config()).unwrap().cluster_url, "https://h:6443/");
-    let value = Options::value(&arguments, "uid", "1.20.2");
+    let value = Options::value(
+        &arguments,
+        "uid".into(),
+        "1.20.2".into(),
+        &Server { url: "https://s".to_owned(), ca: String::new(), is_verified: true },
+    );
     assert_eq!(value.get("id").and_then(Value::as_str), Some("uid"));
     assert_eq!(value.get("version").and_then(Value::as_str), Some("1.20.2"));
     assert!(value.get("token").unwrap().secret && value.get("context").is_none());

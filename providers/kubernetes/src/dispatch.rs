@@ -8,7 +8,7 @@ use karmaform_model::{Ask, Diagnostic, Object};
 use crate::archive::{self, KubernetesArchive};
 use crate::archive_look;
 use crate::client::Client;
-use crate::{list, look, pod, pod_look};
+use crate::{certificate, list, look, membership, owner, pod, pod_look};
 
 type Answer = Result<Option<Object>, Diagnostic>;
 
@@ -24,6 +24,9 @@ pub(crate) async fn observe(client: &Client, archive: &KubernetesArchive, asks: 
             pod::KIND => pod_look::observe(client, &asks).await,
             archive::KIND => archive_look::observe(client, archive, &asks).await,
             list::KIND => list::observe(client, &asks).await,
+            certificate::KIND => asks.iter().map(|ask| Ok(ask.known.clone())).collect(),
+            membership::KIND => membership::observe(client, &asks).await,
+            owner::KIND => owner::observe(client, &asks).await,
             _ => look::observe(client, &asks).await,
         };
         numbers.into_iter().zip(answers)

@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::client::{Client, Inner};
+use crate::client::{Client, Inner, Needed};
 use crate::failure::Failure;
 use crate::forward_target::{Door, Target, candidates, why};
 
@@ -167,7 +167,7 @@ async fn listen(listener: TcpListener, client: Weak<Inner>, target: Target, kept
                 let Some(inner) = client.upgrade() else { break };
                 match accepted {
                     Ok((local, _)) => {
-                        running.spawn(connect(local, Client(inner), target.clone(), kept.clone()));
+                        running.spawn(connect(local, Client(inner, Needed::Yes), target.clone(), kept.clone()));
                     }
                     // Out of files, for one: that passes.
                     Err(_) => tokio::time::sleep(PAUSE).await,

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::act::{self, INVALID};
 use crate::client::{Client, How, Place, Served};
+use crate::exposed;
 use crate::failure::{UNABLE, WEBHOOK};
 use crate::fields;
 use crate::manifest::{self, Name, Named, named};
@@ -33,6 +34,10 @@ struct Question {
     shared: bool,
     /// The kind must be served already.
     expects_kind: bool,
+    /// Fields that no other may have the same value in.
+    unique: Vec<String>,
+    /// What says which fields are to be read out.
+    asked: Option<Object>,
     /// The state's memory.
     memory: Option<Object>,
 }
@@ -90,15 +95,18 @@ fn question(index: usize, ask: &Ask) -> Option<Question> {
     };
     let wanted = of_it(ask.wanted.as_ref());
     let known = of_it(ask.known.as_ref());
-    let force = ask.wanted.as_ref().is_some_and(|w| is_true(w, "force"));
     // What was adopted is known, and still not ours.
     let is_known = ask.known.as_ref().is_some_and(|k| !is_true(k, "adopted"));
+    let force = ask.wanted.as_ref().is_some_and(|w| is_true(w, "force") || (is_known && is_true(w, "reclaim")));
     let shared = match &ask.wanted {
         Some(wanted) => is_true(wanted, "shared"),
         None => ask.known.as_ref().is_some_and(|k| is_true(k, "adopted")),
     };
     let expects_kind = ask.wanted.as_ref().is_some_and(|w| is_true(w, "expect_kind"));
-    Some(Question { index, name, wanted, known, is_known, force, shared, expects_kind, memory: ask.known.clone() })
+    let pointers = ask.wanted.as_ref().and_then(|w| w.get("unique")).and_then(Value::as_items).unwrap_or_default();
+    let unique = pointers.iter().filter_map(|p| p.as_str().map(str::to_owned)).collect();
+    let asked = ask.wanted.as_ref().or(ask.known.as_ref()).cloned();
+    Some(Question { index, name, wanted, known, is_known, force, shared, expects_kind, unique, asked, memory: ask.known.clone() })
 }
 
 /// What was found for a question: where it would be (nothing if its kind is not served), and what is there.
@@ -117,7 +125,7 @@ async fn look(client: &Client, (version, kind, namespace): (String, String, Stri
         Err(error) => return all(Err(error), questions),
     };
     let mut list = None;
-    if questions.len() > 1 {
+    if questions.len() > 1 || questions.iter().any(|q| !q.unique.is_empty()) {
         match client.list(&place).await {
             Ok(items) => {
                 let name = |item: &Json| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -129,8 +137,13 @@ async fn look(client: &Client, (version, kind, namespace): (String, String, Stri
             Err(failure) => return all(Err(failure.diagnostic(client.place(), &place.call("list", ""), &[])), questions),
         }
     }
+    let twins: Vec<Option<Diagnostic>> = questions.iter().map(|q| twin(q, list.as_ref(), &questions)).collect();
     let mut seen = Vec::with_capacity(questions.len());
-    for question in questions {
+    for (question, twin) in questions.into_iter().zip(twins) {
+        if let Some(error) = twin {
+            seen.push(Seen { question, found: Err(error) });
+            continue;
+        }
         let name = &question.name.name;
         let live = match &list {
             // Not taken out: two may ask for the same.
@@ -140,6 +153,46 @@ async fn look(client: &Client, (version, kind, namespace): (String, String, Stri
         seen.push(Seen { question, found: live.map(|live| Some((place.clone(), live))) });
     }
     seen
+}
+
+/// The refusal to make an object that has what only one may have: another is there with it, or is to be made in the same run.
+fn twin(question: &Question, list: Option<&BTreeMap<String, Json>>, all: &[Question]) -> Option<Diagnostic> {
+    let (wanted, list) = (question.wanted.as_ref().filter(|w| w.is_wholly_known())?, list?);
+    let name = &question.name.name;
+    if question.unique.is_empty() || (list.contains_key(name) && question.is_known) {
+        return None;
+    }
+    let request = manifest::request(wanted);
+    if let Some(live) = list.get(name) {
+        // Ours or not: another configuration of karmaform's made it for something else.
+        let differs = question.unique.iter().any(|p| request.pointer(p).is_some_and(|v| live.pointer(p) != Some(v)));
+        let detail = format!("{} is in the cluster already, and stands for another thing than the one that is wanted.", question.name);
+        let error = Diagnostic::error("Exists already", detail).with_hint("Give the object another name.");
+        return differs.then_some(error);
+    }
+    for pointer in &question.unique {
+        let Some(value) = request.pointer(pointer).filter(|v| !v.is_null()) else { continue };
+        let is_same = |other: &Json| other.pointer(pointer) == Some(value);
+        let there = list.iter().find(|(_, live)| is_same(live)).map(|(other, _)| (other, "is in the cluster already"));
+        let mut planned = all.iter().filter(|q| q.name.name != *name && !list.contains_key(&q.name.name));
+        let beside = || {
+            planned
+                .find(|q| q.wanted.as_ref().is_some_and(|w| is_same(&manifest::request(w))))
+                .map(|q| (&q.name.name, "is to be made, too,"))
+        };
+        if let Some((other, how)) = there.or_else(beside) {
+            let kind = &question.name.kind;
+            let detail = format!(
+                "{kind} \"{other}\" {how} with the same {} as \"{name}\" would have: {value}.",
+                pointer.trim_start_matches('/').replace('/', ".")
+            );
+            let error = Diagnostic::error("The same is there under another name", detail);
+            let goes = all.iter().any(|q| q.name.name == *other && q.wanted.is_none());
+            let hint = "It goes in this very plan: apply that first, without the one that is to be made, and then make that.";
+            return Some(if goes { error.with_hint(hint) } else { error });
+        }
+    }
+    None
 }
 
 /// Where objects of a kind are; none if the server does not serve it. `version` is `apps/v1`, or `apps/` for the preferred one.
@@ -209,6 +262,7 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
         ("problem", Value::null(Type::String)),
     ]);
     told.extend(service::FACTS.map(str::to_owned).into_iter().zip(service::facts(&place, &live, question.memory.as_ref())));
+    told.insert(exposed::EXPOSED.to_owned(), exposed::read(question.asked.as_ref(), &live));
     if let Some(health) = health(&place.served.kind, &live) {
         told.insert("ready".to_owned(), health.is_none().into());
         told.insert("problem".to_owned(), health.map_or_else(|| Value::null(Type::String), Value::from));

@@ -7,6 +7,7 @@ use karmaform_model::{
 
 use crate::act;
 use crate::client::Client;
+use crate::exposed;
 use crate::look;
 use crate::manifest::{self, Named, named};
 use crate::service;
@@ -45,6 +46,13 @@ impl KubernetesObject {
             )
             .or(false),
             Attribute::optional(
+                "reclaim",
+                Type::Bool,
+                "Whether to take fields back that somebody else has changed since. Unlike with `force`, an object that karmaform did not make \
+                 is not taken over.",
+            )
+            .write_only(),
+            Attribute::optional(
                 "shared",
                 Type::Bool,
                 "Whether it may exist already without karmaform having made it: then it is left as it is, and never changed or deleted. If \
@@ -55,6 +63,28 @@ impl KubernetesObject {
                 Type::Bool,
                 "Whether to leave it in the cluster when this resource is destroyed: it is only forgotten.",
             ),
+            Attribute::optional(
+                "keep_if_used",
+                Type::Bool,
+                "Of a Namespace: whether to leave it in the cluster when this resource is destroyed as long as there is something of others in \
+                 it: accounts, Secrets, ConfigMaps, workloads, pods or volumes. Several may share a Namespace so, and the last one takes it \
+                 away.",
+            ),
+            Attribute::optional(
+                "unique",
+                Type::list(Type::String),
+                "Fields in which no other object of its kind may have the same value, each a JSON pointer: `[\"/spec/id\"]`. Looked at when it \
+                 is to be made.",
+            )
+            .write_only(),
+            Attribute::optional(
+                "expose",
+                Type::map(Type::String),
+                "Fields to read out of the object as it is in the cluster, by name, each a JSON pointer: `{ token = \"/data/token\" }`. What is \
+                 no string is given as JSON.",
+            ),
+            Attribute::optional("replace_with", Type::String, "A text that replaces the object when it changes, whatever else changes.")
+                .forces_replace(),
             Attribute::optional(
                 "expect_kind",
                 Type::Bool,
@@ -86,6 +116,7 @@ impl KubernetesObject {
                 node_ports,
                 "Of a Service of the type NodePort or LoadBalancer: its ports on every node, in the order of its ports; else null.",
             ),
+            Attribute::computed("exposed", exposed::ty(), "The fields that `expose` names; null for one that is not there.").secret(),
             Attribute::computed("adopted", Type::Bool, "True for a `shared` object that karmaform did not make; else null."),
             Attribute::computed("foreign", Type::Bool, "True for something that exists already and that karmaform did not make.")
                 .volatile(),
@@ -126,7 +157,8 @@ impl KubernetesObject {
             ],
         );
         let wait = Block { name: "wait", nesting: Nesting::Single, schema: wait };
-        Self { schema: Schema::new("An object in a Kubernetes cluster.", attributes).with_blocks(vec![wait]).through("cluster") }
+        let schema = Schema::new("An object in a Kubernetes cluster.", attributes).with_blocks(vec![wait]).through("cluster");
+        Self { schema: Schema { shared_by: Some("shared"), ..schema } }
     }
 }
 
@@ -170,7 +202,7 @@ impl ResourceSpec for KubernetesObject {
             return Ok(self.adoption(before.cloned().unwrap_or_default(), wanted));
         }
         if is_foreign && !is_true(wanted, "force") {
-            return Err(act::foreign(name).into());
+            return Err(act::foreign(name, wanted).into());
         }
         let filled = before.map(|b| comparable(&self.schema, b, wanted));
         let change = default_plan(&self.schema, filled.as_ref(), Some(wanted));
@@ -197,6 +229,7 @@ impl ResourceSpec for KubernetesObject {
             (change, _) => change,
         };
         service::foretell(&mut change);
+        exposed::foretell(&mut change);
         // Whether a shared one is there by then is only known for certain when it is made.
         let is_open = is_true(wanted, "shared") && matches!(change, Change::Create { .. } | Change::Replace { .. });
         if let Some(after) = change.after_mut() {
@@ -245,6 +278,7 @@ impl KubernetesObject {
             }
         }
         service::complete(&mut before);
+        exposed::complete(&mut before, wanted);
         // Told by `apply` to a state that does not know it yet.
         before.insert("adopted".to_owned(), true.into());
         default_plan(&self.schema, Some(&before), Some(wanted))
@@ -256,6 +290,9 @@ fn arguments(wanted: &Object) -> Option<Diagnostic> {
         let detail = format!("`propagation` is \"{policy}\", but must be one of {}.", PROPAGATIONS.join(", "));
         return Some(Diagnostic::error("Unknown propagation policy", detail));
     }
+    if let Some(error) = exposed::problem(wanted) {
+        return Some(error);
+    }
     let expression = wanted.get("wait").and_then(Value::as_entries).and_then(|wait| text(wait, "expression"));
     expression.and_then(wait_expression::problem).or_else(|| bad_timeout(wanted))
 }
@@ -266,6 +303,7 @@ fn comparable(schema: &Schema, before: &Object, wanted: &Object) -> Object {
     // Whatever it was: now it is ours, or will be.
     before.insert("adopted".to_owned(), Value::null(Type::Bool));
     service::complete(&mut before);
+    exposed::complete(&mut before, wanted);
     before
 }
 

@@ -7,13 +7,16 @@ use karmaform_model::{Ask, BoxFuture, Connections, DataSource, Diagnostic, Gate,
 
 use crate::accepts::KubernetesAccepts;
 use crate::archive::KubernetesArchive;
-use crate::client::{Client, Inner};
+use crate::certificate::KubernetesCertificate;
+use crate::client::{Client, Inner, Needed};
 use crate::cluster::Cluster;
-use crate::connection::{Options, PROVIDER};
+use crate::connection::{self, Options, PROVIDER};
 use crate::dispatch;
 use crate::forward;
 use crate::list::KubernetesList;
+use crate::membership::KarmadaMembership;
 use crate::object::KubernetesObject;
+use crate::owner::KubernetesOwner;
 use crate::pod::KubernetesPod;
 use crate::ready::KubernetesReady;
 use crate::runs::KubernetesRuns;
@@ -26,6 +29,9 @@ pub struct Kubernetes {
     pod: KubernetesPod,
     archive: KubernetesArchive,
     list: KubernetesList,
+    certificate: KubernetesCertificate,
+    membership: KarmadaMembership,
+    owner: KubernetesOwner,
     cluster: Cluster,
     /// A data source's arguments and the connection value that it gives are two ways to say the same; a plugin that gives credentials
     /// must not run for both.
@@ -51,6 +57,9 @@ impl Kubernetes {
             pod: KubernetesPod::new(),
             archive: KubernetesArchive::new(),
             list: KubernetesList::new(),
+            certificate: KubernetesCertificate::new(),
+            membership: KarmadaMembership::new(),
+            owner: KubernetesOwner::new(),
             cluster: Cluster::new(),
             open: Mutex::default(),
         }
@@ -74,7 +83,7 @@ impl Provider for Kubernetes {
     }
 
     fn types(&self) -> Vec<&dyn ResourceType<Client>> {
-        vec![&self.object, &self.pod, &self.archive, &self.list]
+        vec![&self.object, &self.pod, &self.archive, &self.list, &self.owner, &self.membership, &self.certificate]
     }
 
     fn data_sources(&self) -> Vec<&dyn DataSource<Client>> {
@@ -93,10 +102,11 @@ impl Provider for Kubernetes {
     ) -> BoxFuture<'a, Result<Client, Diagnostic>> {
         Box::pin(async move {
             let options = Options::new(connection)?;
+            let needed = if connection::is_required(connection) { Needed::Yes } else { Needed::No };
             if let Some(inner) = self.opened(&options) {
-                return Ok(Client(inner));
+                return Ok(Client(inner, needed));
             }
-            let client = Client(Arc::new(Inner::open(options.clone(), connections).await?));
+            let client = Client(Arc::new(Inner::open(options.clone(), connections).await?), needed);
             // What leads through other connections belongs to the run that these are of.
             if !client.is_through() {
                 let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmaform_model::{Ask, Connections, Diagnostic, Object};
+use karmaform_model::{Ask, Connections, Diagnostic, Object, Severity};
 use tokio::sync::Mutex;
 
-use crate::client::Client;
+use crate::client::{Client, Needed};
 use crate::connection::{Beyond, Options};
 use crate::failure::{Call, Failure, OUTSIDE, UNABLE};
 use crate::forward_target::NOTHING_THERE;
@@ -128,10 +128,24 @@ fn judged(client: &Client, failure: Failure) -> There {
     }
 }
 
+/// Of a cluster that may be gone it is only a warning that it can't be asked: what the state remembers stands.
+fn excused(mut answer: Answer) -> Answer {
+    if let Err(error) = &mut answer
+        && (error.retryable || OUTSIDE.contains(&error.summary.as_str()))
+    {
+        error.severity = Severity::Warning;
+        error.detail.push_str(" What the state remembers of what is there is taken to be so.");
+    }
+    answer
+}
+
 /// The answers of `look`; but of a server behind another connection that is not there, what the state remembers: a plan that is to bring it
 /// back must not fail for want of it.
 pub(crate) async fn observe<F: Future<Output = Vec<Answer>>>(client: &Client, asks: &[Ask], look: impl Fn() -> F) -> Vec<Answer> {
-    let Some(through) = client.through() else { return look().await };
+    let Some(through) = client.through() else {
+        let answers = look().await;
+        return if client.1 == Needed::No { answers.into_iter().map(excused).collect() } else { answers };
+    };
     let remembered = |ask: &Ask| Ok(ask.known.clone());
     let none = |there: There| match there {
         There::Yes => None,

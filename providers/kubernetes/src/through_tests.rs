@@ -27,7 +27,7 @@ async fn client(ways: Vec<Result<SocketAddr, Diagnostic>>) -> Client {
     let via = Value::object([("provider", "kubernetes".into()), ("id", "host".into())]);
     let connection = object([("address", "http://api.ns.svc:5443".into()), ("via", via)]);
     let options = Options::new(&connection).ok().unwrap();
-    Client(Arc::new(Inner::open(options, Arc::new(Host(Lock::new(ways)))).await.ok().unwrap()))
+    Client(Arc::new(Inner::open(options, Arc::new(Host(Lock::new(ways)))).await.ok().unwrap()), Needed::Yes)
 }
 
 /// A server that answers everything alike.
@@ -104,7 +104,7 @@ fn what_falls_over_while_it_is_asked_is_not_there() {
         let client = client(vec![Ok(up), Ok(down)]).await;
         let asks = asks();
         let answers = observe(&client, &asks, || async {
-            let Client(inner) = &client;
+            let Client(inner, _) = &client;
             inner.close().await;
             seen()
         })

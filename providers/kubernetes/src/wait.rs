@@ -15,8 +15,9 @@ use crate::wait_expression;
 
 /// So long nobody asks whether a rollout can still come to a good end; images are pulled meanwhile.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks.
+/// Between two looks: short at first, since what controllers only write down is there at once; then longer and longer up to this.
 const PAUSE: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
 
 /// Looks until all of it is so, and gives the object as it was seen then.
 pub(crate) async fn until(
@@ -32,6 +33,7 @@ pub(crate) async fn until(
     let end = start + limit;
     let mut next_look = start + PATIENCE / 3;
     let mut seen_last: Option<Json> = None;
+    let mut pause = FIRST_PAUSE;
     loop {
         let waiting = match client.get(place, &name.name).await {
             Ok(Some(live)) if live["metadata"]["uid"] == *uid => match not_yet(&live, wanted).await? {
@@ -81,7 +83,8 @@ pub(crate) async fn until(
             };
             return Err(error.with_hint("Or raise `timeout`, if it only needs longer."));
         }
-        sleep(PAUSE.min(end.saturating_duration_since(Instant::now()))).await;
+        sleep(pause.min(end.saturating_duration_since(Instant::now()))).await;
+        pause = (pause * 2).min(PAUSE);
     }
 }
 

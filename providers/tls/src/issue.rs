@@ -85,6 +85,24 @@ pub(crate) fn leaf(request: &Request, key: &KeyPair, authority: &Authority, sign
     issued(request, &parameters, signed.der(), (&authority.subject, &name), key, signer)
 }
 
+/// A request for a certificate that somebody else signs, in DER.
+pub(crate) fn request(common_name: &str, organizations: &[String], key: &KeyPair) -> Result<Vec<u8>, Diagnostic> {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name = DistinguishedName::new();
+    for organization in organizations {
+        parameters.distinguished_name.push(DnType::OrganizationName, organization.as_str());
+    }
+    parameters.distinguished_name.push(DnType::CommonName, common_name);
+    Ok(parameters.serialize_request(key).map_err(|e| failed(&e))?.der().to_vec())
+}
+
+/// Puts a request and its key into an object.
+pub(crate) fn asked(key: &KeyPair, request: Vec<u8>, object: &mut Object) {
+    let private_key = der::pkcs8_v1(key.serialized_der()).unwrap_or_else(|| key.serialized_der().to_vec());
+    object.insert("private_key".into(), Value::from(pem("PRIVATE KEY", &private_key)).secret());
+    object.insert("request".into(), pem("CERTIFICATE REQUEST", &request).into());
+}
+
 /// Puts a key that belongs to no certificate into an object.
 pub(crate) fn bare(key: &KeyPair, object: &mut Object) {
     let private_key = der::pkcs8_v1(key.serialized_der()).unwrap_or_else(|| key.serialized_der().to_vec());

@@ -1,4 +1,4 @@
-//! The provider `tls`: certificate authorities, the certificates they sign, and bare keys. All live in the state alone.
+//! The provider `tls`: certificate authorities, the certificates they sign, requests for others to sign, and bare keys. All live in the state alone.
 //!
 //! Renewal is a difference like any other: it depends on the time that the plan is given, is shown, and is applied.
 //! Knows nothing of: files, hosts, who uses a certificate.
@@ -13,6 +13,7 @@ mod lifetime;
 mod names;
 mod private_key;
 mod renewal;
+mod request;
 #[cfg(test)]
 mod testing;
 
@@ -23,6 +24,7 @@ use karmaform_model::{Adapter, BoxFuture, Connections, Diagnostic, Driver, Objec
 use ca::Ca;
 use certificate::Certificate;
 use private_key::PrivateKey;
+use request::CertificateRequest;
 
 /// The provider `tls`.
 pub struct Tls {
@@ -30,6 +32,7 @@ pub struct Tls {
     ca: Ca,
     certificate: Certificate,
     private_key: PrivateKey,
+    request: CertificateRequest,
 }
 
 /// The provider, as the registry takes it.
@@ -40,7 +43,7 @@ pub fn drivers() -> Vec<Arc<dyn Driver>> {
 impl Default for Tls {
     fn default() -> Self {
         let schema = Schema::new("Certificate authorities, certificates and keys.", Vec::new());
-        Self { schema, ca: Ca::new(), certificate: Certificate::new(), private_key: PrivateKey::new() }
+        Self { schema, ca: Ca::new(), certificate: Certificate::new(), private_key: PrivateKey::new(), request: CertificateRequest::new() }
     }
 }
 
@@ -56,7 +59,7 @@ impl Provider for Tls {
     }
 
     fn types(&self) -> Vec<&dyn ResourceType<()>> {
-        vec![&self.ca, &self.certificate, &self.private_key]
+        vec![&self.ca, &self.certificate, &self.private_key, &self.request]
     }
 
     fn connect<'a>(&'a self, _: &'a Object, _: &'a Object, _: Arc<dyn Connections>) -> BoxFuture<'a, Result<(), Diagnostic>> {
