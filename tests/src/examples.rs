@@ -8,9 +8,12 @@ use karmaform_memory::World;
 
 use crate::parts::{command, memory_registry, root};
 
-/// What `data "kubernetes_cluster"` says of the kubeconfig that the examples use.
+/// What `data "kubernetes_cluster"` says of the kubeconfigs that the examples use.
 const CLUSTER: &str = r#"
 data kubernetes_cluster {"kubeconfig_file":"/root/.kube/config"} = {"connection":{"provider":"kubernetes","id":"6a3e","version":"1.36.2"},"version":"1.36.2","nodes":[{"name":"node-1","ready":true,"architecture":"amd64"},{"name":"node-2","ready":true,"architecture":"amd64"},{"name":"node-3","ready":true,"architecture":"amd64"}],"storage_classes":[],"default_storage_class":null}
+data kubernetes_cluster {"kubeconfig_file":"/root/.kube/karmada.config"} = {"connection":{"provider":"kubernetes","id":"k-1","version":"1.36.2","server":"https://karmada.example.org:6443"},"reachable":true,"version":"1.36.2"}
+data kubernetes_cluster {"kubeconfig_file":"/root/.kube/eu1.config","required":false} = {"connection":{"provider":"kubernetes","id":"c-eu1","version":"1.36.2","server":"https://eu1.example.org:6443"},"reachable":true,"version":"1.36.2"}
+data kubernetes_cluster {"kubeconfig_file":"/root/.kube/us1.config","required":false} = {"connection":{"provider":"kubernetes","id":"c-us1","version":"1.36.2","server":"https://us1.example.org:6443"},"reachable":true,"version":"1.36.2"}
 "#;
 
 /// What the data sources say of the addresses and the kubeconfig that the examples use.

@@ -1,7 +1,6 @@
 //! The composite `karmada_control_plane`.
 
 mod arguments;
-mod check;
 mod children;
 mod choreography;
 mod deployment;
@@ -16,7 +15,6 @@ mod merge;
 mod pki;
 mod places;
 mod pods;
-mod read;
 mod refusals;
 mod routes;
 mod schema;
@@ -27,6 +25,8 @@ mod store;
 use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema};
 
 use arguments::Arguments;
+
+pub(crate) use places::short_sum;
 
 /// The composite `karmada_control_plane`: a whole control plane in a cluster. Pure: it names parts and orders, and touches nothing.
 #[derive(Clone, Copy, Debug, Default)]

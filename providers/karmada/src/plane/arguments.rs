@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Address, Arg, Diagnostic, Diagnostics, Object, Value, nearest};
 
-use super::check::{is_domain, is_subnet};
 use super::exposure::Exposure;
 use super::extras::Extras;
 use super::host::{self, Host};
 use super::pki::Certificates;
 use super::places;
-use super::read::Reader;
 use super::schema::{DOMAIN, KARMADA_REGISTRY, KUBE_REGISTRY, SERVICE_SUBNET};
 use super::settings::Settings;
+use crate::check::{is_domain, is_subnet};
+use crate::read::Reader;
 use crate::versions::{self, Component, Version};
 
 /// A control plane as it is wanted, or as it was.

@@ -7,7 +7,7 @@
 use karmaform_model::{Arg, Diagnostic, Diagnostics, Object, Scene, Type, Value};
 
 use super::arguments::Arguments;
-use super::read::Reader;
+use crate::read::Reader;
 use crate::versions::Component;
 
 /// 32 bytes in base64.

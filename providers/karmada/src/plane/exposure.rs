@@ -2,10 +2,10 @@
 
 use karmaform_model::{Arg, Diagnostic, Value};
 
-use super::check::is_host;
 use super::places::{API_PORT, service};
-use super::read::Reader;
 use super::routes::{Ingress, Route};
+use crate::check::is_host;
+use crate::read::Reader;
 use crate::versions::Component;
 
 /// Ports that Kubernetes gives to Services on nodes unless a cluster says otherwise.

@@ -9,7 +9,7 @@ use karmaform_model::{Arg, Diagnostic, Type, Value};
 
 use super::encryption;
 use super::places::{CONFIG, PKI, short_sum};
-use super::read::Reader;
+use crate::read::Reader;
 
 /// The file in which the issuer's CA is.
 pub(crate) const OIDC_CA: &str = "oidc-ca.crt";

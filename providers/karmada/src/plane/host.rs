@@ -2,9 +2,9 @@
 
 use karmaform_model::{Type, Value};
 
-use super::check::is_label;
-use super::read::Reader;
 use super::schema::NAMESPACE;
+use crate::check::is_label;
+use crate::read::Reader;
 
 /// The place on a host cluster.
 #[derive(Clone, Debug)]

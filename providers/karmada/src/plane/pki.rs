@@ -7,13 +7,13 @@
 use karmaform_model::{Arg, Child, Diagnostic, Value};
 
 use super::arguments::Arguments;
-use super::check::{is_address, is_host};
 use super::children::child;
 use super::extras::sum;
 use super::places::{certificate, client_role, extends_api, part};
-use super::read::Reader;
 use super::schema::{CA_VALIDITY_HOURS, RENEW_BEFORE_HOURS, VALIDITY_HOURS};
 use crate::api::{SYSTEM_NAMESPACE, user};
+use crate::check::{is_address, is_host};
+use crate::read::Reader;
 use crate::versions::Component;
 
 /// The kind of all keys: small and quick, and everything in Karmada takes it.

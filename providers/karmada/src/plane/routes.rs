@@ -5,11 +5,11 @@ use karmaform_model::{Arg, Type, Value};
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::check::{is_address, is_domain, is_label};
 use super::deployment::labels;
 use super::exposure::PORTS;
 use super::places::API_PORT;
-use super::read::Reader;
+use crate::check::{is_address, is_domain, is_label};
+use crate::read::Reader;
 use crate::versions::Component;
 
 /// The port of HTTPS, where gateways listen unless it is said otherwise.

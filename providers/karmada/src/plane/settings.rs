@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Diagnostic, Diagnostics, Object, Type, Value};
 
-use super::check::{is_label_key, is_label_value};
-use super::read::Reader;
 use super::schema::REPLICAS;
+use crate::check::{is_label_key, is_label_value};
+use crate::read::Reader;
 use crate::versions::{Component, Version, check_flag, check_gate};
 
 /// Settings that are merged by key instead of replaced.
