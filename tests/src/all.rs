@@ -15,6 +15,7 @@ mod karmada;
 mod kubernetes_proxy;
 mod kubernetes_state;
 mod lab;
+mod members;
 mod parts;
 mod places;
 mod project;

@@ -34,32 +34,12 @@ impl Deref for Proxy {
 impl Proxy {
     /// In front of the cluster that this kubeconfig is for; nothing goes wrong yet.
     pub(crate) fn new(kubeconfig: &str) -> Self {
-        let kubectl = std::env::var("KARMAFORM_TEST_KUBECTL").expect("a kubectl, where there is a cluster");
-        let at = |path: &str| {
-            let arguments = ["--kubeconfig", kubeconfig, "config", "view", "--raw", "-o", &format!("jsonpath={{{path}}}")];
-            let output = Command::new(&kubectl).args(arguments).output().expect("kubectl");
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            String::from_utf8_lossy(&output.stdout).into_owned()
-        };
-        let pem = |path: &str| BASE64_STANDARD.decode(at(path)).expect("base64");
-        let certificates = |pem: &[u8]| CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().expect("certificates");
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add_parsable_certificates(certificates(&pem(".clusters[0].cluster.certificate-authority-data")));
-        let identity = certificates(&pem(".users[0].user.client-certificate-data"));
-        let key = PrivateKeyDer::from_pem_slice(&pem(".users[0].user.client-key-data")).expect("a key");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let behind = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
-        let behind = behind.expect("TLS").with_root_certificates(roots).with_client_auth_cert(identity, key).expect("an identity");
         let own = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
         let own_key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).expect("a key");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let front = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("TLS");
         let front = front.with_no_client_auth().with_single_cert(vec![own.cert.der().clone()], own_key).expect("a certificate");
-
-        let server = at(".clusters[0].cluster.server");
-        let (name, port) = server.trim_start_matches("https://").rsplit_once(':').expect("a port");
-        let tls = Some(TlsConnector::from(Arc::new(behind)));
-        let behind = Behind { host: name.to_owned(), port: port.parse().expect("a port"), tls, refusal };
-        let proxy = proxy::Proxy::new(behind, Some(TlsAcceptor::from(Arc::new(front))));
+        let proxy = proxy::Proxy::new(behind(kubeconfig), Some(TlsAcceptor::from(Arc::new(front))));
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), through(proxy.address, &own.cert.pem())).expect("written");
         Self { proxy, file }
@@ -76,6 +56,29 @@ impl Proxy {
         let header = |user| (HeaderName::from_static("impersonate-user"), HeaderValue::from_str(user).expect("a name"));
         self.proxy.headers(user.map(header).into_iter().collect());
     }
+}
+
+/// The cluster that this kubeconfig is for, asked as its user, who has a certificate.
+pub(crate) fn behind(kubeconfig: &str) -> Behind {
+    let kubectl = std::env::var("KARMAFORM_TEST_KUBECTL").expect("a kubectl, where there is a cluster");
+    let at = |path: &str| {
+        let arguments = ["--kubeconfig", kubeconfig, "config", "view", "--raw", "-o", &format!("jsonpath={{{path}}}")];
+        let output = Command::new(&kubectl).args(arguments).output().expect("kubectl");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let pem = |path: &str| BASE64_STANDARD.decode(at(path)).expect("base64");
+    let certificates = |pem: &[u8]| CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().expect("certificates");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(certificates(&pem(".clusters[0].cluster.certificate-authority-data")));
+    let identity = certificates(&pem(".users[0].user.client-certificate-data"));
+    let key = PrivateKeyDer::from_pem_slice(&pem(".users[0].user.client-key-data")).expect("a key");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let tls = tls.expect("TLS").with_root_certificates(roots).with_client_auth_cert(identity, key).expect("an identity");
+    let server = at(".clusters[0].cluster.server");
+    let (name, port) = server.trim_start_matches("https://").rsplit_once(':').expect("a port");
+    Behind { host: name.to_owned(), port: port.parse().expect("a port"), tls: Some(TlsConnector::from(Arc::new(tls))), refusal }
 }
 
 fn through(address: SocketAddr, certificate: &str) -> String {
