@@ -21,16 +21,19 @@ type Alike = (&'static str, Vec<String>, Vec<String>);
 
 /// The numbered lines for a composite; nothing if its order needs no gate, as the order then is the usual one.
 pub(crate) fn ordered(plan: &Plan, composite: &Address) -> Vec<String> {
+    // Most have none, and there may be thousands of composites: only of those with a gate all steps are looked at.
+    let is_gate = |kind: &StepKind| matches!(kind, StepKind::Gate { composite: c, .. } if c == composite);
+    if !plan.steps.iter().any(|step| is_gate(&step.kind)) {
+        return Vec::new();
+    }
     let mut levels: Vec<usize> = Vec::with_capacity(plan.steps.len());
     let mut rounds: BTreeMap<usize, Round<'_>> = BTreeMap::new();
-    let mut has_gate = false;
     let mut own: Vec<bool> = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let level = step.after.iter().filter_map(|d| Some(levels.get(*d)? + usize::from(*own.get(*d)?))).max().unwrap_or(0);
         levels.push(level);
         let is_own = match &step.kind {
             StepKind::Gate { composite: c, gate } if c == composite => {
-                has_gate = true;
                 let text = format!("wait until {} (at most {})", gate.name, duration(gate.limit));
                 rounds.entry(level).or_default().0.push(text);
                 true
@@ -45,9 +48,6 @@ pub(crate) fn ordered(plan: &Plan, composite: &Address) -> Vec<String> {
             _ => false,
         };
         own.push(is_own);
-    }
-    if !has_gate {
-        return Vec::new();
     }
     rounds
         .into_values()

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use karmaform_model::{
     Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
     default_plan, same,
@@ -28,6 +29,8 @@ const CLUSTERS: &str = "cluster.karmada.io/v1alpha1";
 const WORKS: &str = "work.karmada.io/v1alpha1";
 /// The conditions of a member that can be used (`pkg/apis/cluster/v1alpha1/types.go`).
 const CONDITIONS: [&str; 2] = ["Ready", "CompleteAPIEnablements"];
+/// Where agents keep their leases. Source: `NamespaceClusterLease`, `pkg/util/constants.go` in karmada.
+pub(crate) const LEASES: &str = "karmada-cluster";
 /// Seconds until a member is ready. The plane looks at it at once, and then every 10 s.
 const READY_TIMEOUT: u64 = 120;
 /// Between two looks: short at first.
@@ -218,6 +221,25 @@ pub(crate) fn condition(live: &Json, name: &str) -> (String, String) {
     (text("status"), format!("{name} is {} ({}): {}", text("status"), text("reason"), text("message").trim_end_matches('.')))
 }
 
+/// Why an agent seems not to be at work: it renews a lease, and what it once said of its member stays said when it is gone. Source:
+/// `initLeaseController`, `pkg/controllers/status` in karmada. None for a member that has no agent.
+async fn asleep(client: &Client, name: &str, live: &Json) -> Result<Option<String>, Diagnostic> {
+    if live["spec"]["syncMode"] != "Pull" {
+        return Ok(None);
+    }
+    let Some(place) = look::place(client, "coordination.k8s.io/v1", "Lease", LEASES).await? else { return Ok(None) };
+    let lease = client.get(&place, name).await.map_err(|f| f.diagnostic(client.place(), &place.call("get", name), &[]))?;
+    Ok(stale(lease.as_ref(), Timestamp::now().as_second()))
+}
+
+/// Why a lease says that nobody is there; clocks may differ by as long as it lasts.
+fn stale(lease: Option<&Json>, now: i64) -> Option<String> {
+    let Some(lease) = lease else { return Some("its agent has no lease yet".to_owned()) };
+    let lasts = lease["spec"]["leaseDurationSeconds"].as_i64().unwrap_or(40);
+    let renewed = lease["spec"]["renewTime"].as_str().and_then(|t| t.parse::<Timestamp>().ok()).map_or(0, Timestamp::as_second);
+    (now - renewed > 2 * lasts).then(|| format!("its agent has not renewed its lease for {} s", now - renewed))
+}
+
 /// True for a Cluster object that is on its way out: it will never be ready.
 async fn is_leaving(client: &Client, after: &Object) -> Result<bool, Diagnostic> {
     let (Some(place), Some(name)) = (clusters(client).await?, text(after, "name")) else { return Ok(false) };
@@ -245,7 +267,10 @@ async fn until_ready(client: &Client, after: &Object) -> Result<(), Diagnostic> 
             Ok(Some(live)) if text(after, "uid").is_none_or(|uid| live["metadata"]["uid"] == uid) => {
                 let not_yet = CONDITIONS.into_iter().map(|c| condition(&live, c)).find(|(status, _)| status != "True");
                 match not_yet {
-                    None => return Ok(()),
+                    None => match asleep(client, name, &live).await? {
+                        None => return Ok(()),
+                        Some(why) => why,
+                    },
                     Some((_, why)) => why,
                 }
             }
@@ -317,6 +342,15 @@ mod tests {
             json!({}),
         ];
         assert_eq!(propagated(&works), ["Deployment.apps default/web", "Namespace shop"]);
+    }
+
+    #[test]
+    fn an_agent_that_renews_no_lease_is_not_there() {
+        let lease = |at: &str| json!({ "spec": { "leaseDurationSeconds": 40, "renewTime": at } });
+        let now = "2026-01-01T00:02:00Z".parse::<Timestamp>().unwrap().as_second();
+        assert_eq!(stale(Some(&lease("2026-01-01T00:01:50.123456Z")), now), None);
+        assert_eq!(stale(Some(&lease("2026-01-01T00:00:00.000000Z")), now).unwrap(), "its agent has not renewed its lease for 120 s");
+        assert!(stale(None, now).is_some());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, Place};
 use crate::failure::Failure;
-use crate::membership::{FIRST_PAUSE, PAUSE, clusters, condition, propagated, works};
+use crate::membership::{FIRST_PAUSE, LEASES, PAUSE, clusters, condition, propagated, works};
 use crate::values::{is_true, text};
 use crate::{look, membership_probe};
 
@@ -49,9 +49,9 @@ pub(crate) async fn leave(client: &Client, before: &Object) -> Result<(), Diagno
     clear_lease(client, name).await
 }
 
-/// The lease of a member in pull mode, which nobody renews any more. Source: `NamespaceClusterLease`, `pkg/util/constants.go` in karmada.
+/// The lease of a member in pull mode, which nobody renews any more.
 async fn clear_lease(client: &Client, name: &str) -> Result<(), Diagnostic> {
-    let Some(place) = look::place(client, "coordination.k8s.io/v1", "Lease", "karmada-cluster").await? else { return Ok(()) };
+    let Some(place) = look::place(client, "coordination.k8s.io/v1", "Lease", LEASES).await? else { return Ok(()) };
     let deleted = client.delete(&place, name, None, PropagationPolicy::Background).await;
     deleted.map(drop).map_err(|f| f.diagnostic(client.place(), &place.call("delete", name), &[]))
 }

@@ -38,6 +38,7 @@ resource "karmada_member" "fleet" {
   zones          = try(each.value.zones, null)
   labels         = try(each.value.labels, null)
   taints         = try(each.value.taints, null)
+  rotation       = try(each.value.rotation, null)
   keep_resources = try(each.value.keep_resources, null)
   force          = try(each.value.force, null)
   timeout        = 30

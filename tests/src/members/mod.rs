@@ -31,6 +31,7 @@ fn clusters_become_members_and_leave() {
         scene("half", || half::a_join_goes_on_after_every_step(&planes));
     });
     scene("shared", || shared::two_planes_share_a_member(&planes));
+    scene("moves", || shared::a_member_moves_and_gets_new_tokens(&planes));
 }
 
 /// Runs a part of the test; if `KARMAFORM_TEST_SCENE` names one, no other.

@@ -54,6 +54,40 @@ pub(super) fn two_planes_share_a_member(planes: &Planes) {
     m1.is_as_before(&before);
 }
 
+/// Another control plane is a move: the member leaves the one and joins the other, with other accounts. And another word is another token.
+pub(super) fn a_member_moves_and_gets_new_tokens(planes: &Planes) {
+    let Planes { p1, p2, m1, .. } = planes;
+    p1.has_namespace();
+    p2.has_namespace();
+    let before = [p1, p2, m1].map(|cluster| cluster.inventory());
+    let fleet = Fleet::new(p1);
+    fleet.members(&[("m1", &m1.kubeconfig, json!({}))]);
+    fleet.converge();
+    let accounts = ours(m1);
+
+    fleet.plane(&p2.kubeconfig);
+    let planned = fleet.plan(&[]);
+    let impact = planned.impact("m1");
+    assert!(impact.first().is_some_and(|line| line.starts_with("moves: it leaves the control plane it is in")), "{impact:?}");
+    fleet.converge();
+    assert_eq!(rights(p2, "m1", "m1"), Some(true));
+    p1.is_as_before(&before[0]);
+    let moved = ours(m1);
+    assert!(moved.len() == accounts.len() && !moved.iter().any(|path| accounts.contains(path)), "{moved:#?}");
+
+    let token = || p2.object("/api/v1/namespaces/karmada-cluster/secrets/m1")["data"]["token"].clone();
+    let old = token();
+    fleet.members(&[("m1", &m1.kubeconfig, json!({ "rotation": "2" }))]);
+    fleet.converge();
+    assert_ne!(token(), old);
+    assert_eq!(rights(p2, "m1", "m1"), Some(true));
+
+    fleet.members(&[]);
+    fleet.converge();
+    p2.is_as_before(&before[1]);
+    m1.is_as_before(&before[2]);
+}
+
 /// What is called after a plane in a member. What old servers make for each account by themselves does not count.
 fn ours(member: &Cluster) -> Vec<String> {
     let is_ours = |path: &String| path.contains("/karmada-m1-") && !path.contains("-token-");
