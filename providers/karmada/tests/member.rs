@@ -130,6 +130,17 @@ fn an_agent_says_the_same_as_the_cluster_object() {
     assert_eq!(paths(&unknown), paths(&expansion));
 }
 
+#[test]
+fn a_cluster_that_is_to_join_must_answer() {
+    let mut silent = arguments(&json!({}));
+    let mut way = silent["cluster"].as_entries().unwrap().clone();
+    way.insert("id".to_owned(), Value::unknown(Type::String));
+    silent.insert("cluster".to_owned(), way.into());
+    let refused = composite().expand(&address(), &silent).unwrap_err();
+    let summaries: Vec<_> = refused.iter().map(|d| d.summary.as_str()).collect();
+    assert_eq!(summaries, ["A cluster that does not answer"]);
+}
+
 /// A plan in which all children have the same fate; `unseen` are those in the member.
 fn choreograph(more: &Json, facts: &Json, unseen: bool, fate: impl Fn(Object) -> Change) -> Choreography {
     let expansion = expand(more);

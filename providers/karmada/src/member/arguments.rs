@@ -175,6 +175,16 @@ fn connection(reader: &mut Reader<'_, '_>, name: &str) -> Value {
             .wrong(name, &format!("is no connection: it must be the attribute `connection` of a `data \"kubernetes_cluster\"`{what}"))
             .unwrap_or(connection);
     }
+    // One that was asked and did not answer says how it is reached, and not which one it is. What is joined is known from before.
+    if connection.as_entries().is_some_and(|way| way.get("id").is_some_and(Value::is_unknown)) {
+        reader.found.push(
+            Diagnostic::error(
+                "A cluster that does not answer",
+                format!("`{name}` did not answer, so it can't be told which cluster it is. One that is to join, or to be joined, must."),
+            )
+            .with_hint("See whether it runs and can be reached from here; or leave this member out until it does."),
+        );
+    }
     connection
 }
 
