@@ -161,8 +161,11 @@ pub(crate) fn check_references(
 ) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     for attribute in &body.attributes {
-        let meta = META.contains(&attribute.name.as_str());
-        if !(outer && meta) {
+        let name = attribute.name.as_str();
+        // As an alias of a provider it was refused already; a few types have an argument of that name.
+        let schema = place.own.and_then(|own| config.schema(own));
+        let is_refused = name == "provider" && schema.is_none_or(|s| s.attribute(name).is_none());
+        if !(outer && (META.contains(&name) || is_refused)) {
             diagnostics.extend(statics::check(config, &attribute.expr, place, references));
         }
     }

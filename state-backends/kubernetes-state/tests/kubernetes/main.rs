@@ -92,11 +92,12 @@ fn of_many_at_once_one_wins() {
         let store = Arc::new(fresh(&kubeconfig));
         for item in [Item::State, Item::Lock] {
             let mut over: Option<Version> = None;
-            for _ in 0..4 {
+            for round in 0..4 {
                 let tries: Vec<_> = (0..10)
                     .map(|i| {
                         let (store, over, item) = (Arc::clone(&store), over.clone(), item.clone());
-                        let mine = format!("{{\"ID\":\"{i}\"}}").into_bytes();
+                        // To write what is there already is no change to the server, and succeeds beside the one that wins.
+                        let mine = format!("{{\"ID\":\"{round}-{i}\"}}").into_bytes();
                         tokio::spawn(async move { store.put(&item, mine, over.as_ref()).await })
                     })
                     .collect();
