@@ -52,8 +52,7 @@ pub(crate) async fn leave(client: &Client, before: &Object) -> Result<(), Diagno
 /// The lease of a member in pull mode, which nobody renews any more.
 async fn clear_lease(client: &Client, name: &str) -> Result<(), Diagnostic> {
     let Some(place) = look::place(client, "coordination.k8s.io/v1", "Lease", LEASES).await? else { return Ok(()) };
-    let deleted = client.delete(&place, name, None, PropagationPolicy::Background).await;
-    deleted.map(drop).map_err(|f| f.diagnostic(client.place(), &place.call("delete", name), &[]))
+    membership_probe::take_away(client, &place, name).await
 }
 
 impl Leaving<'_> {

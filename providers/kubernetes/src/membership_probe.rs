@@ -64,8 +64,12 @@ async fn put(client: &Client, place: &Place, name: &str, manifest: &Json, how: H
     client.apply(place, name, manifest, how).await.map(drop).map_err(failed)
 }
 
-async fn take_away(client: &Client, place: &Place, name: &str) -> Result<(), Diagnostic> {
+/// Takes away what may be there. To look first costs less than a refusal, where nobody may delete what is not there.
+pub(crate) async fn take_away(client: &Client, place: &Place, name: &str) -> Result<(), Diagnostic> {
     let failed = |f: crate::failure::Failure| f.diagnostic(client.place(), &place.call("delete", name), &[]);
+    if client.get(place, name).await.map_err(failed)?.is_none() {
+        return Ok(());
+    }
     client.delete(place, name, None, PropagationPolicy::Background).await.map(drop).map_err(failed)
 }
 
