@@ -182,8 +182,9 @@ fn leaving_says_what_becomes_of_what_was_propagated() {
     assert_eq!(kept, ["leaves; stays in the member, and nobody looks after it any more: Deployment.apps default/web"]);
     assert_eq!(impact(json!({}), &json!({ "ready": "True", "resources": [] })), ["leaves; nothing was propagated to it"]);
     let moved = |before: Object| Change::Replace { after: before.clone(), before, order: ReplaceOrder::DestroyFirst, because: Vec::new() };
-    let moves = choreograph(&json!({}), &facts, false, moved).impact;
+    let moves = choreograph(&json!({}), &json!({}), false, moved).impact;
     assert!(moves[0].starts_with("moves: it leaves the control plane it is in"), "{moves:?}");
+    assert_eq!(moves[1], "what was propagated to it is deleted in the member");
 }
 
 #[test]

@@ -47,8 +47,12 @@ fn leave(scene: &Scene<'_>, membership: &ChildChange<'_>, choreography: &mut Cho
     let fact = |name: &str| membership.observed.and_then(|o| o.get(name)).filter(|v| !v.is_null());
     let text = |name: &str| fact(name).and_then(Value::as_str).unwrap_or_default();
     let resources = propagated(membership);
+    let is_moved = matches!(membership.change, Change::Replace { .. });
     let is_gone = lost(scene).next().is_some() || matches!(text("ready"), "False" | "Unknown");
     choreography.impact.push(match (&resources, flag("keep_resources"), is_gone) {
+        // Only one that goes for good is asked for all of it.
+        (None, true, _) if is_moved => "what was propagated to it stays in the member (`keep_resources`)".to_owned(),
+        (None, false, _) if is_moved => "what was propagated to it is deleted in the member".to_owned(),
         (None, ..) => "what was propagated to it can't be told: the control plane does not say".to_owned(),
         (Some(all), ..) if all.is_empty() => "leaves; nothing was propagated to it".to_owned(),
         (Some(all), true, _) => format!("leaves; stays in the member, and nobody looks after it any more: {}", listed(all)),
