@@ -2,7 +2,7 @@
 # Installs the Debian packages that building and testing need, if they are missing. A Rust toolchain is assumed.
 set -euo pipefail
 
-BUILD="gcc g++ make perl pkg-config protobuf-compiler ca-certificates"
+BUILD="gcc g++ make perl pkg-config protobuf-compiler libprotobuf-dev ca-certificates"
 LAB="debootstrap debian-archive-keyring systemd-container dbus iproute2 openssh-client procps util-linux python3-venv curl"
 EXTRA="time" # whole-process measurements of `make bench`
 
