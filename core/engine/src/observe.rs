@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
 use karmaform_lang::Evaluator;
-use karmaform_model::{Address, AnyClient, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status, Value};
+use karmaform_model::{Address, AnyClient, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status};
 
 use crate::alike::alike;
 use crate::graph::Graph;
@@ -14,6 +14,7 @@ use crate::options::{Options, World};
 use crate::pool::connection_key;
 use crate::question::{Look, Read, entries};
 use crate::walk::{Flags, values, walk};
+use crate::wanted::may_fail;
 
 /// Asks for everything that can be asked for. Each round asks all connections at once, each connection for all its things in one batch.
 /// What could not be looked at is an error; everything else is looked at all the same.
@@ -157,12 +158,6 @@ fn excuse(graph: &Graph, world: &World<'_>, options: &Options, flags: &[Flags], 
             seen.broken = None;
         }
     }
-}
-
-/// True for a connection whose other end may be gone for good (`required = false`): that nobody answers there is worth a warning, and what
-/// the state remembers stands.
-fn may_fail(connection: &Value) -> bool {
-    connection.get("required").and_then(Value::as_bool) == Some(false)
 }
 
 fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Diagnostics {

@@ -32,20 +32,22 @@ fn way_id(value: &Value) -> Option<&Value> {
 
 /// Whoever does not answer can't say which thing it is: it is taken for the same as before. Apply refuses if it is another.
 fn assume_id(value: &mut Value, id: &Value) {
-    let carries = value.get("connection").is_some();
+    let may_fail = may_fail(value);
     let Kind::Object(parts) = &mut value.kind else { return };
-    match parts.get_mut("connection") {
-        Some(way) if carries => assume_id(way, id),
-        _ => {
-            let may_be_gone = parts.get("required").and_then(Value::as_bool) == Some(false);
-            if parts.contains_key("provider")
-                && may_be_gone
-                && let Some(open) = parts.get_mut("id").filter(|v| v.is_unknown())
-            {
-                *open = id.clone();
-            }
-        }
+    if let Some(way) = parts.get_mut("connection") {
+        assume_id(way, id);
+    } else if may_fail
+        && parts.contains_key("provider")
+        && let Some(open) = parts.get_mut("id").filter(|v| v.is_unknown())
+    {
+        *open = id.clone();
     }
+}
+
+/// True for a connection whose other end may be gone for good (`required = false`): that nobody answers there is worth a warning, and what
+/// the state remembers stands.
+pub(crate) fn may_fail(connection: &Value) -> bool {
+    connection.get("required").and_then(Value::as_bool) == Some(false)
 }
 
 fn ignore(schema: &Schema, changes: &IgnoreChanges, wanted: &mut Object, before: &Object) {

@@ -76,7 +76,12 @@ fn timeout(object: &Object) -> Duration {
 
 /// An object's `timeout`.
 pub(crate) fn seconds(object: &Object, default: u64) -> Duration {
-    let seconds = object.get("timeout").and_then(Value::as_number).map(karmaform_model::Number::as_f64);
+    seconds_of(object, "timeout", default)
+}
+
+/// An attribute that is a time in seconds.
+pub(crate) fn seconds_of(object: &Object, name: &str, default: u64) -> Duration {
+    let seconds = object.get(name).and_then(Value::as_number).map(karmaform_model::Number::as_f64);
     seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(Duration::from_secs(default))
 }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::again::Health;
 use crate::builtin;
-use crate::connection::Options;
+use crate::connection::{Options, Server};
 use crate::failure::{Call, Failure};
 use crate::forward::Forwards;
 use crate::through::Through;
@@ -46,7 +46,7 @@ pub(crate) enum Needed {
 /// What all who use the same cluster share.
 pub(crate) struct Inner {
     way: Way,
-    place: String,
+    server: Server,
     connect: Duration,
     /// What a group version serves: `v1`, `apps/v1`.
     served: Mutex<BTreeMap<String, Arc<Vec<Served>>>>,
@@ -109,27 +109,27 @@ impl Inner {
     pub(crate) async fn open(options: Options, connections: Arc<dyn Connections>) -> Result<Self, Diagnostic> {
         let connect = options.timeout;
         if let Some(beyond) = options.beyond()? {
-            let place = beyond.place.clone();
+            let server = Server { url: beyond.place.clone(), ca: String::new(), is_verified: true };
             let way = Way::Through(Box::new(Through::new(options, beyond, connections)));
-            return Ok(Self::new(way, place, connect));
+            return Ok(Self::new(way, server, connect));
         }
         let config = options.config().await?;
-        let place = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let server = Server::of(&config);
         // Those programs are waited for where waiting is allowed.
         let made = tokio::task::spawn_blocking(move || kube::Client::try_from(config)).await;
         let kube = match made {
             Ok(Ok(kube)) => kube,
-            Ok(Err(error)) => return Err(Failure::Kube(Box::new(error)).diagnostic(&place, &Call::none(), &[])),
+            Ok(Err(error)) => return Err(Failure::Kube(Box::new(error)).diagnostic(&server.url, &Call::none(), &[])),
             Err(_) => return Err(Diagnostic::error("No client for the cluster", "Making the client ended before there was one.")),
         };
         let way = Way::Straight(kube);
-        Ok(Self::new(way, place, connect))
+        Ok(Self::new(way, server, connect))
     }
 
-    fn new(way: Way, place: String, connect: Duration) -> Self {
+    fn new(way: Way, server: Server, connect: Duration) -> Self {
         let (served, unusual) = (Mutex::default(), Mutex::default());
         let (health, no_services) = (Health::default(), AtomicBool::new(false));
-        Self { way, place, connect, served, unusual, health, no_services, forwards: Forwards::default() }
+        Self { way, server, connect, served, unusual, health, no_services, forwards: Forwards::default() }
     }
 
     /// The library's client.
@@ -153,7 +153,12 @@ type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 impl Client {
     /// The server's address, for messages.
     pub(crate) fn place(&self) -> &str {
-        &self.0.place
+        &self.0.server.url
+    }
+
+    /// What the way says of the server.
+    pub(crate) fn server(&self) -> &Server {
+        &self.0.server
     }
 
     /// True if it is reached through another connection.

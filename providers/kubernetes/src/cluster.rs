@@ -65,7 +65,7 @@ impl DataSource<Client> for Cluster {
         Box::pin(async move {
             let permissions = arguments.get("permissions").and_then(Value::as_items).unwrap_or_default();
             let permissions = rights::read(&permissions.iter().filter_map(Value::as_str).collect::<Vec<_>>())?;
-            let server = Options::new(arguments)?.server().await?;
+            let server = client.server();
             let asked = futures::join!(
                 client.raw("/api/v1/namespaces/kube-system"),
                 client.raw("/version"),
@@ -78,7 +78,7 @@ impl DataSource<Client> for Cluster {
                 && let Err(failure) = &namespace
                 && failure.is_trouble()
             {
-                return Ok(absent(arguments, &server));
+                return Ok(absent(arguments, server));
             }
             let call =
                 |resource: &str, name: &str, verb| Call { verb, resource: resource.to_owned(), namespace: None, name: name.to_owned() };
@@ -101,7 +101,7 @@ impl DataSource<Client> for Cluster {
             object.extend(facts(&version, &nodes, &classes));
             let version = text(&object, "version").unwrap_or_default().into();
             object.insert("reachable".to_owned(), true.into());
-            object.insert("connection".to_owned(), Options::value(arguments, id.into(), version, &server));
+            object.insert("connection".to_owned(), Options::value(arguments, id.into(), version, server));
             object.insert("missing_permissions".to_owned(), Value::strings(missing?));
             Ok(object)
         })

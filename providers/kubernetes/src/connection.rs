@@ -85,6 +85,22 @@ pub(crate) struct Server {
     pub(crate) is_verified: bool,
 }
 
+impl Server {
+    /// From a client's configuration.
+    pub(crate) fn of(config: &Config) -> Self {
+        let pem = |der: &Vec<u8>| {
+            let lines = encode(der).into_bytes();
+            let lines: Vec<_> = lines.chunks(64).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+            format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+        };
+        Self {
+            url: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
+            ca: config.root_cert.iter().flatten().map(pem).collect(),
+            is_verified: !config.accept_invalid_certs,
+        }
+    }
+}
+
 /// Where something is that is reached through another connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Beyond {
@@ -210,22 +226,6 @@ impl Options {
         // The library's knows no end but ours, and not why. See `again`.
         config.default_retry = false;
         Ok(config)
-    }
-
-    /// What it says of the server.
-    pub(crate) async fn server(&self) -> Result<Server, Diagnostic> {
-        let config = self.config().await?;
-        let authorities = config.root_cert.unwrap_or_default();
-        let pem = |der: &Vec<u8>| {
-            let lines = encode(der).into_bytes();
-            let lines: Vec<_> = lines.chunks(64).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
-            format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
-        };
-        Ok(Server {
-            url: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
-            ca: authorities.iter().map(pem).collect(),
-            is_verified: !config.accept_invalid_certs,
-        })
     }
 
     /// The connection value: what was given, without what was not. `id` says which cluster it is, not known of one that did not answer;

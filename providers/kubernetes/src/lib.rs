@@ -43,6 +43,7 @@ mod runs;
 mod service;
 mod shape;
 mod through;
+mod twins;
 mod used;
 mod values;
 mod wait;

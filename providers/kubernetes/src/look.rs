@@ -15,7 +15,8 @@ use crate::manifest::{self, Name, Named, named};
 use crate::rights;
 use crate::service;
 use crate::shape::{respelled, same};
-use crate::values::{is_true, object, secrets, text};
+use crate::twins;
+use crate::values::{by_name, is_true, object, secrets, text};
 use crate::wait::health;
 
 /// The namespace of namespaced objects whose manifest names none, as everywhere in Kubernetes.
@@ -24,18 +25,18 @@ const DEFAULT_NAMESPACE: &str = "default";
 type Answer = Result<Option<Object>, Diagnostic>;
 
 /// One ask, read.
-struct Question {
+pub(crate) struct Question {
     index: usize,
-    name: Name,
-    wanted: Option<Value>,
+    pub(crate) name: Name,
+    pub(crate) wanted: Option<Value>,
     known: Option<Value>,
-    is_known: bool,
+    pub(crate) is_known: bool,
     force: bool,
     shared: bool,
     /// The kind must be served already.
     expects_kind: bool,
     /// Fields that no other may have the same value in.
-    unique: Vec<String>,
+    pub(crate) unique: Vec<String>,
     /// What says which fields are to be read out.
     asked: Option<Object>,
     /// The state's memory.
@@ -128,8 +129,7 @@ async fn look(client: &Client, (version, kind, namespace): (String, String, Stri
     if questions.len() > 1 || questions.iter().any(|q| !q.unique.is_empty()) {
         match client.list(&place).await {
             Ok(items) => {
-                let name = |item: &Json| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-                list = Some(items.into_iter().map(|i| (name(&i), i)).collect::<BTreeMap<_, _>>());
+                list = Some(by_name(items));
             }
             // Who may not list may still get.
             Err(failure) if failure.code() == Some(403) => {}
@@ -137,7 +137,10 @@ async fn look(client: &Client, (version, kind, namespace): (String, String, Stri
             Err(failure) => return all(Err(failure.diagnostic(client.place(), &place.call("list", ""), &[])), questions),
         }
     }
-    let twins: Vec<Option<Diagnostic>> = questions.iter().map(|q| twin(q, list.as_ref(), &questions)).collect();
+    let twins = match &list {
+        Some(list) if questions.iter().any(|q| !q.unique.is_empty()) => twins::of(&questions, list),
+        _ => questions.iter().map(|_| None).collect(),
+    };
     let mut seen = Vec::with_capacity(questions.len());
     for (question, twin) in questions.into_iter().zip(twins) {
         if let Some(error) = twin {
@@ -153,46 +156,6 @@ async fn look(client: &Client, (version, kind, namespace): (String, String, Stri
         seen.push(Seen { question, found: live.map(|live| Some((place.clone(), live))) });
     }
     seen
-}
-
-/// The refusal to make an object that has what only one may have: another is there with it, or is to be made in the same run.
-fn twin(question: &Question, list: Option<&BTreeMap<String, Json>>, all: &[Question]) -> Option<Diagnostic> {
-    let (wanted, list) = (question.wanted.as_ref().filter(|w| w.is_wholly_known())?, list?);
-    let name = &question.name.name;
-    if question.unique.is_empty() || (list.contains_key(name) && question.is_known) {
-        return None;
-    }
-    let request = manifest::request(wanted);
-    if let Some(live) = list.get(name) {
-        // Ours or not: another configuration of karmaform's made it for something else.
-        let differs = question.unique.iter().any(|p| request.pointer(p).is_some_and(|v| live.pointer(p) != Some(v)));
-        let detail = format!("{} is in the cluster already, and stands for another thing than the one that is wanted.", question.name);
-        let error = Diagnostic::error("Exists already", detail).with_hint("Give the object another name.");
-        return differs.then_some(error);
-    }
-    for pointer in &question.unique {
-        let Some(value) = request.pointer(pointer).filter(|v| !v.is_null()) else { continue };
-        let is_same = |other: &Json| other.pointer(pointer) == Some(value);
-        let there = list.iter().find(|(_, live)| is_same(live)).map(|(other, _)| (other, "is in the cluster already"));
-        let mut planned = all.iter().filter(|q| q.name.name != *name && !list.contains_key(&q.name.name));
-        let beside = || {
-            planned
-                .find(|q| q.wanted.as_ref().is_some_and(|w| is_same(&manifest::request(w))))
-                .map(|q| (&q.name.name, "is to be made, too,"))
-        };
-        if let Some((other, how)) = there.or_else(beside) {
-            let kind = &question.name.kind;
-            let detail = format!(
-                "{kind} \"{other}\" {how} with the same {} as \"{name}\" would have: {value}.",
-                pointer.trim_start_matches('/').replace('/', ".")
-            );
-            let error = Diagnostic::error("The same is there under another name", detail);
-            let goes = all.iter().any(|q| q.name.name == *other && q.wanted.is_none());
-            let hint = "It goes in this very plan: apply that first, without the one that is to be made, and then make that.";
-            return Some(if goes { error.with_hint(hint) } else { error });
-        }
-    }
-    None
 }
 
 /// Where objects of a kind are; none if the server does not serve it. `version` is `apps/v1`, or `apps/` for the preferred one.

@@ -3,6 +3,7 @@
 //!
 //! The Cluster object itself, its credentials and its rights are objects as any other.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -17,9 +18,8 @@ use tokio::time::{Instant, sleep};
 use crate::act::seconds;
 use crate::client::{Client, Place};
 use crate::failure::Failure;
-use crate::values::{is_true, object, text};
-use crate::{look, membership_leave};
-use crate::{membership_probe, membership_taints};
+use crate::values::{bad_seconds, by_name, is_true, object, text};
+use crate::{look, membership_leave, membership_probe, membership_taints};
 
 /// Its name.
 pub(crate) const KIND: &str = "karmada_membership";
@@ -101,11 +101,9 @@ impl ResourceSpec for KarmadaMembership {
     }
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
-        for name in ["timeout", "leave_timeout"] {
-            let seconds = wanted.and_then(|w| w.get(name)).and_then(Value::as_number).map(karmaform_model::Number::as_f64);
-            if seconds.is_some_and(|s| Duration::try_from_secs_f64(s).is_err()) {
-                return Err(Diagnostic::error("Bad timeout", format!("`{name}` must be a number of seconds that is not negative.")).into());
-            }
+        let bad = |name: &&str| wanted.and_then(|w| bad_seconds(w, name));
+        if let Some(problem) = ["timeout", "leave_timeout"].iter().find_map(bad) {
+            return Err(problem.into());
         }
         let mut change = default_plan(&self.schema, before, wanted);
         let is_sent = joins(&change) || change.after().is_some_and(|after| verifies_now(before, after));
@@ -162,15 +160,15 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Result<Option
     futures::stream::iter(looks.collect::<Vec<_>>()).buffered(at_once).collect().await
 }
 
-async fn listed(client: &Client) -> Result<Vec<Json>, Diagnostic> {
-    let Some(place) = clusters(client).await? else { return Ok(Vec::new()) };
-    client.list(&place).await.map_err(|f| f.diagnostic(client.place(), &place.call("list", ""), &[]))
+async fn listed(client: &Client) -> Result<BTreeMap<String, Json>, Diagnostic> {
+    let Some(place) = clusters(client).await? else { return Ok(BTreeMap::new()) };
+    client.list(&place).await.map(by_name).map_err(|f| f.diagnostic(client.place(), &place.call("list", ""), &[]))
 }
 
-fn tainted(ask: &Ask, list: &Result<Vec<Json>, Diagnostic>) -> Result<Option<Object>, Diagnostic> {
+fn tainted(ask: &Ask, list: &Result<BTreeMap<String, Json>, Diagnostic>) -> Result<Option<Object>, Diagnostic> {
     let (list, Some(known)) = (list.as_ref().map_err(Clone::clone)?, &ask.known) else { return Ok(None) };
     let mut seen = known.clone();
-    if let Some(live) = list.iter().find(|c| c["metadata"]["name"].as_str() == text(&ask.identity, "name")) {
+    if let Some(live) = text(&ask.identity, "name").and_then(|name| list.get(name)) {
         seen.insert(membership_taints::TAINTS.to_owned(), membership_taints::seen(live, Some(known), ask.wanted.as_ref()));
     }
     Ok(Some(seen))
@@ -190,6 +188,11 @@ async fn look(client: &Client, ask: &Ask) -> Result<Option<Object>, Diagnostic> 
         seen.insert("resources".to_owned(), Value::strings(propagated(&works)));
     }
     Ok(Some(seen))
+}
+
+/// True for a member whose agent fetches what is to be done.
+pub(crate) fn is_pulled(live: &Json) -> bool {
+    live["spec"]["syncMode"] == "Pull"
 }
 
 /// What Works bring to a member, each "Kind.group namespace/name", without what Karmada itself keeps there.
@@ -224,7 +227,7 @@ pub(crate) fn condition(live: &Json, name: &str) -> (String, String) {
 /// Why an agent seems not to be at work: it renews a lease, and what it once said of its member stays said when it is gone. Source:
 /// `initLeaseController`, `pkg/controllers/status` in karmada. None for a member that has no agent.
 async fn asleep(client: &Client, name: &str, live: &Json) -> Result<Option<String>, Diagnostic> {
-    if live["spec"]["syncMode"] != "Pull" {
+    if !is_pulled(live) {
         return Ok(None);
     }
     let Some(place) = look::place(client, "coordination.k8s.io/v1", "Lease", LEASES).await? else { return Ok(None) };

@@ -11,9 +11,10 @@ use kube::api::PropagationPolicy;
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, sleep};
 
+use crate::act::seconds_of;
 use crate::client::{Client, Place};
 use crate::failure::Failure;
-use crate::membership::{FIRST_PAUSE, LEASES, PAUSE, clusters, condition, propagated, works};
+use crate::membership::{FIRST_PAUSE, LEASES, PAUSE, clusters, condition, is_pulled, propagated, works};
 use crate::values::{is_true, text};
 use crate::{look, membership_probe};
 
@@ -42,7 +43,7 @@ pub(crate) async fn leave(client: &Client, before: &Object) -> Result<(), Diagno
     match leaving.any().await? {
         // Somebody else joined one of this name since.
         Some(live) if !leaving.is_same(&live) => return Ok(()),
-        Some(_) => leaving.go(before).await?,
+        Some(live) => leaving.go(before, &live).await?,
         None => {}
     }
     membership_probe::clear(client, name).await?;
@@ -61,13 +62,13 @@ impl Leaving<'_> {
     }
 
     /// Deletes it, and sees to it that it goes.
-    async fn go(&self, before: &Object) -> Result<(), Diagnostic> {
+    async fn go(&self, before: &Object, live: &Json) -> Result<(), Diagnostic> {
         if is_true(before, "keep_resources") {
             // What Karmada itself brought to the member goes with it all the same.
             let is_brought = |work: &Json| !propagated(std::slice::from_ref(work)).is_empty();
             self.patch_works(&json!({ "spec": { "preserveResourcesOnDeletion": true } }), is_brought).await?;
         }
-        let is_pulled = self.any().await?.is_some_and(|live| live["spec"]["syncMode"] == "Pull");
+        let is_pulled = is_pulled(live);
         if is_pulled {
             self.hold_rights(&json!([HOLD])).await?;
         }
@@ -75,8 +76,7 @@ impl Leaving<'_> {
         if !deleted.map_err(|f| self.told("delete", f))? {
             return if is_pulled { self.hold_rights(&Json::Null).await } else { Ok(()) };
         }
-        let limit = before.get("leave_timeout").and_then(karmaform_model::Value::as_number).map(karmaform_model::Number::as_f64);
-        let limit = limit.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(Duration::from_secs(LEAVE_TIMEOUT));
+        let limit = seconds_of(before, "leave_timeout", LEAVE_TIMEOUT);
         let Some(live) = self.wait(limit).await? else { return Ok(()) };
         if is_true(before, "force") { self.cut().await } else { Err(self.held(&live, limit).await) }
     }
@@ -117,7 +117,7 @@ impl Leaving<'_> {
         let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
             let Some(live) = self.live().await? else { return Ok(None) };
-            if live["spec"]["syncMode"] == "Pull" && self.works().await?.is_none_or(|(_, works)| works.is_empty()) {
+            if is_pulled(&live) && self.works().await?.is_none_or(|(_, works)| works.is_empty()) {
                 self.hold_rights(&Json::Null).await?;
             }
             let left = limit.saturating_sub(start.elapsed());
@@ -193,7 +193,7 @@ impl Leaving<'_> {
             let of = if names.is_empty() { String::new() } else { format!(" ({listed}{more})") };
             seen.push(format!("{} Works are still there{of}", works.len()));
         }
-        if self.is_unwatched(live) {
+        if live["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty) {
             seen.push("no controller seems to look after it".to_owned());
         }
         let seen = if seen.is_empty() { String::new() } else { format!(" What is seen: {}.", seen.join("; ")) };
@@ -204,16 +204,4 @@ impl Leaving<'_> {
             .with_hint("If it is gone for good, set `force = true` for this member, apply that, and remove it then.")
             .with_hint("See whether karmada-controller-manager runs: it does what a leaving member needs.")
     }
-
-    /// Works whose namespace was never marked: the controller has not begun.
-    fn is_unwatched(&self, live: &Json) -> bool {
-        let finalizers = live["metadata"]["finalizers"].as_array();
-        finalizers.is_none_or(Vec::is_empty)
-    }
-}
-
-/// Where an object that a probe made is.
-pub(crate) async fn place_of(client: &Client, version: &str, kind: &str, namespace: &str) -> Result<Place, Diagnostic> {
-    let missing = || Diagnostic::error("Kind is not known to the cluster", format!("{} serves no {kind} of {version}.", client.place()));
-    look::place(client, version, kind, namespace).await?.ok_or_else(missing)
 }

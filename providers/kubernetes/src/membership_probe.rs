@@ -11,7 +11,6 @@ use tokio::time::{Instant, sleep};
 use crate::client::{Client, How, Place};
 use crate::look;
 use crate::membership::{FIRST_PAUSE, works};
-use crate::membership_leave::place_of;
 
 /// The namespace that every cluster has, and Karmada propagates to.
 const NAMESPACE: &str = "default";
@@ -43,6 +42,12 @@ pub(crate) async fn send(client: &Client, member: &str) -> Result<String, Diagno
     cleared.0?;
     cleared.1?;
     Ok(told)
+}
+
+/// Where its objects are.
+async fn place_of(client: &Client, version: &str, kind: &str, namespace: &str) -> Result<Place, Diagnostic> {
+    let missing = || Diagnostic::error("Kind is not known to the cluster", format!("{} serves no {kind} of {version}.", client.place()));
+    look::place(client, version, kind, namespace).await?.ok_or_else(missing)
 }
 
 fn probe_name(member: &str) -> String {

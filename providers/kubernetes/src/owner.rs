@@ -11,7 +11,7 @@ use crate::client::{Client, Place};
 use crate::failure::Call;
 use crate::look;
 use crate::manifest::Name;
-use crate::values::text;
+use crate::values::{by_name, text};
 
 /// Its name.
 pub(crate) const KIND: &str = "kubernetes_owner";
@@ -89,8 +89,7 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Result<Option
     });
     let mut answers: Vec<Result<Option<Object>, Diagnostic>> = asks.iter().map(|_| Ok(None)).collect();
     for (found, indexes) in futures::future::join_all(looks).await {
-        let found: Result<BTreeMap<String, Json>, Diagnostic> =
-            found.map(|items| items.into_iter().map(|i| (i["metadata"]["name"].as_str().unwrap_or_default().to_owned(), i)).collect());
+        let found: Result<BTreeMap<String, Json>, Diagnostic> = found.map(by_name);
         for index in indexes {
             answers[*index] = match (&found, &names[*index]) {
                 (Ok(items), Some(name)) => Ok(items.get(&name.name).and_then(|live| told(asks[*index], live))),

@@ -1,8 +1,12 @@
 //! Small ways to read attributes, and to keep secrets out of messages.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use karmaform_model::{Diagnostic, Object, Value, secret_leaves};
+use serde_json::Value as Json;
 
 /// A known string.
 pub(crate) fn text<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
@@ -16,8 +20,19 @@ pub(crate) fn is_true(object: &Object, name: &str) -> bool {
 
 /// What is wrong with `timeout`, if anything is.
 pub(crate) fn bad_timeout(wanted: &Object) -> Option<Diagnostic> {
-    let seconds = wanted.get("timeout").and_then(Value::as_number)?.as_f64();
-    (seconds < 0.0).then(|| Diagnostic::error("Bad timeout", "`timeout` must not be negative."))
+    bad_seconds(wanted, "timeout")
+}
+
+/// The same for any attribute that is a time in seconds.
+pub(crate) fn bad_seconds(wanted: &Object, name: &str) -> Option<Diagnostic> {
+    let seconds = wanted.get(name).and_then(Value::as_number)?.as_f64();
+    let why = if seconds < 0.0 { "must not be negative" } else { "is longer than anybody could wait" };
+    Duration::try_from_secs_f64(seconds).is_err().then(|| Diagnostic::error("Bad timeout", format!("`{name}` {why}.")))
+}
+
+/// Listed objects by their names.
+pub(crate) fn by_name(items: Vec<Json>) -> BTreeMap<String, Json> {
+    items.into_iter().map(|item| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), item)).collect()
 }
 
 /// An object of these.
