@@ -1,6 +1,5 @@
 //! Making keys and certificates. The only user of rcgen besides reading authorities.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -86,30 +85,38 @@ pub(crate) fn leaf(request: &Request, key: &KeyPair, authority: &Authority, sign
 }
 
 /// A request for a certificate that somebody else signs, in DER.
-pub(crate) fn request(common_name: &str, organizations: &[String], key: &KeyPair) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn request(wanted: &Request, key: &KeyPair) -> Result<Vec<u8>, Diagnostic> {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name = DistinguishedName::new();
-    for organization in organizations {
+    for organization in &wanted.organizations {
         parameters.distinguished_name.push(DnType::OrganizationName, organization.as_str());
     }
-    parameters.distinguished_name.push(DnType::CommonName, common_name);
+    parameters.distinguished_name.push(DnType::CommonName, wanted.common_name.as_str());
+    parameters.subject_alt_names = alternative_names(wanted)?;
     Ok(parameters.serialize_request(key).map_err(|e| failed(&e))?.der().to_vec())
 }
 
 /// Puts a request and its key into an object.
 pub(crate) fn asked(key: &KeyPair, request: Vec<u8>, object: &mut Object) {
-    let private_key = der::pkcs8_v1(key.serialized_der()).unwrap_or_else(|| key.serialized_der().to_vec());
-    object.insert("private_key".into(), Value::from(pem("PRIVATE KEY", &private_key)).secret());
+    object.insert("private_key".into(), Value::from(written(key)).secret());
     object.insert("request".into(), pem("CERTIFICATE REQUEST", &request).into());
 }
 
 /// Puts a key that belongs to no certificate into an object.
 pub(crate) fn bare(key: &KeyPair, object: &mut Object) {
-    let private_key = der::pkcs8_v1(key.serialized_der()).unwrap_or_else(|| key.serialized_der().to_vec());
     let public_key = key.subject_public_key_info();
-    object.insert("private_key".into(), Value::from(pem("PRIVATE KEY", &private_key)).secret());
+    object.insert("private_key".into(), Value::from(written(key)).secret());
     object.insert("fingerprint".into(), Sha256::digest(&public_key).iter().map(|b| format!("{b:02x}")).collect::<String>().into());
     object.insert("public_key".into(), pem("PUBLIC KEY", &public_key).into());
+}
+
+fn alternative_names(request: &Request) -> Result<Vec<SanType>, Diagnostic> {
+    let mut names = Vec::new();
+    for name in &request.dns_names {
+        names.push(SanType::DnsName(name.as_str().try_into().map_err(|e| failed(&e))?));
+    }
+    names.extend(request.ip_addresses.iter().filter_map(|a| a.parse().ok()).map(SanType::IpAddress));
+    Ok(names)
 }
 
 fn parameters(request: &Request) -> Result<CertificateParams, Diagnostic> {
@@ -122,12 +129,7 @@ fn parameters(request: &Request) -> Result<CertificateParams, Diagnostic> {
     parameters.not_after = epoch + Duration::from_secs(request.not_after.max(0).unsigned_abs());
     parameters.serial_number = Some(SerialNumber::from_slice(&random_serial()?));
     parameters.use_authority_key_identifier_extension = true;
-    for name in &request.dns_names {
-        let name = name.as_str().try_into().map_err(|e| failed(&e))?;
-        parameters.subject_alt_names.push(SanType::DnsName(name));
-    }
-    let addresses: Vec<IpAddr> = request.ip_addresses.iter().filter_map(|a| a.parse().ok()).collect();
-    parameters.subject_alt_names.extend(addresses.into_iter().map(SanType::IpAddress));
+    parameters.subject_alt_names = alternative_names(request)?;
     Ok(parameters)
 }
 
@@ -140,15 +142,13 @@ fn issued(
     signer: &KeyPair,
 ) -> Result<Issued, Diagnostic> {
     let made = der::with_names(signed, issuer, subject, signer);
-    // A key that came in, in one of the older forms, is not written again.
-    let private_key = der::pkcs8_v1(key.serialized_der()).unwrap_or_else(|| key.serialized_der().to_vec());
     let Some(certificate) = made else {
         return Err(Diagnostic::error("Certificate can't be made", "What was made could not be read again. This is a bug."));
     };
     let serial = parameters.serial_number.as_ref().map(SerialNumber::to_bytes).unwrap_or_default();
     Ok(Issued {
         certificate: pem("CERTIFICATE", &certificate),
-        private_key: pem("PRIVATE KEY", &private_key),
+        private_key: written(key),
         not_before: lifetime::written(request.not_before),
         not_after: lifetime::written(request.not_after),
         serial_number: serial.iter().map(|b| format!("{b:02x}")).collect(),
@@ -175,6 +175,12 @@ fn random_serial() -> Result<[u8; 20], Diagnostic> {
     serial.copy_from_slice(&Sha256::digest(key.serialized_der())[..20]);
     serial[0] = serial[0] & 0x7f | 0x40;
     Ok(serial)
+}
+
+/// A key as PEM in PKCS#8 form. A key that came in, in one of the older forms, is not written again.
+fn written(key: &KeyPair) -> String {
+    let der = der::pkcs8_v1(key.serialized_der());
+    pem("PRIVATE KEY", der.as_deref().unwrap_or_else(|| key.serialized_der()))
 }
 
 fn pem(label: &str, der: &[u8]) -> String {

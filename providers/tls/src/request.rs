@@ -24,12 +24,26 @@ impl CertificateRequest {
                 "The organizations that are asked for; to Kubernetes they are groups.",
             )
             .forces_replace(),
+            Attribute::optional("dns_names", Type::list(Type::String), "The DNS names that are asked for; \"*.\" may come first.")
+                .forces_replace(),
+            Attribute::optional("ip_addresses", Type::list(Type::String), "The IP addresses that are asked for.").forces_replace(),
             renewal::algorithm().forces_replace(),
             Attribute::computed("request", Type::String, "The request, as PEM."),
             Attribute::computed("private_key", Type::String, "The private key, as PEM in PKCS#8 form.").secret(),
         ];
         let doc = "A private key with a request for a certificate, which somebody else signs. Anything else in it is another key.";
         Self { schema: Schema::new(doc, attributes).state_only() }
+    }
+}
+
+/// What the certificate is to say.
+fn asked_for(object: &Object) -> issue::Request {
+    issue::Request {
+        common_name: object.get("common_name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        organizations: strings(object, "organizations"),
+        dns_names: strings(object, "dns_names"),
+        ip_addresses: strings(object, "ip_addresses"),
+        ..issue::Request::default()
     }
 }
 
@@ -49,6 +63,7 @@ impl ResourceSpec for CertificateRequest {
             for organization in strings(wanted, "organizations") {
                 names::check_text("organizations", Some(&organization), &mut problems);
             }
+            names::check_alternative_names(wanted, &mut problems);
             names::check_algorithm(wanted, &mut problems);
             if !problems.is_empty() {
                 return Err(problems);
@@ -62,8 +77,7 @@ impl ResourceSpec for CertificateRequest {
         let Some(text) = found.get("private_key").and_then(Value::as_str) else { return Ok(None) };
         let Ok(key) = read_key("private_key", text) else { return Ok(None) };
         let mut object = wanted.clone();
-        let name = wanted.get("common_name").and_then(Value::as_str).unwrap_or_default();
-        let request = issue::request(name, &strings(wanted, "organizations"), &key)?;
+        let request = issue::request(&asked_for(wanted), &key)?;
         issue::asked(&key, request, &mut object);
         object.insert("private_key".to_owned(), Value::from(text).secret());
         Ok(Some(object))
@@ -81,7 +95,7 @@ impl ResourceType<()> for CertificateRequest {
             if object.get("private_key").and_then(Value::as_str).is_none() {
                 let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
                 let key = issue::new_key(&text("algorithm"))?;
-                let request = issue::request(&text("common_name"), &strings(&object, "organizations"), &key)?;
+                let request = issue::request(&asked_for(&object), &key)?;
                 issue::asked(&key, request, &mut object);
             }
             Ok(Some(object))
@@ -100,15 +114,20 @@ mod tests {
     fn a_request_says_who_asks() {
         let organizations = Value::strings(["system:karmada:agents"]);
         let ty = CertificateRequest::new();
-        let asked = wanted(&ty, &[("common_name", "system:karmada:agent:eu1".into()), ("organizations", organizations)]);
+        let names = [("dns_names", Value::strings(["estimator.example.org"])), ("ip_addresses", Value::strings(["10.0.0.7"]))];
+        let [names, addresses] = names;
+        let asked = wanted(&ty, &[("common_name", "system:karmada:agent:eu1".into()), ("organizations", organizations), names, addresses]);
         let change = plan(&ty, 0, None, &asked).unwrap();
         assert!(change.after().unwrap()["request"].is_unknown() && change.after().unwrap()["private_key"].secret);
         let object = applied(&ty, &change);
         let files = [("request.pem", text(&object, "request"))];
-        if let Some(output) = openssl(&files, &["req", "-in", "request.pem", "-noout", "-verify", "-subject", "-nameopt", "RFC2253"]) {
+        if let Some(output) =
+            openssl(&files, &["req", "-in", "request.pem", "-noout", "-verify", "-text", "-subject", "-nameopt", "RFC2253"])
+        {
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
             assert!(output.status.success(), "{said}");
             assert!(said.contains("CN=system:karmada:agent:eu1") && said.contains("O=system:karmada:agents"), "{said}");
+            assert!(said.contains("DNS:estimator.example.org, IP Address:10.0.0.7"), "{said}");
         }
         assert!(plan(&ty, 0, Some(&object), &asked).unwrap().is_no_op());
         let mut other = asked;
