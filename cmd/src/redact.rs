@@ -47,7 +47,7 @@ impl Redactor {
             Arg::Value(value) => *value = self.value(value),
             Arg::List(args) | Arg::Text(args) => args.iter_mut().for_each(|a| self.arg(a)),
             Arg::Object(args) => args.values_mut().for_each(|a| self.arg(a)),
-            Arg::Base64(arg) | Arg::Part(arg, _) | Arg::UrlHost(arg) => self.arg(arg),
+            Arg::Base64(arg) | Arg::Decoded(arg) | Arg::Part(arg, _) | Arg::UrlHost(arg) => self.arg(arg),
             Arg::Child(..) => {}
         }
     }

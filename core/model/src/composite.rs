@@ -31,6 +31,8 @@ pub enum Arg {
     UrlHost(Box<Arg>),
     /// A string's bytes in base64, with padding.
     Base64(Box<Arg>),
+    /// The text that a string is in base64; null if it is none.
+    Decoded(Box<Arg>),
 }
 
 impl Arg {
@@ -84,7 +86,7 @@ impl Arg {
             Self::Child(path, _) => found.push(path.clone()),
             Self::List(args) | Self::Text(args) => args.iter().for_each(|a| a.references(found)),
             Self::Object(args) => args.values().for_each(|a| a.references(found)),
-            Self::Base64(arg) | Self::Part(arg, _) | Self::UrlHost(arg) => arg.references(found),
+            Self::Base64(arg) | Self::Decoded(arg) | Self::Part(arg, _) | Self::UrlHost(arg) => arg.references(found),
         }
     }
 
@@ -113,6 +115,14 @@ impl Arg {
                     Some(text) => Value::from(format!("[{text}]")).secret_if(host.secret),
                     None => host,
                 }
+            }
+            Self::Decoded(arg) => {
+                let encoded = arg.resolve(lookup);
+                let plain = encoded.as_str().map(|text| {
+                    let bytes = STANDARD.decode(text).ok();
+                    bytes.and_then(|b| String::from_utf8(b).ok()).map_or_else(|| Value::null(Type::String), Value::from)
+                });
+                plain.unwrap_or_else(|| Value::unknown_not_null(Type::String)).secret_if(encoded.contains_secret())
             }
             Self::Base64(arg) => {
                 let plain = arg.resolve(lookup);

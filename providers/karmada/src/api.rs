@@ -11,6 +11,7 @@ mod roles;
 mod tests;
 mod webhooks;
 
+pub(crate) use bootstrap::AGENTS;
 use karmaform_model::Arg;
 use serde_json::{Map, Value as Json, json};
 
@@ -20,10 +21,10 @@ use crate::versions::{Component, Version};
 pub(crate) const SYSTEM_NAMESPACE: &str = "karmada-system";
 
 /// The namespace of the Karmada API that has the credentials and the leases of members; its name is fixed in Karmada (`NamespaceClusterLease`).
-const CLUSTER_NAMESPACE: &str = "karmada-cluster";
+pub(crate) const CLUSTER_NAMESPACE: &str = "karmada-cluster";
 
 /// The group of all objects of role-based access control.
-const RBAC: &str = "rbac.authorization.k8s.io";
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// What the objects depend on.
 pub(crate) struct Place<'a> {

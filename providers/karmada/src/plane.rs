@@ -26,7 +26,10 @@ use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, 
 
 use arguments::Arguments;
 
-pub(crate) use places::short_sum;
+pub(crate) use children::child;
+pub(crate) use host::minor;
+pub(crate) use places::{ESTIMATOR_PORT, ESTIMATOR_PREFIX, part, part_of, short_sum};
+pub(crate) use schema::{KARMADA_REGISTRY, NAMESPACE as HOST_NAMESPACE};
 
 /// The composite `karmada_control_plane`: a whole control plane in a cluster. Pure: it names parts and orders, and touches nothing.
 #[derive(Clone, Copy, Debug, Default)]

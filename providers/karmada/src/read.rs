@@ -1,6 +1,18 @@
 //! Reading arguments: what must be known is, what may come later is carried as it is, and what is wrong is said once.
 
-use karmaform_model::{Diagnostic, Diagnostics, Kind, Object, Type, Value};
+use karmaform_model::{Address, Diagnostic, Diagnostics, Kind, Object, Type, Value};
+
+/// The arguments of a composite as `read` makes them of an object.
+///
+/// # Errors
+/// All that was found wrong, at the composite's address.
+pub(crate) fn all<T>(address: &Address, object: &Object, read: impl FnOnce(&mut Reader<'_, '_>) -> Option<T>) -> Result<T, Diagnostics> {
+    let mut found = Diagnostics::new();
+    match read(&mut Reader::new(object, &mut found)) {
+        Some(arguments) if !found.has_errors() => Ok(arguments),
+        _ => Err(found.into_iter().map(|d| d.at(address)).collect()),
+    }
+}
 
 /// An object of arguments, the words that stand before its attributes in messages, and what was found wrong.
 pub(crate) struct Reader<'a, 'd> {

@@ -27,6 +27,12 @@ impl CertificateRequest {
             Attribute::optional("dns_names", Type::list(Type::String), "The DNS names that are asked for; \"*.\" may come first.")
                 .forces_replace(),
             Attribute::optional("ip_addresses", Type::list(Type::String), "The IP addresses that are asked for.").forces_replace(),
+            Attribute::optional(
+                "names",
+                Type::list(Type::String),
+                "More of both, DNS names and IP addresses in one list: what is only told apart once it is known.",
+            )
+            .forces_replace(),
             renewal::algorithm().forces_replace(),
             Attribute::computed("request", Type::String, "The request, as PEM."),
             Attribute::computed("private_key", Type::String, "The private key, as PEM in PKCS#8 form.").secret(),
@@ -38,11 +44,13 @@ impl CertificateRequest {
 
 /// What the certificate is to say.
 fn asked_for(object: &Object) -> issue::Request {
+    let [mut dns_names, mut ip_addresses, names] = ["dns_names", "ip_addresses", "names"].map(|name| strings(object, name));
+    names::sort_in(names, &mut dns_names, &mut ip_addresses);
     issue::Request {
         common_name: object.get("common_name").and_then(Value::as_str).unwrap_or_default().to_owned(),
         organizations: strings(object, "organizations"),
-        dns_names: strings(object, "dns_names"),
-        ip_addresses: strings(object, "ip_addresses"),
+        dns_names,
+        ip_addresses,
         ..issue::Request::default()
     }
 }

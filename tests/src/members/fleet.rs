@@ -43,6 +43,17 @@ resource "karmada_member" "fleet" {
   force          = try(each.value.force, null)
   timeout        = 30
   leave_timeout  = try(each.value.leave_timeout, null)
+
+  dynamic "estimator" {
+    for_each = can(each.value.estimator) ? [each.value.estimator] : []
+    content {
+      cluster  = data.kubernetes_cluster.member[each.key].connection
+      address  = estimator.value.address
+      port     = estimator.value.port
+      image    = "registry.example.org/karmada-scheduler-estimator:v1.19.0"
+      replicas = 0
+    }
+  }
 }
 "#;
 

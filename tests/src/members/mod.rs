@@ -5,6 +5,7 @@
 
 mod api;
 mod controller;
+mod estimator;
 mod fleet;
 mod gone;
 mod half;
@@ -30,6 +31,7 @@ fn clusters_become_members_and_leave() {
         scope.spawn(|| scene("gone", || gone::a_dead_member_leaves_by_force_alone(&planes)));
         scene("half", || half::a_join_goes_on_after_every_step(&planes));
     });
+    scene("estimator", || estimator::a_member_is_counted(&planes));
     scene("shared", || shared::two_planes_share_a_member(&planes));
     scene("moves", || shared::a_member_moves_and_gets_new_tokens(&planes));
 }

@@ -15,8 +15,8 @@ use super::{ApiObject, Labels, Place, RBAC, Stage, key, object};
 const PUBLIC: &str = "kube-public";
 /// The group of those who have a token.
 const TOKENS: &str = "system:bootstrappers:karmada:default-cluster-token";
-/// The group of agents.
-const AGENTS: &str = "system:karmada:agents";
+/// The group of agents. Source: `ClusterPermissionGroups`, `pkg/karmadactl/register` in karmada.
+pub(crate) const AGENTS: &str = "system:karmada:agents";
 /// Who makes the rights of a new agent.
 const GENERATOR: &str = "system:karmada:agent:rbac-generator";
 

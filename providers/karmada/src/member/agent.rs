@@ -7,35 +7,24 @@ use serde_json::json;
 
 use super::arguments::Arguments;
 use super::children::{after, in_member, labels, with};
-use super::names::part;
+use super::pods::{Pods, ROLLOUT_TIMEOUT, Shape};
 use super::pull;
 use super::push;
+use crate::plane::part;
 use crate::read::Reader;
 
-const RBAC: &str = "rbac.authorization.k8s.io";
+/// The program.
+const PROGRAM: &str = "karmada-agent";
 /// Where its kubeconfig is, as in `karmadactl register`.
 const KUBECONFIG: &str = "/etc/kubeconfig";
 /// The file there.
 const FILE: &str = "karmada-kubeconfig";
 /// Where it says how it is: at `/healthz`, and at no other path. Source: `cmd/agent/app/agent.go` and `options` in karmada.
 const HEALTH_PORT: i64 = 10_357;
-/// How long its pods may take, in seconds: images are pulled.
-const ROLLOUT_TIMEOUT: i64 = 300;
-
 /// The block `agent`.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    image: Value,
-    image_pull_policy: Value,
-    image_pull_secrets: Vec<String>,
-    replicas: i64,
-    resources: Value,
-    extra_args: BTreeMap<String, Value>,
-    node_selector: Value,
-    tolerations: Value,
-    annotations: Value,
-    labels: Value,
-    priority_class: Value,
+    pub(crate) pods: Pods,
     server: Value,
     ca_certificate: Value,
     pub(crate) validity_hours: Value,
@@ -49,15 +38,7 @@ impl Settings {
             return None;
         }
         let part = |name: &str| plane.get(name).filter(|v| !v.is_null()).cloned();
-        let image = match (reader.value("image").cloned(), reader.text("version")) {
-            (Some(image), None) => image,
-            (None, Some(version)) => {
-                let registry = reader.text("registry").unwrap_or_else(|| super::schema::REGISTRY.to_owned());
-                format!("{registry}/karmada-agent:v{}", version.trim_start_matches('v')).into()
-            }
-            (None, None) if reader.value("version").is_some() => return None,
-            _ => return reader.wrong("version", "or `image` must be written, one of them: which karmada-agent runs in the member"),
-        };
+        let pods = Pods::read(reader, PROGRAM, plane);
         // What is made by karmaform is known by an address inside its own cluster, where other clusters don't reach it.
         let is_inside = plane.get("via").is_some_and(|v| !v.is_null());
         let server = reader.value("server").cloned().or_else(|| if is_inside { None } else { part("server") }).or_else(|| part("address"));
@@ -68,25 +49,9 @@ impl Settings {
                 "must be written: the connection of the control plane does not say it",
             );
         }
-        for name in ["extra_args", "labels", "annotations"] {
-            if reader.value(name).is_some_and(Value::is_unknown) {
-                reader.later::<()>(name);
-            }
-        }
         let later = || Value::unknown_not_null(karmaform_model::Type::String);
-        let extra_args = reader.value("extra_args").and_then(Value::as_entries).cloned().unwrap_or_default().into_iter().collect();
         Some(Self {
-            image,
-            image_pull_policy: reader.given("image_pull_policy"),
-            image_pull_secrets: reader.texts("image_pull_secrets"),
-            replicas: reader.number("replicas", 0..=100).unwrap_or(2),
-            resources: reader.given("resources"),
-            extra_args,
-            node_selector: reader.given("node_selector"),
-            tolerations: reader.given("tolerations"),
-            annotations: reader.given("annotations"),
-            labels: reader.given("labels"),
-            priority_class: reader.given("priority_class"),
+            pods: pods?,
             server: server.unwrap_or_else(later),
             ca_certificate: ca_certificate.unwrap_or_else(later),
             validity_hours: reader.given("validity_hours"),
@@ -102,30 +67,8 @@ fn name(member: &Arguments) -> Arg {
 
 /// All of it.
 pub(crate) fn children(member: &Arguments, settings: &Settings) -> Vec<Child> {
-    let meta = |kind: &str, version: &str| json!({ "apiVersion": version, "kind": kind, "metadata": { "namespace": member.namespace, "labels": labels() } });
-    let mut account = Arg::from_json(&meta("ServiceAccount", "v1"));
-    account.set(&["metadata", "name"], name(member));
-    let mut role = Arg::from_json(&json!({
-        "apiVersion": format!("{RBAC}/v1"),
-        "kind": "ClusterRole",
-        "metadata": { "labels": labels() },
-        "rules": push::everything(),
-    }));
-    role.set(&["metadata", "name"], name(member));
-    if !member.rules.is_null() {
-        role.set(&["rules"], member.rules.clone().into());
-    }
-    let mut binding = Arg::from_json(&json!({
-        "apiVersion": format!("{RBAC}/v1"),
-        "kind": "ClusterRoleBinding",
-        "metadata": { "labels": labels() },
-        "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole" },
-        "subjects": [{ "kind": "ServiceAccount", "namespace": member.namespace }],
-    }));
-    for path in [["metadata", "name"].as_slice(), &["roleRef", "name"], &["subjects", "0", "name"]] {
-        binding.set(path, name(member));
-    }
-    let mut secret = Arg::from_json(&meta("Secret", "v1"));
+    let meta = json!({ "namespace": member.namespace, "labels": labels() });
+    let mut secret = Arg::from_json(&json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta }));
     secret.set(&["metadata", "name"], name(member));
     let encoded = |arg: Arg| Arg::Base64(Box::new(arg));
     secret.set(&["data", FILE], encoded(pull::kubeconfig(member, &settings.server.clone().into(), KUBECONFIG)));
@@ -133,72 +76,28 @@ pub(crate) fn children(member: &Arguments, settings: &Settings) -> Vec<Child> {
     let [certificate, key] = pull::identity();
     secret.set(&["data", pull::CERTIFICATE], encoded(certificate));
     secret.set(&["data", pull::KEY], encoded(key));
-    let first = [part("namespace")];
+    let binding = push::binding(member, part("agent_role_binding"), &name(member), name(member));
     vec![
-        after(in_member(member, part("agent_account"), account), &first),
-        in_member(member, part("agent_role"), role),
-        after(in_member(member, part("agent_role_binding"), binding), &[part("agent_role")]),
-        after(in_member(member, part("agent_secret"), secret), &first),
+        push::service_account(member, part("agent_account"), name(member)),
+        push::role(member, part("agent_role"), name(member)),
+        after(binding, &[part("agent_role")]),
+        after(in_member(member, part("agent_secret"), secret), &[part("namespace")]),
         deployment(member, settings),
     ]
 }
 
 fn deployment(member: &Arguments, settings: &Settings) -> Child {
-    let probe = |path: &str| json!({ "httpGet": { "path": path, "port": HEALTH_PORT, "scheme": "HTTP" }, "periodSeconds": 5, "failureThreshold": 6, "timeoutSeconds": 5 });
-    let mut manifest = Arg::from_json(&json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": { "namespace": member.namespace, "labels": labels() },
-        "spec": {
-            "replicas": settings.replicas,
-            "template": {
-                "spec": {
-                    "containers": [{
-                        "name": "karmada-agent",
-                        "command": ["/bin/karmada-agent"],
-                        "livenessProbe": probe("/healthz"),
-                        "readinessProbe": probe("/healthz"),
-                        "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } },
-                        "volumeMounts": [{ "name": "kubeconfig", "mountPath": KUBECONFIG, "readOnly": true }],
-                    }],
-                    "volumes": [{ "name": "kubeconfig", "secret": {} }],
-                },
-            },
-        },
-    }));
-    let pod = ["spec", "template", "spec"];
-    let within = |rest: &[&'static str]| pod.iter().copied().chain(rest.iter().copied()).collect::<Vec<_>>();
-    manifest.set(&["metadata", "name"], name(member));
-    // With the mark: another control plane's agent may be beside it.
-    for place in [["spec", "selector", "matchLabels"].as_slice(), &["spec", "template", "metadata", "labels"]] {
-        let selector = Arg::object([("app.kubernetes.io/name", "karmada-agent".into()), ("app.kubernetes.io/instance", name(member))]);
-        manifest.set(place, selector);
-    }
-    manifest.set(&within(&["serviceAccountName"]), name(member));
-    manifest.set(&within(&["volumes", "0", "secret", "secretName"]), name(member));
-    manifest.set(&within(&["containers", "0", "image"]), settings.image.clone().into());
-    manifest.set(&within(&["containers", "0", "args"]), Arg::List(arguments(member, settings)));
-    manifest.set(&["spec", "template", "metadata", "annotations", "karmaform/certificate"], pull::certificate_mark());
-    for (path, value) in [
-        (within(&["containers", "0", "imagePullPolicy"]), &settings.image_pull_policy),
-        (within(&["containers", "0", "resources"]), &settings.resources),
-        (within(&["nodeSelector"]), &settings.node_selector),
-        (within(&["tolerations"]), &settings.tolerations),
-        (within(&["priorityClassName"]), &settings.priority_class),
-    ] {
-        if !value.is_null() {
-            manifest.set(&path, value.clone().into());
-        }
-    }
-    for (place, given) in [("annotations", &settings.annotations), ("labels", &settings.labels)] {
-        for (key, value) in given.as_entries().into_iter().flatten() {
-            manifest.set(&["spec", "template", "metadata", place, key], value.clone().into());
-        }
-    }
-    if !settings.image_pull_secrets.is_empty() {
-        let names: Vec<_> = settings.image_pull_secrets.iter().map(|name| json!({ "name": name })).collect();
-        manifest.set(&within(&["imagePullSecrets"]), Arg::from_json(&json!(names)));
-    }
+    let probe = json!({ "httpGet": { "path": "/healthz", "port": HEALTH_PORT, "scheme": "HTTP" }, "periodSeconds": 5, "failureThreshold": 6, "timeoutSeconds": 5 });
+    let manifest = settings.pods.deployment(Shape {
+        program: PROGRAM,
+        name: name(member),
+        namespace: member.namespace.as_str().into(),
+        account: Some(name(member)),
+        flags: flags(member),
+        secret: (name(member), KUBECONFIG),
+        container: json!({ "livenessProbe": probe, "readinessProbe": probe }),
+        marks: vec![("karmaform/certificate", pull::certificate_mark())],
+    });
     let made = with(in_member(member, pull::runs(), manifest), "wait", Arg::object([("rollout", true.into())]));
     let made = with(made, "timeout", ROLLOUT_TIMEOUT.into());
     // Its pods have ended when it is gone: what they still hold would keep their namespace.
@@ -210,8 +109,7 @@ fn deployment(member: &Arguments, settings: &Settings) -> Child {
 }
 
 /// Its flags. Credentials of the member are not its to report: karmaform brings them, under names of their own.
-fn arguments(member: &Arguments, settings: &Settings) -> Vec<Arg> {
-    let flag = |name: &str, value: Arg| Arg::Text(vec![format!("--{name}=").into(), value]);
+fn flags(member: &Arguments) -> BTreeMap<String, Arg> {
     let mut all: BTreeMap<String, Arg> = BTreeMap::from([
         ("karmada-kubeconfig".to_owned(), format!("{KUBECONFIG}/{FILE}").into()),
         ("cluster-name".to_owned(), member.name.as_str().into()),
@@ -236,6 +134,5 @@ fn arguments(member: &Arguments, settings: &Settings) -> Vec<Arg> {
         }
         all.insert("cluster-zones".to_owned(), Arg::Text(text));
     }
-    all.extend(settings.extra_args.iter().map(|(name, value)| (name.clone(), value.clone().into())));
-    all.into_iter().map(|(name, value)| flag(&name, value)).collect()
+    all
 }

@@ -3,10 +3,11 @@
 use karmaform_model::{Address, Arg, Diagnostic, Diagnostics, Key, Object, Type, Value};
 
 use super::agent::Settings;
+use super::estimator;
 use super::names::{self, name_problem};
-use super::schema::CLUSTER_NAMESPACE;
+use crate::api::CLUSTER_NAMESPACE;
 use crate::check::{is_label, is_label_key, is_label_value};
-use crate::read::Reader;
+use crate::read::{self, Reader};
 
 /// The effects of taints that a Cluster object may have. Source: `pkg/apis/cluster/validation` in karmada.
 const EFFECTS: [&str; 2] = ["NoSchedule", "NoExecute"];
@@ -45,17 +46,13 @@ pub(crate) struct Arguments {
     pub(crate) leave_timeout: Value,
     /// In pull mode.
     pub(crate) agent: Option<Settings>,
+    pub(crate) estimator: Option<estimator::Settings>,
 }
 
 impl Arguments {
     /// Reads and checks them.
     pub(crate) fn read(address: &Address, object: &Object) -> Result<Self, Diagnostics> {
-        let mut found = Diagnostics::new();
-        let read = Self::all(address, &mut Reader::new(object, &mut found));
-        match read {
-            Some(arguments) if !found.has_errors() => Ok(arguments),
-            _ => Err(found.into_iter().map(|d| d.at(address)).collect()),
-        }
+        read::all(address, object, |reader| Self::all(address, reader))
     }
 
     fn all(address: &Address, reader: &mut Reader<'_, '_>) -> Option<Self> {
@@ -84,15 +81,17 @@ impl Arguments {
         labels(reader);
         taints(reader);
         let agent = Settings::read(&mut reader.block("agent"), &plane);
+        let member = lenient(member);
+        let estimator = estimator::Settings::read(&mut reader.block("estimator"), &plane, &member);
+        if let Some(problem) = estimator.as_ref().and_then(|e| e.name_problem(&name)) {
+            reader.wrong::<()>("estimator", &problem);
+        }
         if mode == "pull" && reader.flag("insecure") == Some(true) {
             reader.wrong::<()>("insecure", "is for the mode \"push\" alone: an agent reaches its member from within");
         }
         if mode == "pull" {
-            for name in ["zones"] {
-                if reader.value(name).is_some_and(|v| !v.is_wholly_known()) {
-                    reader.later::<()>(name);
-                }
-            }
+            // They are a flag of the agent.
+            reader.texts("zones");
         }
         if mode == "pull" && reader.value("agent").is_none() {
             reader.wrong::<()>(
@@ -112,7 +111,7 @@ impl Arguments {
             name,
             mark: names::mark(&plane),
             plane,
-            member: lenient(member),
+            member,
             mode,
             namespace,
             endpoint,
@@ -135,6 +134,7 @@ impl Arguments {
             timeout: reader.given("timeout"),
             leave_timeout: reader.given("leave_timeout"),
             agent,
+            estimator,
         })
     }
 
@@ -164,17 +164,24 @@ fn default_name(address: &Address) -> String {
     written.replace('_', "-")
 }
 
-/// A connection, or what carries one.
-fn connection(reader: &mut Reader<'_, '_>, name: &str) -> Value {
+/// A connection to a cluster, or what carries one.
+pub(crate) fn connection_of(reader: &mut Reader<'_, '_>, name: &str) -> Value {
     let given = reader.given(name);
     let connection = given.get("connection").cloned().unwrap_or(given);
     let is_one = connection.is_unknown() || connection.get("provider").is_some_and(|p| p.is_unknown() || p.as_str() == Some("kubernetes"));
     if !is_one {
         let what = if name == "cluster" { "" } else { " or a `karmada_control_plane`" };
-        return reader
-            .wrong(name, &format!("is no connection: it must be the attribute `connection` of a `data \"kubernetes_cluster\"`{what}"))
-            .unwrap_or(connection);
+        reader.wrong::<()>(
+            name,
+            &format!("is no connection: it must be the attribute `connection` of a `data \"kubernetes_cluster\"`{what}"),
+        );
     }
+    connection
+}
+
+/// The connection to what is to come together.
+fn connection(reader: &mut Reader<'_, '_>, name: &str) -> Value {
+    let connection = connection_of(reader, name);
     // One that was asked and did not answer says how it is reached, and not which one it is. What is joined is known from before.
     if connection.as_entries().is_some_and(|way| way.get("id").is_some_and(Value::is_unknown)) {
         reader.found.push(

@@ -6,9 +6,9 @@ use karmaform_model::{Arg, Child, ChildStep, Expansion, Key, PathStep, Type, Val
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::names::{part, part_of};
-use super::schema::CLUSTER_NAMESPACE;
-use super::{pull, push};
+use super::{estimator, pull, push};
+use crate::api::CLUSTER_NAMESPACE;
+use crate::plane::{child, part, part_of};
 
 /// How long any object may take, in seconds.
 const TIMEOUT: i64 = 60;
@@ -26,6 +26,7 @@ pub(crate) fn expand(member: &Arguments) -> Expansion {
     children.push(cluster(member));
     children.extend(owners(member));
     children.extend(pull::agent(member));
+    children.extend(estimator::children(member));
     children.push(membership(member));
     let outputs = BTreeMap::from([
         ("name".to_owned(), member.name.as_str().into()),
@@ -37,10 +38,12 @@ pub(crate) fn expand(member: &Arguments) -> Expansion {
 }
 
 /// An object somewhere.
-fn object(path: Vec<ChildStep>, connection: &Value, manifest: Arg) -> Child {
-    let arguments = [("cluster", connection.clone().into()), ("manifest", manifest), ("reclaim", true.into()), ("timeout", TIMEOUT.into())];
-    let arguments = arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect();
-    Child { path, resource_type: "kubernetes_object".to_owned(), arguments, after: Vec::new() }
+pub(crate) fn object(path: Vec<ChildStep>, connection: &Value, manifest: Arg) -> Child {
+    child(
+        path,
+        "kubernetes_object",
+        [("cluster", connection.clone().into()), ("manifest", manifest), ("reclaim", true.into()), ("timeout", TIMEOUT.into())],
+    )
 }
 
 /// An object in the member.
@@ -133,34 +136,34 @@ fn owners(member: &Arguments) -> Vec<Child> {
             Some(Key::Name(key)) => key.as_str(),
             _ => "",
         };
-        let arguments = BTreeMap::from([
-            ("cluster".to_owned(), member.plane.clone().into()),
-            ("object".to_owned(), Arg::child(path, "object")),
-            ("object_uid".to_owned(), Arg::child(path, "uid")),
-            ("owner".to_owned(), Arg::child(&part("cluster"), "object")),
-            ("api_version".to_owned(), CLUSTERS.into()),
-            ("uid".to_owned(), Arg::child(&part("cluster"), "uid")),
-        ]);
-        Child { path: part_of("owner", key), resource_type: "kubernetes_owner".to_owned(), arguments, after: Vec::new() }
+        let arguments = [
+            ("cluster", member.plane.clone().into()),
+            ("object", Arg::child(path, "object")),
+            ("object_uid", Arg::child(path, "uid")),
+            ("owner", Arg::child(&part("cluster"), "object")),
+            ("api_version", CLUSTERS.into()),
+            ("uid", Arg::child(&part("cluster"), "uid")),
+        ];
+        child(part_of("owner", key), "kubernetes_owner", arguments)
     };
     push::secret_paths(member).iter().map(owner).collect()
 }
 
 /// That it is ready; and how it leaves.
 fn membership(member: &Arguments) -> Child {
-    let arguments = BTreeMap::from([
-        ("cluster".to_owned(), member.plane.clone().into()),
-        ("name".to_owned(), member.name.as_str().into()),
-        ("uid".to_owned(), Arg::child(&part("cluster"), "uid")),
-        ("replace_with".to_owned(), joined_as(member)),
-        ("taints".to_owned(), member.taints.clone().into()),
-        ("keep_resources".to_owned(), member.keep_resources.into()),
-        ("force".to_owned(), member.force.into()),
-        ("verify".to_owned(), member.verify.clone().into()),
-        ("timeout".to_owned(), member.timeout.clone().into()),
-        ("leave_timeout".to_owned(), member.leave_timeout.clone().into()),
-    ]);
-    let made = Child { path: part("membership"), resource_type: "karmada_membership".to_owned(), arguments, after: Vec::new() };
+    let arguments = [
+        ("cluster", member.plane.clone().into()),
+        ("name", member.name.as_str().into()),
+        ("uid", Arg::child(&part("cluster"), "uid")),
+        ("replace_with", joined_as(member)),
+        ("taints", member.taints.clone().into()),
+        ("keep_resources", member.keep_resources.into()),
+        ("force", member.force.into()),
+        ("verify", member.verify.clone().into()),
+        ("timeout", member.timeout.clone().into()),
+        ("leave_timeout", member.leave_timeout.clone().into()),
+    ];
+    let made = child(part("membership"), "karmada_membership", arguments);
     // What it may do there must not go before it has left.
     let mut first = push::rights_paths(member);
     first.extend(member.is_pull().then(pull::runs));

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene, Value};
 
 use super::arguments::Arguments;
-use super::names::{is_in_member, part};
+use super::names::is_in_member;
+use crate::plane::{minor, part};
 
 /// So many propagated resources are named in one line.
 const MOST: usize = 50;
@@ -14,10 +15,10 @@ const ANSWERS: &str = "the member answers";
 
 /// The impact of a plan's changes, and what is given up because it can't be reached.
 pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
-    if let Some(wanted) = scene.wanted {
-        Arguments::read(scene.address, wanted)?;
-    }
     let mut choreography = Choreography::default();
+    if let Some(wanted) = scene.wanted {
+        choreography.impact.extend(skewed(&Arguments::read(scene.address, wanted)?));
+    }
     let membership = scene.children.get(&part("membership"));
     let action = membership.map_or(Action::NoOp, |m| m.change.action());
     let leaves = membership.filter(|_| matches!(action, Action::Delete | Action::DestroyThenCreate | Action::CreateThenDestroy));
@@ -31,8 +32,35 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     if let Some(membership) = leaves {
         leave(scene, membership, &mut choreography);
     }
+    if has_moved(scene) {
+        choreography.impact.push(
+            "the estimator is found elsewhere: restart karmada-scheduler and karmada-descheduler after this, they go on asking where it was"
+                .to_owned(),
+        );
+    }
     give_up(scene, &mut choreography);
     Ok(choreography)
+}
+
+/// True if there is an estimator that stays, but not where it is. Whoever has a connection keeps it. Source: `EstablishConnection`,
+/// `pkg/estimator/client/cache.go` in karmada.
+fn has_moved(scene: &Scene<'_>) -> bool {
+    let change = |name: &str| scene.children.get(&part(name)).map(|c| c.change.action());
+    let stays =
+        matches!(change("estimator_certificate_request"), Some(Action::NoOp | Action::DestroyThenCreate | Action::CreateThenDestroy));
+    stays && matches!(change("estimator_address"), Some(Action::Create | Action::Update | Action::Delete))
+}
+
+/// What runs for the member with another version than the control plane.
+fn skewed(member: &Arguments) -> Vec<String> {
+    let Some(plane) = member.plane.get("karmada_version").and_then(Value::as_str) else { return Vec::new() };
+    let agent = member.agent.as_ref().and_then(|a| a.pods.version.as_deref());
+    let estimator = member.estimator.as_ref().and_then(|e| e.version());
+    let both = [("karmada-agent", agent), ("karmada-scheduler-estimator", estimator)];
+    let other = both.into_iter().filter_map(|(program, version)| Some((program, version?))).filter(|(_, v)| minor(v) != minor(plane));
+    other
+        .map(|(program, version)| format!("{program} is {version} and the control plane {plane}: bring them to one minor version"))
+        .collect()
 }
 
 fn joined(scene: &Scene<'_>) -> String {
@@ -76,8 +104,7 @@ fn give_up(scene: &Scene<'_>, choreography: &mut Choreography) {
     let limit = said.and_then(|b| b.get("leave_timeout")).and_then(Value::as_i64).and_then(|s| u64::try_from(s).ok());
     let limit = limit.unwrap_or(super::schema::LEAVE_TIMEOUT.unsigned_abs());
     // One part that could not be looked at may be an accident; a member that is gone answers nothing at all.
-    let is_silent =
-        scene.children.iter().filter(|(path, child)| is_in_member(path) && goes(child.change)).all(|(_, child)| is_unseen(child));
+    let is_silent = in_member(scene).filter(|(_, child)| goes(child.change)).all(|(_, child)| is_unseen(child));
     if !flag("force") || !is_silent {
         let Some(cluster) = first.change.before().and_then(|b| b.get("cluster")) else { return };
         let arguments = BTreeMap::from([("cluster".to_owned(), cluster.clone().into()), ("path".to_owned(), Arg::from("/readyz"))]);
@@ -122,7 +149,17 @@ fn propagated<'a>(membership: &ChildChange<'a>) -> Option<Vec<&'a str>> {
 
 /// What is to go in the member, and could not be looked at.
 fn lost<'s>(scene: &'s Scene<'_>) -> impl Iterator<Item = (&'s Vec<ChildStep>, &'s ChildChange<'s>)> {
-    scene.children.iter().filter(|(path, child)| is_in_member(path) && is_unseen(child))
+    in_member(scene).filter(|(_, child)| is_unseen(child))
+}
+
+/// What is in the member. An estimator may run there, too.
+fn in_member<'s>(scene: &'s Scene<'_>) -> impl Iterator<Item = (&'s Vec<ChildStep>, &'s ChildChange<'s>)> {
+    let cluster = |child: &'s ChildChange<'s>| child.change.before().and_then(|b| b.get("cluster")?.get("id")?.as_str());
+    let member = scene.children.get(&part("namespace")).and_then(cluster);
+    let is_estimator = |path: &[ChildStep]| path.first().is_some_and(|step| step.name.starts_with("estimator"));
+    let is_there =
+        move |path: &[ChildStep], child| is_in_member(path) || (is_estimator(path) && member.is_some() && cluster(child) == member);
+    scene.children.iter().filter(move |(path, child)| is_there(path, child))
 }
 
 fn goes(change: &Change) -> bool {

@@ -26,19 +26,23 @@ pub(crate) fn mark(control_plane: &Value) -> Option<String> {
     Some(short_sum(&whole).chars().take(8).collect())
 }
 
-/// A path of one step.
-pub(crate) fn part(name: &str) -> Vec<ChildStep> {
-    vec![ChildStep::new(name)]
-}
-
-/// A path of one step with a key.
-pub(crate) fn part_of(name: &str, key: &str) -> Vec<ChildStep> {
-    vec![ChildStep::keyed(name, key)]
-}
-
-/// The steps whose things are in the member: all others are in the control plane.
-pub(crate) const IN_MEMBER: [&str; 10] =
-    ["agent", "agent_account", "agent_role", "agent_role_binding", "agent_secret", "namespace", "account", "role", "role_binding", "token"];
+/// The steps whose things are in the member. All others are in the control plane, or, those of an estimator, perhaps anywhere.
+pub(crate) const IN_MEMBER: [&str; 14] = [
+    "agent",
+    "agent_account",
+    "agent_role",
+    "agent_role_binding",
+    "agent_secret",
+    "namespace",
+    "account",
+    "role",
+    "role_binding",
+    "token",
+    "estimator_account",
+    "estimator_role",
+    "estimator_role_binding",
+    "estimator_token",
+];
 
 /// True for what is in the member.
 pub(crate) fn is_in_member(path: &[ChildStep]) -> bool {

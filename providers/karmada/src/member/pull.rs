@@ -9,11 +9,8 @@ use serde_json::{Value as Json, json};
 use super::agent;
 use super::arguments::Arguments;
 use super::children::{after, in_plane, joined_as, labels, with};
-use super::names::{part, part_of};
-
-const RBAC: &str = "rbac.authorization.k8s.io";
-/// The group that the control plane signs certificates of agents for. Source: `ClusterPermissionGroups`, `pkg/karmadactl/register` in karmada.
-const AGENTS: &str = "system:karmada:agents";
+use crate::api::{AGENTS, RBAC};
+use crate::plane::{child, part, part_of};
 
 /// The user of the agent. Source: `generateAgentUserName` there.
 fn user(member: &Arguments) -> String {
@@ -118,30 +115,22 @@ fn rules(member: &Arguments, grant: &str) -> Json {
 /// The agent's key and certificate, its kubeconfig, its rights in the member, and itself.
 pub(crate) fn agent(member: &Arguments) -> Vec<Child> {
     let Some(settings) = &member.agent else { return Vec::new() };
-    let request = Child {
-        path: part("certificate_request"),
-        resource_type: "tls_certificate_request".to_owned(),
-        arguments: [("common_name", user(member).into()), ("organizations", Arg::List(vec![AGENTS.into()]))]
-            .into_iter()
-            .map(|(n, a)| (n.to_owned(), a))
-            .collect(),
-        after: Vec::new(),
-    };
-    let certificate = Child {
-        path: part("certificate"),
-        resource_type: "kubernetes_certificate".to_owned(),
-        arguments: [
+    let request = child(
+        part("certificate_request"),
+        "tls_certificate_request",
+        [("common_name", user(member).into()), ("organizations", Arg::List(vec![AGENTS.into()]))],
+    );
+    let certificate = child(
+        part("certificate"),
+        "kubernetes_certificate",
+        [
             ("cluster", member.plane.clone().into()),
             ("name", format!("karmada-agent-{}", member.name).into()),
             ("request", Arg::child(&part("certificate_request"), "request")),
             ("validity_hours", settings.validity_hours.clone().into()),
             ("renew_before_hours", settings.renew_before_hours.clone().into()),
-        ]
-        .into_iter()
-        .map(|(n, a)| (n.to_owned(), a))
-        .collect(),
-        after: Vec::new(),
-    };
+        ],
+    );
     let mut children = vec![request, certificate];
     children.extend(agent::children(member, settings));
     children

@@ -3,11 +3,12 @@
 //! The same that `karmadactl join` makes (`pkg/util/credential.go`), but named after the control plane, so that another one's stay its own.
 
 use karmaform_model::{Arg, Child, ChildStep};
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use super::arguments::Arguments;
 use super::children::{after, exposed, in_member, in_plane, joined_as, labels, with};
-use super::names::{part, part_of};
+use crate::api::RBAC;
+use crate::plane::{part, part_of};
 
 /// The account that acts in the member.
 const CONTROLLER: &str = "controller";
@@ -16,7 +17,6 @@ const IMPERSONATOR: &str = "impersonator";
 /// The ClusterRole that Karmada itself brings to each member: as whom the impersonator may act. Source: `karmadaImpersonatorName`,
 /// `pkg/controllers/unifiedauth` in karmada.
 const IMPERSONATORS: &str = "karmada-impersonator";
-const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The accounts that are wanted.
 fn accounts(member: &Arguments) -> Vec<&'static str> {
@@ -50,11 +50,12 @@ pub(crate) fn rights_paths(member: &Arguments) -> Vec<Vec<ChildStep>> {
 
 /// Everything in the member.
 pub(crate) fn children(member: &Arguments) -> Vec<Child> {
-    let mut children = vec![namespace(member), role(member)];
+    let mut children = vec![namespace(member), role(member, part("role"), account_name(member, CONTROLLER))];
     for account in accounts(member) {
-        children.push(service_account(member, account));
-        children.push(binding(member, account));
-        children.push(token(member, account));
+        let (path, name) = (part_of("account", account), account_name(member, account));
+        children.push(service_account(member, path.clone(), name.clone()));
+        children.push(rights(member, account));
+        children.push(token(member, part_of("token", account), &name, path));
     }
     children
 }
@@ -62,47 +63,38 @@ pub(crate) fn children(member: &Arguments) -> Vec<Child> {
 /// Shared with other control planes; the last one takes it away.
 fn namespace(member: &Arguments) -> Child {
     let manifest = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": member.namespace, "labels": labels() } });
-    let made = in_member_object(member, part("namespace"), &manifest);
+    let made = in_member(member, part("namespace"), Arg::from_json(&manifest));
     with(with(made, "shared", true.into()), "keep_if_used", true.into())
 }
 
-fn in_member_object(member: &Arguments, path: Vec<ChildStep>, manifest: &Json) -> Child {
-    in_member(member, path, Arg::from_json(manifest))
+/// What the control plane, or its agent, may do there: what Karmada may unless other rules are written. Source: `ClusterPolicyRules`,
+/// `pkg/util/credential.go` in karmada.
+pub(crate) fn role(member: &Arguments, path: Vec<ChildStep>, name: Arg) -> Child {
+    let all = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }, { "nonResourceURLs": ["*"], "verbs": ["get"] }]);
+    let rules = if member.rules.is_null() { Arg::from_json(&all) } else { member.rules.clone().into() };
+    role_of(member, path, name, rules)
 }
 
-/// The rules that Karmada has in a member unless others are written. Source: `ClusterPolicyRules`, `pkg/util/credential.go` in karmada.
-pub(crate) fn everything() -> Json {
-    json!([
-        { "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] },
-        { "nonResourceURLs": ["*"], "verbs": ["get"] },
-    ])
+/// A role in the member with these rules.
+pub(crate) fn role_of(member: &Arguments, path: Vec<ChildStep>, name: Arg, rules: Arg) -> Child {
+    let mut manifest =
+        Arg::from_json(&json!({ "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": { "labels": labels() } }));
+    manifest.set(&["metadata", "name"], name);
+    manifest.set(&["rules"], rules);
+    in_member(member, path, manifest)
 }
 
-/// What the control plane may do there.
-fn role(member: &Arguments) -> Child {
-    let mut manifest = Arg::from_json(&json!({
-        "apiVersion": format!("{RBAC}/v1"),
-        "kind": "ClusterRole",
-        "metadata": { "labels": labels() },
-        "rules": everything(),
-    }));
-    manifest.set(&["metadata", "name"], account_name(member, CONTROLLER));
-    if !member.rules.is_null() {
-        manifest.set(&["rules"], member.rules.clone().into());
-    }
-    in_member(member, part("role"), manifest)
-}
-
-fn service_account(member: &Arguments, account: &str) -> Child {
+/// An account.
+pub(crate) fn service_account(member: &Arguments, path: Vec<ChildStep>, name: Arg) -> Child {
     let mut manifest = Arg::from_json(
         &json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "namespace": member.namespace, "labels": labels() } }),
     );
-    manifest.set(&["metadata", "name"], account_name(member, account));
-    after(in_member(member, part_of("account", account), manifest), &[part("namespace")])
+    manifest.set(&["metadata", "name"], name);
+    after(in_member(member, path, manifest), &[part("namespace")])
 }
 
-/// The rights of an account. Those of the impersonator are Karmada's to say, in a role that it brings itself; until then they are none.
-fn binding(member: &Arguments, account: &str) -> Child {
+/// A role for an account; the binding is called like the account.
+pub(crate) fn binding(member: &Arguments, path: Vec<ChildStep>, account: &Arg, role: Arg) -> Child {
     let mut manifest = Arg::from_json(&json!({
         "apiVersion": format!("{RBAC}/v1"),
         "kind": "ClusterRoleBinding",
@@ -110,17 +102,23 @@ fn binding(member: &Arguments, account: &str) -> Child {
         "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole" },
         "subjects": [{ "kind": "ServiceAccount", "namespace": member.namespace }],
     }));
-    let role = if account == CONTROLLER { account_name(member, CONTROLLER) } else { IMPERSONATORS.into() };
-    manifest.set(&["metadata", "name"], account_name(member, account));
+    manifest.set(&["metadata", "name"], account.clone());
     manifest.set(&["roleRef", "name"], role);
-    manifest.set(&["subjects", "0", "name"], account_name(member, account));
-    let made = in_member(member, part_of("role_binding", account), manifest);
-    let first: &[Vec<ChildStep>] = if account == CONTROLLER { &[part("role")] } else { &[] };
-    after(made, first)
+    manifest.set(&["subjects", "0", "name"], account.clone());
+    in_member(member, path, manifest)
+}
+
+/// The rights of an account. Those of the impersonator are Karmada's to say, in a role that it brings itself; until then they are none.
+fn rights(member: &Arguments, account: &str) -> Child {
+    let (path, name) = (part_of("role_binding", account), account_name(member, account));
+    if account == CONTROLLER {
+        return after(binding(member, path, &name, name.clone()), &[part("role")]);
+    }
+    binding(member, path, &name, IMPERSONATORS.into())
 }
 
 /// The token of an account: the member's controller puts it into a Secret that is made for it. Since Kubernetes 1.24 nobody else makes one.
-fn token(member: &Arguments, account: &str) -> Child {
+pub(crate) fn token(member: &Arguments, path: Vec<ChildStep>, account: &Arg, account_path: Vec<ChildStep>) -> Child {
     let mut manifest = Arg::from_json(&json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -129,15 +127,15 @@ fn token(member: &Arguments, account: &str) -> Child {
     }));
     // The server makes the same token again for a Secret of the same name: only another name gives another one.
     let name = match &member.rotation {
-        Some(word) => Arg::Text(vec![account_name(member, account), format!("-{word}").into()]),
-        None => account_name(member, account),
+        Some(word) => Arg::Text(vec![account.clone(), format!("-{word}").into()]),
+        None => account.clone(),
     };
     manifest.set(&["metadata", "name"], name);
-    manifest.set(&["metadata", "annotations", "kubernetes.io/service-account.name"], account_name(member, account));
-    let mut made = in_member(member, part_of("token", account), manifest);
+    manifest.set(&["metadata", "annotations", "kubernetes.io/service-account.name"], account.clone());
+    let mut made = in_member(member, path, manifest);
     made = with(made, "wait", Arg::object([("fields", Arg::object([("data.token", "*".into())]))]));
     made = with(made, "expose", Arg::object([("token", "/data/token".into()), ("ca", "/data/ca.crt".into())]));
-    after(made, &[part_of("account", account)])
+    after(made, &[account_path])
 }
 
 /// The Secrets in the Karmada API. What an earlier try left there under the same name is taken over: only so its old token goes.

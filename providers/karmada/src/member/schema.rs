@@ -4,10 +4,9 @@ use std::sync::LazyLock;
 
 use karmaform_model::{Attribute, Block, Nesting, ObjectAttribute, Schema, Type};
 
-/// The namespace for the credentials, in the control plane and in the member. Source: `NamespaceKarmadaCluster`, `pkg/util/names` in karmada.
-pub(crate) const CLUSTER_NAMESPACE: &str = "karmada-cluster";
-/// Where Karmada's images are. Source: `operator/pkg/apis/operator/v1alpha1/defaults.go` of karmada.
-pub(crate) const REGISTRY: &str = "docker.io/karmada";
+use super::pods;
+use crate::api::CLUSTER_NAMESPACE;
+
 /// Seconds until a member is ready: the plane looks at it at once and then every 10 s, and images may have to be pulled.
 pub(crate) const TIMEOUT: i64 = 120;
 /// Seconds until a member has left. Source: `--wait` of `karmadactl unjoin`.
@@ -19,7 +18,10 @@ pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
          Cluster object. Taking it away unjoins: what was propagated is deleted first, then everything that joining made.",
         reached().into_iter().chain(described()).chain(rights()).chain(leaving()).chain(outputs()).collect(),
     )
-    .with_blocks(vec![Block { name: "agent", nesting: Nesting::Single, schema: agent() }])
+    .with_blocks(vec![
+        Block { name: "agent", nesting: Nesting::Single, schema: agent() },
+        Block { name: "estimator", nesting: Nesting::Single, schema: estimator() },
+    ])
 });
 
 fn reached() -> Vec<Attribute> {
@@ -164,36 +166,65 @@ fn outputs() -> Vec<Attribute> {
 
 fn agent() -> Schema {
     let text = |name: &'static str, doc: &'static str| Attribute::optional(name, Type::String, doc);
-    let strings = || Type::map(Type::String);
+    let own = [
+        text(
+            "server",
+            "The URL at which it reaches the Karmada API; the one in the connection unless written. Of a control plane that karmaform made \
+             that is an address inside its own cluster.",
+        ),
+        text("ca_certificate", "The CA that signed what is at that URL, in PEM; the connection's unless written."),
+    ];
     Schema::new(
-        "karmada-agent in the member, for the mode \"pull\".",
-        vec![
-            text("version", "Its version: \"1.19.0\". It should be the control plane's."),
-            text("registry", "The registry of its image.").or(REGISTRY),
-            text("image", "Its image, as a whole, instead of `version` and `registry`."),
-            text("image_pull_policy", "When the image is pulled: \"IfNotPresent\", \"Always\" or \"Never\"."),
-            Attribute::optional("image_pull_secrets", Type::list(Type::String), "Secrets in its namespace to pull with."),
-            Attribute::optional("replicas", Type::Number, "How many of it run; one acts, the others wait. 2 unless written."),
-            Attribute::optional("resources", Type::Any, "Its `resources`: `requests` and `limits`."),
-            Attribute::optional(
-                "extra_args",
-                strings(),
-                "More flags, by their names without dashes; they win over those that are set anyway.",
-            ),
-            Attribute::optional("node_selector", strings(), "Labels of the nodes that it runs on."),
-            Attribute::optional("tolerations", Type::Any, "Its `tolerations`."),
-            Attribute::optional("annotations", strings(), "Annotations of its pods."),
-            Attribute::optional("labels", strings(), "Labels of its pods."),
-            text("priority_class", "Its priority class."),
-            text(
-                "server",
-                "The URL at which it reaches the Karmada API; the one in the connection unless written. Of a control plane that karmaform made \
-                 that is an address inside its own cluster.",
-            ),
-            text("ca_certificate", "The CA that signed what is at that URL, in PEM; the connection's unless written."),
-            Attribute::optional("validity_hours", Type::Number, "How long its certificate is valid, in hours.").or(8_760i64),
-            Attribute::optional("renew_before_hours", Type::Number, "How long before its end the certificate is renewed, in hours.")
-                .or(2_880i64),
-        ],
+        "karmada-agent in the member, for the mode \"pull\". It should have the control plane's version; of several, one acts and the others \
+         wait.",
+        pods::attributes().into_iter().chain(own).chain(validity()).collect(),
+    )
+}
+
+/// How long a certificate that the control plane signs is valid.
+fn validity() -> [Attribute; 2] {
+    let hours = |name: &'static str, doc: &'static str| Attribute::optional(name, Type::Number, doc);
+    [
+        hours("validity_hours", "How long its certificate is valid, in hours.").or(8_760i64),
+        hours("renew_before_hours", "How long before its end the certificate is renewed, in hours.").or(2_880i64),
+    ]
+}
+
+fn estimator() -> Schema {
+    let text = |name: &'static str, doc: &'static str| Attribute::optional(name, Type::String, doc);
+    let own = [
+        Attribute::optional(
+            "cluster",
+            Type::Any,
+            "The connection to the cluster that it runs in: the attribute `connection` of a `data \"kubernetes_cluster\"`. The control plane's \
+             own unless written; the member itself is another choice.",
+        ),
+        text(
+            "namespace",
+            "The namespace that it runs in; the control plane's, where its scheduler looks, or in the member `karmada-cluster`.",
+        ),
+        Attribute::optional("node_port", Type::Number, "The port on every node at which it is reached, if it is to be reached so."),
+        Attribute::optional("host", Type::Any, "The host that it runs on, instead of a cluster: a `data \"ssh_host\"`."),
+        text("source", "On a host: where the program comes from, a path on this machine, or a file, http or https URL."),
+        text("source_sha256", "On a host: the SHA-256 sum of what is there."),
+        text(
+            "address",
+            "The address at which the scheduler reaches it, if it does not run beside the scheduler: an IP address or a DNS name. A host's \
+             own unless written.",
+        ),
+        Attribute::optional("port", Type::Number, "The port at that address; 10352 unless written. On a host it listens there."),
+        text(
+            "service_namespace",
+            "The namespace that the scheduler looks in (`--scheduler-estimator-service-namespace`); the control plane's own, \
+             or \"karmada-system\" for one that something else made.",
+        ),
+        text("server", "The URL at which it reaches the member; that of the control plane unless written."),
+        text("ca_certificate", "The CA that signed what is at that URL, in PEM."),
+        text("client_ca_certificate", "The CA that signed the scheduler's client certificate, in PEM; the control plane's unless written."),
+    ];
+    Schema::new(
+        "karmada-scheduler-estimator for this member: it counts what still fits there, for the control plane's scheduler. In pods, or on a \
+         host.",
+        own.into_iter().chain(pods::attributes()).chain(validity()).collect(),
     )
 }

@@ -14,7 +14,7 @@ use super::places;
 use super::schema::{DOMAIN, KARMADA_REGISTRY, KUBE_REGISTRY, SERVICE_SUBNET};
 use super::settings::Settings;
 use crate::check::{is_domain, is_subnet};
-use crate::read::Reader;
+use crate::read::{self, Reader};
 use crate::versions::{self, Component, Version};
 
 /// A control plane as it is wanted, or as it was.
@@ -61,12 +61,7 @@ pub(crate) struct Etcd {
 impl Arguments {
     /// Reads and checks them.
     pub(crate) fn read(address: &Address, object: &Object) -> Result<Self, Diagnostics> {
-        let mut found = Diagnostics::new();
-        let read = Self::all(address, &mut Reader::new(object, &mut found));
-        match read {
-            Some(arguments) if !found.has_errors() => Ok(arguments),
-            _ => Err(found.into_iter().map(|d| d.at(address)).collect()),
-        }
+        read::all(address, object, |reader| Self::all(address, reader))
     }
 
     fn all(address: &Address, reader: &mut Reader<'_, '_>) -> Option<Self> {

@@ -82,6 +82,9 @@ fn restart(plane: &Arguments, component: Component) -> Arg {
         marks.insert("front-proxy-ca", Arg::child(&part("front_proxy_ca"), "serial_number"));
         marks.extend(plane.extras.sums.iter().map(|(name, sum)| (*name, sum.clone().into())));
     }
+    if matches!(component, Component::Scheduler | Component::Descheduler) {
+        marks.insert("agent-ca", Arg::child(&part("agent_ca"), "serial_number"));
+    }
     if matches!(component, Component::ApiServer | Component::KubeControllerManager) {
         marks.insert("agent-ca", Arg::child(&part("agent_ca"), "serial_number"));
         marks.insert("service-account-key", Arg::child(&part("service_account_key"), "fingerprint"));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Arg, Kind, Type, Value};
 
 use super::arguments::Arguments;
-use super::places::{API_PORT, EXTENSION_PORT, PKI, WEBHOOK_PORT, extends_api};
+use super::places::{API_PORT, EXTENSION_PORT, PKI, WEBHOOK_PORT, estimator_prefix, extends_api};
 use super::secrets::uses_etcd;
 use super::settings::Settings;
 use crate::api::SYSTEM_NAMESPACE;
@@ -66,6 +66,10 @@ fn defaults(plane: &Arguments, component: Component) -> Flags {
             let health = if matches!(component, Component::Scheduler) { ":10351" } else { ":10358" };
             put(&mut flags, [("health-probe-bind-address", health.to_owned()), ("metrics-bind-address", ":8080".to_owned()), leases()]);
             estimators(plane, &mut flags);
+            if matches!(component, Component::Scheduler) {
+                // As all installers have it: a member without an estimator is counted by what its Cluster object says.
+                put(&mut flags, [("enable-scheduler-estimator", "true".to_owned())]);
+            }
         }
         Component::Webhook => put(
             &mut flags,
@@ -175,10 +179,12 @@ fn estimators(plane: &Arguments, flags: &mut Flags) {
     put(
         flags,
         [
-            ("scheduler-estimator-ca-file", file("ca.crt")),
+            ("scheduler-estimator-ca-file", file("estimator-ca.crt")),
             ("scheduler-estimator-cert-file", file("client.crt")),
             ("scheduler-estimator-key-file", file("client.key")),
             ("scheduler-estimator-service-namespace", plane.host.namespace.clone()),
+            // Other instances in this namespace may have a member of the same name.
+            ("scheduler-estimator-service-prefix", estimator_prefix(&plane.name)),
         ],
     );
 }

@@ -9,7 +9,7 @@ use karmaform_model::{Arg, Child, Diagnostic, Value};
 use super::arguments::Arguments;
 use super::children::child;
 use super::extras::sum;
-use super::places::{certificate, client_role, extends_api, part};
+use super::places::{certificate, client_role, estimator_prefix, extends_api, part};
 use super::schema::{CA_VALIDITY_HOURS, RENEW_BEFORE_HOURS, VALIDITY_HOURS};
 use crate::api::{SYSTEM_NAMESPACE, user};
 use crate::check::{is_address, is_host};
@@ -208,6 +208,10 @@ pub(crate) fn connection(plane: &Arguments) -> Arg {
         ("provider", "kubernetes".into()),
         ("id", plane.address.to_string().into()),
         ("address", plane.inside().into()),
+        // What else a member needs to know of it.
+        ("karmada_version", plane.version.text.as_str().into()),
+        ("namespace", plane.host.namespace.as_str().into()),
+        ("estimator_service_prefix", estimator_prefix(&plane.name).into()),
         ("ca_certificate", ca_certificate(plane)),
         ("client_certificate", Arg::child(&certificate("admin"), "certificate")),
         ("client_key", Arg::child(&certificate("admin"), "private_key")),

@@ -18,6 +18,16 @@ pub(crate) const EXTENSION_PORT: i64 = 6443;
 /// Where the webhook listens in its pods.
 pub(crate) const WEBHOOK_PORT: i64 = 8443;
 
+/// What the names of estimators' Services begin with for the scheduler of a control plane that something else made. Source: `DefaultEstimatorServicePrefix` in karmada.
+pub(crate) const ESTIMATOR_PREFIX: &str = "karmada-scheduler-estimator";
+/// Where the scheduler calls an estimator's Service. Source: `DefaultEstimatorPort` there.
+pub(crate) const ESTIMATOR_PORT: i64 = 10_352;
+
+/// What the names of estimators' Services begin with for the scheduler of this instance: short, as a member's name comes behind it.
+pub(crate) fn estimator_prefix(instance: &str) -> String {
+    format!("{instance}-estimator")
+}
+
 /// A path of one step.
 pub(crate) fn part(name: &str) -> Vec<ChildStep> {
     vec![ChildStep::new(name)]

@@ -41,6 +41,10 @@ pub(crate) fn files(plane: &Arguments, component: Component) -> BTreeMap<String,
         put("client.key", Arg::child(&role, "private_key"));
         put("kubeconfig", kubeconfig(plane, component).into());
     }
+    if matches!(component, Component::Scheduler | Component::Descheduler) {
+        // Estimators' certificates are signed by whoever signs those of agents.
+        put("estimator-ca.crt", Arg::Text(vec![ca_certificate(plane), "\n".into(), Arg::child(&part("agent_ca"), "certificate")]));
+    }
     if matches!(component, Component::KubeControllerManager) {
         put("agent-ca.crt", Arg::child(&part("agent_ca"), "certificate"));
         put("agent-ca.key", Arg::child(&part("agent_ca"), "private_key"));

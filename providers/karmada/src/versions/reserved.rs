@@ -75,6 +75,7 @@ pub(super) const RESERVED: &[(&str, &str, Why)] = &[
     ("scheduler-estimator-cert-file", "sd", Why::Estimator),
     ("scheduler-estimator-key-file", "sd", Why::Estimator),
     ("scheduler-estimator-service-namespace", "sd", Why::Estimator),
+    ("scheduler-estimator-service-prefix", "sd", Why::Estimator),
     ("secure-port", "kanwqm", Why::Address),
     ("service-account-key-file", "k", Why::Certificate),
     ("service-account-private-key-file", "n", Why::Certificate),

@@ -1,0 +1,334 @@
+//! The scheduler estimator of a member: it watches the member's nodes and pods, and tells the control plane's scheduler how many replicas
+//! still fit there. Here is what it is wherever it runs: its account in the member, its certificate, and where the scheduler finds it.
+//!
+//! Source: `pkg/karmadactl/addons/estimator`, `pkg/estimator` and `cmd/scheduler-estimator` in karmada.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Arg, Child, ChildStep, Type, Value};
+use serde_json::json;
+
+use super::arguments::Arguments;
+use super::children::{after, exposed, in_plane, labels, with};
+use super::{estimator_host, estimator_pods, push};
+use crate::check::{is_host, is_label};
+use crate::plane::{ESTIMATOR_PORT, ESTIMATOR_PREFIX, HOST_NAMESPACE, child, minor, part};
+use crate::read::Reader;
+
+/// The program.
+pub(crate) const PROGRAM: &str = "karmada-scheduler-estimator";
+/// Who signs certificates of servers. What it signs can't be used to log in: it is for servers alone. Source: "Kubernetes signers",
+/// `kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests`.
+const SIGNER: &str = "kubernetes.io/kubelet-serving";
+/// What that signer asks of the name and the group. Source: the same.
+const NAME: &str = "system:node:";
+const GROUP: &str = "system:nodes";
+
+/// The longest name of a Service.
+const LONGEST: usize = 63;
+
+/// The files that it reads, by their names.
+pub(crate) const KUBECONFIG: &str = "kubeconfig";
+pub(crate) const TOKEN: &str = "token";
+pub(crate) const MEMBER_CA: &str = "member-ca.crt";
+pub(crate) const CLIENT_CA: &str = "client-ca.crt";
+pub(crate) const CERTIFICATE: &str = "tls.crt";
+pub(crate) const KEY: &str = "tls.key";
+
+/// The block `estimator`.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) place: Place,
+    /// Where the scheduler reaches it, if that is not beside the scheduler.
+    pub(crate) elsewhere: Option<(Value, i64)>,
+    /// The namespace that the scheduler looks in, and what the names of the Services there begin with.
+    pub(crate) service_namespace: String,
+    prefix: String,
+    server: Value,
+    ca_certificate: Value,
+    client_ca: Value,
+    validity_hours: Value,
+    renew_before_hours: Value,
+}
+
+/// Where it runs.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    Pods(Box<estimator_pods::Settings>),
+    Host(Box<estimator_host::Settings>),
+}
+
+impl Settings {
+    /// Reads it, for a member behind this connection; none if it is not written.
+    pub(crate) fn read(reader: &mut Reader<'_, '_>, plane: &Value, member: &Value) -> Option<Self> {
+        if !reader.is_there() {
+            return None;
+        }
+        let of_plane = |name: &str| plane.get(name).and_then(Value::as_str).map(str::to_owned);
+        let service_namespace =
+            reader.text("service_namespace").or_else(|| of_plane("namespace")).unwrap_or_else(|| HOST_NAMESPACE.to_owned());
+        if !is_label(&service_namespace) {
+            reader.wrong::<()>("service_namespace", "is not the name of a namespace");
+        }
+        let place = if reader.value("host").is_some() {
+            estimator_host::Settings::read(reader).map(|s| Place::Host(Box::new(s)))
+        } else {
+            let settings = estimator_pods::Settings::read(reader, plane, member, &service_namespace);
+            settings.map(|s| Place::Pods(Box::new(s)))
+        };
+        let port = reader.number("port", 1..=65_535);
+        let address = reader.value("address").cloned().or_else(|| match &place {
+            Some(Place::Host(host)) => host.address.clone(),
+            _ => None,
+        });
+        if address.as_ref().and_then(Value::as_str).is_some_and(|a| !is_host(a)) {
+            reader.wrong::<()>("address", "is neither an IP address nor a DNS name");
+        }
+        let elsewhere = address.map(|address| (address, port.unwrap_or(ESTIMATOR_PORT)));
+        let problem = match (&place, &elsewhere) {
+            (Some(Place::Host(_)), None) => {
+                Some(("address", "must be written: the host is not managed by an IP address and shows none of its own"))
+            }
+            (Some(Place::Pods(pods)), None) if !pods.is_beside(plane, &service_namespace) => Some((
+                "address",
+                "must be written, and `port`: the estimator does not run beside the scheduler, so that one would not find it",
+            )),
+            (Some(Place::Pods(_)), None) if port.is_some() => Some(("port", "is given without `address`")),
+            _ => None,
+        };
+        if let Some((name, why)) = problem {
+            reader.wrong::<()>(name, why);
+        }
+        let later = || Value::unknown_not_null(Type::String);
+        let known_ca = ["ca_certificate", "server_ca"].into_iter().find_map(|n| plane.get(n).filter(|v| !v.is_null()).cloned());
+        let client_ca = reader.value("client_ca_certificate").cloned().or(known_ca);
+        if plane.is_wholly_known() && client_ca.is_none() {
+            reader.wrong::<()>("client_ca_certificate", "must be written: the connection of the control plane does not say it");
+        }
+        if let (Some(Place::Pods(pods)), Some(scheduler)) = (&place, of_plane("karmada_version"))
+            && let Some(own) = pods.pods.version.as_deref()
+            && speak_differently(own, &scheduler)
+        {
+            let why = format!(
+                "is \"{own}\", but the scheduler is {scheduler}: those before 1.18 and those after it do not understand each other"
+            );
+            reader.wrong::<()>("version", &why);
+        }
+        Some(Self {
+            place: place?,
+            elsewhere,
+            service_namespace,
+            prefix: of_plane("estimator_service_prefix").unwrap_or_else(|| ESTIMATOR_PREFIX.to_owned()),
+            server: reader.given("server"),
+            ca_certificate: reader.given("ca_certificate"),
+            client_ca: client_ca.unwrap_or_else(later),
+            validity_hours: reader.given("validity_hours"),
+            renew_before_hours: reader.given("renew_before_hours"),
+        })
+    }
+
+    /// What is wrong with the name of the Service that the scheduler looks for.
+    pub(crate) fn name_problem(&self, member: &str) -> Option<String> {
+        let name = format!("{}-{member}", self.prefix);
+        let length = name.len();
+        (length > LONGEST)
+            .then(|| format!("would need a Service called \"{name}\": that has {length} characters, and {LONGEST} are the most"))
+    }
+
+    /// The Service that the scheduler looks for. Source: `GenerateEstimatorServiceName` in karmada.
+    pub(crate) fn service_name(&self, member: &Arguments) -> String {
+        format!("{}-{}", self.prefix, member.name)
+    }
+
+    /// Its version, if it is known by one.
+    pub(crate) fn version(&self) -> Option<&str> {
+        match &self.place {
+            Place::Pods(pods) => pods.pods.version.as_deref(),
+            Place::Host(_) => None,
+        }
+    }
+}
+
+/// What they say to each other was replaced in 1.18, which knows both ways. Source: release notes of Karmada 1.18 and 1.19.
+fn speak_differently(one: &str, other: &str) -> bool {
+    let minors = [one, other].map(|v| minor(v).unwrap_or(18));
+    minors.iter().any(|m| *m < 18) && minors.iter().any(|m| *m > 18)
+}
+
+/// All of it.
+pub(crate) fn children(member: &Arguments) -> Vec<Child> {
+    let Some(settings) = &member.estimator else { return Vec::new() };
+    let mut children = account(member);
+    children.extend(identity(member, settings));
+    children.extend(match &settings.place {
+        Place::Pods(pods) => estimator_pods::children(member, settings, pods),
+        Place::Host(host) => estimator_host::children(member, settings, host),
+    });
+    children.extend(address(member, settings));
+    children
+}
+
+/// Who it is in the member.
+fn name(member: &Arguments) -> Arg {
+    member.account("estimator")
+}
+
+/// The account in the member, which may look at what is to be counted, and at nothing else. Source: `supportedGVRs`, the informers and plugins
+/// of `pkg/estimator/server`.
+fn account(member: &Arguments) -> Vec<Child> {
+    let look = ["get", "list", "watch"];
+    let rules = json!([
+        { "apiGroups": [""], "resources": ["nodes", "pods", "resourcequotas"], "verbs": look },
+        { "apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": look },
+    ]);
+    let binding = push::binding(member, part("estimator_role_binding"), &name(member), name(member));
+    vec![
+        push::service_account(member, part("estimator_account"), name(member)),
+        push::role_of(member, part("estimator_role"), name(member), Arg::from_json(&rules)),
+        after(binding, &[part("estimator_role")]),
+        push::token(member, token_path(), &name(member), part("estimator_account")),
+    ]
+}
+
+fn token_path() -> Vec<ChildStep> {
+    part("estimator_token")
+}
+
+/// Its key, and the certificate that the control plane's own authority signs: no key of an authority leaves the control plane.
+fn identity(member: &Arguments, settings: &Settings) -> [Child; 2] {
+    let names = match &settings.elsewhere {
+        Some((address, _)) => vec![address.clone()],
+        None => {
+            let service = format!("{}.{}.svc", settings.service_name(member), settings.service_namespace);
+            // The scheduler tries this domain before it leaves it out, whatever the cluster's is.
+            vec![format!("{service}.cluster.local").into(), service.into()]
+        }
+    };
+    let request = child(
+        part("estimator_certificate_request"),
+        "tls_certificate_request",
+        [
+            ("common_name", format!("{NAME}{}", member.name).into()),
+            ("organizations", Arg::List(vec![GROUP.into()])),
+            ("names", Value::list(Type::String, names).into()),
+        ],
+    );
+    let usages = ["digital signature", "key encipherment", "server auth"];
+    let certificate = child(
+        certificate_path(),
+        "kubernetes_certificate",
+        [
+            ("cluster", member.plane.clone().into()),
+            ("name", format!("karmada-estimator-{}", member.name).into()),
+            ("request", Arg::child(&part("estimator_certificate_request"), "request")),
+            ("signer_name", SIGNER.into()),
+            ("usages", Value::strings(usages).into()),
+            ("validity_hours", settings.validity_hours.clone().into()),
+            ("renew_before_hours", settings.renew_before_hours.clone().into()),
+        ],
+    );
+    [request, certificate]
+}
+
+fn certificate_path() -> Vec<ChildStep> {
+    part("estimator_certificate")
+}
+
+/// A file's content.
+pub(crate) enum Content {
+    Plain(Arg),
+    /// In base64.
+    Encoded(Arg),
+}
+
+/// The files that it reads, all in one folder; the same wherever it runs.
+pub(crate) fn files(member: &Arguments, settings: &Settings, is_inside: bool) -> Vec<(&'static str, Content)> {
+    let plain = |arg: Arg| Content::Plain(arg);
+    let given = |value: &Value| (!value.is_null()).then(|| value.clone());
+    let ca = match (given(&settings.ca_certificate), given(&settings.server)) {
+        (Some(ca), _) => Some(ca),
+        // Another address may have another authority than the one of the control plane's way; the member's own is the likely one.
+        (None, Some(_)) => None,
+        (None, None) => given(&member.ca_certificate).filter(|_| !is_inside),
+    };
+    let is_verified = !member.insecure || given(&settings.ca_certificate).is_some();
+    let server: Arg = match given(&settings.server) {
+        Some(server) => server.into(),
+        None if is_inside => "https://kubernetes.default.svc".into(),
+        None => member.endpoint.clone().into(),
+    };
+    let mut files = vec![
+        (KUBECONFIG, plain(kubeconfig(member, server, is_verified, is_inside))),
+        (TOKEN, Content::Encoded(exposed(&token_path(), "token"))),
+        (CLIENT_CA, plain(settings.client_ca.clone().into())),
+        (CERTIFICATE, plain(Arg::child(&certificate_path(), "certificate"))),
+        (KEY, plain(Arg::child(&part("estimator_certificate_request"), "private_key"))),
+    ];
+    if is_verified {
+        let ca = ca.map_or_else(|| Content::Encoded(exposed(&token_path(), "ca")), |ca| plain(ca.into()));
+        files.push((MEMBER_CA, ca));
+    }
+    files
+}
+
+/// The kubeconfig. It names files beside it, so that a new token is read without a restart.
+fn kubeconfig(member: &Arguments, server: Arg, is_verified: bool, is_inside: bool) -> Arg {
+    let trust = if is_verified { format!("certificate-authority: {MEMBER_CA}") } else { "insecure-skip-tls-verify: true".to_owned() };
+    let mut text = vec![
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: member\nclusters:\n- name: member\n  cluster:\n    {trust}\n    server: \""
+        )
+        .into(),
+        server,
+        "\"\n".into(),
+    ];
+    if !is_inside && !member.proxy_url.is_null() {
+        text.extend(["    proxy-url: \"".into(), member.proxy_url.clone().into(), "\"\n".into()]);
+    }
+    text.push(
+        format!(
+            "contexts:\n- name: member\n  context:\n    cluster: member\n    user: estimator\nusers:\n- name: estimator\n  user:\n    \
+             tokenFile: {TOKEN}\n"
+        )
+        .into(),
+    );
+    Arg::Text(text)
+}
+
+/// Its flags, with the files in this folder.
+pub(crate) fn flags(member: &Arguments, folder: &str, port: i64) -> BTreeMap<String, Arg> {
+    let file = |name: &str| Arg::from(format!("{folder}/{name}"));
+    BTreeMap::from([
+        ("cluster-name".to_owned(), member.name.as_str().into()),
+        ("grpc-auth-cert-file".to_owned(), file(CERTIFICATE)),
+        ("grpc-auth-key-file".to_owned(), file(KEY)),
+        ("grpc-client-ca-file".to_owned(), file(CLIENT_CA)),
+        ("kubeconfig".to_owned(), file(KUBECONFIG)),
+        ("server-port".to_owned(), port.to_string().into()),
+    ])
+}
+
+/// What it reads only when it starts.
+pub(crate) fn marks(member: &Arguments) -> Vec<(&'static str, Arg)> {
+    let mut marks = vec![("karmaform/certificate", Arg::child(&certificate_path(), "not_after"))];
+    marks.extend(member.rotation.as_ref().map(|word| ("karmaform/rotation", word.as_str().into())));
+    marks
+}
+
+/// Where the scheduler finds one that is not beside it: a Service of the Karmada API that names its address. Source: `resolveCluster`,
+/// `pkg/estimator/client/service.go` in karmada.
+fn address(member: &Arguments, settings: &Settings) -> Vec<Child> {
+    let Some((address, port)) = &settings.elsewhere else { return Vec::new() };
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": settings.service_namespace, "labels": labels() } });
+    let made = with(in_plane(member, part("estimator_namespace"), Arg::from_json(&namespace)), "shared", true.into());
+    let namespace = with(made, "keep_if_used", true.into());
+    let mut service = Arg::from_json(&json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": settings.service_name(member), "namespace": settings.service_namespace, "labels": labels() },
+        "spec": { "type": "ExternalName", "ports": [{ "port": ESTIMATOR_PORT, "targetPort": port, "protocol": "TCP" }] },
+    }));
+    service.set(&["spec", "externalName"], address.clone().into());
+    vec![namespace, after(in_plane(member, part("estimator_address"), service), &[part("estimator_namespace")])]
+}

@@ -1,0 +1,229 @@
+//! An estimator on a host: a systemd unit under a user of its own, which exists only while it runs.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Arg, Child, ChildStep, Type, Value};
+
+use super::arguments::Arguments;
+use super::children::after;
+use super::estimator::{self, Content, PROGRAM};
+use super::pods::{arguments, extra_args};
+use crate::check::is_address;
+use crate::plane::{ESTIMATOR_PORT, child, part, part_of};
+use crate::read::Reader;
+
+/// How long starting it may take, in seconds.
+const START_TIMEOUT: i64 = 90;
+/// And how long systemd waits until it listens, in seconds.
+const LISTEN_TIMEOUT: i64 = 60;
+/// Above the folders of its files, and of its program.
+const FILES: &str = "/etc/";
+const PROGRAMS: &str = "/usr/local/lib/";
+/// What is for pods alone.
+const OF_PODS: [&str; 14] = [
+    "cluster",
+    "namespace",
+    "node_port",
+    "version",
+    "image",
+    "image_pull_policy",
+    "image_pull_secrets",
+    "replicas",
+    "resources",
+    "node_selector",
+    "tolerations",
+    "annotations",
+    "labels",
+    "priority_class",
+];
+
+/// What is written of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    connection: Value,
+    /// The host's own, if it has one that is known.
+    pub(crate) address: Option<Value>,
+    port: i64,
+    source: Value,
+    sha256: Value,
+    extra_args: BTreeMap<String, Value>,
+}
+
+impl Settings {
+    /// Reads what the block has for a host.
+    pub(crate) fn read(reader: &mut Reader<'_, '_>) -> Option<Self> {
+        for name in OF_PODS {
+            if reader.value(name).is_some() {
+                reader.wrong::<()>(name, "is for an estimator in pods, and there is a `host`");
+            }
+        }
+        let host = reader.given("host");
+        let connection = host.get("connection").cloned().unwrap_or_else(|| host.clone());
+        if !(connection.is_unknown() || connection.get("provider").is_some_and(|p| p.is_unknown() || p.as_str() == Some("ssh"))) {
+            return reader.wrong("host", "is no host: it must be a `data \"ssh_host\"`, or its attribute `connection`");
+        }
+        let source = reader.value("source").cloned();
+        if source.is_none() {
+            reader.wrong::<()>("source", "is missing: on a host the program comes from a file or a URL");
+        }
+        let is_ip = |value: &&Value| value.is_unknown() || value.as_str().is_some_and(is_address);
+        let managed = connection.get("address").or_else(|| host.get("address")).filter(is_ip);
+        let is_later = host.is_unknown() || connection.is_unknown();
+        let first = || host.get("addresses").and_then(Value::as_items).and_then(<[Value]>::first).filter(is_ip);
+        Some(Self {
+            address: managed.or_else(first).cloned().or_else(|| is_later.then(|| Value::unknown_not_null(Type::String))),
+            connection,
+            port: reader.number("port", 1..=65_535).unwrap_or(ESTIMATOR_PORT),
+            source: source?,
+            sha256: reader.given("source_sha256"),
+            extra_args: extra_args(reader),
+        })
+    }
+}
+
+/// A path of the part that is called like this.
+fn on_host(name: &str) -> Vec<ChildStep> {
+    part(&format!("estimator_{name}"))
+}
+
+/// Its folders, its program, its files and its unit.
+pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings: &Settings) -> Vec<Child> {
+    // With the mark of the control plane: others may have an estimator for the same member on this host.
+    let name: Arg = match &member.mark {
+        Some(mark) => format!("{PROGRAM}-{}-{mark}", member.name).into(),
+        None => Value::unknown_not_null(Type::String).into(),
+    };
+    let below = |folder: &str, rest: &str| Arg::Text(vec![folder.into(), name.clone(), rest.into()]);
+    let at = |mut made: Child, first: &[Vec<ChildStep>]| {
+        made.arguments.insert("host".to_owned(), settings.connection.clone().into());
+        after(made, first)
+    };
+    let directory = |key: &str, path: Arg, mode: &str| {
+        let made = child(part_of("estimator_directory", key), "ssh_directory", [("path", path), ("mode", mode.into())]);
+        at(made, &[])
+    };
+    let [of_files, of_programs] = ["files", "programs"].map(|key| part_of("estimator_directory", key));
+    let mut children = vec![directory("files", below(FILES, ""), "0700"), directory("programs", below(PROGRAMS, ""), "0755")];
+    let mut triggers = BTreeMap::new();
+    let mut first = Vec::new();
+    let mut credentials = Vec::new();
+    for (file, content) in estimator::files(member, whole, false) {
+        let path = part_of("estimator_file", file);
+        let content = match content {
+            Content::Plain(plain) => plain,
+            Content::Encoded(encoded) => Arg::Decoded(Box::new(encoded)),
+        };
+        let place = below(FILES, &format!("/{file}"));
+        credentials.extend([format!("LoadCredential={file}:").into(), place.clone(), "\n".into()]);
+        let arguments = [("path", place), ("content", content), ("mode", "0600".into())];
+        children.push(at(child(path.clone(), "ssh_file", arguments), std::slice::from_ref(&of_files)));
+        triggers.insert(file.to_owned(), Arg::child(&path, "sha256"));
+        first.push(path);
+    }
+    let program = below(PROGRAMS, &format!("/{PROGRAM}"));
+    let made = child(
+        on_host("program"),
+        "ssh_artifact",
+        [
+            ("source", settings.source.clone().into()),
+            ("sha256", settings.sha256.clone().into()),
+            ("path", program.clone()),
+            ("mode", "0755".into()),
+        ],
+    );
+    children.push(at(made, &[of_programs]));
+    triggers.insert("program".to_owned(), Arg::child(&on_host("program"), "content_sha256"));
+    first.push(on_host("program"));
+    let made = child(
+        part("estimator"),
+        "ssh_systemd_unit",
+        [
+            ("name", below("", ".service")),
+            ("content", unit(member, settings, program, credentials)),
+            ("enabled", true.into()),
+            ("active", true.into()),
+            ("restart_triggers", Arg::Object(triggers)),
+            ("start_timeout", START_TIMEOUT.into()),
+        ],
+    );
+    children.push(at(made, &first));
+    children
+}
+
+/// The unit. Its files are root's; systemd hands them to the user that it makes for the time that it runs.
+fn unit(member: &Arguments, settings: &Settings, program: Arg, credentials: Vec<Arg>) -> Arg {
+    let mut flags = estimator::flags(member, "${CREDENTIALS_DIRECTORY}", settings.port);
+    // Several estimators may be on one host, and these ports are the same for all of them.
+    for name in ["health-probe-bind-address", "metrics-bind-address"] {
+        flags.insert(name.to_owned(), "0".into());
+    }
+    let mut text = vec![
+        format!(
+            "# Written by karmaform; it undoes changes made here.
+[Unit]
+Description=karmada-scheduler-estimator of the member {name}
+Documentation=https://karmada.io/docs/userguide/scheduling/cluster-resources/
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+DynamicUser=yes
+",
+            name = member.name,
+        )
+        .into(),
+    ];
+    text.extend(credentials);
+    text.extend(["ExecStart=".into(), program]);
+    let extra = settings.extra_args.iter().map(|(name, value)| (name.clone(), escaped(value))).collect();
+    for argument in arguments(flags, &extra) {
+        text.extend([" \\\n  \"".into(), argument, "\"".into()]);
+    }
+    text.push(
+        format!(
+            "
+# It listens only when it has seen all of the member: before that it is of no use. A port is written there in hexadecimal, and 0A is \"listens\".
+ExecStartPost=/bin/sh -c 'until grep -qs \":{port:04X} [0-9A-F]*:0000 0A\" /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done'
+TimeoutStartSec={LISTEN_TIMEOUT}
+Restart=on-failure
+",
+            port = settings.port,
+        )
+        .into(),
+    );
+    text.push(
+        "\
+RestartSec=5
+LimitNOFILE=65536
+UMask=0077
+NoNewPrivileges=true
+CapabilityBoundingSet=
+ProtectSystem=strict
+ProtectHome=true
+PrivateTmp=true
+PrivateDevices=true
+ProtectKernelTunables=true
+ProtectKernelModules=true
+ProtectKernelLogs=true
+ProtectControlGroups=true
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=true
+RestrictRealtime=true
+RestrictSUIDSGID=true
+LockPersonality=true
+SystemCallArchitectures=native
+
+[Install]
+WantedBy=multi-user.target
+"
+        .into(),
+    );
+    Arg::Text(text)
+}
+
+/// A text between double quotes in a unit, where some characters are not what they are.
+fn escaped(value: &Value) -> Value {
+    let Some(text) = value.as_str() else { return value.clone() };
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    Value::from(text).secret_if(value.secret)
+}
