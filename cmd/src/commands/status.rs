@@ -190,21 +190,23 @@ fn text(seen: &[&Seen], registry: &Registry, theme: &Theme) -> String {
     if seen.is_empty() {
         return "Nothing in the state tells how it is.\n".to_owned();
     }
+    // One table for all instances of a block: a fleet of a thousand members is no thousand tables.
     let mut groups: BTreeMap<(Option<Address>, &str), Vec<&Seen>> = BTreeMap::new();
     for one in seen {
-        groups.entry((one.address.composite(), one.resource_type.as_str())).or_default().push(one);
+        let block = one.address.composite().map(|composite| Address { key: None, ..composite });
+        groups.entry((block, one.resource_type.as_str())).or_default().push(one);
     }
     let mut out = String::new();
-    for ((composite, resource_type), members) in groups {
+    for ((block, resource_type), members) in groups {
         let Some(schema) = schema_of(registry, Mode::Managed, resource_type) else { continue };
-        let title = composite.as_ref().map(|c| format!("{c}: ")).unwrap_or_default();
+        let title = block.as_ref().map(|b| format!("{b}: ")).unwrap_or_default();
         out.push_str(&format!("\n{}\n", theme.strong(Tone::Plain, &format!("{title}{resource_type}"))));
-        out.push_str(&one_table(&members, schema, composite.is_some(), theme));
+        out.push_str(&one_table(&members, schema, theme));
     }
     out
 }
 
-fn one_table(members: &[&Seen], schema: &Schema, is_within: bool, theme: &Theme) -> String {
+fn one_table(members: &[&Seen], schema: &Schema, theme: &Theme) -> String {
     // A column that is empty, or "no", in every row says nothing.
     let is_told =
         |name: &str| members.iter().any(|m| matches!(&m.facts, Ok(Some(f)) if f.get(name).is_some_and(|v| says_something(name, v))));
@@ -225,8 +227,7 @@ fn one_table(members: &[&Seen], schema: &Schema, is_within: bool, theme: &Theme)
     let rows: Vec<Vec<(String, Tone)>> = members
         .iter()
         .map(|member| {
-            let name = if is_within { path_text(&member.address) } else { member.address.to_string() };
-            let mut row = vec![(name, Tone::Bold)];
+            let mut row = vec![(name(&member.address), Tone::Bold)];
             if place.is_some() && !is_one_place {
                 row.push((place_of(member).unwrap_or_default(), Tone::Plain));
             }
@@ -240,6 +241,15 @@ fn one_table(members: &[&Seen], schema: &Schema, is_within: bool, theme: &Theme)
         })
         .collect();
     table(&header, &rows, theme)
+}
+
+/// What it is called in a table of its block: its path, and before that its instance's key, if there are keys.
+fn name(address: &Address) -> String {
+    match (&address.key, address.is_child()) {
+        (_, false) => address.to_string(),
+        (Some(key), true) => format!("{key} {}", path_text(address)),
+        (None, true) => path_text(address),
+    }
 }
 
 fn blank(columns: usize, first: &str, tone: Tone) -> Vec<(String, Tone)> {
@@ -267,6 +277,9 @@ fn cell(name: &str, value: Option<&Value>) -> (String, Tone) {
         _ if speaks_of_trouble => Tone::Remove,
         (Some(true), _) if matches!(name, "healthy" | "ready" | "leader") => Tone::Add,
         (Some(false), _) if matches!(name, "healthy" | "ready") => Tone::Remove,
+        // A condition, as Kubernetes has them.
+        (_, "True") if name == "ready" => Tone::Add,
+        (_, "False" | "Unknown") if name == "ready" => Tone::Remove,
         (_, "active" | "running" | "success") => Tone::Add,
         (_, "failed" | "inactive" | "dead") => Tone::Remove,
         (_, "activating" | "deactivating" | "reloading") => Tone::Change,

@@ -182,7 +182,8 @@ async fn look(client: &Client, ask: &Ask) -> Result<Option<Object>, Diagnostic> 
     let Some(place) = clusters(client).await? else { return Ok(Some(seen)) };
     let Some(live) = client.get(&place, name).await.map_err(|f| told(&place, "get", f))? else { return Ok(Some(seen)) };
     let (ready, problem) = condition(&live, CONDITIONS[0]);
-    seen.extend(object([("ready", ready.into()), ("problem", problem.into())]));
+    let problem = if ready == "True" { Value::null(Type::String) } else { problem.into() };
+    seen.extend(object([("ready", ready.into()), ("problem", problem)]));
     if let Some(place) = works(client, name).await? {
         let works = client.list(&place).await.map_err(|f| told(&place, "list", f))?;
         seen.insert("resources".to_owned(), Value::strings(propagated(&works)));
