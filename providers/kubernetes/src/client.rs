@@ -16,6 +16,7 @@ use crate::builtin;
 use crate::connection::{Options, Server};
 use crate::failure::{Call, Failure};
 use crate::forward::Forwards;
+use crate::pace::Pace;
 use crate::through::Through;
 
 /// Under this name fields are ours.
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     unusual: Mutex<BTreeSet<String>>,
     /// How it was when it was last asked.
     health: Health,
+    /// How often it is asked.
+    pace: Pace,
     /// It ends connections when APIServices are applied.
     no_services: AtomicBool,
     /// The ways through it.
@@ -107,11 +110,11 @@ impl Inner {
     /// Reads the configuration and makes the client. Nothing is asked yet, but programs that give credentials are run. What is behind
     /// another connection is opened when it is used: it need not be there.
     pub(crate) async fn open(options: Options, connections: Arc<dyn Connections>) -> Result<Self, Diagnostic> {
-        let connect = options.timeout;
+        let (connect, pace) = (options.timeout, Pace::new(options.every));
         if let Some(beyond) = options.beyond()? {
             let server = Server { url: beyond.place.clone(), ca: String::new(), is_verified: true };
             let way = Way::Through(Box::new(Through::new(options, beyond, connections)));
-            return Ok(Self::new(way, server, connect));
+            return Ok(Self::new(way, server, connect, pace));
         }
         let config = options.config().await?;
         let server = Server::of(&config);
@@ -123,13 +126,13 @@ impl Inner {
             Err(_) => return Err(Diagnostic::error("No client for the cluster", "Making the client ended before there was one.")),
         };
         let way = Way::Straight(kube);
-        Ok(Self::new(way, server, connect))
+        Ok(Self::new(way, server, connect, pace))
     }
 
-    fn new(way: Way, server: Server, connect: Duration) -> Self {
+    fn new(way: Way, server: Server, connect: Duration, pace: Pace) -> Self {
         let (served, unusual) = (Mutex::default(), Mutex::default());
         let (health, no_services) = (Health::default(), AtomicBool::new(false));
-        Self { way, server, connect, served, unusual, health, no_services, forwards: Forwards::default() }
+        Self { way, server, connect, served, unusual, health, pace, no_services, forwards: Forwards::default() }
     }
 
     /// The library's client.
@@ -204,6 +207,7 @@ impl Client {
 
     async fn once(&self, request: Built, limit: Duration) -> Result<String, Failure> {
         let request = request.map_err(|e| Failure::Kube(Box::new(kube::Error::BuildRequest(e))))?;
+        self.0.pace.turn().await;
         let work = async { self.0.kube().await?.request_text(request).await.map_err(|e| Failure::Kube(Box::new(e))) };
         let answer = tokio::time::timeout(limit, work).await.unwrap_or(Err(Failure::Timeout));
         match &answer {

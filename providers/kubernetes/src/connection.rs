@@ -42,6 +42,11 @@ pub(crate) fn attributes() -> Vec<Attribute> {
         ),
         Attribute::optional("timeout", Type::Number, "Seconds for connecting; 10 by default."),
         Attribute::optional(
+            "requests_per_second",
+            Type::Number,
+            "The most requests that it is asked in a second, by everything that uses this connection; as many as there are unless written.",
+        ),
+        Attribute::optional(
             "required",
             Type::Bool,
             "Whether the cluster must answer when a plan is made. If false, one that does not is worth a warning, and what the state remembers \
@@ -73,6 +78,8 @@ pub(crate) struct Options {
     via: Option<Object>,
     /// For connecting.
     pub(crate) timeout: Duration,
+    /// Between two requests.
+    pub(crate) every: Duration,
 }
 
 /// What a way says of the server at its end.
@@ -160,11 +167,19 @@ impl Options {
             .filter(|s| *s > 0)
             .map(Duration::from_secs)
             .ok_or_else(|| Diagnostic::error("Bad timeout", format!("`timeout` is {seconds}, but must be at least 1 second.")))?;
+        let every = match arguments.get("requests_per_second").filter(|v| !v.is_null()) {
+            None => Duration::ZERO,
+            Some(value) => {
+                let rate = value.as_i64().and_then(|n| u32::try_from(n).ok()).filter(|n| (1..=10_000).contains(n));
+                let detail = "`requests_per_second` must be a whole number from 1 to 10000.";
+                Duration::from_secs(1) / rate.ok_or_else(|| Diagnostic::error("Bad rate of requests", detail))?
+            }
+        };
         let via = arguments.get("via").and_then(Value::as_entries).cloned();
         if via.is_some() && !matches!(way, Way::Address { .. }) {
             return Err(contradicting("A connection through another one (`via`) needs an `address`.".to_owned()));
         }
-        Ok(Self { way, proxy: given("proxy_url"), via, timeout })
+        Ok(Self { way, proxy: given("proxy_url"), via, timeout, every })
     }
 
     /// For what is behind another connection: where it is.

@@ -31,6 +31,7 @@ mod membership_taints;
 mod multiplexed;
 mod object;
 mod owner;
+mod pace;
 mod pod;
 mod pod_act;
 mod pod_look;
