@@ -27,6 +27,7 @@ use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, 
 use arguments::Arguments;
 
 pub(crate) use children::child;
+pub(crate) use extras::sum;
 pub(crate) use host::minor;
 pub(crate) use places::{ESTIMATOR_PORT, ESTIMATOR_PREFIX, part, part_of, short_sum};
 pub(crate) use schema::{KARMADA_REGISTRY, NAMESPACE as HOST_NAMESPACE};

@@ -7,8 +7,9 @@ use serde_json::Value as Json;
 use crate::client::Client;
 
 /// What people and programs keep in Namespaces: the kinds that a shared one is told by.
-const KINDS: [(&str, &str); 8] = [
+const KINDS: [(&str, &str); 9] = [
     ("v1", "ServiceAccount"),
+    ("v1", "Service"),
     ("v1", "Secret"),
     ("v1", "ConfigMap"),
     ("v1", "Pod"),

@@ -19,6 +19,8 @@ pub(super) fn a_member_is_counted(planes: &Planes) {
     let Planes { p1, m1, .. } = planes;
     let before = m1.inventory();
     p1.has_namespace();
+    // Every control plane has it.
+    p1.run(&["create", "namespace", "karmada-system"]);
     let before_p1 = p1.inventory();
     let fleet = Fleet::new(p1);
     let estimator = |address: &str| json!({ "estimator": { "address": address, "port": 30352 } });
@@ -45,7 +47,7 @@ pub(super) fn a_member_is_counted(planes: &Planes) {
     assert_eq!((&service["spec"]["ports"][0]["port"], &service["spec"]["ports"][0]["targetPort"]), (&json!(10352), &json!(30352)));
 
     // Somebody takes away what it may; another address is another certificate, and the scheduler must be told.
-    m1.run(&["delete", "clusterrolebinding", &name_of(&secret).replace("-scheduler-estimator-", "-estimator-")]);
+    m1.run(&["delete", "clusterrolebinding", name_of(&secret).trim_end_matches("-files")]);
     fleet.plans(&["create m1/estimator_role_binding"]);
     fleet.members(&[("m1", &m1.kubeconfig, estimator("estimator.example.org"))]);
     let planned = fleet.plan(&[]);
@@ -65,6 +67,7 @@ pub(super) fn a_member_is_counted(planes: &Planes) {
     fleet.converge();
     m1.is_as_before(&before);
     p1.is_as_before(&before_p1);
+    p1.run(&["delete", "namespace", "karmada-system"]);
 }
 
 /// The Secret with its files: the one with a kubeconfig.

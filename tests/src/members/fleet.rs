@@ -47,7 +47,7 @@ resource "karmada_member" "fleet" {
   dynamic "estimator" {
     for_each = can(each.value.estimator) ? [each.value.estimator] : []
     content {
-      cluster  = data.kubernetes_cluster.member[each.key].connection
+      inside   = true
       address  = estimator.value.address
       port     = estimator.value.port
       image    = "registry.example.org/karmada-scheduler-estimator:v1.19.0"

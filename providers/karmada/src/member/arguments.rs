@@ -36,6 +36,8 @@ pub(crate) struct Arguments {
     pub(crate) taints: Value,
     pub(crate) resource_models: Value,
     pub(crate) rules: Value,
+    /// "everything" or "workloads".
+    pub(crate) rights: String,
     /// A word in the names of tokens.
     pub(crate) rotation: Option<String>,
     pub(crate) impersonation: bool,
@@ -82,10 +84,7 @@ impl Arguments {
         taints(reader);
         let agent = Settings::read(&mut reader.block("agent"), &plane);
         let member = lenient(member);
-        let estimator = estimator::Settings::read(&mut reader.block("estimator"), &plane, &member);
-        if let Some(problem) = estimator.as_ref().and_then(|e| e.name_problem(&name)) {
-            reader.wrong::<()>("estimator", &problem);
-        }
+        let estimator = estimator::Settings::read(&mut reader.block("estimator"), &plane, &member, (&name, &namespace));
         if mode == "pull" && reader.flag("insecure") == Some(true) {
             reader.wrong::<()>("insecure", "is for the mode \"push\" alone: an agent reaches its member from within");
         }
@@ -106,6 +105,15 @@ impl Arguments {
             reader.wrong::<()>("rotation", "must be lower-case letters, digits and \"-\", 30 of them at most");
         }
         let impersonation = reader.flag("impersonation").unwrap_or(true);
+        let rights = reader.word("rights", &["everything", "workloads"], "everything");
+        if rights != "everything" && reader.value("rules").is_some() {
+            reader.wrong::<()>("rights", "and `rules` are both written, and only one of them can be meant");
+        }
+        if rights != "everything" && impersonation {
+            let why = "is given with `impersonation`: Karmada brings the role of that account itself, for which it needs the rights to give any rights. \
+                       Write `impersonation = false`";
+            reader.wrong::<()>("rights", why);
+        }
         let (keep_resources, force) = (reader.flag("keep_resources").unwrap_or(false), reader.flag("force").unwrap_or(false));
         Some(Self {
             name,
@@ -126,6 +134,7 @@ impl Arguments {
             taints: reader.given("taints"),
             resource_models: reader.given("resource_models"),
             rules: reader.given("rules"),
+            rights,
             rotation,
             impersonation,
             keep_resources,

@@ -11,8 +11,8 @@ use serde_json::json;
 use super::arguments::Arguments;
 use super::children::{after, exposed, in_plane, labels, with};
 use super::{estimator_host, estimator_pods, push};
-use crate::check::{is_host, is_label};
-use crate::plane::{ESTIMATOR_PORT, ESTIMATOR_PREFIX, HOST_NAMESPACE, child, minor, part};
+use crate::check::{is_domain, is_label};
+use crate::plane::{ESTIMATOR_PORT, ESTIMATOR_PREFIX, HOST_NAMESPACE, child, minor, part, sum};
 use crate::read::Reader;
 
 /// The program.
@@ -41,9 +41,9 @@ pub(crate) struct Settings {
     pub(crate) place: Place,
     /// Where the scheduler reaches it, if that is not beside the scheduler.
     pub(crate) elsewhere: Option<(Value, i64)>,
-    /// The namespace that the scheduler looks in, and what the names of the Services there begin with.
-    pub(crate) service_namespace: String,
-    prefix: String,
+    /// The namespace that the scheduler looks in, and what the names of the Services there begin with; not known before the control plane is.
+    pub(crate) service_namespace: Value,
+    prefix: Value,
     server: Value,
     ca_certificate: Value,
     client_ca: Value,
@@ -59,21 +59,20 @@ pub(crate) enum Place {
 }
 
 impl Settings {
-    /// Reads it, for a member behind this connection; none if it is not written.
-    pub(crate) fn read(reader: &mut Reader<'_, '_>, plane: &Value, member: &Value) -> Option<Self> {
+    /// Reads it, for a member of this name behind this connection, with this namespace for accounts; none if it is not written.
+    pub(crate) fn read(reader: &mut Reader<'_, '_>, plane: &Value, member: &Value, (name, namespace): (&str, &str)) -> Option<Self> {
         if !reader.is_there() {
             return None;
         }
-        let of_plane = |name: &str| plane.get(name).and_then(Value::as_str).map(str::to_owned);
-        let service_namespace =
-            reader.text("service_namespace").or_else(|| of_plane("namespace")).unwrap_or_else(|| HOST_NAMESPACE.to_owned());
-        if !is_label(&service_namespace) {
+        let service_namespace = reader.text("service_namespace").map_or_else(|| of_plane(plane, "namespace", HOST_NAMESPACE), Value::from);
+        if service_namespace.as_str().is_some_and(|n| !is_label(n)) {
             reader.wrong::<()>("service_namespace", "is not the name of a namespace");
         }
+        let prefix = of_plane(plane, "estimator_service_prefix", ESTIMATOR_PREFIX);
         let place = if reader.value("host").is_some() {
             estimator_host::Settings::read(reader).map(|s| Place::Host(Box::new(s)))
         } else {
-            let settings = estimator_pods::Settings::read(reader, plane, member, &service_namespace);
+            let settings = estimator_pods::Settings::read(reader, plane, member, (&service_namespace, namespace));
             settings.map(|s| Place::Pods(Box::new(s)))
         };
         let port = reader.number("port", 1..=65_535);
@@ -81,14 +80,13 @@ impl Settings {
             Some(Place::Host(host)) => host.address.clone(),
             _ => None,
         });
-        if address.as_ref().and_then(Value::as_str).is_some_and(|a| !is_host(a)) {
-            reader.wrong::<()>("address", "is neither an IP address nor a DNS name");
+        if address.as_ref().and_then(Value::as_str).is_some_and(|a| !is_domain(a)) {
+            reader
+                .wrong::<()>("address", "is neither an IPv4 address nor a DNS name: a Service of the kind ExternalName takes nothing else");
         }
         let elsewhere = address.map(|address| (address, port.unwrap_or(ESTIMATOR_PORT)));
         let problem = match (&place, &elsewhere) {
-            (Some(Place::Host(_)), None) => {
-                Some(("address", "must be written: the host is not managed by an IP address and shows none of its own"))
-            }
+            (Some(Place::Host(_)), None) => Some(("address", "must be written: the host is not managed by an IPv4 address")),
             (Some(Place::Pods(pods)), None) if !pods.is_beside(plane, &service_namespace) => Some((
                 "address",
                 "must be written, and `port`: the estimator does not run beside the scheduler, so that one would not find it",
@@ -99,15 +97,23 @@ impl Settings {
         if let Some((name, why)) = problem {
             reader.wrong::<()>(name, why);
         }
-        let later = || Value::unknown_not_null(Type::String);
+        if let Some(why) = prefix.as_str().and_then(|prefix| too_long(&format!("{prefix}-{name}"))) {
+            reader.wrong::<()>("service_namespace", &why);
+        }
+        // The mark at its end has eight digits.
+        if matches!((&place, &elsewhere), (Some(Place::Pods(_)), Some(_)))
+            && let Some(why) = too_long(&format!("karmada-{name}-estimator-????????"))
+        {
+            reader.wrong::<()>("namespace", &why);
+        }
         let known_ca = ["ca_certificate", "server_ca"].into_iter().find_map(|n| plane.get(n).filter(|v| !v.is_null()).cloned());
         let client_ca = reader.value("client_ca_certificate").cloned().or(known_ca);
         if plane.is_wholly_known() && client_ca.is_none() {
             reader.wrong::<()>("client_ca_certificate", "must be written: the connection of the control plane does not say it");
         }
-        if let (Some(Place::Pods(pods)), Some(scheduler)) = (&place, of_plane("karmada_version"))
+        if let (Some(Place::Pods(pods)), Some(scheduler)) = (&place, plane.get("karmada_version").and_then(Value::as_str))
             && let Some(own) = pods.pods.version.as_deref()
-            && speak_differently(own, &scheduler)
+            && speak_differently(own, scheduler)
         {
             let why = format!(
                 "is \"{own}\", but the scheduler is {scheduler}: those before 1.18 and those after it do not understand each other"
@@ -118,26 +124,18 @@ impl Settings {
             place: place?,
             elsewhere,
             service_namespace,
-            prefix: of_plane("estimator_service_prefix").unwrap_or_else(|| ESTIMATOR_PREFIX.to_owned()),
+            prefix,
             server: reader.given("server"),
             ca_certificate: reader.given("ca_certificate"),
-            client_ca: client_ca.unwrap_or_else(later),
+            client_ca: client_ca.unwrap_or_else(|| Value::unknown_not_null(Type::String)),
             validity_hours: reader.given("validity_hours"),
             renew_before_hours: reader.given("renew_before_hours"),
         })
     }
 
-    /// What is wrong with the name of the Service that the scheduler looks for.
-    pub(crate) fn name_problem(&self, member: &str) -> Option<String> {
-        let name = format!("{}-{member}", self.prefix);
-        let length = name.len();
-        (length > LONGEST)
-            .then(|| format!("would need a Service called \"{name}\": that has {length} characters, and {LONGEST} are the most"))
-    }
-
     /// The Service that the scheduler looks for. Source: `GenerateEstimatorServiceName` in karmada.
-    pub(crate) fn service_name(&self, member: &Arguments) -> String {
-        format!("{}-{}", self.prefix, member.name)
+    pub(crate) fn service_name(&self, member: &Arguments) -> Arg {
+        Arg::Text(vec![self.prefix.clone().into(), format!("-{}", member.name).into()])
     }
 
     /// Its version, if it is known by one.
@@ -147,6 +145,23 @@ impl Settings {
             Place::Host(_) => None,
         }
     }
+}
+
+/// What the connection of a control plane that karmaform made says, or what it is in one that something else made; not known before the
+/// control plane is.
+fn of_plane(plane: &Value, name: &str, usual: &str) -> Value {
+    match plane.get(name).filter(|v| !v.is_null()) {
+        Some(said) => said.clone(),
+        None if plane.is_unknown() => Value::unknown_not_null(Type::String),
+        None => usual.into(),
+    }
+}
+
+/// What is wrong with a Service of this name, if it is too long for one.
+fn too_long(name: &str) -> Option<String> {
+    let length = name.len();
+    (length > LONGEST)
+        .then(|| format!("would have a Service \"{name}\" in it: that is {length} characters long, and {LONGEST} are the most"))
 }
 
 /// What they say to each other was replaced in 1.18, which knows both ways. Source: release notes of Karmada 1.18 and 1.19.
@@ -196,12 +211,14 @@ fn token_path() -> Vec<ChildStep> {
 
 /// Its key, and the certificate that the control plane's own authority signs: no key of an authority leaves the control plane.
 fn identity(member: &Arguments, settings: &Settings) -> [Child; 2] {
-    let names = match &settings.elsewhere {
-        Some((address, _)) => vec![address.clone()],
+    let names: Vec<Arg> = match &settings.elsewhere {
+        Some((address, _)) => vec![address.clone().into()],
         None => {
-            let service = format!("{}.{}.svc", settings.service_name(member), settings.service_namespace);
+            let service = |rest: &str| {
+                Arg::Text(vec![settings.service_name(member), ".".into(), settings.service_namespace.clone().into(), rest.into()])
+            };
             // The scheduler tries this domain before it leaves it out, whatever the cluster's is.
-            vec![format!("{service}.cluster.local").into(), service.into()]
+            vec![service(".svc.cluster.local"), service(".svc")]
         }
     };
     let request = child(
@@ -210,7 +227,7 @@ fn identity(member: &Arguments, settings: &Settings) -> [Child; 2] {
         [
             ("common_name", format!("{NAME}{}", member.name).into()),
             ("organizations", Arg::List(vec![GROUP.into()])),
-            ("names", Value::list(Type::String, names).into()),
+            ("names", Arg::List(names)),
         ],
     );
     let usages = ["digital signature", "key encipherment", "server auth"];
@@ -252,23 +269,26 @@ pub(crate) fn files(member: &Arguments, settings: &Settings, is_inside: bool) ->
         (None, None) => given(&member.ca_certificate).filter(|_| !is_inside),
     };
     let is_verified = !member.insecure || given(&settings.ca_certificate).is_some();
-    let server: Arg = match given(&settings.server) {
-        Some(server) => server.into(),
-        None if is_inside => "https://kubernetes.default.svc".into(),
-        None => member.endpoint.clone().into(),
-    };
-    let mut files = vec![
-        (KUBECONFIG, plain(kubeconfig(member, server, is_verified, is_inside))),
+    vec![
+        (KUBECONFIG, plain(kubeconfig(member, server(member, settings, is_inside), is_verified, is_inside))),
         (TOKEN, Content::Encoded(exposed(&token_path(), "token"))),
+        // Whether it is used is only known once the member is.
+        (MEMBER_CA, ca.map_or_else(|| Content::Encoded(exposed(&token_path(), "ca")), |ca| plain(ca.into()))),
         (CLIENT_CA, plain(settings.client_ca.clone().into())),
         (CERTIFICATE, plain(Arg::child(&certificate_path(), "certificate"))),
         (KEY, plain(Arg::child(&part("estimator_certificate_request"), "private_key"))),
-    ];
-    if is_verified {
-        let ca = ca.map_or_else(|| Content::Encoded(exposed(&token_path(), "ca")), |ca| plain(ca.into()));
-        files.push((MEMBER_CA, ca));
+    ]
+}
+
+/// Where it reaches the member.
+fn server(member: &Arguments, settings: &Settings, is_inside: bool) -> Arg {
+    if !settings.server.is_null() {
+        settings.server.clone().into()
+    } else if is_inside {
+        "https://kubernetes.default.svc".into()
+    } else {
+        member.endpoint.clone().into()
     }
-    files
 }
 
 /// The kubeconfig. It names files beside it, so that a new token is read without a restart.
@@ -309,8 +329,13 @@ pub(crate) fn flags(member: &Arguments, folder: &str, port: i64) -> BTreeMap<Str
 }
 
 /// What it reads only when it starts.
-pub(crate) fn marks(member: &Arguments) -> Vec<(&'static str, Arg)> {
-    let mut marks = vec![("karmaform/certificate", Arg::child(&certificate_path(), "not_after"))];
+pub(crate) fn marks(member: &Arguments, settings: &Settings, is_inside: bool) -> Vec<(&'static str, Arg)> {
+    let mut files = vec![server(member, settings, is_inside)];
+    for value in [&settings.ca_certificate, &settings.client_ca, &member.ca_certificate, &member.proxy_url] {
+        files.push(" ".into());
+        files.extend((!value.is_null()).then(|| sum(value).into()));
+    }
+    let mut marks = vec![("karmaform/certificate", Arg::child(&certificate_path(), "not_after")), ("karmaform/files", Arg::Text(files))];
     marks.extend(member.rotation.as_ref().map(|word| ("karmaform/rotation", word.as_str().into())));
     marks
 }
@@ -319,16 +344,21 @@ pub(crate) fn marks(member: &Arguments) -> Vec<(&'static str, Arg)> {
 /// `pkg/estimator/client/service.go` in karmada.
 fn address(member: &Arguments, settings: &Settings) -> Vec<Child> {
     let Some((address, port)) = &settings.elsewhere else { return Vec::new() };
-    let namespace =
-        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": settings.service_namespace, "labels": labels() } });
-    let made = with(in_plane(member, part("estimator_namespace"), Arg::from_json(&namespace)), "shared", true.into());
-    let namespace = with(made, "keep_if_used", true.into());
+    let mut namespace = Arg::from_json(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "labels": labels() } }));
+    namespace.set(&["metadata", "name"], settings.service_namespace.clone().into());
+    // Members have no use for it.
+    namespace.set(&["metadata", "labels", "namespace.karmada.io/skip-auto-propagation"], "true".into());
+    let namespace = with(in_plane(member, part("estimator_namespace"), namespace), "shared", true.into());
+    // The control plane may be in it, and other members' estimators.
+    let namespace = with(namespace, "keep", true.into());
     let mut service = Arg::from_json(&json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": { "name": settings.service_name(member), "namespace": settings.service_namespace, "labels": labels() },
+        "metadata": { "labels": labels() },
         "spec": { "type": "ExternalName", "ports": [{ "port": ESTIMATOR_PORT, "targetPort": port, "protocol": "TCP" }] },
     }));
+    service.set(&["metadata", "name"], settings.service_name(member));
+    service.set(&["metadata", "namespace"], settings.service_namespace.clone().into());
     service.set(&["spec", "externalName"], address.clone().into());
     vec![namespace, after(in_plane(member, part("estimator_address"), service), &[part("estimator_namespace")])]
 }

@@ -1,6 +1,7 @@
 //! An estimator on a host: a systemd unit under a user of its own, which exists only while it runs.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use karmaform_model::{Arg, Child, ChildStep, Type, Value};
 
@@ -8,19 +9,19 @@ use super::arguments::Arguments;
 use super::children::after;
 use super::estimator::{self, Content, PROGRAM};
 use super::pods::{arguments, extra_args};
-use crate::check::is_address;
 use crate::plane::{ESTIMATOR_PORT, child, part, part_of};
 use crate::read::Reader;
 
 /// How long starting it may take, in seconds.
 const START_TIMEOUT: i64 = 90;
-/// And how long systemd waits until it listens, in seconds.
-const LISTEN_TIMEOUT: i64 = 60;
+/// How often it is looked whether it listens, each a tenth of a second after the last.
+const LOOKS: i64 = 100;
 /// Above the folders of its files, and of its program.
 const FILES: &str = "/etc/";
 const PROGRAMS: &str = "/usr/local/lib/";
 /// What is for pods alone.
-const OF_PODS: [&str; 14] = [
+const OF_PODS: [&str; 15] = [
+    "inside",
     "cluster",
     "namespace",
     "node_port",
@@ -66,12 +67,12 @@ impl Settings {
         if source.is_none() {
             reader.wrong::<()>("source", "is missing: on a host the program comes from a file or a URL");
         }
-        let is_ip = |value: &&Value| value.is_unknown() || value.as_str().is_some_and(is_address);
+        // Which of several addresses of its own others reach nobody can tell.
+        let is_ip = |value: &&Value| value.is_unknown() || value.as_str().is_some_and(|a| a.parse::<Ipv4Addr>().is_ok());
         let managed = connection.get("address").or_else(|| host.get("address")).filter(is_ip);
         let is_later = host.is_unknown() || connection.is_unknown();
-        let first = || host.get("addresses").and_then(Value::as_items).and_then(<[Value]>::first).filter(is_ip);
         Some(Self {
-            address: managed.or_else(first).cloned().or_else(|| is_later.then(|| Value::unknown_not_null(Type::String))),
+            address: managed.cloned().or_else(|| is_later.then(|| Value::unknown_not_null(Type::String))),
             connection,
             port: reader.number("port", 1..=65_535).unwrap_or(ESTIMATOR_PORT),
             source: source?,
@@ -182,9 +183,9 @@ DynamicUser=yes
     text.push(
         format!(
             "
-# It listens only when it has seen all of the member: before that it is of no use. A port is written there in hexadecimal, and 0A is \"listens\".
-ExecStartPost=/bin/sh -c 'until grep -qs \":{port:04X} [0-9A-F]*:0000 0A\" /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done'
-TimeoutStartSec={LISTEN_TIMEOUT}
+# It listens only when it has seen all of the member, which is waited for, but not for ever: a member may be dead. A port is written there in
+# hexadecimal, and 0A is \"listens\".
+ExecStartPost=/bin/sh -c 'for i in $$(seq {LOOKS}); do grep -qs \":{port:04X} [0-9A-F]*:0000 0A\" /proc/net/tcp /proc/net/tcp6 && exit; sleep 0.1; done; exit 0'
 Restart=on-failure
 ",
             port = settings.port,

@@ -1,13 +1,12 @@
 //! An estimator in pods: beside the scheduler, which is the control plane's own cluster, or in any other one.
 
-use karmaform_model::{Arg, Child, Value};
+use karmaform_model::{Arg, Child, Type, Value};
 use serde_json::json;
 
 use super::arguments::{Arguments, connection_of};
 use super::children::{after, labels, object, with};
 use super::estimator::{self, Content, PROGRAM};
 use super::pods::{Pods, ROLLOUT_TIMEOUT, Shape, selector};
-use crate::api::CLUSTER_NAMESPACE;
 use crate::check::is_label;
 use crate::plane::{ESTIMATOR_PORT, part};
 use crate::read::Reader;
@@ -25,35 +24,49 @@ pub(crate) struct Settings {
     pub(crate) pods: Pods,
     /// How the cluster is reached that it runs in.
     connection: Value,
-    namespace: String,
+    namespace: Value,
     /// It runs in the member itself.
     is_inside: bool,
     node_port: Option<i64>,
 }
 
 impl Settings {
-    /// Reads what the block has for pods.
-    pub(crate) fn read(reader: &mut Reader<'_, '_>, plane: &Value, member: &Value, service_namespace: &str) -> Option<Self> {
-        let id = |value: &Value| value.get("id").and_then(Value::as_str).map(str::to_owned);
+    /// Reads what the block has for pods. Of the namespaces the first is where the scheduler looks, the second where accounts are.
+    pub(crate) fn read(
+        reader: &mut Reader<'_, '_>,
+        plane: &Value,
+        member: &Value,
+        (service_namespace, accounts): (&Value, &str),
+    ) -> Option<Self> {
+        let is_inside = reader.flag("inside").unwrap_or(false);
         let via = plane.get("via").filter(|v| !v.is_null()).cloned();
-        let connection = match (reader.value("cluster").is_some(), via) {
-            (true, _) => connection_of(reader, "cluster"),
-            (false, Some(via)) => via,
+        let is_given = reader.value("cluster").is_some();
+        if is_inside && is_given {
+            reader.wrong::<()>("inside", "and `cluster` are both written, and only one of them can be meant");
+        }
+        let connection = match via {
+            _ if is_inside => member.clone(),
+            _ if is_given => connection_of(reader, "cluster"),
+            Some(via) => via,
             // What the control plane is, is not known yet.
-            (false, None) if plane.is_unknown() => Value::unknown(karmaform_model::Type::Any),
-            (false, None) => {
-                let why = "or `host` must be written: karmaform did not make the control plane, so where its scheduler runs is not known";
+            None if plane.is_unknown() => Value::unknown(Type::Any),
+            None => {
+                let why = "or `inside` or `host` must be written: karmaform did not make the control plane, so where its scheduler runs is not known";
                 return reader.wrong("cluster", why);
             }
         };
-        let is_inside = id(&connection).is_some() && id(&connection) == id(member);
-        let is_host = id(&connection).is_some() && plane.get("via").and_then(&id) == id(&connection);
-        let namespace = reader
-            .text("namespace")
-            .unwrap_or_else(|| if is_inside && !is_host { CLUSTER_NAMESPACE.to_owned() } else { service_namespace.to_owned() });
-        if !is_label(&namespace) {
+        let written = reader.text("namespace");
+        if written.as_ref().is_some_and(|n| !is_label(n)) {
             reader.wrong::<()>("namespace", "is not the name of a namespace");
         }
+        if written.is_none() && is_given && reader.value("address").is_some() {
+            reader.wrong::<()>("namespace", "must be written: in another cluster nobody makes one for it");
+        }
+        let namespace = match written {
+            Some(written) => written.into(),
+            None if is_inside => accounts.into(),
+            None => service_namespace.clone(),
+        };
         for name in ["source", "source_sha256"] {
             if reader.value(name).is_some() {
                 reader.wrong::<()>(name, "is for an estimator on a host, and there is no `host`");
@@ -61,35 +74,38 @@ impl Settings {
         }
         Some(Self {
             pods: Pods::read(reader, PROGRAM, plane)?,
-            connection: if is_inside { member.clone() } else { connection },
+            connection,
             namespace,
             is_inside,
             node_port: reader.number("node_port", 1..=65_535),
         })
     }
 
-    /// True if the scheduler of this control plane finds it by the name of its Service, as far as one can tell.
-    pub(crate) fn is_beside(&self, plane: &Value, service_namespace: &str) -> bool {
-        let id = |value: Option<&Value>| value.and_then(|v| v.get("id")).and_then(Value::as_str).map(str::to_owned);
-        let host = id(plane.get("via").filter(|v| !v.is_null()));
-        let is_other = host.is_some() && id(Some(&self.connection)).is_some_and(|own| Some(own) != host);
-        !is_other && self.namespace == service_namespace
+    /// False if the scheduler of this control plane does not find it by the name of its Service, as far as one can tell.
+    pub(crate) fn is_beside(&self, plane: &Value, service_namespace: &Value) -> bool {
+        let differs = |a: Option<&str>, b: Option<&str>| a.is_some() && b.is_some() && a != b;
+        let id = |value: &Value| value.get("id").and_then(Value::as_str).map(str::to_owned);
+        let host = plane.get("via").and_then(id);
+        let elsewhere = differs(host.as_deref(), id(&self.connection).as_deref());
+        !self.is_inside && !elsewhere && !differs(self.namespace.as_str(), service_namespace.as_str())
     }
 }
 
 /// Its files, its pods and its Service.
 pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings: &Settings) -> Vec<Child> {
     // Beside the scheduler it is called what the scheduler asks for; elsewhere other control planes may have one for the same member.
-    let name: Arg = if whole.elsewhere.is_some() { member.account("scheduler-estimator") } else { whole.service_name(member).into() };
+    let name: Arg = if whole.elsewhere.is_some() { member.account("estimator") } else { whole.service_name(member) };
     // It may be in the member, where other accounts are, or anywhere else.
     let at = |made: Child| after(made, &[part("namespace")]);
-    let metadata = || {
-        let mut metadata = Arg::from_json(&json!({ "namespace": settings.namespace, "labels": labels() }));
-        metadata.set(&["name"], name.clone());
-        metadata
+    // Its account's token may be in a Secret of that name beside it.
+    let secret_name = Arg::Text(vec![name.clone(), "-files".into()]);
+    let of = |kind: &str, name: &Arg| {
+        let mut made = Arg::from_json(&json!({ "apiVersion": "v1", "kind": kind, "metadata": { "labels": labels() } }));
+        made.set(&["metadata", "name"], name.clone());
+        made.set(&["metadata", "namespace"], settings.namespace.clone().into());
+        made
     };
-    let of = |kind: &str| Arg::object([("apiVersion", "v1".into()), ("kind", kind.into()), ("metadata", metadata())]);
-    let mut secret = of("Secret");
+    let mut secret = of("Secret", &secret_name);
     for (file, content) in estimator::files(member, whole, settings.is_inside) {
         let encoded = match content {
             Content::Plain(plain) => Arg::Base64(Box::new(plain)),
@@ -97,7 +113,7 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
         };
         secret.set(&["data", file], encoded);
     }
-    let mut service = of("Service");
+    let mut service = of("Service", &name);
     service.set(&["spec", "selector"], selector(PROGRAM, &name));
     let mut port = json!({ "name": "grpc", "port": ESTIMATOR_PORT, "targetPort": ESTIMATOR_PORT, "protocol": "TCP" });
     if let Some(node_port) = settings.node_port {
@@ -114,15 +130,15 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
     let deployment = settings.pods.deployment(Shape {
         program: PROGRAM,
         name: name.clone(),
-        namespace: settings.namespace.as_str().into(),
+        namespace: settings.namespace.clone().into(),
         account: None,
         flags,
-        secret: (name.clone(), FILES),
+        secret: (secret_name, FILES),
         container: json!({ "livenessProbe": alive, "readinessProbe": ready }),
-        marks: estimator::marks(member),
+        marks: estimator::marks(member, whole, settings.is_inside),
     });
     let made = at(object(part("estimator"), &settings.connection, deployment));
-    let made = with(made, "wait", Arg::object([("rollout", true.into())]));
+    // It is not waited for: that of a dead member is never ready, and the fleet is not to be held up by one.
     let made = with(with(made, "timeout", ROLLOUT_TIMEOUT.into()), "propagation", "foreground".into());
     vec![
         at(object(part("estimator_secret"), &settings.connection, secret)),

@@ -6,11 +6,14 @@ use karmaform_model::{Arg, Attribute, Type, Value};
 use serde_json::{Value as Json, json};
 
 use super::children::labels;
-use crate::plane::KARMADA_REGISTRY;
+use crate::plane::{KARMADA_REGISTRY, short_sum};
 use crate::read::Reader;
 
 /// How long pods may take, in seconds: images are pulled.
 pub(crate) const ROLLOUT_TIMEOUT: i64 = 300;
+
+/// The longest value of a label.
+const LONGEST_LABEL: usize = 63;
 
 /// Which image, how many, where, and with what.
 #[derive(Clone, Debug)]
@@ -118,7 +121,7 @@ impl Pods {
             "name": shape.program,
             "command": [format!("/bin/{}", shape.program)],
             "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } },
-            "volumeMounts": [{ "name": "files", "mountPath": shape.secret.1, "readOnly": true }],
+            "volumeMounts": [{ "name": "kubeconfig", "mountPath": shape.secret.1, "readOnly": true }],
         });
         if let (Some(own), Some(all)) = (shape.container.as_object(), container.as_object_mut()) {
             all.extend(own.clone());
@@ -129,7 +132,7 @@ impl Pods {
             "metadata": { "labels": labels() },
             "spec": {
                 "replicas": self.replicas,
-                "template": { "spec": { "containers": [container], "volumes": [{ "name": "files", "secret": {} }] } },
+                "template": { "spec": { "containers": [container], "volumes": [{ "name": "kubeconfig", "secret": {} }] } },
             },
         }));
         let pod = ["spec", "template", "spec"];
@@ -195,5 +198,10 @@ pub(crate) fn arguments(mut flags: BTreeMap<String, Arg>, extra: &BTreeMap<Strin
 
 /// The labels by which a program's pods are found. With their own name: those of another control plane, or member, may be beside them.
 pub(crate) fn selector(program: &str, name: &Arg) -> Arg {
-    Arg::object([("app.kubernetes.io/name", program.into()), ("app.kubernetes.io/instance", name.clone())])
+    // A label has room for less than a name.
+    let instance = match name.resolve(&|_, _| Value::unknown(Type::String)).as_str() {
+        Some(text) if text.len() > LONGEST_LABEL => format!("{}-{}", &text[..LONGEST_LABEL - 9], &short_sum(text)[..8]).into(),
+        _ => name.clone(),
+    };
+    Arg::object([("app.kubernetes.io/name", program.into()), ("app.kubernetes.io/instance", instance)])
 }

@@ -67,12 +67,47 @@ fn namespace(member: &Arguments) -> Child {
     with(with(made, "shared", true.into()), "keep_if_used", true.into())
 }
 
-/// What the control plane, or its agent, may do there: what Karmada may unless other rules are written. Source: `ClusterPolicyRules`,
+/// What the control plane, or its agent, may do there: what Karmada may unless it is said otherwise. Source: `ClusterPolicyRules`,
 /// `pkg/util/credential.go` in karmada.
 pub(crate) fn role(member: &Arguments, path: Vec<ChildStep>, name: Arg) -> Child {
-    let all = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }, { "nonResourceURLs": ["*"], "verbs": ["get"] }]);
-    let rules = if member.rules.is_null() { Arg::from_json(&all) } else { member.rules.clone().into() };
+    let all = || json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }, { "nonResourceURLs": ["*"], "verbs": ["get"] }]);
+    let rules = match (member.rules.is_null(), member.rights.as_str()) {
+        (false, _) => member.rules.clone().into(),
+        (true, "workloads") => Arg::from_json(&workloads()),
+        (true, _) => Arg::from_json(&all()),
+    };
     role_of(member, path, name, rules)
+}
+
+/// What propagating workloads with their configuration takes, and counting what fits. Nothing here gives rights, defines kinds, or reaches
+/// the cluster's own machinery.
+fn workloads() -> serde_json::Value {
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({ "apiGroups": [group], "resources": resources, "verbs": verbs });
+    let all = ["*"];
+    json!([
+        rule("", &["nodes", "pods"], &["get", "list", "watch"]),
+        rule(
+            "",
+            &[
+                "namespaces",
+                "configmaps",
+                "secrets",
+                "services",
+                "serviceaccounts",
+                "persistentvolumeclaims",
+                "replicationcontrollers",
+                "resourcequotas",
+                "limitranges",
+            ],
+            &all
+        ),
+        rule("apps", &["deployments", "statefulsets", "daemonsets", "replicasets"], &all),
+        rule("batch", &["jobs", "cronjobs"], &all),
+        rule("autoscaling", &["horizontalpodautoscalers"], &all),
+        rule("networking.k8s.io", &["ingresses", "networkpolicies"], &all),
+        rule("policy", &["poddisruptionbudgets"], &all),
+        rule("discovery.k8s.io", &["endpointslices"], &all),
+    ])
 }
 
 /// A role in the member with these rules.

@@ -111,9 +111,16 @@ fn rights() -> Vec<Attribute> {
         )
         .or(CLUSTER_NAMESPACE),
         Attribute::optional(
+            "rights",
+            Type::String,
+            "What the control plane may do in the member: \"everything\", or \"workloads\", which is what propagating the usual workloads with \
+             their configuration takes, and neither roles nor custom resources.",
+        )
+        .or("everything"),
+        Attribute::optional(
             "rules",
             Type::Any,
-            "What the control plane may do in the member, as `rules` of a ClusterRole; everything unless written.",
+            "What the control plane may do in the member, as `rules` of a ClusterRole, instead of `rights`.",
         ),
         Attribute::optional(
             "rotation",
@@ -194,14 +201,20 @@ fn estimator() -> Schema {
     let text = |name: &'static str, doc: &'static str| Attribute::optional(name, Type::String, doc);
     let own = [
         Attribute::optional(
+            "inside",
+            Type::Bool,
+            "Whether it runs in the member itself; then `address` and `port` say where the scheduler reaches it.",
+        ),
+        Attribute::optional(
             "cluster",
             Type::Any,
             "The connection to the cluster that it runs in: the attribute `connection` of a `data \"kubernetes_cluster\"`. The control plane's \
-             own unless written; the member itself is another choice.",
+             own unless written.",
         ),
         text(
             "namespace",
-            "The namespace that it runs in; the control plane's, where its scheduler looks, or in the member `karmada-cluster`.",
+            "The namespace that it runs in, which must be there; unless written, the one in which the scheduler looks, and in the member the one \
+             of accounts.",
         ),
         Attribute::optional("node_port", Type::Number, "The port on every node at which it is reached, if it is to be reached so."),
         Attribute::optional("host", Type::Any, "The host that it runs on, instead of a cluster: a `data \"ssh_host\"`."),
@@ -209,8 +222,8 @@ fn estimator() -> Schema {
         text("source_sha256", "On a host: the SHA-256 sum of what is there."),
         text(
             "address",
-            "The address at which the scheduler reaches it, if it does not run beside the scheduler: an IP address or a DNS name. A host's \
-             own unless written.",
+            "The address at which the scheduler reaches it, if it does not run beside the scheduler: an IPv4 address or a DNS name. On a \
+             host the one that it is managed by, unless written.",
         ),
         Attribute::optional("port", Type::Number, "The port at that address; 10352 unless written. On a host it listens there."),
         text(

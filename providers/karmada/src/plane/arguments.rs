@@ -29,6 +29,10 @@ pub(crate) struct Arguments {
     /// The archive; `None` if the CRDs are left out.
     pub(crate) crds: Option<Value>,
     pub(crate) crds_sha256: Value,
+    /// Whether its scheduler does.
+    pub(crate) asks_estimators: bool,
+    /// Requests to its API.
+    pub(crate) requests_per_second: Option<i64>,
     pub(crate) domain: String,
     pub(crate) service_subnet: String,
     pub(crate) karmada_registry: String,
@@ -110,6 +114,8 @@ impl Arguments {
             etcd,
             crds,
             crds_sha256,
+            asks_estimators: reader.flag("scheduler_estimators").unwrap_or(false),
+            requests_per_second: reader.number("requests_per_second", 1..=10_000),
             domain,
             service_subnet,
             karmada_registry,

@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 use super::extras::sum;
 use super::merge::patched;
 use super::pki::ca_mark;
-use super::places::{CONFIG, PKI, extends_api, part};
+use super::places::{CONFIG, PKI, certificate, client_role, extends_api, part};
 use super::secrets::uses_etcd;
 use super::settings::Settings;
 use super::{flags, pods};
@@ -71,7 +71,8 @@ fn with(mut entries: BTreeMap<String, Arg>, more: Option<Object>) -> Arg {
     Arg::Object(entries)
 }
 
-/// What the program reads only when it starts. Its own certificates are not among it: their files are read again by the program.
+/// What the program reads only when it starts. Certificates that it serves with, or comes to API servers with, are not among it: their files
+/// are read again.
 fn restart(plane: &Arguments, component: Component) -> Arg {
     let mut marks: BTreeMap<&str, Arg> = BTreeMap::from([("ca", ca_mark(plane))]);
     if uses_etcd(component) {
@@ -84,6 +85,8 @@ fn restart(plane: &Arguments, component: Component) -> Arg {
     }
     if matches!(component, Component::Scheduler | Component::Descheduler) {
         marks.insert("agent-ca", Arg::child(&part("agent_ca"), "serial_number"));
+        // With this one they call estimators, and what they have once connected with they keep.
+        marks.insert("client", Arg::child(&certificate(&client_role(component)), "serial_number"));
     }
     if matches!(component, Component::ApiServer | Component::KubeControllerManager) {
         marks.insert("agent-ca", Arg::child(&part("agent_ca"), "serial_number"));

@@ -66,8 +66,7 @@ fn defaults(plane: &Arguments, component: Component) -> Flags {
             let health = if matches!(component, Component::Scheduler) { ":10351" } else { ":10358" };
             put(&mut flags, [("health-probe-bind-address", health.to_owned()), ("metrics-bind-address", ":8080".to_owned()), leases()]);
             estimators(plane, &mut flags);
-            if matches!(component, Component::Scheduler) {
-                // As all installers have it: a member without an estimator is counted by what its Cluster object says.
+            if matches!(component, Component::Scheduler) && plane.asks_estimators {
                 put(&mut flags, [("enable-scheduler-estimator", "true".to_owned())]);
             }
         }

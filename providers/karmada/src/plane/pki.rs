@@ -216,6 +216,9 @@ pub(crate) fn connection(plane: &Arguments) -> Arg {
         ("client_certificate", Arg::child(&certificate("admin"), "certificate")),
         ("client_key", Arg::child(&certificate("admin"), "private_key")),
     ]);
+    if let Some(rate) = plane.requests_per_second {
+        connection.set(&["requests_per_second"], rate.into());
+    }
     connection.set(&["via"], plane.host.connection.clone().into());
     connection
 }

@@ -81,6 +81,18 @@ fn inputs() -> Vec<Attribute> {
             "What everything on the host cluster is called after; several control planes in a namespace need different ones. Unless \
              written, the resource's name.",
         ),
+        Attribute::optional(
+            "scheduler_estimators",
+            Type::Bool,
+            "Whether the scheduler asks the members' estimators. Then every member should have one: where one of several that a workload may go \
+             to has none, it asks none of them, and it looks 10 s for each that is missing before it starts to work.",
+        )
+        .or(false),
+        Attribute::optional(
+            "requests_per_second",
+            Type::Number,
+            "The most requests that karmaform asks the Karmada API in a second, for this and for members; as many as there are unless written.",
+        ),
         Attribute::optional("cluster_domain", Type::String, "The DNS domain of the host cluster.").or(DOMAIN),
         Attribute::optional("service_subnet", Type::String, "The range of Service addresses in the Karmada API.").or(SERVICE_SUBNET),
         Attribute::optional("karmada_registry", Type::String, "Where the images of Karmada are.").or(KARMADA_REGISTRY),
