@@ -107,6 +107,9 @@ fn workloads() -> serde_json::Value {
         rule("networking.k8s.io", &["ingresses", "networkpolicies"], &all),
         rule("policy", &["poddisruptionbudgets"], &all),
         rule("discovery.k8s.io", &["endpointslices"], &all),
+        // What Karmada brought here for users, as long as they were let in, must go when the member leaves.
+        rule(RBAC, &["clusterroles", "clusterrolebindings"], &["get", "list", "watch"]),
+        json!({ "apiGroups": [RBAC], "resources": ["clusterroles", "clusterrolebindings"], "resourceNames": [IMPERSONATORS], "verbs": ["delete"] }),
     ])
 }
 
