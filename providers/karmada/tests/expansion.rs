@@ -91,6 +91,9 @@ fn the_connection_goes_through_the_host_cluster() {
         "provider": "kubernetes",
         "id": "karmada_control_plane.prod",
         "address": "https://prod-apiserver.karmada-system.svc.cluster.local:5443",
+        "karmada_version": "1.19.0",
+        "namespace": "karmada-system",
+        "estimator_service_prefix": "prod-estimator",
         "ca_certificate": "<ca.certificate>",
         "client_certificate": "<certificate[admin].certificate>",
         "client_key": "<certificate[admin].private_key>",
@@ -255,6 +258,7 @@ fn each_setting_changes_what_it_is_for() {
         &["component[\"controller-manager\"]"],
     );
     check(json!({ "component": { "scheduler": { "patch": { "spec": { "paused": true } } } } }), &scheduler);
+    check(json!({ "scheduler_estimators": true }), &scheduler);
     check(json!({ "audit": { "policy": "rules: []" } }), &["component[\"apiserver\"]", "secret[\"apiserver-config\"]"]);
     check(json!({ "oidc": { "issuer_url": "https://x", "client_id": "y" } }), &["component[\"apiserver\"]"]);
     check(json!({ "service": { "type": "NodePort", "node_port": 32443 } }), &["service[\"apiserver\"]"]);
