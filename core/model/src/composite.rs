@@ -118,11 +118,12 @@ impl Arg {
             }
             Self::Decoded(arg) => {
                 let encoded = arg.resolve(lookup);
-                let plain = encoded.as_str().map(|text| {
-                    let bytes = STANDARD.decode(text).ok();
-                    bytes.and_then(|b| String::from_utf8(b).ok()).map_or_else(|| Value::null(Type::String), Value::from)
-                });
-                plain.unwrap_or_else(|| Value::unknown_not_null(Type::String)).secret_if(encoded.contains_secret())
+                let plain = match encoded.as_str().map(|text| STANDARD.decode(text).ok().and_then(|b| String::from_utf8(b).ok())) {
+                    Some(Some(text)) => text.into(),
+                    Some(None) => Value::null(Type::String),
+                    None => Value::unknown_not_null(Type::String),
+                };
+                plain.secret_if(encoded.contains_secret())
             }
             Self::Base64(arg) => {
                 let plain = arg.resolve(lookup);
@@ -271,6 +272,15 @@ mod tests {
         assert!(resolved.get("data").is_some_and(Value::contains_secret));
         let later = arg.resolve(&|_, _| Value::unknown(Type::String));
         assert!(later.get("data").and_then(|d| d.get("tls.key")).is_some_and(Value::is_unknown));
+    }
+
+    #[test]
+    fn base64_is_read_back() {
+        let arg = Arg::Decoded(Box::new(Arg::child(&[ChildStep::new("token")], "exposed")));
+        let of = |value: Value| arg.resolve(&|_, _| value.clone());
+        let plain = of(Value::from("aGk=").secret());
+        assert!(plain.as_str() == Some("hi") && plain.contains_secret());
+        assert!(of("no base64".into()).is_null() && of(Value::unknown(Type::String)).is_unknown());
     }
 
     #[test]
