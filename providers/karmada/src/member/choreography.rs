@@ -16,9 +16,8 @@ const ANSWERS: &str = "the member answers";
 /// The impact of a plan's changes, and what is given up because it can't be reached.
 pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
     let mut choreography = Choreography::default();
-    if let Some(wanted) = scene.wanted {
-        choreography.impact.extend(skewed(&Arguments::read(scene.address, wanted)?));
-    }
+    let wanted = scene.wanted.map(|wanted| Arguments::read(scene.address, wanted)).transpose()?;
+    choreography.impact.extend(wanted.as_ref().map(skewed).unwrap_or_default());
     let membership = scene.children.get(&part("membership"));
     let action = membership.map_or(Action::NoOp, |m| m.change.action());
     let leaves = membership.filter(|_| matches!(action, Action::Delete | Action::DestroyThenCreate | Action::CreateThenDestroy));
@@ -26,7 +25,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         (Some(_), Action::DestroyThenCreate | Action::CreateThenDestroy) => choreography
             .impact
             .push("moves: it leaves the control plane it is in, and joins anew; in between nobody looks after it".to_owned()),
-        (None, Action::Create) => choreography.impact.push(format!("joins {}", joined(scene))),
+        (None, Action::Create) => choreography.impact.push(format!("joins {}", joined(wanted.as_ref()))),
         _ => {}
     }
     if let Some(membership) = leaves {
@@ -63,9 +62,8 @@ fn skewed(member: &Arguments) -> Vec<String> {
         .collect()
 }
 
-fn joined(scene: &Scene<'_>) -> String {
-    let read = scene.wanted.and_then(|w| Arguments::read(scene.address, w).ok());
-    read.map_or_else(|| "the control plane".to_owned(), |a| format!("the control plane as \"{}\" ({})", a.name, a.mode))
+fn joined(wanted: Option<&Arguments>) -> String {
+    wanted.map_or_else(|| "the control plane".to_owned(), |a| format!("the control plane as \"{}\" ({})", a.name, a.mode))
 }
 
 /// What becomes of what was propagated, and of a member that does not answer.
@@ -89,7 +87,7 @@ fn leave(scene: &Scene<'_>, membership: &ChildChange<'_>, choreography: &mut Cho
             format!("leaves; would be deleted in the member, but stays there if it does not answer: {}", listed(all))
         }
     });
-    if is_gone && !text("problem").is_empty() && text("ready") != "True" {
+    if is_gone && !text("problem").is_empty() {
         choreography.impact.push(format!("the control plane does not reach the member: {}", text("problem")));
     }
 }
