@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Arg, Child, Value};
 use serde_json::json;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, plane_ca};
 use super::children::{after, in_member, labels, with};
 use super::pods::{Pods, ROLLOUT_TIMEOUT, Shape};
 use super::pull;
@@ -42,7 +42,7 @@ impl Settings {
         // What is made by karmaform is known by an address inside its own cluster, where other clusters don't reach it.
         let is_inside = plane.get("via").is_some_and(|v| !v.is_null());
         let server = reader.value("server").cloned().or_else(|| if is_inside { None } else { part("server") }).or_else(|| part("address"));
-        let ca_certificate = reader.value("ca_certificate").cloned().or_else(|| part("ca_certificate")).or_else(|| part("server_ca"));
+        let ca_certificate = reader.value("ca_certificate").cloned().or_else(|| plane_ca(plane));
         if plane.is_wholly_known() && (server.is_none() || ca_certificate.is_none()) {
             reader.wrong::<()>(
                 if server.is_none() { "server" } else { "ca_certificate" },

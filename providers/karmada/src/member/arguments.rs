@@ -188,6 +188,11 @@ pub(crate) fn connection_of(reader: &mut Reader<'_, '_>, name: &str) -> Value {
     connection
 }
 
+/// The CA of the Karmada API, as the connection to it says: written, or found in a kubeconfig.
+pub(crate) fn plane_ca(plane: &Value) -> Option<Value> {
+    ["ca_certificate", "server_ca"].into_iter().find_map(|name| plane.get(name).filter(|v| !v.is_null()).cloned())
+}
+
 /// The connection to what is to come together.
 fn connection(reader: &mut Reader<'_, '_>, name: &str) -> Value {
     let connection = connection_of(reader, name);

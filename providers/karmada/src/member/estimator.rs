@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Arg, Child, ChildStep, Type, Value};
 use serde_json::json;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, plane_ca};
 use super::children::{after, exposed, in_plane, labels, with};
 use super::{estimator_host, estimator_pods, push};
 use crate::check::{is_domain, is_label};
@@ -28,12 +28,12 @@ const GROUP: &str = "system:nodes";
 const LONGEST: usize = 63;
 
 /// The files that it reads, by their names.
-pub(crate) const KUBECONFIG: &str = "kubeconfig";
-pub(crate) const TOKEN: &str = "token";
-pub(crate) const MEMBER_CA: &str = "member-ca.crt";
-pub(crate) const CLIENT_CA: &str = "client-ca.crt";
-pub(crate) const CERTIFICATE: &str = "tls.crt";
-pub(crate) const KEY: &str = "tls.key";
+const KUBECONFIG: &str = "kubeconfig";
+const TOKEN: &str = "token";
+const MEMBER_CA: &str = "member-ca.crt";
+const CLIENT_CA: &str = "client-ca.crt";
+const CERTIFICATE: &str = "tls.crt";
+const KEY: &str = "tls.key";
 
 /// The block `estimator`.
 #[derive(Clone, Debug)]
@@ -106,8 +106,7 @@ impl Settings {
         {
             reader.wrong::<()>("namespace", &why);
         }
-        let known_ca = ["ca_certificate", "server_ca"].into_iter().find_map(|n| plane.get(n).filter(|v| !v.is_null()).cloned());
-        let client_ca = reader.value("client_ca_certificate").cloned().or(known_ca);
+        let client_ca = reader.value("client_ca_certificate").cloned().or_else(|| plane_ca(plane));
         if plane.is_wholly_known() && client_ca.is_none() {
             reader.wrong::<()>("client_ca_certificate", "must be written: the connection of the control plane does not say it");
         }
@@ -136,6 +135,11 @@ impl Settings {
     /// The Service that the scheduler looks for. Source: `GenerateEstimatorServiceName` in karmada.
     pub(crate) fn service_name(&self, member: &Arguments) -> Arg {
         Arg::Text(vec![self.prefix.clone().into(), format!("-{}", member.name).into()])
+    }
+
+    /// Where it is reached at its address; on a host it listens there.
+    pub(crate) fn port(&self) -> i64 {
+        self.elsewhere.as_ref().map_or(ESTIMATOR_PORT, |(_, port)| *port)
     }
 
     /// Its version, if it is known by one.

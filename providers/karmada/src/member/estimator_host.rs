@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 use super::children::after;
 use super::estimator::{self, Content, PROGRAM};
 use super::pods::{arguments, extra_args};
-use crate::plane::{ESTIMATOR_PORT, child, part, part_of};
+use crate::plane::{child, part, part_of};
 use crate::read::Reader;
 
 /// How long starting it may take, in seconds.
@@ -44,7 +44,6 @@ pub(crate) struct Settings {
     connection: Value,
     /// The host's own, if it has one that is known.
     pub(crate) address: Option<Value>,
-    port: i64,
     source: Value,
     sha256: Value,
     extra_args: BTreeMap<String, Value>,
@@ -74,17 +73,11 @@ impl Settings {
         Some(Self {
             address: managed.cloned().or_else(|| is_later.then(|| Value::unknown_not_null(Type::String))),
             connection,
-            port: reader.number("port", 1..=65_535).unwrap_or(ESTIMATOR_PORT),
             source: source?,
             sha256: reader.given("source_sha256"),
             extra_args: extra_args(reader),
         })
     }
-}
-
-/// A path of the part that is called like this.
-fn on_host(name: &str) -> Vec<ChildStep> {
-    part(&format!("estimator_{name}"))
 }
 
 /// Its folders, its program, its files and its unit.
@@ -121,9 +114,10 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
         triggers.insert(file.to_owned(), Arg::child(&path, "sha256"));
         first.push(path);
     }
+    let program_path = part("estimator_program");
     let program = below(PROGRAMS, &format!("/{PROGRAM}"));
     let made = child(
-        on_host("program"),
+        program_path.clone(),
         "ssh_artifact",
         [
             ("source", settings.source.clone().into()),
@@ -133,14 +127,14 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
         ],
     );
     children.push(at(made, &[of_programs]));
-    triggers.insert("program".to_owned(), Arg::child(&on_host("program"), "content_sha256"));
-    first.push(on_host("program"));
+    triggers.insert("program".to_owned(), Arg::child(&program_path, "content_sha256"));
+    first.push(program_path);
     let made = child(
         part("estimator"),
         "ssh_systemd_unit",
         [
             ("name", below("", ".service")),
-            ("content", unit(member, settings, program, credentials)),
+            ("content", unit(member, settings, whole.port(), program, credentials)),
             ("enabled", true.into()),
             ("active", true.into()),
             ("restart_triggers", Arg::Object(triggers)),
@@ -152,8 +146,8 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
 }
 
 /// The unit. Its files are root's; systemd hands them to the user that it makes for the time that it runs.
-fn unit(member: &Arguments, settings: &Settings, program: Arg, credentials: Vec<Arg>) -> Arg {
-    let mut flags = estimator::flags(member, "${CREDENTIALS_DIRECTORY}", settings.port);
+fn unit(member: &Arguments, settings: &Settings, port: i64, program: Arg, credentials: Vec<Arg>) -> Arg {
+    let mut flags = estimator::flags(member, "${CREDENTIALS_DIRECTORY}", port);
     // Several estimators may be on one host, and these ports are the same for all of them.
     for name in ["health-probe-bind-address", "metrics-bind-address"] {
         flags.insert(name.to_owned(), "0".into());
@@ -187,13 +181,6 @@ DynamicUser=yes
 # hexadecimal, and 0A is \"listens\".
 ExecStartPost=/bin/sh -c 'for i in $$(seq {LOOKS}); do grep -qs \":{port:04X} [0-9A-F]*:0000 0A\" /proc/net/tcp /proc/net/tcp6 && exit; sleep 0.1; done; exit 0'
 Restart=on-failure
-",
-            port = settings.port,
-        )
-        .into(),
-    );
-    text.push(
-        "\
 RestartSec=5
 LimitNOFILE=65536
 UMask=0077
@@ -217,6 +204,7 @@ SystemCallArchitectures=native
 [Install]
 WantedBy=multi-user.target
 "
+        )
         .into(),
     );
     Arg::Text(text)
