@@ -48,7 +48,9 @@ fn killed_at_any_moment_the_world_ends_the_same() {
         tell(&format!("kill {}: {} after {:.2} s of {:.2}", round + 1, words[stage], moment.as_secs_f64(), usual.as_secs_f64()));
 
         let again = project.run(arguments);
-        assert_eq!(again.code, Some(0), "after a kill in {} at {moment:?}:\n{text}\n--- again ---\n{}", words[stage], again.text);
+        // What went wrong is at the end of it.
+        let told = format!("after a kill in {} at {moment:?}:\n{}\n--- the killed one ---\n{text}", words[stage], last(&again.text));
+        assert_eq!(again.code, Some(0), "{told}\n--- the one after it ---\n{}", again.text);
         if stage == 2 {
             let now = shape(&lab);
             assert!(now == pristine, "{}", crate::golden::difference(&pristine, &now));
@@ -63,6 +65,12 @@ fn killed_at_any_moment_the_world_ends_the_same() {
     }
     project.must(0, &["destroy", "-auto-approve"]);
     assert_eq!(shape(&lab), pristine);
+}
+
+/// The last lines of a text.
+fn last(text: &str) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(30)..].join("\n")
 }
 
 /// The names, kinds, modes and owners of all files of all hosts, without what etcd keeps in its data, and the units.

@@ -18,29 +18,36 @@ enable_unit() { systemctl -q enable -- "$name" >&2 || fail enable; }
 
 disable_unit() { systemctl -q disable -- "$name" >&2 || fail disable; }
 
+# What is in /run/karmaform is changed under the host's lock: the script of a run that was killed may still be at work, and takes the directory
+# away when it has done its part.
 run_directory() { mkdir -p /run/karmaform && chmod 0700 /run/karmaform || fail write /run/karmaform; }
+leave_run_directory() { rmdir /run/karmaform 2>/dev/null || :; }
 
-# Between writing the file and running with it lies a gap in which we may be cut off; the mark tells the next run.
-mark_pending() {
+# Between writing the file and running with it lies a gap in which we may be cut off; the mark tells the next run. It says whose it is.
+mark_pending() { locked _mark_pending; }
+_mark_pending() {
   run_directory
-  : >"$pending" || fail write "$pending"
+  printf '%s\n' "$kf" >"$pending" || fail write "$pending"
 }
 
-clear_pending() {
-  rm -f "$pending"
-  rmdir /run/karmaform 2>/dev/null || :
+# clear_pending [all]: our own mark, or anybody's
+clear_pending() { locked _clear_pending "$1"; }
+_clear_pending() {
+  if [ "$1" = all ] || [ "$(cat "$pending" 2>/dev/null)" = "$kf" ]; then rm -f "$pending"; fi
+  leave_run_directory
 }
 
-write_environment() {
+write_environment() { locked _write_environment; }
+_write_environment() {
   run_directory
-  kf_new=/run/karmaform/$name.env.new
-  cat <&3 >"$kf_new" && chmod 0600 "$kf_new" && mv -f "$kf_new" "/run/karmaform/$name.env" || fail write "/run/karmaform/$name.env"
-  kf_new=
+  _new=/run/karmaform/$name.env.new
+  cat <&3 >"$_new" && chmod 0600 "$_new" && mv -f "$_new" "/run/karmaform/$name.env" || { rm -f "$_new"; fail write "/run/karmaform/$name.env"; }
 }
 
-drop_environment() {
+drop_environment() { locked _drop_environment; }
+_drop_environment() {
   rm -f "/run/karmaform/$name.env" "/run/karmaform/$name.env.new"
-  rmdir /run/karmaform 2>/dev/null || :
+  leave_run_directory
 }
 
 # report WORD: what systemd and the journal say, then the end
@@ -109,6 +116,6 @@ remove_unit() {
     rm -f "$path" || fail write "$path"
   fi
   reload
-  clear_pending
+  clear_pending all
   drop_environment
 }
