@@ -9,6 +9,7 @@ mod estimator_host;
 mod estimator_pods;
 mod names;
 mod pods;
+mod preflight;
 mod pull;
 mod push;
 mod schema;

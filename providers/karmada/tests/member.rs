@@ -209,3 +209,47 @@ fn a_member_that_does_not_answer_is_waited_for_or_left_behind() {
     let well = choreograph(&json!({ "force": true }), &json!({ "ready": "True", "resources": [] }), false, gone);
     assert!(well.gates.is_empty() && well.forgotten.is_empty());
 }
+
+/// The connection to a control plane that karmaform made.
+fn made_by_karmaform() -> Json {
+    json!({
+        "provider": "kubernetes", "id": "p1", "address": "https://karmada-apiserver.ks.svc:5443", "ca_certificate": "PLANE CA",
+        "via": { "provider": "kubernetes", "id": "h1", "kubeconfig": "h" }, "namespace": "ks", "karmada_version": "1.19.0",
+    })
+}
+
+#[test]
+fn the_way_is_tried_from_where_it_will_be_gone() {
+    let push = expand(&json!({ "control_plane": made_by_karmaform(), "proxy_url": "http://proxy:3128", "preflight": {} }));
+    let of = |expansion: &Expansion, name: &str| argument(expansion, "preflight", None, name);
+    assert_eq!((of(&push, "cluster")["id"].clone(), of(&push, "target")["id"].clone()), (json!("h1"), json!("c1")));
+    assert_eq!((of(&push, "namespace"), of(&push, "address")), (json!("ks"), json!("https://eu1:6443")));
+    assert_eq!(of(&push, "image"), "docker.io/karmada/karmada-controller-manager:v1.19.0");
+    assert_eq!((of(&push, "proxy_url"), of(&push, "ca_certificate")), (json!("http://proxy:3128"), Json::Null));
+    let path = vec![ChildStep::new("preflight")];
+    assert!(push.children.iter().all(|c| c.path == path || c.after.contains(&path)), "before everything else");
+
+    let agent = json!({ "image": "a:1", "server": "https://karmada.example.org:5443" });
+    let preflight = json!({ "namespace": "n", "image_pull_secrets": ["s"], "tolerations": [{ "operator": "Exists" }] });
+    let pull = expand(&json!({ "control_plane": made_by_karmaform(), "mode": "pull", "agent": agent, "preflight": preflight }));
+    assert_eq!((of(&pull, "cluster")["id"].clone(), of(&pull, "target")["id"].clone()), (json!("c1"), json!("p1")));
+    assert_eq!((of(&pull, "namespace"), of(&pull, "image")), (json!("n"), json!("a:1")));
+    assert_eq!((of(&pull, "address"), of(&pull, "ca_certificate")), (json!("https://karmada.example.org:5443"), json!("PLANE CA")));
+    assert_eq!(of(&pull, "pod"), json!({ "imagePullSecrets": [{ "name": "s" }], "tolerations": [{ "operator": "Exists" }] }));
+    // Without the block nothing is tried.
+    assert!(expand(&json!({})).children.iter().all(|c| c.path != path));
+}
+
+#[test]
+fn a_preflight_that_nobody_can_make_is_refused() {
+    let refusals = |more: &Json| {
+        let found = composite().expand(&address(), &arguments(more)).unwrap_err();
+        found.into_iter().map(|d| d.detail).collect::<Vec<_>>().join(" ")
+    };
+    let elsewhere = refusals(&json!({ "preflight": {} }));
+    assert!(elsewhere.contains("`preflight.cluster` must be written: karmaform did not make the control plane"), "{elsewhere}");
+    let headers = json!({ "control_plane": made_by_karmaform(), "proxy_url": "http://p", "proxy_headers": { "a": "b" }, "preflight": {} });
+    assert!(refusals(&headers).contains("`preflight` can't be with `proxy_headers`"));
+    let proxy = json!({ "control_plane": made_by_karmaform(), "proxy_url": "https://p", "preflight": {} });
+    assert!(refusals(&proxy).contains("`preflight` can't be with this `proxy_url`"));
+}

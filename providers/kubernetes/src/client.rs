@@ -59,6 +59,8 @@ pub(crate) struct Inner {
     pace: Pace,
     /// It ends connections when APIServices are applied.
     no_services: AtomicBool,
+    /// What was tried from it with success.
+    passed: Mutex<BTreeSet<String>>,
     /// The ways through it.
     pub(crate) forwards: Forwards,
 }
@@ -132,7 +134,7 @@ impl Inner {
     fn new(way: Way, server: Server, connect: Duration, pace: Pace) -> Self {
         let (served, unusual) = (Mutex::default(), Mutex::default());
         let (health, no_services) = (Health::default(), AtomicBool::new(false));
-        Self { way, server, connect, served, unusual, health, pace, no_services, forwards: Forwards::default() }
+        Self { way, server, connect, served, unusual, health, pace, no_services, passed: Mutex::default(), forwards: Forwards::default() }
     }
 
     /// The library's client.
@@ -175,6 +177,16 @@ impl Client {
             Way::Straight(_) => None,
             Way::Through(through) => Some(through),
         }
+    }
+
+    /// True if this was tried with success before.
+    pub(crate) fn has_passed(&self, what: &str) -> bool {
+        self.0.passed.lock().unwrap_or_else(PoisonError::into_inner).contains(what)
+    }
+
+    /// Remembers that this was tried with success, as long as this client is there.
+    pub(crate) fn passed(&self, what: String) {
+        self.0.passed.lock().unwrap_or_else(PoisonError::into_inner).insert(what);
     }
 
     /// How many requests are best under way at the same time.

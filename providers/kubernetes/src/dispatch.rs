@@ -8,7 +8,7 @@ use karmaform_model::{Ask, Diagnostic, Object};
 use crate::archive::{self, KubernetesArchive};
 use crate::archive_look;
 use crate::client::Client;
-use crate::{certificate, list, look, membership, owner, pod, pod_look};
+use crate::{certificate, list, look, membership, owner, pod, pod_look, preflight};
 
 type Answer = Result<Option<Object>, Diagnostic>;
 
@@ -26,6 +26,7 @@ pub(crate) async fn observe(client: &Client, archive: &KubernetesArchive, asks: 
             list::KIND => list::observe(client, &asks).await,
             certificate::KIND => asks.iter().map(|ask| Ok(ask.known.clone())).collect(),
             membership::KIND => membership::observe(client, &asks).await,
+            preflight::KIND => preflight::observe(client, &asks).await,
             owner::KIND => owner::observe(client, &asks).await,
             _ => look::observe(client, &asks).await,
         };

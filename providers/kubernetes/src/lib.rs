@@ -1,6 +1,6 @@
 //! Kubernetes clusters and the objects in them: any manifest, by server-side apply.
 //!
-//! Only `client`, `connection`, `through`, `multiplexed` and `forward` build on the client library; it knows nothing of karmada and nothing of other providers.
+//! Only `client`, `connection`, `through`, `multiplexed`, `forward`, `preflight_pod` and `preflight_check` build on the client library; it knows nothing of karmada and nothing of other providers.
 
 mod accepts;
 mod act;
@@ -37,6 +37,9 @@ mod pod_act;
 mod pod_look;
 mod pods;
 mod pods_why;
+mod preflight;
+mod preflight_check;
+mod preflight_pod;
 mod provider;
 mod ready;
 mod rights;

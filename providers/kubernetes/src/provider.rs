@@ -18,6 +18,7 @@ use crate::membership::KarmadaMembership;
 use crate::object::KubernetesObject;
 use crate::owner::KubernetesOwner;
 use crate::pod::KubernetesPod;
+use crate::preflight::KubernetesPreflight;
 use crate::ready::KubernetesReady;
 use crate::runs::KubernetesRuns;
 use crate::through;
@@ -32,6 +33,7 @@ pub struct Kubernetes {
     certificate: KubernetesCertificate,
     membership: KarmadaMembership,
     owner: KubernetesOwner,
+    preflight: KubernetesPreflight,
     cluster: Cluster,
     /// A data source's arguments and the connection value that it gives are two ways to say the same; a plugin that gives credentials
     /// must not run for both.
@@ -60,6 +62,7 @@ impl Kubernetes {
             certificate: KubernetesCertificate::new(),
             membership: KarmadaMembership::new(),
             owner: KubernetesOwner::new(),
+            preflight: KubernetesPreflight::new(),
             cluster: Cluster::new(),
             open: Mutex::default(),
         }
@@ -83,7 +86,7 @@ impl Provider for Kubernetes {
     }
 
     fn types(&self) -> Vec<&dyn ResourceType<Client>> {
-        vec![&self.object, &self.pod, &self.archive, &self.list, &self.owner, &self.membership, &self.certificate]
+        vec![&self.object, &self.pod, &self.archive, &self.list, &self.owner, &self.membership, &self.certificate, &self.preflight]
     }
 
     fn data_sources(&self) -> Vec<&dyn DataSource<Client>> {

@@ -25,8 +25,8 @@ const HEALTH_PORT: i64 = 10_357;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) pods: Pods,
-    server: Value,
-    ca_certificate: Value,
+    pub(crate) server: Value,
+    pub(crate) ca_certificate: Value,
     pub(crate) validity_hours: Value,
     pub(crate) renew_before_hours: Value,
 }

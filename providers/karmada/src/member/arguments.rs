@@ -5,6 +5,7 @@ use karmaform_model::{Address, Arg, Diagnostic, Diagnostics, Key, Object, Type, 
 use super::agent::Settings;
 use super::estimator;
 use super::names::{self, name_problem};
+use super::preflight;
 use crate::api::CLUSTER_NAMESPACE;
 use crate::check::{is_label, is_label_key, is_label_value};
 use crate::read::{self, Reader};
@@ -49,6 +50,7 @@ pub(crate) struct Arguments {
     /// In pull mode.
     pub(crate) agent: Option<Settings>,
     pub(crate) estimator: Option<estimator::Settings>,
+    pub(crate) preflight: Option<preflight::Settings>,
 }
 
 impl Arguments {
@@ -85,6 +87,9 @@ impl Arguments {
         let agent = Settings::read(&mut reader.block("agent"), &plane);
         let member = lenient(member);
         let estimator = estimator::Settings::read(&mut reader.block("estimator"), &plane, &member, (&name, &namespace));
+        let image = agent.as_ref().map(|a| a.pods.image.clone());
+        let preflight = preflight::Settings::read(&mut reader.block("preflight"), &plane, &member, image.as_ref());
+        preflight::refused(reader, mode == "pull");
         if mode == "pull" && reader.flag("insecure") == Some(true) {
             reader.wrong::<()>("insecure", "is for the mode \"push\" alone: an agent reaches its member from within");
         }
@@ -144,6 +149,7 @@ impl Arguments {
             leave_timeout: reader.given("leave_timeout"),
             agent,
             estimator,
+            preflight,
         })
     }
 

@@ -6,7 +6,7 @@ use karmaform_model::{Arg, Child, ChildStep, Expansion, Key, PathStep, Type, Val
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{estimator, pull, push};
+use super::{estimator, preflight, pull, push};
 use crate::api::CLUSTER_NAMESPACE;
 use crate::plane::{child, part, part_of};
 
@@ -34,7 +34,7 @@ pub(crate) fn expand(member: &Arguments) -> Expansion {
         ("uid".to_owned(), Arg::child(&part("cluster"), "uid")),
         ("verified".to_owned(), Arg::child(&part("membership"), "verified")),
     ]);
-    Expansion { children, outputs }
+    Expansion { children: preflight::before(member, children), outputs }
 }
 
 /// An object somewhere.

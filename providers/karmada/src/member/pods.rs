@@ -20,7 +20,7 @@ const LONGEST_LABEL: usize = 63;
 pub(crate) struct Pods {
     /// Its version, if it is known by one.
     pub(crate) version: Option<String>,
-    image: Value,
+    pub(crate) image: Value,
     image_pull_policy: Value,
     image_pull_secrets: Vec<String>,
     replicas: i64,

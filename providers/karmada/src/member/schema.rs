@@ -21,6 +21,7 @@ pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     .with_blocks(vec![
         Block { name: "agent", nesting: Nesting::Single, schema: agent() },
         Block { name: "estimator", nesting: Nesting::Single, schema: estimator() },
+        Block { name: "preflight", nesting: Nesting::Single, schema: preflight() },
     ])
 });
 
@@ -239,5 +240,35 @@ fn estimator() -> Schema {
         "karmada-scheduler-estimator for this member: it counts what still fits there, for the control plane's scheduler. In pods, or on a \
          host.",
         own.into_iter().chain(pods::attributes()).chain(validity()).collect(),
+    )
+}
+
+fn preflight() -> Schema {
+    let text = |name: &'static str, doc: &'static str| Attribute::optional(name, Type::String, doc);
+    let attributes = vec![
+        Attribute::optional(
+            "cluster",
+            Type::Any,
+            "The connection to the cluster that the pod runs in; unless written, the one that the control plane runs in, and in the mode \"pull\" \
+             the member.",
+        ),
+        text(
+            "namespace",
+            "The namespace that it runs in, which must be there; unless written, the control plane's, and in the mode \"pull\" \"default\".",
+        ),
+        text(
+            "image",
+            "Its image, which must have the programs `sleep` and `nc`; unless written, that of karmada-controller-manager, and in the mode \
+             \"pull\" that of the agent.",
+        ),
+        Attribute::optional("image_pull_secrets", Type::list(Type::String), "Secrets in its namespace to pull with."),
+        Attribute::optional("node_selector", Type::map(Type::String), "Labels of the nodes that it runs on."),
+        Attribute::optional("tolerations", Type::Any, "Its `tolerations`."),
+        Attribute::optional("timeout", Type::Number, "Seconds until it must run. 60 unless written."),
+    ];
+    Schema::new(
+        "Tries, before the member joins and before it is reached another way, whether it is reached: from a short-lived pod, in the plan too if \
+         all that it takes is there by then.",
+        attributes,
     )
 }

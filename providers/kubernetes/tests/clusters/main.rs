@@ -8,6 +8,7 @@ mod lab;
 mod object;
 mod pod;
 mod pods;
+mod preflight;
 mod service;
 mod through;
 mod wait;
