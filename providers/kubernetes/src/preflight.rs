@@ -28,8 +28,9 @@ impl KubernetesPreflight {
         let text = |name: &'static str, doc: &'static str| Attribute::optional(name, Type::String, doc);
         let attributes = vec![
             Attribute::required("cluster", Type::Any, "Connection to the cluster that the pod runs in."),
-            Attribute::required("namespace", Type::String, "The namespace that it runs in, which must be there.").identity(),
-            Attribute::required("address", Type::String, "The URL at which the server is to be reached: \"https://10.0.0.1:6443\"."),
+            Attribute::required("namespace", Type::String, "The namespace that it runs in, which must be there."),
+            Attribute::required("address", Type::String, "The URL at which the server is to be reached: \"https://10.0.0.1:6443\".")
+                .identity(),
             Attribute::required(
                 "target",
                 Type::Any,

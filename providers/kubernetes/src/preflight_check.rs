@@ -76,8 +76,14 @@ impl Wanted {
             ca: text(wanted, "ca_certificate").map(authorities).transpose()?,
             is_insecure: is_true(wanted, "insecure"),
             options: Options::new(&way)?,
-            id: text(target, "id").map(str::to_owned),
+            // What karmaform made itself is called by its place in the configuration.
+            id: text(target, "id").filter(|_| target.get("via").is_none_or(Value::is_null)).map(str::to_owned),
         }))
+    }
+
+    /// The address, for messages.
+    fn place(&self) -> String {
+        self.address.to_string().trim_end_matches('/').to_owned()
     }
 
     /// What is tried, in a word for a list of what was.
@@ -183,7 +189,7 @@ async fn one(client: &Client, doorway: &Doorway, wanted: &Wanted) -> Result<(), 
     match answer {
         Ok(found) => match (found["metadata"]["uid"].as_str(), &wanted.id) {
             (Some(uid), Some(id)) if uid != id => {
-                let detail = format!("{from}, {} leads to another cluster than the connection does.", wanted.address);
+                let detail = format!("{from}, {} leads to another cluster than the connection does.", wanted.place());
                 Err(Diagnostic::error("Another cluster answers", detail)
                     .with_hint("Correct the address, or the kubeconfig: the UIDs of their namespaces kube-system differ."))
             }
@@ -203,7 +209,7 @@ async fn one(client: &Client, doorway: &Doorway, wanted: &Wanted) -> Result<(), 
 fn told(wanted: &Wanted, from: &str, said: &str, failure: &Failure, limit: Duration) -> Diagnostic {
     let (goal, what) = match &wanted.proxy {
         Some(proxy) => (host(proxy), format!("the proxy {}:{}", host(proxy), port(proxy))),
-        None => (host(&wanted.address), wanted.address.to_string().trim_end_matches('/').to_owned()),
+        None => (host(&wanted.address), wanted.place()),
     };
     let error = |detail: String| Diagnostic::error("No way to the server from there", detail);
     if said.contains("not found") && said.contains("nc") {
@@ -215,14 +221,15 @@ fn told(wanted: &Wanted, from: &str, said: &str, failure: &Failure, limit: Durat
             .with_hint("Give an address that is known there, or make its name service know it.");
     }
     if !said.is_empty() {
-        return error(format!("{from}, {what} can't be reached: {said}.")).with_hint("See whether the address is right, and what is between.");
+        return error(format!("{from}, {what} can't be reached: {said}."))
+            .with_hint("See whether the address is right, and what is between.");
     }
     if matches!(failure, Failure::Timeout) {
         return error(format!("{from}, {what} does not answer within {} s.", limit.as_secs()))
             .with_hint("See whether a firewall or a network policy is between.");
     }
     let call = Call { verb: "get", resource: "namespaces".to_owned(), namespace: None, name: "kube-system".to_owned() };
-    let mut told = failure.diagnostic(wanted.address.to_string().trim_end_matches('/'), &call, &[]);
+    let mut told = failure.diagnostic(&wanted.place(), &call, &[]);
     told.detail = format!("{from}: {}", told.detail);
     told
 }
@@ -244,6 +251,13 @@ mod tests {
         assert!(Wanted::read(&object).unwrap().is_some_and(|w| w.id.as_deref() == Some("u")));
         object.insert("image".to_owned(), Value::unknown(Type::String));
         assert!(Wanted::read(&object).unwrap().is_none());
+        let mut made = wanted("https://h");
+        let via = Value::object([("provider", "kubernetes".into()), ("id", "h".into())]);
+        made.insert(
+            "target".to_owned(),
+            Value::object([("provider", "kubernetes".into()), ("address", "https://a".into()), ("id", "r.main".into()), ("via", via)]),
+        );
+        assert!(Wanted::read(&made).unwrap().is_some_and(|w| w.id.is_none()));
     }
 
     #[test]

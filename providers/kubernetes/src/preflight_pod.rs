@@ -63,10 +63,11 @@ impl Doorway {
         let place = pods(namespace);
         clear(client, &place).await;
         let path = format!("/api/v1/namespaces/{namespace}/pods");
-        let made = client.create(&path, &manifest(image, fields, limit.as_secs() + LIFE)).await.map_err(|failure| match failure.code() {
-            Some(404) => Diagnostic::error(NO_NAMESPACE, format!("{} has no namespace \"{namespace}\" for the pod.", client.place())),
-            _ => failure.diagnostic(client.place(), &place.call("create", "karmaform-preflight"), &[]),
-        })?;
+        let made =
+            client.create(&path, &manifest(image, fields, limit.as_secs() + LIFE)).await.map_err(|failure| match failure.code() {
+                Some(404) => Diagnostic::error(NO_NAMESPACE, format!("{} has no namespace \"{namespace}\" for the pod.", client.place())),
+                _ => failure.diagnostic(client.place(), &place.call("create", "karmaform-preflight"), &[]),
+            })?;
         let name = made["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let doorway = Self { client: client.clone(), place, name };
         match doorway.runs(limit).await {
@@ -99,7 +100,8 @@ impl Doorway {
 
     /// A way to this server.
     pub(crate) async fn to(&self, host: &str, port: u16) -> Result<Way, Diagnostic> {
-        let broken = |error: std::io::Error| Diagnostic::error("No local port", format!("A port of this machine can't be opened: {error}."));
+        let broken =
+            |error: std::io::Error| Diagnostic::error("No local port", format!("A port of this machine can't be opened: {error}."));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(broken)?;
         let local = listener.local_addr().map_err(broken)?;
         let said = Arc::new(Mutex::new(String::new()));
@@ -127,7 +129,8 @@ impl Doorway {
 async fn clear(client: &Client, place: &Place) {
     let found = client.select(place, LABEL, "").await.unwrap_or_default();
     let ended = found.iter().filter(|p| matches!(p["status"]["phase"].as_str(), Some("Failed" | "Succeeded")));
-    join_all(ended.filter_map(|p| p["metadata"]["name"].as_str()).map(|n| client.delete(place, n, None, PropagationPolicy::Background))).await;
+    join_all(ended.filter_map(|p| p["metadata"]["name"].as_str()).map(|n| client.delete(place, n, None, PropagationPolicy::Background)))
+        .await;
 }
 
 /// It may do nothing, and nobody lets it be more: so it runs where the strictest rules for pods are enforced.

@@ -56,7 +56,10 @@ fn a_way_is_tried_once_and_nothing_is_left() {
     let answers = lab.observe_all(&asks);
     assert_eq!(answers[0], Ok(None));
     let error = answers[1].clone().unwrap_err();
-    assert!(error.summary == "No way to the server from there" && error.detail.contains("kubernetes.default.svc:1 does not answer within 10 s"), "{error:?}");
+    assert!(
+        error.summary == "No way to the server from there" && error.detail.contains("kubernetes.default.svc:1 does not answer within 10 s"),
+        "{error:?}"
+    );
     assert_eq!(pods(&lab), "");
     let seen = events(&lab);
     assert!(seen > 0, "there was one");
