@@ -6,7 +6,7 @@
 # gives the cluster NAME docker.io/karmada/karmada-*:vVERSION, registry.k8s.io/kube-{apiserver,controller-manager}:vKUBE_VERSION and
 # registry.k8s.io/etcd:ETCD_VERSION-0. Kubernetes is what kubernetes-build.sh has built, or what is in the folder KUBE_BIN; etcd is the
 # archive of that version that etcd.sh has. Karmada's own programs are the stand-in of tests/stand-in under seven names, or what is in the
-# folder KARMADA_BIN. KARMAFORM_STAND_IN names the stand-in's program; without it, it is built.
+# folder KARMADA_BIN, where those for members may be as well. KARMAFORM_STAND_IN names the stand-in's program; without it, it is built.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/common.sh"
@@ -43,7 +43,8 @@ images() {
     add_base "$WORK/root"
     BASE=$(add_layer "$WORK/image" "$WORK/root")
     if [ -n "$karmada" ]; then
-        for component in $COMPONENTS; do
+        for component in $COMPONENTS agent scheduler-estimator; do
+            [ -x "$karmada/karmada-$component" ] || continue
             one_program "docker.io/karmada/karmada-$component:v$version" "$karmada/karmada-$component"
         done
     else

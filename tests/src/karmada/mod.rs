@@ -9,6 +9,7 @@ mod faults;
 mod host;
 mod kill;
 mod life;
+mod members;
 mod plane;
 mod refusals;
 mod requests;

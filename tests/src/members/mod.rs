@@ -10,7 +10,7 @@ mod fleet;
 mod gone;
 mod half;
 mod life;
-mod planes;
+pub(crate) mod planes;
 mod shared;
 
 use std::time::{Duration, Instant};

@@ -30,10 +30,10 @@ const KINDS: [&str; 6] = [
 const PLANE_KINDS: [&str; 2] = ["/apis/cluster.karmada.io/v1alpha1/clusters", "/apis/work.karmada.io/v1alpha1/works"];
 
 /// One cluster. It ends when it is dropped.
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     /// In the lab.
     pub(super) name: String,
-    pub(super) kubeconfig: String,
+    pub(crate) kubeconfig: String,
     kubectl: String,
     /// Where kubectl remembers which kinds there are.
     cache: tempfile::TempDir,
@@ -72,6 +72,15 @@ impl Planes {
         });
         tell(&format!("members: four clusters in {:.1?}", started.elapsed()));
         Some(Self { _controllers: controllers, p1, p2, m1, m2 })
+    }
+}
+
+impl Cluster {
+    /// One more cluster, without a node, that the lab can start.
+    pub(crate) fn up(name: &str) -> Self {
+        let script = variable("KARMAFORM_TEST_KUBE").expect("the lab's script");
+        let lab = variable("KARMAFORM_TEST_KUBE_NAME").expect("a name of the cluster");
+        Starting::new(&script, &format!("{lab}{name}")).end()
     }
 }
 
@@ -134,7 +143,7 @@ impl Cluster {
 
     /// What kubectl prints as the administrator; it must succeed.
     #[track_caller]
-    pub(super) fn run(&self, arguments: &[&str]) -> String {
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let output = self.kubectl().args(["--kubeconfig", &self.kubeconfig]).args(arguments).output().expect("kubectl");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "kubectl {}\n{text}{}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
@@ -152,7 +161,7 @@ impl Cluster {
     }
 
     /// Its address.
-    pub(super) fn server(&self) -> String {
+    pub(crate) fn server(&self) -> String {
         let kubeconfig = std::fs::read_to_string(&self.kubeconfig).expect("a kubeconfig");
         let line = kubeconfig.lines().find_map(|l| l.trim().strip_prefix("server:")).expect("a server");
         line.trim().trim_matches('"').to_owned()
@@ -189,7 +198,7 @@ impl Cluster {
 
     /// The paths of all objects of the kinds that matter, and their UIDs.
     #[track_caller]
-    pub(super) fn inventory(&self) -> BTreeMap<String, String> {
+    pub(crate) fn inventory(&self) -> BTreeMap<String, String> {
         let kinds = KINDS.iter().chain(&PLANE_KINDS);
         let listed = |kind: &str| -> Vec<Value> { self.api.list(kind).unwrap_or_else(|e| panic!("{}: {e}", self.name)) };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

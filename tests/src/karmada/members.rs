@@ -1,0 +1,145 @@
+//! Members of a real Karmada: one in push mode and one in pull mode, with a workload that gets there, through drift, rotation and leaving.
+//!
+//! The stand-in of Karmada's programs propagates nothing, so this takes the real ones.
+
+use std::collections::BTreeSet;
+
+use super::plane::{Kubectl, Plane};
+use super::{Host, variable};
+use crate::members::planes::Cluster;
+
+const WORKLOAD: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: shown, namespace: default }
+data: { word: first }
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: { name: shown, namespace: default }
+spec:
+  resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: shown }]
+  placement: { clusterAffinity: { clusterNames: [push, pull] } }
+"#;
+
+/// The example and its members. The host cluster is one, for it alone has a node for an agent.
+fn members(plane: &Plane<'_>, push: &Cluster, more: &str) {
+    let Host { namespace, .. } = plane.host;
+    let text = format!(
+        r#"
+data "kubernetes_cluster" "push" {{
+  kubeconfig_file = {:?}
+}}
+resource "karmada_member" "push" {{
+  control_plane = karmada_control_plane.main
+  cluster       = data.kubernetes_cluster.push
+  verify        = true
+  preflight {{
+    image = "karmaform.test/busybox:1"
+  }}
+  {more}
+}}
+resource "karmada_member" "pull" {{
+  control_plane      = karmada_control_plane.main
+  cluster            = data.kubernetes_cluster.host
+  allow_host_cluster = true
+  mode               = "pull"
+  verify             = true
+  agent {{
+    server   = karmada_control_plane.main.endpoint
+    replicas = 1
+  }}
+  preflight {{
+    image     = "karmaform.test/busybox:1"
+    namespace = "{namespace}"
+  }}
+}}
+"#,
+        push.kubeconfig
+    );
+    plane.project.write("members.kf.hcl", &text);
+}
+
+#[test]
+fn real_members_join_work_and_leave() {
+    const TEST: &str = "real_members_join_work_and_leave";
+    if variable("KARMAFORM_TEST_KARMADA_BIN").is_none() {
+        crate::parts::tell(&format!("*** SKIPPED (no programs of Karmada itself in KARMAFORM_TEST_KARMADA_BIN): {TEST}"));
+        return;
+    }
+    let Some(host) = Host::for_test(TEST, "kf-members") else { return };
+    let before = host.inventory();
+    let push = Cluster::up("push");
+    let before_push: BTreeSet<_> = push.inventory().into_keys().collect();
+    let plane = Plane::example(&host, "fleet");
+
+    // A control plane and its members from one configuration, and from nothing.
+    members(&plane, &push, "");
+    plane.converge();
+    let kubectl = plane.kubectl("kubeconfig");
+    for name in ["push", "pull"] {
+        assert_eq!(kubectl.condition("cluster.cluster.karmada.io", name, "Ready"), "True", "{name}");
+    }
+    plane.project.write("workload.yaml", WORKLOAD);
+    // The server's own description of its kinds, which kubectl would check it by, is not there for a while after CRDs were made.
+    kubectl.run(&["create", "--validate=false", "-f", &plane.project.path().join("workload.yaml").to_string_lossy()]);
+    arrives(&host, &push, "first");
+
+    drift_is_repaired(&plane, &push, &kubectl);
+
+    // That the control plane would not reach it at a new address is in the plan.
+    let nowhere = format!("{}:1", push.server().rsplit_once(':').expect("a port").0);
+    members(&plane, &push, &format!("api_endpoint = {nowhere:?}"));
+    let text = plane.project.must(1, &["plan"]);
+    assert!(text.contains("No way to the server from there") && text.contains(&nowhere), "{text}");
+
+    // New tokens are an update, and what is changed afterwards arrives with them.
+    members(&plane, &push, "rotation = \"2\"");
+    let text = plane.project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(!text.contains("moves:"), "{text}");
+    plane.converge();
+    says(&kubectl, "third");
+    arrives(&host, &push, "third");
+
+    // Both leave; then nothing of what was propagated is left.
+    plane.project.remove("members.kf.hcl");
+    plane.converge();
+    push.run(&["get", "namespace", "default"]);
+    host.eventually("all is gone from the member", || push.inventory().into_keys().collect::<BTreeSet<_>>() == before_push);
+    plane.project.must(0, &["destroy", "-auto-approve"]);
+    host.is_as_before(&before);
+}
+
+fn says(kubectl: &Kubectl<'_>, word: &str) {
+    kubectl.run(&["patch", "configmap", "shown", "--type=merge", "-p", &format!("{{\"data\":{{\"word\":\"{word}\"}}}}")]);
+}
+
+/// The workload is in both members as it should be.
+#[track_caller]
+fn arrives(host: &Host, push: &Cluster, word: &str) {
+    const SHOW: [&str; 6] = ["-n=default", "get", "configmap", "shown", "--ignore-not-found", "-o=jsonpath={.data.word}"];
+    host.eventually(&format!("\"{word}\" is in the member in push mode"), || push.run(&SHOW) == word);
+    host.eventually(&format!("\"{word}\" is in the member in pull mode"), || host.run(&SHOW) == word);
+}
+
+fn drift_is_repaired(plane: &Plane<'_>, push: &Cluster, kubectl: &Kubectl<'_>) {
+    let agent = plane.host.run(&["-n=karmada-cluster", "get", "deployment", "-o=jsonpath={.items[0].metadata.name}"]);
+    let role = push.run(&["get", "clusterrolebinding", "-o=name"]);
+    let role = role.lines().find(|l| l.contains("/karmada-push-") && !l.contains("impersonator")).expect("the rights of the control plane");
+    plane.host.run(&["-n=karmada-cluster", "scale", "deployment", &agent, "--replicas=0"]);
+    push.run(&["delete", role]);
+    kubectl.run(&["-n=karmada-cluster", "patch", "secret", "push", "--type=merge", "-p={\"stringData\":{\"token\":\"x\"}}"]);
+    let text = plane.project.must(2, &["plan", "-detailed-exitcode"]);
+    let changed: BTreeSet<_> = text.split_whitespace().filter(|w| w.starts_with("karmada_member.") && w.contains('/')).collect();
+    let parts = ["pull/agent", "push/role_binding[\"controller\"]", "push/secret[\"controller\"]"];
+    let parts: BTreeSet<_> = parts.iter().map(|p| format!("karmada_member.{p}")).collect();
+    assert_eq!(changed, parts.iter().map(String::as_str).collect(), "{text}");
+    plane.converge();
+    says(kubectl, "second");
+    arrives(plane.host, push, "second");
+
+    // What an agent made can be deleted with it; the member stays one.
+    plane.host.run(&["-n=karmada-cluster", "delete", "deployment", &agent]);
+    plane.converge();
+    assert_eq!(kubectl.condition("cluster.cluster.karmada.io", "pull", "Ready"), "True");
+}
