@@ -211,7 +211,7 @@ fn resource_state(planned: &PlannedResource, schema: &Schema, object: &Object) -
         resource_type: planned.resource_type.clone(),
         provider: planned.provider.clone().unwrap_or_else(|| OWN_PROVIDER.to_owned()),
         schema_version: schema.version,
-        attributes: schema.encode(object),
+        attributes: schema.encode(object).into(),
         secret_paths: secret_paths(schema, object),
         dependencies: planned.dependencies.clone(),
         create_before_destroy: planned.create_before_destroy,

@@ -275,7 +275,7 @@ impl Book<'_> {
             resource_type: node.kind.clone(),
             provider: provider.to_owned(),
             schema_version: schema.version,
-            attributes: schema.encode(&object),
+            attributes: schema.encode(&object).into(),
             secret_paths: secret_paths(schema, &object),
             dependencies: self.needs[number].clone(),
             create_before_destroy: self.create_first[number],

@@ -45,7 +45,7 @@ fn fill(schema: &Schema, known: &Object, missing: impl Fn(Type) -> Value) -> Obj
 
 /// What the state says of an instance, with the marks of the schema and of the configuration it was made from.
 pub(crate) fn remembered(schema: &Schema, state: &ResourceState) -> Result<Object, ConvertError> {
-    let mut object = schema.decode(&state.attributes)?;
+    let mut object = state.attributes.decoded(schema)?;
     mark_paths(&mut object, &state.secret_paths);
     Ok(object)
 }

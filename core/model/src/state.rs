@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use crate::{Address, Content, Key, Mode, Path, PathStep, Seal, SealError, Type, Value, from_json, to_json};
+use crate::{Address, Content, Encoded, Key, Mode, Path, PathStep, Seal, SealError, Type, Value, from_json, to_json};
 
 /// Whether an instance can be trusted to be as it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct ResourceState {
     /// The schema version of `attributes`.
     pub schema_version: u64,
     /// As [`crate::Schema::encode`] gives them.
-    pub attributes: Map<String, Json>,
+    pub attributes: Encoded,
     /// Paths whose secrecy comes from the configuration.
     pub secret_paths: Vec<Path>,
     /// What it depends on directly; orders deletes of what is not in the configuration any more.
@@ -290,7 +290,7 @@ fn instance(key: Option<&Key>, deposed: Option<&String>, resource: &ResourceStat
         out.insert("deposed".into(), json!(deposed));
     }
     out.insert("schema_version".into(), json!(resource.schema_version));
-    out.insert("attributes".into(), Json::Object(resource.attributes.clone()));
+    out.insert("attributes".into(), Json::Object((*resource.attributes).clone()));
     out.insert("sensitive_attributes".into(), Json::Array(resource.secret_paths.iter().map(write_path).collect()));
     if private != Private::default() {
         out.insert("private".into(), json!(STANDARD.encode(serde_json::to_vec(&private).unwrap_or_default())));
@@ -347,7 +347,7 @@ fn read_instance(kind: &str, provider: &str, instance: &Json) -> Result<Resource
         resource_type: kind.to_owned(),
         provider: provider.to_owned(),
         schema_version: optional(instance, "schema_version", Json::as_u64)?.unwrap_or(0),
-        attributes: optional(instance, "attributes", Json::as_object)?.cloned().unwrap_or_default(),
+        attributes: optional(instance, "attributes", Json::as_object)?.cloned().unwrap_or_default().into(),
         secret_paths: list(instance, "sensitive_attributes")?
             .iter()
             .map(|path| read_path(path).ok_or_else(|| "\"sensitive_attributes\" holds something that is no path".to_owned()))
@@ -406,7 +406,7 @@ mod tests {
             resource_type: "ssh_file".into(),
             provider: "ssh".into(),
             schema_version: 0,
-            attributes: json!({"path": "/a"}).as_object().unwrap().clone(),
+            attributes: json!({"path": "/a"}).as_object().unwrap().clone().into(),
             secret_paths: vec![Path(vec![PathStep::Name("x".into()), PathStep::Index(0)])],
             dependencies: dependencies.iter().map(|d| d.parse().unwrap()).collect(),
             create_before_destroy: false,

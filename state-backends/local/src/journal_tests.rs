@@ -9,7 +9,7 @@ fn started(address: &str) -> JournalRecord {
         resource_type: "ssh_file".into(),
         provider: "ssh".into(),
         schema_version: 0,
-        attributes: serde_json::json!({"content": "a\nb", "size": 3, "ratio": 0.5}).as_object().unwrap().clone(),
+        attributes: serde_json::json!({"content": "a\nb", "size": 3, "ratio": 0.5}).as_object().unwrap().clone().into(),
         secret_paths: Vec::new(),
         dependencies: vec!["data.ssh_host.a".parse().unwrap()],
         create_before_destroy: false,

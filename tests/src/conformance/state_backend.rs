@@ -120,7 +120,11 @@ fn snapshot(serial: u64) -> Snapshot {
         resource_type: "terraform_data".into(),
         provider: "terraform".into(),
         schema_version: 0,
-        attributes: json!({"id": "x", "input": {"value": "ünï\n\"quoted\"", "type": "string"}}).as_object().cloned().unwrap_or_default(),
+        attributes: json!({"id": "x", "input": {"value": "ünï\n\"quoted\"", "type": "string"}})
+            .as_object()
+            .cloned()
+            .unwrap_or_default()
+            .into(),
         secret_paths: Vec::new(),
         dependencies: vec!["terraform_data.b[\"k\"]".parse().expect("an address")],
         create_before_destroy: true,

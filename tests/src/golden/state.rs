@@ -47,7 +47,7 @@ pub(super) fn snapshot(body: &str, registry: &Registry) -> Result<Snapshot, Stri
             resource_type: address.kind.clone(),
             provider: provider.to_owned(),
             schema_version: entry.schema().version,
-            attributes: entry.schema().encode(&attributes),
+            attributes: entry.schema().encode(&attributes).into(),
             secret_paths: Vec::new(),
             dependencies: Vec::new(),
             create_before_destroy: false,

@@ -15,7 +15,7 @@ fn state(lines: &[&str]) -> Snapshot {
             resource_type: "t".into(),
             provider: "p".into(),
             schema_version: 0,
-            attributes: Map::new(),
+            attributes: Map::new().into(),
             secret_paths: Vec::new(),
             dependencies: on.split_whitespace().map(at).collect(),
             create_before_destroy: false,

@@ -54,7 +54,7 @@ fn resource(address: &Address, deposed: Option<&String>, resource: &ResourceStat
 /// The stored attributes as values, with all secret marks. Of a type that this binary does not know, as the JSON shows them.
 pub(crate) fn attributes(address: &Address, resource: &ResourceState, registry: &Registry) -> Object {
     let schema = schema_of(registry, address.mode, &resource.resource_type);
-    let decoded = schema.and_then(|s| s.decode(&resource.attributes).ok());
+    let decoded = schema.and_then(|s| resource.attributes.decoded(s).ok());
     let mut object = decoded.unwrap_or_else(|| resource.attributes.iter().map(|(n, j)| (n.clone(), implied_from_json(j))).collect());
     if let Some(schema) = schema {
         schema.mark(&mut object);
@@ -91,7 +91,7 @@ mod tests {
             resource_type: "x".into(),
             provider: "terraform".into(),
             schema_version: 0,
-            attributes: json!({ "a": "hunter2", "b": 1 }).as_object().cloned().unwrap_or_default(),
+            attributes: json!({ "a": "hunter2", "b": 1 }).as_object().cloned().unwrap_or_default().into(),
             secret_paths: vec![karmaform_model::Path::attribute("a")],
             dependencies: vec![],
             create_before_destroy: false,
