@@ -37,6 +37,10 @@ use app::{App, Ended};
 use cli::{Cli, Command, Parsed};
 use karmaform_model::Diagnostic;
 
+/// A plan is made of millions of small pieces, and taking and giving back memory for them is half of its work: `docs/decisions/0008`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Help was shown because nothing else was asked for.
 const NOTHING_ASKED: i32 = 127;
 

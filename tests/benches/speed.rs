@@ -1,5 +1,5 @@
-//! Speed of the parts: loading, planning and applying 10,000 layered `terraform_data`, with the real backend and journal on disk. And what is
-//! written for that: bytes, which are the same on every machine.
+//! Speed of the parts: loading, planning and applying 10,000 layered `terraform_data`, with the real backend and journal on disk; and planning
+//! 1,000 members of a Karmada, in a world in memory. And what is written for that: bytes, which are the same on every machine.
 //! Whole processes, memory and growth are measured by `bench/run.sh`; `make bench` runs both.
 
 use std::hint::black_box;
@@ -13,10 +13,32 @@ use karmaform::Wiring;
 use karmaform_engine::{ApplyOptions, Graph, Options, Pool, Runtime, World, apply, graph, observe, plan};
 use karmaform_lang::{Config, Context, SourceFile, Sources, VariableInputs, load};
 use karmaform_local::{FileJournal, LocalBackend};
-use karmaform_model::{BackendError, BoxFuture, Journal, JournalRecord, LockId, LockInfo, Plan, Registry, Serial, Snapshot, StateBackend};
+use karmaform_memory::Memory;
+use karmaform_model::{
+    BackendError, BoxFuture, Driver, Journal, JournalRecord, LockId, LockInfo, Plan, Registry, Serial, Snapshot, StateBackend,
+};
 
 const COUNT: usize = 10_000;
 const PER_LAYER: usize = 100;
+
+const MEMBERS: usize = 1_000;
+
+/// A fleet from one block. What it is reached by is written down, so that nothing is asked for it.
+fn fleet(count: usize) -> String {
+    format!(
+        r#"
+locals {{
+  plane = {{ provider = "kubernetes", id = "p1", server = "https://karmada.example:5443", server_ca = "ca" }}
+}}
+resource "karmada_member" "fleet" {{
+  for_each      = toset([for n in range({count}) : format("m%04d", n)])
+  control_plane = local.plane
+  cluster       = {{ provider = "kubernetes", id = each.key, server = "https://${{each.key}}.example:6443", kubeconfig = "k" }}
+  region        = "eu"
+}}
+"#
+    )
+}
 
 /// The same as `tests/bench/layered.sh` writes; the last `changed` have another name.
 fn layered(count: usize, changed: usize) -> String {
@@ -58,6 +80,14 @@ impl Bench {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("threads");
         Self { registry: Wiring::real().registry, runtime }
+    }
+
+    /// With a world in memory.
+    fn in_memory() -> Self {
+        let (real, world) = (Wiring::real().registry, karmaform_memory::World::new());
+        let over = |d: &Arc<dyn Driver>| if d.name() == "tls" { Arc::clone(d) } else { Memory::over(Arc::clone(d), Arc::clone(&world)) };
+        let drivers = real.drivers().map(over).collect();
+        Self { registry: Arc::new(Registry::new(drivers, real.composites().cloned().collect())), ..Self::new() }
     }
 
     fn load(&self, text: &str) -> Config {
@@ -227,9 +257,37 @@ fn ten_thousand(criterion: &mut Criterion) {
     group.finish();
 }
 
+fn thousand_members(criterion: &mut Criterion) {
+    let bench = Bench::in_memory();
+    let text = fleet(MEMBERS);
+    let config = bench.load(&text);
+    let (first, graph) = bench.plan(&config, &Snapshot::default());
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let state = bench.apply(&config, &first, &graph, place.path());
+
+    let mut group = criterion.benchmark_group("1,000 karmada_member");
+    group.sample_size(10).warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(10));
+    group.throughput(Throughput::Elements(MEMBERS as u64));
+    group.bench_function("plan from nothing", |b| b.iter(|| black_box(bench.plan(&config, &Snapshot::default()))));
+    // As a process has it: just read, with nothing of it looked at yet.
+    let stored = state.to_text();
+    group.bench_function("plan without changes", |b| {
+        b.iter_batched(
+            || Snapshot::from_text(&stored).expect("a state"),
+            |state| {
+                let (plan, _) = bench.plan(&config, &state);
+                assert!(plan.is_empty());
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+}
+
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     ten_thousand(&mut criterion);
+    thousand_members(&mut criterion);
     written(&Bench::new());
     criterion.final_summary();
 }
