@@ -80,7 +80,8 @@ pub(super) fn set_up(after: &Object, change: &Change, turn: Turn, limit: u64) ->
         Turn::Restart => script.push_str(&format!("start_unit restart {wait}\n")),
         Turn::Stop => script.push_str("stop_unit\n"),
     }
-    script.push_str("clear_pending\n");
+    // Where nothing is started nothing of an earlier start is open any more.
+    script.push_str(if matches!(turn, Turn::Start | Turn::Restart) { "clear_pending own\n" } else { "clear_pending all\n" });
     script
 }
 

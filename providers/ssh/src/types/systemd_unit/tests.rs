@@ -121,3 +121,18 @@ fn a_change_that_was_cut_off_is_finished() {
     let change = SystemdUnit::new().plan(&PlanContext { now: 0 }, Some(&seen), Some(&wanted)).unwrap();
     assert_eq!(turn(&change), Turn::Restart);
 }
+
+#[test]
+fn a_mark_is_cleared_by_whoever_set_it_or_when_nothing_is_started() {
+    let last = |change: Change| {
+        let after = change.after().cloned().unwrap();
+        let script = scripts::set_up(&after, &change, turn(&change), 30);
+        script.trim_end().lines().last().unwrap().to_owned()
+    };
+    let update = |before: Object, after: Object| last(Change::Update { before, after });
+    assert_eq!(last(Change::Create { after: unit("x", true) }), "clear_pending own");
+    assert_eq!(update(unit("x", true), unit("y", true)), "clear_pending own");
+    // A start that failed left it, and now the unit is to be stopped, or is.
+    assert_eq!(update(unit("x", true), unit("x", false)), "clear_pending all");
+    assert_eq!(update(unit("x", false), unit("y", false)), "clear_pending all");
+}

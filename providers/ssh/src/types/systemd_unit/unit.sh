@@ -30,18 +30,21 @@ _mark_pending() {
   printf '%s\n' "$kf" >"$pending" || fail write "$pending"
 }
 
-# clear_pending [all]: our own mark, or anybody's
+# clear_pending own|all: our own mark, or anybody's
 clear_pending() { locked _clear_pending "$1"; }
 _clear_pending() {
   if [ "$1" = all ] || [ "$(cat "$pending" 2>/dev/null)" = "$kf" ]; then rm -f "$pending"; fi
   leave_run_directory
 }
 
-write_environment() { locked _write_environment; }
+write_environment() {
+  kf_new=/run/karmaform/$name.env.new
+  locked _write_environment
+  kf_new=
+}
 _write_environment() {
   run_directory
-  _new=/run/karmaform/$name.env.new
-  cat <&3 >"$_new" && chmod 0600 "$_new" && mv -f "$_new" "/run/karmaform/$name.env" || { rm -f "$_new"; fail write "/run/karmaform/$name.env"; }
+  cat <&3 >"$kf_new" && chmod 0600 "$kf_new" && mv -f "$kf_new" "/run/karmaform/$name.env" || fail write "/run/karmaform/$name.env"
 }
 
 drop_environment() { locked _drop_environment; }
