@@ -6,6 +6,8 @@ use karmaform_lang::{Config, IgnoreChanges};
 use karmaform_model::Connection;
 use karmaform_model::{Address, Child, ChildStep, Diagnostic, Diagnostics, Kind, Object, Schema, Value, convert};
 
+use crate::values::is_wholly_known;
+
 /// Arguments with `ignore_changes` taken from what is.
 pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut wanted: Object, before: Option<&Object>) -> Object {
     // A child has no lifecycle of its own; its composite's arguments were prepared before it was expanded.
@@ -14,14 +16,27 @@ pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut 
     {
         ignore(schema, &block.lifecycle.ignore_changes, &mut wanted, before);
     }
-    if let (false, Some(before)) = (address.is_child(), before) {
-        for (name, value) in &mut wanted {
-            if let Some(id) = before.get(name).and_then(way_id) {
-                assume_id(value, id);
+    if let (false, Some(before)) = (address.is_child() || is_wholly_known(&wanted), before) {
+        for (name, value) in wanted.iter_mut().filter(|(_, v)| !v.is_wholly_known()) {
+            if let Some(before) = before.get(name) {
+                assume_same(value, before);
             }
         }
     }
     wanted
+}
+
+/// Takes the connections in a value for the same as before, in blocks too.
+fn assume_same(value: &mut Value, before: &Value) {
+    if let Some(id) = way_id(before) {
+        assume_id(value, id);
+    } else if let (Kind::Object(parts), Kind::Object(before)) = (&mut value.kind, &before.kind) {
+        for (name, part) in parts.iter_mut().filter(|(_, v)| !v.is_wholly_known()) {
+            if let Some(before) = before.get(name) {
+                assume_same(part, before);
+            }
+        }
+    }
 }
 
 /// What a connection reached, or one that a value carries.
@@ -118,4 +133,27 @@ pub(crate) fn child_arguments(schema: &Schema, child: &Child, lookup: &dyn Fn(&[
 
 fn bug(what: String) -> Diagnostic {
     Diagnostic::error("Composite gives wrong arguments", format!("{what} This is a bug of the composite."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karmaform_model::Type;
+
+    #[test]
+    fn what_may_not_answer_is_taken_for_the_same_in_blocks_too() {
+        let way = |id: Value, required: bool| Value::object([("provider", "kubernetes".into()), ("id", id), ("required", required.into())]);
+        let block = |id: Value, required: bool| Value::object([("cluster", way(id, required)), ("port", 1i64.into())]);
+        let before = block("u1".into(), false);
+        let unknown = || Value::unknown_not_null(Type::String);
+        let mut silent = block(unknown(), false);
+        assume_same(&mut silent, &before);
+        assert_eq!(silent, before);
+        let mut needed = block(unknown(), true);
+        assume_same(&mut needed, &before);
+        assert!(!needed.is_wholly_known(), "what must answer says itself which it is");
+        let mut another = block("u2".into(), false);
+        assume_same(&mut another, &before);
+        assert_eq!(another, block("u2".into(), false));
+    }
 }
