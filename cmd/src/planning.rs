@@ -47,6 +47,7 @@ pub(crate) fn options(app: &App, flags: &PlanningFlags) -> Result<Options, Stop>
         return Err(Diagnostic::error("Flags that don't go together", "-replace is for plans that make something.").into());
     }
     Ok(Options {
+        tries: true,
         mode,
         targets: addresses("-target", &flags.target)?,
         replace: addresses("-replace", &flags.replace)?,

@@ -142,6 +142,7 @@ fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved
     let mut saved = saved.plan;
     let replaced = saved.resources.iter().filter(|r| r.reason == Some(Reason::ReplaceByRequest)).map(|r| r.address.clone());
     let options = Options {
+        tries: true,
         mode: saved.mode,
         targets: saved.targets.clone(),
         replace: replaced.collect(),

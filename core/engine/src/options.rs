@@ -61,6 +61,8 @@ pub struct Options {
     pub replace: Vec<Address>,
     /// Look at managed resources; `false` trusts the state.
     pub refresh: bool,
+    /// Try what is to be tried before it is relied on; `false` only looks.
+    pub tries: bool,
     /// Most connections asked at once.
     pub parallelism: usize,
     /// Seconds since 1970-01-01 UTC; the only time a plan knows.
@@ -76,6 +78,7 @@ impl Default for Options {
             targets: Vec::new(),
             replace: Vec::new(),
             refresh: true,
+            tries: true,
             parallelism: 10,
             now: 0,
             tool_version: String::new(),

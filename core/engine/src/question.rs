@@ -77,7 +77,7 @@ pub(crate) fn question(
 ) -> Question {
     let is_trusted = matches!(before.status, Some(Status::Ready | Status::Tainted));
     let unasked = match before.status {
-        _ if schema.state_only => true,
+        _ if schema.state_only || schema.tries && !options.tries => true,
         None => options.mode != ModeOfPlan::Normal || !options.refresh,
         Some(_) => is_trusted && !options.refresh,
     };

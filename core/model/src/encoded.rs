@@ -17,7 +17,7 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// What they are, with the marks of the schema, which must be that of their resource type. Copies share what was decoded.
+    /// What they are, with the marks of the schema, which must be that of their resource type. Copies have what was decoded by then.
     ///
     /// # Errors
     /// If they do not fit the schema.

@@ -93,6 +93,8 @@ pub struct Schema {
     pub state_only: bool,
     /// What only its maker knows is kept in the state alone, though making it takes a connection: nobody can be asked for it later.
     pub is_told_once: bool,
+    /// To look at it is to try something, which leaves traces for a moment: a pod that comes and goes.
+    pub tries: bool,
     /// The attribute that says, if it is true, that others may want the same thing: they don't undo each other's work.
     pub shared_by: Option<&'static str>,
     /// There is a note of it outside (an ownership file) that outlives the thing itself: what is gone is deleted all the same, so that

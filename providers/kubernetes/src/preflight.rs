@@ -29,8 +29,12 @@ impl KubernetesPreflight {
         let attributes = vec![
             Attribute::required("cluster", Type::Any, "Connection to the cluster that the pod runs in."),
             Attribute::required("namespace", Type::String, "The namespace that it runs in, which must be there."),
-            Attribute::required("address", Type::String, "The URL at which the server is to be reached: \"https://10.0.0.1:6443\".")
-                .identity(),
+            Attribute {
+                // Another way is tried, and nothing is made anew.
+                forces_replace: false,
+                ..Attribute::required("address", Type::String, "The URL at which the server is to be reached: \"https://10.0.0.1:6443\".")
+                    .identity()
+            },
             Attribute::required(
                 "target",
                 Type::Any,
@@ -45,13 +49,24 @@ impl KubernetesPreflight {
         ];
         let doc = "Whether a server can be reached from a pod: name, way, certificate, credentials, and that it is the right one. The pod is there \
                    only while that is tried, in a plan too.";
-        Self { schema: Schema::new(doc, attributes).through("cluster") }
+        Self { schema: Schema { tries: true, ..Schema::new(doc, attributes).through("cluster") } }
     }
 }
 
+/// What of the two connections makes another way.
+const ENDS: [(&str, &[&str]); 2] = [("cluster", &["id"]), ("target", &["id", "ca_certificate", "server_ca"])];
+
 /// True if there is a way that was not tried yet.
 fn is_due(known: Option<&Object>, wanted: &Object) -> bool {
-    known.is_none_or(|known| WAY.iter().any(|name| !same(known.get(*name), wanted.get(*name))))
+    let Some(known) = known else { return true };
+    let part = |object: &Object, end: &str, name: &str| object.get(end)?.get(name).filter(|v| !v.is_null() && !v.is_unknown()).cloned();
+    // What does not say which it is is taken for the same.
+    let differs = |end: &str, name: &str| match (part(known, end, name), part(wanted, end, name)) {
+        (Some(old), Some(new)) => !same(Some(&old), Some(&new)),
+        _ => false,
+    };
+    WAY.iter().any(|name| !same(known.get(*name), wanted.get(*name)))
+        || ENDS.iter().any(|(end, names)| names.iter().any(|name| differs(end, name)))
 }
 
 impl ResourceSpec for KubernetesPreflight {
@@ -148,5 +163,13 @@ mod tests {
         let mut proxied = before.clone();
         proxied.insert("proxy_url".to_owned(), Value::from("http://p:3128"));
         assert!(is_due(Some(&before), &proxied));
+        let to = |id: Value, token: &str| {
+            let mut object = before.clone();
+            object.insert("target".to_owned(), Value::object([("id", id), ("token", token.into())]));
+            object
+        };
+        let joined = to("u1".into(), "a");
+        assert!(!is_due(Some(&joined), &to("u1".into(), "b")) && !is_due(Some(&joined), &to(Value::unknown(Type::String), "a")));
+        assert!(is_due(Some(&joined), &to("u2".into(), "a")), "another cluster at the same address");
     }
 }

@@ -22,6 +22,8 @@ use crate::values::{encode, is_true, text};
 pub(crate) const NO_NAMESPACE: &str = "No namespace for the preflight";
 /// The default of the schema.
 const TIMEOUT: u64 = 60;
+/// Ways that are tried at a time through one pod.
+const AT_ONCE: usize = 8;
 /// What `nc` is given to say why there is no way.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -64,6 +66,9 @@ impl Wanted {
             Some(proxy) if !matches!(proxy.scheme_str(), Some("http" | "socks5")) => {
                 return Err(bad("`proxy_url` must begin with \"http://\" or \"socks5://\": another proxy can't be tried."));
             }
+            Some(proxy) if proxy.scheme_str() == Some("socks5") && credentials(&proxy).is_some() => {
+                return Err(bad("`proxy_url` has a user, and a proxy with \"socks5://\" and a user can't be tried."));
+            }
             proxy => proxy,
         };
         Ok(Some(Self {
@@ -100,7 +105,9 @@ impl Wanted {
         config.proxy_url = match &self.proxy {
             Some(proxy) => {
                 let scheme = proxy.scheme_str().unwrap_or("http");
-                Some(format!("{scheme}://{}", way.local).parse().map_err(|_| bad("`proxy_url` is no URL."))?)
+                config.tls_server_name = None;
+                let user = credentials(proxy).map(|c| format!("{c}@")).unwrap_or_default();
+                Some(format!("{scheme}://{user}{}", way.local).parse().map_err(|_| bad("`proxy_url` is no URL."))?)
             }
             None => {
                 let mut parts = self.address.clone().into_parts();
@@ -115,7 +122,7 @@ impl Wanted {
         if self.ca.is_some() {
             config.root_cert = self.ca.clone();
         }
-        config.accept_invalid_certs |= self.is_insecure;
+        config.accept_invalid_certs = self.is_insecure;
         Ok(config)
     }
 }
@@ -131,6 +138,11 @@ fn uri(name: &str, text: &str) -> Result<http::Uri, Diagnostic> {
 
 fn host(uri: &http::Uri) -> &str {
     uri.host().unwrap_or_default().trim_matches(['[', ']'])
+}
+
+/// Who asks, as it is written before the host.
+fn credentials(uri: &http::Uri) -> Option<&str> {
+    uri.authority()?.as_str().rsplit_once('@').map(|(user, _)| user)
 }
 
 fn port(uri: &http::Uri) -> u16 {
@@ -156,11 +168,12 @@ pub(crate) async fn all(client: &Client, wanted: &[Wanted]) -> Vec<Result<(), Di
     }
     let tried = groups.into_iter().map(|((namespace, image, _, limit), numbers)| async move {
         let fields = numbers.first().map(|n| wanted[*n].fields.clone()).unwrap_or_default();
-        let doorway = match Doorway::open(client, namespace, image, &fields, limit).await {
+        let doorway = match Doorway::open(client, namespace, image, &fields, (limit, numbers.len())).await {
             Ok(doorway) => doorway,
             Err(error) => return numbers.into_iter().map(|n| (n, Err(error.clone()))).collect(),
         };
-        let found = join_all(numbers.iter().map(|n| one(client, &doorway, &wanted[*n]))).await;
+        let places = tokio::sync::Semaphore::new(AT_ONCE);
+        let found = join_all(numbers.iter().map(|n| in_turn(&places, one(client, &doorway, &wanted[*n])))).await;
         doorway.end().await;
         numbers.into_iter().zip(found).collect::<Vec<_>>()
     });
@@ -173,13 +186,21 @@ pub(crate) async fn all(client: &Client, wanted: &[Wanted]) -> Vec<Result<(), Di
     answers
 }
 
+/// When there is room.
+async fn in_turn<T>(places: &tokio::sync::Semaphore, work: impl Future<Output = T>) -> T {
+    let _place = places.acquire().await;
+    work.await
+}
+
 async fn one(client: &Client, doorway: &Doorway, wanted: &Wanted) -> Result<(), Diagnostic> {
     let goal = wanted.proxy.as_ref().unwrap_or(&wanted.address);
     let way = doorway.to(host(goal), port(goal)).await?;
     let config = wanted.config(&way).await?;
     let limit = wanted.options.timeout;
+    // Programs that give credentials are run here: they take their time, and are waited for where waiting is allowed.
+    let made = tokio::task::spawn_blocking(move || kube::Client::try_from(config)).await;
     let asked = async {
-        let kube = kube::Client::try_from(config).map_err(|e| Failure::Kube(Box::new(e)))?;
+        let kube = made.map_err(|_| Failure::Timeout)?.map_err(|e| Failure::Kube(Box::new(e)))?;
         let request = Request::new("/api/v1/namespaces").get("kube-system", &GetParams::default());
         let request = request.map_err(|e| Failure::Kube(Box::new(kube::Error::BuildRequest(e))))?;
         kube.request::<Json>(request).await.map_err(|e| Failure::Kube(Box::new(e)))
@@ -229,9 +250,9 @@ fn told(wanted: &Wanted, from: &str, said: &str, failure: &Failure, limit: Durat
             .with_hint("See whether a firewall or a network policy is between.");
     }
     let call = Call { verb: "get", resource: "namespaces".to_owned(), namespace: None, name: "kube-system".to_owned() };
-    let mut told = failure.diagnostic(&wanted.place(), &call, &[]);
-    told.detail = format!("{from}: {}", told.detail);
-    told
+    let told = failure.diagnostic(&wanted.place(), &call, &[]);
+    // It has a summary of its own: it is no word about the cluster that the pod runs in, which may be one that need not answer.
+    told.hints.into_iter().fold(error(format!("{from}: {}", told.detail)), Diagnostic::with_hint)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use karmaform_model::Diagnostic;
 use kube::Api;
 use kube::api::{AttachParams, PropagationPolicy};
+use kube::client::UpgradeConnectionError;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -23,8 +24,9 @@ use crate::preflight_check::NO_NAMESPACE;
 
 /// What marks them, so that those that a killed run left behind are cleared away by the next one.
 const LABEL: &str = "karmaform.io/preflight";
-/// Seconds that it lives beyond the time that it may take to start: then it ends by itself.
-const LIFE: u64 = 300;
+/// Seconds that it lives beyond the time that it may take to start, and so many more for each way: then it ends by itself.
+const LIFE: u64 = 120;
+const EACH: u64 = 5;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
 /// So much is kept of what `nc` says, in bytes.
@@ -58,15 +60,25 @@ impl Way {
 }
 
 impl Doorway {
-    /// Makes the pod and waits until it runs, at most `limit`.
-    pub(crate) async fn open(client: &Client, namespace: &str, image: &str, fields: &Json, limit: Duration) -> Result<Self, Diagnostic> {
+    /// Makes the pod for so many ways and waits until it runs, at most `limit`.
+    pub(crate) async fn open(
+        client: &Client,
+        namespace: &str,
+        image: &str,
+        fields: &Json,
+        (limit, ways): (Duration, usize),
+    ) -> Result<Self, Diagnostic> {
         let place = pods(namespace);
         clear(client, &place).await;
         let path = format!("/api/v1/namespaces/{namespace}/pods");
         let made =
-            client.create(&path, &manifest(image, fields, limit.as_secs() + LIFE)).await.map_err(|failure| match failure.code() {
-                Some(404) => Diagnostic::error(NO_NAMESPACE, format!("{} has no namespace \"{namespace}\" for the pod.", client.place())),
-                _ => failure.diagnostic(client.place(), &place.call("create", "karmaform-preflight"), &[]),
+            client.create(&path, &manifest(image, fields, limit.as_secs() + LIFE + EACH * ways as u64)).await.map_err(|failure| {
+                match failure.code() {
+                    Some(404) => {
+                        Diagnostic::error(NO_NAMESPACE, format!("{} has no namespace \"{namespace}\" for the pod.", client.place()))
+                    }
+                    _ => failure.diagnostic(client.place(), &place.call("create", "karmaform-preflight"), &[]),
+                }
             })?;
         let name = made["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let doorway = Self { client: client.clone(), place, name };
@@ -120,17 +132,33 @@ impl Doorway {
     }
 
     /// Deletes the pod. What can't be deleted ends by itself.
-    pub(crate) async fn end(self) {
-        let _ = self.client.delete(&self.place, &self.name, None, PropagationPolicy::Background).await;
+    pub(crate) async fn end(mut self) {
+        delete(&self.client, &self.place, &std::mem::take(&mut self.name)).await;
     }
+}
+
+impl Drop for Doorway {
+    /// Whoever is not waited for any more leaves no pod behind either.
+    fn drop(&mut self) {
+        if self.name.is_empty() {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (client, place, name) = (self.client.clone(), self.place.clone(), std::mem::take(&mut self.name));
+            drop(runtime.spawn(async move { delete(&client, &place, &name).await }));
+        }
+    }
+}
+
+async fn delete(client: &Client, place: &Place, name: &str) {
+    let _ = client.delete(place, name, None, PropagationPolicy::Background).await;
 }
 
 /// Those of runs that were killed, which have ended by now.
 async fn clear(client: &Client, place: &Place) {
     let found = client.select(place, LABEL, "").await.unwrap_or_default();
     let ended = found.iter().filter(|p| matches!(p["status"]["phase"].as_str(), Some("Failed" | "Succeeded")));
-    join_all(ended.filter_map(|p| p["metadata"]["name"].as_str()).map(|n| client.delete(place, n, None, PropagationPolicy::Background)))
-        .await;
+    join_all(ended.filter_map(|p| p["metadata"]["name"].as_str()).map(|n| delete(client, place, n))).await;
 }
 
 /// It may do nothing, and nobody lets it be more: so it runs where the strictest rules for pods are enforced.
@@ -172,7 +200,12 @@ async fn carry(api: Api<Pod>, name: String, command: Vec<String>, mut local: Tcp
     let mut process = match api.exec(&name, command, &parameters).await {
         Ok(process) => process,
         // The library's words may quote a header.
-        Err(_) => return hear("the cluster does not let programs be run in the pod (it takes \"create pods/exec\")"),
+        Err(kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code))) if code == 403 => {
+            return hear(
+                "the user of the connection may not run programs in pods there (it takes \"get\" and \"create\" on \"pods/exec\")",
+            );
+        }
+        Err(_) => return hear("no program can be run in the pod: the cluster does not open the way to it"),
     };
     let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) = (process.stdin(), process.stdout(), process.stderr()) else { return };
     let status = process.take_status();

@@ -67,6 +67,7 @@ fn write(app: &mut App, args: &Args, project: &Project, session: &mut Session) -
             .into());
     }
     let options = Options {
+        tries: false,
         parallelism: usize::from(args.parallelism.most),
         now: app.now_seconds(),
         tool_version: VERSION.to_owned(),

@@ -76,6 +76,9 @@ pub(crate) fn refused(reader: &mut Reader<'_, '_>, is_pull: bool) {
     let proxy = reader.value("proxy_url").and_then(Value::as_str);
     if proxy.is_some_and(|p| !p.starts_with("http://") && !p.starts_with("socks5://")) {
         reader.wrong::<()>("preflight", "can't be with this `proxy_url`: through a proxy with \"https://\" nothing can be tried");
+    } else if proxy.is_some_and(|p| p.starts_with("socks5://") && p.contains('@')) {
+        reader
+            .wrong::<()>("preflight", "can't be with this `proxy_url`: through a proxy with \"socks5://\" and a user nothing can be tried");
     } else if reader.value("proxy_headers").is_some() {
         reader.wrong::<()>("preflight", "can't be with `proxy_headers`: nothing can be tried with them");
     }

@@ -83,8 +83,8 @@ fn what_fails_on_the_way_is_said() {
     assert_eq!(refused(&lab, &with(good.clone(), "target", another.into())).summary, "Another cluster answers");
 
     let error = refused(&lab, &with(good.clone(), "ca_certificate", another_ca().as_str().into()));
-    assert_eq!(error.summary, "Certificate of the cluster is not trusted", "{error:?}");
-    assert!(error.detail.starts_with("From a pod in the namespace"), "{error:?}");
+    assert_eq!((error.summary.as_str(), error.retryable), ("No way to the server from there", false), "{error:?}");
+    assert!(error.detail.starts_with("From a pod in the namespace") && error.detail.contains("certificate"), "{error:?}");
     let open = with(with(good.clone(), "ca_certificate", another_ca().as_str().into()), "insecure", true.into());
     assert_eq!(lab.observe_of(KIND, None, Some(&open)), Ok(None));
 
