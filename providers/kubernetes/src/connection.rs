@@ -186,21 +186,17 @@ impl Options {
     pub(crate) fn beyond(&self) -> Result<Option<Beyond>, Diagnostic> {
         let (Some(via), Way::Address { address, .. }) = (&self.via, &self.way) else { return Ok(None) };
         let parsed = url(address)?;
-        let host = parsed.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let port = parsed.port_u16().unwrap_or(if parsed.scheme_str() == Some("http") { 80 } else { 443 });
-        Ok(Some(Beyond { via: via.clone(), host, port, place: address.trim_end_matches('/').to_owned() }))
+        Ok(Some(Beyond {
+            via: via.clone(),
+            host: host(&parsed).to_owned(),
+            port: port(&parsed),
+            place: address.trim_end_matches('/').to_owned(),
+        }))
     }
 
     /// The client's configuration for what is reached at a local address, and is called `host` in its certificate.
     pub(crate) async fn config_at(&self, local: SocketAddr, host: &str) -> Result<Config, Diagnostic> {
-        let mut config = self.config().await?;
-        let mut parts = config.cluster_url.into_parts();
-        parts.authority = local.to_string().parse().ok();
-        config.cluster_url = http::Uri::from_parts(parts).map_err(|_| bad_address())?;
-        config.tls_server_name = Some(host.to_owned());
-        // The way is another one already.
-        config.proxy_url = None;
-        Ok(config)
+        redirected(self.config().await?, local, host)
     }
 
     /// The client's configuration.
@@ -281,6 +277,32 @@ fn bad(detail: &str) -> Diagnostic {
 
 fn bad_address() -> Diagnostic {
     Diagnostic::error("Bad address of the cluster", "`address` is no URL.").with_hint("Write it like \"https://10.0.0.1:6443\".")
+}
+
+/// The same configuration, for what is reached at a local address and is called `host` in its certificate.
+pub(crate) fn redirected(mut config: Config, local: SocketAddr, host: &str) -> Result<Config, Diagnostic> {
+    let mut parts = config.cluster_url.into_parts();
+    parts.authority = local.to_string().parse().ok();
+    config.cluster_url = http::Uri::from_parts(parts).map_err(|_| bad_address())?;
+    config.tls_server_name = Some(host.to_owned());
+    // The way is another one already.
+    config.proxy_url = None;
+    Ok(config)
+}
+
+/// The host of a URL, without the brackets of an IPv6 address.
+pub(crate) fn host(url: &http::Uri) -> &str {
+    url.host().unwrap_or_default().trim_matches(['[', ']'])
+}
+
+/// The port of a URL: what is written, or what is usual.
+pub(crate) fn port(url: &http::Uri) -> u16 {
+    let usual = match url.scheme_str() {
+        Some("http") => 80,
+        Some("socks5") => 1080,
+        _ => 443,
+    };
+    url.port_u16().unwrap_or(usual)
 }
 
 fn url(address: &str) -> Result<http::Uri, Diagnostic> {

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use crate::act::seconds;
 use crate::client::Client;
-use crate::connection::Options;
+use crate::connection::{Options, host, port, redirected};
 use crate::failure::{Call, Failure};
 use crate::preflight::KIND;
 use crate::preflight_pod::{Doorway, Way};
@@ -102,20 +102,16 @@ impl Wanted {
     async fn config(&self, way: &Way) -> Result<Config, Diagnostic> {
         let mut config = self.options.config().await?;
         config.cluster_url = self.address.clone();
-        config.proxy_url = match &self.proxy {
+        let mut config = match &self.proxy {
             Some(proxy) => {
                 let scheme = proxy.scheme_str().unwrap_or("http");
-                config.tls_server_name = None;
                 let user = credentials(proxy).map(|c| format!("{c}@")).unwrap_or_default();
-                Some(format!("{scheme}://{user}{}", way.local).parse().map_err(|_| bad("`proxy_url` is no URL."))?)
+                let local = format!("{scheme}://{user}{}", way.local).parse().map_err(|_| bad("`proxy_url` is no URL."))?;
+                config.proxy_url = Some(local);
+                config.tls_server_name = None;
+                config
             }
-            None => {
-                let mut parts = self.address.clone().into_parts();
-                parts.authority = way.local.to_string().parse().ok();
-                config.cluster_url = http::Uri::from_parts(parts).map_err(|_| bad("`address` is no URL."))?;
-                config.tls_server_name = Some(host(&self.address).to_owned());
-                None
-            }
+            None => redirected(config, way.local, host(&self.address))?,
         };
         // The whole is limited; what is connected to at once is only this machine.
         config.connect_timeout = None;
@@ -136,22 +132,9 @@ fn uri(name: &str, text: &str) -> Result<http::Uri, Diagnostic> {
     parsed.ok_or_else(|| bad(&format!("`{name}` is no URL.")).with_hint("Write it like \"https://10.0.0.1:6443\"."))
 }
 
-fn host(uri: &http::Uri) -> &str {
-    uri.host().unwrap_or_default().trim_matches(['[', ']'])
-}
-
 /// Who asks, as it is written before the host.
 fn credentials(uri: &http::Uri) -> Option<&str> {
     uri.authority()?.as_str().rsplit_once('@').map(|(user, _)| user)
-}
-
-fn port(uri: &http::Uri) -> u16 {
-    let usual = match uri.scheme_str() {
-        Some("http") => 80,
-        Some("socks5") => 1080,
-        _ => 443,
-    };
-    uri.port_u16().unwrap_or(usual)
 }
 
 fn authorities(pem: &str) -> Result<Vec<Vec<u8>>, Diagnostic> {
