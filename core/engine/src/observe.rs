@@ -1,5 +1,5 @@
 //! Looks at the world: passes over the graph find the questions, batches of them are asked, until nothing new can be asked.
-//! Reads only, and decides nothing.
+//! Reads only, but for what is there to be tried (`Schema::tries`), and decides nothing.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,8 @@ pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut 
     {
         ignore(schema, &block.lifecycle.ignore_changes, &mut wanted, before);
     }
-    if let (false, Some(before)) = (address.is_child() || is_wholly_known(&wanted), before) {
+    // Where all is known there is nothing to assume, and the copy stays the same one.
+    if let Some(before) = before.filter(|_| !address.is_child() && !is_wholly_known(&wanted)) {
         for (name, value) in wanted.iter_mut().filter(|(_, v)| !v.is_wholly_known()) {
             if let Some(before) = before.get(name) {
                 assume_same(value, before);

@@ -60,7 +60,7 @@ pub trait ResourceSpec: Send + Sync {
 
 /// A resource type; `C` is the provider's client.
 pub trait ResourceType<C>: ResourceSpec {
-    /// Looks at the thing that is asked for. Reads only. `None`: not there. What could not be looked at is an error, never `None`.
+    /// Looks at the thing that is asked for. Reads only, unless its schema says that to look is to try (`tries`). `None`: not there. What could not be looked at is an error, never `None`.
     /// Attributes left out keep what the state says.
     fn observe<'a>(&'a self, client: &'a C, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;
 
