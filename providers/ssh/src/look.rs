@@ -1,13 +1,15 @@
 //! Questions about a host as a value, all of them as one script, and its output read back.
 //!
 //! Starting a process costs a host about a millisecond, so questions of one kind share one process: one `stat` for all paths, one
-//! `systemctl show` for all units. Knows paths, units, users; no resource types.
+//! `systemctl show` for all units. Knows paths, units, users, the hosts file; no resource types.
 
+mod hosts;
 mod parse;
 mod seen;
 
 use std::time::Duration;
 
+pub(crate) use self::hosts::{HOSTS, damaged, markers};
 pub(crate) use self::seen::{PathKind, PathSeen, Seen, UnitSeen};
 use crate::script::{here, quote, words};
 
@@ -42,6 +44,8 @@ pub(crate) enum Look {
         /// Its name.
         name: String,
     },
+    /// The blocks of ours in the hosts file.
+    HostsBlocks,
     /// A command; its exit status is the answer.
     Run(Run),
 }
@@ -125,6 +129,9 @@ pub(crate) fn script(looks: &[Look]) -> String {
         format!("systemctl show -p LoadState,FragmentPath,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload -- {u} 2>&1; echo")
     });
     ask("users", refs(&users), &|u| format!("users {u}"));
+    if looks.contains(&Look::HostsBlocks) {
+        script.push_str(&format!("section hosts\nhosts_blocks {HOSTS}\n"));
+    }
     for look in looks {
         if let Look::Run(run) = look {
             // what it prints is nobody's business here, only its status

@@ -4,6 +4,7 @@ mod artifact;
 mod command;
 mod directory;
 mod file;
+mod hosts_entries;
 mod placed;
 mod systemd_unit;
 mod user;
@@ -17,6 +18,7 @@ pub(crate) fn all() -> Vec<Box<dyn AnyType>> {
         Box::new(Typed(command::Command::new())),
         Box::new(Typed(directory::Directory::new())),
         Box::new(Typed(file::File::new())),
+        Box::new(Typed(hosts_entries::HostsEntries::new())),
         Box::new(Typed(systemd_unit::SystemdUnit::new())),
         Box::new(Typed(user::User::new())),
     ]

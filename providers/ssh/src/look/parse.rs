@@ -22,7 +22,8 @@ impl Seen {
             return None;
         }
         let lines = |name: &str| output.section(name).map(|s| String::from_utf8_lossy(s).into_owned()).unwrap_or_default();
-        let mut seen = Self { place: place.to_owned(), owned: Owned::parse(&lines("owned")), ..Self::default() };
+        let (owned, hosts) = (Owned::parse(&lines("owned")), lines("hosts"));
+        let mut seen = Self { place: place.to_owned(), owned, hosts, ..Self::default() };
         seen.read_paths(&lines("paths"), looks);
         seen.read_sums(&lines("sums"), looks);
         for line in lines("full").lines() {

@@ -21,6 +21,8 @@ pub(crate) struct Seen {
     pub(crate) users: BTreeMap<String, UserSeen>,
     /// Users could not be looked at.
     pub(crate) users_failed: bool,
+    /// The blocks of ours in the hosts file, with their markers; or why it can't be read.
+    pub(crate) hosts: String,
     /// Exit statuses by id.
     pub(crate) runs: BTreeMap<String, i32>,
     /// What is karmaform's.

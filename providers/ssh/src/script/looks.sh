@@ -23,3 +23,8 @@ users() {
     esac
   done
 }
+
+# hosts_blocks FILE: the blocks of ours in it, each from its first line to its last
+hosts_blocks() {
+  if [ -e "$1" ]; then sed -n '/^# BEGIN karmaform /,/^# END karmaform /p' "$1" 2>&1; fi
+}

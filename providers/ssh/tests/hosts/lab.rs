@@ -199,7 +199,11 @@ impl Lab {
         if kind != "ssh_command" {
             let again = self.plan(kind, None, Some(wanted)).unwrap();
             assert!(matches!(again.action(), Action::NoOp | Action::Update), "{again:?}");
-            assert_eq!(again.action() == Action::NoOp, matches!(kind, "ssh_file" | "ssh_directory" | "ssh_user"), "{again:?}");
+            assert_eq!(
+                again.action() == Action::NoOp,
+                matches!(kind, "ssh_file" | "ssh_directory" | "ssh_hosts_entries" | "ssh_user"),
+                "{again:?}"
+            );
         }
         state
     }

@@ -10,6 +10,7 @@ mod connecting;
 mod directory;
 mod file;
 mod forward;
+mod hosts_entries;
 mod lab;
 mod losing;
 mod many;
