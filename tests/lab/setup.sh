@@ -4,6 +4,7 @@ set -euo pipefail
 
 BUILD="gcc g++ make perl pkg-config protobuf-compiler libprotobuf-dev ca-certificates"
 LAB="debootstrap debian-archive-keyring systemd-container dbus iproute2 openssh-client procps util-linux python3-venv curl"
+REGISTRY="docker-registry" # run by tests, on ports of their own
 EXTRA="time" # whole-process measurements of `make bench`
 
 missing() {
@@ -11,6 +12,18 @@ missing() {
     for package in "$@"; do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
     done
+}
+
+# Debian would start the registry's service as soon as it is there, and whenever this machine boots. Nobody here wants it.
+install_registry() {
+    local policy=/usr/sbin/policy-rc.d
+    if [ ! -e $policy ]; then
+        trap "rm -f $policy" EXIT
+        printf '#!/bin/sh\ncase $1 in docker-registry*) exit 101 ;; esac\n' >$policy
+        chmod 755 $policy
+    fi
+    apt-get -qq install --yes --no-install-recommends $REGISTRY >/dev/null
+    update-rc.d $REGISTRY disable
 }
 
 if ! command -v cargo >/dev/null; then
@@ -22,14 +35,16 @@ if ! command -v dpkg-query >/dev/null; then
     exit 0
 fi
 wanted=$(missing $BUILD $LAB $EXTRA)
-[ -n "$wanted" ] || exit 0
+registry=$(missing $REGISTRY)
+[ -n "$wanted$registry" ] || exit 0
 if [ "$(id -u)" != 0 ]; then
     needed=$(missing $BUILD)
-    echo "setup: not root; these packages are missing:" $wanted >&2
+    echo "setup: not root; these packages are missing:" $wanted $registry >&2
     [ -z "$needed" ] || exit 1
     exit 0
 fi
-echo "setup: installing" $wanted
+echo "setup: installing" $wanted $registry
 export DEBIAN_FRONTEND=noninteractive
 apt-get -qq update
-apt-get -qq install --yes --no-install-recommends $wanted >/dev/null
+[ -z "$wanted" ] || apt-get -qq install --yes --no-install-recommends $wanted >/dev/null
+[ -z "$registry" ] || install_registry

@@ -1,9 +1,11 @@
-//! Where artifacts come from: a file or a URL, fetched once per run, checked, and taken out of its archive if need be.
+//! Where artifacts come from: a file, a URL or an image of containers, fetched once per run, checked, and taken out of its archive or image
+//! if need be.
 //!
 //! Local work only; knows no hosts.
 
 mod archive;
 mod fetch;
+pub(crate) mod oci;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -28,6 +30,9 @@ const STALE: Duration = Duration::from_secs(60 * 60);
 /// Fetched artifacts of a run, each made once however many hosts want it.
 pub(crate) struct Store {
     directory: PathBuf,
+    /// Docker's configuration file, for the log-ins of registries.
+    docker: PathBuf,
+    images: Mutex<BTreeMap<Wish, oci::Shared>>,
     ready: OncePerWish<Arc<Ready>>,
     verdicts: OncePerWish<Result<(), Diagnostic>>,
 }
@@ -38,12 +43,14 @@ type OncePerWish<T> = Mutex<BTreeMap<Wish, Arc<OnceCell<T>>>>;
 /// What somebody wants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Wish {
-    /// A path, `file:` or `http(s)` URL.
+    /// A path, a `file:` or `http(s)` URL, or an image.
     pub(crate) source: String,
     /// What the sum of the source must be.
     pub(crate) sha256: Option<String>,
     /// What to take out of it.
     pub(crate) member: Option<String>,
+    /// Of an image, for what it is to run on.
+    pub(crate) platform: Option<String>,
 }
 
 /// A local file that is what was wanted. It may have no name, so that it goes with the run however that ends.
@@ -59,7 +66,15 @@ pub(crate) struct Ready {
 impl Store {
     /// That keeps downloads in `directory`.
     pub(crate) fn new(directory: PathBuf) -> Self {
-        Self { directory, ready: Mutex::default(), verdicts: Mutex::default() }
+        let docker = oci::usual_file();
+        Self { directory, docker, images: Mutex::default(), ready: Mutex::default(), verdicts: Mutex::default() }
+    }
+
+    /// With log-ins from another file.
+    #[cfg(test)]
+    fn with_docker(mut self, file: PathBuf) -> Self {
+        self.docker = file;
+        self
     }
 
     /// Where downloads are kept unless the provider block says otherwise.
@@ -71,6 +86,11 @@ impl Store {
 
     /// The file that is wanted. Those who want the same wait for the one who fetches it; after a failure the next one tries again.
     pub(crate) async fn get(&self, wish: &Wish) -> Result<Arc<Ready>, Diagnostic> {
+        if oci::is_image(&wish.source) {
+            let whole = Wish { member: None, sha256: None, ..wish.clone() };
+            let (image, docker) = (Arc::clone(self.images.lock().await.entry(whole).or_default()), self.docker.clone());
+            return self.once(wish, move |directory, wish| oci::take(&image, &directory, &docker, &wish)).await;
+        }
         let whole = self.once(&Wish { member: None, ..wish.clone() }, |directory, wish| fetch::fetch(&directory, &wish)).await?;
         let Some(member) = wish.member.clone() else { return Ok(whole) };
         let source = wish.source.clone();

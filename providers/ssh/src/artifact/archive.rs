@@ -39,7 +39,8 @@ pub(super) fn extract(archive: &File, source: &str, member: &str, directory: &Pa
     Err(broken(io::Error::other("the member vanished")))
 }
 
-fn open(archive: &File) -> io::Result<Box<dyn Read + '_>> {
+/// The archive's bytes as they were before they were compressed.
+pub(super) fn open(archive: &File) -> io::Result<Box<dyn Read + '_>> {
     let mut magic = [0; 2];
     let n = ByPlace::new(archive).read(&mut magic)?;
     let bytes = io::BufReader::with_capacity(1 << 16, ByPlace::new(archive));
@@ -47,14 +48,9 @@ fn open(archive: &File) -> io::Result<Box<dyn Read + '_>> {
 }
 
 /// The member of this name, or the one whose path ends with it; of several the one nearest to the top.
-fn choose<'a>(names: &'a [String], member: &str) -> Result<&'a String, String> {
-    fn plain(name: &str) -> &str {
-        name.strip_prefix("./").unwrap_or(name)
-    }
-    let wanted = member.trim_start_matches("./");
-    let fits = |name: &&String| plain(name) == wanted || plain(name).strip_suffix(wanted).is_some_and(|rest| rest.ends_with('/'));
+pub(super) fn choose<'a>(names: &'a [String], member: &str) -> Result<&'a String, String> {
     let depth = |name: &&String| plain(name).matches('/').count();
-    let mut found: Vec<_> = names.iter().filter(fits).collect();
+    let mut found: Vec<_> = names.iter().filter(|n| fits(n, member)).collect();
     found.sort_by_key(depth);
     match found[..] {
         [] => {
@@ -71,6 +67,16 @@ fn choose<'a>(names: &'a [String], member: &str) -> Result<&'a String, String> {
             Err(format!("several files in it end with \"{member}\": {listed}. Write more of the path."))
         }
     }
+}
+
+/// Whether a name is this member, or ends with it.
+pub(super) fn fits(name: &str, member: &str) -> bool {
+    let (name, wanted) = (plain(name), member.trim_start_matches("./"));
+    name == wanted || name.strip_suffix(wanted).is_some_and(|rest| rest.ends_with('/'))
+}
+
+fn plain(name: &str) -> &str {
+    name.strip_prefix("./").unwrap_or(name)
 }
 
 #[cfg(test)]

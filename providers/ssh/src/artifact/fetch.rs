@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use karmaform_model::{Diagnostic, without_credentials};
+use ureq::config::ConfigBuilder;
+use ureq::typestate::AgentScope;
 
 use super::{Ready, Wish, unfinished, unnamed};
 use crate::sum::sha256;
@@ -23,7 +25,7 @@ pub(super) fn fetch(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> 
     if let Some((scheme, _)) = source.split_once("://").filter(|(s, _)| *s != "file") {
         return Err(Diagnostic::error(
             "Source can't be fetched",
-            format!("\"{scheme}\" is not supported; a source is a path, or a file, http or https URL."),
+            format!("\"{scheme}\" is not supported; a source is a path, a file, http or https URL, or an image (oci://)."),
         ));
     }
     let path = wish.local().unwrap_or(Path::new(source));
@@ -83,23 +85,26 @@ fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error("Cache can't be written", format!("{}: {error}.", path.display()))
 }
 
-fn receive(url: &str, file: &mut impl Write) -> Result<(), Diagnostic> {
-    let failed = |why: String| {
-        Diagnostic::error("Source can't be fetched", format!("{}: {why}.", without_credentials(url)))
-            .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")
-    };
+/// How all servers are asked.
+pub(super) fn client() -> ConfigBuilder<AgentScope> {
     let tls = ureq::tls::TlsConfig::builder()
         .provider(ureq::tls::TlsProvider::Rustls)
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
         .build();
-    let agent: ureq::Agent = ureq::Agent::config_builder()
+    ureq::Agent::config_builder()
         .tls_config(tls)
         .timeout_connect(Some(Duration::from_secs(15)))
         .timeout_recv_response(Some(Duration::from_secs(60)))
         .timeout_global(Some(LONGEST))
         .user_agent(concat!("karmaform/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .into();
+}
+
+fn receive(url: &str, file: &mut impl Write) -> Result<(), Diagnostic> {
+    let failed = |why: String| {
+        Diagnostic::error("Source can't be fetched", format!("{}: {why}.", without_credentials(url)))
+            .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")
+    };
+    let agent: ureq::Agent = client().build().into();
     let mut response = match agent.get(url).call() {
         Ok(response) => response,
         Err(ureq::Error::StatusCode(status)) => return Err(failed(format!("the server answered with status {status}"))),

@@ -27,7 +27,7 @@ fn archive(compressed: bool) -> Vec<u8> {
 }
 
 fn wish(source: &str, sha256: Option<&str>, member: Option<&str>) -> Wish {
-    Wish { source: source.to_owned(), sha256: sha256.map(str::to_owned), member: member.map(str::to_owned) }
+    Wish { source: source.to_owned(), sha256: sha256.map(str::to_owned), member: member.map(str::to_owned), platform: None }
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {

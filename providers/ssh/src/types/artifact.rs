@@ -8,7 +8,7 @@ use karmaform_model::{
 };
 
 use super::placed::{at_path, foreign, host, ownership, permissions, permissions_seen, refuse};
-use crate::artifact::Wish;
+use crate::artifact::{Wish, oci};
 use crate::checks::Checks;
 use crate::client::{Act, Client};
 use crate::host::Payload;
@@ -20,7 +20,7 @@ use crate::values::text;
 const KIND: &str = "ssh_artifact";
 
 /// What decides which bytes are installed.
-const ORIGIN: &[&str] = &["source", "sha256", "member"];
+const ORIGIN: &[&str] = &["source", "sha256", "member", "platform"];
 
 /// The slowest line that is still worth waiting for: 128 KiB a second.
 const SLOWEST: u64 = 128 << 10;
@@ -35,12 +35,29 @@ impl Artifact {
     pub(crate) fn new() -> Self {
         let mut attributes = vec![
             host(),
-            Attribute::required("source", Type::String, "Where it comes from: a path on this machine, or a file, http or https URL."),
-            Attribute::optional("sha256", Type::String, "SHA-256 sum that the source must have; of the archive, if it is one."),
+            Attribute::required(
+                "source",
+                Type::String,
+                "Where it comes from: a path on this machine, a file, http or https URL, or an image in a registry: \
+                 \"oci://REGISTRY/REPOSITORY:TAG\". With \"@sha256:DIGEST\" behind it, the image is fetched once and stays the same. The \
+                 log-ins of registries are those that \"docker login\" writes into its configuration file, without a credential helper. \
+                 A registry on this machine need not speak TLS; any is asked without it by \"oci+http://\".",
+            ),
+            Attribute::optional(
+                "sha256",
+                Type::String,
+                "SHA-256 sum that the source must have; of the archive, if it is one. Not for images, which have digests.",
+            ),
             Attribute::optional(
                 "member",
                 Type::String,
-                "File to take out of the source, a tar archive (plain or gzip): its path, or the end of it.",
+                "File to take out of the source, a tar archive (plain or gzip) or an image: its path, or the end of it. In an image it is the \
+                 one of the uppermost layer that has one; a path that begins with \"/\" is the whole path. Links are followed.",
+            ),
+            Attribute::optional(
+                "platform",
+                Type::String,
+                "Which of an image's platforms is meant, as \"linux/arm64\"; \"linux/amd64\" unless given. Only for images.",
             ),
             Attribute::required("path", Type::String, "Absolute path on the host. Directories above it that are missing are made.")
                 .identity(),
@@ -68,7 +85,14 @@ impl ResourceSpec for Artifact {
             let good = s.len() == 64 && s.bytes().all(|b| b.is_ascii_hexdigit());
             (!good).then(|| "is no SHA-256 sum, which has 64 hexadecimal digits".to_owned())
         };
-        Checks::of(wanted).path("path").mode().names(&["owner", "group"]).check("sha256", "Bad sum", sum_problem).done()?;
+        Checks::of(wanted)
+            .path("path")
+            .mode()
+            .names(&["owner", "group"])
+            .check("sha256", "Bad sum", sum_problem)
+            .check("platform", "Bad platform", oci::platform_problem)
+            .done()?;
+        check_image(wanted)?;
         if let Some(before) = before.filter(|b| is_foreign(b)) {
             return Err(refuse(wanted, text(before, "path").unwrap_or("the file"), None));
         }
@@ -80,17 +104,48 @@ impl ResourceSpec for Artifact {
     }
 }
 
+/// What an image needs, and what only an image has.
+fn check_image(wanted: &Object) -> Result<(), Diagnostic> {
+    let Some(source) = text(wanted, "source") else { return Ok(()) };
+    let is_given = |name: &str| wanted.get(name).is_some_and(|v| !v.is_null());
+    let secret = wanted.get("source").is_some_and(|v| v.secret);
+    let name = if secret { "The value".to_owned() } else { format!("\"{}\"", oci::shown(source)) };
+    if oci::is_image(source) {
+        return oci::check(source, &name, is_given("member"), is_given("sha256")).map(|_| ());
+    }
+    if is_given("platform") {
+        return Err(Diagnostic::error("Platform is only for images", format!("{name} in \"source\" is no image, and has no platforms."))
+            .with_hint("Leave out \"platform\"."));
+    }
+    Ok(())
+}
+
+/// What makes the source the same one wherever it comes from: a sum, or an image's digest with what is taken of it.
+fn pin(object: &Object) -> Option<(&str, Option<&str>)> {
+    if let Some(sum) = text(object, "sha256") {
+        return Some((sum, None));
+    }
+    let digest = oci::digest_of(text(object, "source")?)?;
+    match object.get("platform").filter(|p| !p.is_null()) {
+        None => Some((digest, Some(oci::PLATFORM))),
+        Some(platform) => Some((digest, Some(platform.as_str()?))),
+    }
+}
+
 /// The sum that the file will have, as far as that can be told without looking at the source.
 fn planned_sum(before: Option<&Object>, wanted: &Object) -> Value {
     let unpacked = wanted.get("member").is_some_and(|m| !m.is_null());
     if let (Some(sum), false) = (text(wanted, "sha256"), unpacked) {
         return sum.to_lowercase().into();
     }
-    // the same sum and member are the same bytes, wherever they come from
-    let by_sum = ["sha256", "member"];
-    let origin: &[&str] = if text(wanted, "sha256").is_some() { &by_sum } else { ORIGIN };
+    let is_same = |before: &Object, names: &[&str]| names.iter().all(|n| same(before.get(*n), wanted.get(*n)));
+    // the same pin and member are the same bytes, wherever they come from
+    let is_same_origin = |before: &Object| match pin(wanted) {
+        Some(pinned) => pin(before) == Some(pinned) && is_same(before, &["member"]),
+        None => is_same(before, ORIGIN),
+    };
     match before {
-        Some(before) if origin.iter().all(|n| same(before.get(*n), wanted.get(*n))) => {
+        Some(before) if is_same_origin(before) => {
             let recorded = before.get("recorded_sha256").filter(|v| !v.is_null()).or_else(|| before.get("content_sha256"));
             recorded.filter(|v| !v.is_null()).cloned().unwrap_or_else(|| Value::unknown(Type::String))
         }
@@ -175,7 +230,7 @@ impl SshType for Artifact {
 
 fn wish(after: &Object) -> Wish {
     let part = |name| text(after, name).map(str::to_owned);
-    Wish { source: part("source").unwrap_or_default(), sha256: part("sha256"), member: part("member") }
+    Wish { source: part("source").unwrap_or_default(), sha256: part("sha256"), member: part("member"), platform: part("platform") }
 }
 
 fn permit(path: &str, claim: &str, after: &Object, mode: &str) -> Act {
@@ -187,11 +242,12 @@ fn permit(path: &str, claim: &str, after: &Object, mode: &str) -> Act {
 /// The plan showed a sum; something else behind the same source must not be installed in its place.
 fn changed(after: &Object, planned: &str, found: &str) -> Diagnostic {
     let path = text(after, "path").unwrap_or_default();
+    let name = if text(after, "source").is_some_and(oci::is_image) { "the image's digest in \"source\"" } else { "\"sha256\"" };
     Diagnostic::error(
         "Source is not what it was",
         format!("{path} was installed with the SHA-256 sum {planned}; its source now gives {found}. Nothing was installed."),
     )
-    .with_hint("Give \"sha256\" to say which one is meant, or replace the resource (\"-replace\") to take the new one.")
+    .with_hint(format!("Give {name} to say which one is meant, or replace the resource (\"-replace\") to take the new one."))
 }
 
 #[cfg(test)]
@@ -204,6 +260,7 @@ mod tests {
         let optional = |v: Option<&str>| v.map_or_else(|| Value::null(Type::String), Value::from);
         object([
             ("path", "/usr/local/bin/etcd".into()),
+            ("platform", Value::null(Type::String)),
             ("source", source.into()),
             ("sha256", optional(sha256)),
             ("member", optional(member)),
@@ -233,6 +290,59 @@ mod tests {
         assert_eq!(plan(Some(&before), &wanted("u", Some(&b), Some("etcd"))), (Action::Update, None));
         let before = installed(wanted("u", None, Some("etcd")), "c1", None);
         assert_eq!(plan(Some(&before), &wanted("u2", None, Some("etcd"))), (Action::Update, None));
+    }
+
+    #[test]
+    fn an_image_is_the_same_by_its_digest() {
+        let (a, b) = (format!("@sha256:{}", "a".repeat(64)), format!("@sha256:{}", "b".repeat(64)));
+        let image = |source: &str, digest: &str| wanted(&format!("oci://{source}{digest}"), None, Some("etcd"));
+        let on = |platform: Value, mut object: Object| {
+            object.insert("platform".into(), platform);
+            object
+        };
+        let before = installed(image("r.io/etcd:v1", &a), "c1", None);
+        let check = |wanted: Object, expected: Option<&str>| {
+            assert_eq!(plan(Some(&before), &wanted).1.as_deref(), expected, "{wanted:?}");
+        };
+        assert!(Artifact::new().need(None, None, &before).is_none(), "no plan asks a registry");
+        assert_eq!(plan(Some(&before), &image("r.io/etcd:v1", &a)).0, Action::NoOp);
+        check(image("mirror.io/etcd", &a), Some("c1"));
+        check(image("r.io/etcd:v1", &b), None);
+        check(on("linux/amd64".into(), image("r.io/etcd:v1", &a)), Some("c1"));
+        check(on("linux/arm64".into(), image("r.io/etcd:v1", &a)), None);
+        check(on(Value::unknown(Type::String), image("r.io/etcd:v1", &a)), None);
+        check(wanted(&format!("oci://r.io/etcd:v1{a}"), None, Some("etcdctl")), None);
+        check(wanted("/srv/e.tar.gz", Some(&a[8..]), Some("etcd")), None);
+        // by its tag it is taken for the same as long as nothing else is asked for
+        let before = installed(image("r.io/etcd:v1", ""), "c1", None);
+        assert_eq!(plan(Some(&before), &image("r.io/etcd:v1", "")), (Action::NoOp, Some("c1".into())));
+        assert_eq!(plan(Some(&before), &image("r.io/etcd:v2", "")), (Action::Update, None));
+        assert_eq!(plan(Some(&before), &on("linux/arm64".into(), image("r.io/etcd:v1", ""))), (Action::Update, None));
+    }
+
+    #[test]
+    fn images_have_arguments_of_their_own() {
+        let check = |wanted: &Object, summary: &str| {
+            let found = Artifact::new().plan(&PlanContext { now: 0 }, None, Some(wanted)).err();
+            let found: Vec<_> = found.into_iter().flatten().map(|d| format!("{} {}", d.summary, d.detail)).collect();
+            assert!(found.len() == 1 && found[0].starts_with(summary) && !found[0].contains("hunter2"), "{found:?}");
+        };
+        let with_platform = |mut object: Object, platform: &str| {
+            object.insert("platform".into(), platform.into());
+            object
+        };
+        check(&wanted("oci://r.io/etcd", None, Some("etcd")), "Bad source");
+        check(&wanted("oci://u:hunter2@r.io/etcd:v1", None, Some("etcd")), "Bad source");
+        check(&wanted("oci://r.io/etcd:v1", None, None), "Member is missing");
+        check(&wanted("oci://r.io/etcd:v1", Some(&"a".repeat(64)), Some("etcd")), "Image has no sum");
+        check(&with_platform(wanted("oci://r.io/etcd:v1", None, Some("etcd")), "amd64"), "Bad platform");
+        check(&with_platform(wanted("https://r.io/e.tar.gz", None, Some("etcd")), "linux/amd64"), "Platform is only for images");
+        let mut secret = wanted("oci://r.io/hunter2", None, Some("etcd"));
+        secret.insert("source".into(), Value::from("oci://r.io/hunter2").secret());
+        check(&secret, "Bad source");
+        let mut unknown = wanted("oci://r.io/etcd:v1", None, None);
+        unknown.insert("member".into(), Value::unknown(Type::String));
+        assert_eq!(plan(None, &unknown), (Action::Create, None));
     }
 
     #[test]

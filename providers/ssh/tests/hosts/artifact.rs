@@ -4,7 +4,8 @@ use std::io::Write;
 
 use karmaform_model::{Action, Change};
 
-use crate::lab::{Lab, lab, say};
+use crate::images::{Image, Item, Registry, image, index, layer};
+use crate::lab::{Lab, lab, object, say};
 
 const KIND: &str = "ssh_artifact";
 
@@ -118,5 +119,59 @@ fn a_large_one_arrives_whole_and_fast() {
     let state = lab.apply(KIND, &change).unwrap().unwrap();
     say(&format!("60 MB in {:?}", started.elapsed()));
     assert!(started.elapsed().as_secs() < 20);
+    lab.delete(KIND, &state);
+}
+
+#[test]
+fn a_program_out_of_an_image() {
+    let Some(mut lab) = lab("a_program_out_of_an_image") else { return };
+    let Some(registry) = Registry::start("a_program_out_of_an_image", false) else { return };
+    let made = |answer: &str| {
+        let script = format!("#!/bin/sh\necho {answer}\n");
+        let below = layer(&[Item::File("etc/os-release", b"ID=test")], true);
+        let middle = layer(&[Item::File("bin/stand-in", script.as_bytes()), Item::HardLink("bin/hard", "bin/stand-in")], true);
+        image("linux/amd64", &[below, middle, layer(&[Item::Symlink("bin/tool", "stand-in")], false)], false)
+    };
+    let (first, second) = (made("one"), made("two"));
+    for image in [&first, &second] {
+        registry.push("test/tool", image);
+    }
+    registry.name("test/tool", "v1", &index(&[("linux/amd64", &first)], false));
+    let address = registry.address.clone();
+    let arguments = lab.arguments(KIND, []);
+    let wanted = |name: &str, member: &str| {
+        let mut wanted = arguments.clone();
+        let source = format!("oci://{address}/test/tool{name}");
+        wanted.extend(object([("path", "/opt/kf-bin/tool".into()), ("source", source.into()), ("member", member.into())]));
+        wanted
+    };
+    let pinned = |image: &Image| format!(":v1@sha256:{}", image.manifest.sum());
+
+    let state = lab.create(KIND, &wanted(":v1", "/bin/tool"));
+    assert_eq!(lab.shell("/opt/kf-bin/tool; stat -c %F /opt/kf-bin/tool"), "one\nregular file");
+    // the tag is another image now: no reason to change anything, but what is damaged is not mended with something else
+    registry.name("test/tool", "v1", &second.manifest);
+    let by_tag = wanted(":v1", "/bin/tool");
+    lab.step(KIND, Some(&state), Some(&by_tag), Action::NoOp);
+    lab.shell("echo drift >> /opt/kf-bin/tool");
+    let change = lab.plan(KIND, Some(&state), Some(&by_tag)).unwrap();
+    lab.renew();
+    let error = lab.apply(KIND, &change).unwrap_err();
+    assert!(error.summary == "Source is not what it was" && error.hints.iter().any(|h| h.contains("digest")), "{error:?}");
+
+    let state = lab.step(KIND, Some(&state), Some(&wanted(&pinned(&first), "hard")), Action::Update).unwrap();
+    assert_eq!(lab.shell("/opt/kf-bin/tool"), "one");
+    let state = lab.step(KIND, Some(&state), Some(&wanted(&pinned(&second), "/bin/tool")), Action::Update).unwrap();
+    assert_eq!(lab.shell("/opt/kf-bin/tool"), "two");
+
+    // with a digest all is in the cache: what is damaged is mended, and what is gone made anew, without the registry
+    drop(registry);
+    assert!(std::net::TcpStream::connect(&address).is_err());
+    lab.shell("echo drift >> /opt/kf-bin/tool");
+    lab.renew();
+    let state = lab.step(KIND, Some(&state), Some(&wanted(&pinned(&second), "/bin/tool")), Action::Update).unwrap();
+    lab.shell("rm /opt/kf-bin/tool");
+    let state = lab.step(KIND, Some(&state), Some(&wanted(&pinned(&second), "/bin/tool")), Action::Create).unwrap();
+    assert_eq!(lab.shell("/opt/kf-bin/tool"), "two");
     lab.delete(KIND, &state);
 }

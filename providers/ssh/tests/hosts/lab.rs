@@ -115,6 +115,12 @@ impl Lab {
         self.client.as_ref().unwrap()
     }
 
+    /// Begins another run, which has nothing but what is on the disk.
+    pub(crate) fn renew(&mut self) {
+        self.driver = Arc::new(Adapter(Ssh::new()));
+        self.client = Some(self.connect(&self.connection()).unwrap());
+    }
+
     /// Works with another client from now on.
     pub(crate) fn use_client(&mut self, client: AnyClient) {
         self.client = Some(client);

@@ -11,6 +11,7 @@ mod directory;
 mod file;
 mod forward;
 mod hosts_entries;
+mod images;
 mod lab;
 mod losing;
 mod many;
