@@ -21,7 +21,7 @@ impl HostFacts {
     pub(crate) fn new() -> Self {
         let mut attributes = vec![Attribute::required("address", Type::String, "Name or IP address of the host.")];
         attributes.extend(connection::attributes());
-        let facts: [(&'static str, Type, &'static str); 13] = [
+        let facts: [(&'static str, Type, &'static str); 14] = [
             ("connection", Type::Any, "Connection to the host, for the attribute `host` of the resources of this provider and for others."),
             ("hostname", Type::String, "Its own name."),
             ("os", Type::String, "Distribution, as in /etc/os-release: \"debian\"."),
@@ -32,6 +32,7 @@ impl HostFacts {
             ("machine_id", Type::String, "Machine id."),
             ("clock_offset", Type::Number, "Seconds that its clock is ahead of this machine's; negative if it is behind."),
             ("addresses", Type::list(Type::String), "Its IP addresses, without those of loopback and links."),
+            ("listening_ports", Type::list(Type::Number), "TCP ports that something listens on, on whatever address."),
             ("memory_bytes", Type::Number, "Memory."),
             ("disk_free_bytes", Type::Number, "Free space on the file system of /var/lib."),
             ("cpus", Type::Number, "Processors."),
@@ -90,7 +91,16 @@ fn facts(text: &str, middle: f64) -> Object {
     object.insert("architecture".to_owned(), value("machine").map_or_else(|| Value::null(Type::String), |m| architecture(m).into()));
     object.insert("clock_offset".to_owned(), offset.map_or_else(|| Value::null(Type::Number), Value::from));
     object.insert("addresses".to_owned(), Value::strings(addresses));
+    let mut ports: Vec<i64> = value("listening").unwrap_or_default().split_whitespace().filter_map(port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    object.insert("listening_ports".to_owned(), Value::list(Type::Number, ports.into_iter().map(Value::from).collect()));
     object
+}
+
+/// The port in `0100007F:0050`, as /proc/net/tcp has it.
+fn port(address: &str) -> Option<i64> {
+    i64::from_str_radix(address.rsplit_once(':')?.1, 16).ok()
 }
 
 fn is_reachable(address: &str) -> bool {
@@ -115,10 +125,11 @@ mod tests {
     #[test]
     fn facts_are_read() {
         let text = "begin=100.000000000\nhostname=h1\nos=debian\nmachine=x86_64\nsystemd_version=252\n\
-                    addresses=fe80::1 10.0.0.2 127.0.0.1 10.0.0.1 10.0.0.2\nmemory_bytes=1024\nend=101.000000000\nos_version=\nnoise";
+                    addresses=fe80::1 10.0.0.2 127.0.0.1 10.0.0.1 10.0.0.2\nlistening= 0100007F:0050 00000000:0016 00000000000000000000000000000000:0016\nmemory_bytes=1024\nend=101.000000000\nos_version=\nnoise";
         let found = facts(text, 98.25);
         assert_eq!(found["clock_offset"], Number::from_f64(2.25).unwrap().into());
         assert_eq!(found["addresses"], Value::strings(["10.0.0.1", "10.0.0.2"]));
+        assert_eq!(found["listening_ports"], Value::list(Type::Number, vec![22i64.into(), 80i64.into()]));
         assert_eq!(found["architecture"], "amd64".into());
         assert_eq!(found["memory_bytes"], 1024i64.into());
         assert!(found["os_version"].is_null() && found["disk_free_bytes"].is_null());

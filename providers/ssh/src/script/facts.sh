@@ -26,3 +26,5 @@ else
 fi
 printf 'addresses=%s\n' "$_addresses"
 clock end
+# 0A is "listens". One process for what may be many thousand lines.
+printf 'listening=%s\n' "$(sed -n 's/^ *[0-9]*: \([0-9A-F]*:[0-9A-F]*\) [0-9A-F]*:[0-9A-F]* 0A .*/\1/p' /proc/net/tcp /proc/net/tcp6 2>/dev/null | tr '\n' ' ')"
