@@ -61,6 +61,12 @@ impl SystemdUnit {
                 "Variables for a start by karmaform: written to /run/karmaform/NAME.env, which the unit may read as an EnvironmentFile.",
             )
             .write_only(),
+            Attribute::optional(
+                "check",
+                Type::String,
+                "Command for the host's `sh` that must succeed before it is started or restarted. If it fails, what runs goes on running.",
+            )
+            .write_only(),
             Attribute::optional("wait", Type::Bool, "Whether to wait until it has started.").or(true),
             Attribute::optional("start_timeout", Type::Number, "Seconds that a start or stop may take.").or(90i64),
             Attribute::computed("sha256", Type::String, "SHA-256 sum of the unit file."),
@@ -220,7 +226,7 @@ impl SshType for SystemdUnit {
             let mut act = Act::new(what, body)
                 // twice: a restart stops and starts
                 .with_timeout(Duration::from_secs(2 * limit + 30))
-                .with_secrets(crate::values::secrets(object, &["start_environment", "content"]));
+                .with_secrets(crate::values::secrets(object, &["start_environment", "content", "check"]));
             if let Some(after) = change.after() {
                 let content = text(after, "content").unwrap_or_default().as_bytes().to_vec();
                 act = act
@@ -242,6 +248,7 @@ fn start_failed(what: &str, name: &str, limit: u64, said: (&str, &str), text: &s
     let (summary, sentence) = match text {
         "timeout" => ("Unit did not start in time", format!("{name} was still starting after {limit} s.")),
         "stop" => ("Unit did not stop", format!("{name} could not be stopped within {limit} s.")),
+        "check" => ("Unit was not started", format!("The command \"check\" failed, so {name} was left as it is.")),
         "died" => ("Unit did not stay up", format!("{name} started and ended again at once.")),
         _ => ("Unit did not start", format!("{name} could not be started.")),
     };

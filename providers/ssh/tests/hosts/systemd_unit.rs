@@ -76,6 +76,36 @@ fn the_life_of_a_unit() {
 }
 
 #[test]
+fn a_check_that_fails_leaves_what_runs_as_it_is() {
+    let Some(lab) = lab("a_check_that_fails_leaves_what_runs_as_it_is") else { return };
+    let wanted = |seconds: u32, check: &str| {
+        lab.arguments(
+            KIND,
+            [
+                ("name", "kf-checked.service".into()),
+                ("content", format!("[Service]\nExecStart=/bin/sleep {seconds}\n").into()),
+                ("check", check.into()),
+            ],
+        )
+    };
+    // Before the first start there is nothing to leave, and nothing is written.
+    let refused = lab.apply(KIND, &lab.plan(KIND, None, Some(&wanted(1000, "echo no hope >&2; exit 3"))).unwrap()).unwrap_err();
+    assert!(refused.summary == "Unit was not started" && refused.detail.contains("no hope"), "{refused:?}");
+    assert_eq!(lab.shell("ls /etc/systemd/system/kf-checked.service 2>/dev/null || echo none"), "none");
+    let state = lab.step(KIND, None, Some(&wanted(1000, "true")), Action::Create).unwrap();
+    let pid = || lab.shell("systemctl show -p MainPID --value kf-checked.service");
+    let before = pid();
+    let change = lab.plan(KIND, Some(&state), Some(&wanted(2000, "exit 1"))).unwrap();
+    assert_eq!(lab.apply(KIND, &change).unwrap_err().summary, "Unit was not started");
+    assert_eq!((pid(), lab.shell("grep -c 'sleep 1000' /etc/systemd/system/kf-checked.service")), (before.clone(), "1".to_owned()));
+    // With another check alone there is nothing to do.
+    assert!(lab.plan(KIND, Some(&state), Some(&wanted(1000, "exit 1"))).unwrap().is_no_op());
+    let state = lab.step(KIND, Some(&state), Some(&wanted(2000, "true")), Action::Update).unwrap();
+    assert_ne!(pid(), before);
+    lab.delete(KIND, &state);
+}
+
+#[test]
 fn a_unit_that_does_not_start_says_why() {
     let Some(lab) = lab("a_unit_that_does_not_start_says_why") else { return };
     lab.shell("nohup python3 -c 0 2>/dev/null; true");

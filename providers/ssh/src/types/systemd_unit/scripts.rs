@@ -50,6 +50,11 @@ pub(super) fn set_up(after: &Object, change: &Change, turn: Turn, limit: u64) ->
     if matches!(change, Change::Create { .. }) {
         script.push_str("refuse_foreign_unit\n");
     }
+    if matches!(turn, Turn::Start | Turn::Restart)
+        && let Some(check) = text(after, "check")
+    {
+        script.push_str(&format!("check_start {}\n", quote(check)));
+    }
     script.push_str(&format!("claim {KIND} \"$name\" \"$path\"\n"));
     let sum = sha256(text(after, "content").unwrap_or_default().as_bytes());
     let mark = match turn {

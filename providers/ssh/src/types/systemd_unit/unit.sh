@@ -64,6 +64,14 @@ report() {
   fail unit "$1"
 }
 
+# check_start COMMAND: before anything is touched; what it says is told as what the unit said
+check_start() {
+  _said=$(timeout "$limit" sh -c "$1" 2>&1 </dev/null) && return
+  section status
+  printf '%s\n' "$_said" | tail -n 20
+  fail unit check
+}
+
 # start_unit start|restart WAIT
 start_unit() {
   since=$(date +%s)
