@@ -23,7 +23,7 @@ pub(crate) const MISSING: &str = "missing";
 /// It is there, otherwise.
 pub(crate) const DIFFERENT: &str = "different";
 /// What the manifests are made of.
-const INPUTS: &[&str] = &["source", "sha256", "include", "patches", "substitutions"];
+const INPUTS: &[&str] = &["source", "sha256", "include", "patches", "substitutions", "overrides"];
 
 /// The type.
 pub(crate) struct KubernetesArchive {
@@ -48,6 +48,7 @@ impl KubernetesArchive {
                 "Files whose path begins so are partial manifests, merged into the one of the same kind and name: \"crds/patches/\".",
             ),
             Attribute::optional("substitutions", texts(), "What `{{key}}` in the files stands for."),
+            Attribute::optional("overrides", Type::Any, "More partial manifests, as objects; they are merged last."),
             Attribute::optional("wait_condition", texts(), "Until all objects have these conditions: `{ Established = \"True\" }`."),
             Attribute::optional(
                 "force",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
-use karmaform_model::{Ask, Diagnostic, Object, Type, Value, implied_from_json, same, secret_leaves};
+use karmaform_model::{Ask, Diagnostic, Object, Type, Value, implied_from_json, same, secret_leaves, to_json};
 
 use crate::archive::{AS_WANTED, DIFFERENT, KubernetesArchive, MISSING, is_readable, same_inputs, texts, words};
 use crate::archive_read::{Recipe, manifests};
@@ -74,6 +74,7 @@ fn render(downloads: &Downloads, inputs: &Object) -> Result<BTreeMap<String, Val
     let recipe = Recipe {
         include: text(inputs, "include").unwrap_or_default(),
         patches: text(inputs, "patches"),
+        overrides: inputs.get("overrides").and_then(Value::as_items).unwrap_or_default().iter().map(to_json).collect(),
         substitutions: values.filter_map(|(n, v)| Some((n.as_str(), v.as_str()?))).collect(),
     };
     let secrets: Vec<&str> =

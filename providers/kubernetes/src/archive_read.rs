@@ -26,6 +26,8 @@ pub(crate) struct Recipe<'a> {
     pub(crate) patches: Option<&'a str>,
     /// What `{{key}}` stands for.
     pub(crate) substitutions: BTreeMap<&'a str, &'a str>,
+    /// Patches that are not in the archive.
+    pub(crate) overrides: Vec<Json>,
 }
 
 fn broken(detail: String) -> Diagnostic {
@@ -44,7 +46,7 @@ pub(crate) fn manifests(source: &str, bytes: &[u8], recipe: &Recipe<'_>) -> Resu
     let mut order = Vec::new();
     for (path, text) in files.iter().filter(|(path, _)| is_yaml(path)) {
         if is_patch(path) {
-            patches.extend(documents(path, text, recipe)?.into_iter().map(|d| (path.clone(), d)));
+            patches.extend(documents(path, text, recipe)?.into_iter().map(|d| (format!("{path} in {source}"), d)));
         } else if path.starts_with(recipe.include) {
             for mut document in documents(path, text, recipe)? {
                 let key = key(path, &document)?;
@@ -61,11 +63,12 @@ pub(crate) fn manifests(source: &str, bytes: &[u8], recipe: &Recipe<'_>) -> Resu
         return Err(broken(format!("{source} has no manifests below \"{}\".", recipe.include))
             .with_hint("Correct `include`; `tar tzf` lists what is in an archive."));
     }
+    patches.extend(recipe.overrides.iter().map(|o| ("an entry of `overrides`".to_owned(), o.clone())));
     for (path, patch) in patches {
         let key = key(&path, &patch)?;
         match found.get_mut(&key) {
             Some(target) => merge(target, &patch),
-            None => return Err(broken(format!("{path} in {source} patches {}, which is not among the manifests.", shown(&key)))),
+            None => return Err(broken(format!("{path} patches {}, which is not among the manifests.", shown(&key)))),
         }
     }
     Ok(order.iter().filter_map(|key| found.remove(key)).collect())

@@ -16,7 +16,7 @@ fn archive(files: &[(&str, &str)]) -> Vec<u8> {
 }
 
 fn recipe<'a>(substitutions: &[(&'a str, &'a str)]) -> Recipe<'a> {
-    Recipe { include: "m/", patches: Some("p/"), substitutions: substitutions.iter().copied().collect() }
+    Recipe { include: "m/", patches: Some("p/"), substitutions: substitutions.iter().copied().collect(), overrides: Vec::new() }
 }
 
 fn read(files: &[(&str, &str)], substitutions: &[(&str, &str)]) -> Result<Vec<Json>, Diagnostic> {
@@ -98,10 +98,22 @@ fn the_definitions_of_karmada() {
     };
     let bytes = std::fs::read(Path::new(&data).join("karmada-crds-v1.19.tar.gz")).unwrap();
     let substitutions = [("name", "karmada-webhook"), ("namespace", "karmada-system"), ("caBundle", "Q0E=")].into();
-    let recipe = Recipe { include: "crds/bases/", patches: Some("crds/patches/"), substitutions };
+    let recipe = Recipe { include: "crds/bases/", patches: Some("crds/patches/"), substitutions, overrides: Vec::new() };
     let found = manifests("crds", &bytes, &recipe).unwrap();
     assert_eq!(found.len(), 19);
     let hooks: Vec<_> = found.iter().filter_map(|m| m.pointer("/spec/conversion/webhook/clientConfig")).collect();
     let hook = json!({ "url": "https://karmada-webhook.karmada-system.svc:443/convert", "caBundle": "Q0E=" });
     assert_eq!(hooks, [&hook, &hook]);
+
+    // A patch of one's own comes last, and must be of something that is there.
+    let patch = |name: &str| {
+        json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name },
+                "spec": { "conversion": { "webhook": { "clientConfig": { "url": "https://w:8443/convert" } } } } })
+    };
+    let with = |name: &str| manifests("crds", &bytes, &Recipe { overrides: vec![patch(name)], ..recipe.clone() });
+    let found = with("resourcebindings.work.karmada.io").unwrap();
+    let urls: Vec<_> = found.iter().filter_map(|m| m.pointer("/spec/conversion/webhook/clientConfig")).collect();
+    let mine = json!({ "url": "https://w:8443/convert", "caBundle": "Q0E=" });
+    assert_eq!(urls, [&hook, &mine]);
+    assert!(with("nothing.karmada.io").unwrap_err().detail.contains("an entry of `overrides` patches"));
 }
