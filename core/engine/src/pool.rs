@@ -12,6 +12,8 @@ type Opening = Shared<BoxFuture<'static, Result<AnyClient, Diagnostic>>>;
 
 /// The attribute of a connection value that names its provider.
 const PROVIDER: &str = "provider";
+/// The attribute of one that stands for several, any of which will do.
+const ANY_OF: &str = "any_of";
 
 /// All connections of one run.
 pub struct Pool {
@@ -101,11 +103,38 @@ impl Connections for Pool {
                 Diagnostic::error("Not a connection", "A value was used as a connection, but it does not say of which provider it is.")
                     .with_hint("Use the `connection` attribute of a data source or resource.")
             })?;
+            if let Some(ways) = connection.get(ANY_OF).and_then(Value::as_items) {
+                return self.through_any(ways, host, port).await;
+            }
             // Whoever needs a way asks again when there was none, as it may have come up since: a host that this very run starts, for one.
             let client = self.reopen(provider, connection).await?;
             let driver = self.registry.driver(provider).ok_or_else(|| unknown_provider(provider))?;
             driver.forward(&client, host, port).await
         })
+    }
+}
+
+impl Pool {
+    /// The first of these that works. What failed before in this run is tried again only when no other is left, so that a way that is gone
+    /// costs one timeout.
+    async fn through_any(&self, ways: &[Value], host: &str, port: u16) -> Result<SocketAddr, Diagnostic> {
+        let mut last = None;
+        for again in [false, true] {
+            for way in ways.iter().filter_map(Value::as_entries) {
+                let provider = way.get(PROVIDER).and_then(Value::as_str).unwrap_or_default();
+                let opened = if again { self.reopen(provider, way).await } else { self.open(provider, way).await };
+                let driver = self.registry.driver(provider).ok_or_else(|| unknown_provider(provider))?;
+                match opened {
+                    Ok(client) => match driver.forward(&client, host, port).await {
+                        Ok(address) => return Ok(address),
+                        Err(error) => last = Some(error),
+                    },
+                    Err(error) => last = Some(error),
+                }
+            }
+        }
+        Err(last
+            .unwrap_or_else(|| Diagnostic::error("No way there", format!("There is nothing that {host}:{port} could be reached through."))))
     }
 }
 

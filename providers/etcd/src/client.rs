@@ -144,7 +144,9 @@ fn endpoints(connection: &Object) -> Result<BTreeMap<String, Door>, String> {
         let Some((host, port)) = address(url) else {
             return Err(format!("The endpoint \"{url}\" is not of the form \"https://HOST:PORT\"."));
         };
-        let is_inside = host.ends_with(".svc") || host.contains(".svc.");
+        // Through a cluster only what has a name there; through a host everything.
+        let is_host = via.is_some_and(|v| text(v, "provider") == Some("ssh"));
+        let is_inside = is_host || host.ends_with(".svc") || host.contains(".svc.");
         let door = Door { host, port, via: via.filter(|_| is_inside).cloned(), forwarded: Mutex::new(None) };
         members.insert(url.to_owned(), door);
     }

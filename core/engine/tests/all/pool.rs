@@ -3,7 +3,7 @@
 use futures::executor::block_on;
 use futures::future::join_all;
 use karmaform_engine::Pool;
-use karmaform_model::{Connections as _, Object};
+use karmaform_model::{Connections as _, Object, Value};
 
 use crate::lab::Lab;
 
@@ -59,6 +59,21 @@ fn a_way_through_a_host_that_failed_once_is_tried_anew() {
     let opened = lab.world.lock().connects.len();
     assert_eq!(summary(), "No way through this connection");
     assert_eq!(lab.world.lock().connects.len(), opened, "what is open stays open");
+}
+
+#[test]
+fn of_several_ways_the_first_that_works_is_taken() {
+    let lab = Lab::new();
+    let pool = Pool::new(lab.registry.clone(), Default::default());
+    lab.world.lock().unreachable.insert("h1".into());
+    let ways = Value::tuple(["h1", "h2", "h3"].map(|h| host(h).into()).into());
+    let any: Object = [("provider".to_owned(), "fake".into()), ("any_of".to_owned(), ways)].into();
+    // The hosts of this world lead nowhere, so that all are tried; the dead one no more often than it must be.
+    let error = block_on(pool.forward(&any, "10.0.0.1", 22)).unwrap_err();
+    assert_eq!(error.summary, "No way through this connection");
+    assert_eq!(lab.world.lock().connects, ["h1", "h2", "h3", "h1"], "what failed is tried anew when no other is left");
+    let none: Object = [("provider".to_owned(), "fake".into()), ("any_of".to_owned(), Value::tuple(Vec::new()))].into();
+    assert_eq!(block_on(pool.forward(&none, "10.0.0.1", 22)).unwrap_err().summary, "No way there");
 }
 
 #[test]
