@@ -17,12 +17,12 @@ data kubernetes_cluster {"kubeconfig_file":"/root/.kube/us1.config","required":f
 "#;
 
 /// What the data sources say of the addresses and the kubeconfig that the examples use.
-fn hosts() -> String {
+pub(crate) fn hosts() -> String {
     let hosts: String = (11..16)
         .map(|i| {
             format!(
                 "data ssh_host {{\"address\":\"10.0.0.{i}\"}} = {{\"connection\":{{\"provider\":\"ssh\",\"id\":\"10.0.0.{i}:22\"}},\
-                 \"hostname\":\"host-{i}\",\"os\":\"debian\",\"os_version\":\"12\",\"clock_offset\":0}}\n"
+                 \"hostname\":\"host-{i}\",\"os\":\"debian\",\"os_version\":\"12\",\"architecture\":\"amd64\",\"systemd_version\":252,\"listening_ports\":[22],\"clock_offset\":0}}\n"
             )
         })
         .collect();

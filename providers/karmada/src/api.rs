@@ -28,12 +28,8 @@ pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// What the objects depend on.
 pub(crate) struct Place<'a> {
-    /// What the names of everything on the host cluster begin with.
-    pub(crate) instance: &'a str,
-    /// The namespace on the host cluster.
-    pub(crate) namespace: &'a str,
-    /// The DNS domain of the host cluster: `cluster.local`.
-    pub(crate) domain: &'a str,
+    /// Where the API server finds a component: a name and a port.
+    pub(crate) reached: &'a dyn Fn(Component) -> (String, i64),
     /// The version of Karmada.
     pub(crate) version: &'a Version,
     /// The certificate of the CA that signed what serves the Karmada API and its extensions, in PEM.

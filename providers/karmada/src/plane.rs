@@ -9,7 +9,9 @@ mod exposure;
 mod extras;
 mod flags;
 mod host;
+mod hosts;
 mod impact;
+mod kubernetes;
 mod members;
 mod merge;
 mod pki;
@@ -21,6 +23,7 @@ mod schema;
 mod secrets;
 mod settings;
 mod store;
+mod target;
 
 use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema};
 

@@ -92,12 +92,12 @@ fn made_of(arguments: &Object, attribute: &str) -> Vec<String> {
 #[test]
 fn another_address_changes_the_certificate_and_what_people_are_told() {
     let balanced = with(&json!({ "service": { "type": "LoadBalancer" } }));
-    let expected = ["certificate[\"apiserver\"]", "api[\"configmap cluster-info\"]", "kubeconfig_secret"];
+    let expected = ["certificate[\"apiserver\"]", "kubeconfig_secret", "api[\"configmap cluster-info\"]"];
     assert_eq!(made_of(&balanced, "addresses"), expected);
     let named = with(&json!({ "service": { "type": "LoadBalancer", "names": ["k.example.org"] } }));
     assert_eq!(made_of(&named, "addresses"), ["certificate[\"apiserver\"]"]);
     let node = with(&json!({ "service": { "type": "NodePort", "names": ["n"] } }));
-    assert_eq!(made_of(&node, "node_ports"), ["api[\"configmap cluster-info\"]", "kubeconfig_secret"]);
+    assert_eq!(made_of(&node, "node_ports"), ["kubeconfig_secret", "api[\"configmap cluster-info\"]"]);
     let fixed = with(&json!({ "service": { "type": "NodePort", "names": ["n"], "node_port": 32_443 } }));
     assert_eq!(made_of(&fixed, "node_ports"), [""; 0]);
 }

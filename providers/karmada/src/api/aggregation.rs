@@ -19,6 +19,9 @@ const GROUPS: &[(Component, &str, &str, u32, u32)] = &[
     (Component::MetricsAdapter, "custom.metrics.k8s.io", "v1beta2", 100, 200),
 ];
 
+/// The port of APIServices that say none.
+const HTTPS: i64 = 443;
+
 /// The Services and groups of the components that run.
 pub(super) fn services(place: &Place<'_>) -> Vec<ApiObject> {
     let mut objects: Vec<ApiObject> = Vec::new();
@@ -29,7 +32,7 @@ pub(super) fn services(place: &Place<'_>) -> Vec<ApiObject> {
         let name = format!("karmada-{}", component.name());
         let service = key("Service", &name);
         if !objects.iter().any(|o| o.key == service) {
-            let target = format!("{}-{}.{}.svc.{}", place.instance, component.name(), place.namespace, place.domain);
+            let (target, _) = (place.reached)(*component);
             objects.push(
                 object("v1", "Service", &name, Labels::Plain, Stage::Aggregation)
                     .within(SYSTEM_NAMESPACE)
@@ -44,6 +47,13 @@ pub(super) fn services(place: &Place<'_>) -> Vec<ApiObject> {
             "versionPriority": version_priority,
             "service": { "name": name, "namespace": SYSTEM_NAMESPACE },
         });
+        let mut spec = spec;
+        // The one of HTTPS is what an API server takes for granted.
+        if let (_, port) = (place.reached)(*component)
+            && port != HTTPS
+        {
+            spec["service"]["port"] = port.into();
+        }
         let mut served =
             object("apiregistration.k8s.io/v1", "APIService", &format!("{version}.{group}"), Labels::Plain, Stage::Aggregation)
                 .with(&["spec"], &spec)

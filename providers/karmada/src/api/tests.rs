@@ -9,9 +9,10 @@ use super::*;
 /// A place of this version, with the CA as a child gives it.
 fn place<'a>(version: &'a Version, addons: &'a [Component]) -> Place<'a> {
     Place {
-        instance: "prod",
-        namespace: "fleet",
-        domain: "cluster.local",
+        reached: &|component| match component {
+            Component::Webhook => ("prod-webhook.fleet.svc".to_owned(), 443),
+            other => (format!("prod-{}.fleet.svc.cluster.local", other.name()), 443),
+        },
         version,
         ca: Arg::child(&[ChildStep::new("ca")], "certificate"),
         server: "https://karmada.example.org:5443".into(),

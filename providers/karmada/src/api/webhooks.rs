@@ -123,11 +123,11 @@ fn protection(place: &Place<'_>) -> Arg {
 
 /// One entry. The webhook is reached by its URL and not as a Service, because it is a Service of the host cluster and not of the Karmada API.
 fn webhook(name: &str, rule: &Json, path: &str, timeout: u32, side_effects: &str, place: &Place<'_>) -> Arg {
-    let service = format!("{}-{}", place.instance, Component::Webhook.name());
+    let (host, port) = (place.reached)(Component::Webhook);
     let mut webhook = Arg::from_json(&json!({
         "name": format!("{name}.{DOMAIN}"),
         "rules": [rule],
-        "clientConfig": { "url": format!("https://{service}.{}.svc:443/{path}", place.namespace) },
+        "clientConfig": { "url": format!("https://{host}:{port}/{path}") },
         "failurePolicy": "Fail",
         "sideEffects": side_effects,
         "admissionReviewVersions": ["v1"],

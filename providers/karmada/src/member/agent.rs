@@ -40,7 +40,7 @@ impl Settings {
         let part = |name: &str| plane.get(name).filter(|v| !v.is_null()).cloned();
         let pods = Pods::read(reader, PROGRAM, plane);
         // What is made by karmaform is known by an address inside its own cluster, where other clusters don't reach it.
-        let is_inside = plane.get("via").is_some_and(|v| !v.is_null());
+        let is_inside = super::host_cluster(plane).is_some();
         let server = reader.value("server").cloned().or_else(|| if is_inside { None } else { part("server") }).or_else(|| part("address"));
         let ca_certificate = reader.value("ca_certificate").cloned().or_else(|| plane_ca(plane));
         if plane.is_wholly_known() && (server.is_none() || ca_certificate.is_none()) {

@@ -243,7 +243,7 @@ fn endpoint(reader: &mut Reader<'_, '_>, member: &Value) -> Value {
 /// The cluster that carries the control plane is a member only if that is said.
 fn guard(reader: &mut Reader<'_, '_>, plane: &Value, member: &Value, allowed: bool) {
     let id = |value: Option<&Value>| value.and_then(|v| v.get("id")).and_then(Value::as_str).map(str::to_owned);
-    let (host, member) = (id(plane.get("via")), id(Some(member)));
+    let (host, member) = (id(super::host_cluster(plane)), id(Some(member)));
     if !allowed && host.is_some() && host == member {
         reader.found.push(
             Diagnostic::error(

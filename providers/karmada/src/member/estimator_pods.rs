@@ -39,7 +39,7 @@ impl Settings {
         (service_namespace, accounts): (&Value, &str),
     ) -> Option<Self> {
         let is_inside = reader.flag("inside").unwrap_or(false);
-        let via = plane.get("via").filter(|v| !v.is_null()).cloned();
+        let via = super::host_cluster(plane).cloned();
         let is_given = reader.value("cluster").is_some();
         if is_inside && is_given {
             reader.wrong::<()>("inside", "and `cluster` are both written, and only one of them can be meant");
@@ -51,8 +51,9 @@ impl Settings {
             // What the control plane is, is not known yet.
             None if plane.is_unknown() => Value::unknown(Type::Any),
             None => {
-                let why = "or `inside` or `host` must be written: karmaform did not make the control plane, so where its scheduler runs is not known";
-                return reader.wrong("cluster", why);
+                let why = super::why_no_cluster(plane);
+                let what = format!("or `inside` or `host` must be written: {why}, so where its scheduler runs is not known");
+                return reader.wrong("cluster", &what);
             }
         };
         let written = reader.text("namespace");
@@ -85,7 +86,7 @@ impl Settings {
     pub(crate) fn is_beside(&self, plane: &Value, service_namespace: &Value) -> bool {
         let differs = |a: Option<&str>, b: Option<&str>| a.is_some() && b.is_some() && a != b;
         let id = |value: &Value| value.get("id").and_then(Value::as_str).map(str::to_owned);
-        let host = plane.get("via").and_then(id);
+        let host = super::host_cluster(plane).and_then(id);
         let elsewhere = differs(host.as_deref(), id(&self.connection).as_deref());
         !self.is_inside && !elsewhere && !differs(self.namespace.as_str(), service_namespace.as_str())
     }

@@ -17,6 +17,10 @@ pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
 /// The mark of a control plane: eight hexadecimal digits that follow from which one it is; not known before that is.
 pub(crate) fn mark(control_plane: &Value) -> Option<String> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    // What is on hosts says which one it is.
+    if let Some(identity) = control_plane.get("identity").filter(|v| !v.is_null()) {
+        return Some(short_sum(&text(Some(identity))?).chars().take(8).collect());
+    }
     let id = text(control_plane.get("id"))?;
     let whole = match control_plane.get("via").filter(|v| !v.is_null()) {
         // What karmaform made is called by its address in its own configuration; where it runs tells it from others.

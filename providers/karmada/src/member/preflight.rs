@@ -35,14 +35,14 @@ impl Settings {
         let is_pull = agent.is_some();
         let said = |name: &str| plane.get(name).filter(|v| !v.is_null()).cloned();
         let later = || Value::unknown_not_null(Type::String);
-        let connection = match said("via") {
+        let connection = match super::host_cluster(plane).cloned() {
             _ if reader.value("cluster").is_some() => connection_of(reader, "cluster"),
             _ if is_pull => member.clone(),
             Some(via) => via,
             None if plane.is_unknown() => Value::unknown(Type::Any),
             None => {
-                let why = "must be written: karmaform did not make the control plane, so where its controllers run is not known";
-                return reader.wrong("cluster", why);
+                let what = format!("must be written: {}, so where its controllers run is not known", super::why_no_cluster(plane));
+                return reader.wrong("cluster", &what);
             }
         };
         let namespace = match reader.text("namespace") {

@@ -4,18 +4,25 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Arg, Diagnostic, Diagnostics, Object, Value, nearest};
+use karmaform_model::{Address, Arg, ChildStep, Diagnostic, Diagnostics, Object, Value, nearest};
 
 use super::exposure::Exposure;
 use super::extras::Extras;
-use super::host::{self, Host};
+use super::host;
+use super::hosts;
 use super::pki::Certificates;
-use super::places;
-use super::schema::{DOMAIN, KARMADA_REGISTRY, KUBE_REGISTRY, SERVICE_SUBNET};
+use super::places::{self, CONFIG, PKI};
+use super::schema::{DOMAIN, KARMADA_REGISTRY, KUBE_REGISTRY, NAMESPACE, SERVICE_SUBNET};
 use super::settings::Settings;
+use super::target::Target;
 use crate::check::{is_domain, is_subnet};
 use crate::read::{self, Reader};
 use crate::versions::{self, Component, Version};
+
+/// Above everything on a host that is not a program or a unit.
+const FILES: &str = "/etc/karmada";
+/// Where a Service sends from to what is behind it.
+const HTTPS: i64 = 443;
 
 /// A control plane as it is wanted, or as it was.
 #[derive(Clone, Debug)]
@@ -39,7 +46,9 @@ pub(crate) struct Arguments {
     pub(crate) kube_registry: String,
     pub(crate) image_pull_secrets: Vec<String>,
     pub(crate) image_pull_policy: String,
-    pub(crate) host: Host,
+    pub(crate) target: Target,
+    /// The namespace on the host cluster. On hosts there is none, but names are made with it all the same.
+    pub(crate) namespace: String,
     pub(crate) exposure: Exposure,
     pub(crate) certificates: Certificates,
     pub(crate) extras: Extras,
@@ -88,24 +97,29 @@ impl Arguments {
         let etcd = etcd(reader);
         let crds = crds(reader);
         let crds_sha256 = reader.given("crds_sha256");
-        let mut block = reader.block("kubernetes");
-        if !block.is_there() {
-            block.found.push(
-                Diagnostic::error("Nowhere to run", "A control plane runs in a Kubernetes cluster, and the block `kubernetes` is missing.")
-                    .with_hint("Write `kubernetes { cluster = data.kubernetes_cluster.NAME }`."),
-            );
-        }
-        let host = Host::read(&mut block);
+        let target = Target::read(reader);
+        let namespace = match &target {
+            Target::Kubernetes(host) => host.namespace.clone(),
+            Target::Hosts(_) => NAMESPACE.to_owned(),
+        };
+        // Where the files of the API server are, which the flags of what it may have besides say.
+        let folders = match &target {
+            Target::Kubernetes(_) => (PKI.to_owned(), CONFIG.to_owned()),
+            Target::Hosts(_) => {
+                let folder = folder(&name, Component::ApiServer);
+                (folder.clone(), folder)
+            }
+        };
         let exposure = Exposure::read(reader);
         let certificates = Certificates::read(&mut reader.block("certificates"));
-        let mut extras = Extras::default();
+        let mut extras = Extras::new(folders);
         extras.encryption(&mut reader.block("encryption"));
         extras.oidc(&mut reader.block("oidc"));
         extras.audit(&mut reader.block("audit"));
-        let written = settings(reader);
+        let written = settings(reader, &target);
         let (version, kube_version) = self::versions(reader)?;
         let kube_minor = host::minor(&kube_version)?;
-        let components = components(reader, written, &version, kube_minor);
+        let components = components(reader, written, (&version, kube_minor), &target);
         Some(Self {
             address: address.clone(),
             name,
@@ -122,7 +136,8 @@ impl Arguments {
             kube_registry,
             image_pull_secrets,
             image_pull_policy,
-            host,
+            target,
+            namespace,
             exposure,
             certificates,
             extras,
@@ -135,25 +150,125 @@ impl Arguments {
         self.components.iter().map(|(c, _)| *c).filter(|c| c.is_addon()).collect()
     }
 
+    /// How many of a component there are; none if it is not there.
+    pub(crate) fn replicas(&self, component: Component) -> Option<i64> {
+        self.components.iter().find(|(c, _)| *c == component).map(|(_, settings)| settings.replicas())
+    }
+
     /// What a component's objects are called.
     pub(crate) fn object_name(&self, component: Component) -> String {
         format!("{}-{}", self.name, component.name())
     }
 
-    /// Where a component's Service is, for everyone in the host cluster.
+    /// What a component's Service is called, for everyone in the host cluster; on hosts a name like it.
+    pub(crate) fn service_name(&self, component: Component) -> String {
+        format!("{}.{}.svc", self.object_name(component), self.namespace)
+    }
+
+    /// Where a component is reached by the others.
     pub(crate) fn service_host(&self, component: Component) -> String {
-        format!("{}.{}.svc.{}", self.object_name(component), self.host.namespace, self.domain)
+        match self.target.hosts().and_then(|h| h.dns_name.clone()) {
+            Some(name) => name,
+            None => format!("{}.{}", self.service_name(component), self.domain),
+        }
+    }
+
+    /// The port that goes with it.
+    pub(crate) fn service_port(&self, component: Component) -> i64 {
+        match &self.target {
+            Target::Hosts(hosts) => hosts.ports.of(component),
+            Target::Kubernetes(_) if matches!(component, Component::ApiServer) => places::API_PORT,
+            Target::Kubernetes(_) => HTTPS,
+        }
+    }
+
+    /// Where a component itself listens for others, or on a host, if there are none, for questions about its health.
+    pub(crate) fn listens(&self, component: Component) -> i64 {
+        match &self.target {
+            Target::Hosts(hosts) => hosts.ports.of(component),
+            Target::Kubernetes(_) => places::target_port(component).unwrap_or_default(),
+        }
+    }
+
+    /// Where it is asked for its health without TLS, if it is.
+    pub(crate) fn health_port(&self, component: Component) -> i64 {
+        match &self.target {
+            Target::Hosts(hosts) => hosts.ports.health(component),
+            Target::Kubernetes(_) => places::health_port(component),
+        }
+    }
+
+    /// Where its metrics are, if it has some without TLS.
+    pub(crate) fn metrics_port(&self, component: Component) -> i64 {
+        match &self.target {
+            Target::Hosts(hosts) => hosts.ports.metrics(component),
+            Target::Kubernetes(_) => places::METRICS_PORT,
+        }
+    }
+
+    /// Above everything on a host that is not a program or a unit.
+    pub(crate) fn folder(&self) -> String {
+        format!("{FILES}/{}", self.name)
+    }
+
+    /// Where a component's files are.
+    pub(crate) fn pki(&self, component: Component) -> String {
+        match &self.target {
+            Target::Hosts(_) => folder(&self.name, component),
+            Target::Kubernetes(_) => PKI.to_owned(),
+        }
+    }
+
+    /// What runs a component: a Deployment, or a unit on each of its hosts.
+    pub(crate) fn runners(&self, component: Component) -> Vec<Vec<ChildStep>> {
+        match &self.target {
+            Target::Kubernetes(_) => vec![places::component(component)],
+            Target::Hosts(all) => hosts::homes(self, all, component).into_iter().map(|(name, _)| hosts::unit_of(name, component)).collect(),
+        }
+    }
+
+    /// The image of a component: the user's or the registry's, by tag, and by digest if there is one.
+    pub(crate) fn image(&self, component: Component, settings: &Settings) -> Arg {
+        let (registry, version) =
+            if component.is_kube() { (&self.kube_registry, &self.kube_version) } else { (&self.karmada_registry, &self.version.text) };
+        let or = |name: &str, default: String| {
+            let own = settings.value(name);
+            if own.is_null() { default.into() } else { own }
+        };
+        let mut parts = vec![or("image", format!("{registry}/{}", component.binary())), ":".into(), or("tag", format!("v{version}"))];
+        let digest = settings.value("digest");
+        if !digest.is_null() {
+            parts.extend(["@".into(), digest]);
+        }
+        if self.target.hosts().is_some() {
+            parts.insert(0, "oci://".into());
+        }
+        match parts.iter().map(Value::as_str).collect::<Option<String>>() {
+            Some(known) => known.into(),
+            None => Arg::Text(parts.into_iter().map(Arg::Value).collect()),
+        }
     }
 
     /// Where the components reach the Karmada API.
     pub(crate) fn inside(&self) -> String {
-        format!("https://{}:{}", self.service_host(Component::ApiServer), places::API_PORT)
+        format!("https://{}:{}", self.service_host(Component::ApiServer), self.service_port(Component::ApiServer))
     }
 
     /// Where people reach it.
     pub(crate) fn endpoint(&self) -> Arg {
-        self.exposure.endpoint(&self.inside())
+        match &self.target {
+            Target::Kubernetes(_) => self.exposure.endpoint(&self.inside()),
+            Target::Hosts(all) => {
+                let homes = hosts::homes(self, all, Component::ApiServer);
+                all.endpoint(|name| homes.iter().any(|(n, _)| *n == name))
+            }
+        }
     }
+}
+
+/// Where a component's files are on a host.
+fn folder(name: &str, component: Component) -> String {
+    format!("{FILES}/{name}/{}", component.name())
 }
 
 fn registry(reader: &mut Reader<'_, '_>, name: &str, default: &str) -> String {
@@ -260,8 +375,8 @@ struct Written {
     addons: Vec<Component>,
 }
 
-fn settings(reader: &mut Reader<'_, '_>) -> Written {
-    let mut written = Written { defaults: Settings::read(&mut reader.block("defaults")), ..Written::default() };
+fn settings(reader: &mut Reader<'_, '_>, target: &Target) -> Written {
+    let mut written = Written { defaults: Settings::read(&mut reader.block("defaults"), target), ..Written::default() };
     for (block, addons) in [("component", false), ("addon", true)] {
         let Some(blocks) = reader.value(block) else { continue };
         let Some(entries) = blocks.as_entries() else {
@@ -273,7 +388,7 @@ fn settings(reader: &mut Reader<'_, '_>) -> Written {
                 reader.found.push(no_component(label, addons));
                 continue;
             };
-            let settings = Settings::read(&mut reader.labelled(block, label, value.as_entries()));
+            let settings = Settings::read(&mut reader.labelled(block, label, value.as_entries()), target);
             if written.own.insert(component.name(), settings).is_some() {
                 let detail = format!("There are two blocks `{block}` for {}; with \"-\" and \"_\" it is the same.", component.name());
                 reader.found.push(Diagnostic::error("A component twice", detail));
@@ -301,7 +416,12 @@ fn no_component(label: &str, addons: bool) -> Diagnostic {
     }
 }
 
-fn components(reader: &mut Reader<'_, '_>, written: Written, version: &Version, kube_minor: u32) -> Vec<(Component, Settings)> {
+fn components(
+    reader: &mut Reader<'_, '_>,
+    written: Written,
+    (version, kube_minor): (&Version, u32),
+    target: &Target,
+) -> Vec<(Component, Settings)> {
     let is_wanted = |c: &Component| !c.is_addon() || written.addons.iter().any(|a| a.name() == c.name());
     let wanted: Vec<Component> = Component::ALL.iter().copied().filter(is_wanted).collect();
     let known_somewhere = |gate: &str| wanted.iter().any(|c| versions::check_gate(*c, gate, version).is_ok());
@@ -312,7 +432,10 @@ fn components(reader: &mut Reader<'_, '_>, written: Written, version: &Version, 
     let mut components = Vec::new();
     for component in wanted {
         let defaults = written.defaults.gates_for(component, version);
-        let settings = written.own.get(component.name()).cloned().unwrap_or_default().over(&defaults);
+        let mut settings = written.own.get(component.name()).cloned().unwrap_or_default().over(&defaults);
+        if let Some(hosts) = target.hosts() {
+            settings.replicas = i64::try_from(hosts::placed(hosts, &settings).count()).ok();
+        }
         settings.check(component, version, kube_minor, reader.found);
         components.push((component, settings));
     }

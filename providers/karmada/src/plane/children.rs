@@ -6,26 +6,23 @@
 use std::collections::BTreeMap;
 
 use karmaform_model::{Arg, Child, ChildStep, Expansion, Value};
+
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::deployment::{self, labels, selector};
-use super::places::{api, component as deployment_of, part, part_of, secret, service, target_port};
-use super::settings::Settings;
-use super::{pki, secrets, store};
+use super::places::{api, part};
+use super::target::Target;
+use super::{hosts, kubernetes, pki, secrets, store};
 use crate::api::{self, ApiObject, Place, Stage};
 use crate::versions::Component;
 
-/// How long a Deployment may take to run as wanted, in seconds, while images are pulled; and a load balancer to have an address.
-const ROLLOUT_TIMEOUT: i64 = 600;
-/// How long anything else on the host cluster may take, in seconds.
-const TIMEOUT: i64 = 60;
-/// How long the namespace may take to go, in seconds: until the last pod in it has ended.
-const NAMESPACE_TIMEOUT: i64 = 300;
 /// How long an object inside the Karmada API may take, in seconds. An APIService waits for pods to be found.
 const API_TIMEOUT: i64 = 180;
 /// How long all CRDs may take, in seconds.
 const CRDS_TIMEOUT: i64 = 180;
+
+/// The kinds that the webhook converts between versions. Source: `charts/karmada/_crds/patches` in karmada.
+const CONVERTED: [&str; 2] = ["clusterresourcebindings.work.karmada.io", "resourcebindings.work.karmada.io"];
 
 /// A child of this type with these arguments.
 pub(crate) fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N]) -> Child {
@@ -36,22 +33,13 @@ pub(crate) fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, a
 /// The children and outputs.
 pub(crate) fn expand(plane: &Arguments) -> Expansion {
     let mut children = Vec::new();
-    if plane.host.create_namespace {
-        children.push(namespace(plane));
-    }
     children.extend(pki::children(plane));
     children.push(store::prefix(plane));
     let objects = objects(plane);
-    for (component, settings) in &plane.components {
-        of_component(plane, *component, settings, &objects, &mut children);
+    match &plane.target {
+        Target::Kubernetes(host) => kubernetes::expand(plane, host, &objects, &mut children),
+        Target::Hosts(hosts) => hosts::expand(plane, hosts, &objects, &mut children),
     }
-    if !plane.extras.files.is_empty() {
-        let name = format!("{}-config", plane.object_name(Component::ApiServer));
-        let labels = Arg::Object(labels(plane, Component::ApiServer.name()));
-        let manifest = secrets::manifest(name, &plane.host.namespace, labels, plane.extras.files.clone());
-        children.push(on_host(plane, part_of("secret", "apiserver-config"), manifest, None));
-    }
-    children.extend(ways_in(plane));
     if let Some(source) = &plane.crds {
         children.push(crds(plane, source));
     }
@@ -59,24 +47,21 @@ pub(crate) fn expand(plane: &Arguments) -> Expansion {
         children.push(inside(plane, object, &objects));
     }
     children.push(store::members(plane));
-    let name = format!("{}-admin-kubeconfig", plane.name);
-    let files = BTreeMap::from([("kubeconfig".to_owned(), secrets::admin_kubeconfig(plane))]);
-    let manifest = secrets::manifest(name, &plane.host.namespace, Arg::Object(labels(plane, "admin")), files);
-    children.push(on_host(plane, part("kubeconfig_secret"), manifest, None));
-    if plane.certificates.keeps_authority {
-        let labels = Arg::Object(labels(plane, "authority"));
-        let manifest = secrets::manifest(format!("{}-authority", plane.name), &plane.host.namespace, labels, secrets::authority(plane));
-        children.push(on_host(plane, part("authority_secret"), manifest, None));
-    }
     Expansion { children, outputs: outputs(plane) }
+}
+
+/// Where the API server finds what extends it: a name and a port.
+fn reached(plane: &Arguments, component: Component) -> (String, i64) {
+    // A Service of the host cluster is called by its short name where it is in a URL.
+    let is_short = matches!(component, Component::Webhook) && plane.target.hosts().is_none_or(|h| h.dns_name.is_none());
+    let host = if is_short { plane.service_name(component) } else { plane.service_host(component) };
+    (host, plane.service_port(component))
 }
 
 fn objects(plane: &Arguments) -> Vec<ApiObject> {
     let addons = plane.addons();
     api::objects(&Place {
-        instance: &plane.name,
-        namespace: &plane.host.namespace,
-        domain: &plane.domain,
+        reached: &|component| reached(plane, component),
         version: &plane.version,
         ca: pki::ca_certificate(plane),
         server: plane.endpoint(),
@@ -84,94 +69,8 @@ fn objects(plane: &Arguments) -> Vec<ApiObject> {
     })
 }
 
-/// Made if it is not there. One that is there already stays as it is, and stays when the control plane goes.
-fn namespace(plane: &Arguments) -> Child {
-    let manifest = Arg::from_json(&json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": { "name": plane.host.namespace, "labels": { "app.kubernetes.io/managed-by": "karmaform" } },
-    }));
-    let connection = plane.host.connection.clone().into();
-    child(
-        part("namespace"),
-        "kubernetes_object",
-        [("cluster", connection), ("manifest", manifest), ("shared", true.into()), ("timeout", NAMESPACE_TIMEOUT.into())],
-    )
-}
-
-/// An object on the host cluster, in the namespace.
-fn on_host(plane: &Arguments, path: Vec<ChildStep>, manifest: Arg, wait: Option<Arg>) -> Child {
-    let timeout = if wait.is_some() { ROLLOUT_TIMEOUT } else { TIMEOUT };
-    let connection = plane.host.connection.clone().into();
-    let mut made = child(path, "kubernetes_object", [("cluster", connection), ("manifest", manifest), ("timeout", timeout.into())]);
-    if let Some(wait) = wait {
-        made.arguments.insert("wait".to_owned(), wait);
-    }
-    if plane.host.create_namespace {
-        made.after.push(part("namespace"));
-    }
-    made
-}
-
-fn of_component(plane: &Arguments, component: Component, settings: &Settings, objects: &[ApiObject], children: &mut Vec<Child>) {
-    let name = plane.object_name(component);
-    let files = secrets::files(plane, component);
-    let own_labels = || Arg::Object(labels(plane, component.name()));
-    let manifest = secrets::manifest(name.clone(), &plane.host.namespace, own_labels(), files);
-    children.push(on_host(plane, secret(component), manifest, None));
-    let mut after = vec![secret(component)];
-    if let Some(port) = target_port(component) {
-        let is_balanced = matches!(component, Component::ApiServer) && plane.exposure.is_balanced();
-        let address = is_balanced.then(|| Arg::object([("address", true.into())]));
-        children.push(on_host(plane, service(component), self::service_manifest(plane, component, port), address));
-        after.push(service(component));
-    }
-    after.extend(needs(plane, component, objects));
-    if secrets::uses_etcd(component) {
-        after.push(store::prefix_path());
-    }
-    let rollout = Arg::object([("rollout", true.into())]);
-    let manifest = deployment::manifest(plane, component, settings);
-    let mut made = on_host(plane, deployment_of(component), manifest, Some(rollout));
-    made.after.extend(after);
-    if secrets::uses_etcd(component) && plane.etcd.on_destroy == "delete" {
-        // Its pods must have ended when the data goes: one that is still ending writes some of it again.
-        made.arguments.insert("propagation".to_owned(), "foreground".into());
-    }
-    if matches!(component, Component::ApiServer) && !plane.extras.files.is_empty() {
-        made.after.push(part_of("secret", "apiserver-config"));
-    }
-    children.push(made);
-    if let Some((field, value)) = settings.budget() {
-        let mut budget = Arg::from_json(&json!({
-            "apiVersion": plane.host.budget_version(),
-            "kind": "PodDisruptionBudget",
-            "metadata": { "name": name, "namespace": plane.host.namespace },
-        }));
-        budget.set(&["metadata", "labels"], own_labels());
-        budget.set(&["spec", "selector", "matchLabels"], Arg::Object(selector(plane, component.name())));
-        budget.set(&["spec", field], value.into());
-        children.push(on_host(plane, part_of("disruption_budget", component.name()), budget, None));
-    }
-}
-
-/// What hands connections on to the API server by its name.
-fn ways_in(plane: &Arguments) -> Vec<Child> {
-    let ingress = plane.exposure.ingress.as_ref().map(|i| on_host(plane, part("ingress"), i.manifest(plane), None));
-    let route = plane.exposure.route.as_ref().map(|r| {
-        let mut made = on_host(plane, part("tls_route"), r.manifest(plane), None);
-        made.arguments.insert("expect_kind".to_owned(), true.into());
-        made
-    });
-    let mut ways: Vec<Child> = ingress.into_iter().chain(route).collect();
-    for way in &mut ways {
-        way.after.push(service(Component::ApiServer));
-    }
-    ways
-}
-
 /// What must be inside the Karmada API, and who must run, before a component starts.
-fn needs(plane: &Arguments, component: Component, objects: &[ApiObject]) -> Vec<Vec<ChildStep>> {
+pub(crate) fn needs(plane: &Arguments, component: Component, objects: &[ApiObject]) -> Vec<Vec<ChildStep>> {
     let of = |wanted: fn(&ApiObject) -> bool| objects.iter().filter(move |o| wanted(o)).map(|o| api(&o.key));
     let first = of(|o| matches!(o.stage, Stage::First));
     match component {
@@ -198,41 +97,11 @@ fn behind(key: &str) -> Component {
     }
 }
 
-fn service_manifest(plane: &Arguments, component: Component, target: i64) -> Arg {
-    let is_api = matches!(component, Component::ApiServer);
-    let port = if is_api { target } else { 443 };
-    let mut manifest = Arg::from_json(&json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": { "name": plane.object_name(component), "namespace": plane.host.namespace },
-        "spec": {
-            "type": "ClusterIP",
-            "ports": [{ "name": "https", "port": port, "targetPort": target, "protocol": "TCP" }],
-        },
-    }));
-    manifest.set(&["metadata", "labels"], Arg::Object(labels(plane, component.name())));
-    manifest.set(&["spec", "selector"], Arg::Object(selector(plane, component.name())));
-    if is_api {
-        let exposure = &plane.exposure;
-        manifest.set(&["spec", "type"], exposure.kind.as_str().into());
-        if let Some(port) = exposure.node_port {
-            manifest.set(&["spec", "ports", "0", "nodePort"], port.into());
-        }
-        if !exposure.load_balancer_class.is_null() {
-            manifest.set(&["spec", "loadBalancerClass"], exposure.load_balancer_class.clone().into());
-        }
-        if !exposure.annotations.is_null() {
-            manifest.set(&["metadata", "annotations"], exposure.annotations.clone().into());
-        }
-    }
-    manifest
-}
-
 fn crds(plane: &Arguments, source: &Value) -> Child {
     let webhook = plane.object_name(Component::Webhook);
     let substitutions = Arg::object([
         ("name", webhook.into()),
-        ("namespace", plane.host.namespace.as_str().into()),
+        ("namespace", plane.namespace.as_str().into()),
         ("caBundle", Arg::Base64(Box::new(pki::ca_certificate(plane)))),
     ]);
     let mut made = child(
@@ -250,7 +119,21 @@ fn crds(plane: &Arguments, source: &Value) -> Child {
             ("timeout", CRDS_TIMEOUT.into()),
         ],
     );
-    made.after = vec![deployment_of(Component::ApiServer)];
+    if plane.target.hosts().is_some() {
+        // The patches of the archive know no other port than a Service's.
+        let (host, port) = reached(plane, Component::Webhook);
+        let overrides = CONVERTED.map(|name| {
+            let url = format!("https://{host}:{port}/convert");
+            Arg::from_json(&json!({
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": { "name": name },
+                "spec": { "conversion": { "webhook": { "clientConfig": { "url": url } } } },
+            }))
+        });
+        made.arguments.insert("overrides".to_owned(), Arg::List(overrides.into()));
+    }
+    made.after = plane.runners(Component::ApiServer);
     made
 }
 
@@ -264,16 +147,16 @@ fn inside(plane: &Arguments, object: &ApiObject, all: &[ApiObject]) -> Child {
     if let Some(said) = &object.wait {
         made.arguments.insert("wait".to_owned(), said.clone());
     }
-    made.after = vec![deployment_of(Component::ApiServer)];
+    made.after = plane.runners(Component::ApiServer);
     made.after.extend(object.after.iter().map(|key| api(key)));
     match object.stage {
         Stage::First => {}
         Stage::Rest => made.after.extend(all.iter().filter(|o| matches!(o.stage, Stage::First)).map(|o| api(&o.key))),
-        // It is served by pods, and waits until they are found.
-        Stage::Aggregation => made.after.push(deployment_of(behind(&object.key))),
-        // After the pods: an older webhook does not know the paths of a newer configuration, and every write would be refused.
+        // It is served by others, and waits until they are found.
+        Stage::Aggregation => made.after.extend(plane.runners(behind(&object.key))),
+        // After the webhook: an older one does not know the paths of a newer configuration, and every write would be refused.
         Stage::Webhooks => {
-            made.after.push(deployment_of(Component::Webhook));
+            made.after.extend(plane.runners(Component::Webhook));
             made.after.extend(plane.crds.is_some().then(|| part("crds")));
         }
     }
@@ -286,7 +169,7 @@ fn outputs(plane: &Arguments) -> BTreeMap<String, Arg> {
         ("connection".to_owned(), pki::connection(plane)),
         ("ca_certificate".to_owned(), pki::ca_certificate(plane)),
         ("endpoint".to_owned(), plane.endpoint()),
-        ("namespace".to_owned(), plane.host.namespace.as_str().into()),
+        ("namespace".to_owned(), plane.namespace.as_str().into()),
         ("name".to_owned(), plane.name.as_str().into()),
         ("kube_version".to_owned(), plane.kube_version.as_str().into()),
     ])

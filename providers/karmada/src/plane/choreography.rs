@@ -10,12 +10,13 @@ use serde_json::json;
 use super::arguments::Arguments;
 use super::places::{certificate, component, component_of, part, secret, service};
 use super::store::members_path;
-use super::{impact, pki, refusals};
+use super::target::Target;
+use super::{hosts, impact, pki, refusals};
 use crate::api::SYSTEM_NAMESPACE;
 use crate::versions::Component;
 
 /// The gate before everything inside the Karmada API.
-const ANSWERS: &str = "the Karmada API answers";
+pub(crate) const ANSWERS: &str = "the Karmada API answers";
 /// The gate after everything: policies can be written.
 const ADMITS: &str = "policies are admitted";
 /// The gate after a change of the API server's pods: whoever missed it runs again.
@@ -41,6 +42,9 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     }
     let mut choreography = Choreography { impact: impact::of_change(scene, &wanted), ..Choreography::default() };
     gate(scene, &wanted, &mut choreography)?;
+    if let Target::Hosts(hosts) = &wanted.target {
+        hosts::roll(scene, &wanted, hosts, &mut choreography);
+    }
     admission(scene, &wanted, &mut choreography);
     company(scene, &wanted, &mut choreography);
     Ok(choreography)
@@ -63,26 +67,32 @@ fn is_inside(path: &[ChildStep]) -> bool {
 fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) -> Result<(), Diagnostics> {
     let changed = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
     let inside: BTreeSet<&Vec<ChildStep>> = scene.children.keys().filter(|p| is_inside(p) && changed(p)).collect();
-    let server = component(Component::ApiServer);
+    let servers = wanted.runners(Component::ApiServer);
     let is_stopped = wanted.components.iter().any(|(c, s)| matches!(c, Component::ApiServer) && s.replicas() == 0);
     if is_stopped && let Some(first) = inside.first() {
         let detail = format!(
-            "The API server is to have no replica, but {} is inside the Karmada API and would change, which nobody could do.",
+            "No API server is to run, but {} is inside the Karmada API and would change, which nobody could do.",
             scene.address.with_child(first)
         );
         let diagnostic = Diagnostic::error("A change inside an API that is stopped", detail);
-        return Err(diagnostic.with_hint("Set `replicas` of the component \"apiserver\" to 1 or more.").at(scene.address).into());
+        let hint = match &wanted.target {
+            Target::Kubernetes(_) => "Set `replicas` of the component \"apiserver\" to 1 or more.",
+            Target::Hosts(_) => "Write a host into `hosts` of the component \"apiserver\", or leave that out.",
+        };
+        return Err(diagnostic.with_hint(hint).at(scene.address).into());
     }
-    if is_stopped || (inside.is_empty() && !changed(&server)) {
+    if is_stopped || (inside.is_empty() && !servers.iter().any(|s| changed(s))) {
         return Ok(());
     }
     let arguments = BTreeMap::from([("cluster".to_owned(), pki::connection(wanted)), ("path".to_owned(), Arg::from("/readyz"))]);
     choreography.gates.push(GateSpec { name: ANSWERS.to_owned(), gate: "kubernetes_ready".to_owned(), arguments, limit: ANSWER_LIMIT });
     // Its own pods, and what it is reached and asked with.
-    for path in [server, service(Component::ApiServer), secret(Component::ApiServer), part("ca"), certificate("admin")] {
-        if changed(&path) {
-            choreography.orderings.push((Point::Child(path), Point::Gate(ANSWERS.to_owned())));
-        }
+    let others = [service(Component::ApiServer), secret(Component::ApiServer), part("ca"), certificate("admin")];
+    // What goes with a host that leaves goes last, and nobody waits for it.
+    let goes = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| c.change.action() == Action::Delete);
+    let files = scene.children.keys().filter(|p| hosts::belongs(p, Component::ApiServer) && !goes(p)).cloned();
+    for path in servers.into_iter().chain(others).chain(files).filter(|p| changed(p)) {
+        choreography.orderings.push((Point::Child(path), Point::Gate(ANSWERS.to_owned())));
     }
     for path in inside {
         choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Child(path.clone())));
@@ -95,7 +105,7 @@ fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) 
 fn admission(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) {
     let changed = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
     let configurations = scene.children.keys().filter(|p| component_of(p, "api").is_some_and(|key| key.contains("webhookconfiguration")));
-    let webhook = [component(Component::Webhook), service(Component::Webhook), secret(Component::Webhook)];
+    let webhook = [service(Component::Webhook), secret(Component::Webhook)].into_iter().chain(wanted.runners(Component::Webhook));
     let parts: Vec<Vec<ChildStep>> = configurations.cloned().chain(webhook).filter(|p| changed(p)).collect();
     let runs = |component: Component| wanted.components.iter().any(|(c, s)| *c == component && s.replicas() > 0);
     if parts.is_empty() || wanted.crds.is_none() || !runs(Component::Webhook) || !runs(Component::ApiServer) {
@@ -124,13 +134,14 @@ fn company(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreograph
     let changes = |path: &Vec<ChildStep>| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
     let is_component = |path: &Vec<ChildStep>| component_of(path, "component").is_some();
     let stays = |(path, child): (&Vec<ChildStep>, &ChildChange<'_>)| is_component(path) && *path != server && child.in_state;
+    let Target::Kubernetes(host) = &wanted.target else { return };
     if !changes(&server) || !choreography.gates.iter().any(|g| g.name == ANSWERS) || !scene.children.iter().any(stays) {
         return;
     }
     let labels = Arg::Object(BTreeMap::from([("app.kubernetes.io/instance".to_owned(), wanted.name.as_str().into())]));
     let arguments = BTreeMap::from([
-        ("cluster".to_owned(), wanted.host.connection.clone().into()),
-        ("namespace".to_owned(), wanted.host.namespace.as_str().into()),
+        ("cluster".to_owned(), host.connection.clone().into()),
+        ("namespace".to_owned(), wanted.namespace.as_str().into()),
         ("labels".to_owned(), labels),
     ]);
     choreography.gates.push(GateSpec { name: RUNS.to_owned(), gate: "kubernetes_runs".to_owned(), arguments, limit: RUN_LIMIT });

@@ -40,8 +40,7 @@ pub(crate) fn selector(plane: &Arguments, component: &str) -> BTreeMap<String, A
 pub(crate) fn manifest(plane: &Arguments, component: Component, settings: &Settings) -> Arg {
     let name = plane.object_name(component);
     let all_labels = with(labels(plane, component.name()), settings.entries("labels"));
-    let mut metadata =
-        Arg::object([("name", name.into()), ("namespace", plane.host.namespace.as_str().into()), ("labels", all_labels.clone())]);
+    let mut metadata = Arg::object([("name", name.into()), ("namespace", plane.namespace.as_str().into()), ("labels", all_labels.clone())]);
     let annotations = settings.entries("annotations");
     if annotations.as_ref().is_none_or(|a| !a.is_empty()) {
         metadata.set(&["annotations"], with(BTreeMap::new(), annotations.clone()));
@@ -73,8 +72,8 @@ fn with(mut entries: BTreeMap<String, Arg>, more: Option<Object>) -> Arg {
 
 /// What the program reads only when it starts. Certificates that it serves with, or comes to API servers with, are not among it: their files
 /// are read again.
-fn restart(plane: &Arguments, component: Component) -> Arg {
-    let mut marks: BTreeMap<&str, Arg> = BTreeMap::from([("ca", ca_mark(plane))]);
+pub(crate) fn marks(plane: &Arguments, component: Component) -> BTreeMap<&'static str, Arg> {
+    let mut marks: BTreeMap<&'static str, Arg> = BTreeMap::from([("ca", ca_mark(plane))]);
     if uses_etcd(component) {
         marks.insert("etcd-ca", sum(&plane.etcd.ca_certificate).into());
         marks.insert("etcd", sum(&plane.etcd.certificate).into());
@@ -92,8 +91,13 @@ fn restart(plane: &Arguments, component: Component) -> Arg {
         marks.insert("agent-ca", Arg::child(&part("agent_ca"), "serial_number"));
         marks.insert("service-account-key", Arg::child(&part("service_account_key"), "fingerprint"));
     }
+    marks
+}
+
+/// The same as one text.
+fn restart(plane: &Arguments, component: Component) -> Arg {
     let mut text = Vec::new();
-    for (i, (name, mark)) in marks.into_iter().enumerate() {
+    for (i, (name, mark)) in marks(plane, component).into_iter().enumerate() {
         text.push(format!("{}{name}=", if i == 0 { "" } else { " " }).into());
         text.push(mark);
     }
@@ -174,7 +178,7 @@ fn container(plane: &Arguments, component: Component, settings: &Settings) -> Ar
     let program = if component.is_kube() { component.binary().to_owned() } else { format!("/bin/{}", component.binary()) };
     let mut container = Arg::object([
         ("name", component.binary().into()),
-        ("image", image(plane, component, settings)),
+        ("image", plane.image(component, settings)),
         ("imagePullPolicy", plane.image_pull_policy.as_str().into()),
         ("command", Arg::List(vec![program.into()])),
         ("args", flags::arguments(plane, component, settings)),
@@ -196,23 +200,4 @@ fn container(plane: &Arguments, component: Component, settings: &Settings) -> Ar
         container.set(&["resources"], resources.into());
     }
     container
-}
-
-/// The image: the user's or the registry's, by tag, and by digest if there is one.
-fn image(plane: &Arguments, component: Component, settings: &Settings) -> Arg {
-    let (registry, version) =
-        if component.is_kube() { (&plane.kube_registry, &plane.kube_version) } else { (&plane.karmada_registry, &plane.version.text) };
-    let or = |name: &str, default: String| {
-        let own = settings.value(name);
-        if own.is_null() { default.into() } else { own }
-    };
-    let mut parts = vec![or("image", format!("{registry}/{}", component.binary())), ":".into(), or("tag", format!("v{version}"))];
-    let digest = settings.value("digest");
-    if !digest.is_null() {
-        parts.extend(["@".into(), digest]);
-    }
-    match parts.iter().map(Value::as_str).collect::<Option<String>>() {
-        Some(known) => known.into(),
-        None => Arg::Text(parts.into_iter().map(Arg::Value).collect()),
-    }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Arg, Diagnostic, Type, Value};
 
 use super::encryption;
-use super::places::{CONFIG, PKI, short_sum};
+use super::places::short_sum;
 use crate::read::Reader;
 
 /// The file in which the issuer's CA is.
@@ -25,9 +25,16 @@ pub(crate) struct Extras {
     pub(crate) oidc_ca: Option<Value>,
     /// What changes when a file changes that is read only at the start.
     pub(crate) sums: BTreeMap<&'static str, Value>,
+    /// Where the API server's certificates are, and its other files.
+    folders: (String, String),
 }
 
 impl Extras {
+    /// Nothing yet; the API server's certificates and its other files are in these folders.
+    pub(crate) fn new(folders: (String, String)) -> Self {
+        Self { folders, ..Self::default() }
+    }
+
     /// Reads the block `encryption`.
     pub(crate) fn encryption(&mut self, reader: &mut Reader<'_, '_>) {
         if !reader.is_there() {
@@ -94,7 +101,7 @@ impl Extras {
             self.flags.insert("oidc-signing-algs".to_owned(), algorithms.join(",").into());
         }
         if let Some(ca) = reader.value("ca_certificate") {
-            self.flags.insert("oidc-ca-file".to_owned(), format!("{PKI}/{OIDC_CA}").into());
+            self.flags.insert("oidc-ca-file".to_owned(), format!("{}/{OIDC_CA}", self.folders.0).into());
             self.sums.insert("oidc-ca", sum(ca));
             self.oidc_ca = Some(ca.clone());
         }
@@ -103,7 +110,7 @@ impl Extras {
     fn file(&mut self, name: &'static str, flag: &str, content: Arg) {
         let resolved = content.resolve(&|_, _| Value::unknown(Type::String));
         self.sums.insert(name.trim_end_matches(".yaml"), sum(&resolved));
-        self.flags.insert(flag.to_owned(), format!("{CONFIG}/{name}").into());
+        self.flags.insert(flag.to_owned(), format!("{}/{name}", self.folders.1).into());
         self.files.insert(name.to_owned(), content);
     }
 }

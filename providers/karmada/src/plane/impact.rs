@@ -7,6 +7,7 @@ use karmaform_model::{Action, Change, ChildChange, ChildStep, Scene, Value};
 use super::arguments::Arguments;
 use super::choreography::is_unchanged;
 use super::encryption;
+use super::hosts::{self, Hosts};
 use super::places::{component_of, part};
 use super::{members, store};
 use crate::versions::{self, Component};
@@ -15,6 +16,7 @@ use crate::versions::{self, Component};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Made,
+    Started,
     Restarted,
     Scaled,
     Removed,
@@ -27,20 +29,27 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
         !scene.children.values().any(|c| c.in_state && c.resource_type != "terraform_data" && !c.resource_type.starts_with("tls_"));
     let made = with(scene, Fate::Made);
     if is_first {
-        lines.push(format!("installs Karmada {} ({} components)", wanted.version.text, wanted.components.len()));
+        let place = wanted.target.hosts().map(on_hosts).unwrap_or_default();
+        lines.push(format!("installs Karmada {} ({} components){place}", wanted.version.text, wanted.components.len()));
         lines.extend(untested(wanted));
     } else {
         lines.extend(upgrade(scene, wanted));
         for component in &made {
             lines.push(if component.is_addon() {
-                format!("installs the addon {}", component.name())
+                format!("installs the addon {}{}", component.name(), added(scene, *component))
             } else {
-                format!("installs {}", spoken(*component))
+                format!("installs {}{}", spoken(*component), added(scene, *component))
             });
         }
     }
     for component in with(scene, Fate::Restarted) {
-        lines.push(restart(component, replicas(scene, component)));
+        lines.push(match wanted.target.hosts() {
+            Some(_) => restart(component, wanted.replicas(component), ("host", "host")),
+            None => restart(component, replicas(scene, component), ("pod", "replica")),
+        });
+    }
+    for component in with(scene, Fate::Started) {
+        lines.push(format!("starts {} on {}", spoken(component), homes(scene, component, Fate::Started).join(", ")));
     }
     for component in with(scene, Fate::Scaled) {
         let (before, after) = counts(scene, component);
@@ -48,7 +57,11 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
         lines.push(if after == Some(0) { format!("{line}: {}", without(component)) } else { line });
     }
     for component in with(scene, Fate::Removed) {
-        lines.push(format!("removes the addon {}", component.name()));
+        lines.push(if component.is_addon() && !wanted.components.iter().any(|(c, _)| *c == component) {
+            format!("removes the addon {}", component.name())
+        } else {
+            format!("stops {} on {}", spoken(component), homes(scene, component, Fate::Removed).join(", "))
+        });
     }
     lines.extend(encryption::impact(scene));
     let renewed = scene.children.values().any(|c| c.resource_type == "tls_certificate" && matches!(c.change, Change::Update { .. }));
@@ -114,15 +127,29 @@ fn upgrade(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
     lines
 }
 
-fn restart(component: Component, replicas: Option<i64>) -> String {
+/// The hosts of an installation.
+fn on_hosts(hosts: &Hosts) -> String {
+    let names: Vec<&str> = hosts.all.keys().map(String::as_str).collect();
+    if names.len() == 1 { format!(" on the host {}", names[0]) } else { format!(" on {} hosts: {}", names.len(), names.join(", ")) }
+}
+
+/// The hosts that a component comes to, if it runs on hosts.
+fn added(scene: &Scene<'_>, component: Component) -> String {
+    let names = homes(scene, component, Fate::Made);
+    if names.is_empty() { String::new() } else { format!(" on {}", names.join(", ")) }
+}
+
+/// `piece` is of what it consists, `other` what serves meanwhile.
+fn restart(component: Component, replicas: Option<i64>, (piece, other): (&str, &str)) -> String {
+    let one = format!("1 {other}");
     let what = if matches!(component, Component::ApiServer) { "the Karmada API".to_owned() } else { spoken(component) };
     match (component, replicas) {
         // A new pod comes first, but watches and open requests of the old one break off, and nobody else is there if the new one fails.
-        (Component::ApiServer, Some(1)) => "the Karmada API restarts: 1 replica, so it is unavailable for moments".to_owned(),
-        (_, Some(0)) => format!("changes {what}, of which no pod runs"),
-        (_, Some(1)) => format!("restarts {what}: 1 replica; {} meanwhile", without(component)),
-        (_, Some(2)) => format!("restarts {what}, one pod at a time; the other replica serves"),
-        (_, Some(n)) => format!("restarts {what}, one pod at a time; the other {} replicas serve", n - 1),
+        (Component::ApiServer, Some(1)) => format!("the Karmada API restarts: {one}, so it is unavailable for moments"),
+        (_, Some(0)) => format!("changes {what}, of which no {piece} runs"),
+        (_, Some(1)) => format!("restarts {what}: {one}; {} meanwhile", without(component)),
+        (_, Some(2)) => format!("restarts {what}, one {piece} at a time; the other {other} serves"),
+        (_, Some(n)) => format!("restarts {what}, one {piece} at a time; the other {} {other}s serve", n - 1),
         (_, None) => format!("restarts {what}"),
     }
 }
@@ -155,16 +182,26 @@ fn number(count: Option<i64>) -> String {
     count.map_or_else(|| "?".to_owned(), |n| n.to_string())
 }
 
-/// The components whose pods have this fate.
+/// The components whose pods or units have this fate.
 fn with(scene: &Scene<'_>, wanted: Fate) -> Vec<Component> {
     let mut found = Vec::new();
     for (path, child) in &scene.children {
-        let Some(component) = component_of(path, "component").and_then(Component::argument) else { continue };
-        if fate(child.change) == Some(wanted) {
+        let named = component_of(path, "component").or_else(|| hosts::unit_at(path).map(|(_, name)| name));
+        let Some(component) = named.and_then(Component::argument) else { continue };
+        if fate(child.change) == Some(wanted) && !found.contains(&component) {
             found.push(component);
         }
     }
     found
+}
+
+/// The hosts on which a component's unit has this fate.
+fn homes<'a>(scene: &'a Scene<'_>, component: Component, wanted: Fate) -> Vec<&'a str> {
+    let at = |(path, child): (&'a Vec<ChildStep>, &'a ChildChange<'_>)| {
+        let (host, name) = hosts::unit_at(path)?;
+        (name == component.name() && fate(child.change) == Some(wanted)).then_some(host)
+    };
+    scene.children.iter().filter_map(at).collect()
 }
 
 fn fate(change: &Change) -> Option<Fate> {
@@ -172,6 +209,11 @@ fn fate(change: &Change) -> Option<Fate> {
         Change::Create { .. } => Some(Fate::Made),
         Change::Delete { .. } => Some(Fate::Removed),
         Change::Replace { .. } => Some(Fate::Restarted),
+        // A unit that did not run; else its file, or what it reads when it starts.
+        Change::Update { before, .. } if before.contains_key("content") => {
+            let ran = before.get("active").and_then(Value::as_bool) != Some(false);
+            Some(if ran { Fate::Restarted } else { Fate::Started })
+        }
         Change::Update { before, after } => {
             let spec = |o: &karmaform_model::Object| o.get("manifest").and_then(|m| m.get("spec")).cloned();
             let (before, after) = (spec(before)?, spec(after)?);

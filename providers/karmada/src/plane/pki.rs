@@ -130,7 +130,11 @@ pub(crate) fn children(plane: &Arguments) -> Vec<Child> {
         if let Some(names) = serving_names(plane, *component) {
             let common_name = format!("system:karmada:{}", component.name());
             let mut made = leaf(plane, component.name(), Signer::Ca, &common_name, None, Some(names));
-            let later = plane.exposure.later_names().filter(|_| matches!(component, Component::ApiServer));
+            let later = match plane.target.hosts() {
+                Some(hosts) => Some(Arg::List(hosts.names())),
+                None => plane.exposure.later_names(),
+            };
+            let later = later.filter(|_| matches!(component, Component::ApiServer));
             made.arguments.extend(later.map(|names| ("names".to_owned(), names)));
             children.push(made);
         }
@@ -153,7 +157,7 @@ fn ca_renew_before(plane: &Arguments) -> Arg {
 /// The names that a component's server certificate is for; `None` if it serves nobody.
 fn serving_names(plane: &Arguments, component: Component) -> Option<Vec<String>> {
     let served = plane.object_name(component);
-    let (namespace, domain) = (&plane.host.namespace, &plane.domain);
+    let (namespace, domain) = (&plane.namespace, &plane.domain);
     let mut names = vec![format!("{served}.{namespace}.svc"), format!("{served}.{namespace}.svc.{domain}")];
     match component {
         Component::ApiServer => {
@@ -167,6 +171,8 @@ fn serving_names(plane: &Arguments, component: Component) -> Option<Vec<String>>
         Component::Webhook => {}
         _ => return None,
     }
+    // By a name of the user's all of them are called.
+    names.extend(plane.target.hosts().and_then(|h| h.dns_name.clone()));
     names.sort();
     names.dedup();
     Some(names)
@@ -202,6 +208,11 @@ fn pair(ca: &str) -> (Arg, Arg) {
     (Arg::child(&part(ca), "certificate"), Arg::child(&part(ca), "private_key"))
 }
 
+/// What no other control plane has, and this one keeps as long as it lives.
+pub(crate) fn identity() -> Arg {
+    Arg::child(&part("service_account_key"), "fingerprint")
+}
+
 /// The connection to the Karmada API: as its administrator, through the host cluster.
 pub(crate) fn connection(plane: &Arguments) -> Arg {
     let mut connection = Arg::object([
@@ -210,7 +221,7 @@ pub(crate) fn connection(plane: &Arguments) -> Arg {
         ("address", plane.inside().into()),
         // What else a member needs to know of it.
         ("karmada_version", plane.version.text.as_str().into()),
-        ("namespace", plane.host.namespace.as_str().into()),
+        ("namespace", plane.namespace.as_str().into()),
         ("estimator_service_prefix", estimator_prefix(&plane.name).into()),
         ("ca_certificate", ca_certificate(plane)),
         ("client_certificate", Arg::child(&certificate("admin"), "certificate")),
@@ -219,6 +230,11 @@ pub(crate) fn connection(plane: &Arguments) -> Arg {
     if let Some(rate) = plane.requests_per_second {
         connection.set(&["requests_per_second"], rate.into());
     }
-    connection.set(&["via"], plane.host.connection.clone().into());
+    connection.set(&["via"], plane.target.way());
+    if plane.target.hosts().is_some() {
+        // Which one it is: hosts come and go, and a name may be that of another one elsewhere.
+        connection.set(&["identity"], identity());
+        connection.set(&["server"], plane.endpoint());
+    }
     connection
 }

@@ -18,6 +18,20 @@ pub(crate) const EXTENSION_PORT: i64 = 6443;
 /// Where the webhook listens in its pods.
 pub(crate) const WEBHOOK_PORT: i64 = 8443;
 
+/// Where the metrics of Karmada's controllers are in their pods.
+pub(crate) const METRICS_PORT: i64 = 8080;
+
+/// Where Karmada's controllers are asked for their health in their pods.
+pub(crate) fn health_port(component: Component) -> i64 {
+    match component {
+        Component::ControllerManager => 10_357,
+        Component::Scheduler => 10_351,
+        Component::Descheduler => 10_358,
+        Component::Webhook => 8000,
+        _ => 0,
+    }
+}
+
 /// What the names of estimators' Services begin with for the scheduler of a control plane that something else made. Source: `DefaultEstimatorServicePrefix` in karmada.
 pub(crate) const ESTIMATOR_PREFIX: &str = "karmada-scheduler-estimator";
 /// Where the scheduler calls an estimator's Service. Source: `DefaultEstimatorPort` there.

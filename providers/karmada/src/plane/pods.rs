@@ -5,23 +5,20 @@
 use karmaform_model::Arg;
 use serde_json::{Value as Json, json};
 
-use super::places::{API_PORT, EXTENSION_PORT, WEBHOOK_PORT, extends_api};
+use super::places::{API_PORT, EXTENSION_PORT, METRICS_PORT, WEBHOOK_PORT, extends_api, health_port};
 use crate::versions::Component;
 
 /// Who runs the components: the number that images without root use for "nobody in particular".
 const USER: i64 = 65_532;
-/// The metrics of Karmada's controllers.
-const METRICS_PORT: i64 = 8080;
-
 /// What a component listens on, by the name of the port.
 fn ports(component: Component) -> Vec<(&'static str, i64)> {
     match component {
         Component::ApiServer => vec![("https", API_PORT)],
         Component::KubeControllerManager => vec![("https", 10_257)],
-        Component::ControllerManager => vec![("metrics", METRICS_PORT), ("health", 10_357)],
-        Component::Scheduler => vec![("metrics", METRICS_PORT), ("health", 10_351)],
-        Component::Descheduler => vec![("metrics", METRICS_PORT), ("health", 10_358)],
-        Component::Webhook => vec![("https", WEBHOOK_PORT), ("metrics", METRICS_PORT), ("health", 8000)],
+        Component::ControllerManager => vec![("metrics", METRICS_PORT), ("health", health_port(component))],
+        Component::Scheduler => vec![("metrics", METRICS_PORT), ("health", health_port(component))],
+        Component::Descheduler => vec![("metrics", METRICS_PORT), ("health", health_port(component))],
+        Component::Webhook => vec![("https", WEBHOOK_PORT), ("metrics", METRICS_PORT), ("health", health_port(component))],
         Component::MetricsAdapter => vec![("https", EXTENSION_PORT), ("metrics", METRICS_PORT)],
         Component::AggregatedApiServer | Component::Search => vec![("https", EXTENSION_PORT)],
     }

@@ -5,13 +5,16 @@ use karmaform_model::{Diagnostic, Diagnostics, Scene, Value};
 use super::arguments::Arguments;
 use super::schema::NAMESPACE;
 use super::store::PREFIX;
-use super::{encryption, host};
+use super::{encryption, host, hosts};
 use crate::versions::Version;
 
 /// Finds every reason not to make this plan.
 pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
     let mut found = Diagnostics::new();
-    let Some(before) = scene.before else { return found };
+    let Some(before) = scene.before else {
+        ports_in_use(scene, wanted, &mut found);
+        return found.into_iter().map(|d| d.at(scene.address)).collect();
+    };
     let text = |path: &[&str]| {
         let mut steps = path.iter();
         let first = steps.next().and_then(|s| before.get(*s));
@@ -25,13 +28,45 @@ pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
         "Everything on the host cluster is called after it: there would be a second control plane.",
         &mut found,
     );
-    let namespace = text(&["kubernetes", "namespace"]).or_else(|| before.contains_key("kubernetes").then(|| NAMESPACE.to_owned()));
-    stays("kubernetes.namespace", namespace, &wanted.host.namespace, "Everything would be made anew elsewhere.", &mut found);
+    let is_there = |name: &str| before.get(name).is_some_and(|v| !v.is_null());
+    let place = |on_hosts: bool| if on_hosts { "hosts" } else { "kubernetes" };
+    if is_there("hosts") || is_there("kubernetes") {
+        let (was, is) = (place(is_there("hosts")), place(wanted.target.hosts().is_some()));
+        stays("place", Some(was.to_owned()), is, "Everything would be made anew elsewhere.", &mut found);
+    }
+    ports_in_use(scene, wanted, &mut found);
+    let namespace = text(&["kubernetes", "namespace"]).or_else(|| is_there("kubernetes").then(|| NAMESPACE.to_owned()));
+    let namespace = namespace.filter(|_| wanted.target.hosts().is_none());
+    stays("kubernetes.namespace", namespace, &wanted.namespace, "Everything would be made anew elsewhere.", &mut found);
     prefix(before.get("etcd"), wanted, &mut found);
     karmada(text(&["version"]), wanted, &mut found);
     kubernetes(text(&["kube_version"]), wanted, &mut found);
     encryption::check(scene, wanted, &mut found);
     found.into_iter().map(|d| d.at(scene.address)).collect()
+}
+
+/// Somebody else's program listens where a component is to: it would never start.
+fn ports_in_use(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    let Some(hosts) = wanted.target.hosts() else { return };
+    let before = scene.before.and_then(|b| Arguments::read(scene.address, b).ok());
+    // What is there already may be what listens on the ports that it had.
+    let had = before.as_ref().and_then(|b| b.target.hosts()).map_or(&hosts.ports, |h| &h.ports);
+    for (component, _) in &wanted.components {
+        for (name, host) in hosts::homes(wanted, hosts, *component) {
+            let is_there = scene.children.get(&hosts::unit_of(name, *component)).is_some_and(|c| c.in_state || c.observed.is_some());
+            let own = if is_there { had.all(*component) } else { Vec::new() };
+            for port in hosts.ports.all(*component).into_iter().filter(|p| host.listening.contains(p) && !own.contains(p)) {
+                let detail =
+                    format!("{} is to listen on port {port} of the host \"{name}\", but something else does already.", component.name());
+                let diagnostic = Diagnostic::error("A port that is taken", detail);
+                found.push(
+                    diagnostic.with_hint(format!(
+                        "`ss -ltnp sport = :{port}` on that host says what it is. `ports` gives components other ports."
+                    )),
+                );
+            }
+        }
+    }
 }
 
 fn stays(argument: &str, before: Option<String>, now: &str, why: &str, found: &mut Diagnostics) {

@@ -57,7 +57,7 @@ impl Ingress {
         let mut manifest = Arg::from_json(&json!({
             "apiVersion": "networking.k8s.io/v1",
             "kind": "Ingress",
-            "metadata": { "name": name, "namespace": plane.host.namespace },
+            "metadata": { "name": name, "namespace": plane.namespace },
             "spec": {
                 "rules": [{ "host": self.host, "http": { "paths": [{ "path": "/", "pathType": "Prefix", "backend": backend }] } }],
                 "tls": [{ "hosts": [self.host] }],
@@ -129,7 +129,7 @@ impl Route {
         let mut manifest = Arg::from_json(&json!({
             "apiVersion": format!("{GATEWAY}/{}", self.version),
             "kind": "TLSRoute",
-            "metadata": { "name": name, "namespace": plane.host.namespace },
+            "metadata": { "name": name, "namespace": plane.namespace },
             "spec": {
                 "parentRefs": [parent],
                 "hostnames": self.hosts,

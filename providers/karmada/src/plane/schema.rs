@@ -25,8 +25,8 @@ pub(crate) const REPLICAS: i64 = 2;
 
 pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
-        "A Karmada control plane in a Kubernetes cluster: its own certificates, the API server and Karmada's components with the rights that \
-         each needs, and everything inside the Karmada API that makes it one. etcd is given.",
+        "A Karmada control plane in a Kubernetes cluster, or on Linux hosts: its own certificates, the API server and Karmada's components with \
+         the rights that each needs, and everything inside the Karmada API that makes it one. etcd is given.",
         inputs().into_iter().chain(outputs()).collect(),
     )
     .with_blocks(blocks())
@@ -55,6 +55,46 @@ fn inputs() -> Vec<Attribute> {
              on one etcd must not share (\"/registry\").",
         )
         .secret(),
+        Attribute::optional(
+            "hosts",
+            Type::Any,
+            "The hosts by name, unless the control plane is in a cluster: a `data \"ssh_host\"` with `for_each`, or a map of such objects. \
+             Every component runs on each of them, as units of systemd; those of which one works at a time choose one.",
+        ),
+        Attribute::optional(
+            "addresses",
+            Type::map(Type::String),
+            "IP addresses by host that the others use, where it is not the address that the host is managed by.",
+        ),
+        Attribute::optional(
+            "ports",
+            Type::map(Type::Number),
+            "Ports on hosts, where another one than usual is meant: `apiserver` (5443), `aggregated-apiserver` (7443), `webhook` (8443), \
+             `search` (9443), `metrics-adapter` (9444); on a host's loopback alone `kube-controller-manager` (10257), `scheduler-health` \
+             (10351), `controller-manager-health` (10357), `descheduler-health` (10358), `webhook-health` (10359), \
+             `controller-manager-metrics` (10380), `scheduler-metrics` (10381), `descheduler-metrics` (10382), `webhook-metrics` (10383) and \
+             `metrics-adapter-metrics` (10384).",
+        ),
+        Attribute::optional(
+            "dns_name",
+            Type::String,
+            "A DNS name with the addresses of all hosts, by which the components find each other. Unless written, each host gets lines in \
+             /etc/hosts for that.",
+        ),
+        Attribute::optional(
+            "karmada_source",
+            Type::String,
+            "Where Karmada's programs for hosts come from, if not out of the images of `karmada_registry`: a path or URL of a tar archive that \
+             has them all, or of each with `{program}`, `{version}` and `{arch}` in it.",
+        ),
+        Attribute::optional("karmada_source_sha256", Type::String, "The SHA-256 of that archive in hexadecimal digits."),
+        Attribute::optional(
+            "kube_source",
+            Type::String,
+            "The same for kube-apiserver and kube-controller-manager, if not out of the images of `kube_registry`: \
+             `kubernetes-server-linux-{arch}.tar.gz`, or `https://dl.k8s.io/v{version}/bin/linux/{arch}/{program}`.",
+        ),
+        Attribute::optional("kube_source_sha256", Type::String, "The SHA-256 of that archive in hexadecimal digits."),
         Attribute::optional(
             "adopt_etcd_data",
             Type::Bool,
@@ -106,7 +146,11 @@ fn inputs() -> Vec<Attribute> {
 fn outputs() -> Vec<Attribute> {
     vec![
         Attribute::computed("kubeconfig", Type::String, "A kubeconfig of an administrator.").secret(),
-        Attribute::computed("connection", Type::Any, "Connection to the Karmada API, for other resources; through the host cluster."),
+        Attribute::computed(
+            "connection",
+            Type::Any,
+            "Connection to the Karmada API, for other resources; through the host cluster, or any of the hosts.",
+        ),
         Attribute::computed("ca_certificate", Type::String, "The CA of the Karmada API's certificate, as PEM."),
         Attribute::computed("endpoint", Type::String, "Where people reach the Karmada API: the server in `kubeconfig`."),
         Attribute::computed("namespace", Type::String, "The namespace on the host cluster."),
@@ -119,6 +163,7 @@ fn blocks() -> Vec<Block> {
     component.extend(settings());
     vec![
         block("kubernetes", Nesting::Single, "The host cluster and the place in it.", kubernetes()),
+        block("load_balancer", Nesting::Single, "What is in front of the API servers on hosts, and not karmaform's.", balancer()),
         block("service", Nesting::Single, "How the API server is reached from outside.", service()),
         block(
             "ingress",
@@ -152,6 +197,17 @@ fn kubernetes() -> Vec<Attribute> {
             "Whether to make the namespace if it is not there; for a control plane that is alone in it. It goes with the control plane then.",
         )
         .or(false),
+    ]
+}
+
+fn balancer() -> Vec<Attribute> {
+    vec![
+        Attribute::required(
+            "address",
+            Type::String,
+            "Its DNS name or IP address. It is put into the certificate, into kubeconfigs, and into what members register with.",
+        ),
+        Attribute::optional("port", Type::Number, "The port that it listens on; that of the API servers unless written."),
     ]
 }
 
@@ -253,6 +309,18 @@ fn images() -> Vec<Attribute> {
 
 fn settings() -> Vec<Attribute> {
     vec![
+        Attribute::optional("hosts", Type::list(Type::String), "On hosts: the names of those that it runs on; all unless written."),
+        Attribute::optional(
+            "source",
+            Type::String,
+            "On hosts: where its program comes from, a path or URL of the program or of a tar archive with it.",
+        ),
+        Attribute::optional("source_sha256", Type::String, "The SHA-256 of that in hexadecimal digits."),
+        Attribute::optional(
+            "unit",
+            Type::map(Type::String),
+            "On hosts: settings of the section [Service] of its unit, `{ MemoryMax = \"2G\" }`. They come after karmaform's own.",
+        ),
         Attribute::optional("replicas", Type::Number, "How many pods; 2 unless written. 0 stops it."),
         Attribute::optional(
             "extra_args",

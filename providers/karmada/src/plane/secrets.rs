@@ -6,6 +6,7 @@ use karmaform_model::{Arg, Value};
 
 use super::arguments::Arguments;
 use super::extras::OIDC_CA;
+use super::hosts;
 use super::pki::ca_certificate;
 use super::places::{certificate, client_role, extends_api, part};
 use crate::versions::Component;
@@ -109,17 +110,37 @@ pub(crate) fn admin_kubeconfig(plane: &Arguments) -> Arg {
     let data = |arg: Arg| Arg::Base64(Box::new(arg));
     let admin = certificate("admin");
     let (name, server) = (&plane.name, plane.endpoint());
-    Arg::Text(vec![
-        format!("apiVersion: v1\nkind: Config\nclusters:\n- name: {name}\n  cluster:\n    certificate-authority-data: ").into(),
-        data(ca_certificate(plane)),
-        "\n    server: ".into(),
-        server,
-        format!("\nusers:\n- name: {name}-admin\n  user:\n    client-certificate-data: ").into(),
+    let mut text: Vec<Arg> = vec!["apiVersion: v1\nkind: Config\nclusters:\n".into()];
+    let servers = || std::iter::once((name.clone(), server.clone())).chain(each_server(plane));
+    for (cluster, server) in servers() {
+        text.extend([
+            format!("- name: {cluster}\n  cluster:\n    certificate-authority-data: ").into(),
+            data(ca_certificate(plane)),
+            "\n    server: ".into(),
+            server,
+            "\n".into(),
+        ]);
+    }
+    text.extend([
+        format!("users:\n- name: {name}-admin\n  user:\n    client-certificate-data: ").into(),
         data(Arg::child(&admin, "certificate")),
         "\n    client-key-data: ".into(),
         data(Arg::child(&admin, "private_key")),
-        format!("\ncontexts:\n- name: {name}\n  context:\n    cluster: {name}\n    user: {name}-admin\ncurrent-context: {name}\n").into(),
-    ])
+        "\ncontexts:\n".into(),
+    ]);
+    for (cluster, _) in servers() {
+        text.push(format!("- name: {cluster}\n  context:\n    cluster: {cluster}\n    user: {name}-admin\n").into());
+    }
+    text.push(format!("current-context: {name}\n").into());
+    Arg::Text(text)
+}
+
+/// The API server of each host, where nothing in front of them chooses one that works.
+fn each_server(plane: &Arguments) -> Vec<(String, Arg)> {
+    let Some(hosts) = plane.target.hosts().filter(|h| h.balancer.is_none() && h.all.len() > 1) else { return Vec::new() };
+    let port = plane.listens(Component::ApiServer);
+    let homes = hosts::homes(plane, hosts, Component::ApiServer).into_iter();
+    homes.map(|(host, at)| (format!("{}-{host}", plane.name), hosts::url(at.address.clone(), port))).collect()
 }
 
 /// The manifest of a Secret.

@@ -5,14 +5,33 @@ use std::collections::BTreeMap;
 use karmaform_model::{Diagnostic, Diagnostics, Object, Type, Value};
 
 use super::schema::REPLICAS;
+use super::target::Target;
 use crate::check::{is_label_key, is_label_value};
 use crate::read::Reader;
 use crate::versions::{Component, Version, check_flag, check_gate};
 
 /// Settings that are merged by key instead of replaced.
-const MAPS: [&str; 5] = ["extra_args", "feature_gates", "labels", "annotations", "node_selector"];
+const MAPS: [&str; 6] = ["extra_args", "feature_gates", "labels", "annotations", "node_selector", "unit"];
+/// What is for pods alone, and what for hosts.
+const OF_PODS: [&str; 14] = [
+    "replicas",
+    "resources",
+    "labels",
+    "annotations",
+    "node_selector",
+    "tolerations",
+    "affinity",
+    "topology_spread",
+    "priority_class",
+    "disruption_budget",
+    "extra_volumes",
+    "extra_volume_mounts",
+    "sidecars",
+    "patch",
+];
+const OF_HOSTS: [&str; 4] = ["hosts", "source", "source_sha256", "unit"];
 /// Settings that are texts.
-const TEXTS: [&str; 4] = ["image", "tag", "digest", "priority_class"];
+const TEXTS: [&str; 6] = ["image", "tag", "digest", "priority_class", "source", "source_sha256"];
 /// Settings that are a pod's own structures: an object.
 const OBJECTS: [&str; 3] = ["resources", "affinity", "patch"];
 /// The same: a list of objects, and whether each needs a name.
@@ -41,6 +60,8 @@ pub(crate) enum Budget {
 pub(crate) struct Settings {
     pub(crate) replicas: Option<i64>,
     pub(crate) budget: Option<Budget>,
+    /// The only hosts that it runs on.
+    pub(crate) hosts: Option<Vec<String>>,
     values: BTreeMap<&'static str, Value>,
 }
 
@@ -74,6 +95,7 @@ impl Settings {
     pub(crate) fn over(mut self, defaults: &Self) -> Self {
         self.replicas = self.replicas.or(defaults.replicas);
         self.budget = self.budget.or_else(|| defaults.budget.clone());
+        self.hosts = self.hosts.or_else(|| defaults.hosts.clone());
         for (name, default) in &defaults.values {
             let own = self.value(name);
             let value = match (own.as_entries(), default.as_entries()) {
@@ -93,7 +115,17 @@ impl Settings {
     }
 
     /// Reads and checks a block of settings.
-    pub(crate) fn read(reader: &mut Reader<'_, '_>) -> Self {
+    pub(crate) fn read(reader: &mut Reader<'_, '_>, target: &Target) -> Self {
+        let (strays, what) = match target {
+            Target::Hosts(_) => (&OF_PODS[..], "is for pods, and this control plane is on hosts"),
+            Target::Kubernetes(_) => (&OF_HOSTS[..], "is for hosts, and this control plane is in a cluster"),
+        };
+        for name in strays {
+            if reader.value(name).is_none() {
+                continue;
+            }
+            reader.wrong::<()>(name, what);
+        }
         let mut settings = Self { replicas: reader.number("replicas", 0..=MOST_REPLICAS), ..Self::default() };
         for name in TEXTS.into_iter().chain(MAPS) {
             settings.take(reader, name);
@@ -113,6 +145,11 @@ impl Settings {
         check_maps(reader, &settings);
         check_patch(reader, &settings.value("patch"));
         settings.budget = budget(reader);
+        settings.hosts = placement(reader, target);
+        check_unit(reader, &settings);
+        if settings.value("source").is_null() && !settings.value("source_sha256").is_null() {
+            reader.wrong::<()>("source_sha256", "is the sum of `source`, which is not there");
+        }
         settings
     }
 
@@ -243,6 +280,29 @@ fn check_patch(reader: &mut Reader<'_, '_>, patch: &Value) {
     for path in [&["apiVersion"][..], &["kind"], &["metadata", "name"], &["metadata", "namespace"], &["spec", "selector"], &["status"]] {
         if path.iter().try_fold(patch, |here, step| here.get(step)).is_some() {
             reader.wrong::<()>("patch", &format!("holds `{}`, which can't be changed", path.join(".")));
+        }
+    }
+}
+
+/// The hosts that are written, which must be hosts of the control plane.
+fn placement(reader: &mut Reader<'_, '_>, target: &Target) -> Option<Vec<String>> {
+    let all = &target.hosts()?.all;
+    reader.value("hosts")?;
+    let names = reader.texts("hosts");
+    for name in names.iter().filter(|n| !all.contains_key(*n)) {
+        reader.wrong::<()>("hosts", &format!("has \"{name}\", which is no host of this control plane"));
+    }
+    Some(names)
+}
+
+/// Lines of a unit file.
+fn check_unit(reader: &mut Reader<'_, '_>, settings: &Settings) {
+    for (name, value) in settings.entries("unit").unwrap_or_default() {
+        let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric());
+        if !is_name || value.as_str().is_some_and(|v| v.chars().any(char::is_control)) {
+            reader.wrong::<()>("unit", &format!("has an entry \"{name}\" that is no setting of one line, like `MemoryMax = \"2G\"`"));
+        } else if name.starts_with("Exec") || matches!(name.as_str(), "Type" | "User" | "Group") {
+            reader.wrong::<()>("unit", &format!("has \"{name}\", which karmaform sets itself"));
         }
     }
 }

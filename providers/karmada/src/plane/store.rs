@@ -6,6 +6,7 @@ use super::arguments::Arguments;
 use super::children::child;
 use super::pki;
 use super::places::{part, service};
+use super::target::Target;
 use crate::versions::Component;
 
 /// kube-apiserver's own prefix, which all of Karmada's components have for theirs, too. Source: `DefaultEtcdPathPrefix` in
@@ -25,7 +26,7 @@ pub(crate) fn members_path() -> Vec<ChildStep> {
 }
 
 /// The prefix: it is looked at before anything is written below it. The API server's Service stands for the control plane, for its UID is
-/// found again when a state is lost, and nobody else's is the same.
+/// found again when a state is lost, and nobody else's is the same. On hosts its key for service accounts does.
 pub(crate) fn prefix(plane: &Arguments) -> Child {
     let etcd = &plane.etcd;
     let mut connection = Arg::object([
@@ -36,7 +37,11 @@ pub(crate) fn prefix(plane: &Arguments) -> Child {
         ("certificate", etcd.certificate.clone().into()),
         ("private_key", etcd.private_key.clone().into()),
     ]);
-    connection.set(&["via"], plane.host.connection.clone().into());
+    connection.set(&["via"], plane.target.way());
+    let owner = match &plane.target {
+        Target::Kubernetes(_) => Arg::child(&service(Component::ApiServer), "uid"),
+        Target::Hosts(_) => pki::identity(),
+    };
     let prefix: Arg = if etcd.prefix.is_null() { PREFIX.into() } else { etcd.prefix.clone().into() };
     child(
         prefix_path(),
@@ -44,8 +49,8 @@ pub(crate) fn prefix(plane: &Arguments) -> Child {
         [
             ("cluster", connection),
             ("prefix", prefix),
-            ("owner", format!("{}/{}", plane.host.namespace, plane.name).into()),
-            ("owner_uid", Arg::child(&service(Component::ApiServer), "uid")),
+            ("owner", format!("{}/{}", plane.namespace, plane.name).into()),
+            ("owner_uid", owner),
             ("adopt", etcd.adopt.clone().into()),
             ("on_destroy", etcd.on_destroy.as_str().into()),
         ],

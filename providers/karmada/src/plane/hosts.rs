@@ -1,0 +1,295 @@
+//! The hosts of a control plane: which there are, where they are reached, and what is in front of them.
+
+mod children;
+mod entries;
+mod ports;
+mod programs;
+mod roll;
+mod unit;
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Arg, ChildStep, Diagnostic, Key, Type, Value};
+
+use super::arguments::Arguments;
+use super::exposure::PORTS;
+use super::settings::Settings;
+use crate::check::{is_address, is_domain, is_host};
+use crate::read::Reader;
+use crate::versions::Component;
+
+pub(crate) use children::expand;
+pub(crate) use ports::Ports;
+pub(crate) use roll::roll;
+
+/// The most hosts: one more than the largest etcd has members is of no use to anybody.
+const MOST: usize = 9;
+/// The largest clock error of a host, in seconds. Certificates are valid from the second they are made, and leases run by the clock.
+const CLOCK_LIMIT: f64 = 60.0;
+/// The oldest systemd that knows the whole sandbox of the units (`ProtectKernelLogs`). Source: NEWS of systemd, 244.
+const OLDEST_SYSTEMD: i64 = 244;
+/// What Karmada's and Kubernetes' programs are built for.
+const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    /// How it is managed.
+    pub(crate) connection: Value,
+    /// The IP address that others reach it by; perhaps not known yet.
+    pub(crate) address: Value,
+    /// `amd64` or `arm64`; perhaps not known yet.
+    pub(crate) architecture: Value,
+    /// Ports that something listens on there, as far as it is known.
+    pub(crate) listening: Vec<i64>,
+}
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Hosts {
+    pub(crate) all: BTreeMap<String, Host>,
+    pub(crate) ports: Ports,
+    /// A name of the user's that leads to all of them.
+    pub(crate) dns_name: Option<String>,
+    /// Where people reach the API, if something else is in front of it: a name or address, and a port.
+    pub(crate) balancer: Option<(Value, i64)>,
+    pub(crate) karmada_source: (Value, Value),
+    pub(crate) kube_source: (Value, Value),
+}
+
+impl Hosts {
+    /// Reads them.
+    pub(crate) fn read(reader: &mut Reader<'_, '_>) -> Self {
+        let all = hosts(reader);
+        let ports = Ports::read(reader);
+        let dns_name = reader.text("dns_name");
+        if dns_name.as_ref().is_some_and(|n| !is_domain(n) || is_address(n)) {
+            reader.wrong::<()>("dns_name", "is no DNS name");
+        }
+        let mut sources = ["karmada", "kube"].map(|of| {
+            let sum = format!("{of}_source_sha256");
+            let source = reader.given(&format!("{of}_source"));
+            if source.is_null() && reader.value(&sum).is_some() {
+                reader.wrong::<()>(&sum, &format!("is the sum of `{of}_source`, which is not there"));
+            }
+            (source, reader.given(&sum))
+        });
+        let kube_source = std::mem::replace(&mut sources[1], (Value::null(Type::String), Value::null(Type::String)));
+        let [karmada_source, _] = sources;
+        let mut block = reader.block("load_balancer");
+        let balancer = block.is_there().then(|| {
+            let address = block.given("address");
+            if address.as_str().is_some_and(|a| !is_host(a) || a.starts_with('*')) {
+                block.wrong::<()>("address", "is no DNS name and no IP address");
+            }
+            let port = block.number("port", PORTS);
+            (address, port.unwrap_or_else(|| ports.of(Component::ApiServer)))
+        });
+        Self { all, ports, dns_name, balancer, karmada_source, kube_source }
+    }
+
+    /// The way to what runs on them: through any of them that answers.
+    pub(crate) fn way(&self) -> Arg {
+        let ways = self.all.values().map(|h| h.connection.clone().into()).collect();
+        Arg::object([("provider", "ssh".into()), ("any_of", Arg::List(ways))])
+    }
+
+    /// Where people reach the API: what is in front of it, else one of the hosts.
+    pub(crate) fn endpoint(&self, runs: impl Fn(&str) -> bool) -> Arg {
+        let (host, port) = match &self.balancer {
+            Some((address, port)) => (address.clone(), *port),
+            None => {
+                let first = self.all.iter().find(|(name, _)| runs(name)).or_else(|| self.all.iter().next());
+                let address = first.map_or_else(|| Value::unknown_not_null(Type::String), |(_, h)| h.address.clone());
+                (address, self.ports.of(Component::ApiServer))
+            }
+        };
+        url(host, port)
+    }
+
+    /// The addresses that the API is reached by, for its certificate.
+    pub(crate) fn names(&self) -> Vec<Arg> {
+        let balancer = self.balancer.iter().map(|(address, _)| address.clone().into());
+        self.all.values().map(|h| h.address.clone().into()).chain(balancer).collect()
+    }
+}
+
+/// `https://HOST:PORT`
+pub(crate) fn url(host: Value, port: i64) -> Arg {
+    Arg::Text(vec!["https://".into(), Arg::UrlHost(Box::new(host.into())), format!(":{port}").into()])
+}
+
+/// A child of a host.
+pub(crate) fn on(host: &str, name: &str) -> Vec<ChildStep> {
+    vec![ChildStep::keyed("host", host), ChildStep::new(name)]
+}
+
+/// A child of a host, one of several of its kind.
+pub(crate) fn on_of(host: &str, name: &str, key: &str) -> Vec<ChildStep> {
+    vec![ChildStep::keyed("host", host), ChildStep::keyed(name, key)]
+}
+
+/// The unit of a component on a host.
+pub(crate) fn unit_of(host: &str, component: Component) -> Vec<ChildStep> {
+    on_of(host, "unit", component.name())
+}
+
+/// The host and the component of a unit's path.
+pub(crate) fn unit_at(path: &[ChildStep]) -> Option<(&str, &str)> {
+    match path {
+        [ChildStep { name: host, key: Some(Key::Name(at)) }, ChildStep { name: unit, key: Some(Key::Name(of)) }]
+            if host == "host" && unit == "unit" =>
+        {
+            Some((at, of))
+        }
+        _ => None,
+    }
+}
+
+/// True for what a component on some host needs besides its unit: its files, and the names.
+pub(crate) fn belongs(path: &[ChildStep], component: Component) -> bool {
+    match path {
+        [host, ChildStep { name, key: Some(Key::Name(key)) }] if host.name == "host" && name == "file" => {
+            key.split('/').next() == Some(component.name())
+        }
+        [host, ChildStep { name, key: None }] => host.name == "host" && name == "names",
+        _ => false,
+    }
+}
+
+/// The hosts that a component runs on.
+pub(crate) fn placed<'a>(hosts: &'a Hosts, settings: &'a Settings) -> impl Iterator<Item = (&'a String, &'a Host)> {
+    hosts.all.iter().filter(|(name, _)| settings.hosts.as_ref().is_none_or(|only| only.contains(name)))
+}
+
+/// The same by the component.
+pub(crate) fn homes<'a>(plane: &'a Arguments, hosts: &'a Hosts, component: Component) -> Vec<(&'a String, &'a Host)> {
+    plane.components.iter().filter(|(c, _)| *c == component).flat_map(|(_, settings)| placed(hosts, settings)).collect()
+}
+
+fn hosts(reader: &mut Reader<'_, '_>) -> BTreeMap<String, Host> {
+    let mut all = BTreeMap::new();
+    let Some(entries) = reader.value("hosts").and_then(Value::as_entries) else {
+        if reader.value("hosts").is_some_and(Value::is_unknown) {
+            reader.later::<()>("hosts");
+        } else {
+            reader
+                .wrong::<()>("hosts", "must be a map of `ssh_host` objects by name: `data.ssh_host.NAME`, where that block has `for_each`");
+        }
+        return all;
+    };
+    if entries.is_empty() || entries.len() > MOST {
+        reader.wrong::<()>("hosts", &format!("has {} entries, but a control plane is on 1 to {MOST} hosts", entries.len()));
+    }
+    let addresses = reader.given("addresses");
+    for name in addresses.as_entries().into_iter().flatten().map(|(n, _)| n).filter(|n| !entries.contains_key(*n)) {
+        reader.wrong::<()>("addresses", &format!("has an entry \"{name}\", but `hosts` has none"));
+    }
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for (name, value) in entries {
+        let good = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name.len() <= 63
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+        if !good {
+            reader.wrong::<()>("hosts", &format!("has the key \"{name}\"; keys are letters, digits, \".\", \"_\" and \"-\", at most 63"));
+        }
+        let connection = value.get("connection").cloned().unwrap_or_else(|| value.clone());
+        if !(connection.is_unknown() || connection.get("provider").is_some_and(|p| p.is_unknown() || p.as_str() == Some("ssh"))) {
+            reader.wrong::<()>("hosts", &format!("has the entry \"{name}\", which is no host: it must be a `data \"ssh_host\"`"));
+            continue;
+        }
+        if let Some(id) = connection.get("id").and_then(Value::as_str)
+            && let Some(other) = seen.insert(id.to_owned(), name)
+        {
+            let detail =
+                format!("\"{other}\" and \"{name}\" in `hosts` are the same host. They would fail together and share their files.");
+            reader.found.push(Diagnostic::error("One host twice", detail));
+        }
+        check(reader, name, value);
+        let address = address(reader, name, value, &connection, &addresses);
+        if let Some(text) = address.as_str()
+            && let Some((other, _)) = all.iter().find(|(_, h): &(&String, &Host)| h.address.as_str() == Some(text))
+        {
+            let detail = format!("\"{other}\" and \"{name}\" in `hosts` would both be reached at {text}.");
+            reader.found.push(Diagnostic::error("One address twice", detail).with_hint("Write the right ones into `addresses`."));
+        }
+        let architecture = value.get("architecture").cloned().unwrap_or_else(|| Value::unknown_not_null(Type::String));
+        let ports = value.get("listening_ports").and_then(Value::as_items).unwrap_or_default();
+        let listening = ports.iter().filter_map(Value::as_i64).collect();
+        let connection = if connection.is_null() { Value::unknown(Type::Any) } else { connection };
+        all.insert(name.clone(), Host { connection, address, architecture, listening });
+    }
+    all
+}
+
+/// What a host must be like.
+fn check(reader: &mut Reader<'_, '_>, name: &str, host: &Value) {
+    let mut refuse = |summary: &str, detail: String, hint: &str| reader.found.push(Diagnostic::error(summary, detail).with_hint(hint));
+    let offset = host.get("clock_offset").and_then(Value::as_number).and_then(|n| n.to_string().parse::<f64>().ok());
+    if let Some(offset) = offset.filter(|o| o.abs() > CLOCK_LIMIT) {
+        let detail = format!(
+            "The clock of the host \"{name}\" is {:.0} s off; at most {CLOCK_LIMIT:.0} s are allowed. New certificates would not be valid yet or \
+             end early, and leases would run out at the wrong time.",
+            offset.abs()
+        );
+        refuse(
+            "A host's clock is wrong",
+            detail,
+            "Set up time synchronisation on that host (`chrony` or `systemd-timesyncd`), then plan again.",
+        );
+    }
+    // The fact is there, and says that there is none.
+    let says_so = host.get("os").is_some_and(|v| !v.is_unknown() && !v.is_null());
+    match host.get("systemd_version") {
+        Some(version) if says_so && version.is_null() => {
+            let detail = format!("The host \"{name}\" does not run systemd, which the components are units of.");
+            refuse("A host without systemd", detail, "Take a host that boots with systemd.");
+        }
+        Some(version) if version.as_i64().is_some_and(|v| v < OLDEST_SYSTEMD) => {
+            let found = version.as_i64().unwrap_or_default();
+            let detail = format!("The host \"{name}\" has systemd {found}; the units need {OLDEST_SYSTEMD} or newer.");
+            refuse("A systemd that is too old", detail, "Take a newer release of its distribution.");
+        }
+        _ => {}
+    }
+    if let Some(other) = host.get("architecture").and_then(Value::as_str).filter(|a| !ARCHITECTURES.contains(a)) {
+        let detail =
+            format!("The host \"{name}\" is of the architecture {other}; Karmada is published for {}.", ARCHITECTURES.join(" and "));
+        refuse("An architecture without programs", detail, "Take a host of one of these.");
+    }
+}
+
+/// The address that others reach it by: the one written, else the one that it is managed by, else the first of its own.
+fn address(reader: &mut Reader<'_, '_>, name: &str, host: &Value, connection: &Value, addresses: &Value) -> Value {
+    let later = || Value::unknown_not_null(Type::String);
+    if let Some(written) = addresses.get(name).filter(|v| !v.is_null()) {
+        if written.as_str().is_some_and(|a| !is_address(a)) {
+            reader.wrong::<()>(
+                "addresses",
+                &format!("has \"{}\" for \"{name}\", which is no IP address", written.as_str().unwrap_or_default()),
+            );
+        }
+        return written.clone();
+    }
+    let managed = connection.get("address").or_else(|| host.get("address"));
+    if addresses.is_unknown() || managed.is_none_or(Value::is_unknown) {
+        return later();
+    }
+    if let Some(address) = managed.filter(|m| m.as_str().is_some_and(is_address)) {
+        return address.clone();
+    }
+    let own = host.get("addresses");
+    match own.and_then(Value::as_items) {
+        Some([only]) => only.clone(),
+        // Which of them the others reach nobody can tell: one may be a bridge's, or one that moves from host to host.
+        Some(several) if !several.is_empty() => no_address(reader, name, "has several of its own"),
+        None if own.is_some_and(Value::is_unknown) => later(),
+        _ => no_address(reader, name, "shows none of its own"),
+    }
+}
+
+fn no_address(reader: &mut Reader<'_, '_>, name: &str, why: &str) -> Value {
+    let detail = format!("The host \"{name}\" is not managed by an IP address and {why}.");
+    reader.found.push(Diagnostic::error("A host without an address", detail).with_hint("Write the address into `addresses`."));
+    Value::unknown_not_null(Type::String)
+}

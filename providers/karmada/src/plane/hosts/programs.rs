@@ -1,0 +1,82 @@
+//! Where the components' programs come from, and where they are on a host.
+
+use karmaform_model::{Arg, Kind, Type, Value};
+
+use super::{Host, Hosts};
+use crate::plane::arguments::Arguments;
+use crate::plane::settings::Settings;
+use crate::versions::Component;
+
+/// What an archive's name ends with.
+const ARCHIVES: [&str; 3] = [".tar.gz", ".tgz", ".tar"];
+
+/// What a component's program is of: `karmada-1.19.0`, `kube-1.36.2`. It is in paths and in the names of children, so that a new version comes
+/// beside the one that runs, which goes when nothing runs it any more.
+pub(super) fn release(plane: &Arguments, component: Component) -> String {
+    if component.is_kube() { format!("kube-{}", plane.kube_version) } else { format!("karmada-{}", plane.version.text) }
+}
+
+/// The folder of a component's program.
+pub(super) fn folder(plane: &Arguments, component: Component) -> String {
+    format!("/opt/karmaform/karmada-{}/{}", plane.name, release(plane, component))
+}
+
+/// The child that it is.
+pub(super) fn key(plane: &Arguments, component: Component) -> String {
+    format!("{}/{}", release(plane, component), component.binary())
+}
+
+/// The program itself.
+pub(super) fn path(plane: &Arguments, component: Component) -> String {
+    format!("{}/{}", folder(plane, component), component.binary())
+}
+
+/// The arguments of an `ssh_artifact` that say where it comes from: what the component's block says, else what there is for all of its kind,
+/// else its image.
+pub(super) fn origin(plane: &Arguments, hosts: &Hosts, host: &Host, component: Component, settings: &Settings) -> [(&'static str, Arg); 4] {
+    let own = settings.value("source");
+    let has_image = ["image", "tag", "digest"].iter().any(|name| !settings.value(name).is_null());
+    let (source, sum) = match own.is_null() {
+        false => (own, settings.value("source_sha256")),
+        // What is said of one component is more than what is said of all.
+        true if has_image => (Value::null(Type::String), Value::null(Type::String)),
+        true if component.is_kube() => hosts.kube_source.clone(),
+        true => hosts.karmada_source.clone(),
+    };
+    let architecture = host.architecture.as_str();
+    let source = if source.is_null() { plane.image(component, settings) } else { filled(&source, plane, component, architecture) };
+    let member: Arg = match &source {
+        Arg::Value(known) if known.as_str().is_some_and(|s| !is_archive(s)) => Value::null(Type::String).into(),
+        Arg::Value(Value { kind: Kind::Unknown(_), .. }) => Value::unknown(Type::String).into(),
+        _ => component.binary().into(),
+    };
+    // Only images are of several platforms.
+    let platform = match (&source, architecture) {
+        (Arg::Value(known), _) if known.as_str().is_some_and(|s| !is_image(s)) => Value::null(Type::String),
+        (Arg::Value(Value { kind: Kind::Unknown(_), .. }), _) => Value::unknown(Type::String),
+        (_, Some(name)) => Value::from(format!("linux/{name}")),
+        (_, None) => Value::unknown_not_null(Type::String),
+    };
+    [("source", source), ("sha256", sum.into()), ("member", member), ("platform", platform.into())]
+}
+
+/// True for what a program is taken out of: an archive, or an image.
+fn is_archive(source: &str) -> bool {
+    let path = source.split(['?', '#']).next().unwrap_or(source);
+    is_image(source) || ARCHIVES.iter().any(|end| path.ends_with(end))
+}
+
+fn is_image(source: &str) -> bool {
+    source.starts_with("oci://") || source.starts_with("oci+http://")
+}
+
+/// With `{program}`, `{version}` and `{arch}` filled in, once that is known.
+fn filled(source: &Value, plane: &Arguments, component: Component, architecture: Option<&str>) -> Arg {
+    let Some(text) = source.as_str() else { return source.clone().into() };
+    if text.contains("{arch}") && architecture.is_none() {
+        return Value::unknown_not_null(Type::String).into();
+    }
+    let version = if component.is_kube() { &plane.kube_version } else { &plane.version.text };
+    let text = text.replace("{program}", component.binary()).replace("{version}", version);
+    Value::from(text.replace("{arch}", architecture.unwrap_or_default())).secret_if(source.secret).into()
+}

@@ -1,0 +1,351 @@
+//! A control plane on hosts: what it expands into, how it is placed, what is refused, and in which order it changes.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use common::{address, children, composite, expand, later, path};
+use karmaform_model::{Change, ChildChange, ChildStep, Choreography, Diagnostics, Object, Point, Scene, Value, implied_from_json, to_json};
+use serde_json::{Value as Json, json};
+
+/// The arguments on these hosts, with more of them.
+fn on(hosts: &[&str], more: &Json) -> Object {
+    let mut base = to_json(&common::arguments().into());
+    let entries = base.as_object_mut().unwrap();
+    entries.remove("kubernetes");
+    let host = |i: usize| {
+        let address = format!("10.0.0.{}", 11 + i);
+        json!({ "connection": { "provider": "ssh", "id": format!("{address}:22"), "address": address }, "os": "debian",
+                "architecture": "amd64", "systemd_version": 252, "clock_offset": 0, "listening_ports": [22] })
+    };
+    let hosts: serde_json::Map<_, _> = hosts.iter().enumerate().map(|(i, name)| ((*name).to_owned(), host(i))).collect();
+    entries.insert("hosts".to_owned(), hosts.into());
+    fn merge(base: &mut Json, more: &Json) {
+        match (base, more) {
+            (Json::Object(base), Json::Object(more)) => {
+                more.iter().for_each(|(n, v)| merge(base.entry(n.clone()).or_insert(Json::Null), v))
+            }
+            (base, more) => *base = more.clone(),
+        }
+    }
+    merge(&mut base, more);
+    implied_from_json(&base).as_entries().unwrap().clone()
+}
+
+fn plain() -> Object {
+    on(&["a", "b", "c"], &json!({}))
+}
+
+/// Compares with a file; `BLESS=1` writes it.
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text, "{name}: read the difference, then bless it with BLESS=1");
+}
+
+#[test]
+fn units_and_names() {
+    let all = children(&on(&["a", "b"], &json!({ "addon": { "search": {}, "metrics-adapter": {}, "descheduler": {} } })));
+    // As the helper of the tests names siblings by their first step, parts of a host are looked at one by one.
+    let content = |child: &str| all[child]["content"].as_str().unwrap().to_owned();
+    golden("host-unit-apiserver.service", &content("host[\"a\"]/unit[\"apiserver\"]"));
+    golden("host-unit-scheduler.service", &content("host[\"a\"]/unit[\"scheduler\"]"));
+    golden("host-names.json", &(serde_json::to_string_pretty(&all["host[\"b\"]/names"]).unwrap() + "\n"));
+    let mut flags = String::new();
+    for (name, child) in all.iter().filter(|(n, _)| n.starts_with("host[\"a\"]/unit[")) {
+        let text = child["content"].as_str().unwrap();
+        let lines =
+            text.lines().filter_map(|l| l.trim().strip_prefix("\"--")).map(|l| format!("  --{}\n", l.trim_end_matches(['\\', ' ', '"'])));
+        flags.push_str(&format!("{name}\n{}", lines.collect::<String>()));
+    }
+    golden("host-flags.txt", &flags);
+}
+
+#[test]
+fn every_component_is_alone_with_its_keys() {
+    let all = children(&plain());
+    for (name, child) in all.iter().filter(|(n, _)| n.contains("/file[")) {
+        let component = name.split("/file[\"").nth(1).unwrap().split('/').next().unwrap();
+        assert_eq!((child["mode"].as_str(), child["owner"].as_str()), (Some("0600"), Some(format!("prod-{component}").as_str())), "{name}");
+        assert_eq!(child["path"].as_str().unwrap().rsplit_once('/').unwrap().0, format!("/etc/karmada/prod/{component}"), "{name}");
+    }
+    for (name, child) in all.iter().filter(|(n, _)| n.contains("/authority[") || n.ends_with("/kubeconfig")) {
+        assert_eq!((child["mode"].as_str(), child["owner"].as_str()), (Some("0600"), Some("root")), "{name}");
+    }
+    let keys: Vec<_> = all.keys().filter(|n| n.contains("/file[") && n.contains("agent-ca.key")).collect();
+    assert!(
+        !keys.is_empty() && keys.iter().all(|n| n.contains("kube-controller-manager/")),
+        "only the signer has the key of agents' certificates: {keys:?}"
+    );
+    // Long names of users are none.
+    let long = children(&on(&["a"], &json!({ "name": "a-name-of-exactly-forty-characters-or-so" })));
+    for (name, child) in long.iter().filter(|(n, _)| n.contains("/user[")) {
+        assert!(child["name"].as_str().unwrap().len() <= 31, "{name}: {child}");
+    }
+}
+
+#[test]
+fn nothing_of_a_cluster_is_left_and_paths_are_whole() {
+    let all = children(&plain());
+    let text = serde_json::to_string(&all).unwrap();
+    for word in ["POD_IP", "/etc/karmada/pki", "/etc/karmada/config"] {
+        assert!(!text.contains(word), "{word}");
+    }
+    let kinds: BTreeSet<_> = expand(&plain()).unwrap().children.into_iter().map(|c| c.resource_type).collect();
+    let expected = [
+        "etcd_prefix",
+        "kubernetes_archive",
+        "kubernetes_list",
+        "kubernetes_object",
+        "ssh_artifact",
+        "ssh_directory",
+        "ssh_file",
+        "ssh_hosts_entries",
+        "ssh_systemd_unit",
+        "ssh_user",
+        "tls_ca",
+        "tls_certificate",
+        "tls_private_key",
+    ];
+    assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    assert_eq!(all["api[\"apiservice v1alpha1.cluster.karmada.io\"]"]["manifest"]["spec"]["service"]["port"], 7443);
+    let hooks = serde_json::to_string(&all["api[\"mutatingwebhookconfiguration mutating-config\"]"]).unwrap();
+    assert!(hooks.contains("https://prod-webhook.karmada-system.svc:8443/mutate-") && !hooks.contains(":443/"), "{hooks}");
+    assert!(serde_json::to_string(&all["crds"]["overrides"]).unwrap().contains("https://prod-webhook.karmada-system.svc:8443/convert"));
+    assert_eq!(all["certificate[\"apiserver\"]"]["names"], json!(["10.0.0.11", "10.0.0.12", "10.0.0.13"]));
+}
+
+#[test]
+fn the_same_children_whatever_is_known() {
+    let paths = |arguments: &Object| {
+        expand(arguments).unwrap().children.iter().map(|c| (path(&c.path), c.resource_type.clone())).collect::<Vec<_>>()
+    };
+    let expected = paths(&plain());
+    let mut open = plain();
+    let host = |known: bool| if known { json!({ "provider": "ssh", "id": "x" }) } else { Json::Null };
+    let hosts: Object = ["a", "b", "c"]
+        .map(|n| {
+            (
+                n.to_owned(),
+                if n == "a" { later() } else { Value::object([("connection", later()), ("os", implied_from_json(&host(true)))]) },
+            )
+        })
+        .into();
+    open.insert("hosts".to_owned(), hosts.into());
+    open.insert("etcd".to_owned(), later());
+    open.insert("kube_source".to_owned(), later());
+    assert_eq!(paths(&open), expected);
+}
+
+#[test]
+fn programs_come_from_where_it_is_said() {
+    let source = |more: &Json, child: &str| {
+        let release = if child.starts_with("kube") { "kube-1.36.2" } else { "karmada-1.19.0" };
+        let made = children(&on(&["a"], more)).remove(&format!("host[\"a\"]/program[\"{release}/{child}\"]")).unwrap();
+        ["source", "member", "platform"].map(|n| made[n].as_str().unwrap_or_default().to_owned()).join(" ")
+    };
+    assert_eq!(source(&json!({}), "karmada-scheduler"), "oci://docker.io/karmada/karmada-scheduler:v1.19.0 karmada-scheduler linux/amd64");
+    let mirror =
+        json!({ "kube_registry": "r.example/k8s", "component": { "apiserver": { "digest": format!("sha256:{}", "ab".repeat(32)) } } });
+    assert!(source(&mirror, "kube-apiserver").starts_with("oci://r.example/k8s/kube-apiserver:v1.36.2@sha256:abab"));
+    let archive = json!({ "kube_source": "/srv/kubernetes-server-linux-{arch}.tar.gz", "karmada_source": "https://x/{version}/{program}" });
+    assert_eq!(source(&archive, "kube-apiserver"), "/srv/kubernetes-server-linux-amd64.tar.gz kube-apiserver ");
+    assert_eq!(source(&archive, "karmada-webhook"), "https://x/1.19.0/karmada-webhook  ");
+    let tagged = json!({ "karmada_source": "/a.tgz", "component": { "scheduler": { "tag": "v1.19.0-mine" } } });
+    assert!(source(&tagged, "karmada-scheduler").starts_with("oci://docker.io/karmada/karmada-scheduler:v1.19.0-mine "));
+    let own = json!({ "karmada_source": "/a.tgz", "component": { "scheduler": { "source": "/b" } } });
+    assert_eq!(source(&own, "karmada-scheduler"), "/b  ");
+}
+
+#[test]
+fn people_are_told_of_each_host_or_of_what_is_in_front() {
+    let kubeconfig =
+        |more: &Json| expand(&on(&["a", "b"], more)).unwrap().outputs["kubeconfig"].resolve(&common::lookup).as_str().unwrap().to_owned();
+    let each = kubeconfig(&json!({}));
+    for line in
+        ["    server: https://10.0.0.11:5443\n", "- name: prod-b\n", "    server: https://10.0.0.12:5443\n", "current-context: prod\n"]
+    {
+        assert!(each.contains(line), "{line} is not in\n{each}");
+    }
+    let balanced = kubeconfig(&json!({ "load_balancer": { "address": "karmada.example.org", "port": 443 } }));
+    assert!(balanced.contains("server: https://karmada.example.org:443\n") && !balanced.contains("prod-b"), "{balanced}");
+    let all = children(&on(&["a"], &json!({ "load_balancer": { "address": "karmada.example.org" } })));
+    assert_eq!(all["certificate[\"apiserver\"]"]["names"], json!(["10.0.0.11", "karmada.example.org"]));
+    assert!(all["host[\"a\"]/unit[\"apiserver\"]"]["content"].as_str().unwrap().contains("shutdown-delay-duration=10s"));
+}
+
+#[test]
+fn a_name_of_ones_own_takes_the_place_of_entries() {
+    let all = children(&on(&["a", "b"], &json!({ "dns_name": "karmada.internal", "addon": { "search": {} } })));
+    assert!(!all.keys().any(|n| n.ends_with("/names")));
+    for role in ["apiserver", "webhook", "aggregated-apiserver", "search"] {
+        let names = &all[&format!("certificate[\"{role}\"]")]["dns_names"];
+        assert!(names.as_array().unwrap().contains(&json!("karmada.internal")), "{role}: {names}");
+    }
+    let hooks = all["api[\"mutatingwebhookconfiguration mutating-config\"]"].to_string();
+    assert!(hooks.contains("https://karmada.internal:8443/mutate-"), "{hooks}");
+    assert_eq!(all["api[\"service karmada-search\"]"]["manifest"]["spec"]["externalName"], "karmada.internal");
+    // Who works with another address is started anew.
+    let triggers = |more: &Json| children(&on(&["a"], more))["host[\"a\"]/unit[\"webhook\"]"]["restart_triggers"].clone();
+    assert_ne!(triggers(&json!({})), triggers(&json!({ "ports": { "apiserver": 6443 } })));
+}
+
+#[test]
+fn components_are_placed() {
+    let placed = on(&["a", "b", "c"], &json!({ "component": { "scheduler": { "hosts": ["b"] }, "webhook": { "hosts": ["b", "c"] } } }));
+    let all = children(&placed);
+    let units = |component: &str| -> Vec<char> {
+        all.keys().filter(|n| n.ends_with(&format!("/unit[\"{component}\"]"))).filter_map(|n| n.chars().nth(6)).collect()
+    };
+    assert_eq!((units("scheduler"), units("webhook"), units("apiserver")), (vec!['b'], vec!['b', 'c'], vec!['a', 'b', 'c']));
+    // Where there is no webhook the others' are called.
+    let lines = &all["host[\"a\"]/names"]["entries"];
+    let with_webhook: Vec<_> = lines
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|l| l["names"].to_string().contains("webhook"))
+        .map(|l| l["address"].as_str().unwrap())
+        .collect();
+    assert_eq!(with_webhook, ["10.0.0.12", "10.0.0.13"]);
+}
+
+#[test]
+fn what_can_not_be_is_refused() {
+    let check = |more: &Json, words: &str| {
+        let text = match expand(&on(&["a", "b"], more)) {
+            Ok(_) => String::new(),
+            Err(found) => found.iter().map(|d| format!("{} {} {}\n", d.summary, d.detail, d.hints.join(" "))).collect(),
+        };
+        assert!(text.contains(words), "{more}: {text}");
+    };
+    check(&json!({ "kubernetes": { "cluster": { "connection": { "provider": "kubernetes", "id": "x" } } } }), "one of them");
+    check(&json!({ "service": { "type": "NodePort" } }), "is for a control plane in a cluster");
+    check(&json!({ "component": { "scheduler": { "replicas": 2 } } }), "is for pods");
+    check(&json!({ "component": { "scheduler": { "hosts": ["x"] } } }), "is no host of this control plane");
+    check(&json!({ "component": { "scheduler": { "unit": { "User": "root" } } } }), "which karmaform sets itself");
+    check(&json!({ "ports": { "apiserver": 8443 } }), "listen on 8443 both");
+    check(&json!({ "ports": { "apiserver": 443 } }), "below 1024");
+    check(&json!({ "ports": { "api": 6443 } }), "there are apiserver");
+    check(&json!({ "hosts": { "a": { "connection": { "provider": "kubernetes" } } } }), "which is no host");
+    check(&json!({ "hosts": { "b": { "connection": { "id": "10.0.0.11:22" } } } }), "same host");
+    check(&json!({ "hosts": { "a": { "clock_offset": 99 } } }), "99 s off");
+    check(&json!({ "hosts": { "a": { "systemd_version": 239 } } }), "has systemd 239");
+    check(&json!({ "hosts": { "a": { "architecture": "arm" } } }), "of the architecture arm");
+    check(&json!({ "addresses": { "x": "10.0.0.1" } }), "`hosts` has none");
+    check(&json!({ "addresses": { "b": "10.0.0.11" } }), "both be reached at 10.0.0.11");
+    let several = json!({ "b": { "connection": { "address": "b.example" }, "addresses": ["10.0.0.5", "172.17.0.1"] } });
+    check(&json!({ "hosts": several }), "has several of its own");
+    check(&json!({ "kube_source_sha256": "ab" }), "which is not there");
+    check(&json!({ "component": { "scheduler": { "source_sha256": "ab" } } }), "which is not there");
+    let cluster = common::with(&json!({ "component": { "scheduler": { "source": "/x" } } }));
+    assert!(expand(&cluster).unwrap_err().iter().any(|d| d.detail.contains("is for hosts")));
+}
+
+/// A scene in which these units change so.
+fn choreograph(before: Option<&Object>, wanted: &Object, changes: &BTreeMap<String, (Change, bool)>) -> Result<Choreography, Diagnostics> {
+    let address = address();
+    let all = expand(wanted).unwrap();
+    let unchanged = Change::NoOp { object: Object::new() };
+    let mut scene = Scene { address: &address, before, wanted: Some(wanted), children: BTreeMap::new() };
+    let extra: Vec<(Vec<ChildStep>, String)> = changes
+        .keys()
+        .filter(|n| !all.children.iter().any(|c| path(&c.path) == **n))
+        .map(|n| {
+            let part = |text: &str| text.split('"').nth(1).unwrap().to_owned();
+            let (host, unit) = n.split_once('/').unwrap();
+            (vec![ChildStep::keyed("host", &part(host)), ChildStep::keyed("unit", &part(unit))], "ssh_systemd_unit".to_owned())
+        })
+        .collect();
+    let listed: Vec<_> = all.children.iter().map(|c| (c.path.clone(), c.resource_type.clone())).chain(extra).collect();
+    for (child, kind) in &listed {
+        let (change, in_state) = changes.get(&path(child)).map_or((&unchanged, before.is_some()), |(c, s)| (c, *s));
+        scene.children.insert(child.clone(), ChildChange { resource_type: kind, change, observed: None, in_state, unseen: false });
+    }
+    composite().choreograph(&scene)
+}
+
+fn point(point: &Point) -> String {
+    match point {
+        Point::Child(steps) => path(steps),
+        Point::Gate(name) => format!("<{name}>"),
+    }
+}
+
+#[test]
+fn hosts_change_one_after_the_other_and_api_servers_first() {
+    let unit = |host: &str, component: &str| format!("host[\"{host}\"]/unit[\"{component}\"]");
+    let update = || {
+        let object = Object::from([("content".to_owned(), Value::from("x"))]);
+        (Change::Update { before: object.clone(), after: object }, true)
+    };
+    let changes: BTreeMap<_, _> = ["a", "b", "c"].iter().flat_map(|h| ["apiserver", "scheduler"].map(|c| (unit(h, c), update()))).collect();
+    let made = choreograph(Some(&plain()), &plain(), &changes).unwrap();
+    let orderings: Vec<_> = made.orderings.iter().map(|(a, b)| format!("{} -> {}", point(a), point(b))).collect();
+    for expected in [
+        "host[\"a\"]/unit[\"apiserver\"] -> <the Karmada API on a answers>",
+        "<the Karmada API on a answers> -> host[\"b\"]/unit[\"apiserver\"]",
+        "<the Karmada API on b answers> -> host[\"c\"]/unit[\"apiserver\"]",
+        "<the Karmada API on c answers> -> host[\"a\"]/unit[\"scheduler\"]",
+        "host[\"a\"]/unit[\"scheduler\"] -> host[\"b\"]/unit[\"scheduler\"]",
+        "host[\"b\"]/unit[\"scheduler\"] -> host[\"c\"]/unit[\"scheduler\"]",
+        "<the Karmada API on c answers> -> <the Karmada API answers>",
+    ] {
+        assert!(orderings.iter().any(|o| o == expected), "no {expected} in\n{}", orderings.join("\n"));
+    }
+    assert!(
+        made.impact.iter().any(|l| l.contains("restarts the Karmada API, one host at a time; the other 2 hosts serve")),
+        "{:?}",
+        made.impact
+    );
+    // Each gate asks its own host.
+    let ways: BTreeSet<_> = made
+        .gates
+        .iter()
+        .filter(|g| g.name.contains(" on "))
+        .map(|g| {
+            let cluster = g.arguments["cluster"].resolve(&|_, _| later());
+            cluster.get("via").and_then(|v| v.get("id")).and_then(Value::as_str).unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(ways.len(), 3);
+    let single = on(&["a"], &json!({}));
+    let alone = choreograph(Some(&single), &single, &BTreeMap::from([(unit("a", "apiserver"), update())])).unwrap();
+    assert!(alone.impact.iter().any(|l| l.contains("1 host, so it is unavailable for moments")), "{:?}", alone.impact);
+}
+
+#[test]
+fn a_host_that_leaves_goes_last() {
+    let (three, two) = (plain(), on(&["a", "b"], &json!({})));
+    let object = || Object::from([("content".to_owned(), Value::from("x"))]);
+    let changes = BTreeMap::from([
+        ("host[\"c\"]/unit[\"apiserver\"]".to_owned(), (Change::Delete { before: object() }, true)),
+        ("host[\"b\"]/unit[\"apiserver\"]".to_owned(), (Change::Update { before: object(), after: object() }, true)),
+    ]);
+    let made = choreograph(Some(&three), &two, &changes).unwrap();
+    let ordered = made.orderings.iter().map(|(a, b)| (point(a), point(b)));
+    let expected = ("host[\"b\"]/unit[\"apiserver\"]".to_owned(), "host[\"c\"]/unit[\"apiserver\"]".to_owned());
+    assert!(ordered.into_iter().any(|o| o == expected));
+    assert!(made.impact.iter().any(|l| l.contains("stops the Karmada API server on c")), "{:?}", made.impact);
+}
+
+#[test]
+fn ports_that_are_taken_are_told_before_anything_is_done() {
+    let taken = on(&["a", "b"], &json!({ "hosts": { "b": { "listening_ports": [22, 8443] } } }));
+    let refused = choreograph(None, &taken, &BTreeMap::new()).unwrap_err();
+    let text: String = refused.iter().map(|d| format!("{} {}", d.detail, d.hints.join(" "))).collect();
+    assert!(text.contains("webhook is to listen on port 8443 of the host \"b\"") && text.contains("ss -ltnp"), "{text}");
+    // What listens there is ours, unless it is another port.
+    assert!(choreograph(Some(&taken), &taken, &BTreeMap::new()).is_ok());
+    let moved = on(&["a", "b"], &json!({ "ports": { "webhook": 9000 }, "hosts": { "b": { "listening_ports": [22, 9000] } } }));
+    assert!(choreograph(Some(&taken), &moved, &BTreeMap::new()).is_err());
+}
+
+#[test]
+fn a_control_plane_does_not_move_between_places() {
+    let refused = choreograph(Some(&common::arguments()), &plain(), &BTreeMap::new()).unwrap_err();
+    assert!(refused.iter().any(|d| d.detail.contains("It is \"kubernetes\" and would be \"hosts\"")));
+}
