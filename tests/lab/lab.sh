@@ -34,7 +34,7 @@ init_of() { pgrep -P "$(cat "$DIR/hosts/$1/nspawn.pid")" 2>/dev/null | head -n 1
 # A disk of its own: an overlay over the shared root, on a tmpfs of limited size.
 make_disk() {
     local name=$1 host=$DIR/hosts/$1 home
-    mount -t tmpfs -o size=1g,mode=755 kf-disk "$host/disk"
+    mount -t tmpfs -o size=2g,mode=755 kf-disk "$host/disk"
     mkdir -p "$host/disk/upper/etc/ssh" "$host/disk/work"
     cp -p "$host/ssh_host_ed25519_key" "$host/ssh_host_ed25519_key.pub" "$host/disk/upper/etc/ssh/"
     mount -t overlay kf-root -o "lowerdir=$(cat "$DIR/base"),upperdir=$host/disk/upper,workdir=$host/disk/work" "$host/root"

@@ -12,6 +12,7 @@ mod examples;
 mod golden;
 mod http_state;
 mod karmada;
+mod karmada_on_hosts;
 mod kubernetes_proxy;
 mod kubernetes_state;
 mod lab;

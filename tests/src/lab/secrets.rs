@@ -9,7 +9,7 @@ use crate::project::Project;
 
 /// Runs `work` and gives, with its result, the arguments and environments of every process that ran meanwhile, here and on the hosts
 /// (their processes are this machine's too).
-pub(super) fn watching_processes<T>(work: impl FnOnce() -> T) -> (T, String) {
+pub(crate) fn watching_processes<T>(work: impl FnOnce() -> T) -> (T, String) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {

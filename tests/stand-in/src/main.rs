@@ -28,6 +28,14 @@ fn main() -> ExitCode {
     let Some(component) = Component::named(program) else {
         return fail(program, "this program stands in for Karmada's; its name says for which");
     };
+    let words: Vec<String> = words.collect();
+    // As with the real ones, all flags before it must be good.
+    if let Some(flags) = words.strip_suffix(&["--help".to_owned()][..]) {
+        return match Flags::read(component, flags.to_vec()) {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(why) => fail(program, &why),
+        };
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(program, &format!("no runtime: {error}")),
@@ -39,7 +47,7 @@ fn main() -> ExitCode {
             return fail(program, "no signals");
         };
         tokio::select! {
-            why = run(component, words) => fail(program, &why),
+            why = run(component, words.into_iter()) => fail(program, &why),
             _ = asked.recv() => ExitCode::SUCCESS,
             _ = interrupted.recv() => ExitCode::SUCCESS,
         }

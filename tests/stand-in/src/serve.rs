@@ -58,7 +58,16 @@ pub(crate) async fn serve(
         let acceptor = TlsAcceptor::from(Arc::new(tls(component, flags, pair)?));
         tokio::spawn(accept(listen("secure-port", &address).await?, Some(acceptor), Arc::clone(&server)));
     }
+    if component.secure_port().is_some() && component != Component::Webhook {
+        notify().map_err(|e| format!("NOTIFY_SOCKET: {e}"))?;
+    }
     std::future::pending().await
+}
+
+/// Tells systemd that it serves, if systemd asked for that; as the real ones that are API servers do.
+fn notify() -> std::io::Result<()> {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
+    std::os::unix::net::UnixDatagram::unbound()?.send_to(b"READY=1", path).map(|_| ())
 }
 
 /// `:8080` is on all addresses.

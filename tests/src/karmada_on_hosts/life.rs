@@ -1,0 +1,152 @@
+//! From nothing to a control plane on three hosts, through damage and change, and away again.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::site::Site;
+use super::{faults, for_test};
+use crate::lab::secrets;
+
+/// An API server looks again every 30 s at the latest whether what others serve is there. Source: `remote_available_controller.go` in
+/// `k8s.io/kube-aggregator`.
+const SERVED: Duration = Duration::from_secs(40);
+
+#[test]
+fn from_nothing_to_a_control_plane_on_hosts_and_back() {
+    let Some((lab, parts)) = for_test("from_nothing_to_a_control_plane_on_hosts_and_back") else { return };
+    let before: BTreeMap<_, _> = lab.hosts.iter().map(|(h, _)| (h.clone(), lab.files(h))).collect();
+    let site = Site::example(&lab, &parts, 3);
+
+    let plan = site.project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(plan.contains("0 to change, 0 to destroy") && plan.contains("on 3 hosts: a, b, c"), "{plan}");
+    let (applied, seen) = secrets::watching_processes(|| site.converge());
+    secrets::none_in(&site.project, &[("plan", &plan), ("apply", &applied), ("process list", &seen)]);
+    every_host_serves(&site);
+    files_are_the_components_own(&site);
+    addons_come_and_go(&site);
+    damage_is_repaired(&site);
+    a_change_rolls(&site);
+    faults::a_host_dies(&site);
+    what_can_not_start_takes_nothing_away(&site);
+
+    // The state is lost: everything that it knew is on the hosts and in the Karmada API.
+    site.project.remove("karmaform.tfstate");
+    let text = site.project.must(0, &["state", "rebuild"]);
+    assert!(text.contains("No changes.") && !text.contains("PRIVATE KEY"), "{text}");
+    site.project.no_changes();
+
+    site.project.must(0, &["destroy", "-auto-approve"]);
+    for (host, _) in &lab.hosts {
+        let now = lab.files(host);
+        assert!(now == before[host], "host {host} is not as it was:\n{}", crate::golden::difference(&before[host], &now));
+        lab.shell(host, "! systemctl list-units --all --plain --no-legend 'karmada-*' | grep -v 'not-found inactive dead'");
+    }
+}
+
+fn every_host_serves(site: &Site<'_>) {
+    for (host, _) in &site.lab.hosts {
+        let served = site.ask(host, &["get", "apiservice", "v1alpha1.cluster.karmada.io", "-o", "yaml"]);
+        assert!(served.contains("type: Available") && served.contains("port: 7443"), "{served}");
+        site.ask(host, &["get", "clusters.cluster.karmada.io"]);
+        assert_eq!(site.ask(host, &["get", "crds", "-o", "name"]).lines().count(), 19);
+        // Asks the conversion webhook where there is something to convert, and in any case for both versions.
+        site.ask(host, &["get", "resourcebindings.v1alpha1.work.karmada.io", "--all-namespaces"]);
+        site.admits(host);
+    }
+    site.project.no_changes();
+}
+
+/// Nobody but its user reads what a component has, and nothing of it is root's process.
+fn files_are_the_components_own(site: &Site<'_>) {
+    let host = &site.lab.hosts[0].0;
+    let modes = site.lab.shell(host, "stat -c '%a %U %n' /etc/karmada/demo/*/*");
+    for line in modes.lines() {
+        let component = line.split('/').nth(4).unwrap_or_default();
+        let owner = if component == "authority" { "root".to_owned() } else { format!("demo-{component}") };
+        assert!(line.starts_with(&format!("600 {owner} ")), "{line}");
+    }
+    let users = site.lab.shell(host, "systemctl show --property=User --value 'karmada-demo-*' | sort -u");
+    assert_eq!(users.split_whitespace().filter(|u| u.starts_with("demo-")).count(), 6, "{users}");
+    site.lab.shell(host, "grep -c 'demo-webhook.karmada-system.svc$' /etc/hosts | grep -qx 3");
+}
+
+fn addons_come_and_go(site: &Site<'_>) {
+    site.values(3, "addons = [\"search\", \"descheduler\", \"metrics-adapter\"]");
+    site.converge();
+    for (host, _) in &site.lab.hosts {
+        for api in ["search.karmada.io/v1alpha1", "metrics.k8s.io/v1beta1", "custom.metrics.k8s.io/v1beta2"] {
+            // Each API server finds out for itself that somebody serves it now.
+            site.answers_within(SERVED, host, &["get", "--raw", &format!("/apis/{api}")]);
+        }
+    }
+    site.values(3, "");
+    let text = site.converge();
+    assert!(text.contains("removes the addon search"), "{text}");
+    let units = site.lab.shell("a", "systemctl list-unit-files --plain --no-legend 'karmada-demo-*' | wc -l");
+    assert_eq!(units.trim(), "6");
+}
+
+/// Three people do three things on three hosts.
+fn damage_is_repaired(site: &Site<'_>) {
+    site.lab.shell("a", "systemctl stop karmada-demo-scheduler.service");
+    site.lab.shell("b", "rm /etc/karmada/demo/webhook/tls.crt");
+    site.lab.shell("c", "sed -i '/demo-apiserver/d' /etc/hosts");
+    let plan = site.project.must(2, &["plan", "-detailed-exitcode"]);
+    for expected in [
+        "host[\"a\"]/unit[\"scheduler\"]",
+        "host[\"b\"]/file[\"webhook/tls.crt\"]",
+        "host[\"c\"]/names",
+        "Plan: 1 to add, 2 to change, 0 to destroy",
+    ] {
+        assert!(plan.contains(expected), "{expected} is not in\n{plan}");
+    }
+    site.converge();
+    site.admits("b");
+    site.lab.shell("c", "grep -q demo-apiserver /etc/hosts");
+}
+
+/// A flag of the API server: one host after the other, and the other two serve all the time.
+fn a_change_rolls(site: &Site<'_>) {
+    site.with_block("component \"apiserver\" {\n  extra_args = { v = \"1\" }\n}");
+    let plan = site.project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(plan.contains("one host at a time; the other 2 hosts serve"), "{plan}");
+    let done = AtomicBool::new(false);
+    let (fewest, looks) = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let (mut fewest, mut looks) = (3, 0);
+            while !done.load(Ordering::SeqCst) {
+                // All at the same time: what is asked one after the other may be away one after the other.
+                let answers: Vec<_> =
+                    site.lab.hosts.iter().map(|(h, _)| scope.spawn(|| site.answers(h, &["get", "--raw", "/readyz"]))).collect();
+                fewest = fewest.min(answers.into_iter().map(|a| usize::from(a.join().expect("an answer"))).sum());
+                looks += 1;
+            }
+            (fewest, looks)
+        });
+        site.project.apply();
+        done.store(true, Ordering::SeqCst);
+        watcher.join().expect("the watcher")
+    });
+    assert!(looks > 5 && fewest >= 2, "{looks} looks, and once only {fewest} of 3 API servers answered");
+    site.project.no_changes();
+    for (host, _) in &site.lab.hosts {
+        site.lab.shell(host, "tr '\\0' '\\n' < /proc/$(systemctl show --property=MainPID --value karmada-demo-apiserver.service)/cmdline | grep -qx -- --v=1");
+    }
+}
+
+/// What the program would not understand is said before anything is done; a program that does not understand its flags is not started.
+fn what_can_not_start_takes_nothing_away(site: &Site<'_>) {
+    site.with_block("component \"scheduler\" {\n  extra_args = { no-such-flag = \"1\" }\n}");
+    let refused = site.project.must(1, &["plan"]);
+    assert!(refused.contains("no-such-flag"), "{refused}");
+    // Another program altogether.
+    site.with_block("component \"scheduler\" {\n  source = \"/bin/false\"\n}");
+    let refused = site.project.must(1, &["apply", "-auto-approve"]);
+    assert!(refused.contains("Unit was not started") && refused.contains("left as it is"), "{refused}");
+    for (host, _) in &site.lab.hosts {
+        site.lab.shell(host, "systemctl is-active karmada-demo-scheduler.service");
+    }
+    site.with_block("component \"apiserver\" {\n  extra_args = { v = \"1\" }\n}");
+    site.converge();
+}

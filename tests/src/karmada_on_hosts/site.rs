@@ -1,0 +1,130 @@
+//! A control plane on hosts as its users have it: a project, and kubectl for the API server of each host.
+
+use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{KARMADA, Parts};
+use crate::lab::Lab;
+use crate::project::Project;
+
+/// The command as a process, with the example.
+pub(super) struct Site<'a> {
+    pub(super) lab: &'a Lab,
+    parts: &'a Parts,
+    pub(super) project: Project,
+    /// Where kubectl remembers which kinds there are.
+    cache: tempfile::TempDir,
+}
+
+impl<'a> Site<'a> {
+    /// The example on so many of the lab's hosts.
+    pub(super) fn example(lab: &'a Lab, parts: &'a Parts, hosts: usize) -> Self {
+        let site = Self { lab, parts, project: Project::example("karmada-on-hosts"), cache: tempfile::tempdir().expect("a directory") };
+        site.values(hosts, "");
+        site
+    }
+
+    /// Writes the example's values, and these after them.
+    pub(super) fn values(&self, hosts: usize, more: &str) {
+        let (etcd_version, etcd_source) = self.lab.etcd.last().expect("an etcd");
+        let hosts: String = self.lab.hosts[..hosts].iter().map(|(name, address)| format!("  {name} = \"{address}\"\n")).collect();
+        let mut text = format!("hosts = {{\n{hosts}}}\n");
+        for (variable, value) in [
+            ("private_key_file", self.lab.key.clone()),
+            ("known_hosts_file", self.lab.known_hosts.clone()),
+            ("etcd_version", etcd_version.clone()),
+            ("etcd_source", etcd_source.clone()),
+            ("name", "demo".to_owned()),
+            ("karmada_version", KARMADA.to_owned()),
+            ("kube_version", self.parts.kube_version.clone()),
+            ("karmada_source", format!("{}/{{program}}", self.parts.karmada.display())),
+            ("kube_source", format!("{}/{{program}}", self.parts.kube.display())),
+            ("crds", self.parts.crds.display().to_string()),
+        ] {
+            let _ = writeln!(text, "{variable} = {value:?}");
+        }
+        self.project.write("karmaform.kfvars.hcl", &format!("{text}{more}\n"));
+    }
+
+    /// Puts a block into that of the control plane, in place of the one that was put there before.
+    pub(super) fn with_block(&self, block: &str) {
+        const MARK: &str = " # put here by a test";
+        let path = self.project.path().join("main.kf.hcl");
+        let text = std::fs::read_to_string(path).expect("the example");
+        let mut next = String::new();
+        for line in text.lines().filter(|l| !l.ends_with(MARK)) {
+            let _ = writeln!(next, "{line}");
+            if line.starts_with("resource \"karmada_control_plane\"") {
+                for line in block.lines() {
+                    let _ = writeln!(next, "  {line}{MARK}");
+                }
+            }
+        }
+        self.project.write("main.kf.hcl", &next);
+    }
+
+    /// Applies, and then there is nothing to do.
+    #[track_caller]
+    pub(super) fn converge(&self) -> String {
+        let applied = self.project.apply();
+        self.project.no_changes();
+        applied
+    }
+
+    /// kubectl as the administrator, for the API server of a host.
+    fn kubectl(&self, host: &str, arguments: &[&str]) -> Command {
+        let file = self.project.path().join("kubeconfig.yaml");
+        if !file.exists() {
+            self.project.write("kubeconfig.yaml", &self.project.output("kubeconfig"));
+        }
+        let address = &self.lab.hosts.iter().find(|(n, _)| n == host).expect("a host").1;
+        let mut command = Command::new(self.parts.kube.join("kubectl"));
+        command.arg("--kubeconfig").arg(file).arg(format!("--server=https://{address}:5443"));
+        command.arg("--cache-dir").arg(self.cache.path()).arg("--request-timeout=5s").args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    /// What it prints; it must succeed.
+    #[track_caller]
+    pub(super) fn ask(&self, host: &str, arguments: &[&str]) -> String {
+        let output = self.kubectl(host, arguments).output().expect("kubectl");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{host}: kubectl {}\n{text}{}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+        text
+    }
+
+    pub(super) fn answers(&self, host: &str, arguments: &[&str]) -> bool {
+        self.kubectl(host, arguments).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    }
+
+    /// Waits until it does, and says how long that took.
+    #[track_caller]
+    pub(super) fn answers_within(&self, limit: Duration, host: &str, arguments: &[&str]) -> Duration {
+        let started = Instant::now();
+        while !self.answers(host, arguments) {
+            assert!(started.elapsed() < limit, "{host}: kubectl {} does not work within {limit:?}", arguments.join(" "));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        started.elapsed()
+    }
+
+    /// Policies are admitted through the API server of a host: both kinds of webhooks answer it.
+    #[track_caller]
+    pub(super) fn admits(&self, host: &str) {
+        self.project.write("policy.yaml", POLICY);
+        let file = self.project.path().join("policy.yaml").to_string_lossy().into_owned();
+        // What kubectl checks itself it checks by OpenAPI, which an API server puts together some seconds after all else.
+        self.ask(host, &["create", "--validate=false", "-f", &file]);
+        self.ask(host, &["delete", "-f", &file]);
+    }
+}
+
+const POLICY: &str = r#"
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: { name: probe, namespace: default }
+spec:
+  resourceSelectors: [{ apiVersion: apps/v1, kind: Deployment }]
+  placement: { clusterAffinity: { clusterNames: [one] } }
+"#;
