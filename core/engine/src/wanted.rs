@@ -31,6 +31,7 @@ pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut 
 fn assume_same(value: &mut Value, before: &Value) {
     if let Some(id) = way_id(before) {
         assume_id(value, id);
+        assume_facts(value, before);
     } else if let (Kind::Object(parts), Kind::Object(before)) = (&mut value.kind, &before.kind) {
         for (name, part) in parts.iter_mut().filter(|(_, v)| !v.is_wholly_known()) {
             if let Some(before) = before.get(name) {
@@ -57,6 +58,19 @@ fn assume_id(value: &mut Value, id: &Value) {
         && let Some(open) = parts.get_mut("id").filter(|v| v.is_unknown())
     {
         *open = id.clone();
+    }
+}
+
+/// What is not known of a thing that does not answer is what was known of it.
+fn assume_facts(value: &mut Value, before: &Value) {
+    let Kind::Object(parts) = &mut value.kind else { return };
+    if !parts.get("connection").is_some_and(may_fail) {
+        return;
+    }
+    for (name, part) in parts.iter_mut().filter(|(_, v)| v.is_unknown()) {
+        if let Some(before) = before.get(name).filter(|b| b.is_wholly_known()) {
+            *part = before.clone();
+        }
     }
 }
 
@@ -153,6 +167,14 @@ mod tests {
         let mut needed = block(unknown(), true);
         assume_same(&mut needed, &before);
         assert!(!needed.is_wholly_known(), "what must answer says itself which it is");
+        let host = |version: Value, required: bool| Value::object([("connection", way("u1".into(), required)), ("version", version)]);
+        let (known, open) = (host("12".into(), false), Value::unknown(Type::String));
+        let mut away = host(open.clone(), false);
+        assume_same(&mut away, &known);
+        assert_eq!(away, known, "what is away is what it was");
+        let mut there = host(open, true);
+        assume_same(&mut there, &known);
+        assert!(!there.is_wholly_known());
         let mut another = block("u2".into(), false);
         assume_same(&mut another, &before);
         assert_eq!(another, block("u2".into(), false));

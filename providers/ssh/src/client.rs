@@ -6,6 +6,7 @@ use std::time::Duration;
 use karmaform_model::Diagnostic;
 
 use crate::artifact::Store;
+use crate::connection::Options;
 use crate::failure;
 use crate::host::{Host, Output, Payload, Request};
 use crate::look::{self, Look, Seen};
@@ -16,8 +17,21 @@ const USUAL: Duration = Duration::from_secs(60);
 
 /// An open connection, with what belongs to the run.
 pub struct Client {
-    pub(crate) host: Arc<Host>,
+    pub(crate) door: Door,
     pub(crate) store: Arc<Store>,
+}
+
+/// The host, or that it is away.
+pub(crate) enum Door {
+    /// It can be worked on.
+    Open(Arc<Host>),
+    /// It does not answer, and need not: everything behind it fails with this.
+    Shut {
+        /// How it would be reached.
+        options: Box<Options>,
+        /// Why it is not.
+        why: Box<Diagnostic>,
+    },
 }
 
 /// One change to a host, as a script, and what to look at when it is done.
@@ -73,16 +87,32 @@ pub(crate) struct Attempt {
 }
 
 impl Client {
+    /// How it is reached.
+    pub(crate) fn options(&self) -> &Options {
+        match &self.door {
+            Door::Open(host) => host.options(),
+            Door::Shut { options, .. } => options,
+        }
+    }
+
+    /// The host, if it is not away.
+    pub(crate) fn host(&self) -> Result<&Host, Diagnostic> {
+        match &self.door {
+            Door::Open(host) => Ok(host),
+            Door::Shut { why, .. } => Err((**why).clone()),
+        }
+    }
+
     /// The host, for messages.
     pub(crate) fn place(&self) -> String {
-        self.host.options().place()
+        self.options().place()
     }
 
     /// Runs a script; a failure of the script is left to the caller.
     pub(crate) async fn run(&self, act: Act) -> Result<Output, Diagnostic> {
         let what = format!("{} on {}", act.what, self.place());
         let script = Script::new(&act.body);
-        self.host.run(Request { what, script, payload: act.payload, timeout: act.timeout, secrets: act.secrets }).await
+        self.host()?.run(Request { what, script, payload: act.payload, timeout: act.timeout, secrets: act.secrets }).await
     }
 
     /// Makes a change and looks at what came of it.

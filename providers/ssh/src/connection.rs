@@ -96,6 +96,21 @@ pub(crate) fn attributes() -> Vec<Attribute> {
     ]
 }
 
+/// What says whether a host must be there.
+pub(crate) fn required() -> Attribute {
+    Attribute::optional(
+        "required",
+        Type::Bool,
+        "Whether the host must answer when a plan is made. If false, one that does not is worth a warning, and what the state remembers of it is \
+         taken to be so: what there is to do elsewhere is not held up.",
+    )
+}
+
+/// False for a host that may be away.
+pub(crate) fn is_required(connection: &Object) -> bool {
+    boolean(connection, "required") != Some(false)
+}
+
 impl Options {
     /// From a connection value (or a data source's arguments), with the provider block behind it.
     pub(crate) fn new(connection: &Object, defaults: &Object) -> Result<Self, Diagnostic> {
@@ -192,6 +207,9 @@ impl Options {
             .collect();
         if let Some(bastion) = object.get_mut("bastion") {
             mark(bastion);
+        }
+        if !is_required(arguments) {
+            object.insert("required".to_owned(), false.into());
         }
         object.insert("provider".to_owned(), PROVIDER.into());
         object.insert("id".to_owned(), self.id().into());

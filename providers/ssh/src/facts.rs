@@ -14,6 +14,8 @@ const SCRIPT: &str = include_str!("script/facts.sh");
 /// The data source.
 pub(crate) struct HostFacts {
     schema: Schema,
+    /// What is said of a host that is away.
+    unknown: Object,
 }
 
 impl HostFacts {
@@ -21,8 +23,18 @@ impl HostFacts {
     pub(crate) fn new() -> Self {
         let mut attributes = vec![Attribute::required("address", Type::String, "Name or IP address of the host.")];
         attributes.extend(connection::attributes());
-        let facts: [(&'static str, Type, &'static str); 14] = [
-            ("connection", Type::Any, "Connection to the host, for the attribute `host` of the resources of this provider and for others."),
+        attributes.push(connection::required());
+        attributes.push(Attribute::computed(
+            "connection",
+            Type::Any,
+            "Connection to the host, for the attribute `host` of the resources of this provider and for others.",
+        ));
+        attributes.push(Attribute::computed(
+            "reachable",
+            Type::Bool,
+            "False for a host that did not answer and need not; nothing else is known of it then.",
+        ));
+        let facts: [(&'static str, Type, &'static str); 13] = [
             ("hostname", Type::String, "Its own name."),
             ("os", Type::String, "Distribution, as in /etc/os-release: \"debian\"."),
             ("os_version", Type::String, "Version of the distribution: \"12\"."),
@@ -37,10 +49,11 @@ impl HostFacts {
             ("disk_free_bytes", Type::Number, "Free space on the file system of /var/lib."),
             ("cpus", Type::Number, "Processors."),
         ];
+        let unknown = facts.iter().map(|(name, ty, _)| ((*name).to_owned(), Value::unknown(ty.clone()))).collect();
         attributes.extend(facts.map(|(name, ty, doc)| Attribute::computed(name, ty, doc)));
         let mut schema = Schema::new("A Linux host that is reached over SSH.", attributes);
         schema.connection = karmaform_model::Connection::Arguments;
-        Self { schema }
+        Self { schema, unknown }
     }
 }
 
@@ -55,15 +68,20 @@ impl DataSource<Client> for HostFacts {
 
     fn read<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>> {
         Box::pin(async move {
+            let mut object = arguments.clone();
+            object.insert("connection".to_owned(), client.options().value(arguments));
+            object.insert("reachable".to_owned(), client.host().is_ok().into());
+            if client.host().is_err() {
+                object.extend(self.unknown.clone());
+                return Ok(object);
+            }
             let start = now();
             let output = client.run(Act::new("Reading facts", SCRIPT)).await?;
             let middle = f64::midpoint(start.as_secs_f64(), now().as_secs_f64());
             if output.status != 0 {
                 return Err(failure::failed(&format!("Reading facts on {}", client.place()), &output, &[]));
             }
-            let mut object = arguments.clone();
             object.extend(facts(&String::from_utf8_lossy(&output.stdout), middle));
-            object.insert("connection".to_owned(), client.host.options().value(arguments));
             Ok(object)
         })
     }

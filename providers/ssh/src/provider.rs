@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use karmaform_model::{Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Object, Provider, ResourceType, Schema, Type};
+use karmaform_model::{
+    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Object, Provider, ResourceType, Schema, Severity, Type,
+};
 
 use crate::artifact::Store;
-use crate::client::Client;
+use crate::client::{Client, Door};
 use crate::connection::{self, Options, PROVIDER};
 use crate::facts::HostFacts;
 use crate::host::Host;
@@ -101,6 +103,13 @@ impl Ssh {
     }
 }
 
+/// Of a host that may be away it is only a warning that it can't be asked: what the state remembers stands.
+fn excused(mut error: Diagnostic) -> Diagnostic {
+    error.severity = Severity::Warning;
+    error.detail.push_str(" What the state remembers of what is there is taken to be so.");
+    error
+}
+
 impl Provider for Ssh {
     type Client = Client;
 
@@ -127,8 +136,16 @@ impl Provider for Ssh {
         _: Arc<dyn Connections>,
     ) -> BoxFuture<'a, Result<Client, Diagnostic>> {
         Box::pin(async move {
-            let host = self.host(Options::new(connection, defaults)?).await?;
-            Ok(Client { host, store: self.store(defaults) })
+            let options = Options::new(connection, defaults)?;
+            let door = match self.host(options.clone()).await {
+                Ok(host) => Door::Open(host),
+                // Whom we do not trust, and who does not let us in, is not away. It is not tried again in this run.
+                Err(why) if why.retryable && !connection::is_required(connection) => {
+                    Door::Shut { options: Box::new(options), why: Box::new(Diagnostic { retryable: false, ..why }) }
+                }
+                Err(why) => return Err(why),
+            };
+            Ok(Client { door, store: self.store(defaults) })
         })
     }
 
@@ -150,12 +167,15 @@ impl Provider for Ssh {
                     }
                     answers
                 }
-                Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
+                Err(error) => {
+                    let error = if matches!(client.door, Door::Shut { .. }) { excused(error) } else { error };
+                    asks.iter().map(|_| Err(error.clone())).collect()
+                }
             }
         })
     }
 
     fn forward<'a>(&'a self, client: &'a Client, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
-        Box::pin(client.host.forward(host, port))
+        Box::pin(async move { client.host()?.forward(host, port).await })
     }
 }

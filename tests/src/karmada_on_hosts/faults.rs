@@ -19,11 +19,23 @@ pub(super) fn a_host_dies(site: &Site<'_>) {
         site.answers_within(AGAIN, host, &["get", "clusters.cluster.karmada.io"]);
         site.admits(host);
     }
-    // Nothing is done by halves: the plan says what is wrong, and nobody takes the host for one that is to be made anew.
-    let refused = site.project.must(1, &["plan"]);
-    assert!(refused.contains("10.") && refused.contains("data.ssh_host.cp[\"a\"]"), "{refused}");
+    // Nobody takes the host for one that is to be made anew.
+    let told = site.project.must(0, &["plan", "-detailed-exitcode"]);
+    assert!(told.contains("Warning: ") && told.contains("is taken to be so") && told.contains("No changes"), "{told}");
+    // What there is to do elsewhere is done, and what is not is told.
+    site.with_block(
+        "component \"apiserver\" {\n  extra_args = { v = \"1\" }\n}\ncomponent \"scheduler\" {\n  extra_args = { v = \"1\" }\n}",
+    );
+    let applied = site.project.must(1, &["apply", "-auto-approve"]);
+    assert!(applied.contains("host[\"a\"]/unit[\"scheduler\"]") && applied.contains("Error: "), "{applied}");
+    for host in ["b", "c"] {
+        let line = "tr '\\0' ' ' < /proc/$(systemctl show --property=MainPID --value karmada-demo-scheduler.service)/cmdline";
+        assert!(site.lab.shell(host, line).contains("--v=1"), "{host}: {applied}");
+    }
     site.lab.act("start", "a");
     site.answers_within(BACK, "a", &["get", "clusters.cluster.karmada.io"]);
     site.admits("a");
-    site.project.no_changes();
+    let planned = site.project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(planned.contains("0 to add, 1 to change, 0 to destroy"), "{planned}");
+    site.converge();
 }

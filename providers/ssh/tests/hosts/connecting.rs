@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use karmaform_model::{Change, Diagnostic, Object, Value};
+use karmaform_model::{Ask, Change, Diagnostic, Object, Severity, Value};
 
 use crate::lab::{Lab, lab, object, say};
 
@@ -164,6 +164,22 @@ fn hosts_that_can_not_be_reached_cost_little() {
         assert_eq!(refusal(&lab, &hole).summary, "Host can't be reached");
         assert!(started.elapsed() < Duration::from_millis(2500), "{:?}", started.elapsed());
     }
+}
+
+#[test]
+fn a_host_that_may_be_away_is_worth_a_warning() {
+    let Some(lab) = lab("a_host_that_may_be_away_is_worth_a_warning") else { return };
+    let away = lab.connection_with([("port", 1i64.into()), ("required", false.into())]);
+    let client = lab.connect(&away).unwrap();
+    let facts = lab.runtime.block_on(lab.driver.read(&client, "ssh_host", &away)).unwrap();
+    assert_eq!(facts["reachable"], false.into());
+    assert!(facts["architecture"].is_unknown() && facts["connection"].get("id").is_some_and(Value::is_wholly_known));
+    let ask = Ask { resource_type: "ssh_file".to_owned(), identity: object([("path", "/etc/hostname".into())]), known: None, wanted: None };
+    let answer = lab.runtime.block_on(lab.driver.observe(&client, &[ask])).pop().unwrap().unwrap_err();
+    assert!(answer.severity == Severity::Warning && answer.detail.contains("is taken to be so"), "{answer:?}");
+    // Who does not let us in is there.
+    let locked = lab.connection_with([("user", "nobody-there".into()), ("required", false.into())]);
+    assert!(!refusal(&lab, &locked).retryable);
 }
 
 #[test]

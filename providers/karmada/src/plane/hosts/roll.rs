@@ -22,7 +22,10 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
     let mut last_server = None;
     for component in wanted.components.iter().map(|(c, _)| *c) {
         let mut previous: Option<Point> = last_server.clone();
-        for (name, _) in homes(wanted, hosts, component) {
+        let mut homes = homes(wanted, hosts, component);
+        // Whoever is away comes last: what waits for it is not done.
+        homes.sort_by_key(|(name, _)| scene.children.get(&unit_of(name, component)).is_some_and(|c| c.unseen));
+        for (name, _) in homes {
             let path = unit_of(name, component);
             if !scene.children.get(&path).is_some_and(|c| c.in_state && restarts(c.change)) {
                 continue;
