@@ -256,8 +256,9 @@ fn choreograph(before: Option<&Object>, wanted: &Object, changes: &BTreeMap<Stri
         .filter(|n| !all.children.iter().any(|c| path(&c.path) == **n))
         .map(|n| {
             let part = |text: &str| text.split('"').nth(1).unwrap().to_owned();
-            let (host, unit) = n.split_once('/').unwrap();
-            (vec![ChildStep::keyed("host", &part(host)), ChildStep::keyed("unit", &part(unit))], "ssh_systemd_unit".to_owned())
+            let (host, own) = n.split_once('/').unwrap();
+            let name = own.split('[').next().unwrap();
+            (vec![ChildStep::keyed("host", &part(host)), ChildStep::keyed(name, &part(own))], "ssh_systemd_unit".to_owned())
         })
         .collect();
     let listed: Vec<_> = all.children.iter().map(|c| (c.path.clone(), c.resource_type.clone())).chain(extra).collect();
@@ -330,6 +331,19 @@ fn a_host_that_leaves_goes_last() {
     let expected = ("host[\"b\"]/unit[\"apiserver\"]".to_owned(), "host[\"c\"]/unit[\"apiserver\"]".to_owned());
     assert!(ordered.into_iter().any(|o| o == expected));
     assert!(made.impact.iter().any(|l| l.contains("stops the Karmada API server on c")), "{:?}", made.impact);
+}
+
+#[test]
+fn programs_of_before_go_when_nothing_runs_them() {
+    let object = || Object::from([("content".to_owned(), Value::from("x"))]);
+    let unit = "host[\"b\"]/unit[\"scheduler\"]".to_owned();
+    let program = "host[\"b\"]/program[\"karmada-1.18.0/karmada-scheduler\"]".to_owned();
+    let changes = BTreeMap::from([
+        (unit.clone(), (Change::Update { before: object(), after: object() }, true)),
+        (program.clone(), (Change::Delete { before: object() }, true)),
+    ]);
+    let made = choreograph(Some(&plain()), &plain(), &changes).unwrap();
+    assert!(made.orderings.iter().any(|(a, b)| point(a) == unit && point(b) == program), "{:?}", made.orderings);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Action, Arg, Change, Choreography, GateSpec, Point, Scene};
+use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, GateSpec, Point, Scene};
 
 use super::{Hosts, homes, unit_at, unit_of};
 use crate::plane::arguments::Arguments;
@@ -55,6 +55,22 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
         choreography.orderings.push((last, Point::Gate(ANSWERS.to_owned())));
     }
     leaving(scene, wanted, choreography);
+    outdated(scene, choreography);
+}
+
+/// A program of before goes when nothing on its host runs it any more: until then what ends could not start again.
+fn outdated(scene: &Scene<'_>, choreography: &mut Choreography) {
+    for (path, _) in scene.children.iter().filter(|(_, c)| c.change.action() == Action::Delete) {
+        let [host, program] = &path[..] else { continue };
+        if program.name != "program" {
+            continue;
+        }
+        let runs =
+            |(p, c): &(&Vec<ChildStep>, &ChildChange<'_>)| unit_at(p).is_some() && p[0] == *host && c.change.action() == Action::Update;
+        for (unit, _) in scene.children.iter().filter(runs) {
+            choreography.orderings.push((Point::Child(unit.clone()), Point::Child(path.clone())));
+        }
+    }
 }
 
 /// A unit on a host that goes ends when those that stay or come run.
