@@ -36,14 +36,14 @@ test: setup ## every test; real hosts are booted for it where the machine can
 	cargo test --workspace --locked --no-run
 	tests/lab/with.sh cargo test --workspace --locked --no-fail-fast
 
-test-karmada: setup ## the tests of Karmada on Kubernetes with real programs: KARMADA_BIN=folder KUBE_BIN=folder [HOST_BIN=folder]
+test-karmada: setup ## the tests of Karmada on Kubernetes and on hosts with real programs: KARMADA_BIN=folder KUBE_BIN=folder [HOST_BIN=folder]
 	@# HOST_BIN has the programs of the Kubernetes that the host cluster is made of, kubelet and kube-proxy too; unless given, Debian's 1.20.
 	@[ -x "$(KARMADA_BIN)/karmada-scheduler" -a -x "$(KUBE_BIN)/kube-apiserver" ] || \
 		{ echo 'KARMADA_BIN and KUBE_BIN must be folders with the programs of Karmada and of a Kubernetes that fits'; exit 2; }
 	cargo test --locked -p karmaform-tests --test all --no-run
 	KARMAFORM_TEST_KARMADA_BIN="$(abspath $(KARMADA_BIN))" KARMAFORM_TEST_KUBE_BIN="$(abspath $(KUBE_BIN))" \
 		KARMAFORM_KUBE_BIN="$(abspath $(HOST_BIN))" \
-		tests/lab/with.sh cargo test --locked -p karmaform-tests --test all -- --nocapture karmada::
+		tests/lab/with.sh cargo test --locked -p karmaform-tests --test all -- --nocapture karmada:: karmada_on_hosts::
 
 lint: setup ## formatting and clippy, warnings are errors
 	cargo fmt --all --check
