@@ -165,6 +165,23 @@ fn a_unit_that_is_started_again_and_again_is_drift() {
     lab.delete(KIND, &state);
 }
 
+/// The script of a run that was killed goes on with its part, and asks systemd for the opposite in the middle of ours.
+#[test]
+fn a_start_from_elsewhere_does_not_spoil_a_stop() {
+    let Some(lab) = lab("a_start_from_elsewhere_does_not_spoil_a_stop") else { return };
+    let wanted = |seconds: u32, active: bool| {
+        let content = format!("[Service]\nExecStart=/bin/sleep {seconds}\nExecStop=/bin/sleep 2\n");
+        lab.arguments(KIND, [("name", "kf-slow.service".into()), ("content", content.into()), ("active", active.into())])
+    };
+    let state = lab.step(KIND, None, Some(&wanted(1000, true)), Action::Create).unwrap();
+    let change = lab.plan(KIND, Some(&state), Some(&wanted(1000, false))).unwrap();
+    lab.shell("(sleep 1; systemctl --no-block start kf-slow) >/dev/null 2>&1 &");
+    let state = lab.apply(KIND, &change).unwrap().expect("it stays");
+    lab.step(KIND, Some(&state), Some(&wanted(1000, false)), Action::NoOp);
+    assert_eq!(lab.shell("systemctl is-active kf-slow || true"), "inactive");
+    lab.delete(KIND, &state);
+}
+
 #[test]
 fn a_units_of_a_package_is_left_alone() {
     let Some(lab) = lab("a_units_of_a_package_is_left_alone") else { return };

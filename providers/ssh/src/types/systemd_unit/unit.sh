@@ -72,6 +72,18 @@ check_start() {
   fail unit check
 }
 
+# job start|restart|stop: its status as systemctl's, 124 if it took too long. systemd cancels a job when another comes for the same unit, and
+# the script of a run that was killed may still be at work on it for as long as one of its own jobs takes; ours is asked for again.
+job() {
+  for _ in 1 2 3 4 5; do
+    _said=$(timeout "$limit" systemctl "$1" -- "$name" 2>&1 </dev/null)
+    _status=$?
+    printf '%s\n' "$_said" >&2
+    case $_said in *'Job for '*' canceled.'*) ;; *) break ;; esac
+  done
+  return "$_status"
+}
+
 # start_unit start|restart WAIT
 start_unit() {
   since=$(date +%s)
@@ -95,7 +107,7 @@ start_unit() {
     done
     return 0
   fi
-  timeout "$limit" systemctl "$1" -- "$name" >&2
+  job "$1"
   _status=$?
   if [ "$_status" = 124 ]; then report timeout; fi
   if [ "$_status" != 0 ]; then report start; fi
@@ -115,7 +127,7 @@ start_unit() {
 stop_unit() {
   since=$(date +%s)
   case $(property ActiveState) in inactive | failed | '') return 0 ;; esac
-  timeout "$limit" systemctl stop -- "$name" >&2 || report stop
+  job stop || report stop
 }
 
 remove_unit() {
