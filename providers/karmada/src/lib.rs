@@ -8,6 +8,7 @@ mod check;
 mod member;
 mod plane;
 mod read;
+mod systemd;
 mod versions;
 
 use std::sync::Arc;

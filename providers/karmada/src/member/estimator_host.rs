@@ -11,6 +11,7 @@ use super::estimator::{self, Content, PROGRAM};
 use super::pods::{arguments, extra_args};
 use crate::plane::{child, part, part_of};
 use crate::read::Reader;
+use crate::systemd::{SANDBOX, awaits, escape};
 
 /// How long starting it may take, in seconds.
 const START_TIMEOUT: i64 = 90;
@@ -170,6 +171,10 @@ DynamicUser=yes
     ];
     text.extend(credentials);
     text.extend(["ExecStart=".into(), program]);
+    let escaped = |value: &Value| match value.as_str() {
+        Some(text) => Value::from(escape(text)).secret_if(value.secret),
+        None => value.clone(),
+    };
     let extra = settings.extra_args.iter().map(|(name, value)| (name.clone(), escaped(value))).collect();
     for argument in arguments(flags, &extra) {
         text.extend([" \\\n  \"".into(), argument, "\"".into()]);
@@ -177,42 +182,17 @@ DynamicUser=yes
     text.push(
         format!(
             "
-# It listens only when it has seen all of the member, which is waited for, but not for ever: a member may be dead. A port is written there in
-# hexadecimal, and 0A is \"listens\".
-ExecStartPost=/bin/sh -c 'for i in $$(seq {LOOKS}); do grep -qs \":{port:04X} [0-9A-F]*:0000 0A\" /proc/net/tcp /proc/net/tcp6 && exit; sleep 0.1; done; exit 0'
+# It listens only when it has seen all of the member, which is waited for, but not for ever: a member may be dead.
+{}
 Restart=on-failure
 RestartSec=5
-LimitNOFILE=65536
-UMask=0077
-NoNewPrivileges=true
-CapabilityBoundingSet=
-ProtectSystem=strict
-ProtectHome=true
-PrivateTmp=true
-PrivateDevices=true
-ProtectKernelTunables=true
-ProtectKernelModules=true
-ProtectKernelLogs=true
-ProtectControlGroups=true
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-RestrictNamespaces=true
-RestrictRealtime=true
-RestrictSUIDSGID=true
-LockPersonality=true
-SystemCallArchitectures=native
-
+{SANDBOX}
 [Install]
 WantedBy=multi-user.target
-"
+",
+            awaits(port, LOOKS, "exit 0")
         )
         .into(),
     );
     Arg::Text(text)
-}
-
-/// A text between double quotes in a unit, where some characters are not what they are.
-fn escaped(value: &Value) -> Value {
-    let Some(text) = value.as_str() else { return value.clone() };
-    let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
-    Value::from(text).secret_if(value.secret)
 }

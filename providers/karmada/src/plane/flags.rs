@@ -30,7 +30,7 @@ const SHUTDOWN_DELAY: &str = "10s";
 const ENDS_WATCHES: u32 = 27;
 const WATCHES_END: &str = "2s";
 
-type Flags = BTreeMap<String, Arg>;
+pub(crate) type Flags = BTreeMap<String, Arg>;
 
 fn put<const N: usize>(flags: &mut Flags, entries: [(&str, String); N]) {
     flags.extend(entries.into_iter().map(|(name, value)| (name.to_owned(), value.into())));

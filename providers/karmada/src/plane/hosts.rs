@@ -22,7 +22,7 @@ pub(crate) use children::expand;
 pub(crate) use ports::Ports;
 pub(crate) use roll::roll;
 
-/// The most hosts: one more than the largest etcd has members is of no use to anybody.
+/// The most hosts. More API servers than this make an etcd no faster.
 const MOST: usize = 9;
 /// The largest clock error of a host, in seconds. Certificates are valid from the second they are made, and leases run by the clock.
 const CLOCK_LIMIT: f64 = 60.0;
@@ -66,7 +66,7 @@ impl Hosts {
         if dns_name.as_ref().is_some_and(|n| !is_domain(n) || is_address(n)) {
             reader.wrong::<()>("dns_name", "is no DNS name");
         }
-        let mut sources = ["karmada", "kube"].map(|of| {
+        let [karmada_source, kube_source] = ["karmada", "kube"].map(|of| {
             let sum = format!("{of}_source_sha256");
             let source = reader.given(&format!("{of}_source"));
             if source.is_null() && reader.value(&sum).is_some() {
@@ -74,8 +74,6 @@ impl Hosts {
             }
             (source, reader.given(&sum))
         });
-        let kube_source = std::mem::replace(&mut sources[1], (Value::null(Type::String), Value::null(Type::String)));
-        let [karmada_source, _] = sources;
         let mut block = reader.block("load_balancer");
         let balancer = block.is_there().then(|| {
             let address = block.given("address");
@@ -259,7 +257,7 @@ fn check(reader: &mut Reader<'_, '_>, name: &str, host: &Value) {
     }
 }
 
-/// The address that others reach it by: the one written, else the one that it is managed by, else the first of its own.
+/// The address that others reach it by: the one written, else the one that it is managed by, else the only one of its own.
 fn address(reader: &mut Reader<'_, '_>, name: &str, host: &Value, connection: &Value, addresses: &Value) -> Value {
     let later = || Value::unknown_not_null(Type::String);
     if let Some(written) = addresses.get(name).filter(|v| !v.is_null()) {

@@ -120,14 +120,15 @@ fn of_component(
     // Its kubeconfig is read when it starts.
     triggers.insert("server".to_owned(), plane.inside().into());
     triggers.insert("program".to_owned(), Arg::child(&program, "content_sha256"));
+    let command = unit::Command::of(plane, at.host, component, settings);
     // A unit is started and stopped as a whole; what it says of itself is told by gates.
     let made = child(
         unit_of(host, component),
         "ssh_systemd_unit",
         [
             ("name", unit::name(plane, component).into()),
-            ("content", unit::content(plane, at.host, component, settings)),
-            ("check", check(plane, at.host, component, settings, &owner)),
+            ("content", unit::content(plane, component, settings, &command)),
+            ("check", command.check(&owner)),
             ("enabled", true.into()),
             ("active", true.into()),
             ("restart_triggers", Arg::Object(triggers)),
@@ -135,29 +136,4 @@ fn of_component(
         ],
     );
     at.add(made, after);
-}
-
-/// The program reads the flags that it will be started with, and ends: one that does not know them never takes the place of one that works.
-fn check(plane: &Arguments, host: &Host, component: Component, settings: &Settings, owner: &str) -> Arg {
-    let Some(flags) = crate::plane::flags::of(plane, component, settings, Some(host)) else {
-        return Value::unknown_not_null(karmaform_model::Type::String).into();
-    };
-    let mut text = vec![format!("setpriv --reuid={owner} --regid={owner} --clear-groups {}", programs::path(plane, component)).into()];
-    for (name, value) in flags {
-        text.extend([format!(" '--{name}=").into(), quoted(value), "'".into()]);
-    }
-    text.push(" --help >/dev/null".into());
-    Arg::Text(text)
-}
-
-/// A text between single quotes of a shell.
-fn quoted(arg: Arg) -> Arg {
-    match arg {
-        Arg::Value(value) => match value.as_str() {
-            Some(text) => Value::from(text.replace('\'', "'\\''")).secret_if(value.contains_secret()).into(),
-            None => value.into(),
-        },
-        Arg::Text(parts) => Arg::Text(parts.into_iter().map(quoted).collect()),
-        other => other,
-    }
 }

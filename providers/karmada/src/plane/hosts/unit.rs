@@ -4,9 +4,11 @@ use karmaform_model::{Arg, Type, Value};
 
 use super::programs;
 use crate::plane::arguments::Arguments;
+use crate::plane::flags::{self, Flags};
+use crate::plane::hosts::Host;
 use crate::plane::places::{extends_api, short_sum};
 use crate::plane::settings::Settings;
-use crate::plane::{flags, hosts::Host};
+use crate::systemd::{SANDBOX, awaits, each_text, escape, quote};
 use crate::versions::Component;
 
 /// The longest name of a user. Source: useradd(8).
@@ -40,20 +42,43 @@ fn notifies(component: Component) -> bool {
     matches!(component, Component::ApiServer) || extends_api(component)
 }
 
-/// The command line, each word in double quotes. Not known before the names of all flags are.
-pub(super) fn command(plane: &Arguments, host: &Host, component: Component, settings: &Settings) -> Arg {
-    let Some(flags) = flags::of(plane, component, settings, Some(host)) else {
-        return Value::unknown_not_null(Type::String).into();
-    };
-    let mut text = vec![programs::path(plane, component).into()];
-    for (name, value) in flags {
-        text.extend([format!(" \\\n  \"--{name}=").into(), escaped(value), "\"".into()]);
+/// How a component is called.
+pub(super) struct Command {
+    program: String,
+    /// Not known before the names of all flags are.
+    flags: Option<Flags>,
+}
+
+impl Command {
+    /// With what is written of it.
+    pub(super) fn of(plane: &Arguments, host: &Host, component: Component, settings: &Settings) -> Self {
+        Self { program: programs::path(plane, component), flags: flags::of(plane, component, settings, Some(host)) }
     }
-    Arg::Text(text)
+
+    /// For a unit, each word in double quotes.
+    fn in_unit(&self) -> Arg {
+        self.with(String::new(), (" \\\n  \"--", "\""), &escape, "")
+    }
+
+    /// For a shell: the program reads the flags that it will be started with, and ends. One that does not know them never takes the place of
+    /// one that works.
+    pub(super) fn check(&self, owner: &str) -> Arg {
+        self.with(format!("setpriv --reuid={owner} --regid={owner} --clear-groups "), (" '--", "'"), &quote, " --help >/dev/null")
+    }
+
+    fn with(&self, before: String, (opens, closes): (&str, &str), change: &impl Fn(&str) -> String, behind: &str) -> Arg {
+        let Some(flags) = &self.flags else { return Value::unknown_not_null(Type::String).into() };
+        let mut text = vec![Arg::from(before + &self.program)];
+        for (name, value) in flags {
+            text.extend([format!("{opens}{name}=").into(), each_text(value.clone(), change), closes.into()]);
+        }
+        text.push(behind.into());
+        Arg::Text(text)
+    }
 }
 
 /// The unit file.
-pub(super) fn content(plane: &Arguments, host: &Host, component: Component, settings: &Settings) -> Arg {
+pub(super) fn content(plane: &Arguments, component: Component, settings: &Settings, command: &Command) -> Arg {
     let user = user(plane, component);
     let listens = plane.listens(component);
     let stop = if matches!(component, Component::ApiServer) { API_STOP } else { STOP };
@@ -78,17 +103,11 @@ ExecStart=",
             kind = if notifies(component) { "notify" } else { "exec" },
         )
         .into(),
-        command(plane, host, component, settings),
+        command.in_unit(),
     ];
     if !notifies(component) {
-        text.push(
-            format!(
-                "
-# A port is written there in hexadecimal, and 0A is \"listens\".
-ExecStartPost=/bin/sh -c 'for i in $$(seq {LOOKS}); do grep -qs \":{listens:04X} [0-9A-F]*:0000 0A\" /proc/net/tcp /proc/net/tcp6 && exit; sleep 0.1; done; echo \"it does not listen on port {listens}\" >&2; exit 1'"
-            )
-            .into(),
-        );
+        let otherwise = format!("echo \"it does not listen on port {listens}\" >&2; exit 1");
+        text.push(format!("\n{}", awaits(listens, LOOKS, &otherwise)).into());
     }
     text.push(
         format!(
@@ -97,25 +116,7 @@ Restart=always
 RestartSec=2
 TimeoutStartSec=120
 TimeoutStopSec={stop}
-LimitNOFILE=65536
-UMask=0077
-NoNewPrivileges=true
-CapabilityBoundingSet=
-ProtectSystem=strict
-ProtectHome=true
-PrivateTmp=true
-PrivateDevices=true
-ProtectKernelTunables=true
-ProtectKernelModules=true
-ProtectKernelLogs=true
-ProtectControlGroups=true
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-RestrictNamespaces=true
-RestrictRealtime=true
-RestrictSUIDSGID=true
-LockPersonality=true
-SystemCallArchitectures=native
-"
+{SANDBOX}"
         )
         .into(),
     );
@@ -130,19 +131,4 @@ SystemCallArchitectures=native
     }
     text.push("\n[Install]\nWantedBy=multi-user.target\n".into());
     Arg::Text(text)
-}
-
-/// A text between double quotes in a unit, where some characters are not what they are.
-fn escaped(arg: Arg) -> Arg {
-    match arg {
-        Arg::Value(value) => match value.as_str() {
-            Some(text) => {
-                let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
-                Value::from(text).secret_if(value.contains_secret()).into()
-            }
-            None => value.into(),
-        },
-        Arg::Text(parts) => Arg::Text(parts.into_iter().map(escaped).collect()),
-        other => other,
-    }
 }
