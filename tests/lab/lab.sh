@@ -31,6 +31,12 @@ mac_of() { printf '02:00:00:d3:%02x:%02x' "$K" "$((10 + $(index_of "$1")))"; }
 # PID 1 of the host as this machine sees it: the child of its nspawn.
 init_of() { pgrep -P "$(cat "$DIR/hosts/$1/nspawn.pid")" 2>/dev/null | head -n 1; }
 
+# Its address and no other one. The network namespace outlives the host, and what address the host gave itself would, too.
+own_address() {
+    ip -n "kf-$LAB-$1" -4 addr flush dev eth0
+    ip -n "kf-$LAB-$1" addr add "$(address_of "$1")/24" dev eth0
+}
+
 # A disk of its own: an overlay over the shared root, on a tmpfs of limited size.
 make_disk() {
     local name=$1 host=$DIR/hosts/$1 home
@@ -65,14 +71,14 @@ make_host() {
     ip netns add "$ns"
     ip -n "$NET" link add "$cable" type veth peer name eth0 netns "$ns" address "$(mac_of "$name")"
     ip -n "$NET" link set "$cable" master br0 up
-    ip -n "$ns" addr add "$(address_of "$name")/24" dev eth0
+    own_address "$name"
     ip -n "$ns" link set lo up
     ip -n "$ns" link set eth0 up
     # A fixed neighbour entry: a host that vanishes is then a black hole, and not "no route to host" after three seconds.
     ip neigh replace "$(address_of "$name")" lladdr "$(mac_of "$name")" dev "kf$K" nud permanent
 }
 
-# Boots it and keeps it: nspawn ends with 133 when the host reboots.
+# Boots it and keeps it: nspawn ends with 133 when the host reboots. CAP_NET_ADMIN: it may give itself addresses, as hosts can.
 boot() {
     local host=$DIR/hosts/$1
     rm -f "$host/nspawn.pid"
@@ -80,8 +86,8 @@ boot() {
         host=$1 name=$2 ns=$3
         while :; do
             systemd-nspawn --quiet --directory="$host/root" --machine="$name" --hostname="$name" --uuid="$(cat "$host/machine-id")" \
-                --network-namespace-path="/run/netns/$ns" --register=no --keep-unit --boot --link-journal=no --console=pipe \
-                --resolv-conf=off --timezone=off &
+                --network-namespace-path="/run/netns/$ns" --capability=CAP_NET_ADMIN --register=no --keep-unit --boot \
+                --link-journal=no --console=pipe --resolv-conf=off --timezone=off &
             echo $! >"$host/nspawn.pid"
             code=0
             wait $! || code=$?
@@ -116,6 +122,7 @@ kill_host() {
         sleep 0.1
     done
     kill -KILL "$nspawn" 2>/dev/null || :
+    own_address "$1" 2>/dev/null || :
     rm -f "$DIR/hosts/$1/nspawn.pid"
 }
 
