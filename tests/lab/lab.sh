@@ -5,7 +5,7 @@
 #   lab.sh up NAME...            boots hosts with these names and prints the lab's env file
 #   lab.sh env                   prints the env file's path
 #   lab.sh exec HOST COMMAND...  runs a command on a host, from below (works without ssh and without network)
-#   lab.sh files HOST            every file there with kind, mode, owner and content, but for logs and what systemd remembers
+#   lab.sh files HOST            every file there with kind, mode, owner and content, but for logs and what systemd and dpkg remember
 #   lab.sh reboot HOST           restarts it, disk kept
 #   lab.sh reset HOST            boots it with a fresh disk and a whole cable, keys kept
 #   lab.sh kill HOST             pulls the plug; `lab.sh start HOST` boots it again, disk kept
@@ -257,7 +257,7 @@ case $command in
                 # Backups of /etc/passwd and the like have names that end with a dash.
                 inside "$1" sh -euc 'cd /
                     set -- etc home opt root srv usr/local var -xdev "(" -path var/log -o -path var/lib/systemd -o -path var/tmp \
-                        -o -path var/cache -o -name .pwd.lock -o -name "*-" ")" -prune -o
+                        -o -path var/cache -o -path var/lib/apt -o -path var/lib/dpkg -o -path var/lib/ucf -o -name .pwd.lock -o -name "*-" ")" -prune -o
                     { find "$@" -printf "%p %y %m %u %g %l\n"; find "$@" -type f -print0 | xargs -0 sha256sum | sed "s/\(.*\)  \(.*\)/\2 sha256 \1/"; } |
                         LC_ALL=C sort'
                 ;;

@@ -5,6 +5,7 @@ mod command;
 mod directory;
 mod file;
 mod hosts_entries;
+mod package;
 mod placed;
 mod systemd_unit;
 mod user;
@@ -19,6 +20,7 @@ pub(crate) fn all() -> Vec<Box<dyn AnyType>> {
         Box::new(Typed(directory::Directory::new())),
         Box::new(Typed(file::File::new())),
         Box::new(Typed(hosts_entries::HostsEntries::new())),
+        Box::new(Typed(package::Package::new())),
         Box::new(Typed(systemd_unit::SystemdUnit::new())),
         Box::new(Typed(user::User::new())),
     ]

@@ -207,7 +207,7 @@ impl Lab {
             assert!(matches!(again.action(), Action::NoOp | Action::Update), "{again:?}");
             assert_eq!(
                 again.action() == Action::NoOp,
-                matches!(kind, "ssh_file" | "ssh_directory" | "ssh_hosts_entries" | "ssh_user"),
+                matches!(kind, "ssh_file" | "ssh_directory" | "ssh_hosts_entries" | "ssh_package" | "ssh_user"),
                 "{again:?}"
             );
         }

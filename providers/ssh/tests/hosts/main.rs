@@ -15,5 +15,6 @@ mod images;
 mod lab;
 mod losing;
 mod many;
+mod package;
 mod systemd_unit;
 mod user;
