@@ -34,7 +34,7 @@ impl HostFacts {
             Type::Bool,
             "False for a host that did not answer and need not; nothing else is known of it then.",
         ));
-        let facts: [(&'static str, Type, &'static str); 13] = [
+        let facts: [(&'static str, Type, &'static str); 14] = [
             ("hostname", Type::String, "Its own name."),
             ("os", Type::String, "Distribution, as in /etc/os-release: \"debian\"."),
             ("os_version", Type::String, "Version of the distribution: \"12\"."),
@@ -43,7 +43,12 @@ impl HostFacts {
             ("systemd_version", Type::Number, "Version of systemd; null if it is not the init."),
             ("machine_id", Type::String, "Machine id."),
             ("clock_offset", Type::Number, "Seconds that its clock is ahead of this machine's; negative if it is behind."),
-            ("addresses", Type::list(Type::String), "Its IP addresses, without those of loopback and links."),
+            (
+                "addresses",
+                Type::list(Type::String),
+                "Its IP addresses, without those of loopback and links, deprecated ones, and those that karmaform lets go from host to host.",
+            ),
+            ("interfaces", Type::map(Type::String), "The network interface that each of these addresses is on."),
             ("listening_ports", Type::list(Type::Number), "TCP ports that something listens on, on whatever address."),
             ("memory_bytes", Type::Number, "Memory."),
             ("disk_free_bytes", Type::Number, "Free space on the file system of /var/lib."),
@@ -109,6 +114,9 @@ fn facts(text: &str, middle: f64) -> Object {
     object.insert("architecture".to_owned(), value("machine").map_or_else(|| Value::null(Type::String), |m| architecture(m).into()));
     object.insert("clock_offset".to_owned(), offset.map_or_else(|| Value::null(Type::Number), Value::from));
     object.insert("addresses".to_owned(), Value::strings(addresses));
+    let interfaces = value("interfaces").unwrap_or_default().split_whitespace().filter_map(|pair| pair.split_once('='));
+    let interfaces = interfaces.filter(|(a, _)| is_reachable(a)).map(|(a, name)| (a.to_owned(), name.into())).collect();
+    object.insert("interfaces".to_owned(), Value::map(Type::String, interfaces));
     let mut ports: Vec<i64> = value("listening").unwrap_or_default().split_whitespace().filter_map(port).collect();
     ports.sort_unstable();
     ports.dedup();
@@ -143,10 +151,12 @@ mod tests {
     #[test]
     fn facts_are_read() {
         let text = "begin=100.000000000\nhostname=h1\nos=debian\nmachine=x86_64\nsystemd_version=252\n\
-                    addresses=fe80::1 10.0.0.2 127.0.0.1 10.0.0.1 10.0.0.2\nlistening= 0100007F:0050 00000000:0016 00000000000000000000000000000000:0016\nmemory_bytes=1024\nend=101.000000000\nos_version=\nnoise";
+                    addresses=fe80::1 10.0.0.2 127.0.0.1 10.0.0.1 10.0.0.2\n\
+                    interfaces= 127.0.0.1=lo 10.0.0.2=eth0\nlistening= 0100007F:0050 00000000:0016 00000000000000000000000000000000:0016\nmemory_bytes=1024\nend=101.000000000\nos_version=\nnoise";
         let found = facts(text, 98.25);
         assert_eq!(found["clock_offset"], Number::from_f64(2.25).unwrap().into());
         assert_eq!(found["addresses"], Value::strings(["10.0.0.1", "10.0.0.2"]));
+        assert_eq!(found["interfaces"], Value::map(Type::String, [("10.0.0.2".to_owned(), "eth0".into())].into()));
         assert_eq!(found["listening_ports"], Value::list(Type::Number, vec![22i64.into(), 80i64.into()]));
         assert_eq!(found["architecture"], "amd64".into());
         assert_eq!(found["memory_bytes"], 1024i64.into());

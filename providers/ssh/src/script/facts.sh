@@ -17,14 +17,19 @@ df -P -k /var/lib 2>/dev/null | while read -r _device _size _used _free _rest; d
 done
 printf 'cpus=%s\n' "$(getconf _NPROCESSORS_ONLN 2>/dev/null)"
 if command -v ip >/dev/null 2>&1; then
-  _addresses=
-  while read -r _index _device _family _address _rest; do _addresses="$_addresses ${_address%/*}"; done <<END
+  _addresses= _interfaces=
+  # One that is deprecated is about to go, and one with the mark ":kf" goes from host to host: neither is the host's own.
+  while read -r _index _device _family _address _rest; do
+    case " $_rest " in *" deprecated"* | *[a-z0-9]:kf[!a-z0-9]*) continue ;; esac
+    _addresses="$_addresses ${_address%/*}"
+    _interfaces="$_interfaces ${_address%/*}=$_device"
+  done <<END
 $(ip -o addr show 2>/dev/null)
 END
 else
-  _addresses=$(hostname -I 2>/dev/null)
+  _addresses=$(hostname -I 2>/dev/null) _interfaces=
 fi
-printf 'addresses=%s\n' "$_addresses"
+printf 'addresses=%s\ninterfaces=%s\n' "$_addresses" "$_interfaces"
 clock end
 # 0A is "listens". One process for what may be many thousand lines.
 printf 'listening=%s\n' "$(sed -n 's/^ *[0-9]*: \([0-9A-F]*:[0-9A-F]*\) [0-9A-F]*:[0-9A-F]* 0A .*/\1/p' /proc/net/tcp /proc/net/tcp6 2>/dev/null | tr '\n' ' ')"
