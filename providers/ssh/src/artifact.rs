@@ -6,6 +6,7 @@
 mod archive;
 mod fetch;
 pub(crate) mod oci;
+pub(crate) mod sums;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -45,7 +46,7 @@ type OncePerWish<T> = Mutex<BTreeMap<Wish, Arc<OnceCell<T>>>>;
 pub(crate) struct Wish {
     /// A path, a `file:` or `http(s)` URL, or an image.
     pub(crate) source: String,
-    /// What the sum of the source must be.
+    /// What the sum of the source must be, or the path or URL of a file that says it.
     pub(crate) sha256: Option<String>,
     /// What to take out of it.
     pub(crate) member: Option<String>,

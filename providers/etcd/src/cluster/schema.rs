@@ -38,7 +38,7 @@ fn inputs() -> Vec<Attribute> {
         Attribute::optional(
             "source_sha256",
             Type::String,
-            "The SHA-256 of the archive in hexadecimal digits; the release's `SHA256SUMS` has it.",
+            "The SHA-256 sum of the archive, or the path or URL of a file that says it: the release's `SHA256SUMS`.",
         ),
         Attribute::optional(
             "settings",

@@ -220,7 +220,7 @@ fn estimator() -> Schema {
         Attribute::optional("node_port", Type::Number, "The port on every node at which it is reached, if it is to be reached so."),
         Attribute::optional("host", Type::Any, "The host that it runs on, instead of a cluster: a `data \"ssh_host\"`."),
         text("source", "On a host: where the program comes from, a path on this machine, or a file, http or https URL."),
-        text("source_sha256", "On a host: the SHA-256 sum of what is there."),
+        text("source_sha256", "On a host: the SHA-256 sum of what is there, or the path or URL of a file that says it."),
         text(
             "address",
             "The address at which the scheduler reaches it, if it does not run beside the scheduler: an IPv4 address or a DNS name. On a \

@@ -10,7 +10,7 @@ use karmaform_model::{Diagnostic, without_credentials};
 use ureq::config::ConfigBuilder;
 use ureq::typestate::AgentScope;
 
-use super::{Ready, Wish, unfinished, unnamed};
+use super::{Ready, Wish, sums, unfinished, unnamed};
 use crate::sum::sha256;
 
 /// From the request to the last byte. Releases have some 100 MB; a line that needs longer for them needs a mirror.
@@ -19,8 +19,9 @@ const LONGEST: Duration = Duration::from_secs(30 * 60);
 /// The source of a wish, checked.
 pub(super) fn fetch(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> {
     let source = wish.source.as_str();
+    let sum = sums::expected(wish)?;
     if source.starts_with("http://") || source.starts_with("https://") {
-        return download(directory, wish);
+        return download(directory, source, sum.as_deref());
     }
     if let Some((scheme, _)) = source.split_once("://").filter(|(s, _)| *s != "file") {
         return Err(Diagnostic::error(
@@ -34,18 +35,15 @@ pub(super) fn fetch(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> 
         return Err(unreadable(if path.exists() { "is not a file" } else { "does not exist" }));
     }
     let ready = Ready::of(File::open(path).map_err(|e| unreadable(&format!("can't be opened ({e})")))?, source)?;
-    match_sum(&ready.sha256, wish)?;
+    match_sum(&ready.sha256, source, sum.as_deref())?;
     Ok(ready)
 }
 
-fn match_sum(found: &str, wish: &Wish) -> Result<(), Diagnostic> {
-    match &wish.sha256 {
+fn match_sum(found: &str, source: &str, expected: Option<&str>) -> Result<(), Diagnostic> {
+    match expected {
         Some(expected) if !expected.eq_ignore_ascii_case(found) => Err(Diagnostic::error(
             "Artifact has the wrong sum",
-            format!(
-                "{} has the SHA-256 sum {found}, but \"sha256\" says {expected}. Nothing was installed.",
-                without_credentials(&wish.source)
-            ),
+            format!("{} has the SHA-256 sum {found}, but \"sha256\" says {expected}. Nothing was installed.", without_credentials(source)),
         )
         .with_hint("Check the version in the source, and take the sum from whoever published it, not from this message.")),
         _ => Ok(()),
@@ -53,11 +51,11 @@ fn match_sum(found: &str, wish: &Wish) -> Result<(), Diagnostic> {
 }
 
 /// A download with a known sum stays in the cache for later runs; one without can't be told from an outdated one, and is fetched anew.
-fn download(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> {
-    let kept = wish.sha256.as_ref().map(|sum| directory.join(format!("{}-{}", &sha256(wish.source.as_bytes())[..16], sum.to_lowercase())));
+fn download(directory: &Path, source: &str, sum: Option<&str>) -> Result<Ready, Diagnostic> {
+    let kept = sum.map(|sum| directory.join(format!("{}-{}", &sha256(source.as_bytes())[..16], sum.to_lowercase())));
     if let Some(kept) = kept.as_ref().filter(|k| k.is_file()) {
-        let ready = opened(kept, wish)?;
-        if match_sum(&ready.sha256, wish).is_ok() {
+        let ready = opened(kept, source)?;
+        if match_sum(&ready.sha256, source, sum).is_ok() {
             return Ok(ready);
         }
         // damaged on disk
@@ -65,20 +63,20 @@ fn download(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> {
     }
     let Some(kept) = kept else {
         let mut file = unnamed(directory)?;
-        receive(&wish.source, &mut file)?;
-        return Ready::of(file, &wish.source);
+        receive(source, &mut file)?;
+        return Ready::of(file, source);
     };
     let mut file = unfinished(directory)?;
-    receive(&wish.source, &mut file)?;
-    let ready = opened(file.path(), wish)?;
-    match_sum(&ready.sha256, wish)?;
+    receive(source, &mut file)?;
+    let ready = opened(file.path(), source)?;
+    match_sum(&ready.sha256, source, sum)?;
     // rename: another run that fetches the same at the same time sees the old or the new file, and both are right
     file.persist(&kept).map_err(|e| unreadable(&kept, &e.error))?;
     Ok(ready)
 }
 
-fn opened(path: &Path, wish: &Wish) -> Result<Ready, Diagnostic> {
-    Ready::of(File::open(path).map_err(|e| unreadable(path, &e))?, &wish.source)
+fn opened(path: &Path, source: &str) -> Result<Ready, Diagnostic> {
+    Ready::of(File::open(path).map_err(|e| unreadable(path, &e))?, source)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
@@ -99,7 +97,7 @@ pub(super) fn client() -> ConfigBuilder<AgentScope> {
         .user_agent(concat!("karmaform/", env!("CARGO_PKG_VERSION")))
 }
 
-fn receive(url: &str, file: &mut impl Write) -> Result<(), Diagnostic> {
+pub(super) fn receive(url: &str, file: &mut impl Write) -> Result<(), Diagnostic> {
     let failed = |why: String| {
         Diagnostic::error("Source can't be fetched", format!("{}: {why}.", without_credentials(url)))
             .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")

@@ -92,6 +92,34 @@ fn a_download_is_made_once_and_kept_if_its_sum_is_known() {
 }
 
 #[test]
+fn a_sum_is_read_where_it_is_published() {
+    let directory = tempfile::tempdir().unwrap();
+    let body = archive(true);
+    let (right, wrong) = (sha256(&body), "0".repeat(64));
+    let (url, _) = serve(body, "HTTP/1.1 200 OK");
+    let cache = directory.path().join("cache");
+    let get =
+        |place: &str| wait(Store::new(cache.clone()).get(&wish(&url, Some(place), Some("etcd")))).err().map(|e| (e.summary, e.detail));
+    let published = |text: &str| {
+        let (place, _) = serve(text.as_bytes().to_vec(), "HTTP/1.1 200 OK");
+        get(&place)
+    };
+    assert_eq!(published(&format!("{wrong}  other.tar.gz\n{right}  e.tar.gz\n")), None);
+    let kept = fs::read_dir(&cache).unwrap().any(|e| e.unwrap().file_name().to_string_lossy().ends_with(&right));
+    assert!(kept, "with its sum known it is kept");
+    let (summary, _) = published(&format!("{wrong}\n")).unwrap();
+    assert_eq!(summary, "Artifact has the wrong sum");
+    let (summary, detail) = published(&format!("{right}  other.tar.gz\n")).unwrap();
+    assert!(summary == "Source has no published sum" && detail.contains("e.tar.gz") && !detail.contains("hunter2"), "{detail}");
+    assert_eq!(published(&"x".repeat(2 << 20)).unwrap().0, "Source can't be fetched");
+    let file = directory.path().join("SHA256SUMS");
+    assert_eq!(get(&file.display().to_string()).unwrap().0, "Sum can't be read");
+    fs::write(&file, format!("{right} *e.tar.gz\n")).unwrap();
+    assert_eq!(get(&file.display().to_string()), None);
+    assert_eq!(get("ftp://x/SHA256SUMS").unwrap().0, "Sum can't be read");
+}
+
+#[test]
 fn what_runs_that_were_killed_left_is_swept() {
     let directory = tempfile::tempdir().unwrap();
     let old = std::time::SystemTime::now() - 2 * STALE;

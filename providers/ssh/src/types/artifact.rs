@@ -8,6 +8,7 @@ use karmaform_model::{
 };
 
 use super::placed::{at_path, foreign, host, ownership, permissions, permissions_seen, refuse};
+use crate::artifact::sums::is_sum;
 use crate::artifact::{Wish, oci};
 use crate::checks::Checks;
 use crate::client::{Act, Client};
@@ -46,7 +47,8 @@ impl Artifact {
             Attribute::optional(
                 "sha256",
                 Type::String,
-                "SHA-256 sum that the source must have; of the archive, if it is one. Not for images, which have digests.",
+                "SHA-256 sum that the source must have; of the archive, if it is one. Or the path or URL of a file that says it, as releases \
+                 have: \"SHA256SUMS\", with a line for the source's name, or one with the sum alone. Not for images, which have digests.",
             ),
             Attribute::optional(
                 "member",
@@ -82,8 +84,9 @@ impl ResourceSpec for Artifact {
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
         let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
         let sum_problem = |s: &str| {
-            let good = s.len() == 64 && s.bytes().all(|b| b.is_ascii_hexdigit());
-            (!good).then(|| "is no SHA-256 sum, which has 64 hexadecimal digits".to_owned())
+            // Of a path or URL there is more to say when it is read.
+            let good = is_sum(s) || (!s.is_empty() && !s.bytes().all(|b| b.is_ascii_hexdigit()));
+            (!good).then(|| "is no SHA-256 sum, which has 64 hexadecimal digits, and no path or URL of a file with one".to_owned())
         };
         Checks::of(wanted)
             .path("path")
@@ -123,7 +126,7 @@ fn check_image(wanted: &Object) -> Result<(), Diagnostic> {
 /// What makes the source the same one wherever it comes from: a sum, or an image's digest with what is taken of it.
 fn pin(object: &Object) -> Option<(&str, Option<&str>)> {
     if let Some(sum) = text(object, "sha256") {
-        return Some((sum, None));
+        return is_sum(sum).then_some((sum, None));
     }
     let digest = oci::digest_of(text(object, "source")?)?;
     match object.get("platform").filter(|p| !p.is_null()) {
@@ -135,7 +138,7 @@ fn pin(object: &Object) -> Option<(&str, Option<&str>)> {
 /// The sum that the file will have, as far as that can be told without looking at the source.
 fn planned_sum(before: Option<&Object>, wanted: &Object) -> Value {
     let unpacked = wanted.get("member").is_some_and(|m| !m.is_null());
-    if let (Some(sum), false) = (text(wanted, "sha256"), unpacked) {
+    if let (Some(sum), false) = (text(wanted, "sha256").filter(|s| is_sum(s)), unpacked) {
         return sum.to_lowercase().into();
     }
     let is_same = |before: &Object, names: &[&str]| names.iter().all(|n| same(before.get(*n), wanted.get(*n)));
