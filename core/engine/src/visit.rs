@@ -1,16 +1,17 @@
 //! How a pass treats managed resources: what users wrote, what composites made of it, and what is only in the state any more.
 
 use karmaform_lang::Evaluator;
-use karmaform_model::{Action, Change, Connection, Diagnostics, ModeOfPlan, Object, ResourceEntry, Schema, Status, same};
+use karmaform_model::{Action, Change, Child, Connection, Diagnostics, ModeOfPlan, Object, ResourceEntry, Schema, Status, same};
 
 use crate::before::{Before, before};
 use crate::decide::{Decision, Force, decide, tidy};
 use crate::holes;
+use crate::observed::Answer;
 use crate::question::{Circumstances, Question, fresh, question, remember_way};
 use crate::record::{record_decision, record_object};
 use crate::values::{carry_marks, unknown_object};
 use crate::walk::{Flags, Pass, Visit};
-use crate::wanted::{assume_connection, child_arguments, connection_id, prepared};
+use crate::wanted::{assume_connection, assume_unseen, child_arguments, connection_id, prepared};
 
 impl Pass<'_> {
     /// Evaluates a composite's arguments and expands it, before its children are visited.
@@ -39,14 +40,19 @@ impl Pass<'_> {
         self.visits[composite].before = before;
     }
 
+    /// A child, as its composite wants it.
+    fn child(&self, number: usize) -> Option<&Child> {
+        let node = &self.graph.nodes[number];
+        let expansion = self.visits[node.composite?].expansion.as_ref()?;
+        expansion.children.iter().find(|c| c.path == node.address.child)
+    }
+
     /// The arguments of a child; nothing if its composite could not be expanded.
     pub(crate) fn child_arguments(&mut self, number: usize) -> Option<Object> {
         let graph = self.graph;
-        let node = &graph.nodes[number];
-        let composite = &graph.nodes[node.composite?].address;
+        let composite = &graph.nodes[graph.nodes[number].composite?].address;
         let schema = self.entries[number]?.schema();
-        let expansion = self.visits[node.composite?].expansion.as_ref()?;
-        let child = expansion.children.iter().find(|c| c.path == node.address.child)?;
+        let child = self.child(number)?;
         let lookup = |path: &[karmaform_model::ChildStep], name: &str| self.values.attribute(&composite.with_child(path), name);
         match child_arguments(schema, child, &lookup) {
             Ok(arguments) => Some(arguments),
@@ -85,6 +91,11 @@ impl Pass<'_> {
         self.refresh_way(driver.name(), schema, &mut before, wanted.as_ref());
         if let Some(wanted) = &mut wanted {
             assume_connection(schema, wanted, before.compared.as_ref());
+            if let (Answer::Failed(_), Some(child), Some(before)) = (self.observed.answer(address), self.child(number), &before.compared) {
+                let mut known = std::mem::take(wanted);
+                assume_unseen(child, &mut known, before);
+                *wanted = spec.derived(known);
+            }
         }
         let decision = match (self.options.mode, &wanted) {
             (ModeOfPlan::Normal, Some(wanted)) => {

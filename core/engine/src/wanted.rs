@@ -31,7 +31,6 @@ pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut 
 fn assume_same(value: &mut Value, before: &Value) {
     if let Some(id) = way_id(before) {
         assume_id(value, id);
-        assume_facts(value, before);
     } else if let (Kind::Object(parts), Kind::Object(before)) = (&mut value.kind, &before.kind) {
         for (name, part) in parts.iter_mut().filter(|(_, v)| !v.is_wholly_known()) {
             if let Some(before) = before.get(name) {
@@ -58,19 +57,6 @@ fn assume_id(value: &mut Value, id: &Value) {
         && let Some(open) = parts.get_mut("id").filter(|v| v.is_unknown())
     {
         *open = id.clone();
-    }
-}
-
-/// What is not known of a thing that does not answer is what was known of it.
-fn assume_facts(value: &mut Value, before: &Value) {
-    let Kind::Object(parts) = &mut value.kind else { return };
-    if !parts.get("connection").is_some_and(may_fail) {
-        return;
-    }
-    for (name, part) in parts.iter_mut().filter(|(_, v)| v.is_unknown()) {
-        if let Some(before) = before.get(name).filter(|b| b.is_wholly_known()) {
-            *part = before.clone();
-        }
     }
 }
 
@@ -104,6 +90,20 @@ pub(crate) fn assume_connection(schema: &Schema, wanted: &mut Object, before: Op
         && let Some(known) = before.get(name).filter(|v| id_is_known(v))
     {
         wanted.insert(name.to_owned(), known.clone());
+    }
+}
+
+/// Of a child that nobody could look at: what its composite can't say, for want of facts about where it is, is what it was. What changes
+/// because a sibling does is still a change, unless the same attribute lacks a fact, too; a plan with the thing there shows all.
+pub(crate) fn assume_unseen(child: &Child, wanted: &mut Object, before: &Object) {
+    let siblings_are_known = |_: &[ChildStep], _: &str| Value::from("known");
+    for (name, argument) in &child.arguments {
+        if wanted.get(name).is_some_and(|v| !v.is_wholly_known())
+            && !argument.resolve(&siblings_are_known).is_wholly_known()
+            && let Some(before) = before.get(name).filter(|v| v.is_wholly_known())
+        {
+            wanted.insert(name.clone(), before.clone());
+        }
     }
 }
 
@@ -167,16 +167,29 @@ mod tests {
         let mut needed = block(unknown(), true);
         assume_same(&mut needed, &before);
         assert!(!needed.is_wholly_known(), "what must answer says itself which it is");
-        let host = |version: Value, required: bool| Value::object([("connection", way("u1".into(), required)), ("version", version)]);
-        let (known, open) = (host("12".into(), false), Value::unknown(Type::String));
-        let mut away = host(open.clone(), false);
-        assume_same(&mut away, &known);
-        assert_eq!(away, known, "what is away is what it was");
-        let mut there = host(open, true);
-        assume_same(&mut there, &known);
-        assert!(!there.is_wholly_known());
         let mut another = block("u2".into(), false);
         assume_same(&mut another, &before);
         assert_eq!(another, block("u2".into(), false));
+    }
+
+    #[test]
+    fn what_is_missing_of_a_thing_that_is_away_is_what_it_was() {
+        let open = || karmaform_model::Arg::from(Value::unknown_not_null(Type::String));
+        let sibling = [ChildStep::new("key")];
+        let text = |arg: karmaform_model::Arg| karmaform_model::Arg::Text(vec!["a ".into(), arg]);
+        let child = Child {
+            path: vec![ChildStep::new("file")],
+            resource_type: "file".to_owned(),
+            arguments: [("path", "/a".into()), ("content", text(open())), ("key", text(karmaform_model::Arg::child(&sibling, "pem")))]
+                .map(|(n, a)| (n.to_owned(), a))
+                .into(),
+            after: Vec::new(),
+        };
+        let before = Object::from([("path", "/b"), ("content", "a b"), ("key", "a k")].map(|(n, v)| (n.to_owned(), v.into())));
+        let changing = |_: &[ChildStep], _: &str| Value::unknown(Type::String);
+        let mut wanted: Object = child.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&changing))).collect();
+        assume_unseen(&child, &mut wanted, &before);
+        assert_eq!((wanted["path"].as_str(), wanted["content"].as_str()), (Some("/a"), Some("a b")));
+        assert!(wanted["key"].is_unknown(), "a key that changes is another one");
     }
 }
