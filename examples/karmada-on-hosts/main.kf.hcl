@@ -15,6 +15,8 @@ resource "etcd_cluster" "main" {
   source   = var.etcd_source
   hosts    = data.ssh_host.cp
   settings = var.settings
+
+  source_sha256 = var.etcd_source_sha256
 }
 
 resource "karmada_control_plane" "main" {
@@ -27,10 +29,13 @@ resource "karmada_control_plane" "main" {
   karmada_source = var.karmada_source
   kube_source    = var.kube_source
 
+  karmada_source_sha256 = var.karmada_source_sha256
+  kube_source_sha256    = var.kube_source_sha256
+
   dynamic "load_balancer" {
     for_each = var.vip == null ? [] : [var.vip]
     content {
-      address = load_balancer.value
+      vip = load_balancer.value
     }
   }
 

@@ -36,6 +36,12 @@ variable "etcd_source" {
   type        = string
 }
 
+variable "etcd_source_sha256" {
+  description = "The SHA-256 sum of that archive, or the path or URL of a file that says it; not checked unless written."
+  type        = string
+  default     = null
+}
+
 variable "settings" {
   description = "Settings of etcd by the name of its flag, without the dashes."
   type        = map(string)
@@ -65,8 +71,20 @@ variable "karmada_source" {
   default     = null
 }
 
+variable "karmada_source_sha256" {
+  description = "The SHA-256 sum of that archive, or the path or URL of a file of sums, with the same words in braces; not checked unless written."
+  type        = string
+  default     = null
+}
+
 variable "kube_source" {
   description = "Where kube-apiserver and kube-controller-manager come from; out of the published images unless written."
+  type        = string
+  default     = null
+}
+
+variable "kube_source_sha256" {
+  description = "The SHA-256 sum of that archive, or the path or URL of a file of sums, with the same words in braces; not checked unless written."
   type        = string
   default     = null
 }
@@ -77,7 +95,7 @@ variable "crds" {
 }
 
 variable "vip" {
-  description = "A name or address of yours that leads to the API server of a host that works; none unless written."
+  description = "A free IP address of the hosts' network, which leads to the API servers of all hosts that work; none unless written."
   type        = string
   default     = null
 }

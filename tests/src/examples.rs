@@ -22,7 +22,7 @@ pub(crate) fn hosts() -> String {
         .map(|i| {
             format!(
                 "data ssh_host {{\"address\":\"10.0.0.{i}\"}} = {{\"connection\":{{\"provider\":\"ssh\",\"id\":\"10.0.0.{i}:22\"}},\
-                 \"hostname\":\"host-{i}\",\"os\":\"debian\",\"os_version\":\"12\",\"architecture\":\"amd64\",\"systemd_version\":252,\"listening_ports\":[22],\"clock_offset\":0}}\n"
+                 \"hostname\":\"host-{i}\",\"os\":\"debian\",\"os_version\":\"12\",\"architecture\":\"amd64\",\"systemd_version\":252,\"listening_ports\":[22],\"interfaces\":{{\"10.0.0.{i}\":\"eth0\"}},\"clock_offset\":0}}\n"
             )
         })
         .collect();

@@ -24,7 +24,7 @@ SystemCallArchitectures=native
 ";
 
 /// The condition, for a shell, that somebody listens on a TCP port of this host.
-fn is_listening(port: i64) -> String {
+pub(crate) fn is_listening(port: i64) -> String {
     format!("grep -qs \":{port:04X} [0-9A-F]*:0000 0A\" /proc/net/tcp /proc/net/tcp6")
 }
 

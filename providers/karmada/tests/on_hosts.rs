@@ -17,7 +17,8 @@ fn on(hosts: &[&str], more: &Json) -> Object {
     let host = |i: usize| {
         let address = format!("10.0.0.{}", 11 + i);
         json!({ "connection": { "provider": "ssh", "id": format!("{address}:22"), "address": address }, "os": "debian",
-                "architecture": "amd64", "systemd_version": 252, "clock_offset": 0, "listening_ports": [22] })
+                "architecture": "amd64", "systemd_version": 252, "clock_offset": 0, "listening_ports": [22],
+                "interfaces": { address.as_str(): "eth0" } })
     };
     let hosts: serde_json::Map<_, _> = hosts.iter().enumerate().map(|(i, name)| ((*name).to_owned(), host(i))).collect();
     entries.insert("hosts".to_owned(), hosts.into());
@@ -158,6 +159,9 @@ fn programs_come_from_where_it_is_said() {
     assert!(source(&tagged, "karmada-scheduler").starts_with("oci://docker.io/karmada/karmada-scheduler:v1.19.0-mine "));
     let own = json!({ "karmada_source": "/a.tgz", "component": { "scheduler": { "source": "/b" } } });
     assert_eq!(source(&own, "karmada-scheduler"), "/b  ");
+    let sums = json!({ "kube_source": "https://x/{program}", "kube_source_sha256": "https://x/v{version}/{arch}/{program}.sha256" });
+    let made = children(&on(&["a"], &sums)).remove("host[\"a\"]/program[\"kube-1.36.2/kube-apiserver\"]").unwrap();
+    assert_eq!(made["sha256"], "https://x/v1.36.2/amd64/kube-apiserver.sha256");
 }
 
 #[test]
@@ -191,6 +195,68 @@ fn a_name_of_ones_own_takes_the_place_of_entries() {
     // Who works with another address is started anew.
     let triggers = |more: &Json| children(&on(&["a"], more))["host[\"a\"]/unit[\"webhook\"]"]["restart_triggers"].clone();
     assert_ne!(triggers(&json!({})), triggers(&json!({ "ports": { "apiserver": 6443 } })));
+}
+
+#[test]
+fn a_load_balancer_of_ours() {
+    let vip = json!({ "load_balancer": { "vip": "10.0.0.100" } });
+    let all = children(&on(&["a", "b", "c"], &vip));
+    let content = |child: &str| all[child]["content"].as_str().unwrap().to_owned();
+    golden("host-haproxy.cfg", &content("host[\"a\"]/file[\"load-balancer/haproxy.cfg\"]"));
+    golden("host-keepalived.conf", &content("host[\"b\"]/file[\"load-balancer/keepalived.conf\"]"));
+    golden("host-unit-haproxy.service", &content("host[\"a\"]/unit[\"haproxy\"]"));
+    golden("host-unit-keepalived.service", &content("host[\"a\"]/unit[\"keepalived\"]"));
+    assert_eq!(all["host[\"c\"]/package[\"keepalived\"]"]["name"], "keepalived");
+    assert_eq!(all["certificate[\"apiserver\"]"]["names"], json!(["10.0.0.11", "10.0.0.12", "10.0.0.13", "10.0.0.100"]));
+    let outputs = expand(&on(&["a", "b"], &vip)).unwrap().outputs;
+    assert_eq!(outputs["endpoint"].resolve(&|_, _| later()).as_str(), Some("https://10.0.0.100:6443"));
+
+    // With programs of the user's no package is asked for; and it is where the API servers are.
+    let more = json!({ "load_balancer": { "vip": "10.0.0.100", "haproxy_source": "/srv/haproxy-{arch}", "interface": "bond0" },
+                       "component": { "apiserver": { "hosts": ["b"] } } });
+    let all = children(&on(&["a", "b"], &more));
+    let names: Vec<_> = all.keys().filter(|n| n.contains("haproxy") || n.contains("keepalived")).cloned().collect();
+    let expected = [
+        "file[\"load-balancer/haproxy.cfg\"]",
+        "file[\"load-balancer/keepalived.conf\"]",
+        "package[\"keepalived\"]",
+        "program[\"haproxy\"]",
+        "unit[\"haproxy\"]",
+        "unit[\"keepalived\"]",
+        "user[\"haproxy\"]",
+    ];
+    assert_eq!(names, expected.map(|n| format!("host[\"b\"]/{n}")));
+    assert_eq!(all["host[\"b\"]/program[\"haproxy\"]"]["source"], "/srv/haproxy-amd64");
+    let keepalived = all["host[\"b\"]/file[\"load-balancer/keepalived.conf\"]"]["content"].as_str().unwrap();
+    assert!(keepalived.contains("interface bond0\n") && !keepalived.contains("unicast_peer"), "{keepalived}");
+}
+
+#[test]
+fn a_load_balancer_changes_one_host_after_the_other() {
+    let with = |hosts: &[&str]| on(hosts, &json!({ "load_balancer": { "vip": "10.0.0.100" } }));
+    let object = || Object::from([("content".to_owned(), Value::from("x"))]);
+    let update = || (Change::Update { before: object(), after: object() }, true);
+    let unit = |host: &str, program: &str| format!("host[\"{host}\"]/unit[\"{program}\"]");
+    let changes = BTreeMap::from([
+        (unit("a", "haproxy"), update()),
+        (unit("b", "haproxy"), update()),
+        (unit("c", "haproxy"), (Change::Delete { before: object() }, true)),
+    ]);
+    let made = choreograph(Some(&with(&["a", "b", "c"])), &with(&["a", "b"]), &changes).unwrap();
+    let orderings: Vec<_> = made.orderings.iter().map(|(a, b)| format!("{} -> {}", point(a), point(b))).collect();
+    for expected in [
+        "host[\"a\"]/unit[\"haproxy\"] -> host[\"b\"]/unit[\"haproxy\"]",
+        "host[\"b\"]/unit[\"haproxy\"] -> host[\"c\"]/unit[\"haproxy\"]",
+        "host[\"b\"]/unit[\"haproxy\"] -> <the Karmada API answers at 10.0.0.100>",
+    ] {
+        assert!(orderings.iter().any(|o| o == expected), "no {expected} in\n{}", orderings.join("\n"));
+    }
+    let expected =
+        ["restarts haproxy on a, b, one host after the other: connections through it are made anew", "takes the load balancer away from c"];
+    assert!(expected.iter().all(|e| made.impact.iter().any(|l| l == e)), "{:?}", made.impact);
+    let gone = BTreeMap::from([(unit("a", "haproxy"), (Change::Delete { before: object() }, true))]);
+    let made = choreograph(Some(&with(&["a"])), &on(&["a"], &json!({})), &gone).unwrap();
+    assert!(made.gates.is_empty() && made.impact.iter().any(|l| l.starts_with("removes the load balancer")), "{:?}", made.impact);
 }
 
 #[test]
@@ -239,6 +305,20 @@ fn what_can_not_be_is_refused() {
     check(&json!({ "addresses": { "b": "10.0.0.11" } }), "both be reached at 10.0.0.11");
     let several = json!({ "b": { "connection": { "address": "b.example" }, "addresses": ["10.0.0.5", "172.17.0.1"] } });
     check(&json!({ "hosts": several }), "has several of its own");
+    let balancer = |block: Json| json!({ "load_balancer": block });
+    check(&balancer(json!({})), "must be written");
+    check(&balancer(json!({ "vip": "10.0.0.9", "address": "x.example" })), "are both there");
+    check(&balancer(json!({ "vip": "x.example" })), "is no IP address");
+    check(&balancer(json!({ "vip": "10.0.0.12" })), "which is the address of the host \"b\" itself");
+    check(&balancer(json!({ "vip": "fd00::9" })), "but the host \"a\" has 10.0.0.11");
+    check(&balancer(json!({ "vip": "10.0.0.9", "port": 5443 })), "is the port of \"apiserver\"");
+    check(&balancer(json!({ "vip": "10.0.0.9", "port": 443 })), "no right to listen");
+    check(&balancer(json!({ "vip": "10.0.0.9", "interface": "eth0 {" })), "no name of a network interface");
+    check(&balancer(json!({ "address": "x.example", "router_id": 7 })), "which has a `vip`");
+    check(
+        &json!({ "hosts": { "b": { "interfaces": { "10.0.0.12": null } } }, "load_balancer": { "vip": "10.0.0.9" } }),
+        "must be written: none",
+    );
     check(&json!({ "kube_source_sha256": "ab" }), "which is not there");
     check(&json!({ "component": { "scheduler": { "source_sha256": "ab" } } }), "which is not there");
     let cluster = common::with(&json!({ "component": { "scheduler": { "source": "/x" } } }));
@@ -352,6 +432,9 @@ fn ports_that_are_taken_are_told_before_anything_is_done() {
     let refused = choreograph(None, &taken, &BTreeMap::new()).unwrap_err();
     let text: String = refused.iter().map(|d| format!("{} {}", d.detail, d.hints.join(" "))).collect();
     assert!(text.contains("webhook is to listen on port 8443 of the host \"b\"") && text.contains("ss -ltnp"), "{text}");
+    let vip = json!({ "load_balancer": { "vip": "10.0.0.9" }, "hosts": { "b": { "listening_ports": [6443] } } });
+    let refused = choreograph(None, &on(&["a", "b"], &vip), &BTreeMap::new()).unwrap_err();
+    assert!(refused.iter().any(|d| d.detail.contains("haproxy is to listen on port 6443 of the host \"b\"")), "{refused:?}");
     // What listens there is ours, unless it is another port.
     assert!(choreograph(Some(&taken), &taken, &BTreeMap::new()).is_ok());
     let moved = on(&["a", "b"], &json!({ "ports": { "webhook": 9000 }, "hosts": { "b": { "listening_ports": [22, 9000] } } }));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::site::Site;
+use super::site::{EVERYBODYS, Site};
 use crate::parts::tell;
 
 /// How long the API may be away for those who reach another host.
@@ -12,7 +12,12 @@ const BACK: Duration = Duration::from_secs(60);
 
 /// The first host, which karmaform itself goes through.
 pub(super) fn a_host_dies(site: &Site<'_>) {
+    balancer_is_on_a(site);
     site.lab.act("kill", "a");
+    if site.vip.is_some() {
+        let took = site.answers_within(AGAIN, EVERYBODYS, &["get", "--raw", "/readyz"]);
+        tell(&format!("without a, the virtual IP answered after {:.1} s", took.as_secs_f64()));
+    }
     for host in ["b", "c"] {
         let took = site.answers_within(AGAIN, host, &["get", "--raw", "/readyz"]);
         tell(&format!("without a, {host} answered after {:.1} s", took.as_secs_f64()));
@@ -33,9 +38,34 @@ pub(super) fn a_host_dies(site: &Site<'_>) {
         assert!(site.lab.shell(host, line).contains("--v=1"), "{host}: {applied}");
     }
     site.lab.act("start", "a");
+    if let Some(vip) = &site.vip {
+        // Nobody has it twice, and it stays where it is.
+        assert_ne!(holders(site, vip), ["a"]);
+    }
     site.answers_within(BACK, "a", &["get", "clusters.cluster.karmada.io"]);
     site.admits("a");
     let planned = site.project.must(2, &["plan", "-detailed-exitcode"]);
     assert!(planned.contains("0 to add, 1 to change, 0 to destroy"), "{planned}");
     site.converge();
+}
+
+/// The hosts that have the virtual IP.
+pub(super) fn holders<'a>(site: &'a Site<'_>, vip: &str) -> Vec<&'a str> {
+    let has = |host: &str| site.lab.shell(host, &format!("ip -o addr | grep -c ' {vip}/' || true")).trim() != "0";
+    site.lab.hosts.iter().map(|(host, _)| host.as_str()).filter(|host| has(host)).collect()
+}
+
+/// The virtual IP goes where it is not yet: its programs end everywhere else for a moment.
+fn balancer_is_on_a(site: &Site<'_>) {
+    let Some(vip) = &site.vip else { return };
+    for (action, word) in [("stop", "leaves"), ("start", "returns")] {
+        for host in ["b", "c"] {
+            site.lab.shell(host, &format!("systemctl {action} karmada-demo-haproxy.service"));
+        }
+        let started = std::time::Instant::now();
+        while holders(site, vip) != ["a"] {
+            assert!(started.elapsed() < BACK, "{vip} is on {:?} when haproxy {word} on the others", holders(site, vip));
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
 }

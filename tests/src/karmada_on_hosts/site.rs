@@ -6,13 +6,19 @@ use std::time::{Duration, Instant};
 
 use super::{KARMADA, Parts};
 use crate::lab::Lab;
+use crate::parts::tell;
 use crate::project::Project;
+
+/// Where everybody reaches the API: what the kubeconfig says.
+pub(super) const EVERYBODYS: &str = "everybody's";
 
 /// The command as a process, with the example.
 pub(super) struct Site<'a> {
     pub(super) lab: &'a Lab,
     parts: &'a Parts,
     pub(super) project: Project,
+    /// Where the load balancer is, if the hosts have packages to make one of.
+    pub(super) vip: Option<String>,
     /// Where kubectl remembers which kinds there are.
     cache: tempfile::TempDir,
 }
@@ -20,7 +26,13 @@ pub(super) struct Site<'a> {
 impl<'a> Site<'a> {
     /// The example on so many of the lab's hosts.
     pub(super) fn example(lab: &'a Lab, parts: &'a Parts, hosts: usize) -> Self {
-        let site = Self { lab, parts, project: Project::example("karmada-on-hosts"), cache: tempfile::tempdir().expect("a directory") };
+        let first = &lab.hosts[0];
+        let vip = lab.has_packages().then(|| format!("{}.90", first.1.rsplit_once('.').expect("an IPv4 address").0));
+        if vip.is_none() {
+            tell("*** SKIPPED (the hosts have no packages to install): the load balancer");
+        }
+        let cache = tempfile::tempdir().expect("a directory");
+        let site = Self { lab, parts, project: Project::example("karmada-on-hosts"), vip, cache };
         site.values(hosts, "");
         site
     }
@@ -43,6 +55,9 @@ impl<'a> Site<'a> {
             ("crds", self.parts.crds.display().to_string()),
         ] {
             let _ = writeln!(text, "{variable} = {value:?}");
+        }
+        if let Some(vip) = &self.vip {
+            let _ = writeln!(text, "vip = {vip:?}");
         }
         self.project.write("karmaform.kfvars.hcl", &format!("{text}{more}\n"));
     }
@@ -72,15 +87,18 @@ impl<'a> Site<'a> {
         applied
     }
 
-    /// kubectl as the administrator, for the API server of a host.
+    /// kubectl as the administrator, for the API server of a host; or for what the kubeconfig says.
     fn kubectl(&self, host: &str, arguments: &[&str]) -> Command {
         let file = self.project.path().join("kubeconfig.yaml");
         if !file.exists() {
             self.project.write("kubeconfig.yaml", &self.project.output("kubeconfig"));
         }
-        let address = &self.lab.hosts.iter().find(|(n, _)| n == host).expect("a host").1;
         let mut command = Command::new(self.parts.kube.join("kubectl"));
-        command.arg("--kubeconfig").arg(file).arg(format!("--server=https://{address}:5443"));
+        command.arg("--kubeconfig").arg(file);
+        if host != EVERYBODYS {
+            let address = &self.lab.hosts.iter().find(|(n, _)| n == host).expect("a host").1;
+            command.arg(format!("--server=https://{address}:5443"));
+        }
         command.arg("--cache-dir").arg(self.cache.path()).arg("--request-timeout=5s").args(arguments).stdin(Stdio::null());
         command
     }

@@ -77,7 +77,12 @@ impl Lab {
         text
     }
 
-    /// Every file of a host with its kind, mode, owner and content, but for logs and what systemd remembers.
+    /// True if the hosts' own package manager has something to install.
+    pub(crate) fn has_packages(&self) -> bool {
+        self.shell(&self.hosts[0].0, "test -e /srv/packages/Packages && echo yes || echo no").trim() == "yes"
+    }
+
+    /// Every file of a host with its kind, mode, owner and content, but for logs and what systemd and dpkg remember.
     pub(crate) fn files(&self, host: &str) -> String {
         let output = Command::new(&self.script).args(["files", host]).stdin(Stdio::null()).output().expect("the lab's script");
         assert!(output.status.success(), "lab.sh files {host}");

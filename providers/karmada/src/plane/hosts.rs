@@ -1,5 +1,6 @@
 //! The hosts of a control plane: which there are, where they are reached, and what is in front of them.
 
+mod balancer;
 mod children;
 mod entries;
 mod ports;
@@ -12,12 +13,12 @@ use std::collections::BTreeMap;
 use karmaform_model::{Arg, ChildStep, Diagnostic, Key, Type, Value};
 
 use super::arguments::Arguments;
-use super::exposure::PORTS;
 use super::settings::Settings;
-use crate::check::{is_address, is_domain, is_host};
+use crate::check::{is_address, is_domain};
 use crate::read::Reader;
 use crate::versions::Component;
 
+pub(crate) use balancer::{Balancer, impact, listeners};
 pub(crate) use children::expand;
 pub(crate) use ports::Ports;
 pub(crate) use roll::roll;
@@ -40,6 +41,8 @@ pub(crate) struct Host {
     pub(crate) address: Value,
     /// `amd64` or `arm64`; perhaps not known yet.
     pub(crate) architecture: Value,
+    /// The network interface with that address; null if there is none, or not known yet.
+    pub(crate) interface: Value,
     /// Ports that something listens on there, as far as it is known.
     pub(crate) listening: Vec<i64>,
 }
@@ -51,8 +54,8 @@ pub(crate) struct Hosts {
     pub(crate) ports: Ports,
     /// A name of the user's that leads to all of them.
     pub(crate) dns_name: Option<String>,
-    /// Where people reach the API, if something else is in front of it: a name or address, and a port.
-    pub(crate) balancer: Option<(Value, i64)>,
+    /// What is in front of the API servers.
+    pub(crate) balancer: Option<Balancer>,
     pub(crate) karmada_source: (Value, Value),
     pub(crate) kube_source: (Value, Value),
 }
@@ -66,24 +69,11 @@ impl Hosts {
         if dns_name.as_ref().is_some_and(|n| !is_domain(n) || is_address(n)) {
             reader.wrong::<()>("dns_name", "is no DNS name");
         }
-        let [karmada_source, kube_source] = ["karmada", "kube"].map(|of| {
-            let sum = format!("{of}_source_sha256");
-            let source = reader.given(&format!("{of}_source"));
-            if source.is_null() && reader.value(&sum).is_some() {
-                reader.wrong::<()>(&sum, &format!("is the sum of `{of}_source`, which is not there"));
-            }
-            (source, reader.given(&sum))
-        });
-        let mut block = reader.block("load_balancer");
-        let balancer = block.is_there().then(|| {
-            let address = block.given("address");
-            if address.as_str().is_some_and(|a| !is_host(a) || a.starts_with('*')) {
-                block.wrong::<()>("address", "is no DNS name and no IP address");
-            }
-            let port = block.number("port", PORTS);
-            (address, port.unwrap_or_else(|| ports.of(Component::ApiServer)))
-        });
-        Self { all, ports, dns_name, balancer, karmada_source, kube_source }
+        let [karmada_source, kube_source] = ["karmada", "kube"].map(|of| programs::source(reader, of));
+        let balancer = Balancer::read(reader, &ports);
+        let hosts = Self { all, ports, dns_name, balancer, karmada_source, kube_source };
+        balancer::check(reader, &hosts);
+        hosts
     }
 
     /// The way to what runs on them: through any of them that answers.
@@ -95,7 +85,7 @@ impl Hosts {
     /// Where people reach the API: what is in front of it, else one of the hosts.
     pub(crate) fn endpoint(&self, runs: impl Fn(&str) -> bool) -> Arg {
         let (host, port) = match &self.balancer {
-            Some((address, port)) => (address.clone(), *port),
+            Some(balancer) => (balancer.address.clone(), balancer.port),
             None => {
                 let first = self.all.iter().find(|(name, _)| runs(name)).or_else(|| self.all.iter().next());
                 let address = first.map_or_else(|| Value::unknown_not_null(Type::String), |(_, h)| h.address.clone());
@@ -107,7 +97,7 @@ impl Hosts {
 
     /// The addresses that the API is reached by, for its certificate.
     pub(crate) fn names(&self) -> Vec<Arg> {
-        let balancer = self.balancer.iter().map(|(address, _)| address.clone().into());
+        let balancer = self.balancer.iter().map(|b| b.address.clone().into());
         self.all.values().map(|h| h.address.clone().into()).chain(balancer).collect()
     }
 }
@@ -211,11 +201,12 @@ fn hosts(reader: &mut Reader<'_, '_>) -> BTreeMap<String, Host> {
             let detail = format!("\"{other}\" and \"{name}\" in `hosts` would both be reached at {text}.");
             reader.found.push(Diagnostic::error("One address twice", detail).with_hint("Write the right ones into `addresses`."));
         }
+        let interface = interface(value, &address);
         let architecture = value.get("architecture").cloned().unwrap_or_else(|| Value::unknown_not_null(Type::String));
         let ports = value.get("listening_ports").and_then(Value::as_items).unwrap_or_default();
         let listening = ports.iter().filter_map(Value::as_i64).collect();
         let connection = if connection.is_null() { Value::unknown(Type::Any) } else { connection };
-        all.insert(name.clone(), Host { connection, address, architecture, listening });
+        all.insert(name.clone(), Host { connection, address, interface, architecture, listening });
     }
     all
 }
@@ -283,6 +274,14 @@ fn address(reader: &mut Reader<'_, '_>, name: &str, host: &Value, connection: &V
         Some(several) if !several.is_empty() => no_address(reader, name, "has several of its own"),
         None if own.is_some_and(Value::is_unknown) => later(),
         _ => no_address(reader, name, "shows none of its own"),
+    }
+}
+
+/// The network interface of a host that has an address.
+fn interface(host: &Value, address: &Value) -> Value {
+    match (host.get("interfaces"), address.as_str()) {
+        (Some(all), Some(address)) if !all.is_unknown() => all.get(address).cloned().unwrap_or_else(|| Value::null(Type::String)),
+        _ => Value::unknown_not_null(Type::String),
     }
 }
 

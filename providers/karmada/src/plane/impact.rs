@@ -63,6 +63,9 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
             format!("stops {} on {}", spoken(component), homes(scene, component, Fate::Removed).join(", "))
         });
     }
+    if let Some(hosts) = wanted.target.hosts() {
+        lines.extend(hosts::impact(scene, wanted, hosts));
+    }
     lines.extend(encryption::impact(scene));
     let renewed = scene.children.values().any(|c| c.resource_type == "tls_certificate" && matches!(c.change, Change::Update { .. }));
     if renewed && with(scene, Fate::Restarted).is_empty() {

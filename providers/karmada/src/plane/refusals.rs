@@ -1,6 +1,6 @@
 //! Changes that this version does not make: they are refused in the plan.
 
-use karmaform_model::{Diagnostic, Diagnostics, Scene, Value};
+use karmaform_model::{ChildStep, Diagnostic, Diagnostics, Scene, Value};
 
 use super::arguments::Arguments;
 use super::schema::NAMESPACE;
@@ -51,21 +51,25 @@ fn ports_in_use(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) 
     let before = scene.before.and_then(|b| Arguments::read(scene.address, b).ok());
     // What is there already may be what listens on the ports that it had.
     let had = before.as_ref().and_then(|b| b.target.hosts()).map_or(&hosts.ports, |h| &h.ports);
+    let mut check =
+        |(who, way_out): (&str, &str), (name, host): (&str, &hosts::Host), unit: Vec<ChildStep>, (needs, had): (Vec<i64>, Vec<i64>)| {
+            let is_there = scene.children.get(&unit).is_some_and(|c| c.in_state || c.observed.is_some());
+            for port in needs.into_iter().filter(|p| host.listening.contains(p) && !(is_there && had.contains(p))) {
+                let detail = format!("{who} is to listen on port {port} of the host \"{name}\", but something else does already.");
+                let hint = format!("`ss -ltnp sport = :{port}` on that host says what it is. {way_out}");
+                found.push(Diagnostic::error("A port that is taken", detail).with_hint(hint));
+            }
+        };
     for (component, _) in &wanted.components {
         for (name, host) in hosts::homes(wanted, hosts, *component) {
-            let is_there = scene.children.get(&hosts::unit_of(name, *component)).is_some_and(|c| c.in_state || c.observed.is_some());
-            let own = if is_there { had.all(*component) } else { Vec::new() };
-            for port in hosts.ports.all(*component).into_iter().filter(|p| host.listening.contains(p) && !own.contains(p)) {
-                let detail =
-                    format!("{} is to listen on port {port} of the host \"{name}\", but something else does already.", component.name());
-                let diagnostic = Diagnostic::error("A port that is taken", detail);
-                found.push(
-                    diagnostic.with_hint(format!(
-                        "`ss -ltnp sport = :{port}` on that host says what it is. `ports` gives components other ports."
-                    )),
-                );
-            }
+            let ports = (hosts.ports.all(*component), had.all(*component));
+            check((component.name(), "`ports` gives components other ports."), (name, host), hosts::unit_of(name, *component), ports);
         }
+    }
+    // Whether it is there with this port or another one its parts don't say; haproxy does when it starts.
+    let port: Vec<i64> = hosts.balancer.iter().map(|b| b.port).collect();
+    for (name, host, unit) in hosts::listeners(wanted, hosts) {
+        check(("haproxy", "`port` in the block `load_balancer` gives it another one."), (name, host), unit, (port.clone(), port.clone()));
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a `karmada_control_plane` block may hold, and its defaults.
 
+mod ways;
+
 use std::sync::LazyLock;
 
 use karmaform_model::{Attribute, Block, Nesting, ObjectAttribute, Schema, Type, Value};
@@ -87,14 +89,14 @@ fn inputs() -> Vec<Attribute> {
             "Where Karmada's programs for hosts come from, if not out of the images of `karmada_registry`: a path or URL of a tar archive that \
              has them all, or of each with `{program}`, `{version}` and `{arch}` in it.",
         ),
-        Attribute::optional("karmada_source_sha256", Type::String, "The SHA-256 of that archive in hexadecimal digits."),
+        Attribute::optional("karmada_source_sha256", Type::String, "The SHA-256 sum of that archive; or the path or URL of a file of sums, with the same words in braces or a line for each program."),
         Attribute::optional(
             "kube_source",
             Type::String,
             "The same for kube-apiserver and kube-controller-manager, if not out of the images of `kube_registry`: \
              `kubernetes-server-linux-{arch}.tar.gz`, or `https://dl.k8s.io/v{version}/bin/linux/{arch}/{program}`.",
         ),
-        Attribute::optional("kube_source_sha256", Type::String, "The SHA-256 of that archive in hexadecimal digits."),
+        Attribute::optional("kube_source_sha256", Type::String, "The SHA-256 sum of that archive; or the path or URL of a file of sums, with the same words in braces or a line for each program."),
         Attribute::optional(
             "adopt_etcd_data",
             Type::Bool,
@@ -163,15 +165,15 @@ fn blocks() -> Vec<Block> {
     component.extend(settings());
     vec![
         block("kubernetes", Nesting::Single, "The host cluster and the place in it.", kubernetes()),
-        block("load_balancer", Nesting::Single, "What is in front of the API servers on hosts, and not karmaform's.", balancer()),
-        block("service", Nesting::Single, "How the API server is reached from outside.", service()),
+        block("load_balancer", Nesting::Single, "What is in front of the API servers on hosts.", ways::balancer()),
+        block("service", Nesting::Single, "How the API server is reached from outside.", ways::service()),
         block(
             "ingress",
             Nesting::Single,
             "An Ingress that hands TLS on to the API server by the name that clients ask for; its controller must be able to.",
-            ingress(),
+            ways::ingress(),
         ),
-        tls_route(),
+        ways::tls_route(),
         block("certificates", Nesting::Single, "The certificates. All keys are ECDSA P-256.", certificates()),
         block("defaults", Nesting::Single, "Settings of all components that don't say otherwise.", settings()),
         block(
@@ -198,86 +200,6 @@ fn kubernetes() -> Vec<Attribute> {
         )
         .or(false),
     ]
-}
-
-fn balancer() -> Vec<Attribute> {
-    vec![
-        Attribute::required(
-            "address",
-            Type::String,
-            "Its DNS name or IP address. It is put into the certificate, into kubeconfigs, and into what members register with.",
-        ),
-        Attribute::optional("port", Type::Number, "The port that it listens on; that of the API servers unless written."),
-    ]
-}
-
-fn service() -> Vec<Attribute> {
-    vec![
-        Attribute::optional("type", Type::String, "\"ClusterIP\", \"NodePort\" or \"LoadBalancer\".").or("ClusterIP"),
-        Attribute::optional("node_port", Type::Number, "The port on every node, 30000 to 32767."),
-        Attribute::optional("annotations", Type::map(Type::String), "Annotations of the Service, for load balancers."),
-        Attribute::optional("load_balancer_class", Type::String, "The class of the load balancer."),
-        Attribute::optional(
-            "external_port",
-            Type::Number,
-            "The port that people reach it by, where that is another than the Service's: the one of a load balancer outside of the cluster. \
-             It goes into kubeconfigs with the first of `names`, or with the Service's own address.",
-        ),
-        Attribute::optional(
-            "names",
-            Type::list(Type::String),
-            "DNS names and IP addresses that people reach it by: of a load balancer outside of the cluster, of nodes. They are put into its \
-             certificate, and the first into kubeconfigs. Unless written, kubeconfigs have the host of `ingress` or `tls_route`, else the \
-             address that a Service of the type LoadBalancer was given, which is put into the certificate in any case.",
-        ),
-    ]
-}
-
-fn ingress() -> Vec<Attribute> {
-    vec![
-        Attribute::required("host", Type::String, "The DNS name; it is put into the certificate, and into kubeconfigs."),
-        Attribute::optional("port", Type::Number, "The port that the controller listens on for TLS.").or(443i64),
-        Attribute::optional("class_name", Type::String, "The IngressClass. The cluster's default one unless written."),
-        Attribute::optional(
-            "annotations",
-            Type::map(Type::String),
-            "Annotations that make the controller hand TLS on. Unless written, ingress-nginx's \
-             `nginx.ingress.kubernetes.io/ssl-passthrough = \"true\"`, which works only if that controller was started with \
-             `--enable-ssl-passthrough`. HAProxy's controller takes `haproxy.org/ssl-passthrough`, HAProxy Ingress \
-             `haproxy-ingress.github.io/ssl-passthrough`.",
-        ),
-    ]
-}
-
-fn tls_route() -> Block {
-    let gateway = vec![
-        Attribute::required("name", Type::String, "Its name."),
-        Attribute::optional("namespace", Type::String, "Its namespace. The control plane's unless written."),
-        Attribute::optional(
-            "section_name",
-            Type::String,
-            "The listener, of the protocol TLS and in the mode Passthrough. Any that fits unless written.",
-        ),
-    ];
-    let attributes = vec![
-        Attribute::required(
-            "hosts",
-            Type::list(Type::String),
-            "The DNS names. They are put into the certificate, and the first into kubeconfigs.",
-        ),
-        Attribute::optional("port", Type::Number, "The port that the gateway listens on.").or(443i64),
-        Attribute::optional(
-            "api_version",
-            Type::String,
-            "The version of the Gateway API: \"v1\" from its release 1.5 on; \"v1alpha3\" or \"v1alpha2\" of the experimental channel \
-             before.",
-        )
-        .or("v1"),
-    ];
-    let gateway = Block { name: "gateway", nesting: Nesting::Single, schema: Schema::new("The Gateway.", gateway) };
-    let doc = "A TLSRoute of the Gateway API, which hands TLS on to the API server by the name that clients ask for. The CRDs of the Gateway \
-               API must be there when the plan is made.";
-    Block { name: "tls_route", nesting: Nesting::Single, schema: Schema::new(doc, attributes).with_blocks(vec![gateway]) }
 }
 
 fn certificates() -> Vec<Attribute> {
@@ -315,7 +237,11 @@ fn settings() -> Vec<Attribute> {
             Type::String,
             "On hosts: where its program comes from, a path or URL of the program or of a tar archive with it.",
         ),
-        Attribute::optional("source_sha256", Type::String, "The SHA-256 of that in hexadecimal digits."),
+        Attribute::optional(
+            "source_sha256",
+            Type::String,
+            "The SHA-256 sum of that archive; or the path or URL of a file of sums, with the same words in braces or a line for each program.",
+        ),
         Attribute::optional(
             "unit",
             Type::map(Type::String),

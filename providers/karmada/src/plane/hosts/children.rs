@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Arg, Child, ChildStep, Value};
+use karmaform_model::{Arg, Child, ChildStep};
 
-use super::{Host, Hosts, entries, on, on_of, placed, programs, unit, unit_of};
+use super::{Host, Hosts, balancer, entries, on, on_of, placed, programs, unit, unit_of};
 use crate::api::ApiObject;
 use crate::plane::arguments::Arguments;
 use crate::plane::children::{child, needs};
@@ -19,14 +19,14 @@ const START_TIMEOUT: i64 = 130;
 const SECRET: &str = "0600";
 
 /// A host's children, one after the other.
-struct At<'a> {
-    name: &'a str,
-    host: &'a Host,
+pub(super) struct At<'a> {
+    pub(super) name: &'a str,
+    pub(super) host: &'a Host,
     children: &'a mut Vec<Child>,
 }
 
 impl At<'_> {
-    fn add(&mut self, mut made: Child, after: Vec<Vec<ChildStep>>) -> Vec<ChildStep> {
+    pub(super) fn add(&mut self, mut made: Child, after: Vec<Vec<ChildStep>>) -> Vec<ChildStep> {
         made.arguments.insert("host".to_owned(), self.host.connection.clone().into());
         made.after = after;
         let path = made.path.clone();
@@ -34,7 +34,7 @@ impl At<'_> {
         path
     }
 
-    fn directory(&mut self, key: &str, path: String, (group, mode): (&str, &str), after: Vec<Vec<ChildStep>>) -> Vec<ChildStep> {
+    pub(super) fn directory(&mut self, key: &str, path: String, (group, mode): (&str, &str), after: Vec<Vec<ChildStep>>) -> Vec<ChildStep> {
         let arguments = [("path", path.into()), ("owner", "root".into()), ("group", group.into()), ("mode", mode.into())];
         self.add(child(on_of(self.name, "directory", key), "ssh_directory", arguments), after)
     }
@@ -68,6 +68,7 @@ pub(crate) fn expand(plane: &Arguments, hosts: &Hosts, objects: &[ApiObject], ch
             let names = known_names.clone();
             of_component(plane, hosts, (*component, settings), &mut at, first, names, objects);
         }
+        balancer::expand(plane, hosts, &mut at, &config);
         let place = format!("{root}/admin.kubeconfig");
         at.file(on(name, "kubeconfig"), place, secrets::admin_kubeconfig(plane), "root", vec![config.clone()]);
         if plane.certificates.keeps_authority {
@@ -91,7 +92,7 @@ fn of_component(
     objects: &[ApiObject],
 ) {
     let host = at.name;
-    let owner = unit::user(plane, component);
+    let owner = unit::user(plane, component.name());
     let arguments = [("name", owner.as_str().into()), ("shell", "/usr/sbin/nologin".into()), ("system", true.into())];
     let user = at.add(child(on_of(host, "user", component.name()), "ssh_user", arguments), Vec::new());
     let folder = plane.pki(component);

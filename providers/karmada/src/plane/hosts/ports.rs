@@ -66,6 +66,11 @@ impl Ports {
         Self(ports)
     }
 
+    /// Who listens on a port.
+    pub(crate) fn user(&self, port: i64) -> Option<&'static str> {
+        self.0.iter().find(|(_, p)| **p == port).map(|(name, _)| *name)
+    }
+
     fn named(&self, name: &str) -> i64 {
         self.0.get(name).copied().unwrap_or_default()
     }

@@ -5,10 +5,20 @@ use karmaform_model::{Arg, Kind, Type, Value};
 use super::{Host, Hosts};
 use crate::plane::arguments::Arguments;
 use crate::plane::settings::Settings;
+use crate::read::Reader;
 use crate::versions::Component;
 
 /// What an archive's name ends with.
 const ARCHIVES: [&str; 3] = [".tar.gz", ".tgz", ".tar"];
+
+/// Reads where programs come from, `X_source`, and the sum of that, `X_source_sha256`.
+pub(super) fn source(reader: &mut Reader<'_, '_>, of: &str) -> (Value, Value) {
+    let (source, sum) = (format!("{of}_source"), format!("{of}_source_sha256"));
+    if reader.value(&source).is_none() && reader.value(&sum).is_some() {
+        reader.wrong::<()>(&sum, &format!("is the sum of `{source}`, which is not there"));
+    }
+    (reader.given(&source), reader.given(&sum))
+}
 
 /// What a component's program is of: `karmada-1.19.0`, `kube-1.36.2`. It is in paths and in the names of children, so that a new version comes
 /// beside the one that runs, which goes when nothing runs it any more.
@@ -44,11 +54,18 @@ pub(super) fn origin(plane: &Arguments, hosts: &Hosts, host: &Host, component: C
         true => hosts.karmada_source.clone(),
     };
     let architecture = host.architecture.as_str();
-    let source = if source.is_null() { plane.image(component, settings) } else { filled(&source, plane, component, architecture) };
+    let version = if component.is_kube() { &plane.kube_version } else { &plane.version.text };
+    let words = [("{program}", component.binary()), ("{version}", version.as_str())];
+    let source = if source.is_null() { plane.image(component, settings) } else { filled(&source, &words, architecture) };
+    taken(source, filled(&sum, &words, architecture), component.binary(), architecture)
+}
+
+/// The arguments of an `ssh_artifact` that takes a program out of a source: an image, an archive, or the program itself.
+pub(super) fn taken(source: Arg, sum: Arg, program: &str, architecture: Option<&str>) -> [(&'static str, Arg); 4] {
     let member: Arg = match &source {
         Arg::Value(known) if known.as_str().is_some_and(|s| !is_archive(s)) => Value::null(Type::String).into(),
         Arg::Value(Value { kind: Kind::Unknown(_), .. }) => Value::unknown(Type::String).into(),
-        _ => component.binary().into(),
+        _ => program.into(),
     };
     // Only images are of several platforms.
     let platform = match (&source, architecture) {
@@ -57,7 +74,7 @@ pub(super) fn origin(plane: &Arguments, hosts: &Hosts, host: &Host, component: C
         (_, Some(name)) => Value::from(format!("linux/{name}")),
         (_, None) => Value::unknown_not_null(Type::String),
     };
-    [("source", source), ("sha256", sum.into()), ("member", member), ("platform", platform.into())]
+    [("source", source), ("sha256", sum), ("member", member), ("platform", platform.into())]
 }
 
 /// True for what a program is taken out of: an archive, or an image.
@@ -70,13 +87,12 @@ fn is_image(source: &str) -> bool {
     source.starts_with("oci://") || source.starts_with("oci+http://")
 }
 
-/// With `{program}`, `{version}` and `{arch}` filled in, once that is known.
-fn filled(source: &Value, plane: &Arguments, component: Component, architecture: Option<&str>) -> Arg {
+/// With `{arch}` and other words filled in, once that is known.
+pub(super) fn filled(source: &Value, words: &[(&str, &str)], architecture: Option<&str>) -> Arg {
     let Some(text) = source.as_str() else { return source.clone().into() };
     if text.contains("{arch}") && architecture.is_none() {
         return Value::unknown_not_null(Type::String).into();
     }
-    let version = if component.is_kube() { &plane.kube_version } else { &plane.version.text };
-    let text = text.replace("{program}", component.binary()).replace("{version}", version);
+    let text = words.iter().fold(text.to_owned(), |text, (word, with)| text.replace(word, with));
     Value::from(text.replace("{arch}", architecture.unwrap_or_default())).secret_if(source.secret).into()
 }

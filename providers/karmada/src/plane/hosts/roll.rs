@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, GateSpec, Point, Scene};
 
-use super::{Hosts, homes, unit_at, unit_of};
+use super::{Hosts, balancer, homes, unit_at, unit_of};
 use crate::plane::arguments::Arguments;
 use crate::plane::choreography::{ANSWERS, is_unchanged};
 use crate::plane::pki;
@@ -56,6 +56,7 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
     }
     leaving(scene, wanted, choreography);
     outdated(scene, choreography);
+    balancer::roll(scene, wanted, hosts, choreography);
 }
 
 /// A program of before goes when nothing on its host runs it any more: until then what ends could not start again.

@@ -17,13 +17,13 @@ const LONGEST_USER: usize = 31;
 const LOOKS: i64 = 600;
 
 /// Who runs a component: somebody of its own, so that none reads another's keys.
-pub(super) fn user(plane: &Arguments, component: Component) -> String {
-    let name = plane.object_name(component);
+pub(super) fn user(plane: &Arguments, component: &str) -> String {
+    let name = format!("{}-{component}", plane.name);
     if name.len() <= LONGEST_USER {
         return name;
     }
     let sum: String = short_sum(&plane.name).chars().take(6).collect();
-    format!("k{sum}-{}", component.name())
+    format!("k{sum}-{component}")
 }
 
 /// What the unit is called.
@@ -79,7 +79,7 @@ impl Command {
 
 /// The unit file.
 pub(super) fn content(plane: &Arguments, component: Component, settings: &Settings, command: &Command) -> Arg {
-    let user = user(plane, component);
+    let user = user(plane, component.name());
     let listens = plane.listens(component);
     let stop = if matches!(component, Component::ApiServer) { API_STOP } else { STOP };
     let mut text = vec![
