@@ -319,6 +319,8 @@ fn what_can_not_be_is_refused() {
         &json!({ "hosts": { "b": { "interfaces": { "10.0.0.12": null } } }, "load_balancer": { "vip": "10.0.0.9" } }),
         "must be written: none",
     );
+    let named = json!({ "b": { "connection": { "address": "b.example", "required": false }, "addresses": ["10.0.0.5"] } });
+    check(&json!({ "hosts": named }), "need not answer");
     check(&json!({ "kube_source_sha256": "ab" }), "which is not there");
     check(&json!({ "component": { "scheduler": { "source_sha256": "ab" } } }), "which is not there");
     let cluster = common::with(&json!({ "component": { "scheduler": { "source": "/x" } } }));
@@ -327,6 +329,16 @@ fn what_can_not_be_is_refused() {
 
 /// A scene in which these units change so.
 fn choreograph(before: Option<&Object>, wanted: &Object, changes: &BTreeMap<String, (Change, bool)>) -> Result<Choreography, Diagnostics> {
+    choreograph_without("nobody", before, wanted, changes)
+}
+
+/// The same while a host is away.
+fn choreograph_without(
+    away: &str,
+    before: Option<&Object>,
+    wanted: &Object,
+    changes: &BTreeMap<String, (Change, bool)>,
+) -> Result<Choreography, Diagnostics> {
     let address = address();
     let all = expand(wanted).unwrap();
     let unchanged = Change::NoOp { object: Object::new() };
@@ -344,7 +356,8 @@ fn choreograph(before: Option<&Object>, wanted: &Object, changes: &BTreeMap<Stri
     let listed: Vec<_> = all.children.iter().map(|c| (c.path.clone(), c.resource_type.clone())).chain(extra).collect();
     for (child, kind) in &listed {
         let (change, in_state) = changes.get(&path(child)).map_or((&unchanged, before.is_some()), |(c, s)| (c, *s));
-        scene.children.insert(child.clone(), ChildChange { resource_type: kind, change, observed: None, in_state, unseen: false });
+        let unseen = path(child).starts_with(&format!("host[\"{away}\"]"));
+        scene.children.insert(child.clone(), ChildChange { resource_type: kind, change, observed: None, in_state, unseen });
     }
     composite().choreograph(&scene)
 }
@@ -396,6 +409,30 @@ fn hosts_change_one_after_the_other_and_api_servers_first() {
     let single = on(&["a"], &json!({}));
     let alone = choreograph(Some(&single), &single, &BTreeMap::from([(unit("a", "apiserver"), update())])).unwrap();
     assert!(alone.impact.iter().any(|l| l.contains("1 host, so it is unavailable for moments")), "{:?}", alone.impact);
+}
+
+#[test]
+fn nobody_waits_for_a_host_that_is_away() {
+    let object = || Object::from([("content".to_owned(), Value::from("x"))]);
+    let unit = |host: &str, component: &str| format!("host[\"{host}\"]/unit[\"{component}\"]");
+    let update = || (Change::Update { before: object(), after: object() }, true);
+    let changes: BTreeMap<_, _> =
+        ["a", "b", "c"].iter().flat_map(|h| ["apiserver", "scheduler", "haproxy"].map(|c| (unit(h, c), update()))).collect();
+    let vip = on(&["a", "b", "c"], &json!({ "load_balancer": { "vip": "10.0.0.9" } }));
+    let made = choreograph_without("a", Some(&vip), &vip, &changes).unwrap();
+    let orderings: Vec<_> = made.orderings.iter().map(|(a, b)| (point(a), point(b))).collect();
+    // What comes after anything of the host that is away, or after its gates, is of that host.
+    let of_a = |p: &str| p.starts_with("host[\"a\"]") || p.contains(" on a ");
+    let waiting: Vec<_> = orderings.iter().filter(|(first, then)| of_a(first) && !of_a(then)).collect();
+    assert!(waiting.is_empty(), "{waiting:?}");
+    for expected in [
+        (unit("b", "apiserver"), "<the Karmada API on b answers>".to_owned()),
+        ("<the Karmada API on c answers>".to_owned(), unit("a", "apiserver")),
+        ("<the Karmada API on c answers>".to_owned(), unit("b", "scheduler")),
+        (unit("c", "scheduler"), unit("a", "scheduler")),
+    ] {
+        assert!(orderings.contains(&expected), "no {expected:?} in {orderings:?}");
+    }
 }
 
 #[test]

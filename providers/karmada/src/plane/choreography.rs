@@ -88,10 +88,11 @@ fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) 
     choreography.gates.push(GateSpec { name: ANSWERS.to_owned(), gate: "kubernetes_ready".to_owned(), arguments, limit: ANSWER_LIMIT });
     // Its own pods, and what it is reached and asked with.
     let others = [service(Component::ApiServer), secret(Component::ApiServer), part("ca"), certificate("admin")];
-    // What goes with a host that leaves goes last, and nobody waits for it.
+    // What goes with a host that leaves goes last, and nobody waits for it; nor for one that is away.
     let goes = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| c.change.action() == Action::Delete);
     let files = scene.children.keys().filter(|p| hosts::belongs(p, Component::ApiServer) && !goes(p)).cloned();
-    for path in servers.into_iter().chain(others).chain(files).filter(|p| changed(p)) {
+    let is_away = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| c.unseen);
+    for path in servers.into_iter().chain(others).chain(files).filter(|p| changed(p) && !is_away(p)) {
         choreography.orderings.push((Point::Child(path), Point::Gate(ANSWERS.to_owned())));
     }
     for path in inside {

@@ -261,6 +261,11 @@ fn address(reader: &mut Reader<'_, '_>, name: &str, host: &Value, connection: &V
         return written.clone();
     }
     let managed = connection.get("address").or_else(|| host.get("address"));
+    // What others are told would be unknown, and so would change, as soon as it is away: that is said while it still answers.
+    let may_be_away = connection.get("required").and_then(Value::as_bool) == Some(false);
+    if may_be_away && managed.is_some_and(|m| m.as_str().is_some_and(|m| !is_address(m))) {
+        return no_address(reader, name, "need not answer (`required = false`), so what addresses it has may not be known");
+    }
     if addresses.is_unknown() || managed.is_none_or(Value::is_unknown) {
         return later();
     }

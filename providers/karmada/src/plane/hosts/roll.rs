@@ -19,12 +19,15 @@ const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1";
 
 /// Adds gates and orderings for the changes of units.
 pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreography: &mut Choreography) {
+    let is_away = |name: &str, component| scene.children.get(&unit_of(name, component)).is_some_and(|c| c.unseen);
     let mut last_server = None;
     for component in wanted.components.iter().map(|(c, _)| *c) {
         let mut previous: Option<Point> = last_server.clone();
+        // The last one that can be reached: nobody else waits for one that is away.
+        let mut server: Option<Point> = None;
         let mut homes = homes(wanted, hosts, component);
         // Whoever is away comes last: what waits for it is not done.
-        homes.sort_by_key(|(name, _)| scene.children.get(&unit_of(name, component)).is_some_and(|c| c.unseen));
+        homes.sort_by_key(|(name, _)| is_away(name, component));
         for (name, _) in homes {
             let path = unit_of(name, component);
             if !scene.children.get(&path).is_some_and(|c| c.in_state && restarts(c.change)) {
@@ -46,9 +49,12 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
                 }
                 None => unit,
             });
+            if !is_away(name, component) {
+                server.clone_from(&previous);
+            }
         }
         if matches!(component, Component::ApiServer) {
-            last_server = previous;
+            last_server = server;
         }
     }
     if let Some(last) = last_server.filter(|_| choreography.gates.iter().any(|g| g.name == ANSWERS)) {

@@ -42,7 +42,8 @@ pub(in super::super) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Host
     let point = Point::Gate(gate.name.clone());
     let servers = wanted.runners(Component::ApiServer);
     let servers = servers.into_iter().filter(|p| scene.children.get(p).is_some_and(|c| !is_unchanged(c.change)));
-    for path in changed.into_iter().chain(servers) {
+    // It is one address: it answers without those that are away.
+    for path in changed.into_iter().chain(servers).filter(|p| scene.children.get(p).is_some_and(|c| !c.unseen)) {
         choreography.orderings.push((Point::Child(path), point.clone()));
     }
     if choreography.gates.iter().any(|g| g.name == ANSWERS) {
