@@ -91,7 +91,10 @@ impl Pass<'_> {
         self.refresh_way(driver.name(), schema, &mut before, wanted.as_ref());
         if let Some(wanted) = &mut wanted {
             assume_connection(schema, wanted, before.compared.as_ref());
-            if let (Answer::Failed(_), Some(child), Some(before)) = (self.observed.answer(address), self.child(number), &before.compared) {
+            // The child is looked for among its siblings, so only where it is needed.
+            if let Answer::Failed(_) = self.observed.answer(address)
+                && let (Some(child), Some(before)) = (self.child(number), &before.compared)
+            {
                 let mut known = std::mem::take(wanted);
                 assume_unseen(child, &mut known, before);
                 *wanted = spec.derived(known);
