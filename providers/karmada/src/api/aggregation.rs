@@ -29,10 +29,10 @@ pub(super) fn services(place: &Place<'_>) -> Vec<ApiObject> {
         if component.is_addon() && !place.addons.contains(component) {
             continue;
         }
+        let (target, port) = (place.reached)(*component);
         let name = format!("karmada-{}", component.name());
         let service = key("Service", &name);
         if !objects.iter().any(|o| o.key == service) {
-            let (target, _) = (place.reached)(*component);
             objects.push(
                 object("v1", "Service", &name, Labels::Plain, Stage::Aggregation)
                     .within(SYSTEM_NAMESPACE)
@@ -40,18 +40,15 @@ pub(super) fn services(place: &Place<'_>) -> Vec<ApiObject> {
                     .after(&[key("Namespace", SYSTEM_NAMESPACE)]),
             );
         }
-        let spec = json!({
+        let mut spec = json!({
             "group": group,
             "version": version,
             "groupPriorityMinimum": group_priority,
             "versionPriority": version_priority,
             "service": { "name": name, "namespace": SYSTEM_NAMESPACE },
         });
-        let mut spec = spec;
         // The one of HTTPS is what an API server takes for granted.
-        if let (_, port) = (place.reached)(*component)
-            && port != HTTPS
-        {
+        if port != HTTPS {
             spec["service"]["port"] = port.into();
         }
         let mut served =
