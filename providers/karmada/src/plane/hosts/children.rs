@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Arg, Child, ChildStep};
 
-use super::{Host, Hosts, balancer, entries, on, on_of, placed, programs, unit, unit_of};
+use super::programs::Origin;
+use super::{Host, Hosts, balancer, entries, on, on_of, placed, programs, unit};
 use crate::api::ApiObject;
 use crate::plane::arguments::Arguments;
 use crate::plane::children::{child, needs};
@@ -39,11 +40,49 @@ impl At<'_> {
         self.add(child(on_of(self.name, "directory", key), "ssh_directory", arguments), after)
     }
 
+    /// Somebody who runs this alone, by name and as a child.
+    pub(super) fn user(&mut self, plane: &Arguments, what: &str) -> (String, Vec<ChildStep>) {
+        let name = unit::user(plane, what);
+        let arguments = [("name", name.as_str().into()), ("shell", "/usr/sbin/nologin".into()), ("system", true.into())];
+        let path = self.add(child(on_of(self.name, "user", what), "ssh_user", arguments), Vec::new());
+        (name, path)
+    }
+
+    /// A program from where it comes from.
+    pub(super) fn program(&mut self, key: &str, path: String, origin: Origin, after: Vec<Vec<ChildStep>>) -> Vec<ChildStep> {
+        let mut made = child(on_of(self.name, "program", key), "ssh_artifact", [("path", path.into()), ("mode", "0755".into())]);
+        made.arguments.extend(origin.map(|(n, a)| (n.to_owned(), a)));
+        self.add(made, after)
+    }
+
+    /// A unit that runs, also after a boot.
+    pub(super) fn unit(&mut self, plane: &Arguments, what: &str, run: Run, after: Vec<Vec<ChildStep>>) -> Vec<ChildStep> {
+        let arguments = [
+            ("name", unit::name(plane, what).into()),
+            ("content", run.content),
+            ("check", run.check),
+            ("enabled", true.into()),
+            ("active", true.into()),
+            ("restart_triggers", Arg::Object(run.triggers)),
+            ("start_timeout", run.limit.into()),
+        ];
+        self.add(child(on_of(self.name, "unit", what), "ssh_systemd_unit", arguments), after)
+    }
+
     fn file(&mut self, step: Vec<ChildStep>, path: String, content: Arg, owner: &str, after: Vec<Vec<ChildStep>>) -> Vec<ChildStep> {
         let arguments =
             [("path", path.into()), ("content", content), ("owner", owner.into()), ("group", owner.into()), ("mode", SECRET.into())];
         self.add(child(step, "ssh_file", arguments), after)
     }
+}
+
+/// How a program is run: what its unit is, what tries it before, and what starts it anew.
+pub(super) struct Run {
+    pub(super) content: Arg,
+    pub(super) check: Arg,
+    pub(super) triggers: BTreeMap<String, Arg>,
+    /// How long starting or stopping may take, in seconds.
+    pub(super) limit: i64,
 }
 
 /// All of them. `objects` are those inside the Karmada API.
@@ -92,9 +131,7 @@ fn of_component(
     objects: &[ApiObject],
 ) {
     let host = at.name;
-    let owner = unit::user(plane, component.name());
-    let arguments = [("name", owner.as_str().into()), ("shell", "/usr/sbin/nologin".into()), ("system", true.into())];
-    let user = at.add(child(on_of(host, "user", component.name()), "ssh_user", arguments), Vec::new());
+    let (owner, user) = at.user(plane, component.name());
     let folder = plane.pki(component);
     let directory = at.directory(component.name(), folder.clone(), (&owner, "0750"), vec![config, user]);
     let mut files = secrets::files(plane, component);
@@ -106,11 +143,9 @@ fn of_component(
         let step = on_of(host, "file", &format!("{}/{file}", component.name()));
         after.push(at.file(step, format!("{folder}/{file}"), content, &owner, vec![directory.clone()]));
     }
-    let program = on_of(host, "program", &programs::key(plane, component));
-    let path = programs::path(plane, component);
-    let mut made = child(program.clone(), "ssh_artifact", [("path", path.into()), ("mode", "0755".into())]);
-    made.arguments.extend(programs::origin(plane, hosts, at.host, component, settings).map(|(n, a)| (n.to_owned(), a)));
-    after.push(at.add(made, vec![programs]));
+    let origin = programs::origin(plane, hosts, at.host, component, settings);
+    let program = at.program(&programs::key(plane, component), programs::path(plane, component), origin, vec![programs]);
+    after.push(program.clone());
     after.extend(names);
     after.extend(needs(plane, component, objects));
     if secrets::uses_etcd(component) {
@@ -123,18 +158,7 @@ fn of_component(
     triggers.insert("program".to_owned(), Arg::child(&program, "content_sha256"));
     let command = unit::Command::of(plane, at.host, component, settings);
     // A unit is started and stopped as a whole; what it says of itself is told by gates.
-    let made = child(
-        unit_of(host, component),
-        "ssh_systemd_unit",
-        [
-            ("name", unit::name(plane, component).into()),
-            ("content", unit::content(plane, component, settings, &command)),
-            ("check", command.check(&owner)),
-            ("enabled", true.into()),
-            ("active", true.into()),
-            ("restart_triggers", Arg::Object(triggers)),
-            ("start_timeout", START_TIMEOUT.into()),
-        ],
-    );
-    at.add(made, after);
+    let content = unit::content(plane, component, settings, &command);
+    let run = Run { content, check: command.check(&owner), triggers, limit: START_TIMEOUT };
+    at.unit(plane, component.name(), run, after);
 }

@@ -11,6 +11,9 @@ use crate::versions::Component;
 /// What an archive's name ends with.
 const ARCHIVES: [&str; 3] = [".tar.gz", ".tgz", ".tar"];
 
+/// The arguments of an `ssh_artifact` that say where it comes from.
+pub(super) type Origin = [(&'static str, Arg); 4];
+
 /// Reads where programs come from, `X_source`, and the sum of that, `X_source_sha256`.
 pub(super) fn source(reader: &mut Reader<'_, '_>, of: &str) -> (Value, Value) {
     let (source, sum) = (format!("{of}_source"), format!("{of}_source_sha256"));
@@ -43,7 +46,7 @@ pub(super) fn path(plane: &Arguments, component: Component) -> String {
 
 /// The arguments of an `ssh_artifact` that say where it comes from: what the component's block says, else what there is for all of its kind,
 /// else its image.
-pub(super) fn origin(plane: &Arguments, hosts: &Hosts, host: &Host, component: Component, settings: &Settings) -> [(&'static str, Arg); 4] {
+pub(super) fn origin(plane: &Arguments, hosts: &Hosts, host: &Host, component: Component, settings: &Settings) -> Origin {
     let own = settings.value("source");
     let has_image = ["image", "tag", "digest"].iter().any(|name| !settings.value(name).is_null());
     let (source, sum) = match own.is_null() {
@@ -61,7 +64,7 @@ pub(super) fn origin(plane: &Arguments, hosts: &Hosts, host: &Host, component: C
 }
 
 /// The arguments of an `ssh_artifact` that takes a program out of a source: an image, an archive, or the program itself.
-pub(super) fn taken(source: Arg, sum: Arg, program: &str, architecture: Option<&str>) -> [(&'static str, Arg); 4] {
+pub(super) fn taken(source: Arg, sum: Arg, program: &str, architecture: Option<&str>) -> Origin {
     let member: Arg = match &source {
         Arg::Value(known) if known.as_str().is_some_and(|s| !is_archive(s)) => Value::null(Type::String).into(),
         Arg::Value(Value { kind: Kind::Unknown(_), .. }) => Value::unknown(Type::String).into(),

@@ -27,8 +27,8 @@ pub(super) fn user(plane: &Arguments, component: &str) -> String {
 }
 
 /// What the unit is called.
-pub(super) fn name(plane: &Arguments, component: Component) -> String {
-    format!("karmada-{}.service", plane.object_name(component))
+pub(super) fn name(plane: &Arguments, component: &str) -> String {
+    format!("karmada-{}-{component}.service", plane.name)
 }
 
 /// How long a component may take to end, in seconds. API servers wait for watches, which others hold as long as they can (up to a minute:

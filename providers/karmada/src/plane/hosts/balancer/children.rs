@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Arg, ChildStep};
 
-use super::super::children::At;
-use super::super::{Hosts, on_of, programs, unit};
-use super::{Balancer, Ours, Program, on, texts, unit_of};
+use super::super::children::{At, Run};
+use super::super::{Hosts, on_of, programs};
+use super::{Balancer, Ours, Program, on, texts};
 use crate::plane::arguments::Arguments;
 use crate::plane::children::child;
 
@@ -30,9 +30,7 @@ pub(in super::super) fn expand(plane: &Arguments, hosts: &Hosts, at: &mut At<'_>
     let haproxy_file = file(at, "haproxy.cfg", texts::haproxy(plane, hosts, balancer), None);
     let keepalived_file = file(at, "keepalived.conf", texts::keepalived(plane, hosts, balancer, ours, host), None);
 
-    let user = unit::user(plane, Program::Haproxy.name());
-    let arguments = [("name", user.as_str().into()), ("shell", "/usr/sbin/nologin".into()), ("system", true.into())];
-    let made = at.add(child(on_of(host, "user", Program::Haproxy.name()), "ssh_user", arguments), Vec::new());
+    let (user, made) = at.user(plane, Program::Haproxy.name());
 
     let (path, origin) = program(plane, ours, at, Program::Haproxy);
     let content = texts::haproxy_unit(plane, balancer, &path, &user);
@@ -56,11 +54,10 @@ fn program(plane: &Arguments, ours: &Ours, at: &mut At<'_>, program: Program) ->
         return (format!("/usr/sbin/{name}"), at.add(made, Vec::new()));
     }
     let path = format!("/opt/karmaform/karmada-{}/load-balancer/{name}", plane.name);
-    let mut made = child(on_of(at.name, "program", name), "ssh_artifact", [("path", path.as_str().into()), ("mode", "0755".into())]);
     let architecture = at.host.architecture.as_str();
     let [source, sum] = [source, sum].map(|text| programs::filled(text, &[("{program}", name)], architecture));
-    made.arguments.extend(programs::taken(source, sum, name, architecture).map(|(n, a)| (n.to_owned(), a)));
-    (path, at.add(made, Vec::new()))
+    let origin = programs::taken(source, sum, name, architecture);
+    (path.clone(), at.program(name, path, origin, Vec::new()))
 }
 
 /// Its unit, which starts anew with another configuration or another program.
@@ -78,18 +75,6 @@ fn start(
         triggers.insert("program".to_owned(), Arg::child(origin, "content_sha256"));
     }
     after.extend([configuration.to_vec(), origin.to_vec()]);
-    let made = child(
-        unit_of(at.name, program),
-        "ssh_systemd_unit",
-        [
-            ("name", texts::unit_name(plane, program.name()).into()),
-            ("content", content.into()),
-            ("check", check.into()),
-            ("enabled", true.into()),
-            ("active", true.into()),
-            ("restart_triggers", Arg::Object(triggers)),
-            ("start_timeout", START_TIMEOUT.into()),
-        ],
-    );
-    at.add(made, after)
+    let run = Run { content: content.into(), check: check.into(), triggers, limit: START_TIMEOUT };
+    at.unit(plane, program.name(), run, after)
 }

@@ -2,8 +2,8 @@
 
 use karmaform_model::{Arg, Value};
 
-use super::super::{Host, Hosts};
-use super::{Balancer, Ours, on};
+use super::super::{Host, Hosts, unit};
+use super::{Balancer, Ours, Program, on};
 use crate::plane::arguments::Arguments;
 use crate::systemd::{SANDBOX, awaits, is_listening};
 use crate::versions::Component;
@@ -14,11 +14,6 @@ const LOOKS: i64 = 100;
 /// Where its files are.
 pub(super) fn folder(plane: &Arguments) -> String {
     format!("{}/load-balancer", plane.folder())
-}
-
-/// What the unit of a program is called.
-pub(super) fn unit_name(plane: &Arguments, program: &str) -> String {
-    format!("karmada-{}-{program}.service", plane.name)
 }
 
 /// `haproxy.cfg`: connections as they are, to API servers that are ready. One that dies without a word is found out by a connection that
@@ -196,7 +191,7 @@ RestrictAddressFamilies=AF_PACKET
 WantedBy=multi-user.target
 ",
         name = plane.name,
-        haproxy = unit_name(plane, "haproxy"),
+        haproxy = unit::name(plane, Program::Haproxy.name()),
         folder = folder(plane),
     )
 }
