@@ -6,7 +6,7 @@
 mod archive;
 mod fetch;
 pub(crate) mod oci;
-pub(crate) mod sums;
+mod sums;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -126,10 +126,14 @@ impl Store {
 impl Wish {
     /// The path, if the source is on this machine.
     pub(crate) fn local(&self) -> Option<&Path> {
-        let source = self.source.as_str();
-        let path = source.strip_prefix("file://").or_else(|| source.strip_prefix("file:")).unwrap_or(source);
-        (!path.contains("://")).then(|| Path::new(path))
+        local(&self.source)
     }
+}
+
+/// The path of what is on this machine: a path, or a `file:` URL.
+fn local(source: &str) -> Option<&Path> {
+    let path = source.strip_prefix("file://").or_else(|| source.strip_prefix("file:")).unwrap_or(source);
+    (!path.contains("://")).then(|| Path::new(path))
 }
 
 impl Ready {

@@ -5,6 +5,11 @@ use std::io::{self, Read};
 use karmaform_model::{Object, Type, Value};
 use sha2::{Digest, Sha256};
 
+/// 64 hexadecimal digits.
+pub(crate) fn is_sum(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
 /// In hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))

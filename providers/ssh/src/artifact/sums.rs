@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::path::Path;
 
 use karmaform_model::{Diagnostic, without_credentials};
 
-use super::Wish;
 use super::fetch::receive;
+use super::{Wish, local};
+use crate::sum::is_sum;
 
 /// The largest file of sums that is read, in bytes. A release of Kubernetes has some hundred lines.
 const LARGEST: usize = 1 << 20;
@@ -18,11 +18,6 @@ pub(super) fn expected(wish: &Wish) -> Result<Option<String>, Diagnostic> {
         Some(place) if !is_sum(place) => published(place, &wish.source).map(Some),
         sum => Ok(sum.clone()),
     }
-}
-
-/// 64 hexadecimal digits.
-pub(crate) fn is_sum(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// What a file says of a source.
@@ -66,18 +61,13 @@ fn read(place: &str) -> Result<String, Diagnostic> {
     if place.starts_with("http://") || place.starts_with("https://") {
         receive(place, &mut text)?;
     } else {
-        let path = place.strip_prefix("file://").or_else(|| place.strip_prefix("file:")).unwrap_or(place);
         let unreadable = |why: String| {
-            let detail = format!(
-                "\"sha256\" is no sum of 64 hexadecimal digits, so it is where one is written; but {} {why}.",
-                without_credentials(path)
-            );
+            let place = without_credentials(local(place).and_then(|p| p.to_str()).unwrap_or(place));
+            let detail = format!("\"sha256\" is no sum of 64 hexadecimal digits, so it is where one is written; but {place} {why}.");
             Diagnostic::error("Sum can't be read", detail).with_hint("Give the sum, or the path or URL of a file with it.")
         };
-        if path.contains("://") {
-            return Err(unreadable("is no path and no http or https URL".to_owned()));
-        }
-        let file = fs::File::open(Path::new(path)).map_err(|e| unreadable(format!("can't be opened on this machine ({e})")))?;
+        let path = local(place).ok_or_else(|| unreadable("is no path and no http or https URL".to_owned()))?;
+        let file = fs::File::open(path).map_err(|e| unreadable(format!("can't be opened on this machine ({e})")))?;
         io::copy(&mut file.take(LARGEST as u64 + 1), &mut text).map_err(|e| unreadable(format!("can't be read ({e})")))?;
     }
     Ok(String::from_utf8_lossy(&text.0).into_owned())

@@ -9,6 +9,7 @@ use super::seen::UserSeen;
 use super::{Content, LARGEST_CONTENT, Look, PathKind, PathSeen, Seen, UnitSeen};
 use crate::host::Output;
 use crate::owned::Owned;
+use crate::sum::is_sum;
 
 /// A tool's complaint that only says that nothing is there.
 fn is_absence(complaint: &str) -> bool {
@@ -199,7 +200,7 @@ fn path_line(line: &str) -> Option<(String, PathSeen)> {
 fn sum_line(line: &str) -> Option<(String, String)> {
     let (escaped, line) = line.strip_prefix('\\').map_or((false, line), |l| (true, l));
     let (sum, path) = line.split_once("  ")?;
-    (sum.len() == 64 && sum.bytes().all(|b| b.is_ascii_hexdigit())).then(|| {
+    is_sum(sum).then(|| {
         let path = if escaped { path.replace("\\\\", "\\") } else { path.to_owned() };
         (path, sum.to_owned())
     })

@@ -8,13 +8,13 @@ use karmaform_model::{
 };
 
 use super::placed::{at_path, foreign, host, ownership, permissions, permissions_seen, refuse};
-use crate::artifact::sums::is_sum;
 use crate::artifact::{Wish, oci};
 use crate::checks::Checks;
 use crate::client::{Act, Client};
 use crate::host::Payload;
 use crate::look::{Content, Look, PathKind, Seen};
 use crate::script::quote;
+use crate::sum::is_sum;
 use crate::typed::{SshType, comparable, finished, is_foreign};
 use crate::values::text;
 
