@@ -23,16 +23,19 @@ packaging() {
   fi
 }
 
-# apt COMMAND...: what it prints. The lists have a lock that it does not wait for by itself.
-apt() {
+# patiently COMMAND...: $said is what it prints. Of the locks of dpkg and apt only some are waited for by the tools themselves.
+patiently() {
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    _printed=$(DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -q -y -o DPkg::Lock::Timeout=120 \
-      -o Dpkg::Options::=--force-confold -o Dpkg::Use-Pty=0 "$@" </dev/null 2>&1)
+    said=$("$@" </dev/null 2>&1) && return
     _status=$?
-    case $_status$_printed in 0*) break ;; *'Could not get lock'*) sleep 10 ;; *) break ;; esac
+    case $said in *'Could not get lock'* | *'lock was locked'* | *'lock is locked'*) sleep 10 ;; *) return "$_status" ;; esac
   done
-  printf '%s\n' "$_printed"
   return "$_status"
+}
+
+apt() {
+  patiently env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -q -y -o DPkg::Lock::Timeout=120 \
+    -o Dpkg::Options::=--force-confold -o Dpkg::Use-Pty=0 "$@"
 }
 
 # Debian's way to say that packages must not start what they bring: invoke-rc.d(8). One that is there already says what its owner wants.
@@ -62,7 +65,7 @@ say_failed() {
 
 # What would be done, without removing anything; it fails unless it is this package that would come.
 simulate() {
-  said=$(apt install --no-install-recommends --no-remove --simulate -- "$name") || return 1
+  apt install --no-install-recommends --no-remove --simulate -- "$name" || return 1
   printf '%s\n' "$said" | grep -q -e "^Inst $name[: ]" -e "^Conf $name[: ]"
 }
 
@@ -78,7 +81,7 @@ install_package() {
   # Lists of what there is may be missing, or so old that what they name is gone. One of many places that does not answer is no reason to
   # give up, so only the outcome counts.
   if ! simulate; then
-    apt update >&2
+    apt update
     simulate || say_failed install
   fi
   hold_services
@@ -89,11 +92,15 @@ install_package() {
   for _new in $(printf '%s\n' "$said" | sed -n 's/^Inst \([^ ]*\) .*/\1/p'); do
     [ "$_new" = "$name" ] || is_installed "$_new" || { own package_dependency "$_new"; set -- "$@" "$_new"; }
   done
-  said=$(apt install --no-install-recommends --no-remove -- "$name")
-  _status=$?
-  if [ "$_status" != 0 ] && apt update >&2 && _again=$(apt install --no-install-recommends --no-remove -- "$name"); then _status=0; fi
+  _reason=
+  if ! apt install --no-install-recommends --no-remove -- "$name"; then
+    # If it is not for old lists, what was said first is the reason.
+    _reason=$said
+    if apt update && apt install --no-install-recommends --no-remove -- "$name"; then _reason=; fi
+  fi
   release_services
-  if [ "$_status" != 0 ]; then
+  if [ -n "$_reason" ]; then
+    said=$_reason
     forget
     say_failed install
   fi
@@ -110,16 +117,6 @@ forget() {
 
 dependencies() { if [ -f "$kf_owned" ]; then sed -n "s/^package_dependency$kf_tab\\([^$kf_tab]*\\)$kf_tab.*/\\1/p" "$kf_owned"; fi; }
 
-# away ACTION PACKAGE...: dpkg, unlike apt, never takes away what others need; it says so and goes on with the rest. Its lock is not waited
-# for by itself.
-away() {
-  for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    said=$(dpkg "$@" </dev/null 2>&1) && return
-    case $said in *"lock was locked"* | *"lock is locked"*) sleep 10 ;; *) return 1 ;; esac
-  done
-  return 1
-}
-
 # A unit of this host runs a program of it: that of another control plane, or somebody's own.
 is_used() {
   dpkg-query -L -- "$name" 2>/dev/null | grep -E '^(/usr)?/s?bin/.' | while read -r _program; do
@@ -135,13 +132,14 @@ remove_package() {
   _action=--purge
   if is_owned package_configuration "$name"; then _action=--remove; fi
   if ! is_gone "$name" || [ "$_action$(status_of "$name")" = --purgeconfig-files ]; then
-    away "$_action" "$name" || say_failed remove
+    patiently dpkg "$_action" "$name" || say_failed remove
   fi
   # What somebody has asked for meanwhile is theirs.
   for _dependency in $(dependencies); do
     if [ -n "$(apt-mark showmanual "$_dependency" 2>/dev/null)" ]; then disown package_dependency "$_dependency"; fi
   done
   set -- $(dependencies)
-  if [ $# -gt 0 ]; then away --purge "$@" || :; fi
+  # dpkg, unlike apt, never takes away what others need; it says so and goes on with the rest.
+  if [ $# -gt 0 ]; then patiently dpkg --purge "$@" || :; fi
   forget
 }
