@@ -129,7 +129,7 @@ impl Wiring {
 pub(crate) fn registry(states: Arc<dyn States>) -> Registry {
     let mut drivers: Vec<Arc<dyn Driver>> = Vec::new();
     drivers.extend(karmaform_builtin::drivers(&states));
-    drivers.push(Arc::new(Adapter(karmaform_ssh::Ssh::new())));
+    drivers.push(Arc::new(Adapter(karmaform_ssh::Ssh::new(&who()))));
     drivers.extend(karmaform_tls::drivers());
     drivers.push(karmaform_etcd::driver());
     drivers.push(Arc::new(Adapter(karmaform_kubernetes::Kubernetes::new())));

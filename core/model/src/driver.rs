@@ -21,6 +21,10 @@ pub trait Driver: Send + Sync {
     fn data_schemas(&self) -> Vec<(&'static str, &Schema)>;
     /// Names and schemas of its gates.
     fn gate_schemas(&self) -> Vec<(&'static str, &Schema)>;
+    /// See [`Provider::begin`].
+    fn begin(&self, lineage: &str) {
+        let _ = lineage;
+    }
     /// See [`Provider::connect`].
     fn connect<'a>(
         &'a self,
@@ -83,6 +87,10 @@ impl<P: Provider> Driver for Adapter<P> {
 
     fn gate_schemas(&self) -> Vec<(&'static str, &Schema)> {
         self.0.gates().into_iter().map(|g| (g.name(), g.schema())).collect()
+    }
+
+    fn begin(&self, lineage: &str) {
+        self.0.begin(lineage);
     }
 
     fn connect<'a>(

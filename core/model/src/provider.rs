@@ -138,6 +138,12 @@ pub trait Provider: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Told before a run changes anything: the lineage of the state that it works for. Two runs of one lineage are never at work at once, the
+    /// state's lock sees to that; so what an earlier one left half done is this one's to go on with.
+    fn begin(&self, lineage: &str) {
+        let _ = lineage;
+    }
+
     /// Opens a connection. `defaults` is the provider block; `connection` the connection value, or a data source's arguments, or empty.
     fn connect<'a>(
         &'a self,

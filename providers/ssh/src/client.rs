@@ -1,6 +1,6 @@
 //! What a resource type works with: one host, and the store of artifacts.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use karmaform_model::Diagnostic;
@@ -10,7 +10,7 @@ use crate::connection::Options;
 use crate::failure;
 use crate::host::{Host, Output, Payload, Request};
 use crate::look::{self, Look, Seen};
-use crate::script::Script;
+use crate::script::{Script, quote, random_mark};
 
 /// How long a change may take unless it says otherwise.
 const USUAL: Duration = Duration::from_secs(60);
@@ -19,6 +19,16 @@ const USUAL: Duration = Duration::from_secs(60);
 pub struct Client {
     pub(crate) door: Door,
     pub(crate) store: Arc<Store>,
+    pub(crate) run: Arc<Run>,
+}
+
+/// The run that this is, for hosts: one at a time changes a host.
+pub(crate) struct Run {
+    /// Of all runs that work for the same state, of which there is one at a time: what one that was cut off from a host held there, the next
+    /// one holds.
+    pub(crate) id: OnceLock<String>,
+    /// Whose, for whoever else wants to work there.
+    pub(crate) who: String,
 }
 
 /// The host, or that it is away.
@@ -108,11 +118,18 @@ impl Client {
         self.options().place()
     }
 
-    /// Runs a script; a failure of the script is left to the caller.
+    /// Runs a script that changes nothing; a failure of the script is left to the caller.
     pub(crate) async fn run(&self, act: Act) -> Result<Output, Diagnostic> {
         let what = format!("{} on {}", act.what, self.place());
         let script = Script::new(&act.body);
         self.host()?.run(Request { what, script, payload: act.payload, timeout: act.timeout, secrets: act.secrets }).await
+    }
+
+    /// Runs a script that changes something, if nobody else works on the host; a failure of the script is left to the caller.
+    pub(crate) async fn change(&self, mut act: Act) -> Result<Output, Diagnostic> {
+        let id = self.run.id.get_or_init(random_mark);
+        act.body = format!("hold {id} {} {}\n{}", act.timeout.as_secs(), quote(&self.run.who), act.body);
+        self.run(act).await
     }
 
     /// Makes a change and looks at what came of it.
@@ -126,7 +143,7 @@ impl Client {
         // the change has its own subshell, so that an `exit 0` in it does not skip the questions
         act.body = format!("(\nguard\n{}\n) || exit\n{}", act.body, look::script(&looks));
         let (what, secrets) = (format!("{} on {}", act.what, self.place()), act.secrets.clone());
-        Ok(Attempt { what, secrets, looks, output: self.run(act).await? })
+        Ok(Attempt { what, secrets, looks, output: self.change(act).await? })
     }
 
     /// What was seen after a change, or why it failed.

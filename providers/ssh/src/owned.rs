@@ -13,7 +13,7 @@ pub(crate) const ADOPTED: &str = "adopted";
 pub(crate) struct Owned(BTreeSet<(String, String)>);
 
 impl Owned {
-    /// `kind<TAB>identity<TAB>address`, the address may be empty. Lines that look otherwise are left alone.
+    /// `kind<TAB>identity<TAB>note`; the note may be empty, and is for scripts on the host. Lines that look otherwise are left alone.
     pub(crate) fn parse(text: &str) -> Self {
         let line = |l: &str| {
             let mut fields = l.split('\t');
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn lines_are_read() {
-        let owned = Owned::parse("ssh_file\t/a b\t\nssh_user\tetcd\tssh_user.etcd\nrubbish\n");
+        let owned = Owned::parse("ssh_file\t/a b\t\nssh_user\tetcd\tsaid of it\nrubbish\n");
         assert!(owned.has("ssh_file", "/a b") && owned.has("ssh_user", "etcd"));
         assert!(!owned.has("ssh_user", "/a b"));
     }

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use karmaform_model::{
     Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Object, Provider, ResourceType, Schema, Severity, Type,
 };
 
 use crate::artifact::Store;
-use crate::client::{Client, Door};
+use crate::client::{Client, Door, Run};
 use crate::connection::{self, Options, PROVIDER};
 use crate::facts::HostFacts;
 use crate::host::Host;
 use crate::look::{Look, Seen};
+use crate::sum::sha256;
 use crate::typed::AnyType;
 use crate::types;
 use crate::values::text;
@@ -27,21 +28,16 @@ pub struct Ssh {
     /// By their directory; shared by all hosts, so that an artifact is fetched once for all.
     stores: Mutex<BTreeMap<PathBuf, Arc<Store>>>,
     hosts: Mutex<Vec<(Options, Arc<Shared>)>>,
+    run: Arc<Run>,
 }
 
 /// A host that is open as long as somebody uses it. A data source's arguments and the connection value that it gives are two ways to say
 /// the same, and must not lead to two connections.
 type Shared = tokio::sync::Mutex<Weak<Host>>;
 
-impl Default for Ssh {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Ssh {
-    /// With nothing open yet.
-    pub fn new() -> Self {
+    /// With nothing open yet, for one run. `who` runs it, as others are told who want to work on the same hosts: "ops@desk".
+    pub fn new(who: &str) -> Self {
         let mut attributes = connection::attributes();
         attributes.push(Attribute::optional(
             "cache",
@@ -49,7 +45,8 @@ impl Ssh {
             "Directory on this machine for fetched artifacts; by default \"karmaform\" in the user's cache directory.",
         ));
         let schema = Schema::new("Defaults for every connection to a host.", attributes);
-        Self { schema, types: types::all(), facts: HostFacts::new(), stores: Mutex::default(), hosts: Mutex::default() }
+        let run = Arc::new(Run { id: OnceLock::new(), who: who.replace(char::is_control, " ") });
+        Self { schema, types: types::all(), facts: HostFacts::new(), stores: Mutex::default(), hosts: Mutex::default(), run }
     }
 
     fn store(&self, defaults: &Object) -> Arc<Store> {
@@ -129,6 +126,11 @@ impl Provider for Ssh {
         vec![&self.facts]
     }
 
+    fn begin(&self, lineage: &str) {
+        // What a run has begun as it stays.
+        let _ = self.run.id.set(sha256(lineage.as_bytes())[..32].to_owned());
+    }
+
     fn connect<'a>(
         &'a self,
         defaults: &'a Object,
@@ -145,7 +147,7 @@ impl Provider for Ssh {
                 }
                 Err(why) => return Err(why),
             };
-            Ok(Client { door, store: self.store(defaults) })
+            Ok(Client { door, store: self.store(defaults), run: Arc::clone(&self.run) })
         })
     }
 

@@ -43,6 +43,20 @@ pub(crate) fn failed(what: &str, output: &Output, secrets: &[String]) -> Diagnos
             .with_hint("Run again.")
             .retryable();
         }
+        "part" => {
+            return Diagnostic::error("File did not arrive whole", format!("{what}: a part of it is there, and the rest is missing."))
+                .with_hint("Run again; what has arrived need not be sent once more.")
+                .retryable();
+        }
+        "held" => {
+            let (seconds, who) = text.split_once(' ').unwrap_or(("", &text));
+            return Diagnostic::error("Host is held by another run", format!("{what}: {who} works on this host. Nothing was changed."))
+                .with_hint(format!(
+                    "Wait for that run to end, then run again. A host is free as soon as the connection of who holds it has ended; this one at \
+                     the latest in {seconds} s, if nothing more is heard."
+                ))
+                .retryable();
+        }
         "kind" => {
             return Diagnostic::error("Something else is at this path", format!("{what}: {text} exists and is not what is wanted there."))
                 .with_hint("Remove it, or choose another path.");
@@ -177,6 +191,8 @@ mod tests {
         check("exists /a", "Exists already");
         check("occupied a, b", "Directory is not empty");
         check("kind /a", "Something else is at this path");
+        check("part", "File did not arrive whole");
+        check("held 300 ops@ci", "Host is held by another run");
         check("write /a", "Change failed on the host");
     }
 

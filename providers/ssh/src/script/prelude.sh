@@ -4,9 +4,15 @@ PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 umask 077
 cd /
 kf_tab='	'
+kf_line='
+'
 # A user without sudo can't write there, but has a place of its own.
 if [ -n "$HOME" ] && [ "$(id -u)" != 0 ]; then kf_directory=$HOME/.local/state/karmaform; else kf_directory=/var/lib/karmaform; fi
 kf_owned=$kf_directory/owned
+# What arrived so far of files that are large.
+kf_parts=$kf_directory/parts
+# Who works here. With root's it goes with a reboot, as does whoever was at work.
+if [ "$kf_directory" = /var/lib/karmaform ]; then kf_run=/run/karmaform.run; else kf_run=$kf_directory/run; fi
 
 # section NAME: what follows belongs to it
 section() { printf '\n%s %s\n' "$kf" "$1"; }
@@ -50,31 +56,37 @@ is_owned() {
 # has_group USER: the group of a user is there; where it is not, whoever made the user was cut off between the two
 has_group() { getent group "$(id -g -- "$1")" >/dev/null; }
 
-# own KIND IDENTITY: remembers on the host that this is ours; before it is made, so that nothing of ours is ever unknown
-own() { is_owned "$1" "$2" || locked _own "$1" "$2"; }
+# own KIND IDENTITY [NOTE]: remembers on the host that this is ours, before it is made, so that nothing of ours is ever unknown; and a note with it
+own() { if [ -n "$3" ] || ! is_owned "$1" "$2"; then locked _own "$@"; fi; }
 _own() {
-  is_owned "$1" "$2" && return 0
+  if [ -z "$3" ] && is_owned "$1" "$2"; then return 0; fi
   mkdir -p "$kf_directory" && chmod 0755 "$kf_directory" || fail write "$kf_directory"
-  { if [ -f "$kf_owned" ]; then cat "$kf_owned"; fi; printf '%s\t%s\t\n' "$1" "$2"; } >"$kf_owned.new" \
-    && chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" || { rm -f "$kf_owned.new"; rmdir "$kf_directory" 2>/dev/null; fail write "$kf_owned"; }
+  { _others "$1" "$2" && printf '%s\t%s\t%s\n' "$1" "$2" "$3"; } >"$kf_owned.new" && chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" \
+    || { rm -f "$kf_owned.new"; rmdir "$kf_directory" 2>/dev/null; fail write "$kf_owned"; }
 }
 
-# disown KIND IDENTITY: forgets it; with the last line goes the file
+# disown KIND IDENTITY: forgets it; with the last line goes all that karmaform keeps on the host
 disown() { if is_owned "$1" "$2"; then locked _disown "$1" "$2"; fi; }
 _disown() {
   is_owned "$1" "$2" || return 0
-  _count=0
+  _others "$1" "$2" >"$kf_owned.new" || { rm -f "$kf_owned.new"; fail write "$kf_owned"; }
+  if [ -s "$kf_owned.new" ]; then
+    chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" || fail write "$kf_owned"
+  else
+    rm -rf "$kf_parts"
+    rm -f "$kf_owned.new" "$kf_owned" && rmdir "$kf_directory" 2>/dev/null || :
+  fi
+}
+
+# _others KIND IDENTITY: the lines of everything else that is ours
+_others() {
+  [ -f "$kf_owned" ] || return 0
   while IFS= read -r _line; do
     case $_line in
       "$1$kf_tab$2$kf_tab"*) ;;
-      *) _count=$((_count + 1)); printf '%s\n' "$_line" ;;
+      *) printf '%s\n' "$_line" || return ;;
     esac
-  done <"$kf_owned" >"$kf_owned.new" || { rm -f "$kf_owned.new"; fail write "$kf_owned"; }
-  if [ "$_count" = 0 ]; then
-    rm -f "$kf_owned.new" "$kf_owned" && rmdir "$kf_directory" 2>/dev/null || :
-  else
-    chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" || fail write "$kf_owned"
-  fi
+  done <"$kf_owned"
 }
 
 # claim KIND IDENTITY PATH: owns it before it is made; cleanup takes that back if it was not
@@ -94,9 +106,19 @@ release() {
 }
 
 # cleanup: runs at the end of every script, however it ends
-kf_new= kf_kind= kf_identity= kf_path=
+kf_new= kf_kind= kf_identity= kf_path= kf_part= kf_held=
 cleanup() {
   if [ -n "$kf_new" ]; then rm -f "$kf_new"; fi
+  cleanup_claim
+  # Where nothing is ours there is nothing to hold.
+  if [ -n "$kf_held" ] && [ ! -e "$kf_owned" ]; then
+    rm -f "$kf_run"
+    rmdir "$kf_directory" 2>/dev/null
+  fi
+}
+cleanup_claim() {
+  # What has arrived in part is ours until the rest has.
+  if [ -n "$kf_part" ] && [ -s "$kf_part" ]; then return; fi
   if [ -n "$kf_path" ] && [ ! -e "$kf_path" ] && [ ! -h "$kf_path" ]; then release "$kf_kind" "$kf_identity" "$kf_path"; fi
 }
 
@@ -145,13 +167,13 @@ remove_parents() {
   done
 }
 
-# install_file PATH SHA256 OWNER:GROUP MODE: standard input becomes the file, whole or not at all
+# install_file PATH SHA256 OWNER:GROUP MODE [READER]: standard input, as the reader gives it on, becomes the file, whole or not at all
 install_file() {
   [ -d "$1" ] && fail kind "$1"
   _name=${1##*/}
   rm -f "${1%/*}/.karmaform.$_name."??????
   kf_new=$(mktemp "${1%/*}/.karmaform.$_name.XXXXXX") || fail write "$1"
-  cat >"$kf_new" || fail write "$1"
+  ${5:-cat} >"$kf_new" || fail write "$1"
   _sum=$(sha256sum <"$kf_new") || fail write "$1"
   [ "${_sum%% *}" = "$2" ] || fail checksum "${_sum%% *}"
   chown "$3" "$kf_new" || fail owner "$3"
@@ -160,4 +182,66 @@ install_file() {
   mv -f "$kf_new" "$1" || fail write "$1"
   kf_new=
   sync "${1%/*}/" 2>/dev/null || :
+}
+
+# stamp PATH: what changes whenever a file does: its inode and size, the times of its content and of itself
+stamp() { stat -c '%i:%s:%.9Y:%.9Z' -- "$1" 2>/dev/null; }
+
+# hold RUN SECONDS WHO: for so long, and some more, no other run works here, unless the connection ends before
+hold() {
+  # Most often it is ours for long enough.
+  if work_is_of "$1" && [ "$_until" -ge "$((kf_now + $2))" ] && is_at_work; then
+    kf_held=1
+    return
+  fi
+  # Whoever was killed a moment ago is still on its way out.
+  _tries=25
+  while [ "$_tries" -gt 0 ] && works_elsewhere "$1"; do
+    sleep 0.2
+    _tries=$((_tries - 1))
+  done
+  find_connection
+  locked _hold "$@"
+  kf_held=1
+}
+_hold() {
+  if works_elsewhere "$1"; then fail held "$((_until - kf_now)) $_who"; fi
+  mkdir -p "${kf_run%/*}"
+  printf '%s %s %s %s %s\n' "$1" "$((kf_now + $2 + 300))" "$_process" "$_born" "$3" >"$kf_run.new" && mv -f "$kf_run.new" "$kf_run" || fail write "$kf_run"
+}
+
+# work_is_of RUN: reads who works here, and when it is. Time is what has passed since the boot: no clock is set back in between.
+work_is_of() {
+  read -r kf_now _rest </proc/uptime
+  kf_now=${kf_now%%.*} _run= _until=0
+  if [ -f "$kf_run" ]; then read -r _run _until _its_process _its_birth _who <"$kf_run" || :; fi
+  [ "$_run" = "$1" ]
+}
+
+# works_elsewhere RUN: another one works here. One whose connection has ended does not.
+works_elsewhere() {
+  if work_is_of "$1" || [ -z "$_run" ] || [ "$_until" -le "$kf_now" ]; then return 1; fi
+  is_at_work
+}
+
+# is_at_work: the connection of whoever works here is still there, as far as can be told. A process number alone may be another's by now.
+is_at_work() { [ "$_its_process" = 0 ] || { process "$_its_process" && [ "$_began" = "$_its_birth" ]; }; }
+
+# process NUMBER: reads its name, who started it, and when
+process() {
+  { read -r _stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+  _name=${_stat#*(}
+  _name=${_name%%)*}
+  set -- ${_stat##*) }
+  _parent=$2 _began=${20}
+}
+
+# find_connection: the process of the server that our connection ends with; 0 if it can't be told
+find_connection() {
+  _process=$$ _born=0
+  while process "$_process"; do
+    case $_name in sshd* | dropbear*) _born=$_began; return ;; esac
+    _process=$_parent
+  done
+  _process=0
 }

@@ -177,7 +177,7 @@ async fn execute(client: &Client, object: &Object, what: &str, command: &str, ch
     }
     body.push_str(&format!("section {}\n{}exit $?\n", quote("output"), run(object, command).script()));
     let hidden = secrets(object, SECRET_PARTS);
-    let output = client.run(Act::new("Running a command", body).with_timeout(time).with_secrets(hidden.clone())).await?;
+    let output = client.change(Act::new("Running a command", body).with_timeout(time).with_secrets(hidden.clone())).await?;
     let printed = String::from_utf8_lossy(output.section("output").unwrap_or_default()).trim_end().to_owned();
     if output.status == 0 {
         return Ok(last(&printed, OUTPUT).to_owned());
@@ -191,6 +191,10 @@ fn failed(client: &Client, object: &Object, what: &str, output: &Output, printed
         text => format!("The last that it printed:\n{text}"),
     };
     let place = client.place();
+    // The script itself gave up before the command.
+    if output.reason().is_some() {
+        return crate::failure::failed(&format!("Running a command on {place}"), output, &[]);
+    }
     match output.status {
         124 | 137 => {
             let seconds = limit(object).as_secs();

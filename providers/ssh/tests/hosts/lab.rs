@@ -57,7 +57,7 @@ pub(crate) fn lab(test: &str) -> Option<Lab> {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let hosts = hosts.split(',').map(|h| h.split_once('=').expect("name=address")).map(|(n, a)| (n.to_owned(), a.to_owned())).collect();
     let mut lab = Lab {
-        driver: Arc::new(Adapter(Ssh::new())),
+        driver: Arc::new(Adapter(Ssh::new("test"))),
         runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap(),
         hosts,
         key,
@@ -66,6 +66,7 @@ pub(crate) fn lab(test: &str) -> Option<Lab> {
         client: None,
         _turn: turn,
     };
+    lab.driver.begin("one state");
     lab.client = Some(lab.connect(&lab.connection()).unwrap());
     Some(lab)
 }
@@ -117,8 +118,18 @@ impl Lab {
 
     /// Begins another run, which has nothing but what is on the disk.
     pub(crate) fn renew(&mut self) {
-        self.driver = Arc::new(Adapter(Ssh::new()));
+        self.driver = Arc::new(Adapter(Ssh::new("test")));
+        self.driver.begin("one state");
         self.client = Some(self.connect(&self.connection()).unwrap());
+    }
+
+    /// Begins a run for another state, while the one until now, which this gives, goes on.
+    pub(crate) fn another_run(&mut self, who: &str, lineage: &str) -> (Arc<dyn Driver>, Option<AnyClient>) {
+        let driver = std::mem::replace(&mut self.driver, Arc::new(Adapter(Ssh::new(who))));
+        self.driver.begin(lineage);
+        let client = self.client.take();
+        self.client = Some(self.connect(&self.connection()).unwrap());
+        (driver, client)
     }
 
     /// Works with another client from now on.
@@ -225,7 +236,7 @@ impl Lab {
     /// The ownership file and everything else of ours is gone.
     pub(crate) fn assert_nothing_left(&self) {
         assert_eq!(
-            self.shell("ls -d /var/lib/karmaform /run/karmaform 2>/dev/null; find / -xdev -name '.karmaform*' 2>/dev/null; true"),
+            self.shell("ls -d /var/lib/karmaform /run/karmaform* 2>/dev/null; find / -xdev -name '.karmaform*' 2>/dev/null; true"),
             ""
         );
     }

@@ -129,3 +129,42 @@ fn an_upload_that_breaks_off_leaves_nothing() {
     let state = lab.apply("ssh_artifact", &change).unwrap().unwrap();
     lab.delete("ssh_artifact", &state);
 }
+
+#[test]
+fn two_runs_never_work_on_one_host() {
+    let Some(mut lab) = lab("two_runs_never_work_on_one_host") else { return };
+    let file = |lab: &Lab, text: &str| {
+        let after = lab.arguments("ssh_file", [("path", "/opt/kf-two".into()), ("content", text.into())]);
+        lab.plan("ssh_file", None, Some(&after)).unwrap()
+    };
+    let command = Change::Create { after: lab.arguments("ssh_command", [("command", "echo > /opt/kf-command".into())]) };
+    let state = lab.apply("ssh_file", &file(&lab, "one")).unwrap().unwrap();
+    let first = lab.another_run("ops@desk", "another state");
+    let change = file(&lab, "two");
+    let error = lab.apply("ssh_file", &change).unwrap_err();
+    assert!(
+        error.summary == "Host is held by another run" && error.retryable && error.detail.contains("test works on this host"),
+        "{error:?}"
+    );
+    assert_eq!(lab.apply("ssh_command", &command).unwrap_err().summary, "Host is held by another run");
+    assert_eq!(lab.shell("cat /opt/kf-two; ls /opt/kf-command 2>/dev/null || echo none"), "onenone");
+    // Who only looks is not held up, and holds up nobody.
+    lab.plan("ssh_file", Some(&state), Some(&state)).unwrap();
+    // The other run ends, however it does: the host is free.
+    drop(first);
+    let state = lab.apply("ssh_file", &change).unwrap().unwrap();
+    assert!(lab.shell("cat /run/karmaform.run").ends_with("ops@desk"));
+    // One that is cut off from its host, which did not notice, holds it as long as it said it would.
+    lab.shell("read up rest </proc/uptime; echo other $((${up%%.*} + 300)) 0 0 ops@far > /run/karmaform.run");
+    assert!(lab.apply("ssh_file", &change).unwrap_err().detail.contains("ops@far works on this host"));
+    lab.shell("read up rest </proc/uptime; echo other ${up%%.*} 0 0 ops@far > /run/karmaform.run");
+    lab.apply("ssh_file", &change).unwrap();
+    // Who went on for the same state takes it over at once.
+    let cut_off = lab.another_run("ops@home", "another state");
+    lab.apply("ssh_file", &change).unwrap();
+    drop(cut_off);
+    // Its process number is somebody else's by now.
+    lab.shell("read up rest </proc/uptime; echo other $((${up%%.*} + 300)) 1 7 ops@far > /run/karmaform.run");
+    lab.apply("ssh_file", &change).unwrap();
+    lab.delete("ssh_file", &state);
+}
