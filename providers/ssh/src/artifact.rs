@@ -62,6 +62,8 @@ pub(crate) struct Ready {
     pub(crate) sha256: String,
     /// Its size.
     pub(crate) size: u64,
+    /// The same compressed, once somebody wanted that.
+    packed: OnceCell<Arc<Ready>>,
 }
 
 impl Store {
@@ -108,6 +110,15 @@ impl Store {
         cell.get_or_init(|| async { self.get(wish).await.map(|_| ()) }).await.clone()
     }
 
+    /// The same file compressed with gzip; made once, however many hosts want it, and the same bytes whenever it is made by this version.
+    pub(crate) async fn packed(&self, ready: &Arc<Ready>) -> Result<Arc<Ready>, Diagnostic> {
+        let pack = || async {
+            let (directory, whole) = (self.directory.clone(), Arc::clone(ready));
+            working(move || archive::pack(&whole.file, &directory).and_then(|f| Ready::of(f, "the compressed file"))).await.map(Arc::new)
+        };
+        ready.packed.get_or_try_init(pack).await.cloned()
+    }
+
     async fn once(
         &self,
         wish: &Wish,
@@ -116,11 +127,16 @@ impl Store {
         let cell = Arc::clone(self.ready.lock().await.entry(wish.clone()).or_default());
         let ready = cell.get_or_try_init(|| async {
             let (directory, wish) = (self.directory.clone(), wish.clone());
-            let made = tokio::task::spawn_blocking(move || make(directory, wish)).await;
-            made.map_err(|_| Diagnostic::error("Artifact can't be prepared", "The work on it ended early. This is a bug."))?.map(Arc::new)
+            working(move || make(directory, wish)).await.map(Arc::new)
         });
         ready.await.cloned()
     }
+}
+
+/// Does work that takes a while beside everything else.
+async fn working<T: Send + 'static>(work: impl FnOnce() -> Result<T, Diagnostic> + Send + 'static) -> Result<T, Diagnostic> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.map_err(|_| Diagnostic::error("Artifact can't be prepared", "The work on it ended early. This is a bug."))?
 }
 
 impl Wish {
@@ -142,7 +158,7 @@ impl Ready {
         let read = |e: std::io::Error| Diagnostic::error("Artifact can't be read", format!("{}: {e}.", without_credentials(name)));
         let sha256 = sha256_of(&mut ByPlace::new(&file)).map_err(read)?;
         let size = file.metadata().map_err(read)?.len();
-        Ok(Self { file: Arc::new(file), sha256, size })
+        Ok(Self { file: Arc::new(file), sha256, size, packed: OnceCell::new() })
     }
 }
 

@@ -61,8 +61,8 @@ pub(crate) enum Payload {
     Nothing,
     /// These bytes.
     Bytes(Vec<u8>),
-    /// The contents of a local file, streamed.
-    File(Arc<File>),
+    /// The contents of a local file from this byte on, streamed.
+    File(Arc<File>, u64),
 }
 
 /// What a script gave. That it failed is an output, too.

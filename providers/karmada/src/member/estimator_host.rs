@@ -125,6 +125,7 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
             ("sha256", settings.sha256.clone().into()),
             ("path", program.clone()),
             ("mode", "0755".into()),
+            ("previous", below(PROGRAMS, "/previous")),
         ],
     );
     children.push(at(made, &[of_programs]));

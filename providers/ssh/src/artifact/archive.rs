@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use flate2::Compression;
 use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
 use karmaform_model::{Diagnostic, without_credentials};
 use tar::{Archive, EntryType};
 
@@ -37,6 +39,13 @@ pub(super) fn extract(archive: &File, source: &str, member: &str, directory: &Pa
         }
     }
     Err(broken(io::Error::other("the member vanished")))
+}
+
+/// A file compressed with gzip, into a new file in `directory`. Fast rather than small: lines are slow, but processors have other work, too.
+pub(super) fn pack(file: &File, directory: &Path) -> Result<File, Diagnostic> {
+    let mut packed = GzEncoder::new(unnamed(directory)?, Compression::fast());
+    let done = io::copy(&mut ByPlace::new(file), &mut packed).and_then(|_| packed.finish());
+    done.map_err(|e| Diagnostic::error("Cache can't be written", format!("A file can't be compressed in {}: {e}.", directory.display())))
 }
 
 /// The archive's bytes as they were before they were compressed.

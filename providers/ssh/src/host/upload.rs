@@ -29,7 +29,7 @@ impl Input {
                 pending.extend_from_slice(bytes);
                 None
             }
-            Payload::File(file) => Some((Arc::clone(file), 0)),
+            Payload::File(file, from) => Some((Arc::clone(file), *from)),
         };
         Ok(Self { pending, sent: 0, file })
     }

@@ -1,10 +1,20 @@
-# sums PATH...: SHA-256 of those that are regular files
+# sums PATH...: SHA-256 of those that are regular files. One whose sum was noted when it was installed is not read again while it is the same.
 sums() {
+  _noted=$kf_line
+  if [ -f "$kf_owned" ]; then _noted=$kf_line$(sed -n "s/^ssh_artifact$kf_tab\([^$kf_tab]*$kf_tab..*\)/\1/p" "$kf_owned")$kf_line; fi
   for _path do
     shift
-    if [ -f "$_path" ] && [ ! -h "$_path" ]; then set -- "$@" "$_path"; fi
+    if [ -f "$_path" ] && [ ! -h "$_path" ] && ! noted_sum "$_path"; then set -- "$@" "$_path"; fi
   done
   if [ $# -gt 0 ]; then sha256sum -- "$@" 2>&1; fi
+}
+
+# noted_sum PATH: the sum that was noted, if the file is the same since
+noted_sum() {
+  case $_noted in *"$kf_line$1$kf_tab"*) ;; *) return 1 ;; esac
+  _note=${_noted#*"$kf_line$1$kf_tab"}
+  _note=${_note%%"$kf_line"*}
+  [ "${_note%% *}" = "$(stamp "$1")" ] && printf '%s  %s\n' "${_note#* }" "$1"
 }
 
 # full PATH...: those that are directories with something in them

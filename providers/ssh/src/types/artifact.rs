@@ -1,19 +1,16 @@
 //! `ssh_artifact`: a file from a release: fetched once, checked, taken out of its archive, and sent to many hosts.
 
-use std::sync::Arc;
-use std::time::Duration;
+mod install;
 
 use karmaform_model::{
     Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan, same,
 };
 
-use super::placed::{at_path, foreign, host, ownership, permissions, permissions_seen, refuse};
+use super::placed::{at_path, foreign, host, permissions, permissions_seen, refuse};
 use crate::artifact::{Wish, oci};
-use crate::checks::Checks;
-use crate::client::{Act, Client};
-use crate::host::Payload;
+use crate::checks::{Checks, is_protected};
+use crate::client::Client;
 use crate::look::{Content, Look, PathKind, Seen};
-use crate::script::quote;
 use crate::sum::is_sum;
 use crate::typed::{SshType, comparable, finished, is_foreign};
 use crate::values::text;
@@ -22,9 +19,6 @@ const KIND: &str = "ssh_artifact";
 
 /// What decides which bytes are installed.
 const ORIGIN: &[&str] = &["source", "sha256", "member", "platform"];
-
-/// The slowest line that is still worth waiting for: 128 KiB a second.
-const SLOWEST: u64 = 128 << 10;
 
 /// The type.
 pub(crate) struct Artifact {
@@ -63,6 +57,12 @@ impl Artifact {
             ),
             Attribute::required("path", Type::String, "Absolute path on the host. Directories above it that are missing are made.")
                 .identity(),
+            Attribute::optional(
+                "previous",
+                Type::String,
+                "Directory on the host that keeps what was at `path` until now, by its name and in the place of what was kept before: when it \
+                 is wanted again, it need not be sent. It goes when nothing from a release is left in the directory that it is in.",
+            ),
             Attribute::computed("content_sha256", Type::String, "SHA-256 sum of the installed file."),
             Attribute::computed("recorded_sha256", Type::String, "Sum of what was installed, if the file is another one now.").volatile(),
             foreign(),
@@ -90,6 +90,9 @@ impl ResourceSpec for Artifact {
         };
         Checks::of(wanted)
             .path("path")
+            .check("previous", "Bad path", |p| {
+                is_protected(p).then(|| "is part of the system, or no absolute path without detours".to_owned())
+            })
             .mode()
             .names(&["owner", "group"])
             .check("sha256", "Bad sum", sum_problem)
@@ -192,41 +195,8 @@ impl SshType for Artifact {
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
-            let Some(object) = change.after().or(change.before()) else { return Ok(None) };
-            let path = text(object, "path").unwrap_or_default();
-            let word = quote(path);
-            let Some(after) = change.after() else {
-                let body = format!("rm -f {word} || fail write {word}\nrelease {KIND} {word} {word}");
-                client.act(Act::new(format!("Deleting {path}"), body)).await?;
-                return Ok(None);
-            };
-            let looks = vec![Look::File { path: path.to_owned(), content: Content::Never }];
-            let there = client.look(&looks).await?;
-            let is_create = matches!(change, Change::Create { .. });
-            if is_create && there.path(path)?.is_some() && !there.owned.has(KIND, path) {
-                return Err(crate::failure::foreign(&format!("Installing on {}", client.place()), path));
-            }
-            let on_host = there.path(path)?.and_then(|p| p.sha256.clone());
-            let mode = quote(text(after, "mode").unwrap_or("0755"));
-            let claim = format!("claim {KIND} {word} {word}\n");
-            // what the host has already is not fetched: repairing a mode must not need the network
-            let act = if on_host.is_some() && on_host.as_deref() == text(after, "content_sha256") {
-                permit(path, &claim, after, &mode)
-            } else {
-                let ready = client.store.get(&wish(after)).await?;
-                match text(after, "content_sha256") {
-                    Some(planned) if planned != ready.sha256 => return Err(changed(after, planned, &ready.sha256)),
-                    _ if on_host.as_deref() == Some(ready.sha256.as_str()) => permit(path, &claim, after, &mode),
-                    _ => {
-                        let body = format!("{claim}install_file {word} {} {} {mode}", ready.sha256, ownership(after));
-                        Act::new(format!("Installing {path}"), body)
-                            .with_payload(Payload::File(Arc::clone(&ready.file)))
-                            .with_timeout(Duration::from_secs(120 + ready.size / SLOWEST))
-                    }
-                }
-            };
-            let seen = client.act(act.then_look(looks)).await?;
-            finished(self, &seen, after)
+            let Some(seen) = install::apply(client, change).await? else { return Ok(None) };
+            change.after().map_or(Ok(None), |after| finished(self, &seen, after))
         })
     }
 }
@@ -234,12 +204,6 @@ impl SshType for Artifact {
 fn wish(after: &Object) -> Wish {
     let part = |name| text(after, name).map(str::to_owned);
     Wish { source: part("source").unwrap_or_default(), sha256: part("sha256"), member: part("member"), platform: part("platform") }
-}
-
-fn permit(path: &str, claim: &str, after: &Object, mode: &str) -> Act {
-    let word = quote(path);
-    let body = format!("{claim}chown {} {word} || fail owner {word}\nchmod {mode} {word} || fail write {word}", ownership(after));
-    Act::new(format!("Setting owner and mode of {path}"), body)
 }
 
 /// The plan showed a sum; something else behind the same source must not be installed in its place.

@@ -6,6 +6,7 @@ use karmaform_model::{Action, Change};
 
 use crate::images::{Image, Item, Registry, image, index, layer};
 use crate::lab::{Lab, lab, object, say};
+use crate::losing::noise;
 
 const KIND: &str = "ssh_artifact";
 
@@ -119,6 +120,71 @@ fn a_large_one_arrives_whole_and_fast() {
     let state = lab.apply(KIND, &change).unwrap().unwrap();
     say(&format!("60 MB in {:?}", started.elapsed()));
     assert!(started.elapsed().as_secs() < 20);
+    lab.delete(KIND, &state);
+}
+
+#[test]
+fn what_was_there_before_need_not_be_sent_again() {
+    let Some(mut lab) = lab("what_was_there_before_need_not_be_sent_again") else { return };
+    let content = noise(6_000_000);
+    let [first, second, third] = [2_000_000, 4_000_000, 6_000_000].map(|n| lab.local(&format!("v{n}"), &content[..n]));
+    let wanted = |lab: &Lab, version: &str, source: &str| {
+        let path = format!("/opt/kf-kept/{version}/tool");
+        lab.arguments(KIND, [("path", path.into()), ("source", source.into()), ("previous", "/opt/kf-kept/previous".into())])
+    };
+    let kept = |lab: &Lab| lab.shell("stat -c %s /opt/kf-kept/previous/* 2>/dev/null | tr '\\n' ' '");
+    let delete = |lab: &Lab, state: &karmaform_model::Object| lab.apply(KIND, &Change::Delete { before: state.clone() }).unwrap();
+    // An upgrade is a new file beside the old one, which then goes.
+    let one = lab.create(KIND, &wanted(&lab, "v1", &first));
+    let two = lab.create(KIND, &wanted(&lab, "v2", &second));
+    assert_eq!(kept(&lab), "");
+    delete(&lab, &one);
+    assert_eq!(kept(&lab), "2000000");
+    // One step back: nothing is sent, and the source of what comes back need not be there if its sum is known.
+    let before = lab.received();
+    let change = lab.plan(KIND, None, Some(&wanted(&lab, "v1", &first))).unwrap();
+    let one = lab.apply(KIND, &change).unwrap().unwrap();
+    delete(&lab, &two);
+    assert!(lab.received() - before < 1_000_000, "it was sent");
+    assert_eq!((kept(&lab), lab.shell("stat -c '%s %a' /opt/kf-kept/v1/tool")), ("4000000".to_owned(), "2000000 755".to_owned()));
+    // In one place: what is replaced is kept in the place of what was kept.
+    let mut other = wanted(&lab, "v1", &third);
+    let state = lab.step(KIND, Some(&one), Some(&other), Action::Update).unwrap();
+    assert_eq!(kept(&lab), "2000000");
+    other.insert("source".into(), first.as_str().into());
+    lab.renew();
+    let state = lab.step(KIND, Some(&state), Some(&other), Action::Update).unwrap();
+    assert_eq!(kept(&lab), "6000000");
+    assert_eq!(lab.shell("sha256sum </opt/kf-kept/v1/tool"), format!("{}  -", state["content_sha256"].as_str().unwrap()));
+    // With the last one goes what was kept.
+    lab.delete(KIND, &state);
+    assert_eq!(lab.shell("ls -d /opt/kf-kept 2>/dev/null || echo none"), "none");
+    let refused = lab.arguments(KIND, [("path", "/opt/x".into()), ("source", first.as_str().into()), ("previous", "/usr/bin".into())]);
+    assert_eq!(lab.plan(KIND, None, Some(&refused)).unwrap_err().summary, "Bad path");
+}
+
+#[test]
+fn what_has_not_changed_is_not_read_again() {
+    let Some(lab) = lab("what_has_not_changed_is_not_read_again") else { return };
+    let source = lab.local("tool", &noise(2_000_000));
+    let wanted = lab.arguments(KIND, [("path", "/opt/kf-bin/tool".into()), ("source", source.as_str().into())]);
+    let state = lab.create(KIND, &wanted);
+    let sum = state["content_sha256"].as_str().unwrap();
+    // A note that lies is believed while the file is the same, so the file was not read.
+    let lie = "0".repeat(64);
+    lab.shell(&format!("sed -i s/{sum}/{lie}/ /var/lib/karmaform/owned"));
+    let seen = |lab: &Lab| lab.observe(KIND, &wanted, Some(&state)).unwrap().unwrap()["content_sha256"].as_str().unwrap().to_owned();
+    assert_eq!(seen(&lab), lie);
+    // Any change of it ends that: also one that keeps its size, and puts its time back.
+    let changed = "t=$(stat -c %y /opt/kf-bin/tool); printf x | dd of=/opt/kf-bin/tool bs=1 count=1 conv=notrunc 2>/dev/null; touch -d \"$t\" /opt/kf-bin/tool";
+    lab.shell(changed);
+    let now = seen(&lab);
+    assert!(now != lie && now != sum, "{now}");
+    let state = lab.step(KIND, Some(&state), Some(&wanted), Action::Update).unwrap();
+    lab.shell("chmod 0700 /opt/kf-bin/tool");
+    let state = lab.step(KIND, Some(&state), Some(&wanted), Action::Update).unwrap();
+    lab.shell(&format!("sed -i s/{sum}/{lie}/ /var/lib/karmaform/owned"));
+    assert_eq!(seen(&lab), lie, "what was repaired is known again");
     lab.delete(KIND, &state);
 }
 

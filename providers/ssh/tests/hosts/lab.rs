@@ -132,6 +132,11 @@ impl Lab {
         (driver, client)
     }
 
+    /// Bytes that came to the first host over its network.
+    pub(crate) fn received(&self) -> u64 {
+        self.shell("sed -n 's/^ *eth0: *\\([0-9]*\\).*/\\1/p' /proc/net/dev").parse().unwrap()
+    }
+
     /// Works with another client from now on.
     pub(crate) fn use_client(&mut self, client: AnyClient) {
         self.client = Some(client);

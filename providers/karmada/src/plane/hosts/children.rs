@@ -49,8 +49,17 @@ impl At<'_> {
     }
 
     /// A program from where it comes from.
-    pub(super) fn program(&mut self, key: &str, path: String, origin: Origin, after: Vec<Vec<ChildStep>>) -> Vec<ChildStep> {
-        let mut made = child(on_of(self.name, "program", key), "ssh_artifact", [("path", path.into()), ("mode", "0755".into())]);
+    pub(super) fn program(
+        &mut self,
+        plane: &Arguments,
+        key: &str,
+        path: String,
+        origin: Origin,
+        after: Vec<Vec<ChildStep>>,
+    ) -> Vec<ChildStep> {
+        let previous = format!("{}/previous", programs::root(plane));
+        let arguments = [("path", path.into()), ("mode", "0755".into()), ("previous", previous.into())];
+        let mut made = child(on_of(self.name, "program", key), "ssh_artifact", arguments);
         made.arguments.extend(origin.map(|(n, a)| (n.to_owned(), a)));
         self.add(made, after)
     }
@@ -144,7 +153,7 @@ fn of_component(
         after.push(at.file(step, format!("{folder}/{file}"), content, &owner, vec![directory.clone()]));
     }
     let origin = programs::origin(plane, hosts, at.host, component, settings);
-    let program = at.program(&programs::key(plane, component), programs::path(plane, component), origin, vec![programs]);
+    let program = at.program(plane, &programs::key(plane, component), programs::path(plane, component), origin, vec![programs]);
     after.push(program.clone());
     after.extend(names);
     after.extend(needs(plane, component, objects));

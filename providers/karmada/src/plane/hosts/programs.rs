@@ -29,9 +29,14 @@ pub(super) fn release(plane: &Arguments, component: Component) -> String {
     if component.is_kube() { format!("kube-{}", plane.kube_version) } else { format!("karmada-{}", plane.version.text) }
 }
 
+/// What programs are below. Those that were in use until the last change are kept there, too.
+pub(super) fn root(plane: &Arguments) -> String {
+    format!("/opt/karmaform/karmada-{}", plane.name)
+}
+
 /// The folder of a component's program.
 pub(super) fn folder(plane: &Arguments, component: Component) -> String {
-    format!("/opt/karmaform/karmada-{}/{}", plane.name, release(plane, component))
+    format!("{}/{}", root(plane), release(plane, component))
 }
 
 /// The child that it is.

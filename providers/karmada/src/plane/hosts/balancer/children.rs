@@ -53,11 +53,11 @@ fn program(plane: &Arguments, ours: &Ours, at: &mut At<'_>, program: Program) ->
         let made = child(on_of(at.name, "package", name), "ssh_package", [("name", name.into())]);
         return (format!("/usr/sbin/{name}"), at.add(made, Vec::new()));
     }
-    let path = format!("/opt/karmaform/karmada-{}/load-balancer/{name}", plane.name);
+    let path = format!("{}/load-balancer/{name}", programs::root(plane));
     let architecture = at.host.architecture.as_str();
     let [source, sum] = [source, sum].map(|text| programs::filled(text, &[("{program}", name)], architecture));
     let origin = programs::taken(source, sum, name, architecture);
-    (path.clone(), at.program(name, path, origin, Vec::new()))
+    (path.clone(), at.program(plane, name, path, origin, Vec::new()))
 }
 
 /// Its unit, which starts anew with another configuration or another program.

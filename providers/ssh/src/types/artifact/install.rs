@@ -1,0 +1,135 @@
+//! Puts a file from a release on a host: from what the host kept, or sent to it, as little of it as can be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use karmaform_model::{Change, Diagnostic, Object};
+
+use super::{KIND, changed, wish};
+use crate::artifact::Ready;
+use crate::client::{Act, Client};
+use crate::failure;
+use crate::host::Payload;
+use crate::look::{Content, Look, Seen};
+use crate::script::quote;
+use crate::sum::sha256;
+use crate::types::placed::ownership;
+use crate::values::text;
+
+/// What scripts of this type may use.
+const FUNCTIONS: &str = include_str!("artifact.sh");
+
+/// The slowest line that is still worth waiting for: 32 KiB a second.
+const SLOWEST: u64 = 32 << 10;
+
+/// Files smaller than this are sent in one go: to ask how much of one is there would cost as much.
+const LARGE: u64 = 1 << 20;
+
+/// Does one change. Gives what is there after it; `None` if the file is gone.
+pub(super) async fn apply(client: &Client, change: &Change) -> Result<Option<Seen>, Diagnostic> {
+    let Some(object) = change.after().or(change.before()) else { return Ok(None) };
+    let path = text(object, "path").unwrap_or_default();
+    let word = quote(path);
+    let Some(after) = change.after() else {
+        let (keep, drop) = match text(object, "previous") {
+            Some(kept) => (format!("keep_previous {word} {}\n", quote(kept)), format!("\ndrop_previous {}", quote(kept))),
+            None => Default::default(),
+        };
+        let body = format!("{FUNCTIONS}\n{keep}rm -f {word} || fail write {word}\nrelease {KIND} {word} {word}{drop}");
+        client.act(Act::new(format!("Deleting {path}"), body)).await?;
+        return Ok(None);
+    };
+    let file = |path: &str| Look::File { path: path.to_owned(), content: Content::Never };
+    let kept = text(after, "previous").map(|d| format!("{d}/{}", path.rsplit('/').next().unwrap_or_default()));
+    let there = client.look(&[path, kept.as_deref().unwrap_or(path)].map(file)).await?;
+    let is_create = matches!(change, Change::Create { .. });
+    if is_create && there.path(path)?.is_some() && !there.owned.has(KIND, path) {
+        return Err(failure::foreign(&format!("Installing on {}", client.place()), path));
+    }
+    let sum_at = |path: &str| there.paths.get(path).and_then(|p| p.as_ref().ok()?.sha256.as_deref());
+    let planned = text(after, "content_sha256");
+    let target = Target { path, after };
+    // what the host has already is not fetched: repairing a mode must not need the network, nor going back to what was there before
+    let act = if planned.is_some() && sum_at(path) == planned {
+        target.permit()
+    } else if let (Some(kept), Some(sum)) = (kept.as_deref().filter(|k| sum_at(k) == planned), planned) {
+        target.take(kept, sum)
+    } else {
+        let ready = client.store.get(&wish(after)).await?;
+        match planned {
+            Some(planned) if planned != ready.sha256 => return Err(changed(after, planned, &ready.sha256)),
+            _ if sum_at(path) == Some(ready.sha256.as_str()) => target.permit(),
+            _ => match kept.as_deref().filter(|k| sum_at(k) == Some(ready.sha256.as_str())) {
+                Some(kept) => target.take(kept, &ready.sha256),
+                None => target.send(client, &ready).await?,
+            },
+        }
+    };
+    client.act(act.then_look(vec![file(path)])).await.map(Some)
+}
+
+/// What is to be where.
+struct Target<'a> {
+    path: &'a str,
+    after: &'a Object,
+}
+
+impl Target<'_> {
+    fn mode(&self) -> String {
+        quote(text(self.after, "mode").unwrap_or("0755"))
+    }
+
+    /// A script that works on it once it is claimed.
+    fn script(&self, body: &str) -> String {
+        let word = quote(self.path);
+        format!("{FUNCTIONS}\nclaim {KIND} {word} {word}\n{body}")
+    }
+
+    /// The words that put standard input there.
+    fn install(&self, sum: &str) -> String {
+        let previous = quote(text(self.after, "previous").unwrap_or_default());
+        format!("install_release {} {sum} {} {} {previous}", quote(self.path), ownership(self.after), self.mode())
+    }
+
+    /// It is the right file already.
+    fn permit(&self) -> Act {
+        let body = self.script(&format!("permit {} {} {}", quote(self.path), ownership(self.after), self.mode()));
+        Act::new(format!("Setting owner and mode of {}", self.path), body)
+    }
+
+    /// From what was kept. It is opened before something else is kept in its place.
+    fn take(&self, kept: &str, sum: &str) -> Act {
+        let body = self.script(&format!("exec 4<{} || fail write {}\n{} <&4", quote(kept), quote(kept), self.install(sum)));
+        Act::new(format!("Installing {} from what was kept", self.path), body)
+    }
+
+    /// From here. What is large is compressed if the host can read that, and what has arrived of it before is not sent again.
+    async fn send(&self, client: &Client, ready: &Arc<Ready>) -> Result<Act, Diagnostic> {
+        let what = format!("Installing {}", self.path);
+        if ready.size < LARGE {
+            let body = self.script(&self.install(&ready.sha256));
+            return Ok(Act::new(what, body).with_payload(Payload::File(Arc::clone(&ready.file), 0)));
+        }
+        let packed = client.store.packed(ready).await?;
+        // The same file may be on its way to another place there.
+        let place = &sha256(self.path.as_bytes())[..8];
+        let names = [&packed, ready].map(|sent| format!("{}-{place}", sent.sha256));
+        let asked = Act::new(format!("Looking for parts of {}", self.path), format!("{FUNCTIONS}\nparts {}", names.join(" ")));
+        let output = client.run(asked).await?;
+        let said = String::from_utf8_lossy(output.section("parts").unwrap_or_default()).into_owned();
+        let mut said = said.split_whitespace();
+        let reads_packed = said.next() == Some("gzip") && packed.size < ready.size;
+        let mut here = said.map(|n| n.parse::<u64>().unwrap_or(0));
+        let here = [here.next(), here.next()].map(Option::unwrap_or_default);
+        let [packed_name, plain_name] = &names;
+        let (sent, reader, name, here) =
+            if reads_packed { (&packed, "gzip -dc", packed_name, here[0]) } else { (ready, "cat", plain_name, here[1]) };
+        // More than all of it is something else.
+        let here = if here <= sent.size { here } else { 0 };
+        let missing = sent.size - here;
+        let received = format!("receive {name} {here} {}\nexec 4<\"$kf_part\"\nforget_part", sent.size);
+        let body = self.script(&format!("{received}\n{} '{reader}' <&4", self.install(&ready.sha256)));
+        let act = Act::new(what, body).with_payload(Payload::File(Arc::clone(&sent.file), here));
+        Ok(act.with_timeout(Duration::from_secs(120 + missing / SLOWEST)))
+    }
+}
