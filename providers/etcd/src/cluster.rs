@@ -8,6 +8,7 @@ mod hosts;
 mod impact;
 mod kubernetes;
 mod places;
+mod preflight;
 mod refusals;
 mod render;
 mod schema;

@@ -128,6 +128,7 @@ fn arguments_that_can_not_be_served() {
     refused(with(arguments(3), "client_port", 2380i64), "One port for two purposes");
     refused(with(arguments(3), "peer_port", 70_000i64), "Not a port");
     refused(with(arguments(3), "on_destroy", "burn"), "Unknown `on_destroy`");
+    refused(with(arguments(3), "disk_limit", -1i64), "Bad `disk_limit`");
     refused(with(arguments(3), "user", "root"), "etcd as root");
     refused(with(arguments(3), "user", "a b"), "Not a user name");
     refused(with(arguments(3), "data_directory", "/home/etcd"), "A data directory that the unit can't see");
@@ -222,5 +223,15 @@ fn a_rolling_restart_goes_from_gate_to_gate() {
     }
     assert_eq!(restarted.len(), 6, "an environment and a unit each");
     let formation = Lab::default().plan(Some(&arguments(3))).unwrap();
-    assert_eq!(formation.choreography.gates.iter().map(|g| (g.name.as_str(), g.limit)).collect::<Vec<_>>(), [("formed", 120)]);
+    let (disks, others): (Vec<_>, Vec<_>) = formation.choreography.gates.iter().partition(|g| g.gate == "ssh_disk");
+    assert_eq!(others.iter().map(|g| (g.name.as_str(), g.limit)).collect::<Vec<_>>(), [("formed", 120)]);
+    assert_eq!(disks.len(), 3, "a disk each");
+    // Nothing is made on a host before its disk is known to be good.
+    for path in formation.changes.iter().filter(|(p, (_, c))| p[0].name == "member" && c.action() == Action::Create).map(|(p, _)| p) {
+        let Some(Key::Name(member)) = &path[0].key else { panic!("{path:?} is of no member") };
+        let first = (Point::Gate(format!("the disk of member[\"{member}\"] is fast enough")), Point::Child(path.clone()));
+        assert!(formation.choreography.orderings.contains(&first), "{path:?}");
+    }
+    let untried = Lab::default().plan(Some(&with(arguments(3), "disk_limit", 0i64))).unwrap();
+    assert!(untried.choreography.gates.iter().all(|g| g.gate != "ssh_disk"));
 }

@@ -327,6 +327,35 @@ fn what_can_not_be_is_refused() {
     assert!(expand(&cluster).unwrap_err().iter().any(|d| d.detail.contains("is for hosts")));
 }
 
+#[test]
+fn what_components_would_suffer_from_is_said_before_they_come() {
+    let create = || (Change::Create { after: Object::new() }, false);
+    let units = |hosts: &[&str]| hosts.iter().map(|h| (format!("host[\"{h}\"]/unit[\"apiserver\"]"), create())).collect::<BTreeMap<_, _>>();
+    let facts = |free: i64| json!({ "disks": { "/": free, "/var": 1 }, "concerns": ["swap is on"], "firewall": "ufw" });
+    let some = on(&["a", "b", "c"], &json!({ "hosts": { "a": facts(1 << 40), "c": facts(1 << 40) } }));
+    let made = choreograph(None, &some, &units(&["a", "b", "c"])).unwrap();
+    let has = |start: &str| made.impact.iter().any(|l| l.starts_with(start));
+    assert!(has("on a, c: swap is on") && has("firewalls on a (ufw), c (ufw) must let"), "{:?}", made.impact);
+    assert!(
+        made.impact.iter().any(|l| l.contains("TCP ports 5443, 7443, 8443, and people and members TCP port 5443")),
+        "{:?}",
+        made.impact
+    );
+    // Said once, when it comes to a host, and not of hosts where nothing comes.
+    let later = choreograph(Some(&some), &some, &units(&["b"])).unwrap();
+    assert!(!later.impact.iter().any(|l| l.contains("swap") || l.contains("firewall")), "{:?}", later.impact);
+
+    let programs = |n: usize| {
+        let names = ["scheduler", "webhook", "controller-manager"].map(|c| format!("host[\"a\"]/program[\"karmada-1.19.0/karmada-{c}\"]"));
+        names.into_iter().take(n).map(|name| (name, create())).collect::<BTreeMap<_, _>>()
+    };
+    let small = on(&["a", "b", "c"], &json!({ "hosts": { "a": facts(130 << 20) } }));
+    assert!(choreograph(None, &small, &programs(2)).is_ok());
+    let refused = choreograph(None, &small, &programs(3)).unwrap_err();
+    let detail = &refused.iter().next().unwrap().detail;
+    assert!(detail.contains("130 MiB are free where /opt/karmaform/karmada-prod is to be; 3 programs need at least 192 MiB"), "{detail}");
+}
+
 /// A scene in which these units change so.
 fn choreograph(before: Option<&Object>, wanted: &Object, changes: &BTreeMap<String, (Change, bool)>) -> Result<Choreography, Diagnostics> {
     choreograph_without("nobody", before, wanted, changes)

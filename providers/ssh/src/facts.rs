@@ -34,7 +34,7 @@ impl HostFacts {
             Type::Bool,
             "False for a host that did not answer and need not; nothing else is known of it then.",
         ));
-        let facts: [(&'static str, Type, &'static str); 14] = [
+        let facts: [(&'static str, Type, &'static str); 19] = [
             ("hostname", Type::String, "Its own name."),
             ("os", Type::String, "Distribution, as in /etc/os-release: \"debian\"."),
             ("os_version", Type::String, "Version of the distribution: \"12\"."),
@@ -53,6 +53,24 @@ impl HostFacts {
             ("memory_bytes", Type::Number, "Memory."),
             ("disk_free_bytes", Type::Number, "Free space on the file system of /var/lib."),
             ("cpus", Type::Number, "Processors."),
+            (
+                "disks",
+                Type::map(Type::Number),
+                "Free bytes by mount point, of the file systems of /, /etc, /opt, /usr/local, /var and /var/lib.",
+            ),
+            ("swap_bytes", Type::Number, "Swap space."),
+            ("clock_kept", Type::Bool, "Whether something keeps its clock in time (NTP); null if it can't be told."),
+            (
+                "firewall",
+                Type::String,
+                "What keeps others out unless they are let in: \"firewalld\", \"ufw\", \"nftables\" or \"iptables\"; null if nothing does, or if \
+                 the user may not see it.",
+            ),
+            (
+                "concerns",
+                Type::list(Type::String),
+                "What servers suffer from there, in plain words: swap, a clock that nobody keeps, low limits.",
+            ),
         ];
         let unknown = facts.iter().map(|(name, ty, _)| ((*name).to_owned(), Value::unknown(ty.clone()))).collect();
         attributes.extend(facts.map(|(name, ty, doc)| Attribute::computed(name, ty, doc)));
@@ -111,6 +129,15 @@ fn facts(text: &str, middle: f64) -> Object {
     addresses.dedup();
     let mut object: Object = ["hostname", "os", "os_version", "kernel", "machine_id"].map(|n| (n.to_owned(), string(n))).into();
     object.extend(["systemd_version", "memory_bytes", "disk_free_bytes", "cpus"].map(|n| (n.to_owned(), number(n))));
+    object.insert("firewall".to_owned(), string("firewall"));
+    object.insert("swap_bytes".to_owned(), number("swap_bytes"));
+    let kept = value("clock_kept").map(|v| v == "true");
+    object.insert("clock_kept".to_owned(), kept.map_or_else(|| Value::null(Type::Bool), Value::from));
+    let disks = value("disks").unwrap_or_default().split_whitespace().filter_map(|d| d.rsplit_once('='));
+    let disks = disks.filter_map(|(mount, free)| Some((mount.to_owned(), free.parse::<i64>().ok()?.into()))).collect();
+    object.insert("disks".to_owned(), Value::map(Type::Number, disks));
+    let limit = |name: &str| value(name).and_then(|v| v.parse::<i64>().ok());
+    object.insert("concerns".to_owned(), Value::strings(concerns(limit, kept)));
     object.insert("architecture".to_owned(), value("machine").map_or_else(|| Value::null(Type::String), |m| architecture(m).into()));
     object.insert("clock_offset".to_owned(), offset.map_or_else(|| Value::null(Type::Number), Value::from));
     object.insert("addresses".to_owned(), Value::strings(addresses));
@@ -122,6 +149,24 @@ fn facts(text: &str, middle: f64) -> Object {
     ports.dedup();
     object.insert("listening_ports".to_owned(), Value::list(Type::Number, ports.into_iter().map(Value::from).collect()));
     object
+}
+
+/// What servers suffer from on a host. Source of the inotify limits: Karmada's own troubleshooting, where webhooks and etcd run out of them.
+fn concerns(number: impl Fn(&str) -> Option<i64>, clock_is_kept: Option<bool>) -> Vec<String> {
+    const LIMITS: [(&str, i64); 2] = [("instances", 128), ("watches", 8_192)];
+    let mut found = Vec::new();
+    if number("swap_bytes").is_some_and(|n| n > 0) {
+        found.push("swap is on: what is swapped out answers late".to_owned());
+    }
+    if clock_is_kept == Some(false) {
+        found.push("nothing keeps the clock in time: certificates and leases go by it".to_owned());
+    }
+    for (name, least) in LIMITS {
+        if let Some(now) = number(&format!("inotify_{name}")).filter(|n| *n < least) {
+            found.push(format!("fs.inotify.max_user_{name} is {now}: servers run out of it, {least} is little"));
+        }
+    }
+    found
 }
 
 /// The port in `0100007F:0050`, as /proc/net/tcp has it.
@@ -152,7 +197,8 @@ mod tests {
     fn facts_are_read() {
         let text = "begin=100.000000000\nhostname=h1\nos=debian\nmachine=x86_64\nsystemd_version=252\n\
                     addresses=fe80::1 10.0.0.2 127.0.0.1 10.0.0.1 10.0.0.2\n\
-                    interfaces= 127.0.0.1=lo 10.0.0.2=eth0\nlistening= 0100007F:0050 00000000:0016 00000000000000000000000000000000:0016\nmemory_bytes=1024\nend=101.000000000\nos_version=\nnoise";
+                    interfaces= 127.0.0.1=lo 10.0.0.2=eth0\nlistening= 0100007F:0050 00000000:0016 00000000000000000000000000000000:0016\nmemory_bytes=1024\n\
+                    swap_bytes=4096\nclock_kept=false\nfirewall=ufw\ndisks= /=1024 /var=2048\ninotify_instances=16\ninotify_watches=65536\nend=101.000000000\nos_version=\nnoise";
         let found = facts(text, 98.25);
         assert_eq!(found["clock_offset"], Number::from_f64(2.25).unwrap().into());
         assert_eq!(found["addresses"], Value::strings(["10.0.0.1", "10.0.0.2"]));
@@ -161,5 +207,16 @@ mod tests {
         assert_eq!(found["architecture"], "amd64".into());
         assert_eq!(found["memory_bytes"], 1024i64.into());
         assert!(found["os_version"].is_null() && found["disk_free_bytes"].is_null());
+        assert_eq!(
+            found["disks"],
+            Value::map(Type::Number, [("/".to_owned(), 1024i64.into()), ("/var".to_owned(), 2048i64.into())].into())
+        );
+        assert_eq!((&found["firewall"], &found["clock_kept"]), (&"ufw".into(), &false.into()));
+        let concerns: Vec<_> = found["concerns"].as_items().unwrap().iter().map(|c| c.as_str().unwrap()).collect();
+        assert!(
+            matches!(concerns[..], [swap, clock, limit] if swap.starts_with("swap") && clock.contains("clock") && limit.contains("is 16"))
+        );
+        let quiet = facts("swap_bytes=0\nclock_kept=\nfirewall=\n", 0.0);
+        assert!(quiet["concerns"].as_items().unwrap().is_empty() && quiet["firewall"].is_null() && quiet["clock_kept"].is_null());
     }
 }

@@ -12,6 +12,7 @@ mod client;
 mod connection;
 mod facts;
 mod failure;
+mod gate;
 mod host;
 mod look;
 mod owned;

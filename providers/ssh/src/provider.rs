@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use karmaform_model::{
-    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Object, Provider, ResourceType, Schema, Severity, Type,
+    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Gate, Object, Provider, ResourceType, Schema, Severity, Type,
 };
 
 use crate::artifact::Store;
 use crate::client::{Client, Door, Run};
 use crate::connection::{self, Options, PROVIDER};
 use crate::facts::HostFacts;
+use crate::gate::Disk;
 use crate::host::Host;
 use crate::look::{Look, Seen};
 use crate::sum::sha256;
@@ -85,7 +86,7 @@ impl Ssh {
     async fn check_need(&self, client: &Client, ask: &Ask, seen: Option<&Object>) -> Result<(), Diagnostic> {
         let (Some(found), Some(wanted)) = (self.find(&ask.resource_type), &ask.wanted) else { return Ok(()) };
         match found.inner().need(seen, ask.known.as_ref(), wanted) {
-            Some(wish) => client.store.check(&wish).await,
+            Some(supply) => client.store.check(&supply).await,
             None => Ok(()),
         }
     }
@@ -124,6 +125,10 @@ impl Provider for Ssh {
 
     fn data_sources(&self) -> Vec<&dyn DataSource<Client>> {
         vec![&self.facts]
+    }
+
+    fn gates(&self) -> Vec<&dyn Gate<Client>> {
+        vec![&Disk]
     }
 
     fn begin(&self, lineage: &str) {

@@ -259,6 +259,10 @@ impl Driver for Modelled {
 
     fn check<'a>(&'a self, _: &'a AnyClient, gate: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
         Box::pin(async move {
+            // Disks are no matter of this world.
+            if gate == "ssh_disk" {
+                return Ok(GateAnswer::Passed("fast enough".to_owned()));
+            }
             let required: Vec<String> = arguments
                 .get("require")
                 .and_then(Value::as_items)

@@ -94,9 +94,19 @@ fn a_wrong_key_is_said() {
 fn a_full_disk_stops_one_host_only() {
     let Some(lab) = Lab::fresh("a_full_disk_stops_one_host_only") else { return };
     let project = Project::etcd(&lab);
-    // 20 MB are left: not enough for etcd.
-    lab.shell("b", "free=$(df --output=avail -k / | tail -1); fallocate -l $((free - 20000))K /var/tmp/fill");
-    let ended = project.run(&["apply", "-auto-approve"]);
+    // 20 MB are left: not enough for etcd, which is said before anything is done.
+    let fill = "free=$(df --output=avail -k / | tail -1); fallocate -l $((free - 20000))K /var/tmp/fill";
+    lab.shell("b", fill);
+    one_error(&project, &["No room for a member", "member \"b\""]);
+    lab.shell("b", "rm /var/tmp/fill; test ! -e /var/lib/karmaform");
+    // It fills up when the work there has begun: nearly all of it before, so that the rest takes but a moment.
+    lab.shell("b", "free=$(df --output=avail -k / | tail -1); fallocate -l $((free - 300000))K /var/tmp/fill");
+    let begun = "for i in $(seq 3000); do [ ! -e /var/lib/karmaform/owned ] || break; sleep 0.01; done";
+    let fill = "head -c 400M /dev/zero >/var/tmp/fill2 2>/dev/null; truncate -s -20M /var/tmp/fill2";
+    let ended = std::thread::scope(|scope| {
+        scope.spawn(|| lab.shell("b", &format!("{begun}; {fill}")));
+        project.run(&["apply", "-auto-approve"])
+    });
     assert_eq!(ended.code, Some(1), "{}", ended.text);
     // Its two programs are unpacked side by side, and small files are written meanwhile: each may meet the end of the disk, and says so.
     let errors = ended.text.matches("Error: ").count();
@@ -104,7 +114,7 @@ fn a_full_disk_stops_one_host_only() {
     for host in ["a", "c"] {
         lab.shell(host, "test -x /opt/karmaform/etcd-main-*/etcd");
     }
-    lab.shell("b", "rm /var/tmp/fill; ! ls /opt/karmaform/*/.??* 2>/dev/null");
+    lab.shell("b", "rm /var/tmp/fill /var/tmp/fill2; ! ls /opt/karmaform/*/.??* 2>/dev/null");
     project.apply();
     project.no_changes();
 }

@@ -9,7 +9,7 @@ use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Object, Type,
 use super::hosts::{Host, members};
 use super::kubernetes::Kubernetes;
 use super::places::default_data_directory;
-use super::schema::{CA_VALIDITY_HOURS, CERTIFICATE_VALIDITY_HOURS, CLIENT_PORT, PEER_PORT, RENEW_BEFORE_HOURS, USER};
+use super::schema::{CA_VALIDITY_HOURS, CERTIFICATE_VALIDITY_HOURS, CLIENT_PORT, DISK_LIMIT, PEER_PORT, RENEW_BEFORE_HOURS, USER};
 use super::settings;
 use crate::versions::Version;
 
@@ -39,12 +39,14 @@ pub(crate) struct Arguments {
     /// What only a state has otherwise is kept with the cluster, too.
     pub(crate) keeps_authority: bool,
     pub(crate) user: String,
+    /// Milliseconds; 0: not tried.
+    pub(crate) disk_limit: i64,
     /// Its place, if that is not hosts.
     pub(crate) kubernetes: Option<Kubernetes>,
 }
 
 /// What says something about hosts alone.
-const OF_HOSTS: &[&str] = &["source", "source_sha256", "client_port", "peer_port", "data_directory", "addresses", "user"];
+const OF_HOSTS: &[&str] = &["source", "source_sha256", "client_port", "peer_port", "data_directory", "addresses", "user", "disk_limit"];
 
 impl Arguments {
     /// Reads and checks them.
@@ -78,6 +80,12 @@ impl Arguments {
             found.push(not_known("keep_authority"));
         }
         let keeps_authority = keep.and_then(Value::as_bool).unwrap_or(true);
+        let disk_limit = object.get("disk_limit").filter(|v| !v.is_null());
+        if disk_limit.is_some_and(|v| v.as_i64().is_none_or(|n| !(0..=10_000).contains(&n))) {
+            found
+                .push(Diagnostic::error("Bad `disk_limit`", "It is a whole number of milliseconds, from 0 to 10000, known when planning."));
+        }
+        let disk_limit = disk_limit.and_then(Value::as_i64).unwrap_or(DISK_LIMIT);
         check_user(&user, &mut found);
         check_directory(&data_directory, &mut found);
         check_validity(object, &mut found);
@@ -135,6 +143,7 @@ impl Arguments {
                 keeps_data: on_destroy == "keep",
                 keeps_authority,
                 user,
+                disk_limit,
                 kubernetes,
             }),
             _ => Err(found.into_iter().map(|d| d.at(address)).collect()),

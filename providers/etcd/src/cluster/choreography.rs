@@ -11,7 +11,7 @@ use karmaform_model::{Action, Arg, ChildStep, Choreography, Diagnostics, GateSpe
 use super::arguments::Arguments;
 use super::condition::{Condition, Member, is_formed, is_unchanged, members};
 use super::places::{client_ca, client_certificate, formed_note, part, part_of, peer_ca, stateful_set};
-use super::{children, impact, refusals};
+use super::{children, impact, preflight, refusals};
 
 /// How long forming a cluster may take, in seconds. Usually 1 to 3 s; slow disks and slow hosts need more.
 const FORMATION_LIMIT: u64 = 120;
@@ -37,6 +37,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.read_ids();
     let mut choreography = order.choreography;
     choreography.impact = impact::of_change(scene, &wanted, &members);
+    preflight::look(scene, &wanted, &mut choreography)?;
     Ok(choreography)
 }
 

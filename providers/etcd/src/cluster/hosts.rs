@@ -19,6 +19,8 @@ pub(crate) struct Host {
     pub(crate) connection: Value,
     /// The IP address that members and clients use; a string, perhaps not known yet.
     pub(crate) address: Value,
+    /// What is known of the host.
+    pub(crate) facts: Value,
 }
 
 /// The members by name. What is wrong goes to `found`.
@@ -75,7 +77,7 @@ pub(super) fn members(object: &Object, found: &mut Diagnostics) -> BTreeMap<Stri
                         continue;
                     }
                 };
-                members.insert(name.clone(), Host { connection, address });
+                members.insert(name.clone(), Host { connection, address, facts: host.clone() });
             }
             Err(diagnostic) => found.push(diagnostic),
         }

@@ -139,7 +139,7 @@ impl Kubernetes {
         let host = |member: &str| {
             let domain = self.namespace.as_str().map(|namespace| format!("{member}.{}.{namespace}.svc", self.name));
             let address = domain.map_or_else(|| Value::unknown_not_null(Type::String), Value::from);
-            Host { connection: self.connection.clone(), address }
+            Host { connection: self.connection.clone(), address, facts: Value::null(Type::Any) }
         };
         (0..self.members).map(|i| self.member(i)).map(|member| (member.clone(), host(&member))).collect()
     }

@@ -8,6 +8,8 @@ use karmaform_model::{Attribute, Schema, Type};
 pub(crate) const CLIENT_PORT: i64 = 2379;
 /// Where members reach each other.
 pub(crate) const PEER_PORT: i64 = 2380;
+/// Milliseconds that a write may take until it is on the disk; ten times what etcd's FAQ calls good.
+pub(crate) const DISK_LIMIT: i64 = 100;
 /// Who runs etcd.
 pub(crate) const USER: &str = "etcd";
 /// How long leaf certificates are valid: a year.
@@ -64,6 +66,12 @@ fn inputs() -> Vec<Attribute> {
             "What happens to the data when the cluster is destroyed: `delete`, or `keep` it beside its directory as `DIRECTORY.kept-TIME`.",
         )
         .or("delete"),
+        Attribute::optional(
+            "disk_limit",
+            Type::Number,
+            "With `hosts`: milliseconds that a write may take on average until it is on the disk where a new member keeps its data, tried for a \
+             moment before anything is made there; 100 unless written, 0: not tried. etcd wants less than 10; with 100 it loses its leader again and again.",
+        ),
         Attribute::optional("user", Type::String, "The system user that runs etcd; it is made on each host.").or(USER),
         Attribute::optional(
             "keep_authority",

@@ -73,6 +73,12 @@ impl<W: Outside> Stage<W> {
         match node {
             Node::Gate(name) => {
                 let gate = plan.choreography.gates.iter().find(|g| g.name == *name).ok_or("no such gate")?;
+                // What disks there are is no matter of the model; that one is tried before anything is made there is.
+                if gate.gate == "ssh_disk" {
+                    let member = name.split('"').nth(1).ok_or("a disk of no member")?;
+                    let is_there = self.state.children.keys().any(|p| *p == [ChildStep::keyed("member", member), ChildStep::new("unit")]);
+                    return if is_there { Err("it is tried too late".to_owned()) } else { Ok(()) };
+                }
                 let required = gate.arguments["require"].resolve(&|_, _| Value::unknown(Type::Any));
                 let required: Vec<&str> = required.as_items().unwrap_or_default().iter().filter_map(Value::as_str).collect();
                 let unhealthy = self.world.gate(&required);

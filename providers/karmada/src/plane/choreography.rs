@@ -36,7 +36,10 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         return Ok(Choreography { impact: impact::of_destroy(scene), forgotten, ..Choreography::default() });
     };
     let wanted = Arguments::read(scene.address, wanted)?;
-    let refused = refusals::check(scene, &wanted);
+    let mut refused = refusals::check(scene, &wanted);
+    if let Target::Hosts(hosts) = &wanted.target {
+        refused.extend(hosts::preflight::check(scene, &wanted, hosts));
+    }
     if refused.has_errors() {
         return Err(refused);
     }

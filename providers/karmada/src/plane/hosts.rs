@@ -4,6 +4,7 @@ mod balancer;
 mod children;
 mod entries;
 mod ports;
+pub(crate) mod preflight;
 mod programs;
 mod roll;
 mod unit;
@@ -45,6 +46,8 @@ pub(crate) struct Host {
     pub(crate) interface: Value,
     /// Ports that something listens on there, as far as it is known.
     pub(crate) listening: Vec<i64>,
+    /// All that is known of it.
+    pub(crate) facts: Value,
 }
 
 /// All of them.
@@ -206,7 +209,7 @@ fn hosts(reader: &mut Reader<'_, '_>) -> BTreeMap<String, Host> {
         let ports = value.get("listening_ports").and_then(Value::as_items).unwrap_or_default();
         let listening = ports.iter().filter_map(Value::as_i64).collect();
         let connection = if connection.is_null() { Value::unknown(Type::Any) } else { connection };
-        all.insert(name.clone(), Host { connection, address, interface, architecture, listening });
+        all.insert(name.clone(), Host { connection, address, interface, architecture, listening, facts: value.clone() });
     }
     all
 }

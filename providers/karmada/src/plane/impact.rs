@@ -65,6 +65,7 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
     }
     if let Some(hosts) = wanted.target.hosts() {
         lines.extend(hosts::impact(scene, wanted, hosts));
+        lines.extend(hosts::preflight::impact(scene, wanted, hosts));
     }
     lines.extend(encryption::impact(scene));
     let renewed = scene.children.values().any(|c| c.resource_type == "tls_certificate" && matches!(c.change, Change::Update { .. }));

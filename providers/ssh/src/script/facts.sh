@@ -10,11 +10,52 @@ if [ -d /run/systemd/system ]; then
 fi
 if [ -f /etc/machine-id ]; then printf 'machine_id=%s\n' "$(cat /etc/machine-id)"; fi
 while read -r _name _value _unit; do
-  if [ "$_name" = MemTotal: ]; then printf 'memory_bytes=%s\n' "$((_value * 1024))"; break; fi
+  case $_name in
+    MemTotal:) printf 'memory_bytes=%s\n' "$((_value * 1024))" ;;
+    SwapTotal:) printf 'swap_bytes=%s\n' "$((_value * 1024))" ;;
+  esac
 done </proc/meminfo
 df -P -k /var/lib 2>/dev/null | while read -r _device _size _used _free _rest; do
   case $_free in *[!0-9]*|'') ;; *) printf 'disk_free_bytes=%s\n' "$((_free * 1024))" ;; esac
 done
+printf 'disks='
+# Each local file system by its mount point; and where these directories are, which may be links to elsewhere.
+df -P -k -l 2>/dev/null | while read -r _device _size _used _free _share _mount; do
+  case $_device in tmpfs | devtmpfs | udev | none | shm) continue ;; esac
+  case $_mount in *" "* | */kubelet/* | */containers/* | */containerd/* | */docker/*) continue ;; esac
+  case $_free in *[!0-9]* | '') ;; *) printf ' %s=%s' "$_mount" "$((_free * 1024))" ;; esac
+done
+set --
+for _path in / /etc /opt /usr/local /var /var/lib; do if [ -d "$_path" ]; then set -- "$@" "$_path"; fi; done
+df -P -k -- "$@" 2>/dev/null | {
+  read -r _header
+  while read -r _device _size _used _free _rest && [ $# -gt 0 ]; do
+    case $_free in *[!0-9]* | '') ;; *) printf ' %s=%s' "$1" "$((_free * 1024))" ;; esac
+    shift
+  done
+}
+printf '\n'
+for _name in instances watches; do
+  # Not with "read": a shell reads byte by byte, and the kernel gives the first one only.
+  printf 'inotify_%s=%s\n' "$_name" "$(cat "/proc/sys/fs/inotify/max_user_$_name" 2>/dev/null)"
+done
+
+# keeps_clock: somebody keeps the clock in time. timesyncd says so by a file, chronyd when it is asked; of others the kernel knows.
+keeps_clock() {
+  if [ -e /run/systemd/timesync/synchronized ]; then echo true; return; fi
+  case $(chronyc -n tracking 2>/dev/null) in *"Leap status"*": Normal"*) echo true; return ;; esac
+  case $(timeout 5 timedatectl show -p NTPSynchronized --value 2>/dev/null) in yes) echo true ;; no) echo false ;; esac
+}
+printf 'clock_kept=%s\n' "$(keeps_clock)"
+
+# firewall: what keeps others out unless they are let in
+firewall() {
+  if systemctl is-active --quiet firewalld 2>/dev/null; then echo firewalld; return; fi
+  if grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf; then echo ufw; return; fi
+  if nft list chains 2>/dev/null | grep -q 'hook input .*policy drop'; then echo nftables; return; fi
+  if iptables -S INPUT 2>/dev/null | grep -Eq '^-P INPUT DROP|^-A INPUT -j (DROP|REJECT)'; then echo iptables; fi
+}
+printf 'firewall=%s\n' "$(firewall)"
 printf 'cpus=%s\n' "$(getconf _NPROCESSORS_ONLN 2>/dev/null)"
 if command -v ip >/dev/null 2>&1; then
   _addresses= _interfaces=

@@ -35,6 +35,9 @@ fn facts_of_a_host() {
     assert!(facts["addresses"].as_items().unwrap().contains(&lab.address(0).into()));
     assert!(facts["systemd_version"].as_i64().unwrap() > 200);
     assert!(facts["memory_bytes"].as_i64().unwrap() > 1 << 28 && facts["disk_free_bytes"].as_i64().unwrap() > 1 << 20);
+    assert!(facts["disks"].as_entries().unwrap().get("/").and_then(Value::as_i64).unwrap() > 1 << 20, "{:?}", facts["disks"]);
+    assert!(facts["swap_bytes"].as_i64().is_some() && facts["concerns"].as_items().is_some(), "{facts:?}");
+    assert!(facts["firewall"].is_null(), "{:?}", facts["firewall"]);
     // the connection value leads to the same host, over the connection that is open already
     let sessions = || lab.shell("pgrep -fc '[s]shd: root@notty'").parse::<usize>().unwrap();
     let before = sessions();

@@ -8,6 +8,7 @@ mod artifact;
 mod command;
 mod connecting;
 mod directory;
+mod disk;
 mod file;
 mod forward;
 mod hosts_entries;

@@ -1,0 +1,95 @@
+//! What is looked at before components come to a host: whether its disk has room for their programs, and what they would suffer from there.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Action, ChildStep, Diagnostic, Diagnostics, Key, Scene, Value};
+
+use super::{Host, Hosts, balancer, homes, programs, unit_at};
+use crate::plane::arguments::Arguments;
+use crate::versions::Component;
+
+/// What a program needs at least, in bytes: Karmada's have 45 to 80 MB, an API server 100.
+const PROGRAM: i64 = 64 << 20;
+
+/// The components that are reached from other hosts.
+const REACHED: [Component; 5] =
+    [Component::ApiServer, Component::AggregatedApiServer, Component::Webhook, Component::Search, Component::MetricsAdapter];
+
+/// What `ssh_host` says of firewalls.
+const FIREWALLS: [&str; 4] = ["firewalld", "ufw", "nftables", "iptables"];
+
+/// Hosts without room for the programs that are to come.
+pub(crate) fn check(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts) -> Diagnostics {
+    let mut coming: BTreeMap<&str, i64> = BTreeMap::new();
+    for (path, _) in scene.children.iter().filter(|(_, c)| c.change.action() == Action::Create) {
+        if let [ChildStep { key: Some(Key::Name(host)), .. }, ChildStep { name, .. }] = &path[..]
+            && name == "program"
+        {
+            *coming.entry(host).or_default() += 1;
+        }
+    }
+    let root = programs::root(plane);
+    let mut found = Diagnostics::new();
+    for (name, count) in coming {
+        let Some(free) = hosts.all.get(name).and_then(|host| free(host, &root)) else { continue };
+        let needed = count * PROGRAM;
+        if free < needed {
+            let detail = format!(
+                "On the host \"{name}\" {} MiB are free where {root} is to be; {count} programs need at least {} MiB.",
+                free >> 20,
+                needed >> 20
+            );
+            found.push(
+                Diagnostic::error("No room for programs", detail).with_hint("Make room on that host, then plan again.").at(scene.address),
+            );
+        }
+    }
+    found
+}
+
+/// What there is to know of hosts that get something that runs.
+pub(crate) fn impact(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts) -> Vec<String> {
+    let gets = |name: &str| {
+        let is_new = |(path, c): (&Vec<ChildStep>, &karmaform_model::ChildChange<'_>)| {
+            unit_at(path).is_some_and(|(host, _)| host == name) && !c.in_state && c.change.action() == Action::Create
+        };
+        scene.children.iter().any(is_new)
+    };
+    let new: Vec<(&String, &Host)> = hosts.all.iter().filter(|(name, _)| gets(name)).collect();
+    let mut concerns: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, host) in &new {
+        for concern in host.facts.get("concerns").and_then(Value::as_items).unwrap_or_default().iter().filter_map(Value::as_str) {
+            concerns.entry(concern).or_default().push(name);
+        }
+    }
+    let mut lines: Vec<String> = concerns.into_iter().map(|(concern, names)| format!("on {}: {concern}", names.join(", "))).collect();
+    lines.extend(firewalls(plane, hosts, &new));
+    lines
+}
+
+/// What must get through to hosts that keep others out.
+fn firewalls(plane: &Arguments, hosts: &Hosts, new: &[(&String, &Host)]) -> Option<String> {
+    let guard = |host: &Host| host.facts.get("firewall")?.as_str().filter(|f| FIREWALLS.contains(f)).map(str::to_owned);
+    let guarded: Vec<_> = new.iter().filter_map(|(name, host)| Some(format!("{name} ({})", guard(host)?))).collect();
+    if guarded.is_empty() {
+        return None;
+    }
+    let reached = REACHED.into_iter().filter(|c| !homes(plane, hosts, *c).is_empty());
+    let mut ports: Vec<i64> = reached.map(|c| hosts.ports.of(c)).collect();
+    let ours = hosts.balancer.as_ref().filter(|b| b.ours.is_some());
+    ports.extend(ours.map(|b| b.port));
+    let ports = ports.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    let and = if ours.is_some() { " and IP protocol 112 (VRRP)" } else { "" };
+    let people = ours.map_or_else(|| hosts.ports.of(Component::ApiServer), |b: &balancer::Balancer| b.port);
+    Some(format!(
+        "firewalls on {} must let the other hosts reach TCP ports {ports}{and}, and people and members TCP port {people}",
+        guarded.join(", ")
+    ))
+}
+
+/// Free bytes where a path is, or will be.
+fn free(host: &Host, path: &str) -> Option<i64> {
+    let disks = host.facts.get("disks")?.as_entries()?;
+    let holds = |mount: &str| mount == "/" || path == mount || path.strip_prefix(mount).is_some_and(|rest| rest.starts_with('/'));
+    disks.iter().filter(|(mount, _)| holds(mount)).max_by_key(|(mount, _)| mount.len())?.1.as_i64()
+}
