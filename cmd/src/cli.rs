@@ -61,6 +61,8 @@ pub(crate) enum Command {
     State(commands::state::Args),
     /// Work with several states of one configuration
     Workspace(commands::workspace::Args),
+    /// Write a file with everything the configuration needs from elsewhere
+    Bundle(commands::bundle::Args),
     /// Draw what depends on what
     Graph(commands::graph::Args),
     /// Try expressions

@@ -1,6 +1,7 @@
 //! One file per command: its arguments and what it does.
 
 pub(crate) mod apply;
+pub(crate) mod bundle;
 pub(crate) mod completion;
 pub(crate) mod connect;
 pub(crate) mod console;

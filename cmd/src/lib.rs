@@ -7,6 +7,7 @@ mod app;
 mod applying;
 mod arguments;
 mod backend;
+mod bundle;
 mod cli;
 mod commands;
 mod disk;
@@ -110,6 +111,7 @@ fn start(app: &mut App, cli: Cli) -> Ended {
         Command::Connect(args) => commands::connect::run(app, &args),
         Command::State(args) => commands::state::run(app, &args),
         Command::Workspace(args) => commands::workspace::run(app, &args),
+        Command::Bundle(args) => commands::bundle::run(app, &args),
         Command::Graph(args) => commands::graph::run(app, &args),
         Command::Console(args) => commands::console::run(app, &args),
         Command::Refresh(args) => commands::refresh::run(app, &args),

@@ -4,9 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use karmaform_engine::{Graph, Options, Pool, World, graph, observe, plan as decide};
-use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan, Plan, Snapshot};
+use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan, Plan, Registry, Snapshot};
 
 use crate::app::{App, Stop, VERSION};
+use crate::bundle::{Use, use_bundle};
 use crate::flags::PlanningFlags;
 use crate::project::Project;
 use crate::runtime::pause;
@@ -77,9 +78,18 @@ pub(crate) fn addresses(flag: &str, texts: &[String]) -> Result<Vec<Address>, St
     if wrong.is_empty() { Ok(found) } else { Err(wrong.into()) }
 }
 
-/// Open connections for a configuration.
-pub(crate) fn pool(app: &App, project: &Project) -> Arc<Pool> {
-    Pool::new(Arc::clone(&app.wiring.registry), project.config.providers.clone())
+/// How much a plan of this mode needs the bundle.
+pub(crate) fn bundle_for(mode: ModeOfPlan) -> Use {
+    if mode == ModeOfPlan::Normal { Use::Certain } else { Use::Perhaps }
+}
+
+/// Open connections for a configuration, whose bundle is in use from then on.
+///
+/// # Errors
+/// If the bundle can't be read, and is needed for certain.
+pub(crate) fn pool(app: &App, project: &Project, bundle: Use) -> Result<Arc<Pool>, Stop> {
+    use_bundle(app, project, bundle)?;
+    Ok(Pool::new(Arc::clone(&app.wiring.registry), project.config.providers.clone()))
 }
 
 /// Looks at the world and decides.
@@ -88,15 +98,30 @@ pub(crate) fn pool(app: &App, project: &Project) -> Arc<Pool> {
 /// Everything that keeps a plan from being made.
 pub(crate) fn plan(app: &mut App, project: &Project, state: &Snapshot, pool: &Arc<Pool>, options: &Options) -> Result<Planned, Stop> {
     let registry = Arc::clone(&app.wiring.registry);
+    plan_with(app, project, &registry, state, pool, options)
+}
+
+/// The same with other providers.
+///
+/// # Errors
+/// Everything that keeps a plan from being made.
+pub(crate) fn plan_with(
+    app: &mut App,
+    project: &Project,
+    registry: &Registry,
+    state: &Snapshot,
+    pool: &Arc<Pool>,
+    options: &Options,
+) -> Result<Planned, Stop> {
     let clock = Arc::clone(&app.wiring.clock);
     let mut met = Diagnostics::new();
     met.extend(project.diagnostics.clone());
-    let (graph, wrong) = graph(&project.config, state, &registry);
+    let (graph, wrong) = graph(&project.config, state, registry);
     met.extend(wrong);
     if met.has_errors() {
         return Err(met.into());
     }
-    let world = World { config: &project.config, registry: &registry, state, pool, runtime: clock.as_ref() };
+    let world = World { config: &project.config, registry, state, pool, runtime: clock.as_ref() };
     let (observed, wrong) = looking(app, observe(&graph, &world, options))?;
     met.extend(wrong);
     if met.has_errors() {

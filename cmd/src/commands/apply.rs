@@ -8,7 +8,7 @@ use crate::applying::carry_out;
 use crate::backend::open_backend;
 use crate::disk::{reason, write_private};
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
-use crate::planning::{Planned, halted, options, plan, pool};
+use crate::planning::{Planned, bundle_for, halted, options, plan, pool};
 use crate::project::{Project, load_directory, load_if_any};
 use crate::saved::{self, SavedPlan};
 use crate::session::Session;
@@ -92,7 +92,7 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
 fn planned_here(app: &mut App, project: &Project, session: &mut Session, options: &Options, how: &How) -> Ended {
     let notes = session.notes().clone();
     app.show(&notes);
-    let pool = pool(app, project);
+    let pool = pool(app, project, bundle_for(options.mode))?;
     let planned = plan(app, project, &session.snapshot, &pool, options)?;
     show_plan(app, &planned, how.view.verbose);
     if has_news(&planned.plan) && !how.auto_approve {
@@ -138,7 +138,7 @@ fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved
     let notes = session.notes().clone();
     app.show(&notes);
     saved::check_fresh(&saved.plan, &session.snapshot.lineage, session.found)?;
-    let pool = pool(app, project);
+    let pool = pool(app, project, bundle_for(saved.plan.mode))?;
     let mut saved = saved.plan;
     let replaced = saved.resources.iter().filter(|r| r.reason == Some(Reason::ReplaceByRequest)).map(|r| r.address.clone());
     let options = Options {

@@ -5,7 +5,7 @@ use karmaform_model::ModeOfPlan;
 use crate::app::{App, Ended};
 use crate::backend::open_backend;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
-use crate::planning::{options, plan, pool};
+use crate::planning::{bundle_for, options, plan, pool};
 use crate::project::{load_directory, load_if_any};
 use crate::redact::holders_of_secrets;
 use crate::saved;
@@ -54,7 +54,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let session = Session::shared(app, open)?;
     let notes = session.notes().clone();
     app.show(&notes);
-    let pool = pool(app, &project);
+    let pool = pool(app, &project, bundle_for(options.mode))?;
     let planned = plan(app, &project, &session.snapshot, &pool, &options)?;
     if app.json {
         let lines = app.stream().plan(&planned.plan);

@@ -14,6 +14,7 @@ use serde_json::{Value as Json, json};
 
 use crate::app::{App, Ended};
 use crate::backend::open_backend;
+use crate::bundle::Use;
 use crate::flags::{StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, pool};
 use crate::project::load_directory;
@@ -72,7 +73,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let project = load_directory(app, &args.variables, true)?.checked()?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
-    let pool = pool(app, &project);
+    let pool = pool(app, &project, Use::Perhaps)?;
     let registry = Arc::clone(&app.wiring.registry);
     let seen = app.executor.block_on(look(&session.snapshot, &registry, &pool, &wanted, args.all));
     let has_failed = seen.iter().any(|s| s.facts.is_err());

@@ -43,6 +43,8 @@ pub struct Settings {
     pub required_version: Option<String>,
     /// `backend "KIND" { ... }`; none means the default.
     pub backend: Option<SettingsBlock>,
+    /// `bundle`: the path of the file that everything from elsewhere is taken out of, and where that is written.
+    pub bundle: Option<(String, Span)>,
     /// `encryption { ... }`
     pub encryption: Option<SettingsBlock>,
 }

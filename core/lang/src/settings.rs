@@ -13,7 +13,7 @@ use crate::evaluator::{Evaluator, Unknowns};
 use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
 use crate::suggest;
-use crate::syntax::{Block, Body};
+use crate::syntax::{Attribute, Block, Body};
 use crate::version;
 
 const BEFORE_PLAN: &str = "This is needed before anything is read or planned, so resources and data sources can't be referred to.";
@@ -27,12 +27,20 @@ pub(crate) fn settings(config: &Config, blocks: &[&Block], diagnostics: &mut Dia
     for block in blocks {
         settings.spans.push(block.span);
         decode::labels(block, [], diagnostics);
-        let shape = Shape { what: "the \"karmaform\" block", attributes: &["required_version"], blocks: &["backend", "encryption"] };
+        let shape =
+            Shape { what: "the \"karmaform\" block", attributes: &["required_version", "bundle"], blocks: &["backend", "encryption"] };
         let old = Shape { blocks: &["backend", "encryption", "required_providers", "cloud"], ..shape };
         check_shape(&block.body, &old, diagnostics);
         if let Some(text) = literal_text(&block.body, "required_version", diagnostics) {
             check_version(config, block, &text, diagnostics);
             settings.required_version = Some(text);
+        }
+        if let Some(attribute) = block.body.attribute("bundle") {
+            let span = attribute.expr.span;
+            if let Some((_, first)) = &settings.bundle {
+                diagnostics.push(decode::double("\"bundle\"", span, *first));
+            }
+            settings.bundle = early_text(config, attribute, diagnostics).map(|path| (path, span));
         }
         for nested in &block.body.blocks {
             match nested.kind.as_str() {
@@ -90,6 +98,18 @@ fn free_form(config: &Config, block: &Block, kind: &str, diagnostics: &mut Diagn
     let spans = block.body.attributes.iter().map(|a| (a.name.clone(), a.expr.span));
     let spans: BTreeMap<_, _> = spans.chain(block.body.blocks.iter().map(|b| (b.kind.clone(), b.span))).collect();
     SettingsBlock { kind: kind.to_owned(), arguments, spans, span: block.span }
+}
+
+/// A text that is needed before anything is read or planned. Null is none.
+fn early_text(config: &Config, attribute: &Attribute, diagnostics: &mut Diagnostics) -> Option<String> {
+    let place = Place { no_blocks: Some(BEFORE_PLAN), ..Place::default() };
+    let alone = Body { attributes: vec![attribute.clone()], ..Body::default() };
+    let value = free_body(&Evaluator::new(config, &Unknowns), &alone, place, diagnostics).get(&attribute.name).cloned()?;
+    if value.as_str().is_none() && !value.is_null() && !value.is_unknown() {
+        let detail = format!("\"{}\" is the path of a file, as text.", attribute.name);
+        diagnostics.push(Diagnostic::error("Invalid value", detail).with_span(Some(attribute.expr.span)));
+    }
+    value.as_str().map(str::to_owned)
 }
 
 fn free_body(evaluator: &Evaluator<'_>, body: &Body, place: Place<'_>, diagnostics: &mut Diagnostics) -> Object {

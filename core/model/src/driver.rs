@@ -4,7 +4,9 @@ use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::{Ask, BoxFuture, Change, Connections, Diagnostic, GateAnswer, Object, Provider, ResourceSpec, Schema};
+use crate::{
+    Ask, BoxFuture, Change, Connections, Diagnostic, GateAnswer, Need, Object, Provider, ResourceSpec, Schema, Stock, Supplied, Supply,
+};
 
 /// An open connection whose type only its provider knows.
 pub type AnyClient = Arc<dyn Any + Send + Sync>;
@@ -21,6 +23,32 @@ pub trait Driver: Send + Sync {
     fn data_schemas(&self) -> Vec<(&'static str, &Schema)>;
     /// Names and schemas of its gates.
     fn gate_schemas(&self) -> Vec<(&'static str, &Schema)>;
+    /// See [`Provider::needs`].
+    fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {
+        let _ = (resource_type, wanted);
+        Vec::new()
+    }
+    /// See [`Provider::unseen`].
+    fn unseen(&self, data_source: &str, defaults: &Object, arguments: &Object, architecture: &str) -> Option<Object> {
+        let _ = (data_source, defaults, arguments, architecture);
+        None
+    }
+    /// See [`Provider::stock`].
+    fn stock(&self, stock: Arc<dyn Stock>) {
+        let _ = stock;
+    }
+    /// See [`Provider::supply`].
+    fn supply<'a>(&'a self, defaults: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {
+        let _ = defaults;
+        Box::pin(
+            async move { Err(Diagnostic::error("Nothing to get", format!("Nobody gets {}.", crate::without_credentials(&supply.source)))) },
+        )
+    }
+    /// See [`Provider::digest`].
+    fn digest<'a>(&'a self, defaults: &'a Object, image: &'a str) -> BoxFuture<'a, Result<Option<String>, Diagnostic>> {
+        let _ = (defaults, image);
+        Box::pin(async { Ok(None) })
+    }
     /// See [`Provider::begin`].
     fn begin(&self, lineage: &str) {
         let _ = lineage;
@@ -87,6 +115,26 @@ impl<P: Provider> Driver for Adapter<P> {
 
     fn gate_schemas(&self) -> Vec<(&'static str, &Schema)> {
         self.0.gates().into_iter().map(|g| (g.name(), g.schema())).collect()
+    }
+
+    fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {
+        self.0.needs(resource_type, wanted)
+    }
+
+    fn unseen(&self, data_source: &str, defaults: &Object, arguments: &Object, architecture: &str) -> Option<Object> {
+        self.0.unseen(data_source, defaults, arguments, architecture)
+    }
+
+    fn stock(&self, stock: Arc<dyn Stock>) {
+        self.0.stock(stock);
+    }
+
+    fn supply<'a>(&'a self, defaults: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {
+        self.0.supply(defaults, supply)
+    }
+
+    fn digest<'a>(&'a self, defaults: &'a Object, image: &'a str) -> BoxFuture<'a, Result<Option<String>, Diagnostic>> {
+        self.0.digest(defaults, image)
     }
 
     fn begin(&self, lineage: &str) {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::{Change, Diagnostic, Diagnostics, Object, Schema, default_plan};
+use crate::{Change, Diagnostic, Diagnostics, Need, Object, Schema, Stock, Supplied, Supply, default_plan};
 
 /// A boxed future; dyn traits need one.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -136,6 +136,38 @@ pub trait Provider: Send + Sync + 'static {
     /// Its gates.
     fn gates(&self) -> Vec<&dyn Gate<Self::Client>> {
         Vec::new()
+    }
+
+    /// What a resource of this provider needs from elsewhere. Pure.
+    fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {
+        let _ = (resource_type, wanted);
+        Vec::new()
+    }
+
+    /// What a data source says of a place that nobody can reach from here, if that is of this architecture (`amd64`); the rest is unknown.
+    /// `None`: nothing. Pure.
+    fn unseen(&self, data_source: &str, defaults: &Object, arguments: &Object, architecture: &str) -> Option<Object> {
+        let _ = (data_source, defaults, arguments, architecture);
+        None
+    }
+
+    /// Told before anything else: what was brought along, in place of everything from elsewhere.
+    fn stock(&self, stock: Arc<dyn Stock>) {
+        let _ = stock;
+    }
+
+    /// Gets a file from elsewhere. `defaults` is the provider block.
+    fn supply<'a>(&'a self, defaults: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {
+        let _ = (defaults, supply);
+        Box::pin(async move {
+            Err(Diagnostic::error("Nothing to get", format!("The provider \"{}\" gets nothing from elsewhere.", self.name())))
+        })
+    }
+
+    /// The digest (`sha256:...`) of what an image's name means now; `None` if this provider knows no images.
+    fn digest<'a>(&'a self, defaults: &'a Object, image: &'a str) -> BoxFuture<'a, Result<Option<String>, Diagnostic>> {
+        let _ = (defaults, image);
+        Box::pin(async { Ok(None) })
     }
 
     /// Told before a run changes anything: the lineage of the state that it works for. Two runs of one lineage are never at work at once, the

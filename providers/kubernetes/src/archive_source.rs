@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use karmaform_model::{Diagnostic, without_credentials};
+use karmaform_model::{Diagnostic, Stock, Supply, damaged, not_in_stock, without_credentials};
 use sha2::{Digest, Sha256};
+
+use crate::needs::supply;
 
 /// The largest archive; sets of manifests have some 100 KB.
 const LARGEST: u64 = 64 << 20;
@@ -16,7 +18,10 @@ const LONGEST: Duration = Duration::from_secs(120);
 
 /// The archives that were downloaded in this run, by their URL: plan and apply see the same.
 #[derive(Default)]
-pub(crate) struct Downloads(Mutex<BTreeMap<String, Arc<Vec<u8>>>>);
+pub(crate) struct Downloads {
+    by_source: Mutex<BTreeMap<String, Arc<Vec<u8>>>>,
+    stock: OnceLock<Arc<dyn Stock>>,
+}
 
 /// True if it must be fetched over the network.
 pub(crate) fn is_remote(source: &str) -> bool {
@@ -24,14 +29,25 @@ pub(crate) fn is_remote(source: &str) -> bool {
 }
 
 impl Downloads {
+    /// From now on nothing is downloaded: this is what was brought along.
+    pub(crate) fn use_stock(&self, stock: Arc<dyn Stock>) {
+        let _ = self.stock.set(stock);
+    }
+
     /// The bytes at `source`, with the SHA-256 sum `sum` if one is given. Waits for the network: call it where waiting is allowed.
     pub(crate) fn get(&self, source: &str, sum: Option<&str>) -> Result<Arc<Vec<u8>>, Diagnostic> {
+        if let Some(stock) = self.stock.get() {
+            let supply = supply(source, sum);
+            if is_remote(source) || stock.has(&supply) {
+                return brought(stock.as_ref(), &supply).map(Arc::new);
+            }
+        }
         let bytes = if is_remote(source) { self.download(source)? } else { Arc::new(local(source)?) };
-        let found: String = Sha256::digest(bytes.as_slice()).iter().map(|b| format!("{b:02x}")).collect();
+        let found = sha256(&bytes);
         match sum {
             Some(sum) if !sum.eq_ignore_ascii_case(&found) => {
                 // Fetched anew next time: it may have been cut short.
-                self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(source);
+                self.by_source.lock().unwrap_or_else(PoisonError::into_inner).remove(source);
                 Err(Diagnostic::error(
                     "Archive has the wrong sum",
                     format!("{} has the SHA-256 sum {found}, but `sha256` says {sum}. Nothing of it was used.", shown(source)),
@@ -43,13 +59,28 @@ impl Downloads {
     }
 
     fn download(&self, url: &str) -> Result<Arc<Vec<u8>>, Diagnostic> {
-        if let Some(bytes) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(url) {
+        if let Some(bytes) = self.by_source.lock().unwrap_or_else(PoisonError::into_inner).get(url) {
             return Ok(bytes.clone());
         }
         let bytes = Arc::new(receive(url)?);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(url.to_owned(), bytes.clone());
+        self.by_source.lock().unwrap_or_else(PoisonError::into_inner).insert(url.to_owned(), bytes.clone());
         Ok(bytes)
     }
+}
+
+/// The SHA-256 sum, in lower-case hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Takes an archive out of what was brought along.
+fn brought(stock: &dyn Stock, supply: &Supply) -> Result<Vec<u8>, Diagnostic> {
+    let name = shown(&supply.source);
+    let Some(supplied) = stock.find(supply)? else { return Err(not_in_stock(stock, &name)) };
+    let mut bytes = Vec::new();
+    let read = supplied.content.take(LARGEST).read_to_end(&mut bytes);
+    read.map_err(|e| Diagnostic::error("Bundle can't be read", format!("{name} out of {}: {e}.", stock.name())))?;
+    if sha256(&bytes) == supplied.sha256 { Ok(bytes) } else { Err(damaged(stock, &name)) }
 }
 
 fn local(source: &str) -> Result<Vec<u8>, Diagnostic> {
@@ -121,6 +152,7 @@ fn receive(url: &str) -> Result<Vec<u8>, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use karmaform_model::Supplied;
 
     #[test]
     fn sums_are_checked_and_missing_files_named() {
@@ -136,6 +168,43 @@ mod tests {
         assert!(error.detail.contains("says 00"), "{error:?}");
         assert!(get("/does/not/exist.tgz", None).unwrap_err().detail.contains("/does/not/exist.tgz does not exist"));
         assert!(get("s3://a/b", None).unwrap_err().detail.contains("\"s3\" is not supported"));
+    }
+
+    struct Brought(Supply, Vec<u8>);
+
+    impl Stock for Brought {
+        fn name(&self) -> String {
+            "the bundle x".to_owned()
+        }
+
+        fn has(&self, supply: &Supply) -> bool {
+            *supply == self.0
+        }
+
+        fn find(&self, supply: &Supply) -> Result<Option<Supplied>, Diagnostic> {
+            let bytes = self.1.clone();
+            let supplied =
+                || Supplied { size: bytes.len() as u64, sha256: sha256(b"crds"), content: Box::new(std::io::Cursor::new(bytes)) };
+            Ok(self.has(supply).then(supplied))
+        }
+    }
+
+    #[test]
+    fn with_a_bundle_nothing_is_downloaded() {
+        // Nobody listens there: whoever asks fails.
+        let (there, elsewhere) = ("https://127.0.0.1:1/crds.tgz", "https://u:hunter2@127.0.0.1:1/other.tgz");
+        let with = |bytes: &[u8]| {
+            let downloads = Downloads::default();
+            downloads.use_stock(Arc::new(Brought(supply(there, Some("ab")), bytes.to_vec())));
+            downloads
+        };
+        assert_eq!(with(b"crds").get(there, Some("ab")).unwrap().as_slice(), b"crds");
+        assert_eq!(with(b"crd").get(there, Some("ab")).unwrap_err().summary, "Bundle is damaged");
+        let error = with(b"crds").get(elsewhere, None).unwrap_err();
+        assert!(error.summary == "Not in the bundle" && !error.detail.contains("hunter2"), "{error:?}");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "local").unwrap();
+        assert_eq!(with(b"crds").get(file.path().to_str().unwrap(), None).unwrap().as_slice(), b"local");
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod membership_leave;
 mod membership_probe;
 mod membership_taints;
 mod multiplexed;
+mod needs;
 mod object;
 mod owner;
 mod pace;

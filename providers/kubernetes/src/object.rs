@@ -14,7 +14,8 @@ use crate::service;
 use crate::values::{bad_timeout, is_true, text};
 use crate::wait_expression;
 
-const KIND: &str = "kubernetes_object";
+/// Its name.
+pub(crate) const KIND: &str = "kubernetes_object";
 const PROPAGATIONS: &[&str] = &["background", "foreground", "orphan"];
 
 /// The type.

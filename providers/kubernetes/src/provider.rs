@@ -3,10 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use karmaform_model::{Ask, BoxFuture, Connections, DataSource, Diagnostic, Gate, Object, Provider, ResourceType, Schema};
+use karmaform_model::{
+    Ask, BoxFuture, Connections, DataSource, Diagnostic, Gate, Need, Object, Provider, ResourceType, Schema, Stock, Supplied, Supply,
+};
 
 use crate::accepts::KubernetesAccepts;
 use crate::archive::KubernetesArchive;
+use crate::archive_source::sha256;
 use crate::certificate::KubernetesCertificate;
 use crate::client::{Client, Inner, Needed};
 use crate::cluster::Cluster;
@@ -15,6 +18,7 @@ use crate::dispatch;
 use crate::forward;
 use crate::list::KubernetesList;
 use crate::membership::KarmadaMembership;
+use crate::needs::needs;
 use crate::object::KubernetesObject;
 use crate::owner::KubernetesOwner;
 use crate::pod::KubernetesPod;
@@ -95,6 +99,24 @@ impl Provider for Kubernetes {
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
         vec![&KubernetesAccepts, &KubernetesReady, &KubernetesRuns]
+    }
+
+    fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {
+        needs(resource_type, wanted)
+    }
+
+    fn stock(&self, stock: Arc<dyn Stock>) {
+        self.archive.downloads.use_stock(stock);
+    }
+
+    fn supply<'a>(&'a self, _: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {
+        Box::pin(async move {
+            let (downloads, supply) = (Arc::clone(&self.archive.downloads), supply.clone());
+            let got = tokio::task::spawn_blocking(move || downloads.get(&supply.source, supply.sha256.as_deref())).await;
+            let bytes = got.map_err(|_| Diagnostic::error("Archive can't be fetched", "The work on it ended early. This is a bug."))??;
+            let size = bytes.len() as u64;
+            Ok(Supplied { size, sha256: sha256(&bytes), content: Box::new(std::io::Cursor::new(bytes.to_vec())) })
+        })
     }
 
     fn connect<'a>(

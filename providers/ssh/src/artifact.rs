@@ -8,15 +8,16 @@ mod fetch;
 pub(crate) mod oci;
 mod sums;
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use karmaform_model::{Diagnostic, without_credentials};
+use karmaform_model::{Diagnostic, Stock, Supply, damaged, not_in_stock, without_credentials};
 use tempfile::NamedTempFile;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -33,26 +34,17 @@ pub(crate) struct Store {
     directory: PathBuf,
     /// Docker's configuration file, for the log-ins of registries.
     docker: PathBuf,
-    images: Mutex<BTreeMap<Wish, oci::Shared>>,
-    ready: OncePerWish<Arc<Ready>>,
-    verdicts: OncePerWish<Result<(), Diagnostic>>,
+    images: Mutex<BTreeMap<Supply, oci::Shared>>,
+    ready: OncePerSupply<Arc<Ready>>,
+    verdicts: OncePerSupply<Result<(), Diagnostic>>,
+    stock: Stocked,
 }
+
+/// What was brought along, if anything was.
+pub(crate) type Stocked = Arc<OnceLock<Arc<dyn Stock>>>;
 
 /// Made once; who wants the same in the meantime waits.
-type OncePerWish<T> = Mutex<BTreeMap<Wish, Arc<OnceCell<T>>>>;
-
-/// What somebody wants.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Wish {
-    /// A path, a `file:` or `http(s)` URL, or an image.
-    pub(crate) source: String,
-    /// What the sum of the source must be, or the path or URL of a file that says it.
-    pub(crate) sha256: Option<String>,
-    /// What to take out of it.
-    pub(crate) member: Option<String>,
-    /// Of an image, for what it is to run on.
-    pub(crate) platform: Option<String>,
-}
+type OncePerSupply<T> = Mutex<BTreeMap<Supply, Arc<OnceCell<T>>>>;
 
 /// A local file that is what was wanted. It may have no name, so that it goes with the run however that ends.
 pub(crate) struct Ready {
@@ -69,8 +61,14 @@ pub(crate) struct Ready {
 impl Store {
     /// That keeps downloads in `directory`.
     pub(crate) fn new(directory: PathBuf) -> Self {
-        let docker = oci::usual_file();
-        Self { directory, docker, images: Mutex::default(), ready: Mutex::default(), verdicts: Mutex::default() }
+        let (docker, stock) = (oci::usual_file(), Stocked::default());
+        Self { directory, docker, images: Mutex::default(), ready: Mutex::default(), verdicts: Mutex::default(), stock }
+    }
+
+    /// That takes things out of what was brought along, once something is.
+    pub(crate) fn with_stock(mut self, stock: Stocked) -> Self {
+        self.stock = stock;
+        self
     }
 
     /// With log-ins from another file.
@@ -88,26 +86,44 @@ impl Store {
     }
 
     /// The file that is wanted. Those who want the same wait for the one who fetches it; after a failure the next one tries again.
-    pub(crate) async fn get(&self, wish: &Wish) -> Result<Arc<Ready>, Diagnostic> {
-        if oci::is_image(&wish.source) {
-            let whole = Wish { member: None, sha256: None, ..wish.clone() };
-            let (image, docker) = (Arc::clone(self.images.lock().await.entry(whole).or_default()), self.docker.clone());
-            return self.once(wish, move |directory, wish| oci::take(&image, &directory, &docker, &wish)).await;
+    pub(crate) async fn get(&self, supply: &Supply) -> Result<Arc<Ready>, Diagnostic> {
+        if let Some(stock) = self.stock.get().cloned().filter(|s| needs_network(supply) || s.has(supply)) {
+            return self.once(supply, move |directory, supply| brought(stock.as_ref(), &directory, &supply)).await;
         }
-        let whole = self.once(&Wish { member: None, ..wish.clone() }, |directory, wish| fetch::fetch(&directory, &wish)).await?;
-        let Some(member) = wish.member.clone() else { return Ok(whole) };
-        let source = wish.source.clone();
-        self.once(wish, move |directory, _| {
+        if oci::is_image(&supply.source) {
+            let whole = Supply { member: None, sha256: None, ..supply.clone() };
+            let (image, docker) = (Arc::clone(self.images.lock().await.entry(whole).or_default()), self.docker.clone());
+            return self.once(supply, move |directory, supply| oci::take(&image, &directory, &docker, &supply)).await;
+        }
+        let whole = self.once(&Supply { member: None, ..supply.clone() }, |directory, supply| fetch::fetch(&directory, &supply)).await?;
+        let Some(member) = supply.member.clone() else { return Ok(whole) };
+        let source = supply.source.clone();
+        self.once(supply, move |directory, _| {
             let file = archive::extract(&whole.file, &source, &member, &directory)?;
             Ready::of(file, &source)
         })
         .await
     }
 
-    /// Whether it can be had at all. Asked for every host, and found out once per run, also if it can't.
-    pub(crate) async fn check(&self, wish: &Wish) -> Result<(), Diagnostic> {
-        let cell = Arc::clone(self.verdicts.lock().await.entry(wish.clone()).or_default());
-        cell.get_or_init(|| async { self.get(wish).await.map(|_| ()) }).await.clone()
+    /// The digest of what an image's name, as clusters write it, means now.
+    pub(crate) async fn digest(&self, image: &str) -> Result<String, Diagnostic> {
+        let (image, directory, docker) = (image.to_owned(), self.directory.clone(), self.docker.clone());
+        working(move || oci::digest_now(&image, &directory, &docker)).await
+    }
+
+    /// Whether it can be had at all, as far as that can be told without the network. Asked for every host, and found out once per run, also
+    /// if it can't.
+    pub(crate) async fn check(&self, supply: &Supply) -> Result<(), Diagnostic> {
+        match self.stock.get() {
+            Some(stock) if stock.has(supply) => return Ok(()),
+            Some(stock) if needs_network(supply) => {
+                return stock.find(supply).and(Err(not_in_stock(stock.as_ref(), &oci::shown(&supply.source))));
+            }
+            None if local(&supply.source).is_none() => return Ok(()),
+            _ => {}
+        }
+        let cell = Arc::clone(self.verdicts.lock().await.entry(supply.clone()).or_default());
+        cell.get_or_init(|| async { self.get(supply).await.map(|_| ()) }).await.clone()
     }
 
     /// The same file compressed with gzip; made once, however many hosts want it, and the same bytes whenever it is made by this version.
@@ -121,16 +137,32 @@ impl Store {
 
     async fn once(
         &self,
-        wish: &Wish,
-        make: impl FnOnce(PathBuf, Wish) -> Result<Ready, Diagnostic> + Send + 'static,
+        supply: &Supply,
+        make: impl FnOnce(PathBuf, Supply) -> Result<Ready, Diagnostic> + Send + 'static,
     ) -> Result<Arc<Ready>, Diagnostic> {
-        let cell = Arc::clone(self.ready.lock().await.entry(wish.clone()).or_default());
+        let cell = Arc::clone(self.ready.lock().await.entry(supply.clone()).or_default());
         let ready = cell.get_or_try_init(|| async {
-            let (directory, wish) = (self.directory.clone(), wish.clone());
-            working(move || make(directory, wish)).await.map(Arc::new)
+            let (directory, supply) = (self.directory.clone(), supply.clone());
+            working(move || make(directory, supply)).await.map(Arc::new)
         });
         ready.await.cloned()
     }
+}
+
+/// Whether something of it is not on this machine: the source, or the sum that was published of it.
+fn needs_network(supply: &Supply) -> bool {
+    local(&supply.source).is_none() || supply.sha256.as_deref().is_some_and(|sum| local(sum).is_none())
+}
+
+/// Takes a file out of what was brought along.
+fn brought(stock: &dyn Stock, directory: &Path, supply: &Supply) -> Result<Ready, Diagnostic> {
+    let name = oci::shown(&supply.source);
+    let Some(mut supplied) = stock.find(supply)? else { return Err(not_in_stock(stock, &name)) };
+    let mut file = unnamed(directory)?;
+    let copied = std::io::copy(&mut supplied.content, &mut file);
+    copied.map_err(|e| Diagnostic::error("Bundle can't be read", format!("{name} out of {}: {e}.", stock.name())))?;
+    let ready = Ready::of(file, &name)?;
+    if ready.sha256 == supplied.sha256 { Ok(ready) } else { Err(damaged(stock, &name)) }
 }
 
 /// Does work that takes a while beside everything else.
@@ -139,20 +171,25 @@ async fn working<T: Send + 'static>(work: impl FnOnce() -> Result<T, Diagnostic>
     ended.map_err(|_| Diagnostic::error("Artifact can't be prepared", "The work on it ended early. This is a bug."))?
 }
 
-impl Wish {
-    /// The path, if the source is on this machine.
-    pub(crate) fn local(&self) -> Option<&Path> {
-        local(&self.source)
-    }
-}
-
 /// The path of what is on this machine: a path, or a `file:` URL.
-fn local(source: &str) -> Option<&Path> {
+pub(crate) fn local(source: &str) -> Option<&Path> {
     let path = source.strip_prefix("file://").or_else(|| source.strip_prefix("file:")).unwrap_or(source);
     (!path.contains("://")).then(|| Path::new(path))
 }
 
 impl Ready {
+    /// Its bytes.
+    pub(crate) fn read(&self) -> Box<dyn Read + Send> {
+        // An `Arc` lends what it holds, not what that is.
+        struct Shared(Arc<File>);
+        impl Borrow<File> for Shared {
+            fn borrow(&self) -> &File {
+                &self.0
+            }
+        }
+        Box::new(ByPlace::new(Shared(Arc::clone(&self.file))))
+    }
+
     /// `name` is for messages.
     fn of(file: File, name: &str) -> Result<Self, Diagnostic> {
         let read = |e: std::io::Error| Diagnostic::error("Artifact can't be read", format!("{}: {e}.", without_credentials(name)));
@@ -163,20 +200,20 @@ impl Ready {
 }
 
 /// Reads a file from its beginning, whoever else reads it.
-struct ByPlace<'a> {
-    file: &'a File,
+struct ByPlace<F> {
+    file: F,
     at: u64,
 }
 
-impl<'a> ByPlace<'a> {
-    fn new(file: &'a File) -> Self {
+impl<F: Borrow<File>> ByPlace<F> {
+    fn new(file: F) -> Self {
         Self { file, at: 0 }
     }
 }
 
-impl Read for ByPlace<'_> {
+impl<F: Borrow<File>> Read for ByPlace<F> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.file.read_at(buffer, self.at)?;
+        let n = self.file.borrow().read_at(buffer, self.at)?;
         self.at += n as u64;
         Ok(n)
     }

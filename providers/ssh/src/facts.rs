@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use karmaform_model::{Attribute, BoxFuture, DataSource, Diagnostic, Number, Object, Schema, Type, Value};
 
 use crate::client::{Act, Client};
-use crate::connection;
+use crate::connection::{self, Options};
 use crate::failure;
 
 const SCRIPT: &str = include_str!("script/facts.sh");
@@ -56,7 +56,7 @@ impl HostFacts {
             (
                 "disks",
                 Type::map(Type::Number),
-                "Free bytes by mount point, of the file systems of /, /etc, /opt, /usr/local, /var and /var/lib.",
+                "Free bytes by mount point of the local file systems, and of /, /etc, /opt, /usr/local, /var and /var/lib.",
             ),
             ("swap_bytes", Type::Number, "Swap space."),
             ("clock_kept", Type::Bool, "Whether something keeps its clock in time (NTP); null if it can't be told."),
@@ -77,6 +77,19 @@ impl HostFacts {
         let mut schema = Schema::new("A Linux host that is reached over SSH.", attributes);
         schema.connection = karmaform_model::Connection::Arguments;
         Self { schema, unknown }
+    }
+}
+
+impl HostFacts {
+    /// What is said of a host of this architecture that nobody can reach from here.
+    pub(crate) fn unseen(&self, options: &Options, arguments: &Object, architecture: &str) -> Object {
+        let mut object = arguments.clone();
+        object.extend(self.unknown.clone());
+        object.insert("connection".to_owned(), options.value(arguments));
+        // What is made there is what is needed.
+        object.insert("reachable".to_owned(), true.into());
+        object.insert("architecture".to_owned(), architecture.into());
+        object
     }
 }
 

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use karmaform_model::{
-    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Gate, Object, Provider, ResourceType, Schema, Severity, Type,
+    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Gate, Need, Object, Provider, ResourceType, Schema, Severity, Stock,
+    Supplied, Supply, Type,
 };
 
-use crate::artifact::Store;
+use crate::artifact::{Stocked, Store};
 use crate::client::{Client, Door, Run};
 use crate::connection::{self, Options, PROVIDER};
 use crate::facts::HostFacts;
@@ -30,6 +31,7 @@ pub struct Ssh {
     stores: Mutex<BTreeMap<PathBuf, Arc<Store>>>,
     hosts: Mutex<Vec<(Options, Arc<Shared>)>>,
     run: Arc<Run>,
+    stock: Stocked,
 }
 
 /// A host that is open as long as somebody uses it. A data source's arguments and the connection value that it gives are two ways to say
@@ -47,13 +49,21 @@ impl Ssh {
         ));
         let schema = Schema::new("Defaults for every connection to a host.", attributes);
         let run = Arc::new(Run { id: OnceLock::new(), who: who.replace(char::is_control, " ") });
-        Self { schema, types: types::all(), facts: HostFacts::new(), stores: Mutex::default(), hosts: Mutex::default(), run }
+        Self {
+            schema,
+            types: types::all(),
+            facts: HostFacts::new(),
+            stores: Mutex::default(),
+            hosts: Mutex::default(),
+            run,
+            stock: Stocked::default(),
+        }
     }
 
     fn store(&self, defaults: &Object) -> Arc<Store> {
         let directory = text(defaults, "cache").map_or_else(Store::usual_directory, PathBuf::from);
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(stores.entry(directory.clone()).or_insert_with(|| Arc::new(Store::new(directory))))
+        Arc::clone(stores.entry(directory.clone()).or_insert_with(|| Arc::new(Store::new(directory).with_stock(Arc::clone(&self.stock)))))
     }
 
     /// The open host for these options; opened if it is not. Those who come while it is being opened wait for it.
@@ -129,6 +139,33 @@ impl Provider for Ssh {
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
         vec![&Disk]
+    }
+
+    fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {
+        types::needs(resource_type, wanted)
+    }
+
+    fn unseen(&self, data_source: &str, defaults: &Object, arguments: &Object, architecture: &str) -> Option<Object> {
+        if data_source != self.facts.name() {
+            return None;
+        }
+        Some(self.facts.unseen(&Options::new(arguments, defaults).ok()?, arguments, architecture))
+    }
+
+    fn stock(&self, stock: Arc<dyn Stock>) {
+        // One run has one configuration, and that one bundle.
+        let _ = self.stock.set(stock);
+    }
+
+    fn supply<'a>(&'a self, defaults: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {
+        Box::pin(async move {
+            let ready = self.store(defaults).get(supply).await?;
+            Ok(Supplied { size: ready.size, sha256: ready.sha256.clone(), content: ready.read() })
+        })
+    }
+
+    fn digest<'a>(&'a self, defaults: &'a Object, image: &'a str) -> BoxFuture<'a, Result<Option<String>, Diagnostic>> {
+        Box::pin(async move { self.store(defaults).digest(image).await.map(Some) })
     }
 
     fn begin(&self, lineage: &str) {

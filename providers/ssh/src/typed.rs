@@ -1,10 +1,9 @@
 //! The resource types of this provider, as their authors write them, and how they become resource types of the model.
 
 use karmaform_model::{
-    Ask, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Value, same,
+    Ask, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Supply, Value, same,
 };
 
-use crate::artifact::Wish;
 use crate::client::Client;
 use crate::look::{Look, Seen};
 use crate::sum::plan_sum;
@@ -19,7 +18,7 @@ pub(crate) trait SshType: ResourceSpec {
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic>;
 
     /// What is needed from this machine for what is wanted, given what was seen; so that it is missed before anything is changed.
-    fn need(&self, _seen: Option<&Object>, _known: Option<&Object>, _wanted: &Object) -> Option<Wish> {
+    fn need(&self, _seen: Option<&Object>, _known: Option<&Object>, _wanted: &Object) -> Option<Supply> {
         None
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Site<'a> {
     pub(super) vip: Option<String>,
     /// Where kubectl remembers which kinds there are.
     cache: tempfile::TempDir,
+    /// Links to where programs and archives come from, which can be taken away.
+    sources: tempfile::TempDir,
 }
 
 impl<'a> Site<'a> {
@@ -32,27 +34,57 @@ impl<'a> Site<'a> {
             tell("*** SKIPPED (the hosts have no packages to install): the load balancer");
         }
         let cache = tempfile::tempdir().expect("a directory");
-        let site = Self { lab, parts, project: Project::example("karmada-on-hosts"), vip, cache };
+        let sources = tempfile::tempdir().expect("a directory");
+        let site = Self { lab, parts, project: Project::example("karmada-on-hosts"), vip, cache, sources };
+        site.link();
         site.values(hosts, "");
         site
     }
 
+    /// What is behind the links, by their names.
+    fn links(&self) -> [(&'static str, std::path::PathBuf); 4] {
+        let etcd = self.lab.etcd.last().expect("an etcd").1.clone().into();
+        let (karmada, kube) = (self.parts.karmada.clone(), self.parts.kube.clone());
+        [("karmada", karmada), ("kube", kube), ("etcd.tar.gz", etcd), ("crds.tar.gz", self.parts.crds.clone())]
+    }
+
+    fn link(&self) {
+        for (name, target) in self.links() {
+            std::os::unix::fs::symlink(target, self.sources.path().join(name)).expect("a link");
+        }
+    }
+
+    /// Does something with all that comes from elsewhere in a bundle, and nothing of it anywhere else.
+    pub(super) fn with_a_bundle_alone<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.project.must(0, &["bundle", "-out=site.kfbundle"]);
+        for (name, _) in self.links() {
+            std::fs::remove_file(self.sources.path().join(name)).expect("a link");
+        }
+        self.project.write("bundle.kf.hcl", "karmaform {\n  bundle = \"site.kfbundle\"\n}\n");
+        let done = work();
+        self.link();
+        self.project.remove("bundle.kf.hcl");
+        self.project.remove("site.kfbundle");
+        done
+    }
+
     /// Writes the example's values, and these after them.
     pub(super) fn values(&self, hosts: usize, more: &str) {
-        let (etcd_version, etcd_source) = self.lab.etcd.last().expect("an etcd");
+        let (etcd_version, _) = self.lab.etcd.last().expect("an etcd");
+        let source = |name: &str| self.sources.path().join(name).display().to_string();
         let hosts: String = self.lab.hosts[..hosts].iter().map(|(name, address)| format!("  {name} = \"{address}\"\n")).collect();
         let mut text = format!("hosts = {{\n{hosts}}}\n");
         for (variable, value) in [
             ("private_key_file", self.lab.key.clone()),
             ("known_hosts_file", self.lab.known_hosts.clone()),
             ("etcd_version", etcd_version.clone()),
-            ("etcd_source", etcd_source.clone()),
+            ("etcd_source", source("etcd.tar.gz")),
             ("name", "demo".to_owned()),
             ("karmada_version", KARMADA.to_owned()),
             ("kube_version", self.parts.kube_version.clone()),
-            ("karmada_source", format!("{}/{{program}}", self.parts.karmada.display())),
-            ("kube_source", format!("{}/{{program}}", self.parts.kube.display())),
-            ("crds", self.parts.crds.display().to_string()),
+            ("karmada_source", format!("{}/{{program}}", source("karmada"))),
+            ("kube_source", format!("{}/{{program}}", source("kube"))),
+            ("crds", source("crds.tar.gz")),
         ] {
             let _ = writeln!(text, "{variable} = {value:?}");
         }

@@ -7,6 +7,7 @@ use karmaform_model::{Diagnostic, Diagnostics, Severity, Snapshot};
 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::backend::open_backend;
+use crate::bundle::Use;
 use crate::flags::{LockFlags, ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{distinct, looking, plan, pool};
 use crate::project::{Project, load_directory};
@@ -73,7 +74,7 @@ fn write(app: &mut App, args: &Args, project: &Project, session: &mut Session) -
         tool_version: VERSION.to_owned(),
         ..Options::default()
     };
-    let pool = pool(app, project);
+    let pool = pool(app, project, Use::Perhaps)?;
     let Rebuilt { mut snapshot, lost, believed } = look(app, project, &pool, &options)?;
     snapshot.lineage.clone_from(&session.snapshot.lineage);
     if snapshot.lineage.is_empty() {

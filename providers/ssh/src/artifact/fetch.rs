@@ -6,20 +6,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmaform_model::{Diagnostic, without_credentials};
+use karmaform_model::{Diagnostic, Supply, without_credentials};
 use ureq::config::ConfigBuilder;
 use ureq::typestate::AgentScope;
 
-use super::{Ready, Wish, sums, unfinished, unnamed};
+use super::{Ready, local, sums, unfinished, unnamed};
 use crate::sum::sha256;
 
 /// From the request to the last byte. Releases have some 100 MB; a line that needs longer for them needs a mirror.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
-/// The source of a wish, checked.
-pub(super) fn fetch(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> {
-    let source = wish.source.as_str();
-    let sum = sums::expected(wish)?;
+/// The source of a supply, checked.
+pub(super) fn fetch(directory: &Path, supply: &Supply) -> Result<Ready, Diagnostic> {
+    let source = supply.source.as_str();
+    let sum = sums::expected(supply)?;
     if source.starts_with("http://") || source.starts_with("https://") {
         return download(directory, source, sum.as_deref());
     }
@@ -29,7 +29,7 @@ pub(super) fn fetch(directory: &Path, wish: &Wish) -> Result<Ready, Diagnostic> 
             format!("\"{scheme}\" is not supported; a source is a path, a file, http or https URL, or an image (oci://)."),
         ));
     }
-    let path = wish.local().unwrap_or(Path::new(source));
+    let path = local(&supply.source).unwrap_or(Path::new(source));
     let unreadable = |why: &str| Diagnostic::error("Source can't be read", format!("{} {why} on this machine.", path.display()));
     if !path.is_file() {
         return Err(unreadable(if path.exists() { "is not a file" } else { "does not exist" }));

@@ -16,7 +16,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use karmaform_model::Diagnostic;
+use karmaform_model::{Diagnostic, Supply};
 
 use self::find::{Found, Layers};
 use self::layers::Listing;
@@ -24,7 +24,7 @@ pub(super) use self::login::usual_file;
 use self::manifest::{Blob, Document, Platform};
 pub(crate) use self::reference::{PLATFORM, Reference, digest_of, is_image, platform_problem, shown};
 use self::registry::Registry;
-use super::{ByPlace, Ready, Wish, unfinished, unnamed};
+use super::{ByPlace, Ready, unfinished, unnamed};
 use crate::sum::sha256_of;
 
 /// Indexes may name indexes; nobody nests them deeper than this.
@@ -64,24 +64,55 @@ pub(crate) fn check(source: &str, name: &str, has_member: bool, has_sum: bool) -
     Ok(reference)
 }
 
-/// Takes the member of a wish out of its image.
-pub(super) fn take(shared: &Shared, directory: &Path, docker: &Path, wish: &Wish) -> Result<Ready, Diagnostic> {
-    let name = shown(&wish.source);
-    let reference = check(&wish.source, &format!("\"{name}\""), wish.member.is_some(), wish.sha256.is_some())?;
+/// Takes the member of a supply out of its image.
+pub(super) fn take(shared: &Shared, directory: &Path, docker: &Path, supply: &Supply) -> Result<Ready, Diagnostic> {
+    let name = shown(&supply.source);
+    let reference = check(&supply.source, &format!("\"{name}\""), supply.member.is_some(), supply.sha256.is_some())?;
     let mut image = shared.lock().unwrap_or_else(PoisonError::into_inner);
     let image = match &mut *image {
         Some(image) => image,
-        none => none.insert(Image::resolve(reference, &name, directory, docker, wish)?),
+        none => none.insert(Image::resolve(reference, &name, directory, docker, supply)?),
     };
-    let member = wish.member.as_deref().unwrap_or_default();
+    let member = supply.member.as_deref().unwrap_or_default();
     let found = find::find(image, member)?.map_err(|why| Diagnostic::error("Member is not in the image", format!("{name}: {why}.")))?;
     Ready::of(image.copy(found)?, &name)
 }
 
+/// An image's name as clusters read it: without a registry it is Docker Hub's, without a tag or a digest the latest.
+fn in_full(image: &str) -> String {
+    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let first = name.split('/').next().unwrap_or_default();
+    let has_registry = name.contains('/') && (first == "localhost" || first.contains(['.', ':']));
+    let name = if has_registry { name.to_owned() } else { format!("docker.io/{name}") };
+    let name = match name.strip_prefix("docker.io/") {
+        Some(short) if !short.contains('/') => format!("docker.io/library/{short}"),
+        _ => name,
+    };
+    let has_tag = name.rsplit('/').next().is_some_and(|last| last.contains(':'));
+    match digest {
+        Some(digest) => format!("{name}@{digest}"),
+        None if has_tag => name,
+        None => format!("{name}:latest"),
+    }
+}
+
+/// The digest of what an image's name, as clusters write it, means now.
+pub(super) fn digest_now(image: &str, directory: &Path, docker: &Path) -> Result<String, Diagnostic> {
+    let source = format!("oci://{}", in_full(image));
+    let reference = Reference::parse(&source).map_err(|why| Diagnostic::error("Bad image", format!("The image {image} {why}.")))?;
+    if let Some(digest) = &reference.digest {
+        return Ok(format!("sha256:{digest}"));
+    }
+    let path = format!("manifests/{}", reference.name());
+    let registry = Registry::new(reference, shown(&source), docker.to_owned());
+    let mut image = Image { registry, name: shown(&source), directory: directory.to_owned(), layers: Vec::new() };
+    Ok(format!("sha256:{}", crate::sum::sha256(&image.by_tag(&path)?)))
+}
+
 impl Image {
     /// Learns what an image is made of.
-    fn resolve(reference: Reference, name: &str, directory: &Path, docker: &Path, wish: &Wish) -> Result<Self, Diagnostic> {
-        let platform = Platform::parse(wish.platform.as_deref().unwrap_or(PLATFORM));
+    fn resolve(reference: Reference, name: &str, directory: &Path, docker: &Path, supply: &Supply) -> Result<Self, Diagnostic> {
+        let platform = Platform::parse(supply.platform.as_deref().unwrap_or(PLATFORM));
         let (name, directory) = (name.to_owned(), directory.to_owned());
         let (path, digest) = (format!("manifests/{}", reference.name()), reference.digest.clone());
         let registry = Registry::new(reference, name.clone(), docker.to_owned());

@@ -3,19 +3,19 @@
 use std::fs;
 use std::io::{self, Read, Write};
 
-use karmaform_model::{Diagnostic, without_credentials};
+use karmaform_model::{Diagnostic, Supply, without_credentials};
 
 use super::fetch::receive;
-use super::{Wish, local};
+use super::local;
 use crate::sum::is_sum;
 
 /// The largest file of sums that is read, in bytes. A release of Kubernetes has some hundred lines.
 const LARGEST: usize = 1 << 20;
 
-/// The sum that a wish asks for.
-pub(super) fn expected(wish: &Wish) -> Result<Option<String>, Diagnostic> {
-    match &wish.sha256 {
-        Some(place) if !is_sum(place) => published(place, &wish.source).map(Some),
+/// The sum that a supply asks for.
+pub(super) fn expected(supply: &Supply) -> Result<Option<String>, Diagnostic> {
+    match &supply.sha256 {
+        Some(place) if !is_sum(place) => published(place, &supply.source).map(Some),
         sum => Ok(sum.clone()),
     }
 }

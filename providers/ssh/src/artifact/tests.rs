@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use karmaform_model::Supplied;
 
 use super::*;
 use crate::sum::sha256;
@@ -26,8 +27,8 @@ fn archive(compressed: bool) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn wish(source: &str, sha256: Option<&str>, member: Option<&str>) -> Wish {
-    Wish { source: source.to_owned(), sha256: sha256.map(str::to_owned), member: member.map(str::to_owned), platform: None }
+fn supply(source: &str, sha256: Option<&str>, member: Option<&str>) -> Supply {
+    Supply { source: source.to_owned(), sha256: sha256.map(str::to_owned), member: member.map(str::to_owned), platform: None }
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
@@ -59,10 +60,10 @@ fn members_come_out_of_plain_and_compressed_archives() {
         let path = directory.path().join("a.tar");
         fs::write(&path, archive(compressed)).unwrap();
         let store = Store::new(directory.path().join("cache"));
-        let ready = wait(store.get(&wish(&format!("file://{}", path.display()), None, Some("etcd")))).ok().unwrap();
+        let ready = wait(store.get(&supply(&format!("file://{}", path.display()), None, Some("etcd")))).ok().unwrap();
         for _ in 0..2 {
             let mut text = String::new();
-            ByPlace::new(&ready.file).read_to_string(&mut text).unwrap();
+            ready.read().read_to_string(&mut text).unwrap();
             assert_eq!((text.as_str(), ready.size), ("the server", 10), "many read it");
         }
         assert_eq!(ready.sha256, sha256(b"the server"));
@@ -77,9 +78,9 @@ fn a_download_is_made_once_and_kept_if_its_sum_is_known() {
     let body = archive(true);
     let sum = sha256(&body);
     let (url, count) = serve(body, "HTTP/1.1 200 OK");
-    let wanted = wish(&url, Some(&sum), Some("etcd"));
+    let wanted = supply(&url, Some(&sum), Some("etcd"));
     let store = Store::new(directory.path().to_owned());
-    let other = wish(&url, Some(&sum), Some("README.md"));
+    let other = supply(&url, Some(&sum), Some("README.md"));
     let (a, b, c) = wait(async { tokio::join!(store.get(&wanted), store.get(&wanted), store.get(&other)) });
     assert!(a.is_ok() && b.is_ok() && c.is_ok());
     assert_eq!(count.load(Ordering::SeqCst), 1);
@@ -99,7 +100,7 @@ fn a_sum_is_read_where_it_is_published() {
     let (url, _) = serve(body, "HTTP/1.1 200 OK");
     let cache = directory.path().join("cache");
     let get =
-        |place: &str| wait(Store::new(cache.clone()).get(&wish(&url, Some(place), Some("etcd")))).err().map(|e| (e.summary, e.detail));
+        |place: &str| wait(Store::new(cache.clone()).get(&supply(&url, Some(place), Some("etcd")))).err().map(|e| (e.summary, e.detail));
     let published = |text: &str| {
         let (place, _) = serve(text.as_bytes().to_vec(), "HTTP/1.1 200 OK");
         get(&place)
@@ -144,8 +145,8 @@ fn a_source_is_judged_once_per_run() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.tar.gz");
     let store = Store::new(directory.path().join("cache"));
-    let wanted = wish(&path.display().to_string(), None, Some("etcd"));
-    let verdict = |store: &Store, wanted: &Wish| wait(store.check(wanted)).err().map(|e| e.summary);
+    let wanted = supply(&path.display().to_string(), None, Some("etcd"));
+    let verdict = |store: &Store, wanted: &Supply| wait(store.check(wanted)).err().map(|e| e.summary);
     assert_eq!(verdict(&store, &wanted).as_deref(), Some("Source can't be read"));
     let mut body = archive(true);
     fs::write(&path, &body).unwrap();
@@ -156,7 +157,7 @@ fn a_source_is_judged_once_per_run() {
     let check = |sha256: Option<&str>, member: &str, expected: &str| {
         let store = Store::new(directory.path().join("cache"));
         assert_eq!(
-            verdict(&store, &Wish { member: Some(member.to_owned()), sha256: sha256.map(str::to_owned), ..wanted.clone() }).as_deref(),
+            verdict(&store, &Supply { member: Some(member.to_owned()), sha256: sha256.map(str::to_owned), ..wanted.clone() }).as_deref(),
             Some(expected)
         );
     };
@@ -174,7 +175,7 @@ fn failures_say_what_is_wrong_and_no_token() {
     let path = directory.path().join("a.tar.gz");
     fs::write(&path, archive(true)).unwrap();
     let local = path.display().to_string();
-    let check = |wanted: Wish, summary: &str, words: &[&str]| {
+    let check = |wanted: Supply, summary: &str, words: &[&str]| {
         let error = wait(Store::new(directory.path().join("cache")).get(&wanted)).err().unwrap();
         assert_eq!(error.summary, summary, "{}", error.detail);
         for word in words {
@@ -183,12 +184,61 @@ fn failures_say_what_is_wrong_and_no_token() {
         assert!(!error.detail.contains("hunter2"));
     };
     let zeros = "0".repeat(64);
-    check(wish(&url, Some(&zeros), None), "Artifact has the wrong sum", &[&zeros, &sha256(b"other")]);
-    check(wish(&local, Some(&zeros), None), "Artifact has the wrong sum", &[&zeros]);
-    check(wish(&missing, None, None), "Source can't be fetched", &["404"]);
-    check(wish("http://127.0.0.1:1/x", None, None), "Source can't be fetched", &[]);
-    check(wish("ftp://h/x", None, None), "Source can't be fetched", &["ftp"]);
-    check(wish("/no/such", None, None), "Source can't be read", &["does not exist"]);
-    check(wish(&local, None, Some("kube")), "Member is not in the archive", &["e-v1/etcd", "e-v1/README.md"]);
-    check(wish(&url, None, Some("etcd")), "Archive can't be read", &[]);
+    check(supply(&url, Some(&zeros), None), "Artifact has the wrong sum", &[&zeros, &sha256(b"other")]);
+    check(supply(&local, Some(&zeros), None), "Artifact has the wrong sum", &[&zeros]);
+    check(supply(&missing, None, None), "Source can't be fetched", &["404"]);
+    check(supply("http://127.0.0.1:1/x", None, None), "Source can't be fetched", &[]);
+    check(supply("ftp://h/x", None, None), "Source can't be fetched", &["ftp"]);
+    check(supply("/no/such", None, None), "Source can't be read", &["does not exist"]);
+    check(supply(&local, None, Some("kube")), "Member is not in the archive", &["e-v1/etcd", "e-v1/README.md"]);
+    check(supply(&url, None, Some("etcd")), "Archive can't be read", &[]);
+}
+
+/// What was brought along, in memory.
+struct Brought(Supply, &'static [u8], String);
+
+impl Stock for Brought {
+    fn name(&self) -> String {
+        "the bundle x".to_owned()
+    }
+
+    fn has(&self, supply: &Supply) -> bool {
+        *supply == self.0
+    }
+
+    fn find(&self, supply: &Supply) -> Result<Option<Supplied>, Diagnostic> {
+        let supplied = || Supplied { content: Box::new(self.1), size: self.1.len() as u64, sha256: self.2.clone() };
+        Ok(self.has(supply).then(supplied))
+    }
+}
+
+#[test]
+fn with_a_bundle_nothing_is_fetched() {
+    let directory = tempfile::tempdir().unwrap();
+    // Nobody listens there: whoever asks fails.
+    let wanted = supply("https://u:hunter2@127.0.0.1:1/etcd.tar.gz", Some("https://127.0.0.1:1/SHA256SUMS"), Some("etcd"));
+    let store = |sum: &str| {
+        let stock = Stocked::default();
+        let _ = stock.set(Arc::new(Brought(wanted.clone(), b"etcd itself", sum.to_owned())));
+        Store::new(directory.path().join("cache")).with_stock(stock)
+    };
+    let right = sha256(b"etcd itself");
+    let ready = wait(store(&right).get(&wanted)).unwrap();
+    assert_eq!((ready.sha256.as_str(), ready.size), (right.as_str(), 11));
+    let error = wait(store(&"0".repeat(64)).get(&wanted)).err().unwrap();
+    assert!(error.summary == "Bundle is damaged" && !error.detail.contains("hunter2"), "{error:?}");
+    let another = supply("https://127.0.0.1:1/other", None, None);
+    let error = wait(store(&right).get(&another)).err().unwrap();
+    assert!(error.summary == "Not in the bundle" && error.detail.contains("127.0.0.1:1/other is not in the bundle x"), "{error:?}");
+    assert_eq!(wait(store(&right).check(&wanted)), Ok(()), "a plan finds it");
+    assert_eq!(wait(store(&right).check(&another)).unwrap_err().summary, "Not in the bundle", "a plan misses it");
+    // A sum that was published is from elsewhere, too.
+    let published = supply("/none", Some("https://127.0.0.1:1/SHA256SUMS"), None);
+    assert_eq!(wait(store(&right).get(&published)).err().unwrap().summary, "Not in the bundle");
+    // Without a bundle a plan asks nobody elsewhere.
+    assert_eq!(wait(Store::new(directory.path().join("cache")).check(&another)), Ok(()));
+    // What is on this machine is there anyway.
+    let file = directory.path().join("tool");
+    fs::write(&file, "tool").unwrap();
+    assert_eq!(wait(store(&right).get(&supply(file.to_str().unwrap(), None, None))).unwrap().size, 4);
 }

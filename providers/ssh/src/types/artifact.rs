@@ -3,11 +3,12 @@
 mod install;
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan, same,
+    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Need, Object, PlanContext, ResourceSpec, Schema, Supply, Type, Value,
+    default_plan, same,
 };
 
 use super::placed::{at_path, foreign, host, permissions, permissions_seen, refuse};
-use crate::artifact::{Wish, oci};
+use crate::artifact::oci;
 use crate::checks::{Checks, is_protected};
 use crate::client::Client;
 use crate::look::{Content, Look, PathKind, Seen};
@@ -61,7 +62,8 @@ impl Artifact {
                 "previous",
                 Type::String,
                 "Directory on the host that keeps what was at `path` until now, by its name and in the place of what was kept before: when it \
-                 is wanted again, it need not be sent. It goes when nothing from a release is left in the directory that it is in.",
+                 is wanted again, it need not be sent. It goes when nothing from a release is left in the directory that it is in; so a lone file that moves needs \
+                 `create_before_destroy`.",
             ),
             Attribute::computed("content_sha256", Type::String, "SHA-256 sum of the installed file."),
             Attribute::computed("recorded_sha256", Type::String, "Sum of what was installed, if the file is another one now.").volatile(),
@@ -99,6 +101,12 @@ impl ResourceSpec for Artifact {
             .check("platform", "Bad platform", oci::platform_problem)
             .done()?;
         check_image(wanted)?;
+        if let (Some(previous), Some((above, _))) = (text(wanted, "previous"), text(wanted, "path").and_then(|p| p.rsplit_once('/')))
+            && previous == above
+        {
+            let detail = format!("{previous} in \"previous\" is where the file itself is, and would be its own predecessor.");
+            return Err(Diagnostic::error("Bad path", detail).with_hint("Name another directory: one beside it, \"previous\".").into());
+        }
         if let Some(before) = before.filter(|b| is_foreign(b)) {
             return Err(refuse(wanted, text(before, "path").unwrap_or("the file"), None));
         }
@@ -177,9 +185,10 @@ impl SshType for Artifact {
         Ok(Some(object))
     }
 
-    fn need(&self, seen: Option<&Object>, known: Option<&Object>, wanted: &Object) -> Option<Wish> {
-        let wish = wish(wanted);
-        if wish.source.is_empty() || wish.local().is_none() || seen.is_some_and(is_foreign) {
+    fn need(&self, seen: Option<&Object>, known: Option<&Object>, wanted: &Object) -> Option<Supply> {
+        let supply = supply(wanted);
+        let is_open = ORIGIN.iter().any(|name| wanted.get(*name).is_some_and(Value::is_unknown));
+        if is_open || supply.source.is_empty() || seen.is_some_and(is_foreign) {
             return None;
         }
         // what is installed already needs no source any more
@@ -190,7 +199,7 @@ impl SshType for Artifact {
         });
         let installed = before.as_ref().and_then(|b| text(b, "content_sha256"));
         let is_there = installed.is_some() && installed == planned_sum(before.as_ref(), wanted).as_str();
-        (!is_there).then_some(wish)
+        (!is_there).then_some(supply)
     }
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
@@ -201,9 +210,24 @@ impl SshType for Artifact {
     }
 }
 
-fn wish(after: &Object) -> Wish {
+/// What a resource of this provider needs from elsewhere.
+pub(crate) fn needs(resource_type: &str, wanted: &Object) -> Vec<Need> {
+    let is_open = |name: &&str| wanted.get(*name).is_some_and(Value::is_unknown);
+    match resource_type {
+        KIND if ORIGIN.iter().any(is_open) => vec![Need::Later],
+        KIND => {
+            let is_secret = ORIGIN.iter().any(|name| wanted.get(*name).is_some_and(Value::contains_secret));
+            vec![Need::File { supply: supply(wanted), is_secret }]
+        }
+        "ssh_package" if is_open(&"name") => vec![Need::Later],
+        "ssh_package" => text(wanted, "name").map(|name| Need::Package(name.to_owned())).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn supply(after: &Object) -> Supply {
     let part = |name| text(after, name).map(str::to_owned);
-    Wish { source: part("source").unwrap_or_default(), sha256: part("sha256"), member: part("member"), platform: part("platform") }
+    Supply { source: part("source").unwrap_or_default(), sha256: part("sha256"), member: part("member"), platform: part("platform") }
 }
 
 /// The plan showed a sum; something else behind the same source must not be installed in its place.
@@ -271,7 +295,6 @@ mod tests {
         let check = |wanted: Object, expected: Option<&str>| {
             assert_eq!(plan(Some(&before), &wanted).1.as_deref(), expected, "{wanted:?}");
         };
-        assert!(Artifact::new().need(None, None, &before).is_none(), "no plan asks a registry");
         assert_eq!(plan(Some(&before), &image("r.io/etcd:v1", &a)).0, Action::NoOp);
         check(image("mirror.io/etcd", &a), Some("c1"));
         check(image("r.io/etcd:v1", &b), None);
@@ -320,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_source_is_needed_only_for_what_is_not_installed() {
+    fn a_source_is_needed_only_for_what_is_not_installed() {
         let need = |seen: Option<&Object>, known: Option<&Object>, wanted: &Object| Artifact::new().need(seen, known, wanted).is_some();
         let (a, b) = ("a".repeat(64), "b".repeat(64));
         let local = wanted("/srv/e.tar.gz", Some(&a), Some("etcd"));
@@ -334,7 +357,6 @@ mod tests {
         let mut foreign = seen("x", None);
         foreign.insert("foreign".into(), true.into());
         assert!(!need(Some(&foreign), None, &local), "it is refused anyway");
-        assert!(!need(None, None, &wanted("https://h/e.tar.gz", Some(&a), Some("etcd"))), "not on this machine");
         let mut unknown = local;
         unknown.insert("source".into(), Value::unknown(Type::String));
         assert!(!need(None, None, &unknown));

@@ -33,9 +33,9 @@ impl Bench {
         fs::write(self.folder.path().join("config.json"), text.replace("HOST", &self.server.address)).unwrap();
     }
 
-    fn wish(&self, name: &str, member: &str) -> Wish {
+    fn supply(&self, name: &str, member: &str) -> Supply {
         let source = format!("oci://{}/a/b{name}", self.server.address);
-        Wish { source, sha256: None, member: Some(member.to_owned()), platform: None }
+        Supply { source, sha256: None, member: Some(member.to_owned()), platform: None }
     }
 
     /// A run's store. Each run has one of its own; the cache stays.
@@ -43,8 +43,8 @@ impl Bench {
         Store::new(self.folder.path().join("cache")).with_docker(self.folder.path().join("config.json"))
     }
 
-    fn get(&self, wish: &Wish) -> Result<String, Diagnostic> {
-        read(&self.store(), wish)
+    fn get(&self, supply: &Supply) -> Result<String, Diagnostic> {
+        read(&self.store(), supply)
     }
 
     fn kept(&self) -> Vec<String> {
@@ -59,10 +59,10 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap().block_on(future)
 }
 
-fn read(store: &Store, wish: &Wish) -> Result<String, Diagnostic> {
-    let ready = wait(store.get(wish))?;
+fn read(store: &Store, supply: &Supply) -> Result<String, Diagnostic> {
+    let ready = wait(store.get(supply))?;
     let mut text = String::new();
-    ByPlace::new(&ready.file).read_to_string(&mut text).unwrap();
+    ready.read().read_to_string(&mut text).unwrap();
     assert_eq!(ready.sha256, sha256(text.as_bytes()));
     Ok(text)
 }
@@ -79,7 +79,7 @@ fn a_file_comes_out_of_an_image_of_either_kind() {
         let made = program(LINUX, b"the program", docker);
         bench.server.push("a/b", &made);
         bench.server.put("a/b/manifests/v1", made.manifest.clone());
-        assert_eq!(bench.get(&bench.wish(":v1", "/bin/tool")).unwrap(), "the program");
+        assert_eq!(bench.get(&bench.supply(":v1", "/bin/tool")).unwrap(), "the program");
         let [_, middle, above, config] = &made.blobs[..] else { panic!() };
         assert_eq!(
             bench.server.asked(),
@@ -87,13 +87,13 @@ fn a_file_comes_out_of_an_image_of_either_kind() {
             "and not for the lowest layer"
         );
         // another member, another run: only what the tag means now has to be asked for
-        assert_eq!(bench.get(&bench.wish(":v1", "stand-in")).unwrap(), "the program");
+        assert_eq!(bench.get(&bench.supply(":v1", "stand-in")).unwrap(), "the program");
         assert_eq!(bench.server.asked(), "v1");
         // with a digest, nothing
         let by_digest = format!(":v1@sha256:{}", made.manifest.sum());
-        assert_eq!(bench.get(&bench.wish(&by_digest, "tool")).unwrap(), "the program");
+        assert_eq!(bench.get(&bench.supply(&by_digest, "tool")).unwrap(), "the program");
         assert_eq!(bench.server.asked(), short(&made.manifest));
-        assert_eq!(bench.get(&bench.wish(&by_digest[3..], "tool")).unwrap(), "the program");
+        assert_eq!(bench.get(&bench.supply(&by_digest[3..], "tool")).unwrap(), "the program");
         assert_eq!(bench.server.asked(), "");
         let mut expected: Vec<_> = [middle, above, config, &made.manifest].map(|p| format!("oci-{}", p.sum())).into();
         expected.sort();
@@ -108,12 +108,12 @@ fn an_image_is_learned_once_in_a_run() {
     bench.server.push("a/b", &made);
     bench.server.put("a/b/manifests/v1", made.manifest.clone());
     let store = bench.store();
-    let wishes = ["/bin/tool", "tool", "stand-in", "below"].map(|m| bench.wish(":v1", m));
+    let wishes = ["/bin/tool", "tool", "stand-in", "below"].map(|m| bench.supply(":v1", m));
     let (a, b, c, d) =
         wait(async { tokio::join!(store.get(&wishes[0]), store.get(&wishes[1]), store.get(&wishes[2]), store.get(&wishes[3])) });
     assert!([a, b, c, d].iter().all(Result::is_ok));
     bench.server.put("a/b/manifests/v1", program(LINUX, b"another", false).manifest);
-    assert_eq!(read(&store, &bench.wish(":v1", "bin/tool")).unwrap(), "the program");
+    assert_eq!(read(&store, &bench.supply(":v1", "bin/tool")).unwrap(), "the program");
     assert_eq!(bench.server.asked().matches("v1").count(), 1);
 }
 
@@ -128,18 +128,18 @@ fn an_index_leads_to_the_platform() {
         bench.server.put("a/b/manifests/v1", list.clone());
         bench.server.put(&format!("a/b/manifests/sha256:{}", list.sum()), list.clone());
         for name in [":v1".to_owned(), format!("@sha256:{}", list.sum())] {
-            let on = |platform: &str| bench.get(&Wish { platform: Some(platform.to_owned()), ..bench.wish(&name, "tool") });
-            assert_eq!(bench.get(&bench.wish(&name, "tool")).unwrap(), "for amd64");
+            let on = |platform: &str| bench.get(&Supply { platform: Some(platform.to_owned()), ..bench.supply(&name, "tool") });
+            assert_eq!(bench.get(&bench.supply(&name, "tool")).unwrap(), "for amd64");
             assert_eq!(on("linux/arm64").unwrap(), "for arm64");
             let error = on("linux/s390x").unwrap_err();
             assert!(error.summary == "Image can't be used" && error.detail.contains("linux/amd64, linux/arm64"), "{error:?}");
         }
         bench.server.asked();
-        assert_eq!(bench.get(&bench.wish(&format!("@sha256:{}", list.sum()), "tool")).unwrap(), "for amd64");
+        assert_eq!(bench.get(&bench.supply(&format!("@sha256:{}", list.sum()), "tool")).unwrap(), "for amd64");
         assert_eq!(bench.server.asked(), "", "all of it is in the cache");
         // without an index the image itself says for what it is
         bench.server.put("a/b/manifests/arm", arm.manifest.clone());
-        assert!(bench.get(&bench.wish(":arm", "tool")).unwrap_err().detail.contains("is for linux/arm64, but linux/amd64 is wanted"));
+        assert!(bench.get(&bench.supply(":arm", "tool")).unwrap_err().detail.contains("is for linux/arm64, but linux/amd64 is wanted"));
     }
 }
 
@@ -151,7 +151,7 @@ fn hard_links_and_marks_count() {
     let made = image(LINUX, &[below, layer(&above, true)], false);
     bench.server.push("a/b", &made);
     bench.server.put("a/b/manifests/v1", made.manifest.clone());
-    let get = |member: &str| bench.get(&bench.wish(":v1", member));
+    let get = |member: &str| bench.get(&bench.supply(":v1", member));
     assert_eq!(get("/bin/d").unwrap(), "old");
     assert_eq!(get("d").unwrap(), "old");
     for member in ["/bin/b", "b", "/opt/c", "c", "bin"] {
@@ -171,7 +171,7 @@ fn passwords_and_tokens_are_given_where_they_are_wanted() {
         bench.log_in(config);
         let _ = fs::remove_dir_all(bench.folder.path().join("cache"));
         bench.server.asked();
-        match (bench.get(&bench.wish(":v1", "stand-in")), expected) {
+        match (bench.get(&bench.supply(":v1", "stand-in")), expected) {
             (Ok(text), Ok(begin)) => {
                 assert_eq!(text, "the program");
                 let asked = bench.server.asked();
@@ -212,7 +212,7 @@ fn who_holds_the_layers_learns_no_password() {
     bench.server.wants(Wants::Basic(BASIC));
     bench.server.sends_on_to(&other);
     bench.log_in(&format!(r#"{{"auths": {{"HOST": {{"auth": "{BASIC}"}}}}}}"#));
-    assert_eq!(bench.get(&bench.wish(":v1", "tool")).unwrap(), "the program");
+    assert_eq!(bench.get(&bench.supply(":v1", "tool")).unwrap(), "the program");
     let asked = other.asked();
     assert!(asked.split(' ').count() == 3 && !asked.contains('+'), "{asked}");
 }
@@ -228,7 +228,7 @@ fn what_is_damaged_is_not_used_and_not_kept() {
     let mut other = middle.clone();
     other.bytes[0] ^= 1;
     bench.server.put(&path, other.clone());
-    let get = || bench.get(&bench.wish(":v1", "tool"));
+    let get = || bench.get(&bench.supply(":v1", "tool"));
     let error = get().unwrap_err();
     assert!(error.summary == "Image has the wrong sum" && error.detail.contains(&sha256(&other.bytes)), "{error:?}");
     other.bytes.truncate(10);
@@ -245,7 +245,7 @@ fn what_is_damaged_is_not_used_and_not_kept() {
     // a manifest that is not what its digest says
     let digest = "0".repeat(64);
     bench.server.put(&format!("a/b/manifests/sha256:{digest}"), made.manifest.clone());
-    assert_eq!(bench.get(&bench.wish(&format!("@sha256:{digest}"), "tool")).unwrap_err().summary, "Image has the wrong sum");
+    assert_eq!(bench.get(&bench.supply(&format!("@sha256:{digest}"), "tool")).unwrap_err().summary, "Image has the wrong sum");
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn what_can_not_be_used_is_said() {
     put("above", &[Part::new("application/vnd.oci.image.layer.v1.tar+zstd", "x"), plain]);
     bench.server.put("a/b/manifests/page", Part::new("text/html", "<html>"));
     let check = |name: &str, summary: &str, word: &str| {
-        let error = bench.get(&bench.wish(name, "tool")).unwrap_err();
+        let error = bench.get(&bench.supply(name, "tool")).unwrap_err();
         assert!(error.summary == summary && error.detail.contains(word), "{error:?}");
     };
     check(":zstd", "Layer is compressed with zstd", "layer 1 of 1");
@@ -272,15 +272,15 @@ fn what_can_not_be_used_is_said() {
     check(":page", "Image can't be used", "no JSON");
     check(":none", "Image can't be fetched", "404");
     check("", "Bad source", "neither");
-    assert_eq!(bench.get(&bench.wish(":above", "tool")).unwrap(), "x", "what lies below need not be read");
-    let wish = |sha256: Option<&str>, member: Option<&str>| Wish {
+    assert_eq!(bench.get(&bench.supply(":above", "tool")).unwrap(), "x", "what lies below need not be read");
+    let supply = |sha256: Option<&str>, member: Option<&str>| Supply {
         sha256: sha256.map(str::to_owned),
         member: member.map(str::to_owned),
-        ..bench.wish(":zstd", "x")
+        ..bench.supply(":zstd", "x")
     };
-    assert_eq!(bench.get(&wish(Some("0"), Some("x"))).unwrap_err().summary, "Image has no sum");
-    assert_eq!(bench.get(&wish(None, None)).unwrap_err().summary, "Member is missing");
-    let nobody = Wish { source: "oci+http://127.0.0.1:1/a:x".to_owned(), ..bench.wish("", "x") };
+    assert_eq!(bench.get(&supply(Some("0"), Some("x"))).unwrap_err().summary, "Image has no sum");
+    assert_eq!(bench.get(&supply(None, None)).unwrap_err().summary, "Member is missing");
+    let nobody = Supply { source: "oci+http://127.0.0.1:1/a:x".to_owned(), ..bench.supply("", "x") };
     assert!(bench.get(&nobody).is_err_and(|e| e.retryable && e.summary == "Image can't be fetched"));
 }
 
@@ -298,8 +298,8 @@ fn a_registry_of_debians_gives_the_same() {
         let config = folder.path().join("config.json");
         let get = |scheme: &str, tag: &str, platform: &str| {
             let source = format!("{scheme}://{}/a/b:{tag}", registry.address);
-            let wish = Wish { source, sha256: None, member: Some("tool".to_owned()), platform: Some(platform.to_owned()) };
-            read(&Store::new(folder.path().join("cache")).with_docker(config.clone()), &wish)
+            let supply = Supply { source, sha256: None, member: Some("tool".to_owned()), platform: Some(platform.to_owned()) };
+            read(&Store::new(folder.path().join("cache")).with_docker(config.clone()), &supply)
         };
         if wants_password {
             assert_eq!(get("oci", "v1", LINUX).unwrap_err().summary, "Registry refuses the image");
@@ -311,4 +311,16 @@ fn a_registry_of_debians_gives_the_same() {
         assert_eq!(get("oci", "arm", LINUX).unwrap_err().summary, "Image can't be used");
         assert!(get("oci", "v2", LINUX).unwrap_err().detail.contains("404"));
     }
+}
+
+#[test]
+fn short_names_are_read_as_clusters_read_them() {
+    let check = |image: &str, expected: &str| assert_eq!(in_full(image), expected, "{image}");
+    check("nginx", "docker.io/library/nginx:latest");
+    check("nginx:1", "docker.io/library/nginx:1");
+    check("karmada/karmada-scheduler:v1", "docker.io/karmada/karmada-scheduler:v1");
+    check("docker.io/nginx@sha256:ab", "docker.io/library/nginx@sha256:ab");
+    check("registry.k8s.io/pause:3.9", "registry.k8s.io/pause:3.9");
+    check("localhost:5000/a/b", "localhost:5000/a/b:latest");
+    check("10.0.0.1:5000/a:2@sha256:ab", "10.0.0.1:5000/a:2@sha256:ab");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use karmaform_model::{Change, Diagnostic, Object};
 
-use super::{KIND, changed, wish};
+use super::{KIND, changed, supply};
 use crate::artifact::Ready;
 use crate::client::{Act, Client};
 use crate::failure;
@@ -55,7 +55,7 @@ pub(super) async fn apply(client: &Client, change: &Change) -> Result<Option<See
     } else if let (Some(kept), Some(sum)) = (kept.as_deref().filter(|k| sum_at(k) == planned), planned) {
         target.take(kept, sum)
     } else {
-        let ready = client.store.get(&wish(after)).await?;
+        let ready = client.store.get(&supply(after)).await?;
         match planned {
             Some(planned) if planned != ready.sha256 => return Err(changed(after, planned, &ready.sha256)),
             _ if sum_at(path) == Some(ready.sha256.as_str()) => target.permit(),

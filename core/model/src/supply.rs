@@ -1,0 +1,81 @@
+//! What a configuration needs from elsewhere, so that it can be brought along to a place without any way out.
+
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Diagnostic;
+
+/// A file from elsewhere, as a resource asks for it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Supply {
+    /// A path, a `file:` or `http(s)` URL, or an image.
+    pub source: String,
+    /// What the SHA-256 sum of the source must be, or the path or URL of a file that says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// What to take out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// Of an image, for what it is to run on: `linux/amd64`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub platform: Option<String>,
+}
+
+/// What is there of one.
+pub struct Supplied {
+    /// Its bytes.
+    pub content: Box<dyn Read + Send>,
+    /// How many there are.
+    pub size: u64,
+    /// Their SHA-256 sum, in lower-case hexadecimal digits. Whoever reads them checks it.
+    pub sha256: String,
+}
+
+/// What a resource needs from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// A file.
+    File {
+        /// As it is asked for.
+        supply: Supply,
+        /// Where it comes from is not to be shown.
+        is_secret: bool,
+    },
+    /// An image that a cluster runs: `registry.example/karmada/karmada-scheduler:v1.19.0`. A cluster gets it from its registry.
+    Image(String),
+    /// A package that a host gets from its distribution: `keepalived`.
+    Package(String),
+    /// Something, of which it is not known yet where it comes from.
+    Later,
+}
+
+/// What was brought along. Nothing is fetched from elsewhere then.
+pub trait Stock: Send + Sync {
+    /// Where it is, for messages.
+    fn name(&self) -> String;
+
+    /// Whether there is something of this.
+    fn has(&self, supply: &Supply) -> bool;
+
+    /// What there is of this; `None` if there is nothing.
+    ///
+    /// # Errors
+    /// It can't be read.
+    fn find(&self, supply: &Supply) -> Result<Option<Supplied>, Diagnostic>;
+}
+
+/// What was brought along is not what it was. `source` without credentials.
+pub fn damaged(stock: &dyn Stock, source: &str) -> Diagnostic {
+    Diagnostic::error("Bundle is damaged", format!("{source} in {} has another SHA-256 sum than it had. It was not used.", stock.name()))
+        .with_hint("Bring the bundle along again, and compare its sum with the one that \"karmaform bundle\" printed.")
+}
+
+/// What is wanted and was not brought along. `source` without credentials.
+pub fn not_in_stock(stock: &dyn Stock, source: &str) -> Diagnostic {
+    Diagnostic::error(
+        "Not in the bundle",
+        format!("{source} is not in {}, and with a bundle nothing is fetched from elsewhere.", stock.name()),
+    )
+    .with_hint("Make the bundle anew for this configuration (\"karmaform bundle\"), where there is a way to the source.")
+}
