@@ -234,6 +234,10 @@ fn other_value(address: &Address, path: &Path) -> Diagnostic {
 
 fn still_unknown(address: &Address, names: &[&str]) -> Diagnostic {
     let names = names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
-    Diagnostic::error("Value still not known", format!("When this step was to start, {names} was still not known. This is a bug."))
+    let detail = format!(
+        "When this step was to start, {names} was still not known: what it is made of could not be looked at, or did not say. Nothing was done."
+    );
+    Diagnostic::error("Value still not known", detail)
         .at(address)
+        .with_hint("If a host or a cluster is away (\"required = false\"), plan and apply again when it is back.")
 }
