@@ -75,7 +75,7 @@ pub(crate) struct Run {
 impl Run {
     /// Shell text that runs it under its time limit, with nothing of it in any argument list.
     pub(crate) fn script(&self) -> String {
-        let mut text = String::from("exec 3<&-\nunset LC_ALL kf\numask 022\n");
+        let mut text = String::from("exec 3<&- 8<&-\nunset LC_ALL kf\numask 022\n");
         for (name, value) in &self.environment {
             text.push_str(&format!("{name}={}\nexport {name}\n", quote(value)));
         }

@@ -35,10 +35,11 @@ say_full() {
   done
 }
 
-# locked COMMAND...: one at a time on this host. The lock is on a directory that is always there, so nothing is left behind.
+# locked COMMAND...: one at a time on this host. The lock is on a directory that is always there, so nothing is left behind. Whoever has it goes on.
+kf_locked=
 locked() {
-  if command -v flock >/dev/null 2>&1; then
-    ( flock -w 30 9 || fail locked; "$@" ) 9</var/lib || exit
+  if [ -z "$kf_locked" ] && command -v flock >/dev/null 2>&1; then
+    ( flock -w 30 9 || fail locked; kf_locked=1; "$@" ) 9</var/lib || exit
   else
     "$@"
   fi
@@ -111,10 +112,7 @@ cleanup() {
   if [ -n "$kf_new" ]; then rm -f "$kf_new"; fi
   cleanup_claim
   # Where nothing is ours there is nothing to hold.
-  if [ -n "$kf_held" ] && [ ! -e "$kf_owned" ]; then
-    rm -f "$kf_run"
-    rmdir "$kf_directory" 2>/dev/null
-  fi
+  if [ -n "$kf_held" ] && [ ! -e "$kf_owned" ]; then ( locked let_go ) >/dev/null 2>&1; fi
 }
 cleanup_claim() {
   # What has arrived in part is ours until the rest has.
@@ -187,11 +185,11 @@ install_file() {
 # stamp PATH: what changes whenever a file does: its inode and size, the times of its content and of itself
 stamp() { stat -c '%i:%s:%.9Y:%.9Z' -- "$1" 2>/dev/null; }
 
-# hold RUN SECONDS WHO: for so long, and some more, no other run works here, unless the connection ends before
+# hold RUN SECONDS WHO: for so long, and some more, no other run works here, unless the connection and all scripts end before
 hold() {
   # Most often it is ours for long enough.
   if work_is_of "$1" && [ "$_until" -ge "$((kf_now + $2))" ] && is_at_work; then
-    kf_held=1
+    stay "$1"
     return
   fi
   # Whoever was killed a moment ago is still on its way out.
@@ -202,12 +200,34 @@ hold() {
   done
   find_connection
   locked _hold "$@"
-  kf_held=1
+  stay "$1"
 }
 _hold() {
   if works_elsewhere "$1"; then fail held "$((_until - kf_now)) $_who"; fi
   mkdir -p "${kf_run%/*}"
-  printf '%s %s %s %s %s\n' "$1" "$((kf_now + $2 + 300))" "$_process" "$_born" "$3" >"$kf_run.new" && mv -f "$kf_run.new" "$kf_run" || fail write "$kf_run"
+  # In place: whoever stays here has a lock on this very file.
+  printf '%s %s %s %s %s\n' "$1" "$((kf_now + $2 + 900))" "$_process" "$_born" "$3" >"$kf_run" || fail write "$kf_run"
+}
+
+# stay RUN: as long as this script runs, whatever becomes of the connection, its run is at work here
+stay() {
+  kf_held=$1
+  if [ -f "$kf_run" ] && command -v flock >/dev/null 2>&1; then
+    # With "command" the script goes on if the file went away just now: then there is nothing to hold.
+    command exec 8<"$kf_run" && flock -s -w 1 8
+  fi
+}
+
+# let_go: forgets who works here, if it is this run and no other script of it. Whoever goes last finds nobody else: each one gives up its own
+# lock first.
+let_go() {
+  work_is_of "$kf_held" || return 0
+  if command -v flock >/dev/null 2>&1; then
+    flock -u 8
+    flock -x -n 8 || return 0
+  fi
+  rm -f "$kf_run"
+  rmdir "$kf_directory" 2>/dev/null
 }
 
 # work_is_of RUN: reads who works here, and when it is. Time is what has passed since the boot: no clock is set back in between.
@@ -220,7 +240,11 @@ work_is_of() {
 
 # works_elsewhere RUN: another one works here. One whose connection has ended does not.
 works_elsewhere() {
-  if work_is_of "$1" || [ -z "$_run" ] || [ "$_until" -le "$kf_now" ]; then return 1; fi
+  if work_is_of "$1" || [ -z "$_run" ]; then return 1; fi
+  # A script of it may go on without its connection.
+  if command -v flock >/dev/null 2>&1 && ! flock -x -n "$kf_run" true; then return 0; fi
+  # So long ahead is of before a boot.
+  if [ "$_until" -le "$kf_now" ] || [ "$((_until - kf_now))" -gt 21600 ]; then return 1; fi
   is_at_work
 }
 

@@ -23,6 +23,8 @@ fn a_connection_that_was_lost_is_made_again() {
     let error = lab.apply("ssh_command", &slow).unwrap_err();
     assert_eq!(error.summary, "Connection to the host was lost", "{error:?}");
     assert!(error.retryable && started.elapsed() < Duration::from_secs(10));
+    // What was begun goes on without its connection, and so is at work there.
+    lab.shell("pkill -f '[s]leep 30'");
     lab.delete("ssh_file", &state);
 }
 
@@ -76,6 +78,7 @@ fn a_host_that_falls_silent_does_not_hold_a_run_for_ever() {
     let error = lab.apply("ssh_command", &command("sleep 200")).unwrap_err();
     assert_eq!(error.summary, "Connection to the host was lost", "{error:?}");
     assert!((20..35).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+    lab.shell("pkill -f '[s]leep 200'");
 
     // what comes next finds out quickly, and only once
     let started = Instant::now();
@@ -139,7 +142,8 @@ fn an_upload_that_breaks_off_goes_on_where_it_was() {
 #[test]
 fn a_part_that_is_not_what_it_should_be_is_not_gone_on_with() {
     let Some(lab) = lab("a_part_that_is_not_what_it_should_be") else { return };
-    let source = lab.local("large", &noise(3_000_000));
+    // What is compressed is spoiled as well as what is not.
+    let source = lab.local("large", &[noise(3_000_000), vec![7; 3_000_000]].concat());
     let wanted = lab.arguments("ssh_artifact", [("path", "/opt/kf-part/large".into()), ("source", source.as_str().into())]);
     let change = lab.plan("ssh_artifact", None, Some(&wanted)).unwrap();
     // Of the right length so far, and rubbish: what its name is, only we know.
@@ -209,6 +213,12 @@ fn two_runs_never_work_on_one_host() {
     let cut_off = lab.another_run("ops@home", "another state");
     lab.apply("ssh_file", &change).unwrap();
     drop(cut_off);
+    // A script that goes on without its connection is at work, whatever else is known of its run.
+    let orphan = "setsid sh -c 'exec 8</run/karmaform.run; flock -s 8; sleep 9' >/dev/null 2>&1 </dev/null &";
+    lab.shell(&format!("echo other 0 0 0 ops@far > /run/karmaform.run; {orphan} sleep 0.5"));
+    assert!(lab.apply("ssh_file", &change).unwrap_err().detail.contains("ops@far works on this host"));
+    lab.shell("sleep 9");
+    lab.apply("ssh_file", &change).unwrap();
     // Its process number is somebody else's by now.
     lab.shell("read up rest </proc/uptime; echo other $((${up%%.*} + 300)) 1 7 ops@far > /run/karmaform.run");
     lab.apply("ssh_file", &change).unwrap();
