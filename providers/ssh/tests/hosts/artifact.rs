@@ -156,11 +156,18 @@ fn what_was_there_before_need_not_be_sent_again() {
     let state = lab.step(KIND, Some(&state), Some(&other), Action::Update).unwrap();
     assert_eq!(kept(&lab), "6000000");
     assert_eq!(lab.shell("sha256sum </opt/kf-kept/v1/tool"), format!("{}  -", state["content_sha256"].as_str().unwrap()));
+    // Kept elsewhere from now on: nothing stays where it was.
+    let mut moved = other.clone();
+    moved.insert("previous".into(), "/opt/kf-kept/before".into());
+    let state = lab.step(KIND, Some(&state), Some(&moved), Action::Update).unwrap();
+    assert_eq!(lab.shell("ls -d /opt/kf-kept/previous 2>/dev/null || echo none"), "none");
     // With the last one goes what was kept.
     lab.delete(KIND, &state);
     assert_eq!(lab.shell("ls -d /opt/kf-kept 2>/dev/null || echo none"), "none");
     let refused = lab.arguments(KIND, [("path", "/opt/x".into()), ("source", first.as_str().into()), ("previous", "/usr/bin".into())]);
     assert_eq!(lab.plan(KIND, None, Some(&refused)).unwrap_err().summary, "Bad path");
+    let itself = lab.arguments(KIND, [("path", "/opt/x/y".into()), ("source", first.as_str().into()), ("previous", "/opt/x".into())]);
+    assert_eq!(lab.plan(KIND, None, Some(&itself)).unwrap_err().summary, "Bad path");
 }
 
 #[test]

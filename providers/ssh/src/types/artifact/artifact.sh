@@ -31,16 +31,20 @@ keep_previous() {
   ln -f "$1" "$_kept" 2>/dev/null || { cp -p "$1" "$_kept.new" && mv -f "$_kept.new" "$_kept"; } || { rm -f "$_kept.new"; fail write "$_kept"; }
 }
 
+# owned_of KIND: the identities of what is ours of a kind
+owned_of() { sed -n "s/^$1$kf_tab\([^$kf_tab]*\)$kf_tab.*/\1/p" "$kf_owned" 2>/dev/null; }
+
 # drop_previous DIRECTORY: nothing is kept where nothing is left that it could take the place of
 drop_previous() {
-  _others=$(sed -n "s/^ssh_artifact$kf_tab\([^$kf_tab]*\)$kf_tab.*/\1/p" "$kf_owned" 2>/dev/null)
-  case $kf_line$_others in *"$kf_line${1%/*}/"*) return 0 ;; esac
-  for _kept in "$1"/*; do
-    if is_owned previous "$_kept"; then
-      rm -f "$_kept" || fail write "$_kept"
-      release previous "$_kept" "$_kept"
-    fi
-  done
+  case $kf_line$(owned_of ssh_artifact) in *"$kf_line${1%/*}/"*) return 0 ;; esac
+  for _name in $(owned_of previous | sed -n "s|^$1/||p" | grep -v /); do drop_kept "$1/$_name"; done
+}
+
+# drop_kept PATH: what was kept there goes
+drop_kept() {
+  is_owned previous "$1" || return 0
+  rm -f "$1" || fail write "$1"
+  release previous "$1" "$1"
 }
 
 # parts NAME...: whether they may come compressed, and how many bytes are here of each
@@ -52,7 +56,7 @@ parts() {
   done
 }
 
-# receive NAME HERE WHOLE: standard input is what is missing of it. What arrived stays for the next try, for a day.
+# receive NAME HERE WHOLE SHA256: standard input is what is missing of it. What arrived stays for the next try, for a day.
 receive() {
   mkdir -p "$kf_parts" && chmod 0700 "$kf_parts" || fail write "$kf_parts"
   find "$kf_parts" -type f -mmin +1440 -exec rm -f {} + 2>/dev/null
@@ -61,6 +65,8 @@ receive() {
   [ "$(stat -c %s "$kf_part" 2>/dev/null)" = "$2" ] || fail part
   cat >>"$kf_part" || drop_part write "$kf_part"
   [ "$(stat -c %s "$kf_part")" = "$3" ] || fail part
+  _sum=$(sha256sum <"$kf_part") || drop_part write "$kf_part"
+  [ "${_sum%% *}" = "$4" ] || drop_part checksum "${_sum%% *}"
 }
 
 # drop_part WHY WHAT: gives up on what has arrived

@@ -22,6 +22,9 @@ const FUNCTIONS: &str = include_str!("artifact.sh");
 /// The slowest line that is still worth waiting for: 32 KiB a second.
 const SLOWEST: u64 = 32 << 10;
 
+/// How long a file may take from one place on a host to another.
+const COPYING: Duration = Duration::from_secs(180);
+
 /// Files smaller than this are sent in one go: to ask how much of one is there would cost as much.
 const LARGE: u64 = 1 << 20;
 
@@ -32,15 +35,21 @@ pub(super) async fn apply(client: &Client, change: &Change) -> Result<Option<See
     let word = quote(path);
     let Some(after) = change.after() else {
         let (keep, drop) = match text(object, "previous") {
-            Some(kept) => (format!("keep_previous {word} {}\n", quote(kept)), format!("\ndrop_previous {}", quote(kept))),
+            // That nothing can be kept, for want of room, is no reason to keep everything.
+            Some(kept) => {
+                (format!("( keep_previous {word} {} ) >/dev/null 2>&1\n", quote(kept)), format!("\ndrop_previous {}", quote(kept)))
+            }
             None => Default::default(),
         };
-        let body = format!("{FUNCTIONS}\n{keep}rm -f {word} || fail write {word}\nrelease {KIND} {word} {word}{drop}");
-        client.act(Act::new(format!("Deleting {path}"), body)).await?;
+        let parts = format!("rm -f \"$kf_parts\"/*-{}", place_of(path));
+        let body = format!("{FUNCTIONS}\n{keep}rm -f {word} || fail write {word}\n{parts}\nrelease {KIND} {word} {word}{drop}");
+        client.act(Act::new(format!("Deleting {path}"), body).with_timeout(COPYING)).await?;
         return Ok(None);
     };
     let file = |path: &str| Look::File { path: path.to_owned(), content: Content::Never };
-    let kept = text(after, "previous").map(|d| format!("{d}/{}", path.rsplit('/').next().unwrap_or_default()));
+    let kept_in = |directory: &str| format!("{directory}/{}", path.rsplit('/').next().unwrap_or_default());
+    let kept = text(after, "previous").map(kept_in);
+    let kept_before = change.before().and_then(|b| text(b, "previous")).map(kept_in).filter(|before| Some(before) != kept.as_ref());
     let there = client.look(&[path, kept.as_deref().unwrap_or(path)].map(file)).await?;
     let is_create = matches!(change, Change::Create { .. });
     if is_create && there.path(path)?.is_some() && !there.owned.has(KIND, path) {
@@ -48,7 +57,7 @@ pub(super) async fn apply(client: &Client, change: &Change) -> Result<Option<See
     }
     let sum_at = |path: &str| there.paths.get(path).and_then(|p| p.as_ref().ok()?.sha256.as_deref());
     let planned = text(after, "content_sha256");
-    let target = Target { path, after };
+    let target = Target { path, after, kept_before };
     // what the host has already is not fetched: repairing a mode must not need the network, nor going back to what was there before
     let act = if planned.is_some() && sum_at(path) == planned {
         target.permit()
@@ -72,6 +81,13 @@ pub(super) async fn apply(client: &Client, change: &Change) -> Result<Option<See
 struct Target<'a> {
     path: &'a str,
     after: &'a Object,
+    /// What was kept where nothing is kept any more.
+    kept_before: Option<String>,
+}
+
+/// Tells the parts of a file from those of others on the same host.
+fn place_of(path: &str) -> String {
+    sha256(path.as_bytes())[..8].to_owned()
 }
 
 impl Target<'_> {
@@ -82,7 +98,8 @@ impl Target<'_> {
     /// A script that works on it once it is claimed.
     fn script(&self, body: &str) -> String {
         let word = quote(self.path);
-        format!("{FUNCTIONS}\nclaim {KIND} {word} {word}\n{body}")
+        let drop = self.kept_before.as_ref().map(|kept| format!("\ndrop_kept {}", quote(kept))).unwrap_or_default();
+        format!("{FUNCTIONS}\nclaim {KIND} {word} {word}\n{body}{drop}")
     }
 
     /// The words that put standard input there.
@@ -99,8 +116,9 @@ impl Target<'_> {
 
     /// From what was kept. It is opened before something else is kept in its place.
     fn take(&self, kept: &str, sum: &str) -> Act {
-        let body = self.script(&format!("exec 4<{} || fail write {}\n{} <&4", quote(kept), quote(kept), self.install(sum)));
-        Act::new(format!("Installing {} from what was kept", self.path), body)
+        let word = quote(kept);
+        let body = self.script(&format!("[ -r {word} ] || fail write {word}\nexec 4<{word}\n{} <&4", self.install(sum)));
+        Act::new(format!("Installing {} from what was kept", self.path), body).with_timeout(COPYING)
     }
 
     /// From here. What is large is compressed if the host can read that, and what has arrived of it before is not sent again.
@@ -112,7 +130,7 @@ impl Target<'_> {
         }
         let packed = client.store.packed(ready).await?;
         // The same file may be on its way to another place there.
-        let place = &sha256(self.path.as_bytes())[..8];
+        let place = place_of(self.path);
         let names = [&packed, ready].map(|sent| format!("{}-{place}", sent.sha256));
         let asked = Act::new(format!("Looking for parts of {}", self.path), format!("{FUNCTIONS}\nparts {}", names.join(" ")));
         let output = client.run(asked).await?;
@@ -127,7 +145,7 @@ impl Target<'_> {
         // More than all of it is something else.
         let here = if here <= sent.size { here } else { 0 };
         let missing = sent.size - here;
-        let received = format!("receive {name} {here} {}\nexec 4<\"$kf_part\"\nforget_part", sent.size);
+        let received = format!("receive {name} {here} {} {}\nexec 4<\"$kf_part\"\nforget_part", sent.size, sent.sha256);
         let body = self.script(&format!("{received}\n{} '{reader}' <&4", self.install(&ready.sha256)));
         let act = Act::new(what, body).with_payload(Payload::File(Arc::clone(&sent.file), here));
         Ok(act.with_timeout(Duration::from_secs(120 + missing / SLOWEST)))
