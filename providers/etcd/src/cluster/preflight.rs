@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Action, Arg, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene, Value};
+use karmaform_model::{Action, Arg, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene, Value, concerns, firewalls, free_bytes};
 
 use super::arguments::Arguments;
 use super::condition::member_of;
@@ -15,9 +15,6 @@ const LIMIT: u64 = 60;
 const QUOTA: i64 = 2 << 30;
 /// Less than this is no place for a database, in bytes: the log alone has files of 64 MB.
 const LEAST: i64 = 256 << 20;
-
-/// What `ssh_host` says of firewalls.
-const FIREWALLS: [&str; 4] = ["firewalld", "ufw", "nftables", "iptables"];
 
 /// Adds the gates that try the disks of new members, and lines on what else is not as it should be.
 ///
@@ -34,7 +31,7 @@ pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Cho
         if wanted.disk_limit > 0 {
             disk(scene, wanted, name, host, choreography);
         }
-        let Some(free) = free(host, &wanted.data_directory) else { continue };
+        let Some(free) = free_bytes(&host.facts, &wanted.data_directory) else { continue };
         if free < LEAST {
             let detail = format!("Where {} is to be on the host of member \"{name}\", {} are free.", wanted.data_directory, size(free));
             full.push(
@@ -47,8 +44,9 @@ pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Cho
             choreography.impact.push(line);
         }
     }
-    choreography.impact.extend(concerns(&new));
-    choreography.impact.extend(firewalls(wanted, &new));
+    let facts = || new.iter().map(|(name, host)| (name.as_str(), &host.facts));
+    choreography.impact.extend(concerns(facts()));
+    choreography.impact.extend(firewalls(facts()).map(|guarded| let_through(wanted, &guarded)));
     if full.is_empty() { Ok(()) } else { Err(full) }
 }
 
@@ -67,32 +65,10 @@ fn disk(scene: &Scene<'_>, wanted: &Arguments, name: &str, host: &Host, choreogr
     choreography.gates.push(GateSpec { name: gate, gate: "ssh_disk".to_owned(), arguments, limit: LIMIT });
 }
 
-/// What the hosts of new members have that servers suffer from, each once.
-fn concerns(new: &[(&String, &Host)]) -> Vec<String> {
-    let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, host) in new {
-        for concern in host.facts.get("concerns").and_then(Value::as_items).unwrap_or_default().iter().filter_map(Value::as_str) {
-            found.entry(concern).or_default().push(name);
-        }
-    }
-    found.into_iter().map(|(concern, names)| format!("on {}: {concern}", names.join(", "))).collect()
-}
-
 /// What must get through to new members.
-fn firewalls(wanted: &Arguments, new: &[(&String, &Host)]) -> Option<String> {
-    let guard = |host: &Host| host.facts.get("firewall")?.as_str().filter(|f| FIREWALLS.contains(f)).map(str::to_owned);
-    let guarded: Vec<_> = new.iter().filter_map(|(name, host)| Some(format!("{name} ({})", guard(host)?))).collect();
+fn let_through(wanted: &Arguments, guarded: &str) -> String {
     let [peer, client] = [wanted.peer_port, wanted.client_port];
-    (!guarded.is_empty()).then(|| {
-        format!("firewalls on {} must let members reach TCP port {peer}, members and clients TCP port {client}", guarded.join(", "))
-    })
-}
-
-/// Free bytes where a path is, or will be.
-fn free(host: &Host, path: &str) -> Option<i64> {
-    let disks = host.facts.get("disks")?.as_entries()?;
-    let holds = |mount: &str| mount == "/" || path == mount || path.strip_prefix(mount).is_some_and(|rest| rest.starts_with('/'));
-    disks.iter().filter(|(mount, _)| holds(mount)).max_by_key(|(mount, _)| mount.len())?.1.as_i64()
+    format!("firewalls on {guarded} must let members reach TCP port {peer}, members and clients TCP port {client}")
 }
 
 fn quota(wanted: &Arguments) -> i64 {
@@ -104,35 +80,4 @@ fn quota(wanted: &Arguments) -> i64 {
 fn size(bytes: i64) -> String {
     let (unit, name) = if bytes >= 1 << 30 { (1 << 30, "GiB") } else { (1 << 20, "MiB") };
     format!("{:.1} {name}", bytes as f64 / f64::from(unit))
-}
-
-#[cfg(test)]
-mod tests {
-    use karmaform_model::Type;
-
-    use super::*;
-
-    #[test]
-    fn room_is_that_of_the_nearest_mount() {
-        let disks = [("/", 10i64), ("/var", 20), ("/var/lib/etcd", 30)].map(|(m, n)| (m.to_owned(), n.into()));
-        let facts = Value::object([("disks", Value::map(Type::Number, disks.into()))]);
-        let host = Host { connection: Value::null(Type::Any), address: "10.0.0.1".into(), facts };
-        let check = |path: &str, expected: i64| assert_eq!(free(&host, path), Some(expected), "{path}");
-        check("/opt/etcd", 10);
-        check("/var/lib/etcdx", 20);
-        check("/var/lib/etcd/main", 30);
-        check("/var/lib/etcd", 30);
-    }
-
-    #[test]
-    fn what_is_said_of_several_hosts_is_said_once() {
-        let host = |concerns: &[&str], firewall: Value| Host {
-            connection: Value::null(Type::Any),
-            address: "10.0.0.1".into(),
-            facts: Value::object([("concerns", Value::strings(concerns)), ("firewall", firewall)]),
-        };
-        let (a, b) = (host(&["swap is on"], Value::null(Type::String)), host(&["a clock", "swap is on"], "ufw".into()));
-        let names = ["a".to_owned(), "b".to_owned()];
-        assert_eq!(concerns(&[(&names[0], &a), (&names[1], &b)]), ["on b: a clock", "on a, b: swap is on"]);
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Action, ChildStep, Diagnostic, Diagnostics, Key, Scene, Value};
+use karmaform_model::{Action, ChildStep, Diagnostic, Diagnostics, Key, Scene, concerns, firewalls, free_bytes};
 
 use super::{Host, Hosts, balancer, homes, programs, unit_at};
 use crate::plane::arguments::Arguments;
@@ -14,9 +14,6 @@ const PROGRAM: i64 = 64 << 20;
 /// The components that are reached from other hosts.
 const REACHED: [Component; 5] =
     [Component::ApiServer, Component::AggregatedApiServer, Component::Webhook, Component::Search, Component::MetricsAdapter];
-
-/// What `ssh_host` says of firewalls.
-const FIREWALLS: [&str; 4] = ["firewalld", "ufw", "nftables", "iptables"];
 
 /// Hosts without room for the programs that are to come.
 pub(crate) fn check(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts) -> Diagnostics {
@@ -31,7 +28,7 @@ pub(crate) fn check(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts) -> Diag
     let root = programs::root(plane);
     let mut found = Diagnostics::new();
     for (name, count) in coming {
-        let Some(free) = hosts.all.get(name).and_then(|host| free(host, &root)) else { continue };
+        let Some(free) = hosts.all.get(name).and_then(|host| free_bytes(&host.facts, &root)) else { continue };
         let needed = count * PROGRAM;
         if free < needed {
             let detail = format!(
@@ -56,24 +53,14 @@ pub(crate) fn impact(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts) -> Vec
         scene.children.iter().any(is_new)
     };
     let new: Vec<(&String, &Host)> = hosts.all.iter().filter(|(name, _)| gets(name)).collect();
-    let mut concerns: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, host) in &new {
-        for concern in host.facts.get("concerns").and_then(Value::as_items).unwrap_or_default().iter().filter_map(Value::as_str) {
-            concerns.entry(concern).or_default().push(name);
-        }
-    }
-    let mut lines: Vec<String> = concerns.into_iter().map(|(concern, names)| format!("on {}: {concern}", names.join(", "))).collect();
-    lines.extend(firewalls(plane, hosts, &new));
+    let facts = || new.iter().map(|(name, host)| (name.as_str(), &host.facts));
+    let mut lines = concerns(facts());
+    lines.extend(firewalls(facts()).map(|guarded| let_through(plane, hosts, &guarded)));
     lines
 }
 
 /// What must get through to hosts that keep others out.
-fn firewalls(plane: &Arguments, hosts: &Hosts, new: &[(&String, &Host)]) -> Option<String> {
-    let guard = |host: &Host| host.facts.get("firewall")?.as_str().filter(|f| FIREWALLS.contains(f)).map(str::to_owned);
-    let guarded: Vec<_> = new.iter().filter_map(|(name, host)| Some(format!("{name} ({})", guard(host)?))).collect();
-    if guarded.is_empty() {
-        return None;
-    }
+fn let_through(plane: &Arguments, hosts: &Hosts, guarded: &str) -> String {
     let reached = REACHED.into_iter().filter(|c| !homes(plane, hosts, *c).is_empty());
     let mut ports: Vec<i64> = reached.map(|c| hosts.ports.of(c)).collect();
     let ours = hosts.balancer.as_ref().filter(|b| b.ours.is_some());
@@ -81,15 +68,5 @@ fn firewalls(plane: &Arguments, hosts: &Hosts, new: &[(&String, &Host)]) -> Opti
     let ports = ports.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
     let and = if ours.is_some() { " and IP protocol 112 (VRRP)" } else { "" };
     let people = ours.map_or_else(|| hosts.ports.of(Component::ApiServer), |b: &balancer::Balancer| b.port);
-    Some(format!(
-        "firewalls on {} must let the other hosts reach TCP ports {ports}{and}, and people and members TCP port {people}",
-        guarded.join(", ")
-    ))
-}
-
-/// Free bytes where a path is, or will be.
-fn free(host: &Host, path: &str) -> Option<i64> {
-    let disks = host.facts.get("disks")?.as_entries()?;
-    let holds = |mount: &str| mount == "/" || path == mount || path.strip_prefix(mount).is_some_and(|rest| rest.starts_with('/'));
-    disks.iter().filter(|(mount, _)| holds(mount)).max_by_key(|(mount, _)| mount.len())?.1.as_i64()
+    format!("firewalls on {guarded} must let the other hosts reach TCP ports {ports}{and}, and people and members TCP port {people}")
 }
