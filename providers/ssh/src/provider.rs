@@ -142,7 +142,7 @@ impl Provider for Ssh {
     }
 
     fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {
-        types::needs(resource_type, wanted)
+        self.find(resource_type).map(|found| found.inner().needs(wanted)).unwrap_or_default()
     }
 
     fn unseen(&self, data_source: &str, defaults: &Object, arguments: &Object, architecture: &str) -> Option<Object> {

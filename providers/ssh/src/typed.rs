@@ -1,7 +1,7 @@
 //! The resource types of this provider, as their authors write them, and how they become resource types of the model.
 
 use karmaform_model::{
-    Ask, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Supply, Value, same,
+    Ask, BoxFuture, Change, Diagnostic, Diagnostics, Need, Object, PlanContext, ResourceSpec, ResourceType, Schema, Supply, Value, same,
 };
 
 use crate::client::Client;
@@ -20,6 +20,11 @@ pub(crate) trait SshType: ResourceSpec {
     /// What is needed from this machine for what is wanted, given what was seen; so that it is missed before anything is changed.
     fn need(&self, _seen: Option<&Object>, _known: Option<&Object>, _wanted: &Object) -> Option<Supply> {
         None
+    }
+
+    /// What of it comes from elsewhere, wherever it is installed already.
+    fn needs(&self, _wanted: &Object) -> Vec<Need> {
+        Vec::new()
     }
 
     /// Does one change.

@@ -12,8 +12,6 @@ mod user;
 
 use crate::typed::{AnyType, Typed};
 
-pub(crate) use artifact::needs;
-
 /// All of them.
 pub(crate) fn all() -> Vec<Box<dyn AnyType>> {
     vec![

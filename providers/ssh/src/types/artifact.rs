@@ -187,8 +187,7 @@ impl SshType for Artifact {
 
     fn need(&self, seen: Option<&Object>, known: Option<&Object>, wanted: &Object) -> Option<Supply> {
         let supply = supply(wanted);
-        let is_open = ORIGIN.iter().any(|name| wanted.get(*name).is_some_and(Value::is_unknown));
-        if is_open || supply.source.is_empty() || seen.is_some_and(is_foreign) {
+        if is_open(wanted) || supply.source.is_empty() || seen.is_some_and(is_foreign) {
             return None;
         }
         // what is installed already needs no source any more
@@ -202,6 +201,14 @@ impl SshType for Artifact {
         (!is_there).then_some(supply)
     }
 
+    fn needs(&self, wanted: &Object) -> Vec<Need> {
+        if is_open(wanted) {
+            return vec![Need::Later];
+        }
+        let is_secret = ORIGIN.iter().any(|name| wanted.get(*name).is_some_and(Value::contains_secret));
+        vec![Need::File { supply: supply(wanted), is_secret }]
+    }
+
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
             let Some(seen) = install::apply(client, change).await? else { return Ok(None) };
@@ -210,19 +217,9 @@ impl SshType for Artifact {
     }
 }
 
-/// What a resource of this provider needs from elsewhere.
-pub(crate) fn needs(resource_type: &str, wanted: &Object) -> Vec<Need> {
-    let is_open = |name: &&str| wanted.get(*name).is_some_and(Value::is_unknown);
-    match resource_type {
-        KIND if ORIGIN.iter().any(is_open) => vec![Need::Later],
-        KIND => {
-            let is_secret = ORIGIN.iter().any(|name| wanted.get(*name).is_some_and(Value::contains_secret));
-            vec![Need::File { supply: supply(wanted), is_secret }]
-        }
-        "ssh_package" if is_open(&"name") => vec![Need::Later],
-        "ssh_package" => text(wanted, "name").map(|name| Need::Package(name.to_owned())).into_iter().collect(),
-        _ => Vec::new(),
-    }
+/// True while it is not known where it comes from.
+fn is_open(wanted: &Object) -> bool {
+    ORIGIN.iter().any(|name| wanted.get(*name).is_some_and(Value::is_unknown))
 }
 
 fn supply(after: &Object) -> Supply {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
+    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Need, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
 };
 
 use super::placed::{foreign, host};
@@ -88,6 +88,10 @@ impl SshType for Package {
             Some(1) => Ok(None),
             _ => Err(Diagnostic::error("Packages can't be looked at", format!("{} did not say whether {name} is installed.", seen.place))),
         }
+    }
+
+    fn needs(&self, wanted: &Object) -> Vec<Need> {
+        vec![text(wanted, "name").map_or(Need::Later, |name| Need::Package(name.to_owned()))]
     }
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
