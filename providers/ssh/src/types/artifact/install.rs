@@ -59,19 +59,21 @@ pub(super) async fn apply(client: &Client, change: &Change) -> Result<Option<See
     let planned = text(after, "content_sha256");
     let target = Target { path, after, kept_before };
     // what the host has already is not fetched: repairing a mode must not need the network, nor going back to what was there before
-    let act = if planned.is_some() && sum_at(path) == planned {
-        target.permit()
-    } else if let (Some(kept), Some(sum)) = (kept.as_deref().filter(|k| sum_at(k) == planned), planned) {
-        target.take(kept, sum)
-    } else {
-        let ready = client.store.get(&supply(after)).await?;
-        match planned {
-            Some(planned) if planned != ready.sha256 => return Err(changed(after, planned, &ready.sha256)),
-            _ if sum_at(path) == Some(ready.sha256.as_str()) => target.permit(),
-            _ => match kept.as_deref().filter(|k| sum_at(k) == Some(ready.sha256.as_str())) {
-                Some(kept) => target.take(kept, &ready.sha256),
+    let from_host = |sum: &str| match kept.as_deref().filter(|k| sum_at(k) == Some(sum)) {
+        _ if sum_at(path) == Some(sum) => Some(target.permit()),
+        kept => kept.map(|kept| target.take(kept, sum)),
+    };
+    let act = match planned.and_then(from_host) {
+        Some(act) => act,
+        None => {
+            let ready = client.store.get(&supply(after)).await?;
+            if let Some(planned) = planned.filter(|planned| *planned != ready.sha256) {
+                return Err(changed(after, planned, &ready.sha256));
+            }
+            match from_host(&ready.sha256) {
+                Some(act) => act,
                 None => target.send(client, &ready).await?,
-            },
+            }
         }
     };
     client.act(act.then_look(vec![file(path)])).await.map(Some)
