@@ -97,7 +97,12 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// In hexadecimal digits.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    hexadecimal(Sha256::new_with_prefix(bytes))
+}
+
+/// What was summed, in hexadecimal digits.
+pub(crate) fn hexadecimal(sum: Sha256) -> String {
+    sum.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
 #[cfg(test)]

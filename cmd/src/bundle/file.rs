@@ -9,7 +9,7 @@ use karmaform_model::{Supplied, Supply};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::disk::sha256;
+use crate::disk::{hexadecimal, sha256};
 
 /// The format that this version writes, and the only one that it reads.
 pub(super) const FORMAT: u32 = 1;
@@ -166,10 +166,6 @@ fn header(size: u64) -> tar::Header {
     header.set_size(size);
     header.set_mode(0o644);
     header
-}
-
-fn hexadecimal(sum: Sha256) -> String {
-    sum.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
 impl Contents {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmaform_engine::{Options, Pool};
-use karmaform_model::{Action, Address, Diagnostic, Diagnostics, ModeOfPlan, Need, Snapshot, Supply, without_credentials};
+use karmaform_model::{Action, Address, Diagnostic, Diagnostics, Need, Snapshot, Supply, without_credentials};
 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::bundle::{Contents, ImageNote, Writer, unseen};
@@ -94,16 +94,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 /// What there is to make if nothing is there, and what that needs.
 fn collect(app: &mut App, project: &Project, architecture: &str, needs: &mut Needs) -> Result<(), Stop> {
     let registry = Arc::new(unseen(&app.wiring.registry, &project.config.providers, architecture));
-    let options = Options {
-        tries: false,
-        mode: ModeOfPlan::Normal,
-        targets: Vec::new(),
-        replace: Vec::new(),
-        refresh: true,
-        parallelism: 10,
-        now: app.now_seconds(),
-        tool_version: VERSION.to_owned(),
-    };
+    let options = Options { tries: false, now: app.now_seconds(), tool_version: VERSION.to_owned(), ..Options::default() };
     let pool = Pool::new(Arc::clone(&registry), project.config.providers.clone());
     let planned = plan_with(app, project, &registry, &Snapshot::default(), &pool, &options).map_err(without_a_look)?;
     for resource in planned.plan.resources.iter().filter(|r| r.change.action() == Action::Create) {
