@@ -129,10 +129,12 @@ impl Wiring {
 pub(crate) fn registry(states: Arc<dyn States>) -> Registry {
     let mut drivers: Vec<Arc<dyn Driver>> = Vec::new();
     drivers.extend(karmaform_builtin::drivers(&states));
-    drivers.push(Arc::new(Adapter(karmaform_ssh::Ssh::new(&who()))));
+    let ssh = karmaform_ssh::Ssh::new(&who());
+    let kubernetes = karmaform_kubernetes::Kubernetes::new(ssh.registries());
+    drivers.push(Arc::new(Adapter(ssh)));
     drivers.extend(karmaform_tls::drivers());
     drivers.push(karmaform_etcd::driver());
-    drivers.push(Arc::new(Adapter(karmaform_kubernetes::Kubernetes::new())));
+    drivers.push(Arc::new(Adapter(kubernetes)));
     let composites = karmaform_etcd::composites().into_iter().chain(karmaform_karmada::composites());
     Registry::new(drivers, composites.collect())
 }

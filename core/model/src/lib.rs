@@ -60,7 +60,7 @@ pub use schema::{Attribute, Block, Connection, Nesting, Presence, Schema};
 pub use seal::{Clear, Content, KeyService, SEALED, Seal, SealError, is_sealed};
 pub use state::{OutputState, ResourceState, Snapshot, StateError, Status};
 pub use state_store::{Found, Item, StateStore, StoreError, Version};
-pub use supply::{Need, Stock, Supplied, Supply, damaged, not_in_stock};
+pub use supply::{Need, Registries, Stock, Supplied, Supply, damaged, not_in_stock};
 pub use types::{ObjectAttribute, Type};
 pub use value::{Kind, Unknown, Value};
 pub use written_path::written_path;

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Diagnostic;
+use crate::{BoxFuture, Diagnostic};
 
 /// A file from elsewhere, as a resource asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -63,6 +63,13 @@ pub trait Stock: Send + Sync {
     /// # Errors
     /// It can't be read.
     fn find(&self, supply: &Supply) -> Result<Option<Supplied>, Diagnostic>;
+}
+
+/// The registries that images of containers come from.
+pub trait Registries: Send + Sync {
+    /// True if the registry of `image`, named as in a pod, says that it has no such image. Who does not answer within seconds, or does not let
+    /// us see it, has not said so.
+    fn lacks<'a>(&'a self, image: &'a str) -> BoxFuture<'a, bool>;
 }
 
 /// What was brought along is not what it was. `source` without credentials.

@@ -21,6 +21,7 @@ mod failure;
 mod fields;
 mod forward;
 mod forward_target;
+mod images;
 mod list;
 mod look;
 mod manifest;

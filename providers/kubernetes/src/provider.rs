@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use karmaform_model::{
-    Ask, BoxFuture, Connections, DataSource, Diagnostic, Gate, Need, Object, Provider, ResourceType, Schema, Stock, Supplied, Supply,
+    Ask, BoxFuture, Connections, DataSource, Diagnostic, Gate, Need, Object, Provider, Registries, ResourceType, Schema, Stock, Supplied,
+    Supply,
 };
 
 use crate::accepts::KubernetesAccepts;
@@ -16,6 +17,7 @@ use crate::cluster::Cluster;
 use crate::connection::{self, Options, PROVIDER};
 use crate::dispatch;
 use crate::forward;
+use crate::images::{self, Images};
 use crate::list::KubernetesList;
 use crate::membership::KarmadaMembership;
 use crate::needs::needs;
@@ -39,20 +41,15 @@ pub struct Kubernetes {
     owner: KubernetesOwner,
     preflight: KubernetesPreflight,
     cluster: Cluster,
+    images: Images,
     /// A data source's arguments and the connection value that it gives are two ways to say the same; a plugin that gives credentials
     /// must not run for both.
     open: Mutex<Vec<(Options, Weak<Inner>)>>,
 }
 
-impl Default for Kubernetes {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Kubernetes {
-    /// With nothing open yet.
-    pub fn new() -> Self {
+    /// With nothing open yet. `registries` are asked for images that pods are to run.
+    pub fn new(registries: Arc<dyn Registries>) -> Self {
         let schema = Schema::new(
             "Reaches Kubernetes clusters. It has no settings of its own: everything is in a `data \"kubernetes_cluster\"`.",
             Vec::new(),
@@ -68,6 +65,7 @@ impl Kubernetes {
             owner: KubernetesOwner::new(),
             preflight: KubernetesPreflight::new(),
             cluster: Cluster::new(),
+            images: Images::new(registries),
             open: Mutex::default(),
         }
     }
@@ -143,7 +141,11 @@ impl Provider for Kubernetes {
     }
 
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
-        Box::pin(through::observe(client, asks, || dispatch::observe(client, &self.archive, asks)))
+        Box::pin(async move {
+            let looked = through::observe(client, asks, || dispatch::observe(client, &self.archive, asks));
+            let (answers, lacking) = futures::join!(looked, self.images.lacking(client, asks));
+            images::merged(asks, answers, lacking)
+        })
     }
 
     fn forward<'a>(&'a self, client: &'a Client, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use karmaform_model::{Diagnostic, Stock, Supply, damaged, not_in_stock, without_credentials};
+use karmaform_model::{BoxFuture, Diagnostic, Registries, Stock, Supply, damaged, not_in_stock, without_credentials};
 use tempfile::NamedTempFile;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -146,6 +146,16 @@ impl Store {
             working(move || make(directory, supply)).await.map(Arc::new)
         });
         ready.await.cloned()
+    }
+}
+
+impl Registries for Store {
+    fn lacks<'a>(&'a self, image: &'a str) -> BoxFuture<'a, bool> {
+        let (image, docker) = (image.to_owned(), self.docker.clone());
+        Box::pin(async move {
+            // With a bundle there is no way out to ask anybody.
+            self.stock.get().is_none() && tokio::task::spawn_blocking(move || oci::is_lacking(&image, &docker)).await.unwrap_or(false)
+        })
     }
 }
 

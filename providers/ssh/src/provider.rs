@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use karmaform_model::{
-    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Gate, Need, Object, Provider, ResourceType, Schema, Severity, Stock,
-    Supplied, Supply, Type,
+    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Gate, Need, Object, Provider, Registries, ResourceType, Schema,
+    Severity, Stock, Supplied, Supply, Type,
 };
 
 use crate::artifact::{Stocked, Store};
@@ -58,6 +58,11 @@ impl Ssh {
             run,
             stock: Stocked::default(),
         }
+    }
+
+    /// Who takes programs out of images knows registries, for all who need to.
+    pub fn registries(&self) -> Arc<dyn Registries> {
+        self.store(&Object::new())
     }
 
     fn store(&self, defaults: &Object) -> Arc<Store> {

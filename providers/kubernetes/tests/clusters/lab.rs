@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use karmaform_kubernetes::Kubernetes;
 use karmaform_model::{
-    Action, Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, Object, PlanContext, ResourceSpec, Value,
-    implied_from_json, same,
+    Action, Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, Object, PlanContext, Registries, ResourceSpec,
+    Value, implied_from_json, same,
 };
 use serde_json::{Value as Json, json};
 use tokio::runtime::Runtime;
@@ -33,6 +33,17 @@ impl Connections for NoConnections {
     }
 }
 
+/// Registries that lack just one image.
+pub(crate) struct Known;
+
+pub(crate) const LACKING: &str = "karmaform.test/lacking:1";
+
+impl Registries for Known {
+    fn lacks<'a>(&'a self, image: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move { image == LACKING })
+    }
+}
+
 /// Says it even if the test passes: what a test prints by macros is only shown when it fails.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
@@ -44,7 +55,7 @@ pub(crate) fn object<const N: usize>(parts: [(&str, Value); N]) -> Object {
 
 /// Reads a cluster with nothing but its arguments.
 pub(crate) fn read_alone(arguments: &Object) -> Result<Object, Diagnostic> {
-    let driver = Adapter(Kubernetes::new());
+    let driver = Adapter(Kubernetes::new(Arc::new(Known)));
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(async {
         let client = driver.connect(&Object::new(), arguments, Arc::new(NoConnections)).await?;
         driver.read(&client, "kubernetes_cluster", arguments).await
@@ -58,7 +69,7 @@ pub(crate) fn lab(test: &str) -> Option<Lab> {
         say(&format!("SKIPPED: {test}: KARMAFORM_TEST_KUBECONFIG and KARMAFORM_TEST_KUBECTL are not both set"));
         return None;
     };
-    let driver: Arc<dyn Driver> = Arc::new(Adapter(Kubernetes::new()));
+    let driver: Arc<dyn Driver> = Arc::new(Adapter(Kubernetes::new(Arc::new(Known))));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let namespace = format!("kf-{}-{}", test.replace('_', "-"), std::process::id());
     let arguments = object([("kubeconfig_file", kubeconfig.as_str().into())]);

@@ -3,7 +3,7 @@
 use karmaform_model::{Change, Value};
 use serde_json::{Value as Json, json};
 
-use crate::lab::{Lab, lab_with_node, object};
+use crate::lab::{LACKING, Lab, lab_with_node, object};
 
 /// Of the image that is always there.
 pub(crate) const IMAGE: &str = "karmaform.test/busybox:1";
@@ -83,4 +83,24 @@ fn a_stateful_set_with_on_delete_rolls_out_while_old_pods_run() {
     };
     let state = lab.create(&set("1"));
     lab.step(Some(&state), Some(&set("2")), karmaform_model::Action::Update);
+}
+
+#[test]
+fn an_image_that_is_nowhere_is_refused_before_anything_is_done() {
+    let Some(lab) = lab_with_node("nowhere") else { return };
+    let wanted = |name: &str, image: &str| lab.wanted(&workload(&lab, "Deployment", name, &json!({ "image": image })));
+    let asks = [("a", LACKING), ("b", LACKING), ("c", "karmaform.test/unheard-of:1"), ("d", IMAGE)];
+    let asks = asks.map(|(name, image)| lab.ask(None, Some(&wanted(name, image))));
+    let [a, b, c, d] = &lab.observe_all(&asks)[..] else { panic!() };
+    let error = a.clone().unwrap_err();
+    assert_eq!(error.summary, "Image does not exist");
+    check(&error.detail, &[LACKING, "no node of", "would never start"]);
+    assert_eq!((b, c, d), (&Ok(None), &Ok(None), &Ok(None)), "told of once, and of nothing that nobody is sure of");
+    // What runs is not asked for again: tags come and go.
+    let state = lab.create(&wanted("d", IMAGE));
+    let mut before = state.clone();
+    before.insert("manifest".into(), wanted("d", LACKING)["manifest"].clone());
+    assert!(lab.observe(Some(&before), Some(&wanted("d", LACKING))).is_ok());
+    assert!(lab.observe(Some(&state), Some(&wanted("d", LACKING))).is_err());
+    lab.delete(&state);
 }

@@ -14,7 +14,7 @@ use super::{Ready, local, sums, unfinished, unnamed};
 use crate::sum::sha256;
 
 /// From the request to the last byte. Releases have some 100 MB; a line that needs longer for them needs a mirror.
-const LONGEST: Duration = Duration::from_secs(30 * 60);
+pub(super) const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// The source of a supply, checked.
 pub(super) fn fetch(directory: &Path, supply: &Supply) -> Result<Ready, Diagnostic> {

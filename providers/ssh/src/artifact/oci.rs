@@ -96,6 +96,14 @@ fn in_full(image: &str) -> String {
     }
 }
 
+/// True if the registry of an image, named as clusters do, says that it has none of this name.
+pub(super) fn is_lacking(image: &str, docker: &Path) -> bool {
+    let source = format!("oci://{}", in_full(image));
+    let Ok(reference) = Reference::parse(&source) else { return false };
+    let path = format!("manifests/{}", reference.name());
+    Registry::new(reference, shown(&source), docker.to_owned()).in_a_hurry().lacks(&path)
+}
+
 /// The digest of what an image's name, as clusters write it, means now.
 pub(super) fn digest_now(image: &str, directory: &Path, docker: &Path) -> Result<String, Diagnostic> {
     let source = format!("oci://{}", in_full(image));

@@ -3,10 +3,11 @@
 //! A request is tried as it is; where the registry wants a log-in it says which, and the request is tried once more with it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use karmaform_model::{Diagnostic, without_credentials};
 use ureq::config::RedirectAuthHeaders;
-use ureq::http::{Response, StatusCode, header};
+use ureq::http::{Method, Response, StatusCode, header};
 use ureq::{Agent, Body, BodyReader};
 
 use super::challenge::Challenge;
@@ -17,6 +18,11 @@ use crate::artifact::fetch;
 
 /// The largest answer that is not a layer; registries take no larger manifests.
 pub(super) const LARGEST: u64 = 4 << 20;
+
+/// How long it may take until an image is known to be there or not, by request; where there is no way out, all of it is waited for.
+const HURRY: Duration = Duration::from_secs(3);
+/// How registries say that there is no such image (OCI Distribution Specification 1.1, "Error Codes").
+const UNKNOWN: [&str; 2] = ["MANIFEST_UNKNOWN", "NAME_UNKNOWN"];
 
 /// What a registry sends.
 pub(super) struct Answer {
@@ -40,6 +46,8 @@ pub(super) struct Registry {
     authorization: Option<String>,
     /// What is known of the log-in that was tried.
     login: Option<Login>,
+    /// How long a request may take.
+    longest: Duration,
 }
 
 impl Registry {
@@ -47,8 +55,27 @@ impl Registry {
     pub(super) fn new(reference: Reference, name: String, docker: PathBuf) -> Self {
         let scheme = if reference.plain { "http" } else { "https" };
         let may_be_plain = !reference.plain && reference.is_loopback();
-        let agent = agent(&reference, scheme);
-        Self { reference, name, docker, agent, scheme, may_be_plain, authorization: None, login: None }
+        let agent = agent(&reference, scheme, fetch::LONGEST);
+        Self { reference, name, docker, agent, scheme, may_be_plain, authorization: None, login: None, longest: fetch::LONGEST }
+    }
+
+    /// For who would rather not know than wait.
+    pub(super) fn in_a_hurry(mut self) -> Self {
+        self.longest = HURRY;
+        self.agent = agent(&self.reference, self.scheme, HURRY);
+        self
+    }
+
+    /// True if the registry says that nothing is at a path of the repository; false also if it does not say.
+    pub(super) fn lacks(&mut self, path: &str) -> bool {
+        // Whoever gets a manifest has pulled an image, where pulls are counted; whoever asks for its head has not.
+        let is_found = |registry: &mut Self, method| registry.request(method, path).map(|r| (r.status() != StatusCode::NOT_FOUND, r));
+        let Ok((false, _)) = is_found(self, Method::HEAD) else { return false };
+        let Ok((false, response)) = is_found(self, Method::GET) else { return false };
+        // Something else on the way may know of no such page; registries say it in their own words.
+        let text = response.into_body().into_with_config().limit(LARGEST).read_to_vec().unwrap_or_default();
+        let json: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+        json["errors"].as_array().is_some_and(|errors| errors.iter().any(|e| UNKNOWN.iter().any(|code| e["code"] == *code)))
     }
 
     /// What is at a path of the repository.
@@ -64,12 +91,17 @@ impl Registry {
             .with_hint("Check the name of the image, and the network; a mirror can be given instead.")
     }
 
-    fn get(&mut self, path: &str) -> Result<Response<Body>, Diagnostic> {
-        let mut response = self.send(path)?;
-        if response.status() == StatusCode::UNAUTHORIZED {
-            self.log_in(&response)?;
-            response = self.send(path)?;
+    fn request(&mut self, method: Method, path: &str) -> Result<Response<Body>, Diagnostic> {
+        let response = self.send(&method, path)?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
         }
+        self.log_in(&response)?;
+        self.send(&method, path)
+    }
+
+    fn get(&mut self, path: &str) -> Result<Response<Body>, Diagnostic> {
+        let response = self.request(Method::GET, path)?;
         match response.status() {
             status if status.is_success() => Ok(response),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(self.refused(response.status())),
@@ -78,10 +110,11 @@ impl Registry {
         }
     }
 
-    fn send(&mut self, path: &str) -> Result<Response<Body>, Diagnostic> {
+    fn send(&mut self, method: &Method, path: &str) -> Result<Response<Body>, Diagnostic> {
         loop {
             let url = format!("{}://{}/v2/{}/{path}", self.scheme, self.reference.host(), self.reference.repository);
-            let mut request = self.agent.get(url).header(header::ACCEPT, ACCEPTED);
+            let request = if *method == Method::HEAD { self.agent.head(url) } else { self.agent.get(url) };
+            let mut request = request.header(header::ACCEPT, ACCEPTED);
             if let Some(authorization) = &self.authorization {
                 request = request.header(header::AUTHORIZATION, authorization);
             }
@@ -94,7 +127,7 @@ impl Registry {
                 Err(e) if self.may_be_plain && speaks_no_tls(&e) => {
                     self.may_be_plain = false;
                     self.scheme = "http";
-                    self.agent = agent(&self.reference, self.scheme);
+                    self.agent = agent(&self.reference, self.scheme, self.longest);
                 }
                 Err(e) => return Err(self.failed(&without_secrets(&e.to_string())).retryable()),
             }
@@ -172,8 +205,9 @@ impl Registry {
     }
 }
 
-fn agent(reference: &Reference, scheme: &str) -> Agent {
+fn agent(reference: &Reference, scheme: &str, longest: Duration) -> Agent {
     let mut config = fetch::client()
+        .timeout_global(Some(longest))
         .http_status_as_error(false)
         // Layers often lie elsewhere, be it on another port of the same host, and that elsewhere must not learn the password.
         .redirect_auth_headers(RedirectAuthHeaders::Never)

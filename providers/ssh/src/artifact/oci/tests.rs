@@ -5,7 +5,7 @@ mod server;
 use super::*;
 use crate::artifact::Store;
 use crate::sum::sha256;
-use images::{BASIC, Image as Made, Item, Part, image, index, layer};
+use images::{BASIC, Image as Made, Item, Part, Registry as Real, image, index, layer};
 use server::{Server, Wants};
 
 const LINUX: &str = "linux/amd64";
@@ -323,4 +323,34 @@ fn short_names_are_read_as_clusters_read_them() {
     check("registry.k8s.io/pause:3.9", "registry.k8s.io/pause:3.9");
     check("localhost:5000/a/b", "localhost:5000/a/b:latest");
     check("10.0.0.1:5000/a:2@sha256:ab", "10.0.0.1:5000/a:2@sha256:ab");
+}
+
+#[test]
+fn only_a_registry_that_says_so_lacks_an_image() {
+    let Some(real) = Real::start("only_a_registry_that_says_so_lacks_an_image", false) else { return };
+    let made = program(LINUX, b"the program", false);
+    real.push("a/b", &made);
+    real.name("a/b", "v1", &made.manifest);
+    let bench = Bench::new();
+    let store = bench.store();
+    let lacks = |address: &str, name: &str| wait(karmaform_model::Registries::lacks(&store, &format!("{address}/{name}")));
+    let digest = |sum: &str| format!("a/b@sha256:{sum}");
+    for (name, expected) in [
+        ("a/b:v1".to_owned(), false),
+        (digest(&made.manifest.sum()), false),
+        ("a/b:v2".to_owned(), true),
+        ("a/b".to_owned(), true), // which is a/b:latest
+        ("a/c:v1".to_owned(), true),
+        (digest(&sha256(b"nothing")), true),
+    ] {
+        assert_eq!(lacks(&real.address, &name), expected, "{name}");
+    }
+    // Who does not let us in has not said anything, nor who is not there; and a page that is not there is no image that is not there.
+    bench.server.wants(Wants::Token(Some("somebody's"), 1));
+    assert!(!lacks(&bench.server.address, "a/b:v1"));
+    bench.server.wants(Wants::Nothing);
+    assert!(!lacks(&bench.server.address, "a/b:v1"));
+    let address = real.address.clone();
+    drop(real);
+    assert!(!lacks(&address, "a/b:v2"));
 }
