@@ -13,6 +13,9 @@ const USUAL: usize = 3;
 const TAKES: [Duration; 3] = [Duration::from_secs(25), Duration::from_secs(12), Duration::from_secs(15)];
 const STAGES: [&str; 3] = ["create", "change", "destroy"];
 
+/// Members that keep their data when they are restarted.
+const ON_DISK: &str = "storage = \"hostPath\"";
+
 /// Changes that are made one after the other: values of the example, and a block of the control plane.
 const CHANGES: [(&str, &str, &str); 5] = [
     ("replicas", "", "component \"scheduler\" {\n  replicas = 3\n}"),
@@ -34,13 +37,13 @@ fn killed_at_any_moment_a_control_plane_ends_the_same() {
         let stage = round % STAGES.len();
         let what = match stage {
             0 => {
-                plane.values("demo", "");
+                plane.values("demo", ON_DISK);
                 plane.with_block("");
                 String::new()
             }
             1 => {
                 let (what, values, block) = CHANGES[round / STAGES.len() % CHANGES.len()];
-                plane.values("demo", values);
+                plane.values("demo", &format!("{ON_DISK}\n{values}"));
                 plane.with_block(block);
                 format!(" of {what}")
             }
