@@ -1,24 +1,30 @@
 //! Asks composites in which order their changes are safe. Knows no step: what comes out is data for the schedule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Change, ChildChange, Choreography, Diagnostics, ModeOfPlan, ResourceEntry, Scene};
 
-use crate::graph::Role;
+use crate::graph::{Graph, Role};
 use crate::observed::Answer;
 use crate::walk::Pass;
 
-/// The choreography of every composite of which something changes, by its node.
+/// The choreography of every composite of which something changes, or that needs one of which something does, by its node.
 pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>, Diagnostics) {
     let (mut all, mut diagnostics) = (BTreeMap::new(), Diagnostics::new());
+    let composites = pass.graph.nodes.iter().enumerate().filter(|(_, n)| n.role == Role::Composite);
+    let changing: BTreeSet<usize> = composites.map(|(n, _)| n).filter(|n| changes(pass, *n)).collect();
+    if changing.is_empty() {
+        return (all, diagnostics);
+    }
     for (number, node) in pass.graph.nodes.iter().enumerate().filter(|(_, n)| n.role == Role::Composite) {
         let Some(ResourceEntry::Composite(ty)) = pass.entries[number] else { continue };
-        let changes = |n: usize| pass.visits[n].decision.as_ref().is_some_and(|d| !d.change.is_no_op());
         // Where nothing changes in the world, there is no order to keep and nothing to refuse.
         if node.forgotten {
             continue;
         }
-        if !changes(number) && !node.children.iter().any(|c| changes(*c)) {
+        let changes = changing.contains(&number);
+        let is_shaken = is_shaken(pass.graph, number, &changing);
+        if !changes && !is_shaken {
             continue;
         }
         let mut children = BTreeMap::new();
@@ -36,7 +42,10 @@ pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>,
         let is_wanted = node.configured && pass.options.mode == ModeOfPlan::Normal;
         let wanted = visit.wanted.as_ref().filter(|_| is_wanted);
         let scene = Scene { address: &node.address, before: visit.before.full.as_ref(), wanted, children };
-        match ty.choreograph(&scene) {
+        let stays = scene.before.is_some() && wanted.is_some();
+        let own = if changes { ty.choreograph(&scene) } else { Ok(Choreography::default()) };
+        let recovery = if is_shaken && stays { ty.recover(&scene) } else { Ok(Choreography::default()) };
+        match own.and_then(|own| Ok(joined(own, recovery?))) {
             Ok(choreography) => drop(all.insert(number, choreography)),
             Err(errors) => {
                 let span = pass.inputs.config.block(&node.address).map(|b| b.span);
@@ -45,6 +54,44 @@ pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>,
         }
     }
     (all, diagnostics)
+}
+
+/// True if something of a composite changes.
+fn changes(pass: &Pass<'_>, composite: usize) -> bool {
+    let changes = |n: &usize| pass.visits[*n].decision.as_ref().is_some_and(|d| !d.change.is_no_op());
+    changes(&composite) || pass.graph.nodes[composite].children.iter().any(changes)
+}
+
+/// True if the arguments of a composite refer to one that changes. Of a block's instances only the one with the same key counts, if there
+/// is such a one: `etcd_cluster.main[each.key]`.
+fn is_shaken(graph: &Graph, composite: usize, changing: &BTreeSet<usize>) -> bool {
+    let key = &graph.nodes[composite].address.key;
+    let enters = graph.nodes[composite].wanted.iter().filter(|n| graph.nodes[**n].role == Role::Enter);
+    enters.flat_map(|enter| &graph.nodes[*enter].wanted).any(|&needed| {
+        let node = &graph.nodes[needed];
+        match node.role {
+            Role::Composite => changing.contains(&needed),
+            Role::Block => {
+                let twin = key.as_ref().and_then(|key| graph.instances.get(&node.address.with_key(Some(key.clone()))));
+                let is_of_it = |n: &usize| graph.nodes[*n].address.with_key(None) == node.address;
+                twin.map_or_else(|| changing.iter().any(is_of_it), |twin| changing.contains(twin))
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Both, with what they share once.
+fn joined(mut own: Choreography, recovery: Choreography) -> Choreography {
+    let fresh = recovery.gates.into_iter().filter(|gate| !own.gates.iter().any(|g| g.name == gate.name)).collect::<Vec<_>>();
+    own.gates.extend(fresh);
+    for ordering in recovery.orderings {
+        if !own.orderings.contains(&ordering) {
+            own.orderings.push(ordering);
+        }
+    }
+    own.impact.extend(recovery.impact);
+    own
 }
 
 /// Turns deletions into forgetting, for children that go with something else.

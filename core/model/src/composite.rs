@@ -251,6 +251,17 @@ pub trait Composite: Send + Sync {
     /// # Errors
     /// Changes that are not safe, or not supported: refused in the plan, not attempted.
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics>;
+
+    /// What has to hold again once a composite that this one needs has changed, whether anything of this one changes or not: who lost its
+    /// connections meanwhile is there again before the plan has ended. Called only for what is in the state and stays; gates that
+    /// `choreograph` has as well count once.
+    ///
+    /// # Errors
+    /// Arguments that can't be read.
+    fn recover(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+        let _ = scene;
+        Ok(Choreography::default())
+    }
 }
 
 #[cfg(test)]

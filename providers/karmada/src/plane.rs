@@ -55,4 +55,8 @@ impl Composite for KarmadaControlPlane {
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
         choreography::choreograph(scene)
     }
+
+    fn recover(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+        choreography::recover(scene)
+    }
 }

@@ -276,3 +276,32 @@ fn no_key_goes_that_data_is_encrypted_with() {
     says(4, "nothing is encrypted from now on");
     says(5, "the key \"b\" goes");
 }
+
+#[test]
+fn after_a_change_of_etcd_the_api_answers_and_all_components_run() {
+    let recovered = |arguments: &Object, ready: bool, unseen: bool| {
+        let children = children(Some(arguments));
+        let changes =
+            children.iter().map(|(path, (kind, object))| (path, kind, Change::NoOp { object: object.clone() })).collect::<Vec<_>>();
+        let observed = Object::from([("ready".to_owned(), ready.into())]);
+        let child = |(path, kind, change): &'_ (&Vec<ChildStep>, &String, Change)| -> (Vec<ChildStep>, bool, String, Change) {
+            (path.to_vec(), path[0].name == "component", (*kind).clone(), change.clone())
+        };
+        let owned: Vec<_> = changes.iter().map(child).collect();
+        let children = owned.iter().map(|(path, is_component, kind, change)| {
+            let observed = Some(&observed).filter(|_| *is_component);
+            (path.clone(), ChildChange { resource_type: kind, change, observed, in_state: true, unseen })
+        });
+        let (address, record) = (address(), record(arguments));
+        let scene = Scene { address: &address, before: Some(&record), wanted: Some(arguments), children: children.collect() };
+        let dance = composite().recover(&scene).unwrap();
+        assert_eq!(dance.orderings.len(), dance.gates.len().saturating_sub(1));
+        dance.gates.into_iter().map(|g| g.name).collect::<Vec<_>>()
+    };
+    let usual = arguments();
+    assert_eq!(recovered(&usual, true, false), ["the Karmada API answers", "all components run"]);
+    // What did not run before does not run after; and who is away, or not to run at all, is not asked.
+    assert_eq!(recovered(&usual, false, false), ["the Karmada API answers"]);
+    assert!(recovered(&usual, true, true).is_empty());
+    assert!(recovered(&with(&json!({ "component": { "apiserver": { "replicas": 0 } } })), true, false).is_empty());
+}

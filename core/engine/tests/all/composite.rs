@@ -83,6 +83,40 @@ fn changes_go_one_at_a_time_behind_gates() {
 }
 
 #[test]
+fn who_needs_a_composite_that_changes_is_waited_for() {
+    let mut lab = Lab::new();
+    let both = |version: &str, label: &str, own: &str| {
+        let user = format!("hosts = data.fake_host.other\n label = {label}\n version = \"{own}\"");
+        format!(
+            "{}\nlocals {{ way = fake_cluster.main.ids[\"a\"] }}\ndata \"fake_host\" \"other\" {{\n for_each = toset([\"z\"])\n address = each.key\n}}\nresource \"fake_cluster\" \"user\" {{\n {user}\n}}",
+            text(&["a"], version)
+        )
+    };
+    let gates = |planned: &crate::lab::Planned| steps(&planned.plan).into_iter().filter(|s| s.contains("Gate")).collect::<Vec<_>>();
+    // From nothing there is nothing to recover.
+    let planned = lab.plan(&both("1", "local.way", "1"));
+    assert!(!gates(&planned).iter().any(|g| g.contains("recovered")), "{:?}", gates(&planned));
+    lab.converge(&both("1", "local.way", "1"));
+    let planned = lab.plan(&both("2", "local.way", "1"));
+    let expected = [
+        r#"0: Update fake_cluster.main/member["a"]/unit after []"#,
+        "1: Gate ready after a fake_cluster.main after [0]",
+        "2: Finish fake_cluster.main after [0, 1]",
+        "3: Gate recovered fake_cluster.user after [2]",
+    ];
+    assert_eq!(steps(&planned.plan), expected);
+    lab.converge(&both("2", "local.way", "1"));
+    assert!(lab.world.lock().log.contains(&"Gate recovered".to_owned()));
+    // With a change of its own; and without one of what it needs.
+    let planned = lab.plan(&both("3", "local.way", "2"));
+    assert_eq!(gates(&planned).len(), 3, "{:?}", gates(&planned));
+    assert_eq!(gates(&lab.plan(&both("2", "local.way", "2"))), ["1: Gate ready after z fake_cluster.user after [0]"]);
+    // Who does not need it is left alone.
+    lab.converge(&both("3", "null", "2"));
+    assert!(!gates(&lab.plan(&both("4", "null", "2"))).iter().any(|g| g.contains("recovered")));
+}
+
+#[test]
 fn a_gate_says_what_it_waits_for_and_gives_up_in_the_end() {
     let mut lab = Lab::new();
     *lab.cluster.limit.lock().unwrap() = 5;

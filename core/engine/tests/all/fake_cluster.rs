@@ -157,4 +157,14 @@ impl Composite for Cluster {
         }
         Ok(dance)
     }
+
+    fn recover(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+        let gates = scene.children.keys().find(|path| path.len() == 2).into_iter().map(|path| GateSpec {
+            name: "recovered".to_owned(),
+            gate: "fake_ready".to_owned(),
+            arguments: [("host".to_owned(), Arg::child(path, "host")), ("name".to_owned(), Value::from("recovered").into())].into(),
+            limit: 60,
+        });
+        Ok(Choreography { gates: gates.collect(), ..Choreography::default() })
+    }
 }

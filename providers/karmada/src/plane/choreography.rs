@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene};
+use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene, Value};
 
 use serde_json::json;
 
 use super::arguments::Arguments;
+use super::host::Host;
 use super::places::{certificate, component, component_of, part, secret, service};
 use super::store::members_path;
 use super::target::Target;
@@ -25,6 +26,9 @@ const RUNS: &str = "all components run";
 const ANSWER_LIMIT: u64 = 180;
 /// How long the components may take to be there again, in seconds. Pods that ended several times are started after a while only.
 const RUN_LIMIT: u64 = 300;
+/// How long it may take until all is there again after its etcd was away, in seconds: what ended several times is started again after up to
+/// 5 minutes (kubelet's `MaxContainerBackOff`).
+const RECOVERY_LIMIT: u64 = 420;
 
 /// The order of a plan's changes.
 pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
@@ -87,8 +91,7 @@ fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) 
     if is_stopped || (inside.is_empty() && !servers.iter().any(|s| changed(s))) {
         return Ok(());
     }
-    let arguments = BTreeMap::from([("cluster".to_owned(), pki::connection(wanted)), ("path".to_owned(), Arg::from("/readyz"))]);
-    choreography.gates.push(GateSpec { name: ANSWERS.to_owned(), gate: "kubernetes_ready".to_owned(), arguments, limit: ANSWER_LIMIT });
+    choreography.gates.push(answers(wanted));
     // Its own pods, and what it is reached and asked with.
     let others = [service(Component::ApiServer), secret(Component::ApiServer), part("ca"), certificate("admin")];
     // What goes with a host that leaves goes last, and nobody waits for it; nor for one that is away.
@@ -102,6 +105,47 @@ fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) 
         choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Child(path.clone())));
     }
     Ok(())
+}
+
+fn answers(wanted: &Arguments) -> GateSpec {
+    let arguments = BTreeMap::from([("cluster".to_owned(), pki::connection(wanted)), ("path".to_owned(), Arg::from("/readyz"))]);
+    GateSpec { name: ANSWERS.to_owned(), gate: "kubernetes_ready".to_owned(), arguments, limit: ANSWER_LIMIT }
+}
+
+fn runs(wanted: &Arguments, host: &Host) -> GateSpec {
+    let labels = Arg::Object(BTreeMap::from([("app.kubernetes.io/instance".to_owned(), wanted.name.as_str().into())]));
+    let arguments = BTreeMap::from([
+        ("cluster".to_owned(), host.connection.clone().into()),
+        ("namespace".to_owned(), wanted.namespace.as_str().into()),
+        ("labels".to_owned(), labels),
+    ]);
+    GateSpec { name: RUNS.to_owned(), gate: "kubernetes_runs".to_owned(), arguments, limit: RUN_LIMIT }
+}
+
+/// Its etcd has changed: while that did not answer the API did not either, and who lost its lease is started again.
+pub(crate) fn recover(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+    let Some(wanted) = scene.wanted else { return Ok(Choreography::default()) };
+    let wanted = Arguments::read(scene.address, wanted)?;
+    let mut choreography = Choreography::default();
+    if wanted.components.iter().any(|(c, s)| matches!(c, Component::ApiServer) && s.replicas() == 0) {
+        return Ok(choreography);
+    }
+    let of = |component: Component| wanted.runners(component).into_iter().filter_map(|path| scene.children.get(&path)).collect::<Vec<_>>();
+    let servers = of(Component::ApiServer);
+    if !servers.is_empty() && servers.iter().all(|server| server.unseen) {
+        return Ok(choreography);
+    }
+    choreography.gates.push(GateSpec { limit: RECOVERY_LIMIT, ..answers(&wanted) });
+    // What did not run before for reasons of its own is not waited for.
+    let is_ill = |child: &ChildChange<'_>| child.observed.and_then(|o| o.get("ready")).and_then(Value::as_bool) == Some(false);
+    let components = scene.children.iter().filter(|(path, _)| component_of(path, "component").is_some());
+    if let Target::Kubernetes(host) = &wanted.target
+        && !components.into_iter().any(|(_, child)| child.unseen || is_ill(child))
+    {
+        choreography.gates.push(GateSpec { limit: RECOVERY_LIMIT, ..runs(&wanted, host) });
+        choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Gate(RUNS.to_owned())));
+    }
+    Ok(choreography)
 }
 
 /// The gate at the end, if admission changes: a policy that nobody makes is shown to the API server, which asks the webhook by the address and
@@ -142,13 +186,7 @@ fn company(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreograph
     if !changes(&server) || !choreography.gates.iter().any(|g| g.name == ANSWERS) || !scene.children.iter().any(stays) {
         return;
     }
-    let labels = Arg::Object(BTreeMap::from([("app.kubernetes.io/instance".to_owned(), wanted.name.as_str().into())]));
-    let arguments = BTreeMap::from([
-        ("cluster".to_owned(), host.connection.clone().into()),
-        ("namespace".to_owned(), wanted.namespace.as_str().into()),
-        ("labels".to_owned(), labels),
-    ]);
-    choreography.gates.push(GateSpec { name: RUNS.to_owned(), gate: "kubernetes_runs".to_owned(), arguments, limit: RUN_LIMIT });
+    choreography.gates.push(runs(wanted, host));
     choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Gate(RUNS.to_owned())));
     for path in scene.children.keys().filter(|p| is_component(p) && **p != server && changes(p)) {
         choreography.orderings.push((Point::Child(path.clone()), Point::Gate(RUNS.to_owned())));
