@@ -1,7 +1,7 @@
 //! A control plane from nothing, through addons, settings and damage, and away again.
 
-use super::Host;
 use super::plane::{Kubectl, Plane};
+use super::{Host, KARMADA};
 use crate::lab::secrets;
 
 const POLICY: &str = r#"
@@ -120,6 +120,16 @@ fn damage_is_repaired(plane: &Plane<'_>, kubectl: &Kubectl<'_>) {
     kubectl.run(&["delete", "validatingwebhookconfiguration", "validating-config"]);
     let text = plane.project.must(2, &["plan", "-detailed-exitcode"]);
     assert!(text.contains("2 to add, 0 to change, 0 to destroy"), "{text}");
+    plane.converge();
+    // On fields of ours, whoever says that they are theirs now.
+    let namespace = ["-n", &plane.host.namespace];
+    let container = plane.host.object("deployment", "demo-scheduler")["spec"]["template"]["spec"]["containers"][0]["name"].clone();
+    let image = format!("{}=docker.io/karmada/karmada-webhook:v{KARMADA}", container.as_str().unwrap_or_default());
+    plane.host.run(&[&namespace[..], &["set", "image", "deployment/demo-scheduler", &image]].concat());
+    plane.host.run(&[&namespace[..], &["label", "--overwrite", "service/demo-etcd", "app.kubernetes.io/name=other"]].concat());
+    kubectl.run(&["label", "--overwrite", "validatingwebhookconfiguration/validating-config", "app.kubernetes.io/managed-by=somebody"]);
+    let text = plane.project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(text.contains("0 to add, 3 to change, 0 to destroy") && text.contains("karmada-webhook"), "{text}");
     plane.converge();
     // The API server itself: a plan works without it, too.
     plane.host.run(&["-n", &plane.host.namespace, "delete", "deployment", "demo-apiserver"]);

@@ -142,7 +142,12 @@ fn inside(plane: &Arguments, object: &ApiObject, all: &[ApiObject]) -> Child {
     let mut made = child(
         api(&object.key),
         "kubernetes_object",
-        [("cluster", pki::connection(plane)), ("manifest", object.manifest.clone()), ("timeout", API_TIMEOUT.into())],
+        [
+            ("cluster", pki::connection(plane)),
+            ("manifest", object.manifest.clone()),
+            ("reclaim", true.into()),
+            ("timeout", API_TIMEOUT.into()),
+        ],
     );
     if let Some(said) = &object.wait {
         made.arguments.insert("wait".to_owned(), said.clone());

@@ -67,7 +67,11 @@ fn namespace(plane: &Arguments, host: &Host) -> Child {
 fn on_host(host: &Host, path: Vec<ChildStep>, manifest: Arg, wait: Option<Arg>) -> Child {
     let timeout = if wait.is_some() { ROLLOUT_TIMEOUT } else { TIMEOUT };
     let connection = host.connection.clone().into();
-    let mut made = child(path, "kubernetes_object", [("cluster", connection), ("manifest", manifest), ("timeout", timeout.into())]);
+    let mut made = child(
+        path,
+        "kubernetes_object",
+        [("cluster", connection), ("manifest", manifest), ("reclaim", true.into()), ("timeout", timeout.into())],
+    );
     if let Some(wait) = wait {
         made.arguments.insert("wait".to_owned(), wait);
     }
