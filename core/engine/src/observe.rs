@@ -9,7 +9,7 @@ use karmaform_model::{Address, AnyClient, Connection, Diagnostic, Diagnostics, M
 
 use crate::alike::alike;
 use crate::graph::Graph;
-use crate::observed::{Answer, Observed, Reading, Seen};
+use crate::observed::{Answer, LastPass, Observed, Reading, Seen};
 use crate::options::{Options, World};
 use crate::pool::connection_key;
 use crate::question::{Look, Read, entries};
@@ -27,22 +27,25 @@ pub(crate) async fn look_at_all(graph: &Graph, world: &World<'_>, options: &Opti
     let mut observed = Observed::default();
     loop {
         observed.passes += 1;
-        let (looks, reads, flags) = {
+        let (looks, reads, flags, learned) = {
             let values = values(graph);
             let evaluator = Evaluator::new(world.config, &values);
-            let pass = walk(graph, world.inputs(), &observed, options, &values, &evaluator);
+            let mut pass = walk(graph, world.inputs(), &observed, options, &values, &evaluator);
             let flags: Vec<Flags> = if observed.resources.values().any(|s| s.broken.is_some()) {
                 (0..graph.nodes.len()).map(|n| pass.inherited(n)).collect()
             } else {
                 Vec::new()
             };
-            (pass.looks, pass.reads, flags)
+            let (looks, reads) = (std::mem::take(&mut pass.looks), std::mem::take(&mut pass.reads));
+            // What the evaluator has said once it does not say again, and it does not outlive its pass.
+            let is_of_use = looks.is_empty() && reads.is_empty() && pass.diagnostics.is_empty();
+            (looks, reads, flags, is_of_use.then(|| pass.learned()))
         };
         if looks.is_empty() && reads.is_empty() {
-            if excuses {
-                excuse(graph, world, options, &flags, &mut observed);
-            }
+            let excused = excuses && excuse(graph, world, options, &flags, &mut observed);
             let diagnostics = failures(world, options, &mut observed);
+            // What was excused counts as not asked, which that pass did not know.
+            observed.last = learned.filter(|_| !excused).map(LastPass::of).unwrap_or_default();
             return (observed, diagnostics);
         }
         ask(graph, world, options, looks, reads, &mut observed).await;
@@ -146,9 +149,11 @@ async fn look(world: &World<'_>, looks: Vec<Look>) -> Vec<(Look, Answer, Option<
 }
 
 /// What is not in the state, and behind something that is still to be made, can't be there yet: that nobody answers there is no error.
-fn excuse(graph: &Graph, world: &World<'_>, options: &Options, flags: &[Flags], observed: &mut Observed) {
+/// True if there was such a thing.
+fn excuse(graph: &Graph, world: &World<'_>, options: &Options, flags: &[Flags], observed: &mut Observed) -> bool {
+    let mut excused = false;
     if options.mode != ModeOfPlan::Normal {
-        return;
+        return excused;
     }
     for (address, seen) in observed.resources.iter_mut().filter(|(_, s)| s.broken.is_some()) {
         let is_trusted = world.state.resources.get(address).is_some_and(|r| r.status != Status::Unfinished);
@@ -156,8 +161,10 @@ fn excuse(graph: &Graph, world: &World<'_>, options: &Options, flags: &[Flags], 
         if !is_trusted && is_behind {
             seen.answer = Answer::NotAsked;
             seen.broken = None;
+            excused = true;
         }
     }
+    excused
 }
 
 fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Diagnostics {

@@ -1,8 +1,11 @@
 //! What was seen: an answer for every question that was asked. "Not there", "could not look" and "not asked" are three things.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use karmaform_model::{Address, Diagnostic, Object, Value};
+
+use crate::walk::Learned;
 
 /// What is known of one managed resource from looking at it.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +47,28 @@ pub struct Observed {
     pub(crate) resources: BTreeMap<Address, Seen>,
     pub(crate) data: BTreeMap<Address, Reading>,
     pub(crate) passes: usize,
+    pub(crate) last: LastPass,
+}
+
+/// What the last pass learned, for the plan that follows: with the same inputs it would learn the same again. Taken once.
+#[derive(Debug, Default)]
+pub(crate) struct LastPass(Mutex<Option<Box<Learned>>>);
+
+impl LastPass {
+    pub(crate) fn of(learned: Learned) -> Self {
+        Self(Mutex::new(Some(Box::new(learned))))
+    }
+
+    pub(crate) fn take(&self) -> Option<Box<Learned>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A copy learns for itself.
+impl Clone for LastPass {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Observed {

@@ -14,13 +14,13 @@ use crate::options::{Inputs, Options};
 use crate::replace;
 use crate::schedule::{Parts, schedule};
 use crate::values::secret_paths;
-use crate::walk::{Pass, values, walk};
+use crate::walk::{Pass, values, walk_again};
 
-/// Makes the plan. With errors, it holds what could be planned, to be shown and not to be applied.
+/// Makes the plan, with the inputs and the options that `observed` was observed with. With errors, it holds what could be planned, to be shown and not to be applied.
 pub fn plan(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &Options) -> (Plan, Diagnostics) {
     let values = values(graph);
     let evaluator = Evaluator::new(inputs.config, &values);
-    let mut pass = walk(graph, *inputs, observed, options, &values, &evaluator);
+    let mut pass = walk_again(graph, *inputs, observed, options, &values, &evaluator);
     let mut diagnostics = crate::select::warnings(graph, options);
     diagnostics.extend(std::mem::take(&mut pass.diagnostics));
     let create_first = replace::create_first(graph, *inputs);

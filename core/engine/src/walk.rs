@@ -95,6 +95,15 @@ pub(crate) struct Pass<'a> {
     pub(crate) diagnostics: Diagnostics,
 }
 
+/// What a pass learned, apart from what it was given.
+#[derive(Debug)]
+pub(crate) struct Learned {
+    known: Vec<Option<Value>>,
+    visits: Vec<Visit>,
+    ways: Ways,
+    diagnostics: Diagnostics,
+}
+
 /// A place for the values of a pass; it outlives the pass, so that outputs can be evaluated after it.
 pub(crate) fn values(graph: &Graph) -> Values<'_> {
     Values { graph, known: RefCell::new(vec![None; graph.nodes.len()]), has_holes: false }
@@ -114,7 +123,31 @@ pub(crate) fn walk<'a>(
     values: &'a Values<'a>,
     evaluator: &Evaluator<'_>,
 ) -> Pass<'a> {
-    let mut pass = Pass {
+    let mut pass = begun(graph, inputs, observed, options, values);
+    for &number in &graph.order {
+        pass.visit(number, evaluator);
+    }
+    pass.visit_orphans();
+    pass
+}
+
+/// The same from what another pass learned with the same inputs and options, if one is left of the observation.
+pub(crate) fn walk_again<'a>(
+    graph: &'a Graph,
+    inputs: Inputs<'a>,
+    observed: &'a Observed,
+    options: &'a Options,
+    values: &'a Values<'a>,
+    evaluator: &Evaluator<'_>,
+) -> Pass<'a> {
+    let Some(learned) = observed.last.take() else { return walk(graph, inputs, observed, options, values, evaluator) };
+    let Learned { known, visits, ways, diagnostics } = *learned;
+    *values.known.borrow_mut() = known;
+    Pass { visits, ways, diagnostics, ..begun(graph, inputs, observed, options, values) }
+}
+
+fn begun<'a>(graph: &'a Graph, inputs: Inputs<'a>, observed: &'a Observed, options: &'a Options, values: &'a Values<'a>) -> Pass<'a> {
+    Pass {
         graph,
         inputs,
         observed,
@@ -128,12 +161,7 @@ pub(crate) fn walk<'a>(
         reads: Vec::new(),
         ways: Ways::new(),
         diagnostics: Diagnostics::new(),
-    };
-    for &number in &graph.order {
-        pass.visit(number, evaluator);
     }
-    pass.visit_orphans();
-    pass
 }
 
 fn entries<'a>(graph: &Graph, inputs: Inputs<'a>) -> Vec<Option<ResourceEntry<'a>>> {
@@ -147,6 +175,12 @@ fn entries<'a>(graph: &Graph, inputs: Inputs<'a>) -> Vec<Option<ResourceEntry<'a
 }
 
 impl Pass<'_> {
+    /// What it learned, for another pass.
+    pub(crate) fn learned(self) -> Learned {
+        let known = std::mem::take(&mut *self.values.known.borrow_mut());
+        Learned { known, visits: self.visits, ways: self.ways, diagnostics: self.diagnostics }
+    }
+
     fn visit(&mut self, number: usize, evaluator: &Evaluator<'_>) {
         let graph = self.graph;
         let node = &graph.nodes[number];

@@ -164,6 +164,9 @@ impl Lab {
         let (observed, problems) = block_on(observe(&graph, &world, options));
         diagnostics.extend(problems);
         let (plan, problems) = plan(&graph, &world.inputs(), &observed, options);
+        // The first one has what the observation learned, this one learns it by itself.
+        let (alone, same) = karmaform_engine::plan(&graph, &world.inputs(), &observed, options);
+        assert_eq!((&alone, &same), (&plan, &problems), "{text}");
         diagnostics.extend(problems);
         if !diagnostics.has_errors() {
             let wrong = check(&plan);

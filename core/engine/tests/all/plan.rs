@@ -313,3 +313,14 @@ fn a_saved_plan_gets_its_secrets_back() {
     let problems = karmaform_engine::restore(&mut saved, &other);
     assert_eq!(problems.iter().next().unwrap().summary, "Saved plan is stale");
 }
+
+#[test]
+fn what_is_wrong_with_a_local_is_said_once() {
+    let lab = Lab::new();
+    let text = "data \"fake_host\" \"h\" { address = \"a\" }\n\
+        locals { wrong = element([1], data.fake_host.h.address) }\n\
+        resource \"fake_note\" \"n\" { input = local.wrong }\noutput \"o\" { value = local.wrong }";
+    let planned = lab.try_plan(text, &Options::default());
+    let errors: Vec<_> = planned.diagnostics.iter().filter(|d| d.is_error()).collect();
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+}
