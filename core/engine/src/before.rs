@@ -1,6 +1,6 @@
 //! What is: the state's memory with what was seen laid over it. Knows nothing of what is wanted.
 
-use karmaform_model::{ConvertError, Object, ResourceState, Schema, Status, Value, convert};
+use karmaform_model::{ConvertError, Object, ResourceState, Schema, Status, Value, convert, fits, same};
 
 use crate::observed::{Answer, Seen};
 use crate::values::remembered;
@@ -32,14 +32,16 @@ pub(crate) fn before(schema: &Schema, state: Option<&ResourceState>, seen: Optio
     let (full, compared) = match (answer, status) {
         (Answer::Absent, _) => (None, None),
         (Answer::Present(object), status) => {
-            let mut present = seen.map(Seen::question).unwrap_or_default();
-            overlay(schema, &mut present, object);
-            let mut full = memory.clone().unwrap_or_default();
-            full.extend(present.clone());
+            let laid_over = |base: Object| {
+                let mut laid = base;
+                seen.into_iter().flat_map(Seen::question).for_each(|(name, value)| lay(&mut laid, name, value));
+                overlay(schema, &mut laid, object);
+                laid
+            };
+            let full = laid_over(memory.clone().unwrap_or_default());
             let compared = match status {
-                Some(Status::Ready | Status::Tainted) => full.clone(),
-                Some(Status::Unfinished) => computed_memory(schema, memory.as_ref(), present),
-                None => present,
+                Some(Status::Unfinished) => computed_memory(schema, memory.as_ref(), laid_over(Object::new())),
+                _ => full.clone(),
             };
             (Some(full), Some(compared))
         }
@@ -59,17 +61,32 @@ pub(crate) fn before(schema: &Schema, state: Option<&ResourceState>, seen: Optio
 
 impl Seen {
     /// The attributes that the question itself settles, which a provider need not repeat in its answer.
-    pub(crate) fn question(&self) -> Object {
-        let mut object = self.identity.clone();
-        object.extend(self.connection.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        object
+    pub(crate) fn question(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let connection = self.connection.iter().map(|(name, value)| (*name, value));
+        self.identity.iter().map(|(name, value)| (name.as_str(), value)).chain(connection)
     }
 }
 
 fn overlay(schema: &Schema, object: &mut Object, seen: &Object) {
     for (name, value) in seen {
-        let Some(ty) = schema.type_of(name) else { continue };
-        object.insert(name.clone(), convert(value, &ty).unwrap_or_else(|_| value.clone()));
+        let is_of_type = match (schema.attribute(name), schema.block(name)) {
+            (Some(attribute), _) => fits(value, &attribute.ty),
+            (_, Some(block)) => block.fits(value),
+            _ => continue,
+        };
+        let converted = || convert(value, &schema.type_of(name)?).ok();
+        match if is_of_type { None } else { converted() } {
+            Some(converted) => lay(object, name, &converted),
+            None => lay(object, name, value),
+        }
+    }
+}
+
+/// What is as it was stays the same copy, as most of a world does.
+fn lay(object: &mut Object, name: &str, value: &Value) {
+    let is_as_it_was = |old: &Value| old == value || same(Some(old), Some(value)) && !value.contains_secret();
+    if !object.get(name).is_some_and(is_as_it_was) {
+        object.insert(name.to_owned(), value.clone());
     }
 }
 

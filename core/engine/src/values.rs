@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{ConvertError, Kind, Object, Path, PathStep, ResourceState, Schema, Type, Value, convert};
+use karmaform_model::{ConvertError, Kind, Object, Path, PathStep, ResourceState, Schema, Type, Value, convert, fits};
 
 /// An instance of which nothing is known: every attribute "known after apply".
 pub(crate) fn unknown_object(schema: &Schema) -> Object {
@@ -26,21 +26,40 @@ fn fill(schema: &Schema, known: &Object, missing: impl Fn(Type) -> Value) -> Obj
     if !known.keys().all(has) {
         object.retain(|name, _| has(name));
     }
-    let attributes = schema.attributes.iter().map(|a| (a.name, a.ty.clone()));
-    let blocks = schema.blocks.iter().map(|b| (b.name, b.ty()));
-    for (name, ty) in attributes.chain(blocks) {
-        let value = match known.get(name) {
-            None => missing(ty),
-            Some(_) if ty == Type::Any => continue,
-            Some(value) => match convert(value, &ty) {
-                Ok(converted) if converted != *value => converted,
-                _ => continue,
-            },
-        };
-        object.insert(name.to_owned(), value);
+    for attribute in &schema.attributes {
+        match known.get(attribute.name) {
+            None => drop(object.insert(attribute.name.to_owned(), missing(attribute.ty.clone()))),
+            Some(value) if fits(value, &attribute.ty) => {}
+            Some(value) => put_converted(&mut object, attribute.name, value, &attribute.ty),
+        }
+    }
+    for block in &schema.blocks {
+        match known.get(block.name) {
+            None => drop(object.insert(block.name.to_owned(), missing(block.ty()))),
+            Some(value) if block.fits(value) => {}
+            Some(value) => put_converted(&mut object, block.name, value, &block.ty()),
+        }
     }
     schema.mark(&mut object);
     object
+}
+
+fn put_converted(object: &mut Object, name: &str, value: &Value, ty: &Type) {
+    if let Ok(converted) = convert(value, ty)
+        && converted != *value
+    {
+        object.insert(name.to_owned(), converted);
+    }
+}
+
+/// True if an object has every attribute of the schema in its type, and those of `after` as they are there. What `after` lacks are facts of
+/// the moment.
+pub(crate) fn is_all(schema: &Schema, object: &Object, after: Option<&Object>) -> bool {
+    let is_there = |name: &str, fits: &dyn Fn(&Value) -> bool| object.get(name).is_some_and(fits);
+    schema.attributes.iter().all(|a| is_there(a.name, &|v| fits(v, &a.ty)))
+        && schema.blocks.iter().all(|b| is_there(b.name, &|v| b.fits(v)))
+        && object.len() == schema.attributes.len() + schema.blocks.len()
+        && after.is_some_and(|after| after.iter().all(|(name, value)| object.get(name) == Some(value)))
 }
 
 /// What the state says of an instance, with the marks of the schema and of the configuration it was made from.
@@ -53,11 +72,18 @@ pub(crate) fn remembered(schema: &Schema, state: &ResourceState) -> Result<Objec
 /// Marks these paths, as far as they exist.
 pub(crate) fn mark_paths(object: &mut Object, paths: &[Path]) {
     for path in paths {
-        if let Some((PathStep::Name(name), rest)) = path.0.split_first()
-            && let Some(value) = object.get_mut(name)
-        {
-            value.mark_secret(rest);
+        if let Some((PathStep::Name(name), rest)) = path.0.split_first() {
+            mark_path(object, name, rest);
         }
+    }
+}
+
+fn mark_path(object: &mut Object, name: &str, path: &[PathStep]) {
+    // Looked at first: to change a shared object is to copy it.
+    if object.get(name).is_some_and(|v| !v.is_marked(path))
+        && let Some(value) = object.get_mut(name)
+    {
+        value.mark_secret(path);
     }
 }
 
@@ -82,11 +108,7 @@ pub(crate) fn secret_paths(schema: &Schema, object: &Object) -> Vec<Path> {
 pub(crate) fn carry_marks(from: &Object, to: &mut Object) {
     for (name, value) in from {
         if value.contains_secret() {
-            for path in value.secret_paths() {
-                if let Some(target) = to.get_mut(name) {
-                    target.mark_secret(&path.0);
-                }
-            }
+            value.secret_paths().iter().for_each(|path| mark_path(to, name, &path.0));
         }
     }
 }
@@ -125,6 +147,9 @@ pub(crate) fn is_wholly_known(object: &Object) -> bool {
 /// A copy without volatile attributes; `write_only` ones go as well if `stored`.
 pub(crate) fn without_volatile(schema: &Schema, object: &Object, stored: bool) -> Object {
     let keeps = |name: &str| schema.attribute(name).is_none_or(|a| !(a.volatile || stored && a.write_only));
+    if object.keys().all(|name| keeps(name)) {
+        return object.clone();
+    }
     object.iter().filter(|(name, _)| keeps(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
 }
 

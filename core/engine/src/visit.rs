@@ -9,7 +9,7 @@ use crate::holes;
 use crate::observed::Answer;
 use crate::question::{Circumstances, Question, fresh, question, remember_way};
 use crate::record::{record_decision, record_object};
-use crate::values::{carry_marks, unknown_object};
+use crate::values::{carry_marks, is_all, unknown_object};
 use crate::walk::{Flags, Pass, Visit};
 use crate::wanted::{assume_connection, assume_unseen, child_arguments, connection_id, prepared};
 
@@ -131,6 +131,11 @@ impl Pass<'_> {
             Some(change) if is_normal => change.after().cloned(),
             _ => before.full.clone().filter(|_| !is_normal),
         };
+        // Most things stay as they are, and are seen as they are.
+        let is_before = |full: &&Object| decision.is_some_and(|d| d.change.is_no_op()) && is_all(schema, full, object.as_ref());
+        if let Some(full) = before.full.as_ref().filter(is_before) {
+            return self.values.set(number, full.clone().into());
+        }
         let mut object = crate::values::with_unknown(schema, &object.unwrap_or_default());
         if decision.is_some_and(|d| d.change.is_no_op()) {
             for attribute in schema.attributes.iter().filter(|a| a.volatile) {
@@ -210,7 +215,7 @@ impl Pass<'_> {
             let Some(stored) = object.get(name).filter(|v| !v.is_null()) else { continue };
             let own = wanted.and_then(|w| w.get(name)).filter(|w| w.is_wholly_known() && connection_id(w) == connection_id(stored));
             let way = own.cloned().unwrap_or_else(|| fresh(&self.ways, provider, stored));
-            object.insert(name.to_owned(), way);
+            object.put(name, way);
         }
     }
 

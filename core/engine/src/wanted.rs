@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_lang::{Config, IgnoreChanges};
 use karmaform_model::Connection;
-use karmaform_model::{Address, Child, ChildStep, Diagnostic, Diagnostics, Kind, Object, Schema, Value, convert};
+use karmaform_model::{Address, Child, ChildStep, ConvertError, Diagnostic, Diagnostics, Kind, Object, Schema, Value, convert, fits};
 
 use crate::values::is_wholly_known;
 
@@ -128,14 +128,22 @@ pub(crate) fn resolved(
     for name in arguments.keys().filter(|n| schema.type_of(n).is_none()) {
         problems.push(bug(format!("It gives the argument \"{name}\", which does not exist.")));
     }
-    let attributes = schema.attributes.iter().filter(|a| a.is_configurable()).map(|a| (a.name, a.ty.clone(), a.default.clone()));
-    for (name, ty, default) in attributes.chain(schema.blocks.iter().map(|b| (b.name, b.constraint(), None))) {
-        let given = arguments.get(name).map(|a| a.resolve(lookup)).filter(|v| !v.is_null() || default.is_none());
-        let value = given.or(default).unwrap_or_else(|| Value::null(ty.clone()));
-        match convert(&value, &ty) {
-            Ok(value) => drop(object.insert(name.to_owned(), value)),
-            Err(error) => problems.push(bug(format!("Its argument \"{name}\" does not fit: {error}."))),
-        }
+    let mut put = |name: &str, value: Result<Value, ConvertError>| match value {
+        Ok(value) => drop(object.insert(name.to_owned(), value)),
+        Err(error) => problems.push(bug(format!("Its argument \"{name}\" does not fit: {error}."))),
+    };
+    for attribute in schema.attributes.iter().filter(|a| a.is_configurable()) {
+        let ty = &attribute.ty;
+        let given = arguments.get(attribute.name).map(|a| a.resolve(lookup)).filter(|v| !v.is_null() || attribute.default.is_none());
+        let value = given.or_else(|| attribute.default.clone()).unwrap_or_else(|| Value::null(ty.clone()));
+        put(attribute.name, if fits(&value, ty) { Ok(value) } else { convert(&value, ty) });
+    }
+    for block in &schema.blocks {
+        let value = match arguments.get(block.name).map(|a| a.resolve(lookup)) {
+            None => Ok(Value::null(block.ty())),
+            Some(value) => convert(&value, &block.constraint()),
+        };
+        put(block.name, value);
     }
     schema.mark(&mut object);
     if problems.is_empty() { Ok(object) } else { Err(problems) }

@@ -111,8 +111,8 @@ fn block_value(evaluator: &Evaluator<'_>, schema: &BlockSchema, body: &Body, sco
     }
     match schema.nesting {
         Nesting::Single => found.into_iter().next().map_or_else(|| Value::null(schema.ty()), |(_, value)| value),
-        Nesting::List => Value::list(schema.schema.object_type(), found.into_iter().map(|(_, value)| value).collect()),
-        Nesting::Map => Value::map(schema.schema.object_type(), found.into_iter().collect()),
+        Nesting::List => Value::list(schema.schema.object_type().clone(), found.into_iter().map(|(_, value)| value).collect()),
+        Nesting::Map => Value::map(schema.schema.object_type().clone(), found.into_iter().collect()),
     }
 }
 

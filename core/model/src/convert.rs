@@ -51,6 +51,39 @@ pub fn convert(value: &Value, ty: &Type) -> Result<Value, ConvertError> {
     Ok(Value { secret: value.secret || (matches!(kind, Kind::Set(..)) && value.contains_secret()), kind })
 }
 
+/// True if the value has that type already, for sure: [`convert`] would give the same one. Cheap, as most values do.
+pub fn fits(value: &Value, ty: &Type) -> bool {
+    match (&value.kind, ty) {
+        (_, Type::Any) | (Kind::Bool(_), Type::Bool) | (Kind::Number(_), Type::Number) | (Kind::String(_), Type::String) => true,
+        (Kind::Null(own), _) => is_value_type(own, ty),
+        (Kind::Unknown(unknown), _) => unknown.ty == *ty && ty.is_primitive(),
+        (Kind::List(own, items), Type::List(element)) => own == &**element && !own.has_any() && items.iter().all(|v| fits(v, own)),
+        (Kind::Map(own, entries), Type::Map(element)) => own == &**element && !own.has_any() && entries.values().all(|v| fits(v, own)),
+        (Kind::Object(entries), Type::Object(attributes)) => {
+            let fit = |((name, value), (wanted, attribute)): ((&String, &Value), (&String, &ObjectAttribute))| {
+                name == wanted && !(attribute.optional && value.is_null()) && fits(value, &attribute.ty)
+            };
+            entries.len() == attributes.len() && entries.iter().zip(attributes).all(fit)
+        }
+        _ => false,
+    }
+}
+
+/// True if a value of the constraint `ty` has the type `own`: the same without optional markers and defaults.
+pub(crate) fn is_value_type(own: &Type, ty: &Type) -> bool {
+    match (own, ty) {
+        (Type::List(a), Type::List(b)) | (Type::Set(a), Type::Set(b)) | (Type::Map(a), Type::Map(b)) => is_value_type(a, b),
+        (Type::Tuple(a), Type::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_value_type(a, b)),
+        (Type::Object(a), Type::Object(b)) => {
+            let is_same = |((n, a), (m, b)): ((&String, &ObjectAttribute), (&String, &ObjectAttribute))| {
+                n == m && !a.optional && a.default.is_none() && is_value_type(&a.ty, &b.ty)
+            };
+            a.len() == b.len() && a.iter().zip(b).all(is_same)
+        }
+        (a, b) => a == b,
+    }
+}
+
 fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
     let wrong = || ConvertError::Wrong { wanted: ty.to_string(), found: value.ty().word().to_owned() };
     Ok(match (&value.kind, ty) {
@@ -114,6 +147,11 @@ fn common<'a>(items: impl IntoIterator<Item = &'a Value>, wanted: &Type) -> Resu
         return Ok(wanted.clone());
     }
     unify(&converted).ok_or(ConvertError::Mixed)
+}
+
+/// The type of values under a constraint.
+pub(crate) fn value_type(constraint: Type) -> Type {
+    if is_value_type(&constraint, &constraint) { constraint } else { without_defaults(&constraint) }
 }
 
 /// Optional markers and defaults belong to constraints, not to the types of values.
@@ -241,6 +279,32 @@ mod tests {
             &Type::map(Type::String),
             r#"ERROR element "a": string required, but have tuple"#,
         );
+    }
+
+    #[test]
+    fn what_is_said_to_fit_stays_as_it_is() {
+        let optional = Type::Object([("x".to_owned(), ObjectAttribute::optional(Type::String))].into());
+        let plain = Type::object([("x", Type::String)]);
+        let types = [Type::String, Type::Bool, Type::Any, optional, plain];
+        let types: Vec<Type> =
+            types.iter().flat_map(|t| [t.clone(), Type::list(t.clone()), Type::set(t.clone()), Type::map(t.clone())]).collect();
+        let mut values: Vec<Value> = vec!["a".into(), true.into(), 1i64.into(), Value::object([("x", "a".into())])];
+        values.extend(types.iter().flat_map(|t| [Value::null(t.clone()), Value::unknown(t.clone()), Value::unknown_not_null(t.clone())]));
+        values.push(Value::object([("x", Value::null(Type::String))]));
+        for ty in &types {
+            let items = values.iter().filter_map(|v| convert(v, ty).ok());
+            values.extend(
+                items
+                    .flat_map(|v| [Value::list(ty.clone(), vec![v.clone()]), Value::map(ty.clone(), Object::from([("k".to_owned(), v)]))])
+                    .collect::<Vec<_>>(),
+            );
+        }
+        let mut fitting = 0;
+        for (value, ty) in values.iter().flat_map(|v| types.iter().map(move |t| (v, t))).filter(|(v, t)| fits(v, t)) {
+            assert_eq!(convert(value, ty).as_ref(), Ok(value), "{ty}");
+            fitting += 1;
+        }
+        assert!(fitting > 100, "{fitting}");
     }
 
     #[test]

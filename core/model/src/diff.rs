@@ -1,5 +1,7 @@
 //! The schema-driven difference that every resource type has unless it says otherwise.
 
+use std::borrow::Cow;
+
 use crate::schema::Connection;
 use crate::{Change, Kind, Object, Path, ReplaceOrder, Schema, Type, Value};
 
@@ -51,24 +53,30 @@ fn connection_id(value: Option<&Value>) -> Option<&Value> {
     value.map(|v| v.get(CONNECTION_IDENTITY).unwrap_or(v))
 }
 
-/// The wanted object with what only the provider can say filled in.
+/// The wanted object with what only the provider can say filled in. A copy of what is if nothing is different, so that both share it.
 fn completed(schema: &Schema, before: Option<&Object>, wanted: &Object) -> Object {
-    let mut after = Object::new();
-    for attribute in schema.attributes.iter().filter(|a| !a.volatile) {
+    let attributes = schema.attributes.iter().filter(|a| !a.volatile).map(|attribute| {
         let given = wanted.get(attribute.name).filter(|v| !(attribute.is_computed() && v.is_null()));
         let value = match (given, attribute.is_computed()) {
-            (Some(value), _) => value.clone(),
+            (Some(value), _) => Cow::Borrowed(value),
             (None, true) => match before.and_then(|b| b.get(attribute.name)) {
-                Some(value) => value.clone(),
-                None => Value::unknown(attribute.ty.clone()),
+                Some(value) => Cow::Borrowed(value),
+                None => Cow::Owned(Value::unknown(attribute.ty.clone())),
             },
-            (None, false) => Value::null(attribute.ty.clone()),
+            (None, false) => Cow::Owned(Value::null(attribute.ty.clone())),
         };
-        after.insert(attribute.name.to_owned(), value);
-    }
-    for block in &schema.blocks {
-        after.insert(block.name.to_owned(), wanted.get(block.name).cloned().unwrap_or_else(|| Value::null(block.ty())));
-    }
+        (attribute.name, value)
+    });
+    let blocks = schema.blocks.iter().map(|block| {
+        let null = || Cow::Owned(Value::null(block.ty()));
+        (block.name, wanted.get(block.name).map_or_else(null, Cow::Borrowed))
+    });
+    let parts: Vec<(&str, Cow<'_, Value>)> = attributes.chain(blocks).collect();
+    let is_all = |object: &&Object| object.len() == parts.len() && parts.iter().all(|(name, value)| object.get(*name) == Some(value));
+    let mut after = match before.filter(is_all) {
+        Some(before) => before.clone(),
+        None => parts.into_iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect(),
+    };
     schema.mark(&mut after);
     after
 }

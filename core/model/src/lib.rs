@@ -39,7 +39,7 @@ pub use address::{Address, AddressError, ChildStep, Key, Mode};
 pub use backend::{BackendError, Journal, JournalRecord, LockId, LockInfo, OtherState, Serial, StateBackend, States};
 pub use change::{Action, Change, ReplaceOrder};
 pub use composite::{Arg, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Point, Scene};
-pub use convert::{ConvertError, convert, unify};
+pub use convert::{ConvertError, convert, fits, unify};
 pub use diagnostic::{Diagnostic, Diagnostics, FileId, Severity, Span};
 pub use diff::{default_plan, same};
 pub use driver::{Adapter, AnyClient, Driver};

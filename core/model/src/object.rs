@@ -19,6 +19,13 @@ impl Object {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Sets an attribute. What it has already it keeps, and then a copy that is shared stays so.
+    pub fn put(&mut self, name: &str, value: Value) {
+        if self.get(name) != Some(&value) {
+            self.insert(name.to_owned(), value);
+        }
+    }
 }
 
 impl Deref for Object {
@@ -107,6 +114,16 @@ impl fmt::Debug for Object {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_it_has_already_is_not_set_again() {
+        let first = Object::from([("a".to_owned(), Value::from(1i64))]);
+        let mut second = first.clone();
+        second.put("a", 1i64.into());
+        assert!(Arc::ptr_eq(&first.0, &second.0));
+        second.put("a", 2i64.into());
+        assert_eq!((first["a"].as_i64(), second["a"].as_i64()), (Some(1), Some(2)));
+    }
 
     #[test]
     fn a_changed_copy_leaves_the_other_as_it_was() {

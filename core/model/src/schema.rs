@@ -1,8 +1,11 @@
 //! Schemas: what a block may hold. One definition feeds checks, plan display and the reference pages.
 
+use std::sync::OnceLock;
+
 use serde_json::{Map, Value as Json};
 
-use crate::{ConvertError, Kind, Object, ObjectAttribute, Type, Value, from_json, to_json};
+use crate::convert::is_value_type;
+use crate::{ConvertError, Kind, Object, ObjectAttribute, Type, Value, fits, from_json, to_json};
 
 /// Who gives an attribute its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +103,8 @@ pub struct Schema {
     /// There is a note of it outside (an ownership file) that outlives the thing itself: what is gone is deleted all the same, so that
     /// nobody else's thing in its place is taken for ours one day.
     pub leaves_note: bool,
+    /// The type of the whole, which is asked for once for each object there is; whoever changes attributes or blocks has to empty it.
+    whole: OnceLock<Type>,
 }
 
 impl Attribute {
@@ -200,7 +205,20 @@ impl Attribute {
 impl Block {
     /// The type of the attribute it becomes.
     pub fn ty(&self) -> Type {
-        self.nested(self.schema.object_type())
+        self.nested(self.schema.object_type().clone())
+    }
+
+    /// True if the value has that type already, for sure: [`crate::convert`] would give the same one.
+    pub fn fits(&self, value: &Value) -> bool {
+        let one = self.schema.object_type();
+        let is_one = |element: &Type| element == one && !one.has_any();
+        match (self.nesting, &value.kind) {
+            (Nesting::Single, _) => fits(value, one),
+            (Nesting::List, Kind::List(element, items)) => is_one(element) && items.iter().all(|v| fits(v, one)),
+            (Nesting::List, Kind::Null(Type::List(t))) | (Nesting::Map, Kind::Null(Type::Map(t))) => is_value_type(t, one),
+            (Nesting::Map, Kind::Map(element, entries)) => is_one(element) && entries.values().all(|v| fits(v, one)),
+            _ => false,
+        }
     }
 
     /// The same for a value that may lack what need not be written: composites give such ones.
@@ -239,6 +257,7 @@ impl Schema {
     #[must_use]
     pub fn with_blocks(mut self, blocks: Vec<Block>) -> Self {
         self.blocks = blocks;
+        self.whole = OnceLock::new();
         self
     }
 
@@ -253,6 +272,27 @@ impl Schema {
     #[must_use]
     pub fn state_only(mut self) -> Self {
         self.state_only = true;
+        self
+    }
+
+    /// Known to its maker alone.
+    #[must_use]
+    pub fn told_once(mut self) -> Self {
+        self.is_told_once = true;
+        self
+    }
+
+    /// Looked at by trying.
+    #[must_use]
+    pub fn tried(mut self) -> Self {
+        self.tries = true;
+        self
+    }
+
+    /// Shared with others if this attribute says so.
+    #[must_use]
+    pub fn shared_by(mut self, attribute: &'static str) -> Self {
+        self.shared_by = Some(attribute);
         self
     }
 
@@ -279,10 +319,12 @@ impl Schema {
     }
 
     /// The type of the whole.
-    pub fn object_type(&self) -> Type {
-        let attributes = self.attributes.iter().map(|a| (a.name.to_owned(), ObjectAttribute::required(a.ty.clone())));
-        let blocks = self.blocks.iter().map(|b| (b.name.to_owned(), ObjectAttribute::required(b.ty())));
-        Type::Object(attributes.chain(blocks).collect())
+    pub fn object_type(&self) -> &Type {
+        self.whole.get_or_init(|| {
+            let attributes = self.attributes.iter().map(|a| (a.name.to_owned(), ObjectAttribute::required(a.ty.clone())));
+            let blocks = self.blocks.iter().map(|b| (b.name.to_owned(), ObjectAttribute::required(b.ty())));
+            Type::Object(attributes.chain(blocks).collect())
+        })
     }
 
     fn constraint(&self) -> Type {
@@ -315,42 +357,43 @@ impl Schema {
 
     /// Puts the secret marks of the schema on an object.
     pub fn mark(&self, object: &mut Object) {
+        // Looked at first: to change a shared object is to copy it.
+        if !self.lacks_marks(object) {
+            return;
+        }
         for attribute in self.attributes.iter().filter(|a| a.secret) {
-            // Looked at first: to change a shared object is to copy it.
-            if object.get(attribute.name).is_some_and(|v| !v.is_null() && !v.secret)
-                && let Some(value) = object.get_mut(attribute.name)
-            {
+            if let Some(value) = object.get_mut(attribute.name).filter(|v| !v.is_null()) {
                 value.secret = true;
             }
         }
         for block in &self.blocks {
-            if let Some(value) = object.get_mut(block.name) {
-                block.schema.mark_nested(value);
+            let Some(value) = object.get_mut(block.name) else { continue };
+            match &mut value.kind {
+                Kind::List(_, items) | Kind::Tuple(items) => items.iter_mut().for_each(|v| block.schema.mark_value(v)),
+                Kind::Map(_, entries) => entries.values_mut().for_each(|v| block.schema.mark_value(v)),
+                Kind::Object(_) => block.schema.mark_value(value),
+                _ => {}
             }
         }
     }
 
-    fn mark_nested(&self, value: &mut Value) {
-        match &mut value.kind {
-            Kind::List(_, items) | Kind::Tuple(items) => {
-                for v in items {
-                    self.mark_object(v);
-                }
-            }
-            Kind::Map(_, entries) => {
-                for v in entries.values_mut() {
-                    self.mark_object(v);
-                }
-            }
-            Kind::Object(_) => self.mark_object(value),
-            _ => {}
-        }
-    }
-
-    fn mark_object(&self, value: &mut Value) {
+    fn mark_value(&self, value: &mut Value) {
         if let Kind::Object(object) = &mut value.kind {
             self.mark(object);
         }
+    }
+
+    fn lacks_marks(&self, object: &Object) -> bool {
+        let unmarked = |a: &Attribute| a.secret && object.get(a.name).is_some_and(|v| !v.is_null() && !v.secret);
+        let lacking = |b: &Block| {
+            let inside = |v: &Value| matches!(&v.kind, Kind::Object(o) if b.schema.lacks_marks(o));
+            object.get(b.name).is_some_and(|value| match &value.kind {
+                Kind::List(_, items) | Kind::Tuple(items) => items.iter().any(inside),
+                Kind::Map(_, entries) => entries.values().any(inside),
+                _ => inside(value),
+            })
+        };
+        self.attributes.iter().any(unmarked) || self.blocks.iter().any(lacking)
     }
 
     /// Stored attributes to an object: all attributes present, unknown names dropped. [`Type::Any`] is read from `{"value", "type"}`.

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::convert::value_type;
 use crate::{Number, Object, ObjectAttribute, Path, PathStep, Type};
 
 /// A value with its secret mark.
@@ -118,7 +119,7 @@ impl From<Object> for Value {
 impl Value {
     /// `null` of this type.
     pub fn null(ty: Type) -> Self {
-        Kind::Null(ty).into()
+        Kind::Null(value_type(ty)).into()
     }
 
     /// Known after apply.
@@ -294,6 +295,17 @@ impl Value {
                 _ => {}
             },
         }
+    }
+
+    /// True if nothing is there to be marked at this path, or has its mark.
+    pub fn is_marked(&self, path: &[PathStep]) -> bool {
+        let Some((step, rest)) = path.split_first() else { return self.secret };
+        let part = match (&self.kind, step) {
+            (Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items), PathStep::Index(i)) => items.get(*i),
+            (Kind::Map(_, e) | Kind::Object(e), PathStep::Name(n)) => e.get(n),
+            _ => None,
+        };
+        part.is_none_or(|v| v.is_marked(rest))
     }
 
     /// The part at this path; marks on the way are carried onto it.

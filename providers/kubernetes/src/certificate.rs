@@ -63,7 +63,7 @@ impl KubernetesCertificate {
             Attribute::computed("not_after", Type::String, "When it ends (RFC 3339)."),
         ];
         let doc = "A certificate that the authority of a cluster signs: asked for, approved, and signed anew before it ends.";
-        Self { schema: Schema { is_told_once: true, ..Schema::new(doc, attributes).through("cluster") } }
+        Self { schema: Schema::new(doc, attributes).through("cluster").told_once() }
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn read(asked: Option<&Object>, live: &Json) -> Value {
 /// Nothing where nothing is to be read, or an earlier version read nothing.
 pub(crate) fn complete(before: &mut Object, wanted: &Object) {
     if pointers(wanted).is_none() {
-        before.insert(EXPOSED.to_owned(), Value::null(ty()));
+        before.put(EXPOSED, Value::null(ty()));
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn foretell(change: &mut Change) {
     let is_change = !matches!(change, Change::NoOp { .. });
     let Some(after) = change.after_mut() else { return };
     let Some(wanted) = pointers(after) else {
-        after.insert(EXPOSED.to_owned(), Value::null(ty()));
+        after.put(EXPOSED, Value::null(ty()));
         return;
     };
     let is_of = |value: &Value| value.as_entries().is_some_and(|e| e.keys().eq(wanted.keys()) && !e.values().any(Value::is_null));

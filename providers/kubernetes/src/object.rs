@@ -159,7 +159,7 @@ impl KubernetesObject {
         );
         let wait = Block { name: "wait", nesting: Nesting::Single, schema: wait };
         let schema = Schema::new("An object in a Kubernetes cluster.", attributes).with_blocks(vec![wait]).through("cluster");
-        Self { schema: Schema { shared_by: Some("shared"), ..schema } }
+        Self { schema: schema.shared_by("shared") }
     }
 }
 
@@ -180,8 +180,8 @@ impl ResourceSpec for KubernetesObject {
             Named::Wrong => Value::null(Type::String),
         };
         let manifest = manifest::marked(manifest.clone());
-        wanted.insert("manifest".to_owned(), manifest);
-        wanted.insert("object".to_owned(), name);
+        wanted.put("manifest", manifest);
+        wanted.put("object", name);
         wanted
     }
 
@@ -235,7 +235,7 @@ impl ResourceSpec for KubernetesObject {
         let is_open = is_true(wanted, "shared") && matches!(change, Change::Create { .. } | Change::Replace { .. });
         if let Some(after) = change.after_mut() {
             let adopted = if is_open { Value::unknown(Type::Bool) } else { Value::null(Type::Bool) };
-            after.insert("adopted".to_owned(), adopted);
+            after.put("adopted", adopted);
         }
         Ok(change)
     }
@@ -302,7 +302,7 @@ fn arguments(wanted: &Object) -> Option<Diagnostic> {
 fn comparable(schema: &Schema, before: &Object, wanted: &Object) -> Object {
     let mut before = schema.filled(before, wanted);
     // Whatever it was: now it is ours, or will be.
-    before.insert("adopted".to_owned(), Value::null(Type::Bool));
+    before.put("adopted", Value::null(Type::Bool));
     service::complete(&mut before);
     exposed::complete(&mut before, wanted);
     before

@@ -49,7 +49,7 @@ impl KubernetesPreflight {
         ];
         let doc = "Whether a server can be reached from a pod: name, way, certificate, credentials, and that it is the right one. The pod is there \
                    only while that is tried, in a plan too.";
-        Self { schema: Schema { tries: true, ..Schema::new(doc, attributes).through("cluster") } }
+        Self { schema: Schema::new(doc, attributes).through("cluster").tried() }
     }
 }
 

@@ -29,7 +29,9 @@ fn nothing() -> [Value; 2] {
 /// Nothing where an earlier version told nothing: it is not open.
 pub(crate) fn complete(before: &mut Object) {
     for (name, none) in FACTS.into_iter().zip(nothing()) {
-        before.entry(name.to_owned()).or_insert(none);
+        if !before.contains_key(name) {
+            before.insert(name.to_owned(), none);
+        }
     }
 }
 
@@ -140,7 +142,7 @@ pub(crate) fn foretell(change: &mut Change) {
         _ => Value::unknown(of_ports),
     };
     if let Some(after) = change.after_mut() {
-        after.extend(FACTS.map(str::to_owned).into_iter().zip([addresses, node_ports]));
+        FACTS.into_iter().zip([addresses, node_ports]).for_each(|(name, value)| after.put(name, value));
     }
 }
 
