@@ -16,6 +16,10 @@ pub(super) const KEEPALIVE: Duration = Duration::from_secs(10);
 /// How long a connection may give no sign of life before it counts as lost: two keepalives unanswered, and a bit.
 pub(super) const SILENCE: Duration = Duration::from_secs(25);
 
+/// How long the other side may take for one answer in all, as long as it shows life: on a slow link a question stands in line behind what was
+/// sent before it, some megabytes in the buffers of both ends and of the routers between.
+const IN_LINE: Duration = Duration::from_secs(180);
+
 /// libssh2's "again later".
 const AGAIN: ErrorCode = ErrorCode::Session(-37);
 
@@ -42,13 +46,13 @@ impl Wire {
         Self { session, socket, last_sign: now, next_keepalive: now + KEEPALIVE }
     }
 
-    /// Does `call` to its end, waiting for the other side as long as `limit`. `Ok(Err)` is the call's own failure.
+    /// Does `call` to its end, waiting for the other side as long as it shows no life for `limit`. `Ok(Err)` is the call's own failure.
     pub(super) fn finish<T>(
         &mut self,
         limit: Duration,
         mut call: impl FnMut() -> Result<T, ssh2::Error>,
     ) -> Result<Result<T, ssh2::Error>, Lost> {
-        let deadline = Instant::now() + limit;
+        let began = Instant::now();
         loop {
             match call() {
                 Err(e) if e.code() == AGAIN => {}
@@ -56,6 +60,7 @@ impl Wire {
                 other => return Ok(other),
             }
             let now = Instant::now();
+            let deadline = (self.last_sign.max(began) + limit).min(began + limit.max(IN_LINE));
             if now >= deadline {
                 return Err(Lost(format!("no answer within {} s", limit.as_secs())));
             }

@@ -28,8 +28,8 @@ fn a_connection_that_was_lost_is_made_again() {
     lab.delete("ssh_file", &state);
 }
 
-/// A way to the first host that can be made to swallow everything.
-fn proxy(lab: &Lab) -> (u16, Arc<AtomicBool>) {
+/// A way to the first host that can be made to swallow everything, and lets so many bytes through in a second.
+fn proxy(lab: &Lab, rate: u64) -> (u16, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (dead, target) = (Arc::new(AtomicBool::new(false)), format!("{}:22", lab.address(0)));
@@ -42,6 +42,7 @@ fn proxy(lab: &Lab) -> (u16, Arc<AtomicBool>) {
                 std::thread::spawn(move || {
                     let mut buffer = [0; 65536];
                     while let Ok(n @ 1..) = from.read(&mut buffer) {
+                        std::thread::sleep(Duration::from_secs_f64(n as f64 / rate as f64));
                         if !dead.load(Ordering::SeqCst) && to.write_all(&buffer[..n]).is_err() {
                             break;
                         }
@@ -53,10 +54,8 @@ fn proxy(lab: &Lab) -> (u16, Arc<AtomicBool>) {
     (port, dead)
 }
 
-#[test]
-fn a_host_that_falls_silent_does_not_hold_a_run_for_ever() {
-    let Some(mut lab) = lab("a_host_that_falls_silent") else { return };
-    let (port, dead) = proxy(&lab);
+/// Connects through such a proxy.
+fn go_through(lab: &mut Lab, port: u16) {
     let known = std::fs::read_to_string(&lab.known_hosts).unwrap();
     let key = known.lines().find_map(|l| l.strip_prefix(&format!("{} ", lab.address(0)))).unwrap();
     let through = lab.connection_with([
@@ -66,6 +65,34 @@ fn a_host_that_falls_silent_does_not_hold_a_run_for_ever() {
         ("connect_timeout", 3i64.into()),
     ]);
     lab.use_client(lab.connect(&through).unwrap());
+}
+
+#[test]
+fn a_slow_link_is_not_a_lost_one() {
+    let Some(mut lab) = lab("a_slow_link_is_not_a_lost_one") else { return };
+    let (port, _) = proxy(&lab, 250_000);
+    go_through(&mut lab, port);
+    let source = lab.local("slow", &noise(6_000_000));
+    let wanted = lab.arguments("ssh_artifact", [("path", "/opt/kf-slow/file".into()), ("source", source.as_str().into())]);
+    let change = lab.plan("ssh_artifact", None, Some(&wanted)).unwrap();
+    let command = Change::Create { after: lab.arguments("ssh_command", [("command", "echo here".into())]) };
+    let started = Instant::now();
+    let state = std::thread::scope(|scope| {
+        let upload = scope.spawn(|| lab.apply("ssh_artifact", &change));
+        std::thread::sleep(Duration::from_secs(2));
+        // It stands in line behind what is on its way by then.
+        assert_eq!(lab.apply("ssh_command", &command).unwrap().unwrap()["output"], "here".into());
+        upload.join().unwrap().unwrap().unwrap()
+    });
+    assert!(started.elapsed() > Duration::from_secs(20), "the link was not slow: {:?}", started.elapsed());
+    lab.delete("ssh_artifact", &state);
+}
+
+#[test]
+fn a_host_that_falls_silent_does_not_hold_a_run_for_ever() {
+    let Some(mut lab) = lab("a_host_that_falls_silent") else { return };
+    let (port, dead) = proxy(&lab, u64::MAX);
+    go_through(&mut lab, port);
     let command =
         |text: &str| Change::Create { after: lab.arguments("ssh_command", [("command", text.into()), ("timeout", 300i64.into())]) };
     lab.apply("ssh_command", &command("true")).unwrap();
