@@ -1,5 +1,6 @@
 //! Taints of a Cluster object. The list is one field to the server, and Karmada's controllers write to it as well: so it is read, changed and
-//! written back, and only what was wanted, or once was, is looked at.
+//! written back, and only what was wanted, or once was, is looked at. An annotation says which those are: a run that was killed while it took
+//! some away has left no other note of them.
 
 use karmaform_model::{Diagnostic, Object, ObjectAttribute, Type, Value, implied_from_json, to_json};
 use serde_json::{Value as Json, json};
@@ -9,6 +10,8 @@ use crate::failure::Failure;
 
 /// The attribute.
 pub(crate) const TAINTS: &str = "taints";
+/// The annotation with what is ours, as a list of `key` and `effect`.
+const NOTE: &str = "karmaform.io/taints";
 /// How often a change that lost a race is tried again.
 const TRIES: u32 = 5;
 
@@ -42,11 +45,23 @@ fn live(cluster: &Json) -> Vec<Json> {
     cluster["spec"]["taints"].as_array().cloned().unwrap_or_default()
 }
 
+/// Those that the annotation names.
+fn noted(cluster: &Json) -> Vec<Json> {
+    let note = cluster["metadata"]["annotations"][NOTE].as_str();
+    note.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// The annotation for these; null if there are none.
+fn note(taints: &[Json]) -> Json {
+    let parts: Vec<_> = taints.iter().map(|t| json!({ "key": t["key"], "effect": t["effect"] })).collect();
+    if parts.is_empty() { Json::Null } else { Json::Array(parts).to_string().into() }
+}
+
 /// What is there of those that are wanted or once were, in the order of what is wanted.
 pub(crate) fn seen(cluster: &Json, known: Option<&Object>, wanted: Option<&Object>) -> Value {
     let there = live(cluster);
     let mut found: Vec<Json> = Vec::new();
-    for taint in named(wanted).iter().chain(&named(known)) {
+    for taint in named(wanted).iter().chain(&named(known)).chain(&noted(cluster)) {
         if let Some(live) = there.iter().find(|l| is_same(l, taint)).filter(|l| !found.iter().any(|f| is_same(f, l))) {
             // An empty value is as none.
             let value = match live["value"].as_str() {
@@ -63,8 +78,9 @@ pub(crate) fn seen(cluster: &Json, known: Option<&Object>, wanted: Option<&Objec
 
 /// Writes those that are wanted beside those of others; those that were wanted before and are not any more are taken away.
 pub(crate) async fn write(client: &Client, place: &Place, name: &str, before: Option<&Object>, after: &Object) -> Result<(), Diagnostic> {
-    let (was, wanted) = (named(before), named(Some(after)));
-    if was.is_empty() && wanted.is_empty() {
+    let (known, wanted) = (named(before), named(Some(after)));
+    // Of what an earlier run did not finish only the annotation may tell.
+    if before.is_some() && known.is_empty() && wanted.is_empty() {
         return Ok(());
     }
     let told = |verb, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, name), &[]);
@@ -72,8 +88,12 @@ pub(crate) async fn write(client: &Client, place: &Place, name: &str, before: Op
     loop {
         tries += 1;
         let Some(cluster) = client.get(place, name).await.map_err(|f| told("get", f))? else { return Ok(()) };
-        let there = live(&cluster);
-        let mut next: Vec<Json> = there.iter().filter(|t| !was.iter().chain(&wanted).any(|w| is_same(w, t))).cloned().collect();
+        let (there, noted) = (live(&cluster), noted(&cluster));
+        if known.is_empty() && noted.is_empty() && wanted.is_empty() {
+            return Ok(());
+        }
+        let is_ours = |taint: &Json| known.iter().chain(&noted).chain(&wanted).any(|w| is_same(w, taint));
+        let mut next: Vec<Json> = there.iter().filter(|t| !is_ours(t)).cloned().collect();
         for taint in &wanted {
             let mut made = json!({ "key": taint["key"], "effect": taint["effect"] });
             if taint["value"].is_string() {
@@ -85,7 +105,10 @@ pub(crate) async fn write(client: &Client, place: &Place, name: &str, before: Op
             }
             next.push(made);
         }
-        let patch = json!({ "metadata": { "resourceVersion": cluster["metadata"]["resourceVersion"] }, "spec": { "taints": next } });
+        let patch = json!({
+            "metadata": { "resourceVersion": cluster["metadata"]["resourceVersion"], "annotations": { NOTE: note(&wanted) } },
+            "spec": { "taints": next },
+        });
         match client.patch(place, name, &patch).await {
             Err(failure) if failure.is_race() && tries < TRIES => {}
             done => return done.map(drop).map_err(|f| told("patch", f)),
@@ -117,5 +140,10 @@ mod tests {
         assert!(seen(&cluster, None, Some(&Object::new())).is_null());
         let once = seen(&cluster, Some(&wanted), Some(&Object::new()));
         assert_eq!(once.as_items().map(<[Value]>::len), Some(2), "what was wanted once is still there");
+        let mut annotated = cluster;
+        annotated["metadata"]["annotations"][NOTE] = note(&named(Some(&wanted))[1..]);
+        let noted = seen(&annotated, None, Some(&Object::new()));
+        assert_eq!(to_json(&noted), json!([{ "key": "bare", "value": null, "effect": "NoSchedule" }]), "what is noted as ours");
+        assert_eq!(note(&[]), Json::Null);
     }
 }

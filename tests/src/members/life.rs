@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use karmaform_model::{Snapshot, Status};
 use serde_json::{Value, json};
 
 use super::fleet::Fleet;
@@ -134,12 +135,33 @@ fn changes_are_made_in_place(fleet: &Fleet, plane: &Cluster, write: &dyn Fn(&Val
     assert_eq!(cluster["metadata"]["labels"], json!({ "app.kubernetes.io/managed-by": "karmaform", "team": "b" }));
     assert_eq!((&cluster["spec"]["region"], &cluster["spec"]["zones"]), (&json!("us"), &json!(["a", "b"])));
     assert_eq!(cluster["spec"]["taints"], json!([foreign, mine]));
-    // One's own is taken away again, and somebody else's is not.
-    write(&json!({ "region": "us", "zones": ["a", "b"], "labels": { "team": "b" } }));
-    fleet.plans(&["update m1/membership"]);
-    fleet.converge();
-    assert_eq!(plane.cluster("m1")["spec"]["taints"], json!([foreign]));
+    let noted = || plane.cluster("m1")["metadata"]["annotations"]["karmaform.io/taints"].clone();
+    // One's own is taken away again, and somebody else's is not; also if the first try was killed before it came to that.
+    for killed in [false, true] {
+        write(&json!({ "region": "us", "zones": ["a", "b"], "labels": { "team": "b" }, "taints": [mine] }));
+        fleet.converge();
+        assert_eq!(noted(), json!(r#"[{"effect":"NoSchedule","key":"mine"}]"#));
+        write(&json!({ "region": "us", "zones": ["a", "b"], "labels": { "team": "b" } }));
+        fleet.plans(&["update m1/membership"]);
+        if killed {
+            leaves_taints_unfinished(fleet);
+        }
+        fleet.converge();
+        assert_eq!(plane.cluster("m1")["spec"]["taints"], json!([foreign]));
+        assert_eq!(noted(), Value::Null);
+    }
     assert_eq!(plane.cluster("m1")["metadata"]["uid"], uid);
+}
+
+/// The state as a run leaves it that is killed before it takes the member's taints away.
+fn leaves_taints_unfinished(fleet: &Fleet) {
+    let path = fleet.project.path().join("karmaform.tfstate");
+    let mut state = Snapshot::from_text(&std::fs::read_to_string(&path).expect("a state")).expect("a state");
+    let membership = state.resources.iter_mut().find(|(address, _)| address.to_string().ends_with("[\"m1\"]/membership"));
+    let (_, membership) = membership.expect("the member's membership");
+    membership.status = Status::Unfinished;
+    membership.attributes.insert("taints".to_owned(), Value::Null);
+    std::fs::write(path, state.to_text()).expect("written");
 }
 
 /// Each damage is in the plan, alone, and is repaired.
