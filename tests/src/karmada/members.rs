@@ -20,10 +20,35 @@ metadata: { name: shown, namespace: default }
 spec:
   resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: shown }]
   placement: { clusterAffinity: { clusterNames: [push, pull] } }
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: moving, namespace: default }
+data: { word: moving }
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: { name: moving, namespace: default }
+spec:
+  resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: moving }]
+  placement:
+    clusterAffinity: { clusterNames: [push, pull] }
+    spreadConstraints: [{ spreadByField: cluster, minGroups: 1, maxGroups: 1 }]
 "#;
 
-/// The example and its members. The host cluster is one, for it alone has a node for an agent.
-fn members(plane: &Plane<'_>, push: &Cluster, more: &str) {
+/// What a control plane must be told so that what runs in a tainted member goes to another one, at once.
+const FAILOVER: &str = r#"component "controller-manager" {
+  feature_gates = { Failover = true }
+  extra_args = {
+    enable-no-execute-taint-eviction     = "true"
+    no-execute-taint-eviction-purge-mode = "Directly"
+  }
+}"#;
+/// A member that is to be left by what runs in it.
+const TAINT: &str = "taints = [{ key = \"maintenance\", effect = \"NoExecute\" }]";
+
+/// The example and its members, each with more in its block. The host cluster is one, for it alone has a node for an agent.
+fn members(plane: &Plane<'_>, push: &Cluster, [more, more_of_pull]: [&str; 2]) {
     let Host { namespace, .. } = plane.host;
     let text = format!(
         r#"
@@ -53,6 +78,7 @@ resource "karmada_member" "pull" {{
     image     = "karmaform.test/busybox:1"
     namespace = "{namespace}"
   }}
+  {more_of_pull}
 }}
 "#,
         push.kubeconfig
@@ -74,7 +100,8 @@ fn real_members_join_work_and_leave() {
     let plane = Plane::example(&host, "fleet");
 
     // A control plane and its members from one configuration, and from nothing.
-    members(&plane, &push, "");
+    plane.with_block(FAILOVER);
+    members(&plane, &push, ["", ""]);
     plane.converge();
     let kubectl = plane.kubectl("kubeconfig");
     for name in ["push", "pull"] {
@@ -89,17 +116,34 @@ fn real_members_join_work_and_leave() {
 
     // That the control plane would not reach it at a new address is in the plan.
     let nowhere = format!("{}:1", push.server().rsplit_once(':').expect("a port").0);
-    members(&plane, &push, &format!("api_endpoint = {nowhere:?}"));
+    members(&plane, &push, [&format!("api_endpoint = {nowhere:?}"), ""]);
     let text = plane.project.must(1, &["plan"]);
     assert!(text.contains("No way to the server from there") && text.contains(&nowhere), "{text}");
 
     // New tokens are an update, and what is changed afterwards arrives with them.
-    members(&plane, &push, "rotation = \"2\"");
+    let rotated = "rotation = \"2\"";
+    members(&plane, &push, [rotated, ""]);
     let text = plane.project.must(2, &["plan", "-detailed-exitcode"]);
     assert!(!text.contains("moves:"), "{text}");
     plane.converge();
     says(&kubectl, "third");
     arrives(&host, &push, "third");
+
+    // What is in one of them goes to the other when its own is tainted, and back, after all that.
+    for _ in 0..2 {
+        members(&plane, &push, [rotated, ""]);
+        plane.converge();
+        let placed = || kubectl.run(&["get", "resourcebinding", "moving-configmap", "-o=jsonpath={.spec.clusters[*].name}"]);
+        let from = placed();
+        assert!(["push", "pull"].contains(&from.as_str()), "{from:?}");
+        let push_tainted = format!("{rotated}\n{TAINT}");
+        let (tainted, other) = if from == "push" { ([push_tainted.as_str(), ""], "pull") } else { ([rotated, TAINT], "push") };
+        members(&plane, &push, tainted);
+        plane.converge();
+        host.eventually(&format!("from {from:?} to {other:?}"), || placed() == other);
+        let expected = if other == "push" { ["moving", ""] } else { ["", "moving"] };
+        host.eventually("what moved is there and nowhere else", || [push.run(&MOVING), host.run(&MOVING)] == expected);
+    }
 
     // Both leave; then nothing of what was propagated is left.
     plane.project.remove("members.kf.hcl");
@@ -113,6 +157,9 @@ fn real_members_join_work_and_leave() {
 fn says(kubectl: &Kubectl<'_>, word: &str) {
     kubectl.run(&["patch", "configmap", "shown", "--type=merge", "-p", &format!("{{\"data\":{{\"word\":\"{word}\"}}}}")]);
 }
+
+/// Prints what is there of the workload that moves.
+const MOVING: [&str; 6] = ["-n=default", "get", "configmap", "moving", "--ignore-not-found", "-o=jsonpath={.data.word}"];
 
 /// The workload is in both members as it should be.
 #[track_caller]
