@@ -1,7 +1,7 @@
-//! SIGKILL at random moments of create, change and destroy of a control plane on a host: the same command again, and all is as if nothing had
-//! happened.
+//! SIGKILL, or a network that is cut, at random moments of create, change and destroy of a control plane on hosts: the same command again, and
+//! all is as if nothing had happened.
 //!
-//! `KARMAFORM_KILLS` says how often (3 unless set; `make kill` does 50), `KARMAFORM_SEED` repeats a run.
+//! `KARMAFORM_KILLS` says how often (3 unless set, on one host; `make kill` does 50, on three), `KARMAFORM_SEED` repeats a run.
 
 use std::time::{Duration, Instant};
 
@@ -13,16 +13,24 @@ const USUAL: usize = 3;
 /// About how long each takes undisturbed, until one has been seen to its end.
 const TAKES: [Duration; 3] = [Duration::from_secs(20), Duration::from_secs(5), Duration::from_secs(8)];
 const STAGES: [&str; 3] = ["create", "change", "destroy"];
+/// How long the network of a host is cut, in seconds.
+const CUT: std::ops::RangeInclusive<u64> = 1..=30;
 /// Changes that are made one after the other: a component's block.
 const CHANGES: [&str; 3] = ["apiserver", "controller-manager", "webhook"];
 
 #[test]
-fn killed_at_any_moment_a_control_plane_on_a_host_ends_the_same() {
-    let Some((lab, parts)) = for_test("killed_at_any_moment_a_control_plane_on_a_host_ends_the_same") else { return };
+fn killed_or_cut_off_at_any_moment_a_control_plane_on_hosts_ends_the_same() {
+    let Some((lab, parts)) = for_test("killed_or_cut_off_at_any_moment_a_control_plane_on_hosts_ends_the_same") else { return };
     let (kills, mut random) = kills(USUAL);
-    let host = &lab.hosts[0].0;
-    let before = lab.files(host);
-    let site = Site::example(&lab, &parts, 1);
+    let hosts: Vec<&str> = lab.hosts.iter().map(|(host, _)| host.as_str()).take(if kills > USUAL { 3 } else { 1 }).collect();
+    let before: Vec<_> = hosts.iter().map(|host| lab.files(host)).collect();
+    let as_before = || {
+        for (host, before) in hosts.iter().zip(&before) {
+            let now = lab.files(host);
+            assert!(now == *before, "{host}: {}", crate::golden::difference(before, &now));
+        }
+    };
+    let site = Site::example(&lab, &parts, hosts.len());
     let (mut takes, mut killed, mut round) = (TAKES, 0, 0);
     // One that ended before it was killed does not count; but what ends at once must not go on for ever.
     while killed < kills && round < 3 * kills {
@@ -38,31 +46,41 @@ fn killed_at_any_moment_a_control_plane_on_a_host_ends_the_same() {
         round += 1;
         let arguments = [if stage == 2 { "destroy" } else { "apply" }, "-auto-approve"];
         let moment = takes[stage].mul_f64(random.f64());
-        let running = site.project.start(&arguments);
+        let mut running = site.project.start(&arguments);
         std::thread::sleep(moment);
-        let first = running.kill();
-        let is_over = first.contains(" complete! Resources");
+        let is_over = running.child.try_wait().expect("a process").is_some();
+        let (first, how) = if round % 2 == 0 && !is_over {
+            let (host, cut) = (hosts[random.usize(..hosts.len())], Duration::from_secs(random.u64(CUT)));
+            lab.act("blackhole", host);
+            std::thread::sleep(cut);
+            lab.act("heal", host);
+            let ended = running.end();
+            // Either it went on when it could, or it says what it could not do.
+            let is_told = ended.text.contains("Error: ") && !ended.text.contains("panicked");
+            assert!(ended.code == Some(0) || ended.code == Some(1) && is_told, "{host} cut off for {cut:?}:\n{}", ended.text);
+            (ended.text, format!("{host} cut off for {cut:?}, ended with {:?}", ended.code.unwrap_or(-1)))
+        } else {
+            (running.kill(), "kill".to_owned())
+        };
         killed += usize::from(!is_over);
         let started = Instant::now();
         let again = site.project.run(&arguments);
-        let told = if is_over { "had ended by itself".to_owned() } else { format!("kill {killed}") };
+        let told = if is_over { "had ended by itself".to_owned() } else { format!("{killed}: {how}") };
         tell(&format!("{told}: {} after {moment:.1?}, again for {:.1?}", STAGES[stage], started.elapsed()));
-        assert_eq!(again.code, Some(0), "after a kill in {} at {moment:?}:\n{first}\n--- again ---\n{}", STAGES[stage], again.text);
+        assert_eq!(again.code, Some(0), "{how} in {} at {moment:?}:\n{first}\n--- again ---\n{}", STAGES[stage], again.text);
         if stage != 1 {
             takes[stage] = takes[stage].max(again.took);
         }
         if stage == 2 {
             assert_eq!(site.project.must(0, &["state", "list"]).trim(), "");
-            let now = lab.files(host);
-            assert!(now == before, "{}", crate::golden::difference(&before, &now));
+            as_before();
             // Another life has another administrator.
             site.project.remove("kubeconfig.yaml");
         } else {
             site.project.no_changes();
-            site.ask(host, &["get", "clusters.cluster.karmada.io"]);
+            hosts.iter().for_each(|host| drop(site.ask(host, &["get", "clusters.cluster.karmada.io"])));
         }
     }
     site.project.must(0, &["destroy", "-auto-approve"]);
-    let now = lab.files(host);
-    assert!(now == before, "{}", crate::golden::difference(&before, &now));
+    as_before();
 }
