@@ -13,7 +13,7 @@ ifneq ($(wildcard ../shared/data),)
 export KARMAFORM_SHARED_DATA ?= $(realpath ../shared/data)
 endif
 
-.PHONY: help setup build demo test test-karmada lint fmt bless bench bench-karmada kill reference clean
+.PHONY: help setup build demo test test-karmada lint fmt bless bench bench-karmada bench-hosts kill reference clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -60,12 +60,17 @@ bench: build ## speed: criterion, whole-process runs with ratios, and real hosts
 	cargo bench --locked --target $(TRIPLE) -p karmaform-tests
 	tests/lab/with.sh tests/bench/run.sh $(BINARY)
 
-bench-karmada: build ## a control plane from nothing, beside karmada-operator: KARMADA_BIN=folder KUBE_BIN=folder (kubelet, kube-proxy and all)
+bench-karmada: build ## a control plane beside karmada-operator, members beside karmadactl: KARMADA_BIN=folder KUBE_BIN=folder (kubelet, kube-proxy and all)
 	@[ -x "$(KARMADA_BIN)/karmada-operator" -a -x "$(KUBE_BIN)/kubelet" ] || \
 		{ echo 'KARMADA_BIN and KUBE_BIN must be folders with the programs of Karmada and of a Kubernetes, karmada-operator and kubelet among them'; exit 2; }
 	KARMAFORM_KUBE_BIN="$(abspath $(KUBE_BIN))" tests/lab/with.sh tests/bench/operator.sh $(BINARY) "$(abspath $(KARMADA_BIN))" "$(abspath $(KUBE_BIN))"
+	tests/lab/with.sh tests/bench/members.sh $(BINARY) "$(abspath $(KARMADA_BIN))" "$(abspath $(KUBE_BIN))"
 
-kill: setup ## SIGKILL at 50 random moments of create, change and destroy, on real hosts and on Kubernetes
+bench-hosts: build ## a control plane on three hosts, beside Ansible
+	cargo build --locked -p karmaform-stand-in
+	KARMAFORM_STAND_IN="$${CARGO_TARGET_DIR:-target}/debug/karmada-stand-in" tests/lab/with.sh tests/bench/ansible.sh $(BINARY)
+
+kill: setup ## SIGKILL, and networks that are cut, at 50 random moments of create, change and destroy, on real hosts and on Kubernetes
 	cargo build --locked -p karmaform-stand-in
 	KARMAFORM_KILLS=50 tests/lab/with.sh cargo test --locked -p karmaform-tests --test all -- --nocapture kill::
 
