@@ -135,6 +135,12 @@ fn failed(what: &str, name: &str, why: &str, said: &str) -> Diagnostic {
             format!("{name} is not there, and the host has no apt to install it with."),
             "Install it there by hand, then run again.",
         ),
+        "sealed" => (
+            "Package can't be installed",
+            format!("{name} is not there, and its package manager can't put it there: /usr can't be written."),
+            "Such a host takes programs from elsewhere: give the place of the program (of a load balancer, `haproxy_source` and \
+             `keepalived_source`), build it into the host's image, or mount /usr for writing.",
+        ),
         "remove" => (
             "Package can't be removed",
             format!("{name} stays on the host."),

@@ -68,3 +68,14 @@ fn a_package_that_nobody_has_is_said_with_what_apt_says() {
     assert!(failure.detail.contains("Unable to locate package no-such-package"), "{}", failure.detail);
     lab.assert_nothing_left();
 }
+
+#[test]
+fn where_nothing_can_be_installed_it_is_said_before_it_is_tried() {
+    let Some(lab) = stocked("where_nothing_can_be_installed_it_is_said_before_it_is_tried") else { return };
+    lab.shell("mount --bind /usr /usr && mount -o remount,bind,ro /usr");
+    let wanted = lab.arguments(KIND, [("name", "haproxy".into())]);
+    let failure = lab.apply(KIND, &lab.plan(KIND, None, Some(&wanted)).unwrap()).unwrap_err();
+    lab.shell("umount --lazy /usr");
+    assert!(failure.summary == "Package can't be installed" && failure.detail.contains("/usr can't be written"), "{failure:?}");
+    lab.assert_nothing_left();
+}

@@ -76,6 +76,8 @@ install_package() {
     return
   fi
   command -v apt-get >/dev/null 2>&1 || fail package none
+  # apt would find out in the middle of it, and leave half of it.
+  [ -w /usr ] || fail package sealed
   # So does this: then nothing is installed before it is put right.
   if [ -n "$(ls -A /var/lib/dpkg/updates 2>/dev/null)" ]; then DEBIAN_FRONTEND=noninteractive dpkg --configure -a >&2 </dev/null; fi
   # Lists of what there is may be missing, or so old that what they name is gone. One of many places that does not answer is no reason to
