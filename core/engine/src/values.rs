@@ -45,10 +45,8 @@ fn fill(schema: &Schema, known: &Object, missing: impl Fn(Type) -> Value) -> Obj
 }
 
 fn put_converted(object: &mut Object, name: &str, value: &Value, ty: &Type) {
-    if let Ok(converted) = convert(value, ty)
-        && converted != *value
-    {
-        object.insert(name.to_owned(), converted);
+    if let Ok(converted) = convert(value, ty) {
+        object.put(name, converted);
     }
 }
 

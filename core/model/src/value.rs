@@ -300,23 +300,21 @@ impl Value {
     /// True if nothing is there to be marked at this path, or has its mark.
     pub fn is_marked(&self, path: &[PathStep]) -> bool {
         let Some((step, rest)) = path.split_first() else { return self.secret };
-        let part = match (&self.kind, step) {
-            (Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items), PathStep::Index(i)) => items.get(*i),
-            (Kind::Map(_, e) | Kind::Object(e), PathStep::Name(n)) => e.get(n),
-            _ => None,
-        };
-        part.is_none_or(|v| v.is_marked(rest))
+        self.part(step).is_none_or(|v| v.is_marked(rest))
     }
 
     /// The part at this path; marks on the way are carried onto it.
     pub fn at(&self, path: &[PathStep]) -> Option<Self> {
         let Some((step, rest)) = path.split_first() else { return Some(self.clone()) };
-        let part = match (&self.kind, step) {
-            (Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items), PathStep::Index(i)) => items.get(*i)?,
-            (Kind::Map(_, e) | Kind::Object(e), PathStep::Name(n)) => e.get(n)?,
-            _ => return None,
-        };
-        part.at(rest).map(|v| v.secret_if(self.secret))
+        self.part(step)?.at(rest).map(|v| v.secret_if(self.secret))
+    }
+
+    fn part(&self, step: &PathStep) -> Option<&Self> {
+        match (&self.kind, step) {
+            (Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items), PathStep::Index(i)) => items.get(*i),
+            (Kind::Map(_, e) | Kind::Object(e), PathStep::Name(n)) => e.get(n),
+            _ => None,
+        }
     }
 
     /// The attribute or entry of this name.

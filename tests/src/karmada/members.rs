@@ -8,33 +8,28 @@ use super::plane::{Kubectl, Plane};
 use super::{Host, variable};
 use crate::members::planes::Cluster;
 
-const WORKLOAD: &str = r#"
+/// A ConfigMap with a word, and the policy that brings it to the members.
+fn workload(name: &str, word: &str, spread: &str) -> String {
+    format!(
+        r#"
 apiVersion: v1
 kind: ConfigMap
-metadata: { name: shown, namespace: default }
-data: { word: first }
+metadata: {{ name: {name}, namespace: default }}
+data: {{ word: {word} }}
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
-metadata: { name: shown, namespace: default }
+metadata: {{ name: {name}, namespace: default }}
 spec:
-  resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: shown }]
-  placement: { clusterAffinity: { clusterNames: [push, pull] } }
+  resourceSelectors: [{{ apiVersion: v1, kind: ConfigMap, name: {name} }}]
+  placement: {{ clusterAffinity: {{ clusterNames: [push, pull] }}, spreadConstraints: [{spread}] }}
 ---
-apiVersion: v1
-kind: ConfigMap
-metadata: { name: moving, namespace: default }
-data: { word: moving }
----
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: { name: moving, namespace: default }
-spec:
-  resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: moving }]
-  placement:
-    clusterAffinity: { clusterNames: [push, pull] }
-    spreadConstraints: [{ spreadByField: cluster, minGroups: 1, maxGroups: 1 }]
-"#;
+"#
+    )
+}
+
+/// Brings it to one member only.
+const TO_ONE: &str = "{ spreadByField: cluster, minGroups: 1, maxGroups: 1 }";
 
 /// What a control plane must be told so that what runs in a tainted member goes to another one, at once.
 const FAILOVER: &str = r#"component "controller-manager" {
@@ -107,7 +102,7 @@ fn real_members_join_work_and_leave() {
     for name in ["push", "pull"] {
         assert_eq!(kubectl.condition("cluster.cluster.karmada.io", name, "Ready"), "True", "{name}");
     }
-    plane.project.write("workload.yaml", WORKLOAD);
+    plane.project.write("workload.yaml", &(workload("shown", "first", "") + &workload("moving", "moving", TO_ONE)));
     // The server's own description of its kinds, which kubectl would check it by, is not there for a while after CRDs were made.
     kubectl.run(&["create", "--validate=false", "-f", &plane.project.path().join("workload.yaml").to_string_lossy()]);
     arrives(&host, &push, "first");
@@ -142,7 +137,9 @@ fn real_members_join_work_and_leave() {
         plane.converge();
         host.eventually(&format!("from {from:?} to {other:?}"), || placed() == other);
         let expected = if other == "push" { ["moving", ""] } else { ["", "moving"] };
-        host.eventually("what moved is there and nowhere else", || [push.run(&MOVING), host.run(&MOVING)] == expected);
+        host.eventually("what moved is there and nowhere else", || {
+            [push.run(&word_of("moving")), host.run(&word_of("moving"))] == expected
+        });
     }
 
     // Both leave; then nothing of what was propagated is left.
@@ -158,15 +155,16 @@ fn says(kubectl: &Kubectl<'_>, word: &str) {
     kubectl.run(&["patch", "configmap", "shown", "--type=merge", "-p", &format!("{{\"data\":{{\"word\":\"{word}\"}}}}")]);
 }
 
-/// Prints what is there of the workload that moves.
-const MOVING: [&str; 6] = ["-n=default", "get", "configmap", "moving", "--ignore-not-found", "-o=jsonpath={.data.word}"];
+/// Prints the word of a workload, if it is there.
+fn word_of(name: &str) -> [&str; 6] {
+    ["-n=default", "get", "configmap", name, "--ignore-not-found", "-o=jsonpath={.data.word}"]
+}
 
 /// The workload is in both members as it should be.
 #[track_caller]
 fn arrives(host: &Host, push: &Cluster, word: &str) {
-    const SHOW: [&str; 6] = ["-n=default", "get", "configmap", "shown", "--ignore-not-found", "-o=jsonpath={.data.word}"];
-    host.eventually(&format!("\"{word}\" is in the member in push mode"), || push.run(&SHOW) == word);
-    host.eventually(&format!("\"{word}\" is in the member in pull mode"), || host.run(&SHOW) == word);
+    host.eventually(&format!("\"{word}\" is in the member in push mode"), || push.run(&word_of("shown")) == word);
+    host.eventually(&format!("\"{word}\" is in the member in pull mode"), || host.run(&word_of("shown")) == word);
 }
 
 fn drift_is_repaired(plane: &Plane<'_>, push: &Cluster, kubectl: &Kubectl<'_>) {

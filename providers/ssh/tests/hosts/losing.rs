@@ -54,14 +54,19 @@ fn proxy(lab: &Lab, rate: u64) -> (u16, Arc<AtomicBool>) {
     (port, dead)
 }
 
+/// What the first host is known by, for another way to it.
+fn host_key(lab: &Lab) -> String {
+    let known = std::fs::read_to_string(&lab.known_hosts).unwrap();
+    known.lines().find_map(|l| l.strip_prefix(&format!("{} ", lab.address(0)))).unwrap().to_owned()
+}
+
 /// Connects through such a proxy.
 fn go_through(lab: &mut Lab, port: u16) {
-    let known = std::fs::read_to_string(&lab.known_hosts).unwrap();
-    let key = known.lines().find_map(|l| l.strip_prefix(&format!("{} ", lab.address(0)))).unwrap();
+    let key = host_key(lab);
     let through = lab.connection_with([
         ("address", "127.0.0.1".into()),
         ("port", i64::from(port).into()),
-        ("host_key", key.into()),
+        ("host_key", key.as_str().into()),
         ("connect_timeout", 3i64.into()),
     ]);
     lab.use_client(lab.connect(&through).unwrap());
@@ -122,9 +127,8 @@ fn a_host_that_falls_silent_does_not_hold_a_run_for_ever() {
 fn a_server_with_one_session_is_asked_one_by_one() {
     let Some(mut lab) = lab("a_server_with_one_session") else { return };
     lab.shell("/usr/sbin/sshd -o Port=2222 -o MaxSessions=1 -o PidFile=/run/kf-sshd.pid");
-    let known = std::fs::read_to_string(&lab.known_hosts).unwrap();
-    let key = known.lines().find_map(|l| l.strip_prefix(&format!("{} ", lab.address(0)))).unwrap();
-    lab.use_client(lab.connect(&lab.connection_with([("port", 2222i64.into()), ("host_key", key.into())])).unwrap());
+    let key = host_key(&lab);
+    lab.use_client(lab.connect(&lab.connection_with([("port", 2222i64.into()), ("host_key", key.as_str().into())])).unwrap());
     let command = Change::Create { after: lab.arguments("ssh_command", [("command", "sleep 0.2; echo done".into())]) };
     lab.runtime.block_on(async {
         let mut running = tokio::task::JoinSet::new();
