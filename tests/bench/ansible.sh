@@ -8,6 +8,7 @@
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/../lab/common.sh"
+. "$HERE/common.sh"
 BINARY=$(realpath "${1:?the karmaform binary}") KARMADA=1.19.0
 CRDS=${KARMAFORM_SHARED_DATA:?a folder with the archive of CRDs}/karmada-crds-v1.19.tar.gz
 IFS=, read -r -a HOSTS <<<"${KARMAFORM_TEST_HOSTS:?a lab of hosts}"
@@ -42,12 +43,6 @@ give_python() {
     tar -C / --exclude='*/test' --exclude=__pycache__ --dereference -cf - "usr/bin/$python" "usr/lib/$python" "${libraries[@]#/}" 2>/dev/null |
         "$LAB" exec "$1" tar -C / --skip-old-files -xf -
     "$LAB" exec "$1" ln -sf "$python" /usr/bin/python3
-}
-
-timed() {
-    local start=$EPOCHREALTIME
-    "$@" >"$WORK/out" 2>&1 || { tail -n 60 "$WORK/out"; die "failed: $*"; }
-    seconds=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $start }")
 }
 
 # ---- karmaform ---------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/../lab/common.sh"
+. "$HERE/common.sh"
 BINARY=$(realpath "${1:?the karmaform binary}") KARMADA_BIN=$(realpath "${2:?a folder with Karmada}") KUBE_BIN=$(realpath "${3:?a folder with a Kubernetes}")
 MEMBERS=${4:-12} DEAD=${5:-4} LIMIT=10 KARMADA=1.19.0
 CRDS=${KARMAFORM_SHARED_DATA:?a folder with the archive of CRDs}/karmada-crds-v1.19.tar.gz
@@ -34,26 +35,14 @@ finish() {
     local number address
     for number in "${UP[@]}"; do down "$number" || :; done
     for address in "${ROUTES[@]}"; do ip route del unreachable "$address/32" || :; done
-    plane destroy -auto-approve -var-file=bench.kfvars.hcl >/dev/null 2>&1 || :
+    plane destroy -auto-approve >/dev/null 2>&1 || :
     rm -rf "$WORK"
 }
 trap finish EXIT
 
 "$HERE/../lab/karmada.sh" images "$NAME" "$KARMADA" "$KUBE" "$ETCD" "$KARMADA_BIN" "$KUBE_BIN" >/dev/null
-mkdir "$WORK/plane" "$WORK/members"
-cp "$HERE"/../../examples/karmada-on-kubernetes/*.kf.hcl "$WORK/plane"
-cat >"$WORK/plane/bench.kfvars.hcl" <<HCL
-kubeconfig      = "$HOST"
-namespace       = "kf-bench"
-name            = "demo"
-karmada_version = "$KARMADA"
-kube_version    = "$KUBE"
-etcd_version    = "$ETCD"
-etcd_members    = 1
-crds            = "$CRDS"
-storage         = "emptyDir"
-service_type    = "ClusterIP"
-HCL
+mkdir "$WORK/members"
+plane_in_pods "$WORK/plane" "$HOST" "$KARMADA" "$KUBE" "$ETCD" "$CRDS"
 cat >"$WORK/members/main.kf.hcl" <<HCL
 variable "members" {
   type = map(string)
@@ -76,12 +65,6 @@ resource "karmada_member" "this" {
 }
 HCL
 
-# timed COMMAND...: runs it and sets `seconds`.
-timed() {
-    local start=$EPOCHREALTIME
-    "$@" >"$WORK/out" 2>&1 || { tail -n 40 "$WORK/out"; die "failed: $*"; }
-    seconds=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $start }")
-}
 # ours COMMAND FIRST LAST: with the members of these numbers, and no others.
 ours() {
     local number
@@ -89,8 +72,8 @@ ours() {
         echo "members = {"
         for number in $(seq "$2" "$3"); do echo "  m$number = \"$(kubeconfig "$number")\""; done
         echo "}"
-    } >"$WORK/members/bench.kfvars.hcl"
-    (cd "$WORK/members" && exec "$BINARY" $1 -var-file=bench.kfvars.hcl)
+    } >"$WORK/members/bench.auto.kfvars.hcl"
+    (cd "$WORK/members" && exec "$BINARY" $1)
 }
 # theirs join|unjoin FIRST LAST [OPTION...]
 theirs() {
@@ -116,7 +99,7 @@ row() { awk "BEGIN { printf \"%-34s karmadactl %6.1f  karmaform %6.1f  (%.1f tim
 
 say "a control plane and $MEMBERS members"
 started=()
-timed plane apply -auto-approve -var-file=bench.kfvars.hcl
+timed plane apply -auto-approve
 # From outside the cluster by the Service's address, and its own name.
 plane output -raw kubeconfig >"$WORK/karmada.config"
 server=$(sed -n 's|^ *server: *"*https://\([^:"]*\).*|\1|p' "$WORK/karmada.config")

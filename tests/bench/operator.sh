@@ -6,6 +6,7 @@
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/../lab/common.sh"
+. "$HERE/common.sh"
 BINARY=$(realpath "${1:?the karmaform binary}") KARMADA_BIN=$(realpath "${2:?a folder with Karmada}") KUBE_BIN=$(realpath "${3:?a folder with a Kubernetes}")
 ROUNDS=${4:-3} KARMADA=1.19.0
 CRDS=${KARMAFORM_SHARED_DATA:?a folder with the archive of CRDs}/karmada-crds-v1.19.tar.gz
@@ -24,7 +25,8 @@ within() {
 
 WORK=$(mktemp -d) STARTED=()
 finish() {
-    local pid
+    local status=$? pid
+    [ $status = 0 ] || tail -n 20 "$WORK/operator.log" || :
     for pid in "${STARTED[@]}"; do kill "$pid" 2>/dev/null || :; done
     kubectl delete --ignore-not-found namespace kf-bench-operator >/dev/null 2>&1 || :
     rm -rf "$WORK"
@@ -33,7 +35,7 @@ trap finish EXIT
 "$HERE/../lab/karmada.sh" images "$NAME" "$KARMADA" "$KUBE" "$ETCD" "$KARMADA_BIN" "$KUBE_BIN" >/dev/null
 sed -n 's|.*server: https://\([0-9.]*\):.*|nameserver \1|p' "$KUBECONFIG" >"$WORK/resolv.conf"
 
-mkdir "$WORK/www" "$WORK/ours"
+mkdir "$WORK/www"
 cp "$CRDS" "$WORK/www/crds.tar.gz"
 within python3 -m http.server --bind 127.0.0.1 --directory "$WORK/www" 8099 >/dev/null 2>&1 &
 STARTED+=($!)
@@ -73,33 +75,15 @@ spec:
     karmadaWebhook: $(image docker.io/karmada/karmada-webhook "v$KARMADA")
     karmadaMetricsAdapter: $(image docker.io/karmada/karmada-metrics-adapter "v$KARMADA")
 YAML
-cp "$HERE"/../../examples/karmada-on-kubernetes/*.kf.hcl "$WORK/ours"
-cat >"$WORK/ours/bench.kfvars.hcl" <<HCL
-kubeconfig      = "$KUBECONFIG"
-namespace       = "kf-bench"
-name            = "demo"
-karmada_version = "$KARMADA"
-kube_version    = "$KUBE"
-etcd_version    = "$ETCD"
-etcd_members    = 1
-crds            = "$CRDS"
-storage         = "emptyDir"
-service_type    = "ClusterIP"
-addons          = ["metrics-adapter"]
-HCL
+plane_in_pods "$WORK/ours" "$KUBECONFIG" "$KARMADA" "$KUBE" "$ETCD" "$CRDS" metrics-adapter
 
-# timed COMMAND...: runs it and sets `seconds`.
-timed() {
-    local start=$EPOCHREALTIME
-    "$@" >"$WORK/out" 2>&1 || { tail -n 20 "$WORK/out" "$WORK/operator.log"; die "failed: $*"; }
-    seconds=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $start }")
-}
+
 theirs() {
     kubectl create namespace kf-bench-operator
     kubectl create --validate=false -f "$WORK/karmada.yaml"
     kubectl -n kf-bench-operator wait --for=condition=Ready karmadas.operator.karmada.io/demo --timeout=180s
 }
-ours() { (cd "$WORK/ours" && "$BINARY" "$@" -var-file=bench.kfvars.hcl); }
+ours() { (cd "$WORK/ours" && "$BINARY" "$@"); }
 
 echo "A control plane from nothing, Karmada $KARMADA and Kubernetes $KUBE in pods, Kubernetes $KARMAFORM_TEST_KUBE_VERSION as host, seconds"
 for round in $(seq "$ROUNDS"); do
