@@ -65,7 +65,7 @@ impl KarmadaMembership {
             Attribute::optional(
                 "force",
                 Type::Bool,
-                "Whether it may leave without the member: what the plane waits for in vain is cut off after `leave_timeout`.",
+                "Whether it may leave without the member: what the plane waits for in vain is cut off within `leave_timeout`.",
             )
             .or(false),
             Attribute::optional("timeout", Type::Number, "Seconds to wait until the member is ready; 120 by default."),

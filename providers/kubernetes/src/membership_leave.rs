@@ -20,8 +20,10 @@ use crate::{look, membership_probe};
 
 /// Seconds until a member has left.
 const LEAVE_TIMEOUT: u64 = 60;
-/// After everything was cut off: until the controllers have let go by themselves.
+/// At most, after the Works were cut off: until the controllers have let go by themselves.
 const LAST_WAIT: Duration = Duration::from_secs(10);
+/// A short limit has only this part of itself for that.
+const LAST_PART: u32 = 4;
 /// Holds the rights of an agent while it leaves.
 const HOLD: &str = "karmaform.io/leaving";
 /// So many are named in a message.
@@ -48,6 +50,13 @@ pub(crate) async fn leave(client: &Client, before: &Object) -> Result<(), Diagno
     }
     membership_probe::clear(client, name).await?;
     clear_lease(client, name).await
+}
+
+/// With `force`: how long it is waited before the Works are cut off, and then before the Cluster is. As much as the second remains of the
+/// limit for the requests of the cut, so that all of it ends within it.
+fn waits(limit: Duration) -> (Duration, Duration) {
+    let last = LAST_WAIT.min(limit / LAST_PART);
+    (limit - 2 * last, last)
 }
 
 /// The lease of a member in pull mode, which nobody renews any more.
@@ -77,8 +86,12 @@ impl Leaving<'_> {
             return if is_pulled { self.hold_rights(&Json::Null).await } else { Ok(()) };
         }
         let limit = seconds_of(before, "leave_timeout", LEAVE_TIMEOUT);
+        if is_true(before, "force") {
+            let (first, last) = waits(limit);
+            return if self.wait(first).await?.is_some() { self.cut(last).await } else { Ok(()) };
+        }
         let Some(live) = self.wait(limit).await? else { return Ok(()) };
-        if is_true(before, "force") { self.cut().await } else { Err(self.held(&live, limit).await) }
+        Err(self.held(&live, limit).await)
     }
 
     /// An agent has its rights on Works from a role in their namespace. With the Cluster object that namespace is deleted, the role first of
@@ -158,13 +171,14 @@ impl Leaving<'_> {
         done.into_iter().collect()
     }
 
-    /// Takes away what everybody waits for: first the finalizers of Works, so that their namespace can go, then that of the Cluster.
-    async fn cut(&self) -> Result<(), Diagnostic> {
+    /// Takes away what everybody waits for: first the finalizers of Works, so that their namespace can go, then, `last` later, that of the
+    /// Cluster.
+    async fn cut(&self, last: Duration) -> Result<(), Diagnostic> {
         let is_held = |object: &Json| object["metadata"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
         let freed = json!({ "metadata": { "finalizers": null } });
         self.patch_works(&freed, is_held).await?;
         self.hold_rights(&Json::Null).await?;
-        if self.wait(LAST_WAIT).await?.is_none() {
+        if self.wait(last).await?.is_none() {
             return Ok(());
         }
         match self.client.patch(&self.place, self.name, &freed).await {
@@ -203,5 +217,19 @@ impl Leaving<'_> {
             .with_hint("If the member comes back, run this again: it goes on where it stands.")
             .with_hint("If it is gone for good, set `force = true` for this member, apply that, and remove it then.")
             .with_hint("See whether karmada-controller-manager runs: it does what a leaving member needs.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_ends_within_the_limit() {
+        let waits = |limit| {
+            let (first, last) = waits(Duration::from_secs(limit));
+            (first.as_secs_f32(), last.as_secs_f32())
+        };
+        assert_eq!([0, 10, 60, 3600].map(waits), [(0.0, 0.0), (5.0, 2.5), (40.0, 10.0), (3580.0, 10.0)]);
     }
 }

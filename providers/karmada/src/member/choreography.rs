@@ -120,7 +120,7 @@ fn give_up(scene: &Scene<'_>, choreography: &mut Choreography) {
     }
     choreography
         .impact
-        .push(format!("the member does not answer: what the control plane then still waits for is cut off after {limit} s (`force`)"));
+        .push(format!("the member does not answer: what the control plane then still waits for is cut off within {limit} s (`force`)"));
     choreography.impact.push("stays behind in the member, and can be cleaned up there when it is back:".to_owned());
     let mut lost: Vec<_> = lost(scene).collect();
     // As the commands are best run: the namespace after what is in it.

@@ -156,7 +156,7 @@ fn leaving() -> Vec<Attribute> {
         Attribute::optional(
             "force",
             Type::Bool,
-            "Whether it may leave while it does not answer. What the control plane then waits for is cut off after `leave_timeout`, and what \
+            "Whether it may leave while it does not answer. What the control plane then waits for is cut off within `leave_timeout`, and what \
              stays behind in the member is listed in the plan.",
         )
         .or(false),
