@@ -4,6 +4,10 @@
 CACHE=${KARMAFORM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/karmaform}
 LABS=/run/karmaform-lab                     # one directory per running lab
 PREFIX=${KARMAFORM_LAB_PREFIX:-10.211}      # labs are PREFIX.K.0/24, K is taken at start so that two labs never clash
+CLUSTERS=/run/karmaform-kube                            # one directory per running Kubernetes
+KUBE_PREFIX=${KARMAFORM_KUBE_PREFIX:-10.212}            # clusters are PREFIX.NUMBER.0/24,
+POD_PREFIX=${KARMAFORM_KUBE_POD_PREFIX:-10.213}         # and so are their pods
+SERVICE_PREFIX=${KARMAFORM_KUBE_SERVICE_PREFIX:-10.214} # and their services
 
 say() { printf 'lab: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }

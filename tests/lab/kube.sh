@@ -28,10 +28,6 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/kube/image.sh"
 . "$HERE/kube/node.sh"
 
-CLUSTERS=/run/karmaform-kube
-KUBE_PREFIX=${KARMAFORM_KUBE_PREFIX:-10.212}            # clusters are PREFIX.NUMBER.0/24,
-POD_PREFIX=${KARMAFORM_KUBE_POD_PREFIX:-10.213}         # and so are their pods
-SERVICE_PREFIX=${KARMAFORM_KUBE_SERVICE_PREFIX:-10.214} # and their services
 BUSYBOX=karmaform.test/busybox:1
 IN=() # what puts a process into the cluster's network
 

@@ -11,6 +11,7 @@
 #   lab.sh kill HOST             pulls the plug; `lab.sh start HOST` boots it again, disk kept
 #   lab.sh freeze HOST | thaw HOST         stops every process on it: the address answers, sshd does not
 #   lab.sh blackhole HOST | heal HOST      its packets vanish, in both directions
+#   lab.sh reach CLUSTER...      from now on the hosts and these clusters of kube.sh reach each other, pods too, and nobody else
 #   lab.sh down                  ends this lab and nothing else
 #
 # KARMAFORM_LAB names the lab (default "default"): labs with different names don't touch each other.
@@ -31,10 +32,12 @@ mac_of() { printf '02:00:00:d3:%02x:%02x' "$K" "$((10 + $(index_of "$1")))"; }
 # PID 1 of the host as this machine sees it: the child of its nspawn.
 init_of() { pgrep -P "$(cat "$DIR/hosts/$1/nspawn.pid")" 2>/dev/null | head -n 1; }
 
-# Its address and no other one. The network namespace outlives the host, and what address the host gave itself would, too.
+# Its address and no other one, and its ways to clusters. The network namespace outlives the host, and what address the host gave itself
+# would, too.
 own_address() {
     ip -n "kf-$LAB-$1" -4 addr flush dev eth0
     ip -n "kf-$LAB-$1" addr add "$(address_of "$1")/24" dev eth0
+    [ ! -e "$DIR/routes" ] || ip -n "kf-$LAB-$1" -batch "$DIR/routes"
 }
 
 # A disk of its own: an overlay over the shared root, on a tmpfs of limited size.
@@ -172,6 +175,29 @@ make_network() {
     ip neigh replace "$PREFIX.$K.99" lladdr 02:00:00:d3:ff:99 dev "kf$K" nud permanent
 }
 
+# A cluster without a node is on this machine itself. A node gets a cable to the hosts' bridge: this machine forwards nothing.
+reach() {
+    local cluster number space host
+    for cluster in "$@"; do
+        number=$(cat "$CLUSTERS/$cluster/number" 2>/dev/null) || die "the cluster \"$cluster\" is not up"
+        space=kf-kube-$cluster
+        if [ -e "/run/netns/$space" ]; then
+            ! ip -n "$NET" link show "kf$K.node" up >/dev/null 2>&1 || ! ip -n "$space" link show hosts >/dev/null 2>&1 || continue
+            ip -n "$NET" link add "kf$K.node" type veth peer name hosts netns "$space" 2>/dev/null ||
+                die "the lab \"$LAB\" reaches a cluster with a node already, or \"$cluster\" a lab"
+            ip -n "$NET" link set "kf$K.node" master br0 up
+            ip -n "$space" addr add "$PREFIX.$K.98/24" dev hosts
+            ip -n "$space" link set hosts up
+            printf 'route replace %s via %s\n' "$KUBE_PREFIX.$number.2/32" "$PREFIX.$K.98" "$POD_PREFIX.$number.0/24" "$PREFIX.$K.98"
+        else
+            printf 'route replace %s via %s\n' "$KUBE_PREFIX.$number.1/32" "$PREFIX.$K.1"
+        fi >>"$DIR/routes"
+    done
+    for host in "$DIR"/hosts/*/; do
+        ip -n "kf-$LAB-$(basename "$host")" -batch "$DIR/routes"
+    done
+}
+
 write_env() {
     local hosts= name
     for name in "$@"; do
@@ -247,11 +273,12 @@ case $command in
         ;;
     up) up "$@" ;;
     down) down ;;
-    env | exec | files | reboot | reset | kill | start | freeze | thaw | blackhole | heal)
+    env | reach | exec | files | reboot | reset | kill | start | freeze | thaw | blackhole | heal)
         [ -e "$DIR/env" ] || die "the lab \"$LAB\" is not up"
-        [ "$command" = env ] || index_of "${1:?which host?}" >/dev/null
+        case $command in env | reach) ;; *) index_of "${1:?which host?}" >/dev/null ;; esac
         case $command in
             env) echo "$DIR/env" ;;
+            reach) reach "$@" ;;
             exec) inside "$@" ;;
             files)
                 # Backups of /etc/passwd and the like have names that end with a dash.

@@ -105,6 +105,20 @@ fn settings_go_where_karmada_looks_for_them() {
 }
 
 #[test]
+fn the_namespace_of_estimators_is_the_same_object_for_member_and_control_plane() {
+    let namespace = |more: &Json| {
+        let mut estimator = json!({ "inside": true, "address": "10.0.0.1", "port": 30352, "version": "1.19.0" });
+        estimator.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        argument(&expand(&json!({ "estimator": estimator })), "estimator_namespace", None, "manifest")
+    };
+    // As a control plane has it: another label here would be taken away there, by turns.
+    let own = json!({ "app.kubernetes.io/managed-by": "karmaform", "karmada.io/system": "true" });
+    assert_eq!(namespace(&json!({}))["metadata"], json!({ "name": "karmada-system", "labels": own }));
+    let other = namespace(&json!({ "service_namespace": "elsewhere" }));
+    assert_eq!(other["metadata"]["labels"]["namespace.karmada.io/skip-auto-propagation"], "true");
+}
+
+#[test]
 fn an_agent_says_the_same_as_the_cluster_object() {
     let agent = json!({ "version": "1.19.0", "replicas": 1, "extra_args": { "v": "4" } });
     let expansion = expand(&json!({ "mode": "pull", "agent": agent, "region": "eu", "zones": ["a", "b"] }));

@@ -14,18 +14,18 @@ const NOT_COUNTED: &[&str] = &["events", "events.events.k8s.io", "leases.coordin
 const PATIENCE: Duration = Duration::from_secs(90);
 
 impl Host {
-    pub(super) fn kubeconfig(&self) -> &str {
+    pub(crate) fn kubeconfig(&self) -> &str {
         &self.kubeconfig
     }
 
-    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.kubectl();
         command.args(["--kubeconfig", &self.kubeconfig]).args(arguments);
         command
     }
 
     /// kubectl for any kubeconfig; it keeps nothing in the home folder.
-    pub(super) fn kubectl(&self) -> Command {
+    pub(crate) fn kubectl(&self) -> Command {
         let mut command = Command::new(&self.kubectl);
         command.arg("--cache-dir").arg(self.cache.path()).stdin(Stdio::null());
         command
@@ -33,7 +33,7 @@ impl Host {
 
     /// What kubectl prints; it must succeed.
     #[track_caller]
-    pub(super) fn run(&self, arguments: &[&str]) -> String {
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output().expect("kubectl");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "kubectl {}\n{text}{}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
@@ -42,13 +42,13 @@ impl Host {
 
     /// One object of the namespace.
     #[track_caller]
-    pub(super) fn object(&self, kind: &str, name: &str) -> Value {
+    pub(crate) fn object(&self, kind: &str, name: &str) -> Value {
         serde_json::from_str(&self.run(&["-n", &self.namespace, "get", kind, name, "-o", "json"])).expect("JSON")
     }
 
     /// Waits until something is so that comes by itself.
     #[track_caller]
-    pub(super) fn eventually(&self, what: &str, is_so: impl Fn() -> bool) {
+    pub(crate) fn eventually(&self, what: &str, is_so: impl Fn() -> bool) {
         let started = Instant::now();
         while !is_so() {
             assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
@@ -58,7 +58,7 @@ impl Host {
 
     /// The names of all objects, in namespaces and outside, but for what comes and goes by itself.
     #[track_caller]
-    pub(super) fn inventory(&self) -> BTreeSet<String> {
+    pub(crate) fn inventory(&self) -> BTreeSet<String> {
         let kinds = self.run(&["api-resources", "--verbs=list,delete", "-o", "name"]);
         let kinds: Vec<_> = kinds.split_whitespace().filter(|k| !NOT_COUNTED.contains(k)).collect();
         let format = "-o=jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
@@ -70,7 +70,7 @@ impl Host {
 
     /// Everything is as it was; what is on its way out is waited for.
     #[track_caller]
-    pub(super) fn is_as_before(&self, before: &BTreeSet<String>) {
+    pub(crate) fn is_as_before(&self, before: &BTreeSet<String>) {
         let started = Instant::now();
         loop {
             let now = self.inventory();

@@ -7,6 +7,7 @@
 mod exposure;
 mod faults;
 mod host;
+mod hybrid;
 mod kill;
 mod life;
 mod members;

@@ -5,6 +5,7 @@
 mod faults;
 mod kill;
 mod life;
+mod members;
 mod plans;
 mod site;
 

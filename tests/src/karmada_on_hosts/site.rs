@@ -68,7 +68,7 @@ impl<'a> Site<'a> {
         done
     }
 
-    /// Writes the example's values, and these after them.
+    /// Writes the example's values, but for those that are among these, and these after them.
     pub(super) fn values(&self, hosts: usize, more: &str) {
         let (etcd_version, _) = self.lab.etcd.last().expect("an etcd");
         let source = |name: &str| self.sources.path().join(name).display().to_string();
@@ -86,7 +86,9 @@ impl<'a> Site<'a> {
             ("kube_source", format!("{}/{{program}}", source("kube"))),
             ("crds", source("crds.tar.gz")),
         ] {
-            let _ = writeln!(text, "{variable} = {value:?}");
+            if !more.lines().any(|l| l.starts_with(&format!("{variable} ="))) {
+                let _ = writeln!(text, "{variable} = {value:?}");
+            }
         }
         if let Some(vip) = &self.vip {
             let _ = writeln!(text, "vip = {vip:?}");

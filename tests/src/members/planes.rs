@@ -32,7 +32,7 @@ const PLANE_KINDS: [&str; 2] = ["/apis/cluster.karmada.io/v1alpha1/clusters", "/
 /// One cluster. It ends when it is dropped.
 pub(crate) struct Cluster {
     /// In the lab.
-    pub(super) name: String,
+    pub(crate) name: String,
     pub(crate) kubeconfig: String,
     kubectl: String,
     /// Where kubectl remembers which kinds there are.

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::arguments::{Arguments, plane_ca};
 use super::children::{after, exposed, in_plane, labels, with};
 use super::{estimator_host, estimator_pods, push};
+use crate::api::SYSTEM_NAMESPACE;
 use crate::check::{is_domain, is_label};
 use crate::plane::{ESTIMATOR_PORT, ESTIMATOR_PREFIX, HOST_NAMESPACE, child, minor, part, sum};
 use crate::read::Reader;
@@ -350,8 +351,11 @@ fn address(member: &Arguments, settings: &Settings) -> Vec<Child> {
     let Some((address, port)) = &settings.elsewhere else { return Vec::new() };
     let mut namespace = Arg::from_json(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "labels": labels() } }));
     namespace.set(&["metadata", "name"], settings.service_namespace.clone().into());
-    // Members have no use for it.
-    namespace.set(&["metadata", "labels", "namespace.karmada.io/skip-auto-propagation"], "true".into());
+    // Members have no use for it. Karmada's own goes to none anyway (`IsReservedNamespace` in karmada), and the control plane has it with the
+    // same labels.
+    if settings.service_namespace.as_str() != Some(SYSTEM_NAMESPACE) {
+        namespace.set(&["metadata", "labels", "namespace.karmada.io/skip-auto-propagation"], "true".into());
+    }
     let namespace = with(in_plane(member, part("estimator_namespace"), namespace), "shared", true.into());
     // The control plane may be in it, and other members' estimators.
     let namespace = with(namespace, "keep", true.into());

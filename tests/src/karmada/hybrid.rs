@@ -1,0 +1,70 @@
+//! `examples/hybrid`: etcd on real hosts, and the control plane that uses it in a real cluster's pods.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::plane::Plane;
+use super::{Host, KARMADA, variable};
+use crate::lab::Lab;
+use crate::project::Project;
+
+/// The example; each change of the second part is one of etcd's settings.
+fn values(plane: &Plane<'_>, lab: &Lab, heartbeat: &str) {
+    let Host { kube_version, namespace, crds, .. } = plane.host;
+    let (etcd_version, etcd_source) = lab.etcd.last().expect("an etcd");
+    let hosts: String = lab.hosts.iter().map(|(name, address)| format!("  {name} = \"{address}\"\n")).collect();
+    let mut text = format!("hosts = {{\n{hosts}}}\nsettings = {{ heartbeat-interval = \"{heartbeat}\" }}\n");
+    for (variable, value) in [
+        ("private_key_file", lab.key.as_str()),
+        ("known_hosts_file", &lab.known_hosts),
+        ("etcd_version", etcd_version),
+        ("etcd_source", etcd_source),
+        ("kubeconfig", plane.host.kubeconfig()),
+        ("namespace", namespace),
+        ("karmada_version", KARMADA),
+        ("kube_version", kube_version),
+        ("crds", &crds.to_string_lossy()),
+    ] {
+        let _ = writeln!(text, "{variable} = {value:?}");
+    }
+    plane.project.write("karmaform.kfvars.hcl", &text);
+}
+
+#[test]
+fn etcd_on_hosts_and_the_rest_in_pods() {
+    const TEST: &str = "etcd_on_hosts_and_the_rest_in_pods";
+    let Some(host) = Host::for_test(TEST, "kf-hybrid") else { return };
+    let Some(lab) = Lab::fresh(TEST) else { return };
+    lab.act("reach", &variable("KARMAFORM_TEST_KUBE_NAME").expect("the cluster's name"));
+    let before = host.inventory();
+    let files: BTreeMap<_, _> = lab.hosts.iter().map(|(h, _)| (h.clone(), lab.files(h))).collect();
+    let plane = Plane { host: &host, project: Project::example("hybrid") };
+
+    values(&plane, &lab, "100");
+    plane.converge();
+    let kubectl = plane.kubectl("kubeconfig");
+    kubectl.run(&["get", "clusters.cluster.karmada.io"]);
+
+    // One host of three is away: the control plane goes on, and nobody takes anything for lost.
+    lab.act("kill", "b");
+    kubectl.run(&["create", "--validate=false", "namespace", "without-b"]);
+    let told = plane.project.must(0, &["plan", "-detailed-exitcode"]);
+    assert!(told.contains("Warning: ") && told.contains("is taken to be so") && told.contains("No changes"), "{told}");
+    lab.act("start", "b");
+    plane.project.no_changes();
+    assert_eq!(kubectl.run(&["get", "namespace", "without-b", "-o=jsonpath={.status.phase}"]), "Active");
+
+    // One member of etcd after the other gets a new setting, and the control plane's pods have nothing to do with that.
+    values(&plane, &lab, "150");
+    let planned = plane.project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(!planned.contains("# karmada_control_plane."), "{planned}");
+    plane.converge();
+    kubectl.run(&["get", "namespace", "without-b"]);
+
+    plane.project.must(0, &["destroy", "-auto-approve"]);
+    host.is_as_before(&before);
+    for (name, before) in files {
+        let now = lab.files(&name);
+        assert!(now == before, "host {name} is not as it was:\n{}", crate::golden::difference(&before, &now));
+    }
+}
