@@ -123,7 +123,8 @@ pub(crate) fn carry_out(
     });
     let with_screen = |act: &mut dyn FnMut(&mut Screen<'_>)| act(&mut screen.lock().unwrap_or_else(PoisonError::into_inner));
     let Session { open, journal, snapshot, .. } = session;
-    let world = World { config: &project.config, registry: &registry, state: snapshot, pool, runtime: clock.as_ref() };
+    let world =
+        World { config: &project.config, registry: &registry, state: snapshot, pool, runtime: clock.as_ref(), hands: Some(&registry) };
     let mut on_event = |event: Event| {
         with_screen(&mut |s| s.event(&event, clock.now()));
     };

@@ -49,6 +49,7 @@ pub(crate) fn options(app: &App, flags: &PlanningFlags) -> Result<Options, Stop>
     }
     Ok(Options {
         tries: true,
+        lenient: false,
         mode,
         targets: addresses("-target", &flags.target)?,
         replace: addresses("-replace", &flags.replace)?,
@@ -89,7 +90,7 @@ pub(crate) fn bundle_for(mode: ModeOfPlan) -> Use {
 /// If the bundle can't be read, and is needed for certain.
 pub(crate) fn pool(app: &App, project: &Project, bundle: Use) -> Result<Arc<Pool>, Stop> {
     use_bundle(app, project, bundle)?;
-    Ok(Pool::new(Arc::clone(&app.wiring.registry), project.config.providers.clone()))
+    Ok(Pool::new(Arc::clone(app.wiring.registry.catalog()), project.config.providers.clone()))
 }
 
 /// Looks at the world and decides.
@@ -121,7 +122,7 @@ pub(crate) fn plan_with(
     if met.has_errors() {
         return Err(met.into());
     }
-    let world = World { config: &project.config, registry, state, pool, runtime: clock.as_ref() };
+    let world = World { config: &project.config, registry, state, pool, runtime: clock.as_ref(), hands: Some(registry) };
     let (observed, wrong) = looking(app, observe(&graph, &world, options))?;
     met.extend(wrong);
     if met.has_errors() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{
-    Arg, Change, Kind, Mode, Object, Path, Plan, PlannedResource, Registry, Snapshot, StepKind, Unknown, Value, same, secret_leaves,
+    Arg, Catalog, Change, Kind, Mode, Object, Path, Plan, PlannedResource, Snapshot, StepKind, Unknown, Value, same, secret_leaves,
 };
 
 use crate::ui::json::state::attributes;
@@ -31,7 +31,7 @@ impl Redactor {
         value.map_parts(|_, part| self.value(part))
     }
 
-    fn object(&mut self, object: &mut Object, mode: Mode, resource_type: &str, secret_paths: &[Path], registry: &Registry) {
+    fn object(&mut self, object: &mut Object, mode: Mode, resource_type: &str, secret_paths: &[Path], registry: &Catalog) {
         if let Some(schema) = schema_of(registry, mode, resource_type) {
             schema.mark(object);
         }
@@ -54,7 +54,7 @@ impl Redactor {
 }
 
 /// The plan without any secret.
-pub(crate) fn redacted(plan: &Plan, registry: &Registry) -> Plan {
+pub(crate) fn redacted(plan: &Plan, registry: &Catalog) -> Plan {
     let mut plan = plan.clone();
     let mut redactor = Redactor::default();
     let mut paths: BTreeMap<_, Vec<Path>> = BTreeMap::new();
@@ -128,7 +128,7 @@ pub(crate) fn same_or_withheld(a: Option<&Value>, b: Option<&Value>) -> bool {
 }
 
 /// Texts that must not stand in clear anywhere: every secret of a plan, its state and its variables, line by line.
-pub(crate) fn secret_texts(plan: &Plan, state: &Snapshot, registry: &Registry) -> BTreeSet<String> {
+pub(crate) fn secret_texts(plan: &Plan, state: &Snapshot, registry: &Catalog) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut take = |value: &Value| collect(value, &mut found);
     for resource in &plan.resources {
@@ -152,7 +152,7 @@ pub(crate) fn secret_texts(plan: &Plan, state: &Snapshot, registry: &Registry) -
 }
 
 /// One side of a change with all marks of secrecy, those of the schema and those of the configuration.
-fn marked(resource: &PlannedResource, side: &Object, registry: &Registry) -> Value {
+fn marked(resource: &PlannedResource, side: &Object, registry: &Catalog) -> Value {
     let mut object = side.clone();
     if let Some(schema) = schema_of(registry, resource.address.mode, &resource.resource_type) {
         schema.mark(&mut object);
@@ -163,7 +163,7 @@ fn marked(resource: &PlannedResource, side: &Object, registry: &Registry) -> Val
 }
 
 /// What will have secrets in the state once this plan was applied: resources, a composite for all its parts, and outputs.
-pub(crate) fn holders_of_secrets(plan: &Plan, registry: &Registry) -> BTreeSet<String> {
+pub(crate) fn holders_of_secrets(plan: &Plan, registry: &Catalog) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for resource in &plan.resources {
         let stays = !matches!(resource.change, Change::Delete { .. } | Change::Forget { .. });

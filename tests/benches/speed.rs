@@ -100,10 +100,10 @@ impl Bench {
     }
 
     fn plan(&self, config: &Config, state: &Snapshot) -> (Plan, Graph) {
-        let pool = Pool::new(Arc::clone(&self.registry), config.providers.clone());
+        let pool = Pool::new(Arc::clone(self.registry.catalog()), config.providers.clone());
         let options = Options { tool_version: "0.1.0".into(), ..Options::default() };
         let (graph, _) = graph(config, state, &self.registry);
-        let world = World { config, registry: &self.registry, state, pool: &pool, runtime: &Clock };
+        let world = World { config, registry: &self.registry, state, pool: &pool, runtime: &Clock, hands: Some(&self.registry) };
         let (observed, _) = self.runtime.block_on(observe(&graph, &world, &options));
         let (plan, diagnostics) = plan(&graph, &world.inputs(), &observed, &options);
         assert!(!diagnostics.has_errors(), "{diagnostics:?}");
@@ -112,9 +112,9 @@ impl Bench {
 
     /// With backend and journal in `place`.
     fn apply(&self, config: &Config, plan: &Plan, graph: &Graph, place: &std::path::Path) -> Snapshot {
-        let pool = Pool::new(Arc::clone(&self.registry), config.providers.clone());
+        let pool = Pool::new(Arc::clone(self.registry.catalog()), config.providers.clone());
         let state = Snapshot { lineage: "l".into(), ..Snapshot::default() };
-        let world = World { config, registry: &self.registry, state: &state, pool: &pool, runtime: &Clock };
+        let world = World { config, registry: &self.registry, state: &state, pool: &pool, runtime: &Clock, hands: Some(&self.registry) };
         let backend = LocalBackend::new(place.join("karmaform.tfstate"));
         let mut journal = FileJournal::open(place.join("journal")).expect("a journal");
         let options = ApplyOptions::default();
@@ -201,8 +201,9 @@ fn written(bench: &Bench) {
     for changed in [1, 100, COUNT] {
         let config = bench.load(&layered(COUNT, changed));
         let (plan, graph) = bench.plan(&config, &state);
-        let pool = Pool::new(Arc::clone(&bench.registry), config.providers.clone());
-        let world = World { config: &config, registry: &bench.registry, state: &state, pool: &pool, runtime: &Clock };
+        let pool = Pool::new(Arc::clone(bench.registry.catalog()), config.providers.clone());
+        let world =
+            World { config: &config, registry: &bench.registry, state: &state, pool: &pool, runtime: &Clock, hands: Some(&bench.registry) };
         let place = tempfile::tempdir().expect("a temporary directory");
         let inner = LocalBackend::new(place.path().join("karmaform.tfstate"));
         bench.runtime.block_on(inner.write(None, &state)).expect("written");

@@ -100,10 +100,10 @@ impl Tool {
 
     async fn plan_from(&self, config: &Config, state: &Snapshot, mode: ModeOfPlan) -> (Plan, Diagnostics) {
         let options = Options { mode, now: self.now, tool_version: "0.1.0".into(), ..Options::default() };
-        let pool = Pool::new(Arc::clone(&self.registry), config.providers.clone());
+        let pool = Pool::new(Arc::clone(self.registry.catalog()), config.providers.clone());
         let clock = TestClock::default();
         let (graph, mut diagnostics) = graph(config, state, &self.registry);
-        let doors = Doors { config, registry: &self.registry, state, pool: &pool, runtime: &clock };
+        let doors = Doors { config, registry: &self.registry, state, pool: &pool, runtime: &clock, hands: Some(&self.registry) };
         let (observed, wrong) = observe(&graph, &doors, &options).await;
         diagnostics.extend(wrong);
         let (plan, wrong) = plan(&graph, &doors.inputs(), &observed, &options);
@@ -117,9 +117,9 @@ impl Tool {
         let (lost, serial) = self.state();
         let (empty, clock) = (Snapshot::default(), TestClock::default());
         let options = Options { now: self.now, tool_version: "0.1.0".into(), ..Options::default() };
-        let pool = Pool::new(Arc::clone(&self.registry), config.providers.clone());
+        let pool = Pool::new(Arc::clone(self.registry.catalog()), config.providers.clone());
         let (graph, _) = graph(config, &empty, &self.registry);
-        let doors = Doors { config, registry: &self.registry, state: &empty, pool: &pool, runtime: &clock };
+        let doors = Doors { config, registry: &self.registry, state: &empty, pool: &pool, runtime: &clock, hands: Some(&self.registry) };
         let (rebuilt, diagnostics) = block_on(rebuild(&graph, &doors, &options));
         assert!(!diagnostics.has_errors(), "{diagnostics:#?}");
         let next = Snapshot { lineage: lost.lineage, serial: lost.serial + 1, ..rebuilt.snapshot };
@@ -157,9 +157,10 @@ impl Tool {
                 return Ended::Well(Box::new(outcome));
             }
             let (graph, _) = graph(config, &state, &self.registry);
-            let pool = Pool::new(Arc::clone(&self.registry), config.providers.clone());
+            let pool = Pool::new(Arc::clone(self.registry.catalog()), config.providers.clone());
             let clock = TestClock::default();
-            let doors = Doors { config, registry: &self.registry, state: &state, pool: &pool, runtime: &clock };
+            let doors =
+                Doors { config, registry: &self.registry, state: &state, pool: &pool, runtime: &clock, hands: Some(&self.registry) };
             let options = ApplyOptions { stored, ..ApplyOptions::default() };
             let mut journal = self.journal.clone();
             let mut events = Vec::new();

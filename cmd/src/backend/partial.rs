@@ -1,7 +1,7 @@
 //! `-backend-config`: the arguments that a configuration leaves open, from files and single values.
 
 use karmaform_lang::{Context, SettingsBlock, SourceFile, Sources, VariableInputs, load};
-use karmaform_model::{Diagnostic, Object, Registry, Schema, Type, Value};
+use karmaform_model::{Catalog, Diagnostic, Object, Schema, Type, Value};
 
 use crate::app::{App, Stop};
 use crate::disk::reason;
@@ -54,7 +54,7 @@ fn block(text: &str) -> Result<SettingsBlock, String> {
     let before = "karmaform {\nbackend \"x\" {\n";
     let mut sources = Sources::default();
     sources.add(SourceFile { path: String::new(), text: format!("{before}{text}\n}}\n}}\n") });
-    let (config, wrong) = load(&sources, &VariableInputs::default(), &Context::alone(), &Registry::default());
+    let (config, wrong) = load(&sources, &VariableInputs::default(), &Context::alone(), &Catalog::default());
     if let Some(first) = wrong.iter().find(|d| d.is_error()) {
         let start = first.span.map_or(0, |s| s.start as usize).saturating_sub(before.len());
         let line = text.get(..start.min(text.len())).unwrap_or_default().matches('\n').count() + 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmaform_model::{
-    AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Object, Registry, ResourceSpec, Schema, Value,
+    AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Looking, Object, Registry, ResourceSpec, Schema, Value,
 };
 
 /// A driver that reaches nothing.
@@ -29,7 +29,7 @@ fn never<'a, T>() -> BoxFuture<'a, Result<T, Diagnostic>> {
     Box::pin(async { Err(Diagnostic::error("Nothing is changed here", "A bundle is made without changing anything. This is a bug.")) })
 }
 
-impl Driver for Unseen {
+impl Looking for Unseen {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -58,10 +58,6 @@ impl Driver for Unseen {
         Box::pin(async move { asks.iter().map(|_| Ok(None)).collect() })
     }
 
-    fn apply<'a>(&'a self, _: &'a AnyClient, _: &'a str, _: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        never()
-    }
-
     fn read<'a>(&'a self, _: &'a AnyClient, data_source: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>> {
         Box::pin(async move {
             if let Some(told) = self.inner.unseen(data_source, &self.defaults, arguments, &self.architecture) {
@@ -83,6 +79,12 @@ impl Driver for Unseen {
     }
 
     fn forward<'a>(&'a self, _: &'a AnyClient, _: &'a str, _: u16) -> BoxFuture<'a, Result<std::net::SocketAddr, Diagnostic>> {
+        never()
+    }
+}
+
+impl Driver for Unseen {
+    fn apply<'a>(&'a self, _: &'a AnyClient, _: &'a str, _: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         never()
     }
 }

@@ -143,6 +143,7 @@ fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved
     let replaced = saved.resources.iter().filter(|r| r.reason == Some(Reason::ReplaceByRequest)).map(|r| r.address.clone());
     let options = Options {
         tries: true,
+        lenient: false,
         mode: saved.mode,
         targets: saved.targets.clone(),
         replace: replaced.collect(),

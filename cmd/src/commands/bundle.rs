@@ -95,7 +95,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 fn collect(app: &mut App, project: &Project, architecture: &str, needs: &mut Needs) -> Result<(), Stop> {
     let registry = Arc::new(unseen(&app.wiring.registry, &project.config.providers, architecture));
     let options = Options { tries: false, now: app.now_seconds(), tool_version: VERSION.to_owned(), ..Options::default() };
-    let pool = Pool::new(Arc::clone(&registry), project.config.providers.clone());
+    let pool = Pool::new(Arc::clone(registry.catalog()), project.config.providers.clone());
     let planned = plan_with(app, project, &registry, &Snapshot::default(), &pool, &options).map_err(without_a_look)?;
     for resource in planned.plan.resources.iter().filter(|r| r.change.action() == Action::Create) {
         let (Some(provider), Some(after)) = (&resource.provider, resource.change.after()) else { continue };

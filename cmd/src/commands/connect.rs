@@ -45,7 +45,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let state = current_state(app, &args.state)?.unwrap_or_default();
     let Some(address) = wanted.first() else { return Ok(0) };
     let connection = connection(app, &state, address)?;
-    let pool = Pool::new(Arc::clone(&app.wiring.registry), BTreeMap::new());
+    let pool = Pool::new(Arc::clone(app.wiring.registry.catalog()), BTreeMap::new());
     let local = app.executor.block_on(local_port(&pool, &connection))?;
     let kubeconfig = kubeconfig(&connection, local)?;
     // From here on a signal only asks: the file has to go.

@@ -1,7 +1,7 @@
 //! `console`: try expressions against the configuration and the state.
 
 use karmaform_lang::{Config, Evaluator, Resolver, render};
-use karmaform_model::{Address, Registry, Snapshot, Type, Value};
+use karmaform_model::{Address, Catalog, Snapshot, Type, Value};
 
 use crate::app::{App, Ended};
 use crate::backend::open_backend;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 /// Instances as the state has them.
 struct FromState<'a> {
     snapshot: &'a Snapshot,
-    registry: &'a Registry,
+    registry: &'a Catalog,
 }
 
 impl Resolver for FromState<'_> {

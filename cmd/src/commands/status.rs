@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmaform_engine::Pool;
-use karmaform_model::{Address, Ask, Connection, Diagnostic, Diagnostics, Mode, Object, Registry, Schema, Snapshot, Value};
+use karmaform_model::{Address, Ask, Catalog, Connection, Diagnostic, Diagnostics, Mode, Object, Schema, Snapshot, Value};
 use serde_json::{Value as Json, json};
 
 use crate::app::{App, Ended};
@@ -100,7 +100,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 }
 
 /// It is a list of things, which gets a table of its own.
-fn is_list(registry: &Registry, seen: &Seen) -> bool {
+fn is_list(registry: &Catalog, seen: &Seen) -> bool {
     schema_of(registry, Mode::Managed, &seen.resource_type).is_some_and(lists_things)
 }
 
@@ -135,7 +135,7 @@ fn tells_health(facts: &Object) -> bool {
 type Question = (Address, String, Object, Ask);
 
 /// Asks every connection once for all that lies behind it, all connections at the same time.
-async fn look(snapshot: &Snapshot, registry: &Registry, pool: &Arc<Pool>, wanted: &[Address], all: bool) -> Vec<Seen> {
+async fn look(snapshot: &Snapshot, registry: &Catalog, pool: &Arc<Pool>, wanted: &[Address], all: bool) -> Vec<Seen> {
     let mut groups: BTreeMap<(String, String), (Object, Vec<Question>)> = BTreeMap::new();
     for (address, resource) in &snapshot.resources {
         let is_wanted = wanted.is_empty() || wanted.iter().any(|w| address.is_within(w));
@@ -160,7 +160,7 @@ async fn look(snapshot: &Snapshot, registry: &Registry, pool: &Arc<Pool>, wanted
     }
     let mut tasks = Vec::new();
     for ((provider, _), (connection, items)) in groups {
-        let (pool, driver) = (Arc::clone(pool), registry.driver(&provider).cloned());
+        let (pool, driver) = (Arc::clone(pool), registry.provider(&provider).cloned());
         tasks.push(tokio::spawn(async move {
             let (asks, rest): (Vec<Ask>, Vec<_>) = items.into_iter().map(|(a, t, k, ask)| (ask, (a, t, k))).unzip();
             let client = pool.open(&provider, &connection).await;
@@ -187,7 +187,7 @@ async fn look(snapshot: &Snapshot, registry: &Registry, pool: &Arc<Pool>, wanted
     seen
 }
 
-fn text(seen: &[&Seen], registry: &Registry, theme: &Theme) -> String {
+fn text(seen: &[&Seen], registry: &Catalog, theme: &Theme) -> String {
     if seen.is_empty() {
         return "Nothing in the state tells how it is.\n".to_owned();
     }
@@ -301,7 +301,7 @@ fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-fn seen_json(seen: &Seen, registry: &Registry) -> Json {
+fn seen_json(seen: &Seen, registry: &Catalog) -> Json {
     let schema = schema_of(registry, Mode::Managed, &seen.resource_type);
     let is_fact = |n: &str| schema.and_then(|s| s.attribute(n)).is_some_and(|a| a.volatile);
     let mut out = json!({ "address": seen.address.to_string(), "type": seen.resource_type });

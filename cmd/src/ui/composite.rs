@@ -1,6 +1,6 @@
 //! A composite of a plan with what it expands into: the record, its impact, its parts, and the steps in their order.
 
-use karmaform_model::{Action, Address, Attribute, Change, Plan, PlannedResource, Registry};
+use karmaform_model::{Action, Address, Attribute, Catalog, Change, Plan, PlannedResource};
 
 use super::attributes::{connection_of, presentable};
 use super::resource::{body, heading, schema_of};
@@ -25,7 +25,7 @@ impl Group<'_> {
 }
 
 /// Draws one composite. With `verbose` every part is shown in full.
-pub(crate) fn group(group: &Group<'_>, plan: &Plan, registry: &Registry, theme: &Theme, verbose: bool) -> String {
+pub(crate) fn group(group: &Group<'_>, plan: &Plan, registry: &Catalog, theme: &Theme, verbose: bool) -> String {
     let changed: Vec<_> = group.children.iter().filter(|r| !r.change.is_no_op()).collect();
     let mut impact: Vec<&String> = plan.impact.get(&group.address).into_iter().flatten().collect();
     let mut out = match group.record.filter(|r| !r.change.is_no_op()) {
@@ -70,7 +70,7 @@ pub(crate) fn group(group: &Group<'_>, plan: &Plan, registry: &Registry, theme: 
 }
 
 /// Of a composite that goes, its arguments say which one it is; what it had worked out (certificates, endpoints) is gone with its parts.
-fn argued(record: &PlannedResource, registry: &Registry) -> PlannedResource {
+fn argued(record: &PlannedResource, registry: &Catalog) -> PlannedResource {
     let mut record = record.clone();
     if let (Change::Delete { before } | Change::Forget { before }, Some(schema)) =
         (&mut record.change, registry.composite(&record.resource_type).map(|c| c.schema()))
@@ -85,7 +85,7 @@ fn is_short(resource: &PlannedResource) -> bool {
     matches!(resource.change.action(), Action::Create | Action::Delete | Action::Read | Action::Forget)
 }
 
-fn parts(resources: &[&&PlannedResource], registry: &Registry, theme: &Theme, composite: &Address) -> String {
+fn parts(resources: &[&&PlannedResource], registry: &Catalog, theme: &Theme, composite: &Address) -> String {
     let mut out = format!("\n    {}\n", theme.paint(Tone::Bold, &format!("Parts of {composite}:")));
     let width = resources.iter().map(|r| r.address.to_string().chars().count()).max().unwrap_or(0);
     for resource in resources {
@@ -103,7 +103,7 @@ fn parts(resources: &[&&PlannedResource], registry: &Registry, theme: &Theme, co
 }
 
 /// Type, identity and place in a few words: `ssh_file /etc/etcd/ca.crt on 10.0.0.11:22`.
-fn which(resource: &PlannedResource, registry: &Registry) -> String {
+fn which(resource: &PlannedResource, registry: &Catalog) -> String {
     let mut text = resource.resource_type.clone();
     let side = resource.change.after().or_else(|| resource.change.before());
     if let (Some(schema), Some(object)) = (schema_of(registry, resource.address.mode, &resource.resource_type), side) {

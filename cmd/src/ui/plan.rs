@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Address, ModeOfPlan, OutputChange, Plan, PlannedResource, Registry};
+use karmaform_model::{Action, Address, Catalog, ModeOfPlan, OutputChange, Plan, PlannedResource};
 
 use super::composite::{Group, group};
 use super::resource::{body, drifted, heading};
@@ -17,7 +17,7 @@ pub(crate) struct PlanOptions {
 }
 
 /// The plan as a user reads it, from drift to outputs.
-pub(crate) fn plan_text(plan: &Plan, registry: &Registry, theme: &Theme, options: PlanOptions) -> String {
+pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options: PlanOptions) -> String {
     let mut out = drift_text(plan, registry, theme);
     if plan.mode == ModeOfPlan::RefreshOnly {
         out.push_str(&refresh_only_text(plan, theme, !out.is_empty()));
@@ -148,7 +148,7 @@ fn no_changes(plan: &Plan, theme: &Theme) -> String {
     format!("\n{}\n\n{}\n", theme.strong(Tone::Add, title), theme.wrap(&detail))
 }
 
-fn drift_text(plan: &Plan, registry: &Registry, theme: &Theme) -> String {
+fn drift_text(plan: &Plan, registry: &Catalog, theme: &Theme) -> String {
     let changed: BTreeSet<&Address> = plan.resources.iter().filter(|r| !r.change.is_no_op()).map(|r| &r.address).collect();
     let secret_paths = |address: &Address| plan.resources.iter().find(|r| r.address == *address).map(|r| r.secret_paths.clone());
     let all = plan.mode == ModeOfPlan::RefreshOnly;

@@ -71,7 +71,7 @@ impl karmaform_model::Provider for Fake {
     }
 }
 
-pub(crate) fn registry() -> Registry {
+pub(crate) fn registry() -> karmaform_model::Registry {
     let thing = Schema::new(
         "",
         vec![
@@ -84,7 +84,10 @@ pub(crate) fn registry() -> Registry {
     )
     .through("host");
     let cluster = Schema::new("", vec![Attribute::required("version", Type::String, ""), Attribute::required("hosts", Type::Any, "")]);
-    Registry::new(vec![std::sync::Arc::new(karmaform_model::Adapter(Fake(Thing(thing))))], vec![std::sync::Arc::new(Cluster(cluster))])
+    karmaform_model::Registry::new(
+        vec![std::sync::Arc::new(karmaform_model::Adapter(Fake(Thing(thing))))],
+        vec![std::sync::Arc::new(Cluster(cluster))],
+    )
 }
 
 pub(crate) fn thing(path: &str, content: &str) -> Object {

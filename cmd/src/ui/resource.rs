@@ -1,15 +1,13 @@
 //! One resource of a plan: its heading, why, and its attributes.
 
-use karmaform_model::{
-    Action, Address, Change, DriftedResource, Key, Mode, Path, PlannedResource, Reason, Registry, ResourceEntry, Schema,
-};
+use karmaform_model::{Action, Address, Catalog, Change, DriftedResource, Key, Mode, Path, PlannedResource, Reason, ResourceEntry, Schema};
 
 use super::attributes::presentable;
 use super::style::{Mark, Theme, Tone};
 use super::values::Printer;
 
 /// The schema of a planned or stored resource, if the registry still has it.
-pub(crate) fn schema_of<'a>(registry: &'a Registry, mode: Mode, resource_type: &str) -> Option<&'a Schema> {
+pub(crate) fn schema_of<'a>(registry: &'a Catalog, mode: Mode, resource_type: &str) -> Option<&'a Schema> {
     match mode {
         Mode::Managed => registry.resource(resource_type).map(|e: ResourceEntry<'a>| e.schema()),
         Mode::Data => registry.data_source(resource_type).map(|e| e.schema),
@@ -82,7 +80,7 @@ pub(crate) fn heading(resource: &PlannedResource, theme: &Theme) -> String {
 }
 
 /// The resource from its symbol to its closing brace.
-pub(crate) fn body(resource: &PlannedResource, registry: &Registry, theme: &Theme) -> String {
+pub(crate) fn body(resource: &PlannedResource, registry: &Catalog, theme: &Theme) -> String {
     let schema = schema_of(registry, resource.address.mode, &resource.resource_type);
     let ready = |object| presentable(object, schema, &resource.secret_paths);
     let mut printer = Printer::default();
@@ -102,7 +100,7 @@ pub(crate) fn body(resource: &PlannedResource, registry: &Registry, theme: &Them
 }
 
 /// A drifted resource, heading and attributes.
-pub(crate) fn drifted(resource: &DriftedResource, secret_paths: &[Path], registry: &Registry, theme: &Theme) -> String {
+pub(crate) fn drifted(resource: &DriftedResource, secret_paths: &[Path], registry: &Catalog, theme: &Theme) -> String {
     let schema = schema_of(registry, resource.address.mode, &resource.resource_type);
     let ready = |object| presentable(object, schema, secret_paths);
     let word = if resource.after.is_some() { "has changed" } else { "has been deleted" };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, OutputState, Registry, ResourceState, Snapshot, Status};
+use karmaform_model::{Address, Catalog, OutputState, ResourceState, Snapshot, Status};
 
 use super::attributes::presentable;
 use super::json::state::attributes;
@@ -11,7 +11,7 @@ use super::style::{Mark, Theme, Tone};
 use super::values::{Printer, key_texts};
 
 /// The whole state.
-pub(crate) fn state_text(snapshot: &Snapshot, registry: &Registry, theme: &Theme) -> String {
+pub(crate) fn state_text(snapshot: &Snapshot, registry: &Catalog, theme: &Theme) -> String {
     let mut out = String::new();
     for (address, resource) in &snapshot.resources {
         out.push_str(&resource_text(address, None, resource, registry, theme));
@@ -33,7 +33,7 @@ pub(crate) fn resource_text(
     address: &Address,
     deposed: Option<&String>,
     resource: &ResourceState,
-    registry: &Registry,
+    registry: &Catalog,
     theme: &Theme,
 ) -> String {
     let schema = schema_of(registry, address.mode, &resource.resource_type);

@@ -62,7 +62,7 @@ pub async fn apply(
     if let Err(error) = store.record(vec![begin]) {
         dispatcher.give_up(error);
     }
-    world.registry.drivers().for_each(|driver| driver.begin(&world.state.lineage));
+    world.hands.into_iter().flat_map(|h| h.drivers()).for_each(|driver| driver.begin(&world.state.lineage));
     let (sender, mut notes) = unbounded();
     let around = Surroundings { world, notes: sender, interrupt: options.interrupt.clone() };
     let mut running: FuturesUnordered<BoxFuture<'_, Done>> = FuturesUnordered::new();

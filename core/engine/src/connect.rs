@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::{Config, Evaluator, Resolver, ResourceBlock};
-use karmaform_model::{Address, Composite, Diagnostic, Diagnostics, Expansion, Mode, Registry, ResourceEntry, Snapshot, Type, Value};
+use karmaform_model::{Address, Catalog, Composite, Diagnostic, Diagnostics, Expansion, Mode, ResourceEntry, Snapshot, Type, Value};
 
 use crate::cycle;
 use crate::graph::{Graph, Node, Role, sequence};
@@ -14,7 +14,7 @@ use crate::values::unknown_object;
 pub(crate) const OWN_PROVIDER: &str = "karmaform";
 
 /// Connects what is configured with what is in the state. Composites are expanded with what is known without looking at anything.
-pub fn graph(config: &Config, state: &Snapshot, registry: &Registry) -> (Graph, Diagnostics) {
+pub fn graph(config: &Config, state: &Snapshot, registry: &Catalog) -> (Graph, Diagnostics) {
     let mut builder = Builder {
         config,
         registry,
@@ -43,7 +43,7 @@ pub fn graph(config: &Config, state: &Snapshot, registry: &Registry) -> (Graph, 
 
 struct Builder<'a> {
     config: &'a Config,
-    registry: &'a Registry,
+    registry: &'a Catalog,
     nodes: Vec<Node>,
     instances: BTreeMap<Address, usize>,
     /// Junctions, of blocks that are more than one instance without a key.
@@ -248,7 +248,7 @@ impl Builder<'_> {
 }
 
 /// Nothing is known of any instance but that it is there, and what attributes it has.
-struct NothingKnown<'a>(&'a Registry);
+struct NothingKnown<'a>(&'a Catalog);
 
 impl Resolver for NothingKnown<'_> {
     fn instance(&self, address: &Address) -> Value {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{Address, Diagnostic, PlannedResource, Registry, ResourceEntry};
+use karmaform_model::{Address, Catalog, Diagnostic, PlannedResource, ResourceEntry};
 
 /// So many are named.
 const MOST: usize = 5;
 
 /// One warning about all that is let go; nothing if nothing is.
-pub(crate) fn warning<'a>(forgotten: impl Iterator<Item = &'a PlannedResource>, registry: &Registry) -> Option<Diagnostic> {
+pub(crate) fn warning<'a>(forgotten: impl Iterator<Item = &'a PlannedResource>, registry: &Catalog) -> Option<Diagnostic> {
     let mut named: BTreeSet<Address> = BTreeSet::new();
     let mut lost = 0;
     for resource in forgotten {

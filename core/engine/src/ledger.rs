@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use karmaform_lang::Resolver;
 use karmaform_model::{
-    Action, Address, JournalRecord, Mode, ModeOfPlan, Object, Plan, PlannedResource, Registry, ResourceState, Schema, Snapshot, Status,
+    Action, Address, Catalog, JournalRecord, Mode, ModeOfPlan, Object, Plan, PlannedResource, ResourceState, Schema, Snapshot, Status,
     Type, Value,
 };
 
@@ -16,7 +16,7 @@ use crate::values::{remembered, secret_paths, unknown_object, with_nulls, with_u
 /// The books of one apply.
 pub(crate) struct Ledger<'a> {
     plan: &'a Plan,
-    registry: &'a Registry,
+    registry: &'a Catalog,
     by_address: BTreeMap<&'a Address, usize>,
     /// The state now.
     pub(crate) snapshot: Snapshot,
@@ -56,7 +56,7 @@ impl Resolver for Ledger<'_> {
 
 impl<'a> Ledger<'a> {
     /// Opens the books on a state. What the plan saw and did not change is taken over at once: it may know fresher ways to things.
-    pub(crate) fn new(plan: &'a Plan, registry: &'a Registry, state: &Snapshot) -> Self {
+    pub(crate) fn new(plan: &'a Plan, registry: &'a Catalog, state: &Snapshot) -> Self {
         let instances = plan.resources.iter().enumerate().filter(|(_, r)| r.deposed.is_none());
         let mut ledger = Self {
             plan,

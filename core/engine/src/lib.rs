@@ -54,7 +54,7 @@ pub use observe::observe;
 pub use observed::{Answer, Observed};
 pub use options::{ApplyOptions, Inputs, Options, Runtime, World};
 pub use outcome::Outcome;
-pub use plan::plan;
+pub use plan::{Doubts, plan, plan_and_doubts};
 pub use pool::Pool;
 pub use rebuild::{Rebuilt, rebuild};
 pub use recover::{Recovery, recover};

@@ -127,9 +127,13 @@ async fn look(world: &World<'_>, looks: Vec<Look>) -> Vec<(Look, Answer, Option<
             return looks.into_iter().map(|l| (l, Answer::Failed(Box::new(error.clone())), Some(name.clone()))).collect();
         }
     };
-    let Some(driver) = world.registry.driver(&provider) else { return Vec::new() };
     let asks: Vec<_> = looks.iter().map(|l| l.ask.clone()).collect();
-    let mut answers = driver.observe(&client, &asks).await.into_iter();
+    let answers = match (world.hands.and_then(|h| h.driver(&provider)), world.registry.provider(&provider)) {
+        (Some(driver), _) => driver.rehearse(&client, &asks).await,
+        (None, Some(looking)) => looking.observe(&client, &asks).await,
+        (None, None) => Vec::new(),
+    };
+    let mut answers = answers.into_iter();
     let missing = || {
         Diagnostic::error(
             "Question left unanswered",

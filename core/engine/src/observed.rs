@@ -77,6 +77,14 @@ impl Observed {
         self.resources.get(address).map_or(&Answer::NotAsked, |s| &s.answer)
     }
 
+    /// What is there, as it was seen.
+    pub fn present(&self, address: &Address) -> Option<&Object> {
+        match self.answer(address) {
+            Answer::Present(object) => Some(object),
+            _ => None,
+        }
+    }
+
     /// What was looked for and is not there.
     pub(crate) fn absent(&self) -> impl Iterator<Item = &Address> {
         self.resources.iter().filter(|(_, seen)| seen.answer == Answer::Absent).map(|(address, _)| address)

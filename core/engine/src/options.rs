@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use karmaform_lang::Config;
-use karmaform_model::{Address, BoxFuture, ModeOfPlan, Registry, Serial, Snapshot, VariableValue};
+use karmaform_model::{Address, BoxFuture, Catalog, ModeOfPlan, Registry, Serial, Snapshot, VariableValue};
 
 use crate::pool::Pool;
 
@@ -23,24 +23,26 @@ pub struct Inputs<'a> {
     /// The configuration.
     pub config: &'a Config,
     /// All linked providers and composites.
-    pub registry: &'a Registry,
+    pub registry: &'a Catalog,
     /// The state as it was read (and recovered).
     pub state: &'a Snapshot,
 }
 
-/// What observing and applying need: the inputs, and the doors to the outside.
+/// What observing and applying need: the inputs, and the doors to the outside. Without hands nothing can be changed.
 #[derive(Clone, Copy)]
 pub struct World<'a> {
     /// The configuration.
     pub config: &'a Config,
     /// All linked providers and composites.
-    pub registry: &'a Registry,
+    pub registry: &'a Catalog,
     /// The state as it was read (and recovered).
     pub state: &'a Snapshot,
     /// Open connections.
     pub pool: &'a Arc<Pool>,
     /// Time.
     pub runtime: &'a dyn Runtime,
+    /// What acts; `None` for who only looks.
+    pub hands: Option<&'a Registry>,
 }
 
 impl<'a> World<'a> {
@@ -63,6 +65,8 @@ pub struct Options {
     pub refresh: bool,
     /// Try what is to be tried before it is relied on; `false` only looks.
     pub tries: bool,
+    /// Whoever does not answer is passed over, as if nothing said that it must (`required`).
+    pub lenient: bool,
     /// Most connections asked at once.
     pub parallelism: usize,
     /// Seconds since 1970-01-01 UTC; the only time a plan knows.
@@ -79,6 +83,7 @@ impl Default for Options {
             replace: Vec::new(),
             refresh: true,
             tries: true,
+            lenient: false,
             parallelism: 10,
             now: 0,
             tool_version: String::new(),

@@ -9,7 +9,7 @@ use crate::choreograph::choreographies;
 use crate::drift::{drift, outputs};
 use crate::forget;
 use crate::graph::{Graph, Role};
-use crate::observed::Observed;
+use crate::observed::{Answer, Observed};
 use crate::options::{Inputs, Options};
 use crate::replace;
 use crate::schedule::{Parts, schedule};
@@ -18,6 +18,21 @@ use crate::walk::{Pass, values, walk_again};
 
 /// Makes the plan, with the inputs and the options that `observed` was observed with. With errors, it holds what could be planned, to be shown and not to be applied.
 pub fn plan(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &Options) -> (Plan, Diagnostics) {
+    let (plan, _, diagnostics) = plan_and_doubts(graph, inputs, observed, options);
+    (plan, diagnostics)
+}
+
+/// What of a plan rests on memory alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Doubts {
+    /// What could not be looked at: itself, or the way to it.
+    pub unseen: BTreeSet<Address>,
+    /// What needs something of these, so that what is planned for it may be another thing than it would be.
+    pub unsure: BTreeSet<Address>,
+}
+
+/// The plan, and what of it rests on memory alone.
+pub fn plan_and_doubts(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &Options) -> (Plan, Doubts, Diagnostics) {
     let values = values(graph);
     let evaluator = Evaluator::new(inputs.config, &values);
     let mut pass = walk_again(graph, *inputs, observed, options, &values, &evaluator);
@@ -74,7 +89,26 @@ pub fn plan(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &O
         plan.impact = said.map(|(n, c)| (graph.nodes[*n].address.clone(), c.impact.clone())).collect();
     }
     plan.warnings = diagnostics.iter().filter(|d| !d.is_error()).cloned().collect();
-    (plan, diagnostics)
+    (plan, doubts(&pass), diagnostics)
+}
+
+fn doubts(pass: &Pass<'_>) -> Doubts {
+    let mut doubts = Doubts::default();
+    for (address, &number) in &pass.graph.instances {
+        let has_failed = pass.visits[number].flags.failed;
+        let is_unseen = match (pass.entries[number], pass.observed.answer(address)) {
+            (_, Answer::Failed(_)) => true,
+            (Some(ResourceEntry::Type(_, spec)), Answer::NotAsked) => has_failed && !spec.schema().state_only,
+            (None, _) => address.mode == Mode::Data && pass.observed.data(address).is_none() && has_failed,
+            _ => false,
+        };
+        if is_unseen {
+            doubts.unseen.insert(address.clone());
+        } else if has_failed {
+            doubts.unsure.insert(address.clone());
+        }
+    }
+    doubts
 }
 
 fn resource(

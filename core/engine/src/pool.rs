@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures::FutureExt as _;
 use futures::future::Shared;
-use karmaform_model::{AnyClient, BoxFuture, Connections, Diagnostic, Driver, Object, Registry, Value, to_json};
+use karmaform_model::{AnyClient, BoxFuture, Catalog, Connections, Diagnostic, Looking, Object, Value, to_json};
 
 type Opening = Shared<BoxFuture<'static, Result<AnyClient, Diagnostic>>>;
 
@@ -17,16 +17,26 @@ const ANY_OF: &str = "any_of";
 
 /// All connections of one run.
 pub struct Pool {
-    registry: Arc<Registry>,
+    registry: Arc<Catalog>,
     providers: BTreeMap<String, Object>,
     open: Mutex<BTreeMap<String, Opening>>,
+    only_looks: bool,
     myself: Weak<Self>,
 }
 
 impl Pool {
     /// Nothing open yet. `providers` are the arguments of the `provider` blocks.
-    pub fn new(registry: Arc<Registry>, providers: BTreeMap<String, Object>) -> Arc<Self> {
-        Arc::new_cyclic(|myself| Self { registry, providers, open: Mutex::default(), myself: myself.clone() })
+    pub fn new(registry: Arc<Catalog>, providers: BTreeMap<String, Object>) -> Arc<Self> {
+        Self::made(registry, providers, false)
+    }
+
+    /// The same for a run that only looks.
+    pub fn only_looking(registry: Arc<Catalog>, providers: BTreeMap<String, Object>) -> Arc<Self> {
+        Self::made(registry, providers, true)
+    }
+
+    fn made(registry: Arc<Catalog>, providers: BTreeMap<String, Object>, only_looks: bool) -> Arc<Self> {
+        Arc::new_cyclic(|myself| Self { registry, providers, open: Mutex::default(), only_looks, myself: myself.clone() })
     }
 
     /// The client behind a connection value (empty for a provider that needs none). Opens it at the first call; a failure is remembered,
@@ -54,7 +64,7 @@ impl Pool {
     }
 
     fn opening(&self, provider: &str, connection: &Object) -> Result<Opening, Diagnostic> {
-        let driver = self.registry.driver(provider).cloned().ok_or_else(|| unknown_provider(provider))?;
+        let driver = self.registry.provider(provider).cloned().ok_or_else(|| unknown_provider(provider))?;
         let myself = self.myself.upgrade().ok_or_else(|| {
             Diagnostic::error("Connections are closed", "A connection was asked for after the end of the run. This is a bug.")
         })?;
@@ -62,7 +72,7 @@ impl Pool {
         let mut open = self.lock();
         let opening = open.entry(key).or_insert_with(|| {
             let defaults = self.providers.get(provider).cloned().unwrap_or_default();
-            connect(driver, defaults, connection.clone(), Arc::downgrade(&myself)).shared()
+            connect(driver, defaults, connection.clone(), &myself).shared()
         });
         Ok(opening.clone())
     }
@@ -74,25 +84,33 @@ impl Pool {
 
 /// Holds the pool weakly: a future kept in the pool must not keep the pool alive.
 fn connect(
-    driver: Arc<dyn Driver>,
+    driver: Arc<dyn Looking>,
     defaults: Object,
     connection: Object,
-    pool: Weak<Pool>,
+    pool: &Arc<Pool>,
 ) -> BoxFuture<'static, Result<AnyClient, Diagnostic>> {
-    Box::pin(async move { driver.connect(&defaults, &connection, Arc::new(Through(pool))).await })
+    let through = Through { pool: Arc::downgrade(pool), only_looks: pool.only_looks };
+    Box::pin(async move { driver.connect(&defaults, &connection, Arc::new(through)).await })
 }
 
 /// What a provider is given to reach its world through other connections. Weak, since clients may keep it and the pool keeps clients.
-struct Through(Weak<Pool>);
+struct Through {
+    pool: Weak<Pool>,
+    only_looks: bool,
+}
 
 impl Connections for Through {
     fn forward<'a>(&'a self, connection: &'a Object, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
         Box::pin(async move {
-            let pool = self.0.upgrade().ok_or_else(|| {
+            let pool = self.pool.upgrade().ok_or_else(|| {
                 Diagnostic::error("Connections are closed", "A connection was asked for after the end of the run. This is a bug.")
             })?;
             pool.forward(connection, host, port).await
         })
+    }
+
+    fn only_looks(&self) -> bool {
+        self.only_looks
     }
 }
 
@@ -108,9 +126,13 @@ impl Connections for Pool {
             }
             // Whoever needs a way asks again when there was none, as it may have come up since: a host that this very run starts, for one.
             let client = self.reopen(provider, connection).await?;
-            let driver = self.registry.driver(provider).ok_or_else(|| unknown_provider(provider))?;
+            let driver = self.registry.provider(provider).ok_or_else(|| unknown_provider(provider))?;
             driver.forward(&client, host, port).await
         })
+    }
+
+    fn only_looks(&self) -> bool {
+        self.only_looks
     }
 }
 
@@ -123,7 +145,7 @@ impl Pool {
             for way in ways.iter().filter_map(Value::as_entries) {
                 let provider = way.get(PROVIDER).and_then(Value::as_str).unwrap_or_default();
                 let opened = if again { self.reopen(provider, way).await } else { self.open(provider, way).await };
-                let driver = self.registry.driver(provider).ok_or_else(|| unknown_provider(provider))?;
+                let driver = self.registry.provider(provider).ok_or_else(|| unknown_provider(provider))?;
                 match opened {
                     Ok(client) => match driver.forward(&client, host, port).await {
                         Ok(address) => return Ok(address),

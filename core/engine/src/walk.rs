@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use karmaform_lang::{Evaluator, Resolver};
 use karmaform_model::{
-    Address, Change, Diagnostic, Diagnostics, Expansion, Mode, ModeOfPlan, Object, PlanContext, Reason, ResourceEntry, Type, Value,
+    Address, Change, Diagnostic, Diagnostics, Expansion, Kind, Mode, ModeOfPlan, Object, PlanContext, Reason, ResourceEntry, Type, Value,
 };
 
 use crate::before::Before;
@@ -16,6 +16,24 @@ use crate::observed::Observed;
 use crate::options::{Inputs, Options};
 use crate::question::{Look, Read, Ways};
 use crate::values::{carry_marks, is_wholly_known, remembered, unknown_object, with_nulls, with_unknown};
+use crate::wanted::REQUIRED;
+
+/// What says in a data source whether the other end answered.
+const REACHABLE: &str = "reachable";
+/// The way that a data source gives.
+const WAY: &str = "connection";
+
+/// Of what answered nobody needs to know that it need not have: others go by what is written.
+fn as_written(object: &mut Object, written: Value) {
+    let is_plain = written.as_bool() != Some(false);
+    object.insert(REQUIRED.to_owned(), written);
+    if let Some(Value { kind: Kind::Object(way), .. }) = object.get_mut(WAY)
+        && is_plain
+        && way.contains_key(REQUIRED)
+    {
+        way.remove(REQUIRED);
+    }
+}
 
 /// What a pass found out about one node.
 #[derive(Clone, Debug, Default)]
@@ -253,11 +271,15 @@ impl Pass<'_> {
         let address = &graph.nodes[number].address;
         let Some(entry) = self.inputs.registry.data_source(&address.kind) else { return };
         let schema = entry.schema;
-        let Some(arguments) = self.arguments(address, evaluator) else {
+        let Some(mut arguments) = self.arguments(address, evaluator) else {
             self.values.set(number, unknown_object(schema).into());
             self.visits[number].flags = Flags { failed: true, ..inherited };
             return;
         };
+        let written = arguments.get(REQUIRED).filter(|_| self.options.lenient).cloned();
+        if written.is_some() {
+            arguments.insert(REQUIRED.to_owned(), false.into());
+        }
         let is_known = is_wholly_known(&arguments);
         let reading = self.observed.data.get(address).filter(|r| r.arguments == arguments);
         let mut flags = Flags { pending: false, ..inherited };
@@ -267,6 +289,9 @@ impl Pass<'_> {
             Some(Ok(result)) => {
                 object = with_nulls(schema, result);
                 carry_marks(&arguments, &mut object);
+                if let Some(written) = written.filter(|_| object.get(REACHABLE).and_then(Value::as_bool) != Some(false)) {
+                    as_written(&mut object, written);
+                }
                 decision = Some(Decision { change: Change::NoOp { object: object.clone() }, reason: None });
             }
             Some(Err(_)) => flags.failed = true,

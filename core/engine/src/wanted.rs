@@ -8,6 +8,9 @@ use karmaform_model::{Address, Child, ChildStep, ConvertError, Diagnostic, Diagn
 
 use crate::values::is_wholly_known;
 
+/// What says in a data source, and in the connection that it gives, whether the other end must answer.
+pub(crate) const REQUIRED: &str = "required";
+
 /// Arguments with `ignore_changes` taken from what is.
 pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut wanted: Object, before: Option<&Object>) -> Object {
     // A child has no lifecycle of its own; its composite's arguments were prepared before it was expanded.
@@ -63,7 +66,7 @@ fn assume_id(value: &mut Value, id: &Value) {
 /// True for a connection whose other end may be gone for good (`required = false`): that nobody answers there is worth a warning, and what
 /// the state remembers stands.
 pub(crate) fn may_fail(connection: &Value) -> bool {
-    connection.get("required").and_then(Value::as_bool) == Some(false)
+    connection.get(REQUIRED).and_then(Value::as_bool) == Some(false)
 }
 
 fn ignore(schema: &Schema, changes: &IgnoreChanges, wanted: &mut Object, before: &Object) {

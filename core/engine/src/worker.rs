@@ -104,7 +104,7 @@ async fn attempt(
     change: &Change,
     touched: &mut bool,
 ) -> Result<Option<Object>, Diagnostic> {
-    let driver = around.world.registry.driver(provider).ok_or_else(|| crate::pool::unknown_provider(provider))?;
+    let driver = around.world.hands.and_then(|h| h.driver(provider)).ok_or_else(|| crate::pool::unknown_provider(provider))?;
     let client = around.world.pool.reopen(provider, connection).await?;
     *touched = true;
     driver.apply(&client, resource_type, change).await

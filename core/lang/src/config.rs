@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Key, Object, Path, Registry, Span, Type, Value};
+use karmaform_model::{Address, Catalog, Key, Object, Path, Span, Type, Value};
 
 use crate::context::Context;
 use crate::locals::Locals;
@@ -29,7 +29,7 @@ pub struct Config {
     pub missing_variables: Vec<String>,
     pub(crate) locals: Locals,
     pub(crate) context: Context,
-    pub(crate) registry: Registry,
+    pub(crate) registry: Catalog,
     /// A text did not parse, so what seems undeclared may stand there.
     pub(crate) incomplete: bool,
 }
@@ -148,6 +148,8 @@ pub struct Lifecycle {
     pub prevent_destroy: bool,
     /// Differences that are not looked at.
     pub ignore_changes: IgnoreChanges,
+    /// Drift that does not matter.
+    pub ignore_drift: IgnoredDrift,
     /// A planned change of one of these replaces the resource.
     pub replace_triggered_by: Vec<Reference>,
 }
@@ -162,6 +164,23 @@ pub enum IgnoreChanges {
     All,
     /// These.
     Paths(Vec<Path>),
+}
+
+/// Which drift is told of and does not count.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum IgnoredDrift {
+    /// None.
+    #[default]
+    None,
+    /// All of it, also of what is below a composite.
+    All,
+    /// That of these.
+    These {
+        /// Attributes of the block.
+        attributes: Vec<Path>,
+        /// What is below a composite, as patterns: `member["a"]/unit`, `member["*"]/unit::active_state`.
+        parts: Vec<String>,
+    },
 }
 
 /// One block or instance that an expression names.

@@ -42,7 +42,9 @@ mod validate;
 mod variables;
 mod version;
 
-pub use config::{Config, IgnoreChanges, Lifecycle, Output, Reference, Repetition, ResourceBlock, Settings, SettingsBlock, Variable};
+pub use config::{
+    Config, IgnoreChanges, IgnoredDrift, Lifecycle, Output, Reference, Repetition, ResourceBlock, Settings, SettingsBlock, Variable,
+};
 pub use context::{Context, Files};
 pub use evaluator::{Evaluator, Resolver};
 pub use format::{FormatError, format};

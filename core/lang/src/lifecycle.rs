@@ -2,7 +2,7 @@
 
 use karmaform_model::{Diagnostic, Diagnostics, Mode, Path, PathStep, Schema};
 
-use crate::config::{Condition, Config, IgnoreChanges, Lifecycle, Reference, ResourceBlock};
+use crate::config::{Condition, Config, IgnoreChanges, IgnoredDrift, Lifecycle, Reference, ResourceBlock};
 use crate::decode::{self, Shape, check_shape, literal_bool};
 use crate::locals::push_new;
 use crate::statics::{self, Place};
@@ -21,7 +21,7 @@ pub(crate) fn read(body: &Body, schema: Option<&Schema>, mode: Mode, diagnostics
         }
         first = Some(block.span);
         decode::labels(block, [], diagnostics);
-        let managed = ["create_before_destroy", "prevent_destroy", "ignore_changes", "replace_triggered_by"];
+        let managed = ["create_before_destroy", "prevent_destroy", "ignore_changes", "ignore_drift", "replace_triggered_by"];
         let attributes: &[&str] = if mode == Mode::Managed { &managed } else { &[] };
         let shape = Shape { what: "a \"lifecycle\" block", attributes, blocks: &["precondition", "postcondition"] };
         check_shape(&block.body, &shape, diagnostics);
@@ -29,6 +29,9 @@ pub(crate) fn read(body: &Body, schema: Option<&Schema>, mode: Mode, diagnostics
         lifecycle.prevent_destroy = literal_bool(&block.body, "prevent_destroy", diagnostics).unwrap_or_default();
         if let Some(attribute) = block.body.attribute("ignore_changes") {
             lifecycle.ignore_changes = ignore_changes(&attribute.expr, schema, diagnostics);
+        }
+        if let Some(attribute) = block.body.attribute("ignore_drift") {
+            lifecycle.ignore_drift = ignore_drift(&attribute.expr, schema, diagnostics);
         }
         preconditions.extend(block.body.blocks("precondition").filter_map(|b| decode::condition(b, diagnostics)));
         for postcondition in block.body.blocks("postcondition") {
@@ -46,7 +49,7 @@ fn ignore_changes(expr: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagno
     match &expr.kind {
         ExprKind::Name(name) if name == "all" => IgnoreChanges::All,
         ExprKind::Tuple(items) => {
-            let paths: Vec<_> = items.iter().filter_map(|item| ignored_path(item, schema, diagnostics)).collect();
+            let paths: Vec<_> = items.iter().filter_map(|item| ignored_path(item, "ignore_changes", schema, diagnostics)).collect();
             if paths.is_empty() { IgnoreChanges::None } else { IgnoreChanges::Paths(paths) }
         }
         ExprKind::Wrong => IgnoreChanges::None,
@@ -61,7 +64,32 @@ fn ignore_changes(expr: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagno
     }
 }
 
-fn ignored_path(item: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> Option<Path> {
+fn ignore_drift(expr: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> IgnoredDrift {
+    match &expr.kind {
+        ExprKind::Name(name) if name == "all" => IgnoredDrift::All,
+        ExprKind::Tuple(items) => {
+            let (mut attributes, mut parts) = (Vec::new(), Vec::new());
+            for item in items {
+                match &item.kind {
+                    ExprKind::Literal(value) if value.as_str().is_some() => parts.extend(value.as_str().map(str::to_owned)),
+                    _ => attributes.extend(ignored_path(item, "ignore_drift", schema, diagnostics)),
+                }
+            }
+            IgnoredDrift::These { attributes, parts }
+        }
+        ExprKind::Wrong => IgnoredDrift::None,
+        _ => {
+            diagnostics.push(
+                Diagnostic::error("Invalid ignore_drift", "It takes a list of attributes, and of parts of a composite in quotes, or all.")
+                    .with_span(Some(expr.span))
+                    .with_hint("Write ignore_drift = [content], ignore_drift = [\"member[*]/unit\"] or ignore_drift = all."),
+            );
+            IgnoredDrift::None
+        }
+    }
+}
+
+fn ignored_path(item: &Expr, what: &str, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> Option<Path> {
     let (root, steps): (&str, &[Step]) = match &item.kind {
         ExprKind::Name(name) => (name, &[]),
         ExprKind::Literal(value) => (value.as_str().unwrap_or_default(), &[]),
@@ -95,7 +123,7 @@ fn ignored_path(item: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnost
                 let names = schema.into_iter().flat_map(|s| s.attributes.iter().map(|a| a.name).chain(s.blocks.iter().map(|b| b.name)));
                 (format!("There is no attribute \"{root}\" in this block."), suggest::hint(root, names))
             };
-            let error = Diagnostic::error("Invalid ignore_changes", detail).with_span(Some(item.span));
+            let error = Diagnostic::error(format!("Invalid {what}"), detail).with_span(Some(item.span));
             diagnostics.push(match hint {
                 Some(hint) => error.with_hint(hint),
                 None => error,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, Registry};
+use karmaform_model::{Address, Catalog, Diagnostic, Diagnostics, Mode};
 
 use crate::blocks::{check_body, check_references};
 use crate::config::{Config, Output, Reference, Repeat, Repetition, ResourceBlock, Settings};
@@ -17,7 +17,7 @@ use crate::{expand, lifecycle, removed, settings, suggest, variables};
 
 /// Loads a configuration. It comes with everything that could be read, so that one run shows many mistakes; if there are errors, it must
 /// not be planned.
-pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, registry: &Registry) -> (Config, Diagnostics) {
+pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, registry: &Catalog) -> (Config, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let variable_files: Vec<_> = inputs.files().collect();
     let mut bodies = Vec::new();
@@ -214,7 +214,7 @@ fn read_resource(config: &Config, block: Block, resources: &mut BTreeMap<Address
 }
 
 /// A resource type or data source that no provider has.
-pub(crate) fn unknown_type(registry: &Registry, address: &Address) -> Diagnostic {
+pub(crate) fn unknown_type(registry: &Catalog, address: &Address) -> Diagnostic {
     let kind = address.kind.as_str();
     let (what, names, other) = match address.mode {
         Mode::Managed => ("resource type", registry.resource_names(), registry.data_source(kind).is_some()),

@@ -141,7 +141,7 @@ pub(crate) fn providers(config: &Config, blocks: &[&Block], diagnostics: &mut Di
     let mut written: BTreeMap<&str, &Block> = BTreeMap::new();
     for block in blocks {
         let Some([name]) = decode::labels(block, ["NAME"], diagnostics) else { continue };
-        let names: Vec<_> = config.registry.drivers().map(|d| d.name()).collect();
+        let names: Vec<_> = config.registry.providers().map(|d| d.name()).collect();
         if !names.contains(&name.text.as_str()) {
             let hint = suggest::hint(&name.text, names.iter().copied()).unwrap_or_else(|| format!("There are {}.", suggest::listed(names)));
             let error = Diagnostic::error("Unknown provider", format!("There is no provider \"{}\".", name.text));
@@ -157,7 +157,7 @@ pub(crate) fn providers(config: &Config, blocks: &[&Block], diagnostics: &mut Di
         }
     }
     let mut providers = BTreeMap::new();
-    for driver in config.registry.drivers() {
+    for driver in config.registry.providers() {
         let schema = driver.schema();
         let mut object = match written.get(driver.name()) {
             Some(block) => provider(config, block, schema, diagnostics),

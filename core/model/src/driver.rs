@@ -5,34 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::{
-    Ask, BoxFuture, Change, Connections, Diagnostic, GateAnswer, Need, Object, Provider, ResourceSpec, Schema, Stock, Supplied, Supply,
+    Ask, BoxFuture, Change, Connections, Diagnostic, GateAnswer, Looking, Need, Object, Provider, ResourceSpec, Schema, Stock, Supplied,
+    Supply,
 };
 
 /// An open connection whose type only its provider knows.
 pub type AnyClient = Arc<dyn Any + Send + Sync>;
 
-/// A provider without its client type.
-pub trait Driver: Send + Sync {
-    /// `"ssh"`
-    fn name(&self) -> &'static str;
-    /// The provider block.
-    fn schema(&self) -> &Schema;
-    /// The pure halves of its resource types.
-    fn specs(&self) -> Vec<&dyn ResourceSpec>;
-    /// Names and schemas of its data sources.
-    fn data_schemas(&self) -> Vec<(&'static str, &Schema)>;
-    /// Names and schemas of its gates.
-    fn gate_schemas(&self) -> Vec<(&'static str, &Schema)>;
-    /// See [`Provider::needs`].
-    fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {
-        let _ = (resource_type, wanted);
-        Vec::new()
-    }
-    /// See [`Provider::unseen`].
-    fn unseen(&self, data_source: &str, defaults: &Object, arguments: &Object, architecture: &str) -> Option<Object> {
-        let _ = (data_source, defaults, arguments, architecture);
-        None
-    }
+/// A provider without its client type: what looks, and what acts.
+pub trait Driver: Looking {
     /// See [`Provider::stock`].
     fn stock(&self, stock: Arc<dyn Stock>) {
         let _ = stock;
@@ -53,15 +34,10 @@ pub trait Driver: Send + Sync {
     fn begin(&self, lineage: &str) {
         let _ = lineage;
     }
-    /// See [`Provider::connect`].
-    fn connect<'a>(
-        &'a self,
-        defaults: &'a Object,
-        connection: &'a Object,
-        connections: Arc<dyn Connections>,
-    ) -> BoxFuture<'a, Result<AnyClient, Diagnostic>>;
-    /// See [`Provider::observe`].
-    fn observe<'a>(&'a self, client: &'a AnyClient, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>>;
+    /// See [`Provider::rehearse`].
+    fn rehearse<'a>(&'a self, client: &'a AnyClient, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
+        self.observe(client, asks)
+    }
     /// See [`crate::ResourceType::apply`].
     fn apply<'a>(
         &'a self,
@@ -69,12 +45,6 @@ pub trait Driver: Send + Sync {
         resource_type: &'a str,
         change: &'a Change,
     ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;
-    /// See [`crate::DataSource::read`].
-    fn read<'a>(&'a self, client: &'a AnyClient, data_source: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>>;
-    /// See [`crate::Gate::check`].
-    fn check<'a>(&'a self, client: &'a AnyClient, gate: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>>;
-    /// See [`Provider::forward`].
-    fn forward<'a>(&'a self, client: &'a AnyClient, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>>;
 }
 
 /// Makes a [`Driver`] of any [`Provider`].
@@ -96,7 +66,7 @@ impl<P: Provider> Adapter<P> {
     }
 }
 
-impl<P: Provider> Driver for Adapter<P> {
+impl<P: Provider> Looking for Adapter<P> {
     fn name(&self) -> &'static str {
         self.0.name()
     }
@@ -125,22 +95,6 @@ impl<P: Provider> Driver for Adapter<P> {
         self.0.unseen(data_source, defaults, arguments, architecture)
     }
 
-    fn stock(&self, stock: Arc<dyn Stock>) {
-        self.0.stock(stock);
-    }
-
-    fn supply<'a>(&'a self, defaults: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {
-        self.0.supply(defaults, supply)
-    }
-
-    fn digest<'a>(&'a self, defaults: &'a Object, image: &'a str) -> BoxFuture<'a, Result<Option<String>, Diagnostic>> {
-        self.0.digest(defaults, image)
-    }
-
-    fn begin(&self, lineage: &str) {
-        self.0.begin(lineage);
-    }
-
     fn connect<'a>(
         &'a self,
         defaults: &'a Object,
@@ -158,20 +112,6 @@ impl<P: Provider> Driver for Adapter<P> {
             match self.client(client) {
                 Ok(client) => self.0.observe(client, asks).await,
                 Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
-            }
-        })
-    }
-
-    fn apply<'a>(
-        &'a self,
-        client: &'a AnyClient,
-        resource_type: &'a str,
-        change: &'a Change,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move {
-            match self.0.types().into_iter().find(|t| t.name() == resource_type) {
-                Some(t) => t.apply(self.client(client)?, change).await,
-                None => self.nothing("resource type", resource_type),
             }
         })
     }
@@ -196,5 +136,46 @@ impl<P: Provider> Driver for Adapter<P> {
 
     fn forward<'a>(&'a self, client: &'a AnyClient, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
         Box::pin(async move { self.0.forward(self.client(client)?, host, port).await })
+    }
+}
+
+impl<P: Provider> Driver for Adapter<P> {
+    fn stock(&self, stock: Arc<dyn Stock>) {
+        self.0.stock(stock);
+    }
+
+    fn supply<'a>(&'a self, defaults: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {
+        self.0.supply(defaults, supply)
+    }
+
+    fn digest<'a>(&'a self, defaults: &'a Object, image: &'a str) -> BoxFuture<'a, Result<Option<String>, Diagnostic>> {
+        self.0.digest(defaults, image)
+    }
+
+    fn begin(&self, lineage: &str) {
+        self.0.begin(lineage);
+    }
+
+    fn rehearse<'a>(&'a self, client: &'a AnyClient, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
+        Box::pin(async move {
+            match self.client(client) {
+                Ok(client) => self.0.rehearse(client, asks).await,
+                Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
+            }
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        client: &'a AnyClient,
+        resource_type: &'a str,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            match self.0.types().into_iter().find(|t| t.name() == resource_type) {
+                Some(t) => t.apply(self.client(client)?, change).await,
+                None => self.nothing("resource type", resource_type),
+            }
+        })
     }
 }

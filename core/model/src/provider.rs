@@ -114,6 +114,11 @@ pub struct Ask {
 pub trait Connections: Send + Sync {
     /// A local address that leads to `host:port` as seen from the other end of `connection`. Lives as long as the run.
     fn forward<'a>(&'a self, connection: &'a Object, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>>;
+
+    /// True in a run that only looks: then a provider sends nothing that could change anything, whatever it is asked.
+    fn only_looks(&self) -> bool {
+        false
+    }
 }
 
 /// A provider. A connection value is an object with at least `provider` (the provider's name) and `id` (what it reaches).
@@ -184,7 +189,8 @@ pub trait Provider: Send + Sync + 'static {
         connections: Arc<dyn Connections>,
     ) -> BoxFuture<'a, Result<Self::Client, Diagnostic>>;
 
-    /// Answers all questions of a refresh to one client. Override to ask in one round trip.
+    /// Answers all questions of a refresh to one client. Reads only: no request that could change anything, not even one that promises not to.
+    /// Override to ask in one round trip.
     fn observe<'a>(&'a self, client: &'a Self::Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
         Box::pin(async move {
             let mut answers = Vec::with_capacity(asks.len());
@@ -201,6 +207,12 @@ pub trait Provider: Send + Sync + 'static {
             }
             answers
         })
+    }
+
+    /// The same for who is going to change things: where the world can say ahead what it would make of what is wanted (an API server's dry
+    /// run), or whether it can be done at all, that is part of the answers. Leaves nothing behind.
+    fn rehearse<'a>(&'a self, client: &'a Self::Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
+        self.observe(client, asks)
     }
 
     /// A local address that leads to `host:port` beyond this connection.

@@ -3,23 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Composite, Driver, ResourceSpec, Schema};
+use crate::{Composite, Driver, Looking, ResourceSpec, Schema};
 
-/// All providers and composites of this binary.
+/// All providers and composites of this binary, for who only looks.
 #[derive(Clone, Default)]
-pub struct Registry {
-    drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
+pub struct Catalog {
+    providers: BTreeMap<&'static str, Arc<dyn Looking>>,
     composites: BTreeMap<&'static str, Arc<dyn Composite>>,
     resources: BTreeMap<&'static str, &'static str>,
     data: BTreeMap<&'static str, &'static str>,
     gates: BTreeMap<&'static str, &'static str>,
 }
 
+/// The same, and what acts.
+#[derive(Clone, Default)]
+pub struct Registry {
+    catalog: Arc<Catalog>,
+    drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
+}
+
 /// A resource type that was found.
 #[derive(Clone, Copy)]
 pub enum ResourceEntry<'a> {
     /// Of a provider.
-    Type(&'a Arc<dyn Driver>, &'a dyn ResourceSpec),
+    Type(&'a Arc<dyn Looking>, &'a dyn ResourceSpec),
     /// A composite.
     Composite(&'a Arc<dyn Composite>),
 }
@@ -28,7 +35,7 @@ pub enum ResourceEntry<'a> {
 #[derive(Clone, Copy)]
 pub struct DataEntry<'a> {
     /// Its provider.
-    pub driver: &'a Arc<dyn Driver>,
+    pub driver: &'a Arc<dyn Looking>,
     /// Its schema.
     pub schema: &'a Schema,
 }
@@ -36,26 +43,58 @@ pub struct DataEntry<'a> {
 impl Registry {
     /// Of these. Later ones win where names meet (tests put a fake over the real one).
     pub fn new(drivers: Vec<Arc<dyn Driver>>, composites: Vec<Arc<dyn Composite>>) -> Self {
-        let mut registry = Self::default();
-        for driver in drivers {
-            let name = driver.name();
-            registry.resources.extend(driver.specs().iter().map(|s| (s.name(), name)));
-            registry.data.extend(driver.data_schemas().iter().map(|(d, _)| (*d, name)));
-            registry.gates.extend(driver.gate_schemas().iter().map(|(g, _)| (*g, name)));
-            registry.drivers.insert(name, driver);
-        }
-        registry.composites.extend(composites.into_iter().map(|c| (c.name(), c)));
-        registry
+        let looking = drivers.iter().map(|d| Arc::clone(d) as Arc<dyn Looking>).collect();
+        Self { catalog: Arc::new(Catalog::new(looking, composites)), drivers: drivers.into_iter().map(|d| (d.name(), d)).collect() }
     }
 
-    /// A provider.
+    /// The half that only looks.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// What acts, of a provider.
     pub fn driver(&self, name: &str) -> Option<&Arc<dyn Driver>> {
         self.drivers.get(name)
     }
 
-    /// All providers, by name.
+    /// What acts, of all providers, by name.
     pub fn drivers(&self) -> impl Iterator<Item = &Arc<dyn Driver>> {
         self.drivers.values()
+    }
+}
+
+/// Whoever may act may look.
+impl std::ops::Deref for Registry {
+    type Target = Catalog;
+
+    fn deref(&self) -> &Catalog {
+        &self.catalog
+    }
+}
+
+impl Catalog {
+    /// Of these; see [`Registry::new`].
+    fn new(drivers: Vec<Arc<dyn Looking>>, composites: Vec<Arc<dyn Composite>>) -> Self {
+        let mut catalog = Self::default();
+        for driver in drivers {
+            let name = driver.name();
+            catalog.resources.extend(driver.specs().iter().map(|s| (s.name(), name)));
+            catalog.data.extend(driver.data_schemas().iter().map(|(d, _)| (*d, name)));
+            catalog.gates.extend(driver.gate_schemas().iter().map(|(g, _)| (*g, name)));
+            catalog.providers.insert(name, driver);
+        }
+        catalog.composites.extend(composites.into_iter().map(|c| (c.name(), c)));
+        catalog
+    }
+
+    /// A provider.
+    pub fn provider(&self, name: &str) -> Option<&Arc<dyn Looking>> {
+        self.providers.get(name)
+    }
+
+    /// All providers, by name.
+    pub fn providers(&self) -> impl Iterator<Item = &Arc<dyn Looking>> {
+        self.providers.values()
     }
 
     /// All composites, by name.
@@ -73,19 +112,19 @@ impl Registry {
         if let Some(composite) = self.composites.get(name) {
             return Some(ResourceEntry::Composite(composite));
         }
-        let driver = self.drivers.get(self.resources.get(name)?)?;
+        let driver = self.providers.get(self.resources.get(name)?)?;
         driver.specs().into_iter().find(|s| s.name() == name).map(|spec| ResourceEntry::Type(driver, spec))
     }
 
     /// A data source.
     pub fn data_source(&self, name: &str) -> Option<DataEntry<'_>> {
-        let driver = self.drivers.get(self.data.get(name)?)?;
+        let driver = self.providers.get(self.data.get(name)?)?;
         driver.data_schemas().into_iter().find(|(n, _)| *n == name).map(|(_, schema)| DataEntry { driver, schema })
     }
 
     /// The provider of a gate, and the gate's schema.
     pub fn gate(&self, name: &str) -> Option<DataEntry<'_>> {
-        let driver = self.drivers.get(self.gates.get(name)?)?;
+        let driver = self.providers.get(self.gates.get(name)?)?;
         driver.gate_schemas().into_iter().find(|(n, _)| *n == name).map(|(_, schema)| DataEntry { driver, schema })
     }
 

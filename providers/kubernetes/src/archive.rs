@@ -157,7 +157,7 @@ pub(crate) fn exist(names: &[&str]) -> Diagnostic {
 
 impl ResourceType<Client> for KubernetesArchive {
     fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move { archive_look::observe(client, self, &[ask]).await.pop().unwrap_or(Ok(None)) })
+        Box::pin(async move { archive_look::observe(client, self, &[ask], None).await.pop().unwrap_or(Ok(None)) })
     }
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {

@@ -10,18 +10,18 @@ use crate::archive::{AS_WANTED, DIFFERENT, KubernetesArchive, MISSING, is_readab
 use crate::archive_read::{Recipe, manifests};
 use crate::archive_source::{Downloads, is_remote, shown};
 use crate::client::Client;
-use crate::look;
+use crate::look::{self, Rehearsal};
 use crate::manifest::{self, Named, named};
 use crate::values::{object, text};
 
 type Answer = Result<Option<Object>, Diagnostic>;
 
 /// Answers all asks, in their order.
-pub(crate) async fn observe(client: &Client, archive: &KubernetesArchive, asks: &[&Ask]) -> Vec<Answer> {
-    join_all(asks.iter().map(|ask| one(client, &archive.downloads, ask))).await
+pub(crate) async fn observe(client: &Client, archive: &KubernetesArchive, asks: &[&Ask], rehearsal: Option<Rehearsal>) -> Vec<Answer> {
+    join_all(asks.iter().map(|ask| one(client, &archive.downloads, ask, rehearsal))).await
 }
 
-async fn one(client: &Client, downloads: &Arc<Downloads>, ask: &Ask) -> Answer {
+async fn one(client: &Client, downloads: &Arc<Downloads>, ask: &Ask, rehearsal: Option<Rehearsal>) -> Answer {
     let known = ask.known.as_ref();
     let wanted = ask.wanted.as_ref();
     let inputs = match (wanted, known) {
@@ -39,8 +39,8 @@ async fn one(client: &Client, downloads: &Arc<Downloads>, ask: &Ask) -> Answer {
         None => None,
     };
     let (words, foreign) = match read {
-        Some(read) => compared(client, known, read).await?,
-        None => (existing(client, known).await?, Vec::new()),
+        Some(read) => compared(client, known, read, rehearsal).await?,
+        None => (existing(client, known, rehearsal).await?, Vec::new()),
     };
     if words.values().all(|w| *w == MISSING) && foreign.is_empty() {
         return Ok(None);
@@ -120,10 +120,15 @@ fn ask(name: &str, is_known: bool, manifest: Option<&Value>) -> Ask {
 type Words = BTreeMap<String, &'static str>;
 
 /// How each object is, and those that are not ours.
-async fn compared(client: &Client, known: Option<&Object>, read: BTreeMap<String, Value>) -> Result<(Words, Vec<String>), Diagnostic> {
+async fn compared(
+    client: &Client,
+    known: Option<&Object>,
+    read: BTreeMap<String, Value>,
+    rehearsal: Option<Rehearsal>,
+) -> Result<(Words, Vec<String>), Diagnostic> {
     let remembered: BTreeSet<&String> = words(known, "objects").map(|(name, _)| name).collect();
     let asks: Vec<Ask> = read.iter().map(|(name, manifest)| ask(name, remembered.contains(name), Some(manifest))).collect();
-    let answers = look::observe(client, &asks.iter().collect::<Vec<_>>()).await;
+    let answers = look::observe(client, &asks.iter().collect::<Vec<_>>(), rehearsal).await;
     let (mut told, mut foreign) = (Words::new(), Vec::new());
     for ((name, manifest), answer) in read.into_iter().zip(answers) {
         let word = match answer? {
@@ -141,10 +146,10 @@ async fn compared(client: &Client, known: Option<&Object>, read: BTreeMap<String
 }
 
 /// Which of the remembered objects are there; what they are like can't be told without the archive.
-async fn existing(client: &Client, known: Option<&Object>) -> Result<Words, Diagnostic> {
+async fn existing(client: &Client, known: Option<&Object>, rehearsal: Option<Rehearsal>) -> Result<Words, Diagnostic> {
     let remembered: Vec<(&String, &str)> = words(known, "objects").collect();
     let asks: Vec<Ask> = remembered.iter().map(|(name, _)| ask(name, true, None)).collect();
-    let answers = look::observe(client, &asks.iter().collect::<Vec<_>>()).await;
+    let answers = look::observe(client, &asks.iter().collect::<Vec<_>>(), rehearsal).await;
     let mut told = Words::new();
     for ((name, word), answer) in remembered.into_iter().zip(answers) {
         let word = match (answer?, word) {

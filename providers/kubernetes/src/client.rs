@@ -59,6 +59,8 @@ pub(crate) struct Inner {
     pace: Pace,
     /// It ends connections when APIServices are applied.
     no_services: AtomicBool,
+    /// For a run that only looks: nothing but reads is sent.
+    only_looks: bool,
     /// What was tried from it with success.
     passed: Mutex<BTreeSet<String>>,
     /// The ways through it.
@@ -112,11 +114,11 @@ impl Inner {
     /// Reads the configuration and makes the client. Nothing is asked yet, but programs that give credentials are run. What is behind
     /// another connection is opened when it is used: it need not be there.
     pub(crate) async fn open(options: Options, connections: Arc<dyn Connections>) -> Result<Self, Diagnostic> {
-        let (connect, pace) = (options.timeout, Pace::new(options.every));
+        let (connect, pace, only_looks) = (options.timeout, Pace::new(options.every), connections.only_looks());
         if let Some(beyond) = options.beyond()? {
             let server = Server { url: beyond.place.clone(), ca: String::new(), is_verified: true };
             let way = Way::Through(Box::new(Through::new(options, beyond, connections)));
-            return Ok(Self::new(way, server, connect, pace));
+            return Ok(Self::new(way, server, (connect, pace), only_looks));
         }
         let config = options.config().await?;
         let server = Server::of(&config);
@@ -128,13 +130,14 @@ impl Inner {
             Err(_) => return Err(Diagnostic::error("No client for the cluster", "Making the client ended before there was one.")),
         };
         let way = Way::Straight(kube);
-        Ok(Self::new(way, server, connect, pace))
+        Ok(Self::new(way, server, (connect, pace), only_looks))
     }
 
-    fn new(way: Way, server: Server, connect: Duration, pace: Pace) -> Self {
+    fn new(way: Way, server: Server, (connect, pace): (Duration, Pace), only_looks: bool) -> Self {
         let (served, unusual) = (Mutex::default(), Mutex::default());
         let (health, no_services) = (Health::default(), AtomicBool::new(false));
-        Self { way, server, connect, served, unusual, health, pace, no_services, passed: Mutex::default(), forwards: Forwards::default() }
+        let (passed, forwards) = (Mutex::default(), Forwards::default());
+        Self { way, server, connect, served, unusual, health, pace, no_services, only_looks, passed, forwards }
     }
 
     /// The library's client.
@@ -179,6 +182,11 @@ impl Client {
         }
     }
 
+    /// True in a run that only looks.
+    pub(crate) fn only_looks(&self) -> bool {
+        self.0.only_looks
+    }
+
     /// True if this was tried with success before.
     pub(crate) fn has_passed(&self, what: &str) -> bool {
         self.0.passed.lock().unwrap_or_else(PoisonError::into_inner).contains(what)
@@ -205,6 +213,11 @@ impl Client {
     async fn send(&self, request: Built, limit: Duration) -> Result<String, Failure> {
         let request = request.map_err(|e| Failure::Kube(Box::new(kube::Error::BuildRequest(e))))?;
         let (only_reads, health) = (request.method() == http::Method::GET, &self.0.health);
+        if !only_reads && self.only_looks() {
+            let detail =
+                format!("A {} was about to be sent to {} in a run that only looks. This is a bug.", request.method(), self.place());
+            return Err(Failure::Way(Box::new(Diagnostic::error("Nothing is changed here", detail))));
+        }
         let (start, mut tries) = (Instant::now(), 0);
         loop {
             tries += 1;

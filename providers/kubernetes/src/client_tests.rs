@@ -6,11 +6,18 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-struct NoConnections;
+#[derive(Clone, Copy, Default)]
+struct NoConnections {
+    only_looks: bool,
+}
 
 impl Connections for NoConnections {
     fn forward<'a>(&'a self, _: &'a Object, _: &'a str, _: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
         Box::pin(async { Err(Diagnostic::error("None", "None.")) })
+    }
+
+    fn only_looks(&self) -> bool {
+        self.only_looks
     }
 }
 
@@ -18,6 +25,10 @@ type Seen = Arc<Mutex<Vec<String>>>;
 
 /// A server that has nothing but the group `apps/v1`, and what was asked of it.
 async fn server() -> (Client, Seen) {
+    server_for(NoConnections::default()).await
+}
+
+async fn server_for(connections: NoConnections) -> (Client, Seen) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let seen = Seen::default();
@@ -50,11 +61,29 @@ async fn server() -> (Client, Seen) {
         }
     });
     let options = Options::new(&object([("address", format!("http://{address}").as_str().into())])).ok().unwrap();
-    (Client(Arc::new(Inner::open(options, Arc::new(NoConnections)).await.ok().unwrap()), Needed::Yes), seen)
+    (Client(Arc::new(Inner::open(options, Arc::new(connections)).await.ok().unwrap()), Needed::Yes), seen)
 }
 
 fn place(api_version: &str, served: Served) -> Place {
     Place { api_version: api_version.to_owned(), served, namespace: Some("ns".to_owned()) }
+}
+
+#[test]
+fn who_only_looks_sends_nothing_but_reads() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (client, seen) = server_for(NoConnections { only_looks: true }).await;
+        let deployment = client.kind("apps/v1", "Deployment").await.unwrap().unwrap();
+        let place = place("apps/v1", deployment);
+        assert_eq!(client.get(&place, "a").await.unwrap(), None);
+        for dry_run in [true, false] {
+            let how = How { force: false, dry_run };
+            assert!(matches!(client.apply(&place, "a", &json!({}), how).await, Err(Failure::Way(_))));
+        }
+        assert!(client.delete(&place, "a", None, kube::api::PropagationPolicy::Background).await.is_err());
+        assert!(client.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &json!({})).await.is_err());
+        assert_eq!(*seen.lock().unwrap(), ["GET /apis/apps/v1/namespaces/ns/deployments/a"]);
+    });
 }
 
 #[test]

@@ -8,12 +8,13 @@ use karmaform_model::{Ask, Diagnostic, Object};
 use crate::archive::{self, KubernetesArchive};
 use crate::archive_look;
 use crate::client::Client;
+use crate::look::Rehearsal;
 use crate::{certificate, list, look, membership, owner, pod, pod_look, preflight};
 
 type Answer = Result<Option<Object>, Diagnostic>;
 
 /// Answers all asks, in their order.
-pub(crate) async fn observe(client: &Client, archive: &KubernetesArchive, asks: &[Ask]) -> Vec<Answer> {
+pub(crate) async fn observe(client: &Client, archive: &KubernetesArchive, asks: &[Ask], rehearsal: Option<Rehearsal>) -> Vec<Answer> {
     let mut kinds: BTreeMap<&str, Vec<(usize, &Ask)>> = BTreeMap::new();
     for numbered in asks.iter().enumerate() {
         kinds.entry(&numbered.1.resource_type).or_default().push(numbered);
@@ -22,13 +23,14 @@ pub(crate) async fn observe(client: &Client, archive: &KubernetesArchive, asks: 
         let (numbers, asks): (Vec<usize>, Vec<&Ask>) = numbered.into_iter().unzip();
         let answers = match kind {
             pod::KIND => pod_look::observe(client, &asks).await,
-            archive::KIND => archive_look::observe(client, archive, &asks).await,
+            archive::KIND => archive_look::observe(client, archive, &asks, rehearsal).await,
             list::KIND => list::observe(client, &asks).await,
             certificate::KIND => asks.iter().map(|ask| Ok(ask.known.clone())).collect(),
             membership::KIND => membership::observe(client, &asks).await,
+            preflight::KIND if rehearsal.is_none() => asks.iter().map(|ask| Ok(ask.known.clone())).collect(),
             preflight::KIND => preflight::observe(client, &asks).await,
             owner::KIND => owner::observe(client, &asks).await,
-            _ => look::observe(client, &asks).await,
+            _ => look::observe(client, &asks, rehearsal).await,
         };
         numbers.into_iter().zip(answers)
     });

@@ -14,7 +14,7 @@ use crate::fields;
 use crate::manifest::{self, Name, Named, named};
 use crate::rights;
 use crate::service;
-use crate::shape::{respelled, same};
+use crate::shape::{respelled, same, trimmed};
 use crate::twins;
 use crate::values::{by_name, is_true, object, secrets, text};
 use crate::wait::health;
@@ -23,6 +23,18 @@ use crate::wait::health;
 const DEFAULT_NAMESPACE: &str = "default";
 
 type Answer = Result<Option<Object>, Diagnostic>;
+
+/// Permission to ask the server what it would make of something: a request with `dryRun`, which is a write to whoever audits. Only
+/// `Provider::rehearse` gives it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rehearsal(());
+
+impl Rehearsal {
+    /// For `Provider::rehearse` alone.
+    pub(crate) fn permitted() -> Self {
+        Self(())
+    }
+}
 
 /// One ask, read.
 pub(crate) struct Question {
@@ -44,7 +56,7 @@ pub(crate) struct Question {
 }
 
 /// Answers all asks, in their order.
-pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Answer> {
+pub(crate) async fn observe(client: &Client, asks: &[&Ask], rehearsal: Option<Rehearsal>) -> Vec<Answer> {
     let mut answers: Vec<Option<Answer>> = vec![None; asks.len()];
     let mut groups: BTreeMap<(String, String, String), Vec<Question>> = BTreeMap::new();
     for (index, ask) in asks.iter().enumerate() {
@@ -64,19 +76,19 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Answer> {
         Box::pin(async move {
             let index = seen.question.index;
             match seen {
-                Seen { question, found: Ok(Some((place, None))) } => match absent(client, &place, &question).await {
+                Seen { question, found: Ok(Some((place, None))) } => match absent(client, &place, &question, rehearsal).await {
                     Absent::Refused(error) => (index, Err(*error), None),
                     Absent::Unproven => (index, Ok(None), Some(place)),
                     Absent::Makeable => (index, Ok(None), None),
                 },
-                seen => (index, tell(client, seen).await, None),
+                seen => (index, tell(client, seen, rehearsal).await, None),
             }
         })
     });
     let told: Vec<(usize, Answer, Option<Place>)> = futures::stream::iter(tells.collect::<Vec<_>>()).buffered(at_once).collect().await;
     let unproven: Vec<&Place> = told.iter().filter_map(|(.., place)| place.as_ref()).collect();
     // Whoever made another server may do anything there.
-    let lacking = if client.is_through() { None } else { rights::to_make(client, &unproven).await };
+    let lacking = if client.is_through() || rehearsal.is_none() { None } else { rights::to_make(client, &unproven).await };
     for (index, answer, place) in told {
         answers[index] = Some(match &lacking {
             Some(error) if place.is_some() => Err(error.clone()),
@@ -189,10 +201,10 @@ enum Absent {
     Unproven,
 }
 
-async fn absent(client: &Client, place: &Place, question: &Question) -> Absent {
+async fn absent(client: &Client, place: &Place, question: &Question, rehearsal: Option<Rehearsal>) -> Absent {
     match &question.wanted {
         None => Absent::Makeable,
-        Some(wanted) if wanted.is_wholly_known() => match dry_run(client, place, question, wanted).await {
+        Some(wanted) if wanted.is_wholly_known() => match dry_run(client, place, question, (wanted, rehearsal)).await {
             Dry::Refused { error, .. } => Absent::Refused(Box::new(error)),
             Dry::Made(_) | Dry::Immutable(_) => Absent::Makeable,
             Dry::Untold => Absent::Unproven,
@@ -201,7 +213,7 @@ async fn absent(client: &Client, place: &Place, question: &Question) -> Absent {
     }
 }
 
-async fn tell(client: &Client, seen: Seen) -> Answer {
+async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answer {
     let Seen { question, found } = seen;
     let Some((place, Some(live))) = found? else {
         return if question.expects_kind { Err(unserved(client, &question).await) } else { Ok(None) };
@@ -258,7 +270,7 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
     let mut covered = fields::union(&owned, &fields::of_manifest(&request));
     let mut made = None;
     if is_ours || question.force {
-        let dry = dry_run(client, &place, &question, wanted).await;
+        let dry = dry_run(client, &place, &question, (wanted, rehearsal)).await;
         // It can't be told what the server makes of it once that is taken away.
         let dry = match dry {
             Dry::Refused { code: Some(INVALID), .. } if fields::dropped(&owned, &request, &live).is_some() => Dry::Untold,
@@ -285,6 +297,10 @@ async fn tell(client: &Client, seen: Seen) -> Answer {
             let is = |manifest: &&Value| fields::content(&manifest::request(manifest)) == spelled;
             let found = question.known.as_ref().filter(is).or(Some(wanted).filter(is)).cloned();
             found.unwrap_or_else(|| dressed(spelled, &question, &place))
+        }
+        (None, None) if rehearsal.is_none() => {
+            let like = question.known.as_ref().unwrap_or(wanted);
+            dressed(trimmed(&part(&live), &fields::content(&manifest::request(like))), &question, &place)
         }
         (None, None) => dressed(part(&live), &question, &place),
     };
@@ -335,7 +351,8 @@ enum Dry {
     Untold,
 }
 
-async fn dry_run(client: &Client, place: &Place, question: &Question, wanted: &Value) -> Dry {
+async fn dry_run(client: &Client, place: &Place, question: &Question, (wanted, rehearsal): (&Value, Option<Rehearsal>)) -> Dry {
+    let Some(Rehearsal(())) = rehearsal else { return Dry::Untold };
     let how = How { force: question.force, dry_run: true };
     let hidden = secrets(question.known.iter().chain([wanted]));
     let failure = match client.apply(place, &question.name.name, &manifest::request(wanted), how).await {

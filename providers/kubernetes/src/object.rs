@@ -310,7 +310,7 @@ fn comparable(schema: &Schema, before: &Object, wanted: &Object) -> Object {
 
 impl ResourceType<Client> for KubernetesObject {
     fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move { look::observe(client, &[ask]).await.pop().unwrap_or(Ok(None)) })
+        Box::pin(async move { look::observe(client, &[ask], None).await.pop().unwrap_or(Ok(None)) })
     }
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {

@@ -19,6 +19,7 @@ use crate::dispatch;
 use crate::forward;
 use crate::images::{self, Images};
 use crate::list::KubernetesList;
+use crate::look::Rehearsal;
 use crate::membership::KarmadaMembership;
 use crate::needs::needs;
 use crate::object::KubernetesObject;
@@ -141,8 +142,13 @@ impl Provider for Kubernetes {
     }
 
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
+        Box::pin(through::observe(client, asks, || dispatch::observe(client, &self.archive, asks, None)))
+    }
+
+    fn rehearse<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
         Box::pin(async move {
-            let looked = through::observe(client, asks, || dispatch::observe(client, &self.archive, asks));
+            let rehearsal = Some(Rehearsal::permitted());
+            let looked = through::observe(client, asks, || dispatch::observe(client, &self.archive, asks, rehearsal));
             let (answers, lacking) = futures::join!(looked, self.images.lacking(client, asks));
             images::merged(asks, answers, lacking)
         })

@@ -1,6 +1,6 @@
 //! When two spellings of an object are the same, and which spelling is shown.
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 /// Places where numbers have units.
 const QUANTITIES: &[&str] = &["limits", "requests", "hard", "capacity", "default", "defaultRequest", "min", "max"];
@@ -103,6 +103,35 @@ pub(crate) fn respelled(live: &Json, wanted: &Json, made: &Json) -> Json {
     }
 }
 
+/// What is there, where nobody may ask the server what it would make of what is wanted: without what it has beyond that, which is as a rule
+/// its defaults, and in the same spelling. If nothing else differs, what is beyond is the difference, and stays.
+pub(crate) fn trimmed(live: &Json, like: &Json) -> Json {
+    let trimmed = within(live, like);
+    if trimmed == *like { live.clone() } else { trimmed }
+}
+
+fn within(live: &Json, like: &Json) -> Json {
+    match (live, like) {
+        (Json::Object(live), Json::Object(like)) => {
+            let kept = like.iter().filter_map(|(name, like)| {
+                let live = live.get(name)?;
+                // Under its name, which says whether it is a quantity.
+                let is_same = same(&json!({ name: live }), &json!({ name: like }));
+                Some((name.clone(), if is_same { like.clone() } else { within(live, like) }))
+            });
+            Json::Object(kept.collect())
+        }
+        (Json::Array(live), Json::Array(like)) => {
+            let at = |item: &Json, index: usize| match item.get("name") {
+                Some(name) => like.iter().find(|i| i.get("name") == Some(name)),
+                None => like.get(index).filter(|_| like.len() == live.len()),
+            };
+            Json::Array(live.iter().enumerate().map(|(i, item)| at(item, i).map_or_else(|| item.clone(), |l| within(item, l))).collect())
+        }
+        _ => live.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +152,19 @@ mod tests {
         assert!(!same(&plain, &template(json!({ "name": "data", "creationTimestamp": "2026-01-01T00:00:00Z" }))));
         assert!(!same(&plain, &template(json!({ "name": "data", "labels": null }))));
         assert_eq!((quantity("1024Mi"), quantity("1x"), quantity("0.0001")), (quantity("1Gi"), None, None));
+    }
+
+    #[test]
+    fn what_the_server_adds_by_itself_is_not_shown() {
+        let like = json!({ "replicas": 2, "list": [{ "name": "x", "resources": { "limits": { "cpu": "1000m" } } }], "map": { "a": "1" } });
+        let live = |replicas: i64, map: Json| json!({ "replicas": replicas, "list": [{ "name": "x", "policy": "File", "resources": { "limits": { "cpu": "1" } } }], "map": map });
+        let mut changed = like.clone();
+        changed["replicas"] = 0.into();
+        assert_eq!(trimmed(&live(0, json!({ "a": "1" })), &like), changed);
+        let more = live(2, json!({ "a": "1", "b": "2" }));
+        assert_eq!(trimmed(&more, &like), more, "it is the difference");
+        let gone = trimmed(&json!({ "list": [] }), &like);
+        assert_eq!(gone, json!({ "list": [] }));
     }
 
     #[test]

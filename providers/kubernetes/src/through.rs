@@ -139,6 +139,12 @@ fn excused(mut answer: Answer) -> Answer {
     answer
 }
 
+/// To who only looks the memory is no answer: nothing is known of what is there.
+fn silent(client: &Client) -> Diagnostic {
+    let detail = format!("{} does not answer, so nothing is known of what is in it.", client.place());
+    Diagnostic::warning("Server behind another connection does not answer", detail)
+}
+
 /// The answers of `look`; but of a server behind another connection that is not there, what the state remembers: a plan that is to bring it
 /// back must not fail for want of it.
 pub(crate) async fn observe<F: Future<Output = Vec<Answer>>>(client: &Client, asks: &[Ask], look: impl Fn() -> F) -> Vec<Answer> {
@@ -146,7 +152,7 @@ pub(crate) async fn observe<F: Future<Output = Vec<Answer>>>(client: &Client, as
         let answers = look().await;
         return if client.1 == Needed::No { answers.into_iter().map(excused).collect() } else { answers };
     };
-    let remembered = |ask: &Ask| Ok(ask.known.clone());
+    let remembered = |ask: &Ask| if client.only_looks() { Err(silent(client)) } else { Ok(ask.known.clone()) };
     let none = |there: There| match there {
         There::Yes => None,
         There::No => Some(asks.iter().map(remembered).collect()),

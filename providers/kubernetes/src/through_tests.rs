@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// A host that leads where it is told to.
-struct Host(Lock<Vec<Result<SocketAddr, Diagnostic>>>);
+struct Host(Lock<Vec<Result<SocketAddr, Diagnostic>>>, bool);
 
 impl Connections for Host {
     fn forward<'a>(&'a self, _: &'a Object, host: &'a str, port: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
@@ -17,6 +17,10 @@ impl Connections for Host {
         let way = if ways.len() > 1 { ways.remove(0) } else { ways[0].clone() };
         Box::pin(async move { way })
     }
+
+    fn only_looks(&self) -> bool {
+        self.1
+    }
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -24,10 +28,14 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 async fn client(ways: Vec<Result<SocketAddr, Diagnostic>>) -> Client {
+    client_for(ways, false).await
+}
+
+async fn client_for(ways: Vec<Result<SocketAddr, Diagnostic>>, only_looks: bool) -> Client {
     let via = Value::object([("provider", "kubernetes".into()), ("id", "host".into())]);
     let connection = object([("address", "http://api.ns.svc:5443".into()), ("via", via)]);
     let options = Options::new(&connection).ok().unwrap();
-    Client(Arc::new(Inner::open(options, Arc::new(Host(Lock::new(ways)))).await.ok().unwrap()), Needed::Yes)
+    Client(Arc::new(Inner::open(options, Arc::new(Host(Lock::new(ways), only_looks))).await.ok().unwrap()), Needed::Yes)
 }
 
 /// A server that answers everything alike.
@@ -58,6 +66,15 @@ fn asks() -> Vec<Ask> {
 
 fn seen() -> Vec<Answer> {
     vec![Ok(Some(object([("a", 2i64.into())]))), Err(Diagnostic::error("Cut", "Cut.").retryable())]
+}
+
+#[test]
+fn to_who_only_looks_memory_is_no_answer() {
+    run(async {
+        let client = client_for(vec![Ok(nobody().await)], true).await;
+        let answers = observe(&client, &asks(), || async { seen() }).await;
+        assert!(answers.iter().all(|a| a.as_ref().is_err_and(|d| !d.is_error() && d.detail.contains("nothing is known"))), "{answers:?}");
+    });
 }
 
 #[test]

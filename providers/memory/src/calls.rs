@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use karmaform_model::{
-    AnyClient, Ask, Change, Connection, Diagnostic, Driver, Object, ResourceSpec, Schema, Type, Value, convert, to_json,
+    AnyClient, Ask, Change, Connection, Diagnostic, Driver, Looking, Object, ResourceSpec, Schema, Type, Value, convert, to_json,
 };
 
 use crate::delay::pause;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use karmaform_model::{
-    Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Object, ResourceSpec, Schema,
+    Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Looking, Object, ResourceSpec, Schema,
 };
 
 use crate::World;
@@ -30,7 +30,7 @@ pub fn drivers(world: Arc<World>) -> Vec<Arc<dyn Driver>> {
     vec![driver(world)]
 }
 
-impl Driver for Memory {
+impl Looking for Memory {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -80,15 +80,6 @@ impl Driver for Memory {
         })
     }
 
-    fn apply<'a>(
-        &'a self,
-        client: &'a AnyClient,
-        resource_type: &'a str,
-        change: &'a Change,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move { self.apply_one(self.client(client)?, resource_type, change).await })
-    }
-
     fn read<'a>(&'a self, client: &'a AnyClient, data_source: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>> {
         Box::pin(async move { self.read_one(self.client(client)?, data_source, arguments).await })
     }
@@ -109,6 +100,17 @@ impl Driver for Memory {
             let id = &self.client(client)?.id;
             Err(Diagnostic::error("No way through this connection", format!("A world in memory has no ports: {host}:{port} beyond {id}.")))
         })
+    }
+}
+
+impl Driver for Memory {
+    fn apply<'a>(
+        &'a self,
+        client: &'a AnyClient,
+        resource_type: &'a str,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move { self.apply_one(self.client(client)?, resource_type, change).await })
     }
 }
 

@@ -198,6 +198,20 @@ impl Provider for Ssh {
         })
     }
 
+    fn rehearse<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
+        Box::pin(async move {
+            let mut answers = self.observe(client, asks).await;
+            for (answer, ask) in answers.iter_mut().zip(asks) {
+                if let Ok(seen) = answer
+                    && let Err(error) = self.check_need(client, ask, seen.as_ref()).await
+                {
+                    *answer = Err(error);
+                }
+            }
+            answers
+        })
+    }
+
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
         Box::pin(async move {
             let looks: Vec<Look> = asks
@@ -206,16 +220,7 @@ impl Provider for Ssh {
                 .flatten()
                 .collect();
             match client.look(&looks).await {
-                Ok(seen) => {
-                    let mut answers = Vec::with_capacity(asks.len());
-                    for ask in asks {
-                        answers.push(match self.answer(&seen, ask) {
-                            Ok(answer) => self.check_need(client, ask, answer.as_ref()).await.map(|()| answer),
-                            error => error,
-                        });
-                    }
-                    answers
-                }
+                Ok(seen) => asks.iter().map(|ask| self.answer(&seen, ask)).collect(),
                 Err(error) => {
                     let error = if matches!(client.door, Door::Shut { .. }) { excused(error) } else { error };
                     asks.iter().map(|_| Err(error.clone())).collect()

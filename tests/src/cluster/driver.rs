@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use karmaform_model::{
-    AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Object, ResourceSpec, Schema, Type, Value,
+    AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Looking, Object, ResourceSpec, Schema, Type, Value,
 };
 use tokio::sync::Notify;
 
@@ -171,7 +171,7 @@ fn client(client: &AnyClient) -> Result<&Client, Diagnostic> {
     client.downcast_ref().ok_or_else(|| Diagnostic::error("Connection of another provider", "This is a bug."))
 }
 
-impl Driver for Modelled {
+impl Looking for Modelled {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -208,39 +208,6 @@ impl Driver for Modelled {
 
     fn observe<'a>(&'a self, to: &'a AnyClient, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
         Box::pin(async move { asks.iter().map(|ask| client(to).map(|c| self.look(&c.connection, ask))).collect() })
-    }
-
-    fn apply<'a>(
-        &'a self,
-        to: &'a AnyClient,
-        resource_type: &'a str,
-        change: &'a Change,
-    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(async move {
-            let Client { connection, real } = client(to)?;
-            let step = self.trouble.steps.fetch_add(1, Ordering::SeqCst) + 1;
-            let (kill, is_broken) = {
-                let mut plan = self.trouble.plan();
-                plan.log.push(format!("{step}: {:?} {resource_type} on {}", change.action(), id(connection)));
-                (plan.kill, plan.broken_host.as_deref() == Some(&id(connection)))
-            };
-            // Others may get ahead: steps that are ready together end in no particular order.
-            tokio::task::yield_now().await;
-            if is_broken {
-                return Err(Diagnostic::error("Host can't be reached", "The test says so."));
-            }
-            if kill == Some((step, false)) {
-                self.trouble.die().await;
-            }
-            let result = match real {
-                Some(real) => self.inner.apply(real, resource_type, change).await,
-                None => self.change(connection, resource_type, change),
-            };
-            if kill == Some((step, true)) {
-                self.trouble.die().await;
-            }
-            result
-        })
     }
 
     fn read<'a>(&'a self, _: &'a AnyClient, data_source: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>> {
@@ -280,5 +247,40 @@ impl Driver for Modelled {
 
     fn forward<'a>(&'a self, _: &'a AnyClient, _: &'a str, _: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
         Box::pin(async { Err(Diagnostic::error("No way through a model", "This is a bug.")) })
+    }
+}
+
+impl Driver for Modelled {
+    fn apply<'a>(
+        &'a self,
+        to: &'a AnyClient,
+        resource_type: &'a str,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            let Client { connection, real } = client(to)?;
+            let step = self.trouble.steps.fetch_add(1, Ordering::SeqCst) + 1;
+            let (kill, is_broken) = {
+                let mut plan = self.trouble.plan();
+                plan.log.push(format!("{step}: {:?} {resource_type} on {}", change.action(), id(connection)));
+                (plan.kill, plan.broken_host.as_deref() == Some(&id(connection)))
+            };
+            // Others may get ahead: steps that are ready together end in no particular order.
+            tokio::task::yield_now().await;
+            if is_broken {
+                return Err(Diagnostic::error("Host can't be reached", "The test says so."));
+            }
+            if kill == Some((step, false)) {
+                self.trouble.die().await;
+            }
+            let result = match real {
+                Some(real) => self.inner.apply(real, resource_type, change).await,
+                None => self.change(connection, resource_type, change),
+            };
+            if kill == Some((step, true)) {
+                self.trouble.die().await;
+            }
+            result
+        })
     }
 }

@@ -124,7 +124,8 @@ fn look(app: &mut App, project: &Project, pool: &Arc<Pool>, options: &Options) -
     if met.has_errors() {
         return Err(met.into());
     }
-    let world = World { config: &project.config, registry: &registry, state: &empty, pool, runtime: clock.as_ref() };
+    let world =
+        World { config: &project.config, registry: &registry, state: &empty, pool, runtime: clock.as_ref(), hands: Some(&registry) };
     let (rebuilt, wrong) = looking(app, rebuild(&graph, &world, options))?;
     met.extend(wrong);
     let met = distinct(met);

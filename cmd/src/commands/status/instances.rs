@@ -1,6 +1,6 @@
 //! One line for each composite: its version, how much of it is well, and until when its certificates are valid.
 
-use karmaform_model::{Address, Object, Registry, Snapshot, Value};
+use karmaform_model::{Address, Catalog, Object, Snapshot, Value};
 use serde_json::{Value as Json, json};
 
 use super::lists::Listed;
@@ -21,7 +21,7 @@ pub(super) struct Instance {
 }
 
 /// The composites of these addresses, or all.
-pub(super) fn instances(snapshot: &Snapshot, registry: &Registry, wanted: &[Address], seen: &[&Seen]) -> Vec<Instance> {
+pub(super) fn instances(snapshot: &Snapshot, registry: &Catalog, wanted: &[Address], seen: &[&Seen]) -> Vec<Instance> {
     let is_wanted = |address: &Address| wanted.is_empty() || wanted.iter().any(|w| address.is_within(w));
     let of_composite = snapshot.resources.iter().filter(|(a, r)| registry.composite(&r.resource_type).is_some() && is_wanted(a));
     of_composite

@@ -2,7 +2,7 @@
 
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Change, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason, Registry, Snapshot,
+    Action, Address, Catalog, Change, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason, Snapshot,
     Value,
 };
 use serde_json::{Map, Value as Json, json};
@@ -14,7 +14,7 @@ use crate::ui::resource::schema_of;
 const COMPOSITES: &str = "karmaform";
 
 /// The plan representation. `prior` is the state it was made from, if that is at hand.
-pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, registry: &Registry) -> Json {
+pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, registry: &Catalog) -> Json {
     let mut out = json!({
         "format_version": "1.2",
         "terraform_version": plan.tool_version,
@@ -49,7 +49,7 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     out
 }
 
-fn resource_change(resource: &PlannedResource, registry: &Registry) -> Json {
+fn resource_change(resource: &PlannedResource, registry: &Catalog) -> Json {
     let mut out = naming(&resource.address, &resource.resource_type);
     out.insert("provider_name".into(), json!(provider_name(resource.provider.as_deref().unwrap_or(COMPOSITES))));
     let marked = |o: &Object| marked(o, resource.address.mode, &resource.resource_type, &resource.secret_paths, registry);
@@ -71,7 +71,7 @@ fn resource_change(resource: &PlannedResource, registry: &Registry) -> Json {
     Json::Object(out)
 }
 
-fn marked(object: &Object, mode: Mode, resource_type: &str, secret_paths: &[Path], registry: &Registry) -> Object {
+fn marked(object: &Object, mode: Mode, resource_type: &str, secret_paths: &[Path], registry: &Catalog) -> Object {
     let mut object = object.clone();
     if let Some(schema) = schema_of(registry, mode, resource_type) {
         schema.mark(&mut object);
@@ -128,7 +128,7 @@ pub(crate) fn reason_word(reason: &Reason) -> Option<&'static str> {
     })
 }
 
-fn drift(drifted: &karmaform_model::DriftedResource, plan: &Plan, registry: &Registry) -> Json {
+fn drift(drifted: &karmaform_model::DriftedResource, plan: &Plan, registry: &Catalog) -> Json {
     let planned = plan.resources.iter().find(|r| r.address == drifted.address);
     let secret_paths = planned.map(|r| r.secret_paths.clone()).unwrap_or_default();
     let provider = planned.and_then(|r| r.provider.clone()).unwrap_or_else(|| COMPOSITES.to_owned());
@@ -170,7 +170,7 @@ fn compact(shape: Json) -> Json {
     if super::holds_something(&shape) { shape } else { json!(false) }
 }
 
-fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Registry) -> Json {
+fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> Json {
     let mut out = json!({});
     if plan.mode != ModeOfPlan::Destroy {
         let mut outputs = Map::new();
@@ -200,7 +200,7 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Registry) ->
     out
 }
 
-fn planned_resource(resource: &PlannedResource, registry: &Registry) -> Option<Json> {
+fn planned_resource(resource: &PlannedResource, registry: &Catalog) -> Option<Json> {
     let after = resource.change.after()?;
     let after = marked(after, resource.address.mode, &resource.resource_type, &resource.secret_paths, registry);
     let mut out = naming(&resource.address, &resource.resource_type);
@@ -213,7 +213,7 @@ fn planned_resource(resource: &PlannedResource, registry: &Registry) -> Option<J
 }
 
 /// What policies look at: which blocks, outputs and variables there are.
-fn configuration(config: &Config, registry: &Registry) -> Json {
+fn configuration(config: &Config, registry: &Catalog) -> Json {
     let provider = |a: &Address| match a.mode {
         Mode::Data => registry.data_source(&a.kind).map(|e| e.driver.name()),
         Mode::Managed => match registry.resource(&a.kind) {

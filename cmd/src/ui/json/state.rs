@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Object, OutputState, Registry, ResourceState, Snapshot, Status, Value, implied_from_json, to_json};
+use karmaform_model::{Address, Catalog, Object, OutputState, ResourceState, Snapshot, Status, Value, implied_from_json, to_json};
 use serde_json::{Map, Value as Json, json};
 
 use super::{known, known_object, naming, provider_name, shape_object};
 use crate::ui::resource::schema_of;
 
 /// The state representation.
-pub(crate) fn state(snapshot: Option<&Snapshot>, registry: &Registry) -> Json {
+pub(crate) fn state(snapshot: Option<&Snapshot>, registry: &Catalog) -> Json {
     match snapshot {
         None => json!({ "format_version": "1.0" }),
         Some(snapshot) => json!({
@@ -20,7 +20,7 @@ pub(crate) fn state(snapshot: Option<&Snapshot>, registry: &Registry) -> Json {
     }
 }
 
-fn values(snapshot: &Snapshot, registry: &Registry) -> Json {
+fn values(snapshot: &Snapshot, registry: &Catalog) -> Json {
     let mut out = json!({});
     if !snapshot.outputs.is_empty() {
         out["outputs"] = Json::Object(snapshot.outputs.iter().map(|(n, o)| (n.clone(), masked_output(o))).collect());
@@ -32,7 +32,7 @@ fn values(snapshot: &Snapshot, registry: &Registry) -> Json {
     out
 }
 
-fn resource(address: &Address, deposed: Option<&String>, resource: &ResourceState, registry: &Registry) -> Json {
+fn resource(address: &Address, deposed: Option<&String>, resource: &ResourceState, registry: &Catalog) -> Json {
     let object = attributes(address, resource, registry);
     let mut out = naming(address, &resource.resource_type);
     out.insert("provider_name".into(), json!(provider_name(&resource.provider)));
@@ -52,7 +52,7 @@ fn resource(address: &Address, deposed: Option<&String>, resource: &ResourceStat
 }
 
 /// The stored attributes as values, with all secret marks. Of a type that this binary does not know, as the JSON shows them.
-pub(crate) fn attributes(address: &Address, resource: &ResourceState, registry: &Registry) -> Object {
+pub(crate) fn attributes(address: &Address, resource: &ResourceState, registry: &Catalog) -> Object {
     let schema = schema_of(registry, address.mode, &resource.resource_type);
     let decoded = schema.and_then(|s| resource.attributes.decoded(s).ok());
     let mut object = decoded.unwrap_or_else(|| resource.attributes.iter().map(|(n, j)| (n.clone(), implied_from_json(j))).collect());
@@ -99,7 +99,7 @@ mod tests {
         };
         snapshot.resources.insert(Address::managed("x", "y"), resource);
         snapshot.outputs.insert("o".into(), OutputState { value: Value::from("hunter2").secret(), sensitive: true });
-        let json = state(Some(&snapshot), &Registry::default());
+        let json = state(Some(&snapshot), &Catalog::default());
         assert!(!json.to_string().contains("hunter2"), "{json}");
         assert_eq!(
             json["values"]["root_module"]["resources"][0],
@@ -108,7 +108,7 @@ mod tests {
                 "schema_version": 0, "values": { "a": null, "b": 1 }, "sensitive_values": { "a": true }, "tainted": true
             })
         );
-        assert_eq!(state(None, &Registry::default()), json!({ "format_version": "1.0" }));
+        assert_eq!(state(None, &Catalog::default()), json!({ "format_version": "1.0" }));
         assert_eq!(outputs(&snapshot.outputs), json!({ "o": { "sensitive": true, "type": "string", "value": "hunter2" } }));
     }
 }

@@ -158,9 +158,16 @@ impl Lab {
 
     pub fn plan_from(&self, text: &str, options: &Options, state: Snapshot) -> Planned {
         let config = self.load(text);
-        let pool = Pool::new(self.registry.clone(), config.providers.clone());
+        let pool = Pool::new(self.registry.catalog().clone(), config.providers.clone());
         let (graph, mut diagnostics) = graph(&config, &state, &self.registry);
-        let world = Surroundings { config: &config, registry: &self.registry, state: &state, pool: &pool, runtime: &self.clock };
+        let world = Surroundings {
+            config: &config,
+            registry: &self.registry,
+            state: &state,
+            pool: &pool,
+            runtime: &self.clock,
+            hands: Some(&self.registry),
+        };
         let (observed, problems) = block_on(observe(&graph, &world, options));
         diagnostics.extend(problems);
         let (plan, problems) = plan(&graph, &world.inputs(), &observed, options);
@@ -191,10 +198,16 @@ impl Lab {
 
     /// Applies a plan; whatever comes of it.
     pub fn apply_plan(&mut self, planned: &Planned) -> Outcome {
-        let pool = Pool::new(self.registry.clone(), planned.config.providers.clone());
+        let pool = Pool::new(self.registry.catalog().clone(), planned.config.providers.clone());
         let (graph, _) = graph(&planned.config, &planned.state, &self.registry);
-        let world =
-            Surroundings { config: &planned.config, registry: &self.registry, state: &planned.state, pool: &pool, runtime: &self.clock };
+        let world = Surroundings {
+            config: &planned.config,
+            registry: &self.registry,
+            state: &planned.state,
+            pool: &pool,
+            runtime: &self.clock,
+            hands: Some(&self.registry),
+        };
         let stored = self.backend.stored.lock().unwrap().as_ref().map(|s| s.serial);
         let options = ApplyOptions { stored, ..self.apply_options.clone() };
         self.events.clear();

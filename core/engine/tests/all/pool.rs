@@ -14,7 +14,7 @@ fn host(id: &str) -> Object {
 #[test]
 fn a_connection_is_opened_once_for_all_who_ask() {
     let lab = Lab::new();
-    let pool = Pool::new(lab.registry.clone(), Default::default());
+    let pool = Pool::new(lab.registry.catalog().clone(), Default::default());
     let (one, two) = (host("h1"), host("h2"));
     let clients = block_on(join_all([pool.open("fake", &one), pool.open("fake", &one), pool.open("fake", &two)]));
     assert!(clients.iter().all(Result::is_ok));
@@ -29,7 +29,7 @@ fn a_connection_is_opened_once_for_all_who_ask() {
 #[test]
 fn a_failure_is_remembered_until_someone_tries_anew() {
     let lab = Lab::new();
-    let pool = Pool::new(lab.registry.clone(), Default::default());
+    let pool = Pool::new(lab.registry.catalog().clone(), Default::default());
     lab.world.lock().unreachable.insert("h1".into());
     let connection = host("h1");
     for _ in 0..3 {
@@ -46,7 +46,7 @@ fn a_failure_is_remembered_until_someone_tries_anew() {
 #[test]
 fn a_way_through_a_host_that_failed_once_is_tried_anew() {
     let lab = Lab::new();
-    let pool = Pool::new(lab.registry.clone(), Default::default());
+    let pool = Pool::new(lab.registry.catalog().clone(), Default::default());
     lab.world.lock().unreachable.insert("h1".into());
     let connection = host("h1");
     let summary = || block_on(pool.forward(&connection, "10.0.0.1", 22)).unwrap_err().summary;
@@ -64,7 +64,7 @@ fn a_way_through_a_host_that_failed_once_is_tried_anew() {
 #[test]
 fn of_several_ways_the_first_that_works_is_taken() {
     let lab = Lab::new();
-    let pool = Pool::new(lab.registry.clone(), Default::default());
+    let pool = Pool::new(lab.registry.catalog().clone(), Default::default());
     lab.world.lock().unreachable.insert("h1".into());
     let ways = Value::tuple(["h1", "h2", "h3"].map(|h| host(h).into()).into());
     let any: Object = [("provider".to_owned(), "fake".into()), ("any_of".to_owned(), ways)].into();
@@ -79,7 +79,7 @@ fn of_several_ways_the_first_that_works_is_taken() {
 #[test]
 fn wrong_connections_are_explained() {
     let lab = Lab::new();
-    let pool = Pool::new(lab.registry.clone(), Default::default());
+    let pool = Pool::new(lab.registry.catalog().clone(), Default::default());
     let summary = |connection: Object| block_on(pool.forward(&connection, "10.0.0.1", 22)).unwrap_err().summary;
     assert_eq!(summary(Object::new()), "Not a connection");
     assert_eq!(summary([("provider".to_owned(), "zzz".into())].into()), "Unknown provider");

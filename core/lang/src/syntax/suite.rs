@@ -7,7 +7,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use karmaform_model::{FileId, Object, Registry, Value, same};
+use karmaform_model::{Catalog, FileId, Object, Value, same};
 
 use super::{Body, parse_body};
 use crate::eval::Errors;
@@ -65,7 +65,7 @@ fn the_specification_suite_holds() {
         return;
     };
     let context = Context::alone();
-    let (config, _) = load(&Sources::default(), &VariableInputs::default(), &context, &Registry::default());
+    let (config, _) = load(&Sources::default(), &VariableInputs::default(), &context, &Catalog::default());
     let evaluator = Evaluator::new(&config, &Unknowns);
     let site = Site { closed: true, ..Site::default() };
     let mut paths = Vec::new();

@@ -152,7 +152,7 @@ fn each_failure_has_its_own_words() {
         .unwrap();
     let wanted = lab.wanted(&lab.map("a", json!({})));
     let asks = [lab.ask(None, Some(&wanted))];
-    let error = lab.runtime.block_on(lab.driver.observe(&client, &asks)).remove(0).unwrap_err();
+    let error = lab.runtime.block_on(lab.driver.rehearse(&client, &asks)).remove(0).unwrap_err();
     assert!(error.detail.contains("The right to get configmaps in the namespace"), "{error:?}");
     assert_eq!(lab.plan(None, Some(&wanted)).unwrap().action(), Action::Create);
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use karmaform_kubernetes::Kubernetes;
 use karmaform_model::{
-    Action, Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, Object, PlanContext, Registries, ResourceSpec,
-    Value, implied_from_json, same,
+    Action, Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, Looking, Object, PlanContext, Registries,
+    ResourceSpec, Value, implied_from_json, same,
 };
 use serde_json::{Value as Json, json};
 use tokio::runtime::Runtime;
@@ -176,7 +176,7 @@ impl Lab {
     }
 
     pub(crate) fn observe_all(&self, asks: &[Ask]) -> Vec<Result<Option<Object>, Diagnostic>> {
-        self.runtime.block_on(self.driver.observe(&self.client, asks))
+        self.runtime.block_on(self.driver.rehearse(&self.client, asks))
     }
 
     pub(crate) fn observe(&self, state: Option<&Object>, wanted: Option<&Object>) -> Result<Option<Object>, Diagnostic> {

@@ -50,7 +50,7 @@ fn a_server_behind_a_service_is_found_when_it_is_there() {
     let state = object([("object", wanted["object"].clone()), ("manifest", wanted["manifest"].clone()), ("uid", "remembered".into())]);
     let look = || {
         let asks = [lab.ask(Some(&state), Some(&wanted)), lab.ask(None, Some(&wanted))];
-        lab.runtime.block_on(lab.driver.observe(&plane, &asks))
+        lab.runtime.block_on(lab.driver.rehearse(&plane, &asks))
     };
     let apply = || lab.runtime.block_on(lab.driver.apply(&plane, KIND, &Change::Create { after: wanted.clone() }));
     let absent = |part: &str| {

@@ -169,7 +169,7 @@ impl Lab {
     fn ask(&self, kind: &str, identity_of: &Object, known: Option<&Object>, wanted: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let identity = self.spec(kind).schema().identity(identity_of);
         let asks = [Ask { resource_type: kind.to_owned(), identity, known: known.cloned(), wanted: wanted.cloned() }];
-        self.runtime.block_on(self.driver.observe(self.client(), &asks)).remove(0)
+        self.runtime.block_on(self.driver.rehearse(self.client(), &asks)).remove(0)
     }
 
     /// Observes and plans, as the engine does: what was seen over what the state says.
