@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Output(commands::output::Args),
     /// Show the health of what is running
     Status(commands::status::Args),
+    /// Show what is not as it should be; only looks
+    Drift(commands::drift::Args),
     /// Open a way to a Karmada API, for yourself or for one command
     Connect(commands::connect::Args),
     /// Look into the state

@@ -11,6 +11,7 @@ mod bundle;
 mod cli;
 mod commands;
 mod disk;
+mod drift;
 mod flags;
 mod hidden;
 mod locking;
@@ -25,6 +26,7 @@ mod runtime;
 mod saved;
 mod session;
 mod ui;
+mod view;
 mod wiring;
 mod workspace;
 
@@ -108,6 +110,7 @@ fn start(app: &mut App, cli: Cli) -> Ended {
         Command::Show(args) => commands::show::run(app, &args),
         Command::Output(args) => commands::output::run(app, &args),
         Command::Status(args) => commands::status::run(app, &args),
+        Command::Drift(args) => commands::drift::run(app, &args),
         Command::Connect(args) => commands::connect::run(app, &args),
         Command::State(args) => commands::state::run(app, &args),
         Command::Workspace(args) => commands::workspace::run(app, &args),

@@ -1,5 +1,6 @@
 //! Commands from arguments to exit codes, in-process, in a directory of their own.
 
+mod drift;
 mod encryption;
 mod leniency;
 mod rebuild;

@@ -277,7 +277,8 @@ pub(crate) fn sentence(text: &str) -> String {
     letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
 }
 
-fn journal_failed(error: &BackendError) -> Diagnostic {
+/// The journal could not be used.
+pub(crate) fn journal_failed(error: &BackendError) -> Diagnostic {
     if let BackendError::Damaged { place, source: StateError::Sealed(error) } = error {
         return unsealable(&format!("journal of an earlier run at {place}"), error);
     }

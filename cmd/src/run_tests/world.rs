@@ -32,6 +32,7 @@ fn a_held_lock_names_its_holder() {
     }
     place.check(&["apply", "-auto-approve", "-lock-timeout=1s"], 1);
     place.check(&["plan"], 0);
+    place.check(&["drift"], 0);
     place.check(&["apply", "-auto-approve", "-lock=false"], 0);
     place.check(&["force-unlock", "-force", "another"], 1);
     executor.block_on(karmaform_model::StateBackend::unlock(&backend, &id)).unwrap();

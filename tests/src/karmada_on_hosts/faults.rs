@@ -27,6 +27,9 @@ pub(super) fn a_host_dies(site: &Site<'_>) {
     // Nobody takes the host for one that is to be made anew.
     let told = site.project.must(0, &["plan", "-detailed-exitcode"]);
     assert!(told.contains("Warning: ") && told.contains("is taken to be so") && told.contains("No changes"), "{told}");
+    // What can't be looked at is told to be so, and never to be gone.
+    let told = site.project.must(1, &["drift"]);
+    assert!(told.contains("Unreachable: ") && !told.contains("Missing: ") && !told.contains("Changed: "), "{told}");
     // What there is to do elsewhere is done, and what is not is told.
     site.with_block(
         "component \"apiserver\" {\n  extra_args = { v = \"1\" }\n}\ncomponent \"scheduler\" {\n  extra_args = { v = \"1\" }\n}",

@@ -1,8 +1,10 @@
 //! From nothing to a control plane on three hosts, through damage and change, and away again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use serde_json::Value;
 
 use super::site::{EVERYBODYS, Site};
 use super::{faults, for_test};
@@ -108,6 +110,7 @@ fn damage_is_repaired(site: &Site<'_>) {
     site.lab.shell("a", "systemctl stop karmada-demo-scheduler.service");
     site.lab.shell("b", "rm /etc/karmada/demo/webhook/tls.crt");
     site.lab.shell("c", "sed -i '/demo-apiserver/d' /etc/hosts");
+    drift_is_only_told(site);
     let plan = site.project.must(2, &["plan", "-detailed-exitcode"]);
     for expected in [
         "host[\"a\"]/unit[\"scheduler\"]",
@@ -120,6 +123,29 @@ fn damage_is_repaired(site: &Site<'_>) {
     site.converge();
     site.admits("b");
     site.lab.shell("c", "grep -q demo-apiserver /etc/hosts");
+}
+
+/// Each by its right name and nothing else, and no host is touched by looking.
+fn drift_is_only_told(site: &Site<'_>) {
+    // But for what etcd writes all the time.
+    let files = || -> Vec<String> {
+        let all = site.lab.hosts.iter().map(|(h, _)| site.lab.files(h)).collect::<String>();
+        all.lines().filter(|l| !l.contains("var/lib/etcd")).map(str::to_owned).collect()
+    };
+    let before = files();
+    let text = site.project.must(2, &["drift", "-json", "-report=junit=drift.xml"]);
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    // An API that is not served without these names may be told of as well, as what it is.
+    let found = report["findings"].as_array().expect("findings").iter().filter(|f| f["kind"] != "decay");
+    let found: BTreeSet<_> = found.map(|f| ["kind", "address"].map(|n| f[n].as_str().unwrap_or_default().to_owned())).collect();
+    let part = |kind: &str, host: &str, part: &str| [kind.to_owned(), format!("karmada_control_plane.main/host[\"{host}\"]/{part}")];
+    let expected =
+        [part("changed", "a", "unit[\"scheduler\"]"), part("missing", "b", "file[\"webhook/tls.crt\"]"), part("changed", "c", "names")];
+    assert_eq!(found, expected.into(), "{text}");
+    let junit = std::fs::read_to_string(site.project.path().join("drift.xml")).expect("a report");
+    assert_eq!(junit.matches("<failure ").count(), 3, "{junit}");
+    let (before, after) = (before.join("\n"), files().join("\n"));
+    assert!(after == before, "a host is not as it was:\n{}", crate::golden::difference(&before, &after));
 }
 
 /// A flag of the API server: one host after the other, and the other two serve all the time.

@@ -1,0 +1,85 @@
+//! `drift`: what is not as it should be. Only looks: takes no lock, writes nothing but the reports that are asked for, asks nobody.
+//!
+//! Exit codes: 0 all is as it should be, 2 drift, 3 nothing but decay, 1 an error, or something could not be looked at.
+
+use std::sync::Arc;
+
+use karmaform_model::{Diagnostic, ModeOfPlan};
+
+use crate::app::{App, Ended};
+use crate::backend::open_backend;
+use crate::bundle::{Use, use_bundle};
+use crate::disk::{reason, write_replaced};
+use crate::drift::report::{Format, Wanted, report, text, wanted};
+use crate::drift::{Rule, Sight, apply_rules, findings, look, rules_of};
+use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
+use crate::planning::{addresses, looking};
+use crate::project::load_directory;
+use crate::view::StateView;
+
+/// Arguments of `drift`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Write a report: human, json, junit, sarif, markdown or prometheus. May be repeated
+    #[arg(long, value_name = "FORMAT=FILE", action = clap::ArgAction::Append, value_parser = wanted)]
+    report: Vec<Wanted>,
+    /// What does not matter: ADDRESS or ADDRESS::ATTRIBUTE, with * for any text. May be repeated
+    #[arg(long, value_name = "PATTERN", action = clap::ArgAction::Append)]
+    ignore: Vec<String>,
+    /// As JSON
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    json: bool,
+    /// Only this resource and what it needs. May be repeated
+    #[arg(long, value_name = "ADDRESS", action = clap::ArgAction::Append)]
+    target: Vec<String>,
+    /// Nobody is ever asked; taken for the sake of scripts
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    input: bool,
+    #[command(flatten)]
+    parallelism: ParallelismFlags,
+    #[command(flatten)]
+    variables: VariableFlags,
+    #[command(flatten)]
+    state: StateFlags,
+}
+
+/// Runs it.
+pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    let options = karmaform_engine::Options {
+        mode: ModeOfPlan::Normal,
+        targets: addresses("-target", &args.target)?,
+        parallelism: usize::from(args.parallelism.most),
+        now: app.now_seconds(),
+        tool_version: crate::app::VERSION.to_owned(),
+        ..karmaform_engine::Options::default()
+    };
+    let project = load_directory(app, &args.variables, false)?.checked()?;
+    let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
+    use_bundle(app, &project, Use::Perhaps)?;
+    let view = StateView::of(open);
+    let (state, mut notes) = view.read(app)?;
+    let catalog = Arc::clone(app.wiring.registry.catalog());
+    let clock = Arc::clone(&app.wiring.clock);
+    let now = options.now;
+    let sight = Sight { catalog: Arc::clone(&catalog), config: &project.config, state: &state, clock, options };
+    let looked = looking(app, look(&sight))??;
+    let mut told = findings(&catalog, &project.config, &state, looked, now);
+    let rules: Vec<Rule> = args.ignore.iter().map(|text| Rule::from_flag(text)).chain(rules_of(&project.config)).collect();
+    apply_rules(&mut told.findings, &rules);
+    notes.extend(project.diagnostics.clone());
+    notes.extend(std::mem::take(&mut told.notes));
+    told.notes = crate::planning::distinct(notes);
+
+    // First the files: a pipeline goes on with them whatever becomes of the terminal.
+    for one in &args.report {
+        let content = report(one.format, &told, &app.sources);
+        write_replaced(&app.directory.join(&one.file), content.as_bytes()).map_err(|e| {
+            Diagnostic::error("Report can't be written", format!("The file \"{}\" can't be written: {}.", one.file, reason(&e)))
+        })?;
+    }
+    let shown = if args.json { report(Format::Json, &told, &app.sources) } else { text(&told, &app.sources, &app.theme) };
+    app.output.print(&shown);
+    Ok(told.code())
+}

@@ -1,0 +1,136 @@
+//! What is not as it should be, and why: changed outside, missing, not applied yet, about to decay, out of reach. Whatever is here was handed
+//! no door that writes: providers by their looking half, the state by a view of it.
+
+mod decay;
+mod findings;
+mod ignore;
+mod look;
+pub(crate) mod report;
+
+use karmaform_model::{Address, Diagnostics, Span};
+
+pub(crate) use findings::findings;
+pub(crate) use ignore::{Rule, apply_rules, rules_of};
+pub(crate) use look::{Looked, Sight, look};
+
+/// In which way something is not as it should be. In the order in which a report names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// It is there, and not as it was made.
+    Changed,
+    /// It was made, and is not there.
+    Missing,
+    /// The configuration says something that was not applied yet.
+    Unapplied,
+    /// It is as it was made, and will not stay well by itself.
+    Decay,
+    /// It could not be looked at: nothing is known of it.
+    Unreachable,
+}
+
+impl Kind {
+    /// All of them.
+    pub(crate) const ALL: [Self; 5] = [Self::Changed, Self::Missing, Self::Unapplied, Self::Decay, Self::Unreachable];
+
+    /// Its name in every report.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Missing => "missing",
+            Self::Unapplied => "unapplied",
+            Self::Decay => "decay",
+            Self::Unreachable => "unreachable",
+        }
+    }
+
+    /// What it means, for who reads it the first time.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Changed => "changed outside of karmaform",
+            Self::Missing => "deleted outside of karmaform",
+            Self::Unapplied => "in the configuration and not applied yet",
+            Self::Decay => "as it should be, and in need of care",
+            Self::Unreachable => "could not be looked at",
+        }
+    }
+
+    /// True if the world, or the state, is not as the configuration says.
+    pub(crate) fn is_drift(self) -> bool {
+        matches!(self, Self::Changed | Self::Missing | Self::Unapplied)
+    }
+}
+
+/// One part of a thing that is not as it should be. The texts hold no secret.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Difference {
+    /// `manifest.spec.replicas`
+    pub(crate) path: String,
+    /// As it is; `None`: not there.
+    pub(crate) is: Option<String>,
+    /// As it should be; `None`: not there.
+    pub(crate) should: Option<String>,
+}
+
+/// One thing that is not as it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Finding {
+    /// In which way.
+    pub(crate) kind: Kind,
+    /// What.
+    pub(crate) address: Address,
+    /// Its resource type.
+    pub(crate) resource_type: String,
+    /// What is to be said of it, in a sentence.
+    pub(crate) says: String,
+    /// The parts.
+    pub(crate) differences: Vec<Difference>,
+    /// The rule that says that it does not matter.
+    pub(crate) ignored: Option<String>,
+    /// Where its block stands, if there is one.
+    pub(crate) span: Option<Span>,
+}
+
+/// What a look at everything told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// By kind, and then by address.
+    pub(crate) findings: Vec<Finding>,
+    /// How many resources are in the state or the configuration.
+    pub(crate) resources: usize,
+    /// Ends of certificates, in seconds since 1970.
+    pub(crate) certificates: Vec<(Address, i64)>,
+    /// What else was met: why something could not be looked at, warnings.
+    pub(crate) notes: Diagnostics,
+    /// When it was looked, in seconds since 1970.
+    pub(crate) now: i64,
+}
+
+impl Told {
+    /// What counts: all that no rule says does not matter.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| f.ignored.is_none())
+    }
+
+    /// How many of a kind count.
+    pub(crate) fn count(&self, kind: Kind) -> usize {
+        self.counted().filter(|f| f.kind == kind).count()
+    }
+
+    /// How many don't matter.
+    pub(crate) fn ignored(&self) -> usize {
+        self.findings.iter().filter(|f| f.ignored.is_some()).count()
+    }
+
+    /// The exit code: 0 nothing, 2 drift, 1 something could not be looked at, 3 nothing but decay.
+    pub(crate) fn code(&self) -> i32 {
+        if self.counted().any(|f| f.kind.is_drift()) {
+            2
+        } else if self.count(Kind::Unreachable) > 0 || self.notes.has_errors() {
+            1
+        } else if self.count(Kind::Decay) > 0 {
+            3
+        } else {
+            0
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What is as it was made and will not stay well by itself: certificates that end, and what says of itself that it is not well. Pure.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, Object, Snapshot, Value};
+
+/// A certificate that ends sooner is told of, whether an apply would renew it or not: seconds.
+const NEAR: i64 = 14 * DAY;
+const DAY: i64 = 24 * 3600;
+/// The computed attribute with the end of a certificate, RFC 3339.
+const END: &str = "not_after";
+
+/// When a certificate ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Certificate {
+    /// Seconds since 1970.
+    pub(super) end: i64,
+}
+
+impl Certificate {
+    /// True if it ends soon.
+    pub(super) fn is_near(self, now: i64) -> bool {
+        self.end - now < NEAR
+    }
+
+    /// What to say of it.
+    pub(super) fn is_due(self, now: i64) -> String {
+        let end = crate::ui::json::timestamp(self.end);
+        let left = self.end - now;
+        if left <= 0 {
+            return format!("its certificate ended at {end}");
+        }
+        let days = left / DAY;
+        let unit = if days == 1 { "day" } else { "days" };
+        format!("its certificate is to be renewed: it ends at {end}, in {days} {unit}")
+    }
+}
+
+/// All certificates of which the state knows when they end.
+pub(super) fn certificates(state: &Snapshot) -> BTreeMap<&Address, Certificate> {
+    let end = |text: &str| text.parse::<jiff::Timestamp>().ok().map(|t| Certificate { end: t.as_second() });
+    state.resources.iter().filter_map(|(address, r)| Some((address, end(r.attributes.get(END)?.as_str()?)?))).collect()
+}
+
+/// What something says of itself that is not well, a sentence each.
+pub(super) fn troubles(facts: &Object) -> Vec<String> {
+    let mut found = Vec::new();
+    let text = |name: &str| facts.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
+    let why = text("problem").or_else(|| text("error")).map(|w| format!(": {w}")).unwrap_or_default();
+    for name in ["healthy", "ready"] {
+        let is_not = facts.get(name).is_some_and(|v| v.as_bool() == Some(false) || matches!(v.as_str(), Some("False" | "Unknown")));
+        if is_not {
+            found.push(format!("it is not {name}{why}"));
+        }
+    }
+    if let Some(state) = text("active_state").filter(|s| *s == "failed") {
+        found.push(format!("its unit is {state}"));
+    }
+    let alarms: Vec<&str> = facts.get("alarms").and_then(Value::as_items).unwrap_or_default().iter().filter_map(Value::as_str).collect();
+    if !alarms.is_empty() {
+        found.push(format!("it has raised the alarm {}", alarms.join(" and ")));
+    }
+    for item in facts.get("items").and_then(Value::as_items).unwrap_or_default() {
+        let part = |name: &str| item.get(name).and_then(Value::as_str);
+        if let Some(ready) = part("ready").filter(|r| *r != "True") {
+            found.push(format!("{} is not ready ({ready})", part("name").unwrap_or("one of its entries")));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(entries: &[(&str, Value)]) -> Object {
+        entries.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect()
+    }
+
+    #[test]
+    fn what_is_not_well_is_said() {
+        let told = |entries: &[(&str, Value)]| troubles(&facts(entries)).join("; ");
+        assert_eq!(told(&[("healthy", true.into()), ("ready", "True".into()), ("active_state", "active".into())]), "");
+        assert_eq!(told(&[("healthy", false.into()), ("error", "no leader".into())]), "it is not healthy: no leader");
+        assert_eq!(told(&[("ready", "Unknown".into()), ("problem", "silent".into())]), "it is not ready: silent");
+        assert_eq!(told(&[("alarms", Value::strings(["NOSPACE", "CORRUPT"]))]), "it has raised the alarm NOSPACE and CORRUPT");
+        let member = |name: &str, ready: &str| Value::object([("name", name.into()), ("ready", ready.into())]);
+        let items = Value::tuple(vec![member("eu1", "True"), member("eu2", "False")]);
+        assert_eq!(told(&[("items", items)]), "eu2 is not ready (False)");
+    }
+
+    #[test]
+    fn certificates_end() {
+        let now = 1_000_000;
+        let ends = |days: i64| Certificate { end: now + days * DAY };
+        assert!(ends(13).is_near(now) && !ends(15).is_near(now));
+        assert_eq!(ends(1).is_due(now), "its certificate is to be renewed: it ends at 1970-01-13T13:46:40Z, in 1 day");
+        assert!(ends(-1).is_due(now).starts_with("its certificate ended at 1970-01-11"));
+    }
+}

@@ -1,0 +1,274 @@
+//! From what was seen, and what an apply would do about it, to what is not as it should be. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_lang::Config;
+use karmaform_model::{
+    Action, Address, Attribute, Catalog, DriftedResource, Kind as ValueKind, Mode, Object, Path, PlannedResource, Reason, Snapshot, Value,
+    same,
+};
+
+use super::decay::{self, Certificate};
+use super::{Difference, Finding, Kind, Looked, Told};
+use crate::ui::resource::schema_of;
+use crate::ui::values::{SECRET, UNKNOWN};
+
+/// What is in a manifest is as it is: no connections are there.
+const MANIFEST: &str = "manifest";
+/// A text longer than this is not shown whole.
+const LONGEST: usize = 120;
+
+/// What it is found in.
+struct Search<'a> {
+    catalog: &'a Catalog,
+    config: &'a Config,
+    looked: &'a Looked,
+    planned: BTreeMap<&'a Address, &'a PlannedResource>,
+    found: Vec<Finding>,
+    /// What is told of, and how first.
+    told: BTreeMap<Address, Kind>,
+}
+
+/// All that is not as it should be. `now` in seconds since 1970.
+pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, looked: Looked, now: i64) -> Told {
+    let plan = &looked.plan;
+    let planned = plan.resources.iter().filter(|r| r.deposed.is_none()).map(|r| (&r.address, r)).collect();
+    let mut search = Search { catalog, config, looked: &looked, planned, found: Vec::new(), told: BTreeMap::new() };
+    for address in &looked.doubts.unseen {
+        let kind = search.type_of(address, state);
+        search.add(Kind::Unreachable, address, &kind, "nobody could look at it".to_owned(), Vec::new());
+    }
+    for drifted in &plan.drift {
+        search.drifted(drifted);
+    }
+    let certificates = decay::certificates(state);
+    search.planned(&certificates, now);
+    search.decaying(state, &certificates, now);
+    let mut found = search.found;
+    found.sort_by(|a, b| (a.kind, &a.address).cmp(&(b.kind, &b.address)));
+    let resources = plan.resources.iter().filter(|r| r.address.mode == Mode::Managed && r.deposed.is_none()).count();
+    let certificates = certificates.into_iter().map(|(address, c)| (address.clone(), c.end)).collect();
+    Told { findings: found, resources, certificates, notes: looked.met, now }
+}
+
+impl Search<'_> {
+    fn add(&mut self, kind: Kind, address: &Address, resource_type: &str, says: String, differences: Vec<Difference>) {
+        self.told.entry(address.clone()).or_insert(kind);
+        self.found.push(Finding {
+            kind,
+            address: address.clone(),
+            resource_type: resource_type.to_owned(),
+            says,
+            differences,
+            ignored: None,
+            span: self.config.block(address).map(|b| b.span),
+        });
+    }
+
+    fn type_of(&self, address: &Address, state: &Snapshot) -> String {
+        let planned = self.planned.get(address).map(|r| r.resource_type.clone());
+        let stored = || state.resources.get(address).map(|r| r.resource_type.clone());
+        planned.or_else(stored).unwrap_or_else(|| address.kind.clone())
+    }
+
+    /// Changed or deleted outside.
+    fn drifted(&mut self, drifted: &DriftedResource) {
+        let DriftedResource { address, resource_type, before, after } = drifted;
+        let planned = self.planned.get(address).copied();
+        let secrets = planned.map(|r| r.secret_paths.as_slice()).unwrap_or_default();
+        let Some(after) = after else {
+            // What is not wanted any more either is well as it is.
+            if planned.is_none_or(|r| !matches!(r.change.action(), Action::Delete | Action::Forget)) {
+                self.add(Kind::Missing, address, resource_type, "it was made, and is not there any more".to_owned(), Vec::new());
+            }
+            return;
+        };
+        let differences = self.differences(address, resource_type, after, before, secrets);
+        let is_written = differences.iter().any(|d| self.is_written(address, resource_type, &d.path));
+        // What the configuration says by now that it did not say when the thing was made.
+        let acting = planned.filter(|r| !matches!(r.change.action(), Action::NoOp | Action::Read));
+        let edits = acting.and_then(|r| r.change.after()).map(|wanted| {
+            let mut edits = self.differences(address, resource_type, before, wanted, secrets);
+            edits.retain(|d| self.is_written(address, resource_type, &d.path));
+            edits
+        });
+        let is_edited = edits.as_ref().is_some_and(|e| !e.is_empty());
+        // What only tells of the thing changes with it, and is nothing to repair by itself.
+        if !differences.is_empty() && (is_written || acting.is_some() && !is_edited) {
+            let says = if acting.is_some() { "somebody changed it" } else { "somebody changed it, to what the configuration says by now" };
+            self.add(Kind::Changed, address, resource_type, says.to_owned(), differences);
+            if let Some(edits) = edits.filter(|e| !e.is_empty()) {
+                self.add(Kind::Unapplied, address, resource_type, "the configuration says something else".to_owned(), edits);
+            }
+        }
+    }
+
+    /// True for a part of what a configuration may say.
+    fn is_written(&self, address: &Address, resource_type: &str, path: &str) -> bool {
+        let name = path.split(['.', '[']).next().unwrap_or_default();
+        let schema = schema_of(self.catalog, address.mode, resource_type);
+        schema.is_none_or(|s| s.attribute(name).is_none_or(Attribute::is_configurable))
+    }
+
+    /// What an apply would do that nobody from outside caused.
+    fn planned(&mut self, certificates: &BTreeMap<&Address, Certificate>, now: i64) {
+        let looked = self.looked;
+        let gone: BTreeSet<&Address> = looked.plan.drift.iter().filter(|d| d.after.is_none()).map(|d| &d.address).collect();
+        let causes: BTreeSet<Address> = self.told.keys().cloned().collect();
+        // A composite's own record comes after its parts: where one of them tells of an edit, it need not.
+        let (parts, records): (Vec<&PlannedResource>, Vec<_>) = looked.plan.resources.iter().partition(|r| r.provider.is_some());
+        let mut edited = BTreeSet::new();
+        for resource in parts.into_iter().chain(records) {
+            let PlannedResource { address, resource_type, change, .. } = resource;
+            let action = change.action();
+            let is_told = resource.deposed.is_none() && self.told.contains_key(address);
+            let is_doubtful = looked.doubts.unseen.contains(address) || looked.doubts.unsure.contains(address);
+            if matches!(action, Action::NoOp | Action::Read) || address.mode == Mode::Data || is_told || is_doubtful {
+                continue;
+            }
+            if matches!(action, Action::Delete | Action::Forget) && gone.contains(address) && resource.deposed.is_none() {
+                continue;
+            }
+            let differences = match (change.before(), change.after()) {
+                (Some(before), Some(after)) => self.differences(address, resource_type, before, after, &resource.secret_paths),
+                _ => Vec::new(),
+            };
+            if let Some(certificate) = certificates.get(address).filter(|_| self.is_renewed(resource)) {
+                self.add(Kind::Decay, address, resource_type, certificate.is_due(now), Vec::new());
+                continue;
+            }
+            // Nothing that was written differs, as far as that is known: it follows from something else that changes.
+            let is_made_or_taken = matches!(action, Action::Create | Action::Delete | Action::Forget);
+            let follows = !is_made_or_taken
+                && !differences.iter().any(|d| self.is_written(address, resource_type, &d.path))
+                && (resource.provider.is_none() || resource.dependencies.iter().any(|d| self.is_cause(&causes, d)));
+            if follows || resource.provider.is_none() && edited.contains(address) {
+                continue;
+            }
+            let (kind, says) = told_as(resource);
+            edited.extend(address.composite().filter(|_| kind == Kind::Unapplied));
+            self.add(kind, address, resource_type, says.to_owned(), differences);
+        }
+    }
+
+    /// A certificate that is the same but for time is renewed, and not changed.
+    fn is_renewed(&self, resource: &PlannedResource) -> bool {
+        let schema = schema_of(self.catalog, resource.address.mode, &resource.resource_type);
+        let (Some(before), Some(after), Some(schema)) = (resource.change.before(), resource.change.after(), schema) else { return false };
+        let mut written = schema.attributes.iter().filter(|a| a.is_configurable() && a.is_stored());
+        written.all(|a| same(before.get(a.name), after.get(a.name)))
+    }
+
+    fn is_cause(&self, causes: &BTreeSet<Address>, address: &Address) -> bool {
+        let changes = |a: &Address| self.planned.get(a).is_some_and(|r| !matches!(r.change.action(), Action::NoOp | Action::Read));
+        causes.contains(address)
+            || causes.range(address.clone()..).take_while(|a| a.is_within(address)).next().is_some()
+            || changes(address)
+    }
+
+    /// Well-made, and about to be in need of care.
+    fn decaying(&mut self, state: &Snapshot, certificates: &BTreeMap<&Address, Certificate>, now: i64) {
+        let goes = |r: &&&PlannedResource| matches!(r.change.action(), Action::Delete | Action::Forget);
+        let stays: BTreeSet<&Address> = self.planned.values().filter(|r| !goes(r)).map(|r| &r.address).collect();
+        for (address, certificate) in certificates.iter().filter(|(_, c)| c.is_near(now)) {
+            if !self.told.contains_key(address) && stays.contains(address) {
+                let kind = self.type_of(address, state);
+                self.add(Kind::Decay, address, &kind, certificate.is_due(now), Vec::new());
+            }
+        }
+        let looked = self.looked;
+        for (address, facts) in &looked.seen {
+            let is_told = self.told.get(address).is_some_and(|kind| *kind != Kind::Unapplied);
+            if is_told || !state.resources.contains_key(address) || !stays.contains(address) {
+                continue;
+            }
+            let kind = self.type_of(address, state);
+            for trouble in decay::troubles(facts) {
+                self.add(Kind::Decay, address, &kind, trouble, Vec::new());
+            }
+        }
+    }
+
+    fn differences(&self, address: &Address, resource_type: &str, is: &Object, should: &Object, secrets: &[Path]) -> Vec<Difference> {
+        let schema = schema_of(self.catalog, address.mode, resource_type);
+        let ready = |object: &Object| {
+            let mut object = object.clone();
+            if let Some(schema) = schema {
+                schema.mark(&mut object);
+                object.retain(|name, _| schema.attribute(name).is_none_or(|a| a.is_stored()));
+            }
+            let mut whole = Value::from(object);
+            secrets.iter().for_each(|path| whole.mark_secret(&path.0));
+            whole
+        };
+        let mut found = Vec::new();
+        compare("", Some(&ready(is)), Some(&ready(should)), &mut found);
+        found
+    }
+}
+
+/// In which way, and in which words, a change that nobody from outside caused is told of.
+fn told_as(resource: &PlannedResource) -> (Kind, &'static str) {
+    let says = match (&resource.reason, resource.change.action()) {
+        (Some(Reason::CreateBecauseMissing), _) => return (Kind::Missing, "it was made, and is not there any more"),
+        (Some(Reason::FinishEarlierRun), _) => "an earlier run began with it and did not end",
+        (Some(Reason::ReplaceBecauseTainted), _) => "it is marked as damaged, and must be made anew",
+        _ if resource.deposed.is_some() => "what it was before it was made anew is still there",
+        (_, Action::Create) => "it is in the configuration, and was not made yet",
+        (_, Action::Delete | Action::Forget) => "it is not in the configuration any more, and still there",
+        (_, Action::DestroyThenCreate | Action::CreateThenDestroy) => {
+            "the configuration says something else, for which it must be made anew"
+        }
+        _ => "the configuration says something else",
+    };
+    (Kind::Unapplied, says)
+}
+
+/// Every part that is not the same. What is not known yet is no difference by itself.
+fn compare(path: &str, is: Option<&Value>, should: Option<&Value>, found: &mut Vec<Difference>) {
+    let is = is.filter(|v| !v.is_null());
+    let should = should.filter(|v| !v.is_null());
+    if same(is, should) || should.is_some_and(Value::is_unknown) {
+        return;
+    }
+    let has_secret = [is, should].into_iter().flatten().any(|v| v.secret);
+    if let (Some(is), Some(should), false) = (is, should, has_secret) {
+        if let (Some(a), Some(b)) = (is.as_entries(), should.as_entries()) {
+            // How something is reached is nothing that drifts; what is reached is.
+            let is_text = |object: &Object| ["provider", "id"].iter().all(|n| object.get(*n).is_some_and(|v| v.as_str().is_some()));
+            let is_way = !path.starts_with(MANIFEST) && is_text(a) && is_text(b);
+            let names: BTreeSet<&String> = a.keys().chain(b.keys()).filter(|n| !is_way || n.as_str() == "id").collect();
+            for name in names {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                compare(&path, a.get(name), b.get(name), found);
+            }
+            return;
+        }
+        let is_ordered = |v: &Value| matches!(v.kind, ValueKind::List(..) | ValueKind::Tuple(_));
+        if let (Some(a), Some(b)) = (is.as_items(), should.as_items())
+            && a.len() == b.len()
+            && is_ordered(is)
+        {
+            a.iter().zip(b).enumerate().for_each(|(i, (a, b))| compare(&format!("{path}[{i}]"), Some(a), Some(b), found));
+            return;
+        }
+    }
+    found.push(Difference { path: path.to_owned(), is: is.map(text), should: should.map(text) });
+}
+
+/// On one line, and without secrets.
+fn text(value: &Value) -> String {
+    if value.secret {
+        return SECRET.to_owned();
+    }
+    if value.is_unknown() {
+        return UNKNOWN.to_owned();
+    }
+    let json = crate::ui::json::known(value).unwrap_or_default();
+    let text = json.as_str().map_or_else(|| json.to_string(), |s| format!("{s:?}"));
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    let shown: String = text.chars().take(LONGEST).collect();
+    format!("{shown}... ({} characters)", text.chars().count())
+}

@@ -1,0 +1,179 @@
+//! What does not matter: by address and attribute, on the command line and in the configuration. What is ignored is still told.
+
+use karmaform_lang::{Config, IgnoredDrift};
+
+use super::{Finding, Kind};
+
+/// Between an address and an attribute.
+const BETWEEN: &str = "::";
+
+/// One thing that does not matter.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rule {
+    address: String,
+    attribute: Option<String>,
+    /// Where it comes from, as shown.
+    origin: String,
+}
+
+impl Rule {
+    /// From `ADDRESS` or `ADDRESS::ATTRIBUTE`; a `*` stands for any text.
+    pub(crate) fn from_flag(text: &str) -> Self {
+        Self::new(text, format!("-ignore={text}"))
+    }
+
+    fn new(text: &str, origin: String) -> Self {
+        let (address, attribute) = match parted(text) {
+            Some((address, attribute)) => (address.to_owned(), Some(attribute.to_owned())),
+            None => (text.to_owned(), None),
+        };
+        Self { address, attribute, origin }
+    }
+
+    fn is_about(&self, address: &str) -> bool {
+        matches(&self.address, address)
+    }
+}
+
+/// Address and attribute; not at a `::` in a key.
+fn parted(text: &str) -> Option<(&str, &str)> {
+    let mut is_quoted = false;
+    let outside = |(at, sign): (usize, char)| {
+        is_quoted ^= sign == '"';
+        (!is_quoted && text[at..].starts_with(BETWEEN)).then_some(at)
+    };
+    let at = text.char_indices().filter_map(outside).last()?;
+    Some((&text[..at], &text[at + BETWEEN.len()..]))
+}
+
+/// The rules of `lifecycle.ignore_drift`. Names are attributes of the block itself; texts are parts of it, as in `member["a"]/unit`.
+pub(crate) fn rules_of(config: &Config) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for block in config.blocks.values() {
+        let (address, origin) = (block.address.to_string(), "lifecycle.ignore_drift".to_owned());
+        // Of a block with keys each instance.
+        let heads = [address.clone(), format!("{address}[*]")];
+        for head in heads {
+            let mut add = |text: String| rules.push(Rule::new(&text, origin.clone()));
+            match &block.lifecycle.ignore_drift {
+                IgnoredDrift::None => {}
+                IgnoredDrift::All => {
+                    add(head.clone());
+                    add(format!("{head}/*"));
+                }
+                IgnoredDrift::These { attributes, parts } => {
+                    attributes.iter().for_each(|path| add(format!("{head}{BETWEEN}{path}")));
+                    parts.iter().for_each(|part| add(format!("{head}/{part}")));
+                }
+            }
+        }
+    }
+    rules
+}
+
+/// Takes what the rules say out of what counts.
+pub(crate) fn apply_rules(findings: &mut Vec<Finding>, rules: &[Rule]) {
+    let mut left_out = Vec::new();
+    for finding in findings.iter_mut() {
+        let address = finding.address.to_string();
+        let about: Vec<&Rule> = rules.iter().filter(|r| r.is_about(&address)).collect();
+        if let Some(rule) = about.iter().find(|r| r.attribute.is_none()) {
+            finding.ignored = Some(rule.origin.clone());
+            continue;
+        }
+        // What is missing is missing as a whole.
+        if about.is_empty() || finding.differences.is_empty() || finding.kind == Kind::Missing {
+            continue;
+        }
+        let rule_for = |path: &str| about.iter().find(|r| r.attribute.as_ref().is_some_and(|a| covers(a, path)));
+        let (ignored, counted): (Vec<_>, Vec<_>) = finding.differences.drain(..).partition(|d| rule_for(&d.path).is_some());
+        let origin = ignored.first().and_then(|d| rule_for(&d.path)).map(|r| r.origin.clone());
+        match (origin, counted.is_empty()) {
+            (Some(origin), true) => {
+                finding.differences = ignored;
+                finding.ignored = Some(origin);
+            }
+            (Some(origin), false) => {
+                left_out.push(Finding { differences: ignored, ignored: Some(origin), ..finding.clone() });
+                finding.differences = counted;
+            }
+            (None, _) => finding.differences = counted,
+        }
+    }
+    findings.extend(left_out);
+    findings.sort_by(|a, b| (a.kind, &a.address).cmp(&(b.kind, &b.address)));
+}
+
+/// True if the attribute is of this pattern, or a part of one that is.
+fn covers(pattern: &str, path: &str) -> bool {
+    let ends = path.char_indices().filter(|(_, c)| matches!(c, '.' | '[')).map(|(i, _)| i).chain([path.len()]);
+    ends.into_iter().any(|end| matches(pattern, &path[..end]))
+}
+
+/// True if the text is of this pattern: `*` stands for any text, all else for itself.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_model::Address;
+
+    use super::super::Difference;
+    use super::*;
+
+    fn finding(kind: Kind, paths: &[&str]) -> Finding {
+        let difference = |path: &&str| Difference { path: (*path).to_owned(), is: None, should: None };
+        Finding {
+            kind,
+            address: Address::managed("ssh_file", "motd"),
+            resource_type: "ssh_file".to_owned(),
+            says: String::new(),
+            differences: paths.iter().map(difference).collect(),
+            ignored: None,
+            span: None,
+        }
+    }
+
+    fn left(mut findings: Vec<Finding>, rules: &[&str]) -> Vec<(Vec<String>, bool)> {
+        apply_rules(&mut findings, &rules.iter().map(|r| Rule::from_flag(r)).collect::<Vec<_>>());
+        findings.into_iter().map(|f| (f.differences.into_iter().map(|d| d.path).collect(), f.ignored.is_some())).collect()
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, is) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxcyyb", false),
+            ("a*a", "a", false),
+            ("ssh_file.motd[*]", "ssh_file.motd[\"x\"]", true),
+        ] {
+            assert_eq!(matches(pattern, text), is, "{pattern} {text}");
+        }
+        assert_eq!(parted("a.b[\"fd00::1\"]/u::x"), Some(("a.b[\"fd00::1\"]/u", "x")));
+        assert_eq!(parted("a.b[\"fd00::1\"]/u"), None);
+        assert!(covers("tags", "tags.a") && covers("tags", "tags[0].b") && covers("tags.*", "tags.a.b") && !covers("tag", "tags"));
+    }
+
+    #[test]
+    fn what_is_ignored_is_told_apart_and_still_told() {
+        let both = || vec![finding(Kind::Changed, &["content", "mode"])];
+        assert_eq!(left(both(), &["ssh_file.other"]), [(vec!["content".into(), "mode".into()], false)]);
+        assert_eq!(left(both(), &["ssh_file.*"]), [(vec!["content".into(), "mode".into()], true)]);
+        assert_eq!(left(both(), &["*::mode"]), [(vec!["content".into()], false), (vec!["mode".into()], true)]);
+        assert_eq!(left(both(), &["*::mode", "*::content"]), [(vec!["content".into(), "mode".into()], true)]);
+        assert_eq!(left(vec![finding(Kind::Missing, &["mode"])], &["*::mode"]), [(vec!["mode".into()], false)], "it is gone as a whole");
+    }
+}

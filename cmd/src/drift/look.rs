@@ -1,0 +1,59 @@
+//! Looks at everything, with nothing in hand that could change it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use karmaform_engine::{Doubts, Options, Pool, Runtime, World, graph, observe, plan_and_doubts};
+use karmaform_lang::Config;
+use karmaform_model::{Address, Catalog, Diagnostics, Object, Plan, Severity, Snapshot};
+
+/// All that it takes to look.
+pub(crate) struct Sight<'a> {
+    /// Providers, for who only looks.
+    pub(crate) catalog: Arc<Catalog>,
+    /// The configuration.
+    pub(crate) config: &'a Config,
+    /// The state as it was read.
+    pub(crate) state: &'a Snapshot,
+    /// Time.
+    pub(crate) clock: Arc<dyn Runtime>,
+    /// What to look at, and how much at once.
+    pub(crate) options: Options,
+}
+
+/// What was seen.
+pub(crate) struct Looked {
+    /// What an apply would do now.
+    pub(crate) plan: Plan,
+    /// What of that rests on memory alone.
+    pub(crate) doubts: Doubts,
+    /// Everything that was seen, facts of the moment among it.
+    pub(crate) seen: BTreeMap<Address, Object>,
+    /// What was met on the way.
+    pub(crate) met: Diagnostics,
+}
+
+/// Looks. What can't be reached is no error here: it is part of the answer.
+///
+/// # Errors
+/// What keeps everything from being looked at: a configuration that can't be.
+pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
+    let Sight { catalog, config, state, clock, options } = sight;
+    let options = Options { tries: false, lenient: true, ..options.clone() };
+    let (graph, mut met) = graph(config, state, catalog);
+    if met.has_errors() {
+        return Err(met);
+    }
+    let pool = Pool::only_looking(Arc::clone(catalog), config.providers.clone());
+    let world = World { config, registry: catalog, state, pool: &pool, runtime: &**clock, hands: None };
+    let (observed, wrong) = observe(&graph, &world, &options).await;
+    // Who is out of reach is named below; why is worth a note.
+    met.extend(wrong.into_iter().map(|mut d| {
+        d.severity = Severity::Warning;
+        d
+    }));
+    let (plan, doubts, wrong) = plan_and_doubts(&graph, &world.inputs(), &observed, &options);
+    met.extend(wrong);
+    let seen = graph.addresses().filter_map(|a| Some((a.clone(), observed.present(a)?.clone()))).collect();
+    Ok(Looked { plan, doubts, seen, met })
+}

@@ -1,0 +1,120 @@
+//! The forms of a report: for people, for programs, and for what pipelines read.
+
+mod json;
+mod junit;
+mod markdown;
+mod prometheus;
+mod sarif;
+mod text;
+
+use karmaform_lang::Sources;
+use karmaform_model::Diagnostic;
+
+use super::{Finding, Told};
+use crate::ui::style::Theme;
+pub(crate) use text::text;
+
+/// A form that a report can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// As on the terminal.
+    Human,
+    /// Everything, for programs.
+    Json,
+    /// For what shows test results.
+    Junit,
+    /// For what shows findings in code.
+    Sarif,
+    /// For summaries and notes.
+    Markdown,
+    /// For node_exporter's textfile collector.
+    Prometheus,
+}
+
+/// All forms by the names that they have on the command line.
+const FORMATS: [(&str, Format); 6] = [
+    ("human", Format::Human),
+    ("json", Format::Json),
+    ("junit", Format::Junit),
+    ("sarif", Format::Sarif),
+    ("markdown", Format::Markdown),
+    ("prometheus", Format::Prometheus),
+];
+
+/// What it calls itself in files.
+const PRODUCT: &str = "karmaform";
+
+/// A report that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) format: Format,
+    /// The file.
+    pub(crate) file: String,
+}
+
+/// Reads `FORMAT=FILE`.
+///
+/// # Errors
+/// If there is no such format, or no file.
+pub(crate) fn wanted(text: &str) -> Result<Wanted, String> {
+    let names = || FORMATS.map(|(name, _)| name).join(", ");
+    let (format, file) = text.split_once('=').filter(|(_, file)| !file.is_empty()).ok_or("it must have the form FORMAT=FILE")?;
+    let known = FORMATS.iter().find(|(name, _)| *name == format);
+    let format = known.ok_or_else(|| format!("there is no format \"{format}\"; there are {}", names()))?.1;
+    Ok(Wanted { format, file: file.to_owned() })
+}
+
+/// A report in this form.
+pub(crate) fn report(format: Format, told: &Told, sources: &Sources) -> String {
+    match format {
+        Format::Human => text(told, sources, &Theme { color: false, width: None, product: PRODUCT }),
+        Format::Json => format!("{:#}\n", json::json(told, sources)),
+        Format::Junit => junit::junit(told, sources),
+        Format::Sarif => format!("{:#}\n", sarif::sarif(told, sources)),
+        Format::Markdown => markdown::markdown(told, sources),
+        Format::Prometheus => prometheus::prometheus(told),
+    }
+}
+
+/// `2 changed, 1 missing`; only what there is.
+fn summary(told: &Told) -> String {
+    let counts = super::Kind::ALL.map(|kind| (told.count(kind), kind.word()));
+    let there: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    there.join(", ")
+}
+
+/// `12 resources`
+fn resources(told: &Told) -> String {
+    if told.resources == 1 { "1 resource".to_owned() } else { format!("{} resources", told.resources) }
+}
+
+/// What it comes down to.
+fn title(told: &Told) -> &'static str {
+    match told.code() {
+        0 => "No drift",
+        2 => "Drift",
+        3 => "No drift, but care is needed",
+        _ => "Not everything could be looked at",
+    }
+}
+
+/// `main.kf.hcl` and the line of the block, if there is one.
+fn place<'a>(finding: &Finding, sources: &'a Sources) -> Option<(&'a str, usize)> {
+    let span = finding.span?;
+    Some((sources.get(span.file).path.as_str(), sources.position(span.file, span.start).0))
+}
+
+/// `content: is "a", should be "b"`
+fn difference(difference: &super::Difference) -> String {
+    match (&difference.is, &difference.should) {
+        (Some(is), Some(should)) => format!("{}: is {is}, should be {should}", difference.path),
+        (Some(is), None) => format!("{}: is {is}, should not be there", difference.path),
+        (None, should) => format!("{}: is not there, should be {}", difference.path, should.as_deref().unwrap_or("there")),
+    }
+}
+
+/// A note in a line.
+fn note(note: &Diagnostic) -> String {
+    let about = note.address.as_ref().map(|a| format!(" ({a})")).unwrap_or_default();
+    format!("{}{about}: {}", note.summary, note.detail)
+}

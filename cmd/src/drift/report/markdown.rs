@@ -1,0 +1,73 @@
+//! Markdown, for GitHub's step summary and GitLab's notes.
+
+use karmaform_lang::Sources;
+
+use super::super::{Finding, Kind, Told};
+use super::{difference, note, place, resources, summary, title};
+use crate::ui::json::timestamp;
+
+/// So many findings of a kind are shown open; the rest is folded.
+const OPEN: usize = 20;
+
+/// The report.
+pub(super) fn markdown(told: &Told, sources: &Sources) -> String {
+    let counts = summary(told);
+    let title = if counts.is_empty() { title(told).to_owned() } else { format!("{}: {counts}", title(told)) };
+    let mut out = format!("## {title}\n\n{}, looked at {}.\n", resources(told), timestamp(told.now));
+    for kind in Kind::ALL {
+        let of_kind: Vec<&Finding> = told.counted().filter(|f| f.kind == kind).collect();
+        section(&mut out, kind.word(), kind.meaning(), &of_kind, sources);
+    }
+    let ignored: Vec<&Finding> = told.findings.iter().filter(|f| f.ignored.is_some()).collect();
+    section(&mut out, "ignored", "told, and not counted", &ignored, sources);
+    if !told.notes.is_empty() {
+        out.push_str("\n### Notes\n\n");
+        told.notes.iter().for_each(|d| out.push_str(&format!("- {}\n", plain(&note(d)))));
+    }
+    out
+}
+
+fn section(out: &mut String, word: &str, meaning: &str, findings: &[&Finding], sources: &Sources) {
+    if findings.is_empty() {
+        return;
+    }
+    out.push_str(&format!("\n### {} {word}\n\n{meaning}\n\n", findings.len()));
+    let is_folded = findings.len() > OPEN;
+    if is_folded {
+        out.push_str("<details><summary>all of them</summary>\n\n");
+    }
+    out.push_str("| resource | what | where |\n|---|---|---|\n");
+    for finding in findings {
+        let mut what = plain(&finding.says);
+        finding.differences.iter().for_each(|d| what.push_str(&format!("<br>{}", code(&difference(d)))));
+        let at = place(finding, sources).map(|(file, line)| format!("{}:{line}", plain(file))).unwrap_or_default();
+        out.push_str(&format!("| {} | {what} | {at} |\n", code(&finding.address.to_string())));
+    }
+    if is_folded {
+        out.push_str("\n</details>\n");
+    }
+}
+
+/// Text that means nothing else in a table.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for sign in text.chars() {
+        match sign {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\n' | '\r' => out.push(' '),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                out.push('\\');
+                out.push(sign);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The same in a fixed font. As HTML: a backtick in a code span, or a bar in a table, would end it.
+fn code(text: &str) -> String {
+    format!("<code>{}</code>", plain(text))
+}

@@ -1,0 +1,58 @@
+//! For people.
+
+use karmaform_lang::Sources;
+
+use super::super::{Finding, Kind, Told};
+use super::{difference, place, resources, summary, title};
+use crate::ui::diagnostics::{errors_text, warnings_text};
+use crate::ui::style::{Theme, Tone};
+
+/// The report, by kind; what is ignored at the end.
+pub(crate) fn text(told: &Told, sources: &Sources, theme: &Theme) -> String {
+    let mut out = String::new();
+    for kind in Kind::ALL {
+        let of_kind: Vec<&Finding> = told.counted().filter(|f| f.kind == kind).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("\n{}: {}\n", theme.strong(tone(kind), &capital(kind.word())), kind.meaning()));
+        of_kind.iter().for_each(|f| out.push_str(&one(f, sources, theme)));
+    }
+    let ignored: Vec<&Finding> = told.findings.iter().filter(|f| f.ignored.is_some()).collect();
+    if !ignored.is_empty() {
+        out.push_str(&format!("\n{}: told, and not counted\n", theme.strong(Tone::Faint, "Ignored")));
+        for finding in ignored {
+            let by = finding.ignored.as_deref().unwrap_or_default();
+            out.push_str(&one(finding, sources, theme));
+            out.push_str(&format!("      {}\n", theme.paint(Tone::Faint, &format!("ignored by {by}"))));
+        }
+    }
+    let warnings = warnings_text(told.notes.iter(), sources, theme, false);
+    let errors = errors_text(told.notes.iter(), sources, theme);
+    let ending = match summary(told).as_str() {
+        "" if told.notes.has_errors() => "Not everything could be looked at.".to_owned(),
+        "" => theme.strong(Tone::Add, &format!("No drift: {} are as they should be.", resources(told))),
+        counts => format!("{}; {} in all.", theme.strong(Tone::Plain, &format!("{}: {counts}", title(told))), resources(told)),
+    };
+    format!("{out}{warnings}{errors}\n{ending}\n")
+}
+
+fn one(finding: &Finding, sources: &Sources, theme: &Theme) -> String {
+    let at = place(finding, sources).map(|(file, line)| format!(" {file}:{line}")).unwrap_or_default();
+    let mut out =
+        format!("  {}{}\n      {}\n", theme.strong(Tone::Plain, &finding.address.to_string()), theme.paint(Tone::Faint, &at), finding.says);
+    finding.differences.iter().for_each(|d| out.push_str(&format!("      {}\n", difference(d))));
+    out
+}
+
+fn tone(kind: Kind) -> Tone {
+    match kind {
+        Kind::Changed | Kind::Unapplied | Kind::Decay => Tone::Change,
+        Kind::Missing | Kind::Unreachable => Tone::Remove,
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut signs = word.chars();
+    signs.next().map(|first| first.to_uppercase().chain(signs).collect()).unwrap_or_default()
+}

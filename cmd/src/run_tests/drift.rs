@@ -1,0 +1,182 @@
+//! `drift` and its reports.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value as Json;
+
+use super::Place;
+
+/// One thing that is to be changed, one to be made, and one whose drift does not matter. The last has a secret.
+const BEFORE: &str = r#"
+variable "secret" {
+  default   = "hunter2"
+  sensitive = true
+}
+resource "terraform_data" "a" {
+  input = "<one> & \"two\" | *three*"
+}
+resource "terraform_data" "b" {
+  input = "b"
+  lifecycle {
+    ignore_drift = all
+  }
+}
+resource "terraform_data" "c" {
+  input = var.secret
+}
+"#;
+
+fn after() -> String {
+    BEFORE.replace("<one>", "<four>").replace("input = \"b\"", "input = \"bb\"").replace("hunter2", "hunter3")
+        + "resource \"terraform_data\" \"d\" {\n}\n"
+}
+
+/// A place with drift, and all reports of it.
+fn drifted() -> Place {
+    let place = Place::new(BEFORE);
+    place.check(&["apply", "-auto-approve"], 0);
+    place.write("main.kf.hcl", &after());
+    let reports = ["human", "json", "junit", "sarif", "markdown", "prometheus"].map(|f| format!("-report={f}={f}.out"));
+    let arguments: Vec<&str> = ["drift"].into_iter().chain(reports.iter().map(String::as_str)).collect();
+    place.check(&arguments, 2);
+    place
+}
+
+#[test]
+fn nothing_is_written_and_nothing_is_locked() {
+    let place = Place::new(BEFORE);
+    place.check(&["apply", "-auto-approve"], 0);
+    place.write("main.kf.hcl", &after());
+    let files = || -> BTreeSet<_> {
+        let walk =
+            |path: &std::path::Path| -> Vec<_> { std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect() };
+        let all = walk(place.path()).into_iter().flat_map(|p| if p.is_dir() { walk(&p) } else { vec![p] });
+        all.map(|p| (p.clone(), std::fs::read(&p).unwrap_or_default())).collect()
+    };
+    let before = files();
+    let done = place.check(&["drift"], 2);
+    assert!(done.stdout.contains("\nDrift: 3 unapplied; 4 resources in all.\n"), "{}", done.stdout);
+    assert!(done.stdout.contains("ignored by lifecycle.ignore_drift"), "{}", done.stdout);
+    assert_eq!(files(), before);
+    place.check(&["apply", "-auto-approve"], 0);
+    let done = place.check(&["drift"], 0);
+    assert_eq!(done.stdout, "\nNo drift: 4 resources are as they should be.\n");
+}
+
+#[test]
+fn no_report_has_a_secret() {
+    let place = drifted();
+    for format in ["human", "json", "junit", "sarif", "markdown", "prometheus"] {
+        let text = place.read(&format!("{format}.out")).replace('\\', "");
+        assert!(text.contains("terraform_data.c") && !text.contains("hunter"), "{format}:\n{text}");
+    }
+}
+
+#[test]
+fn programs_get_what_the_schema_says() {
+    let place = drifted();
+    let report: Json = serde_json::from_str(&place.read("json.out")).unwrap();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/schemas/drift.schema.json");
+    let schema: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    fits(&report, &schema, "report");
+    let found: Vec<String> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| format!("{} {} {}", f["kind"].as_str().unwrap(), f["address"].as_str().unwrap(), f["ignored_by"]))
+        .collect();
+    let expected = ["a null", "b \"lifecycle.ignore_drift\"", "c null", "d null"].map(|rest| format!("unapplied terraform_data.{rest}"));
+    assert_eq!(found, expected);
+    assert_eq!(report["findings"][0]["place"]["line"], 6);
+    assert_eq!(report["findings"][0]["differences"][0]["path"], "input");
+    let printed: Json = serde_json::from_str(&place.check(&["drift", "-json"], 2).stdout).unwrap();
+    assert_eq!(printed["findings"], report["findings"]);
+}
+
+/// What a JSON Schema of these few words asks for: `required`, `additionalProperties`, `properties`, `items`, `type`, `enum`, `const`.
+fn fits(value: &Json, schema: &Json, at: &str) {
+    let is = |ty: &str| match ty {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_u64(),
+        "null" => value.is_null(),
+        other => panic!("{at}: {other}"),
+    };
+    match &schema["type"] {
+        Json::String(ty) => assert!(is(ty), "{at}: {value} is no {ty}"),
+        Json::Array(all) => assert!(all.iter().any(|ty| is(ty.as_str().unwrap())), "{at}: {value}"),
+        _ => {}
+    }
+    assert!(schema["enum"].as_array().is_none_or(|all| all.contains(value)), "{at}: {value}");
+    assert!(schema["const"].is_null() || schema["const"] == *value, "{at}: {value}");
+    for name in schema["required"].as_array().into_iter().flatten().filter(|_| value.is_object()) {
+        assert!(value.get(name.as_str().unwrap()).is_some(), "{at}: {name} is missing");
+    }
+    for (name, part) in value.as_object().into_iter().flatten() {
+        match schema["properties"].get(name) {
+            Some(schema) => fits(part, schema, &format!("{at}.{name}")),
+            None => assert_ne!(schema["additionalProperties"], false, "{at}: {name} is not in the schema"),
+        }
+    }
+    for (number, item) in value.as_array().into_iter().flatten().enumerate() {
+        fits(item, &schema["items"], &format!("{at}[{number}]"));
+    }
+}
+
+#[test]
+fn code_scanning_gets_places_and_suppressions() {
+    let sarif: Json = serde_json::from_str(&drifted().read("sarif.out")).unwrap();
+    assert_eq!((&sarif["version"], &sarif["runs"][0]["invocations"][0]["exitCode"]), (&"2.1.0".into(), &2.into()));
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let of = |name: &str| results.iter().find(|r| r["message"]["text"].as_str().unwrap().starts_with(name)).unwrap();
+    let place = &of("terraform_data.a")["locations"][0]["physicalLocation"];
+    assert_eq!((&place["artifactLocation"]["uri"], &place["region"]["startLine"]), (&"main.kf.hcl".into(), &6.into()));
+    assert_eq!(of("terraform_data.b")["suppressions"][0]["kind"], "external");
+    assert!(of("terraform_data.d").get("suppressions").is_none());
+}
+
+#[test]
+fn test_results_are_whole_and_escaped() {
+    let junit = drifted().read("junit.out");
+    assert!(junit.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"karmaform drift\" tests=\"5\" failures=\"3\" errors=\"0\" skipped=\"1\">"), "{junit}");
+    assert!(junit.contains("input: is &quot;&lt;one&gt; &amp; \\&quot;two\\&quot;"), "{junit}");
+    for tag in ["testsuites", "testsuite", "failure"] {
+        assert_eq!(junit.matches(&format!("<{tag} ")).count(), junit.matches(&format!("</{tag}>")).count(), "{tag}\n{junit}");
+    }
+}
+
+#[test]
+fn a_table_in_markdown_stays_one() {
+    let text = drifted().read("markdown.out");
+    assert!(text.starts_with("## Drift: 3 unapplied\n"), "{text}");
+    for row in text.lines().filter(|l| l.starts_with("| ")) {
+        assert_eq!(row.replace("\\|", "").matches('|').count(), 4, "{row}");
+    }
+    assert!(text.contains("&lt;one&gt; &amp; ") && text.contains("\\*three\\*"), "{text}");
+}
+
+#[test]
+fn metrics_are_there_once_each() {
+    let text = drifted().read("prometheus.out");
+    let mut seen = BTreeSet::new();
+    for line in text.lines().filter(|l| !l.starts_with('#')) {
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<i64>().is_ok() && seen.insert(series.to_owned()), "{line}");
+    }
+    assert!(seen.contains("karmaform_drift{address=\"terraform_data.a\",kind=\"unapplied\"}"), "{text}");
+    assert!(text.contains("karmaform_drift_findings{kind=\"unapplied\"} 3\n") && text.contains("karmaform_drift_ignored 1\n"), "{text}");
+}
+
+#[test]
+fn a_wrong_report_is_refused_before_anything_is_looked_at() {
+    let place = Place::new(BEFORE);
+    for (flag, says) in
+        [("-report=html=x", "there is no format \"html\""), ("-report=json", "FORMAT=FILE"), ("-report=json=", "FORMAT=FILE")]
+    {
+        let done = place.check(&["drift", flag], 1);
+        assert!(done.stderr.contains(says), "{done:#?}");
+    }
+    let done = place.check(&["drift", "-report=json=nowhere/x"], 1);
+    assert!(done.stderr.contains("Report can't be written") && done.stderr.contains("nowhere/x"), "{done:#?}");
+}
