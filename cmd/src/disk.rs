@@ -87,8 +87,7 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
 /// # Errors
 /// If the disk refuses.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    let mut file = beside(path, 0o600)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;
@@ -100,17 +99,21 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// # Errors
 /// If the disk refuses.
 pub(crate) fn write_replaced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
     // A pipe or a device is written to, and a link is followed to its file.
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
         return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o644)).tempfile_in(directory)?;
+    let mut file = beside(path, 0o644)?;
     file.write_all(bytes)?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())
+}
+
+/// A temporary file of this mode that may take the place of the file at `path`.
+fn beside(path: &Path, mode: u32) -> std::io::Result<tempfile::NamedTempFile> {
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::Builder::new().permissions(std::os::unix::fs::PermissionsExt::from_mode(mode)).tempfile_in(directory)
 }
 
 /// In hexadecimal digits.

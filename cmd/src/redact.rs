@@ -32,13 +32,7 @@ impl Redactor {
     }
 
     fn object(&mut self, object: &mut Object, mode: Mode, resource_type: &str, secret_paths: &[Path], registry: &Catalog) {
-        if let Some(schema) = schema_of(registry, mode, resource_type) {
-            schema.mark(object);
-        }
-        let mut whole = Value::from(std::mem::take(object));
-        for path in secret_paths {
-            whole.mark_secret(&path.0);
-        }
+        let whole = crate::ui::attributes::marked(std::mem::take(object), schema_of(registry, mode, resource_type), secret_paths);
         *object = self.value(&whole).as_entries().cloned().unwrap_or_default();
     }
 
@@ -153,13 +147,8 @@ pub(crate) fn secret_texts(plan: &Plan, state: &Snapshot, registry: &Catalog) ->
 
 /// One side of a change with all marks of secrecy, those of the schema and those of the configuration.
 fn marked(resource: &PlannedResource, side: &Object, registry: &Catalog) -> Value {
-    let mut object = side.clone();
-    if let Some(schema) = schema_of(registry, resource.address.mode, &resource.resource_type) {
-        schema.mark(&mut object);
-    }
-    let mut whole = Value::from(object);
-    resource.secret_paths.iter().for_each(|p| whole.mark_secret(&p.0));
-    whole
+    let schema = schema_of(registry, resource.address.mode, &resource.resource_type);
+    crate::ui::attributes::marked(side.clone(), schema, &resource.secret_paths)
 }
 
 /// What will have secrets in the state once this plan was applied: resources, a composite for all its parts, and outputs.

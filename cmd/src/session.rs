@@ -110,10 +110,7 @@ impl Session {
     }
 
     fn without_journal(app: &mut App, open: OpenBackend) -> Result<Self, Stop> {
-        let stored = read_state(app, &open)?;
-        if stored.is_none() && open.workspace != DEFAULT_WORKSPACE {
-            return Err(workspace::missing(&open.workspace).into());
-        }
+        let stored = stored(app, &open)?;
         Ok(Self {
             journal: Box::new(NoJournal),
             stored: stored.as_ref().map(|s| s.serial),
@@ -248,6 +245,18 @@ pub(crate) fn information(app: &App, open: &OpenBackend, operation: &str) -> Loc
 /// If it cannot be read.
 pub(crate) fn read_state(app: &App, open: &OpenBackend) -> Result<Option<Snapshot>, Stop> {
     app.executor.block_on(open.backend.read()).map_err(|e| backend_failed("read", &open.place, &e).into())
+}
+
+/// The same of a workspace that must be there.
+///
+/// # Errors
+/// If it cannot be read, or there is no such workspace.
+pub(crate) fn stored(app: &App, open: &OpenBackend) -> Result<Option<Snapshot>, Stop> {
+    let stored = read_state(app, open)?;
+    if stored.is_none() && open.workspace != DEFAULT_WORKSPACE {
+        return Err(workspace::missing(&open.workspace).into());
+    }
+    Ok(stored)
 }
 
 /// The backend could not do its part.

@@ -1,27 +1,19 @@
 //! The state for who only looks: there is no way from here to its lock, or to writing it.
 
-use std::sync::Arc;
-
 use karmaform_engine::recover;
-use karmaform_model::{Diagnostic, Diagnostics, Snapshot, StateBackend};
+use karmaform_model::{Diagnostic, Diagnostics, Snapshot};
 
 use crate::app::{App, Stop};
-use crate::session::{backend_failed, journal_failed};
-use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend, OpenJournal};
-use crate::workspace;
+use crate::session::{journal_failed, stored};
+use crate::wiring::OpenBackend;
 
 /// A state that can be read.
-pub(crate) struct StateView {
-    backend: Arc<dyn StateBackend>,
-    journal: OpenJournal,
-    place: String,
-    workspace: String,
-}
+pub(crate) struct StateView(OpenBackend);
 
 impl StateView {
     /// Of this backend, which nobody can do anything else with from then on.
     pub(crate) fn of(open: OpenBackend) -> Self {
-        Self { backend: open.backend, journal: open.journal, place: open.place, workspace: open.workspace }
+        Self(open)
     }
 
     /// The state, brought up to what the journal beside it knows of a run that is at work, or died; and what is to be said of that.
@@ -29,12 +21,8 @@ impl StateView {
     /// # Errors
     /// If the state can't be read, or its workspace is not there.
     pub(crate) fn read(&self, app: &App) -> Result<(Snapshot, Diagnostics), Stop> {
-        let records = (self.journal)().and_then(|j| j.read()).map_err(|e| Stop::from(journal_failed(&e)))?;
-        let stored = app.executor.block_on(self.backend.read()).map_err(|e| Stop::from(backend_failed("read", &self.place, &e)))?;
-        if stored.is_none() && self.workspace != DEFAULT_WORKSPACE {
-            return Err(workspace::missing(&self.workspace).into());
-        }
-        let mut state = stored.unwrap_or_default();
+        let records = (self.0.journal)().and_then(|j| j.read()).map_err(|e| Stop::from(journal_failed(&e)))?;
+        let mut state = stored(app, &self.0)?.unwrap_or_default();
         if records.is_empty() {
             return Ok((state, Diagnostics::new()));
         }

@@ -10,6 +10,7 @@ use karmaform_model::{
 
 use super::decay::{self, Certificate};
 use super::{Difference, Finding, Kind, Looked, Told};
+use crate::ui::attributes::marked;
 use crate::ui::resource::schema_of;
 use crate::ui::values::{SECRET, UNKNOWN};
 
@@ -86,7 +87,7 @@ impl Search<'_> {
         let differences = self.differences(address, resource_type, after, before, secrets);
         let is_written = differences.iter().any(|d| self.is_written(address, resource_type, &d.path));
         // What the configuration says by now that it did not say when the thing was made.
-        let acting = planned.filter(|r| !matches!(r.change.action(), Action::NoOp | Action::Read));
+        let acting = planned.filter(|r| r.change.action().acts());
         let edits = acting.and_then(|r| r.change.after()).map(|wanted| {
             let mut edits = self.differences(address, resource_type, before, wanted, secrets);
             edits.retain(|d| self.is_written(address, resource_type, &d.path));
@@ -123,7 +124,7 @@ impl Search<'_> {
             let action = change.action();
             let is_told = resource.deposed.is_none() && self.told.contains_key(address);
             let is_doubtful = looked.doubts.unseen.contains(address) || looked.doubts.unsure.contains(address);
-            if matches!(action, Action::NoOp | Action::Read) || address.mode == Mode::Data || is_told || is_doubtful {
+            if !action.acts() || address.mode == Mode::Data || is_told || is_doubtful {
                 continue;
             }
             if matches!(action, Action::Delete | Action::Forget) && gone.contains(address) && resource.deposed.is_none() {
@@ -160,7 +161,7 @@ impl Search<'_> {
     }
 
     fn is_cause(&self, causes: &BTreeSet<Address>, address: &Address) -> bool {
-        let changes = |a: &Address| self.planned.get(a).is_some_and(|r| !matches!(r.change.action(), Action::NoOp | Action::Read));
+        let changes = |a: &Address| self.planned.get(a).is_some_and(|r| r.change.action().acts());
         causes.contains(address)
             || causes.range(address.clone()..).take_while(|a| a.is_within(address)).next().is_some()
             || changes(address)
@@ -194,12 +195,9 @@ impl Search<'_> {
         let ready = |object: &Object| {
             let mut object = object.clone();
             if let Some(schema) = schema {
-                schema.mark(&mut object);
-                object.retain(|name, _| schema.attribute(name).is_none_or(|a| a.is_stored()));
+                object.retain(|name, _| schema.attribute(name).is_none_or(Attribute::is_stored));
             }
-            let mut whole = Value::from(object);
-            secrets.iter().for_each(|path| whole.mark_secret(&path.0));
-            whole
+            marked(object, schema, secrets)
         };
         let mut found = Vec::new();
         compare("", Some(&ready(is)), Some(&ready(should)), &mut found);

@@ -12,20 +12,20 @@ const WRITE_ONLY: &str = "(write-only attribute)";
 /// Shown even when unchanged: they say which thing it is.
 const NAMING: [&str; 2] = ["id", "name"];
 
-/// An object ready to be shown: secrets marked as the schema and these paths say, connections shortened.
-pub(crate) fn presentable(object: &Object, schema: Option<&Schema>, secret_paths: &[Path]) -> Object {
-    let mut object = object.clone();
+/// An object with all marks of secrecy: those of the schema and those of the configuration.
+pub(crate) fn marked(mut object: Object, schema: Option<&Schema>, secret_paths: &[Path]) -> Value {
     if let Some(schema) = schema {
         schema.mark(&mut object);
     }
-    for path in secret_paths {
-        if let (Some(root), Some((_, rest))) = (path.root(), path.0.split_first())
-            && let Some(value) = object.get_mut(root)
-        {
-            value.mark_secret(rest);
-        }
-    }
-    shortened_object(&object)
+    let mut whole = Value::from(object);
+    secret_paths.iter().for_each(|path| whole.mark_secret(&path.0));
+    whole
+}
+
+/// An object ready to be shown: secrets marked as the schema and these paths say, connections shortened.
+pub(crate) fn presentable(object: &Object, schema: Option<&Schema>, secret_paths: &[Path]) -> Object {
+    let whole = marked(object.clone(), schema, secret_paths);
+    whole.as_entries().map(shortened_object).unwrap_or_default()
 }
 
 impl Printer {

@@ -49,7 +49,7 @@ fn check_resources(plan: &Plan, wrong: &mut Vec<String>) {
         if resource.deposed.is_some() && !matches!(action, Action::Delete | Action::Forget) {
             wrong.push(format!("a deposed object of {} is not deleted", resource.address));
         }
-        if plan.mode == ModeOfPlan::RefreshOnly && !matches!(action, Action::NoOp | Action::Read) {
+        if plan.mode == ModeOfPlan::RefreshOnly && action.acts() {
             wrong.push(format!("{} changes in a plan that only refreshes", resource.address));
         }
     }

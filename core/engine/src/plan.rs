@@ -18,7 +18,7 @@ use crate::walk::{Pass, values, walk_again};
 
 /// Makes the plan, with the inputs and the options that `observed` was observed with. With errors, it holds what could be planned, to be shown and not to be applied.
 pub fn plan(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &Options) -> (Plan, Diagnostics) {
-    let (plan, _, diagnostics) = plan_and_doubts(graph, inputs, observed, options);
+    let (plan, (), diagnostics) = decide(graph, inputs, observed, options, |_| ());
     (plan, diagnostics)
 }
 
@@ -33,6 +33,17 @@ pub struct Doubts {
 
 /// The plan, and what of it rests on memory alone.
 pub fn plan_and_doubts(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &Options) -> (Plan, Doubts, Diagnostics) {
+    decide(graph, inputs, observed, options, doubts)
+}
+
+/// The plan, and what `tell` says of the pass that it was made in.
+fn decide<T>(
+    graph: &Graph,
+    inputs: &Inputs<'_>,
+    observed: &Observed,
+    options: &Options,
+    tell: impl FnOnce(&Pass<'_>) -> T,
+) -> (Plan, T, Diagnostics) {
     let values = values(graph);
     let evaluator = Evaluator::new(inputs.config, &values);
     let mut pass = walk_again(graph, *inputs, observed, options, &values, &evaluator);
@@ -89,7 +100,7 @@ pub fn plan_and_doubts(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, 
         plan.impact = said.map(|(n, c)| (graph.nodes[*n].address.clone(), c.impact.clone())).collect();
     }
     plan.warnings = diagnostics.iter().filter(|d| !d.is_error()).cloned().collect();
-    (plan, doubts(&pass), diagnostics)
+    (plan, tell(&pass), diagnostics)
 }
 
 fn doubts(pass: &Pass<'_>) -> Doubts {

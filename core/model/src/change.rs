@@ -85,6 +85,13 @@ pub enum Action {
     Forget,
 }
 
+impl Action {
+    /// True unless an apply would do nothing to the thing and to what is recorded of it: reading is no such act.
+    pub fn acts(self) -> bool {
+        !matches!(self, Self::NoOp | Self::Read)
+    }
+}
+
 impl Change {
     /// Without its sides.
     pub fn action(&self) -> Action {

@@ -191,7 +191,7 @@ impl Plan {
 
     /// True if a resource changes.
     pub fn has_changes(&self) -> bool {
-        self.resources.iter().any(|r| !matches!(r.change.action(), Action::NoOp | Action::Read))
+        self.resources.iter().any(|r| r.change.action().acts())
     }
 
     /// Resources to add, to change and to destroy. A replacement counts as added and destroyed; a composite's own record does not count.

@@ -89,17 +89,21 @@ pub(crate) fn respelled(live: &Json, wanted: &Json, made: &Json) -> Json {
             Json::Object(all)
         }
         (Json::Array(l), Json::Array(w), Json::Array(m)) => {
-            let at = |list: &[Json], item: &Json, index: usize, length: usize| match item.get("name") {
-                Some(name) => list.iter().find(|i| i.get("name") == Some(name)).cloned(),
-                None => list.get(index).filter(|_| list.len() == length).cloned(),
-            };
-            let items = l.iter().enumerate().map(|(i, item)| match (at(w, item, i, l.len()), at(m, item, i, l.len())) {
-                (Some(w), Some(m)) => respelled(item, &w, &m),
-                _ => item.clone(),
+            let items = (0..l.len()).map(|i| match (counterpart(w, l, i), counterpart(m, l, i)) {
+                (Some(w), Some(m)) => respelled(&l[i], w, m),
+                _ => l[i].clone(),
             });
             Json::Array(items.collect())
         }
         _ => live.clone(),
+    }
+}
+
+/// What stands in the one list for an item of the other: what has its name, or else its place.
+fn counterpart<'a>(list: &'a [Json], other: &[Json], index: usize) -> Option<&'a Json> {
+    match other[index].get("name") {
+        Some(name) => list.iter().find(|i| i.get("name") == Some(name)),
+        None => list.get(index).filter(|_| list.len() == other.len()),
     }
 }
 
@@ -122,11 +126,8 @@ fn within(live: &Json, like: &Json) -> Json {
             Json::Object(kept.collect())
         }
         (Json::Array(live), Json::Array(like)) => {
-            let at = |item: &Json, index: usize| match item.get("name") {
-                Some(name) => like.iter().find(|i| i.get("name") == Some(name)),
-                None => like.get(index).filter(|_| like.len() == live.len()),
-            };
-            Json::Array(live.iter().enumerate().map(|(i, item)| at(item, i).map_or_else(|| item.clone(), |l| within(item, l))).collect())
+            let item = |i: usize| counterpart(like, live, i).map_or_else(|| live[i].clone(), |like| within(&live[i], like));
+            Json::Array((0..live.len()).map(item).collect())
         }
         _ => live.clone(),
     }

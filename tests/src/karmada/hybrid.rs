@@ -1,6 +1,5 @@
 //! `examples/hybrid`: etcd on real hosts, and the control plane that uses it in a real cluster's pods.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::plane::Plane;
@@ -37,7 +36,7 @@ fn etcd_on_hosts_and_the_rest_in_pods() {
     let Some(lab) = Lab::fresh(TEST) else { return };
     lab.act("reach", &variable("KARMAFORM_TEST_KUBE_NAME").expect("the cluster's name"));
     let before = host.inventory();
-    let files: BTreeMap<_, _> = lab.hosts.iter().map(|(h, _)| (h.clone(), lab.files(h))).collect();
+    let files = lab.all_files();
     let plane = Plane { host: &host, project: Project::example("hybrid") };
 
     values(&plane, &lab, "100");
@@ -63,8 +62,5 @@ fn etcd_on_hosts_and_the_rest_in_pods() {
 
     plane.project.must(0, &["destroy", "-auto-approve"]);
     host.is_as_before(&before);
-    for (name, before) in files {
-        let now = lab.files(&name);
-        assert!(now == before, "host {name} is not as it was:\n{}", crate::golden::difference(&before, &now));
-    }
+    lab.has_files(&files);
 }

@@ -9,7 +9,7 @@ use super::{Host, variable};
 use crate::members::planes::Cluster;
 
 /// A ConfigMap with a word, and the policy that brings it to the members.
-fn workload(name: &str, word: &str, spread: &str) -> String {
+pub(crate) fn workload(name: &str, word: &str, spread: &str) -> String {
     format!(
         r#"
 apiVersion: v1
@@ -162,7 +162,7 @@ fn word_of(name: &str) -> [&str; 6] {
 
 /// The workload is in both members as it should be.
 #[track_caller]
-fn arrives(host: &Host, push: &Cluster, word: &str) {
+pub(crate) fn arrives(host: &Host, push: &Cluster, word: &str) {
     host.eventually(&format!("\"{word}\" is in the member in push mode"), || push.run(&word_of("shown")) == word);
     host.eventually(&format!("\"{word}\" is in the member in pull mode"), || host.run(&word_of("shown")) == word);
 }

@@ -11,7 +11,7 @@ mod host;
 mod hybrid;
 mod kill;
 mod life;
-mod members;
+pub(crate) mod members;
 mod plane;
 mod refusals;
 mod requests;

@@ -3,7 +3,7 @@
 //!
 //! The stand-in of Karmada's programs propagates nothing, so this takes the real ones.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::site::{EVERYBODYS, Site};
 use super::{KARMADA, PROGRAMS, for_test, variable};
 use crate::karmada::Host;
+use crate::karmada::members::{arrives, workload};
 use crate::members::planes::Cluster;
 use crate::parts::tell;
 
@@ -21,13 +22,8 @@ const METRICS: &str = "127.0.0.1:10399";
 /// The next version.
 const NEXT: &str = "1.19.1";
 
-/// Something to propagate, which both members get, and something that is counted before it is placed.
-const WORKLOAD: &str = r#"
-apiVersion: v1
-kind: ConfigMap
-metadata: { name: shown, namespace: default }
-data: { word: first }
----
+/// Something that is counted before it is placed.
+const COUNTED: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
 metadata: { name: counted, namespace: default }
@@ -42,13 +38,6 @@ spec:
           image: karmaform.test/busybox:1
           imagePullPolicy: Never
           resources: { requests: { cpu: 10m } }
----
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: { name: shown, namespace: default }
-spec:
-  resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: shown }]
-  placement: { clusterAffinity: { clusterNames: [push, pull] } }
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
@@ -117,17 +106,17 @@ fn real_members_of_a_control_plane_on_hosts() {
     for cluster in [&push.name, &variable("KARMAFORM_TEST_KUBE_NAME").expect("the cluster's name")] {
         lab.act("reach", cluster);
     }
-    let before: BTreeMap<_, _> = lab.hosts.iter().map(|(h, _)| (h.clone(), lab.files(h))).collect();
+    let before = lab.all_files();
     let (before_push, before_pull): (BTreeSet<_>, _) = (push.inventory().into_keys().collect(), pull.inventory());
     let site = Site::example(&lab, &parts, 3);
 
     site.with_block("scheduler_estimators = true");
     members(&site, &push, &pull, &karmada);
     site.converge();
-    site.project.write("workload.yaml", WORKLOAD);
+    site.project.write("workload.yaml", &(workload("shown", "first", "") + COUNTED));
     let file = site.project.path().join("workload.yaml").to_string_lossy().into_owned();
     site.ask(EVERYBODYS, &["create", "--validate=false", "-f", &file]);
-    arrives(&push, &pull, "first");
+    arrives(&pull, &push, "first");
     is_counted(&site, &pull);
 
     for (host, _) in &lab.hosts {
@@ -140,7 +129,7 @@ fn real_members_of_a_control_plane_on_hosts() {
         site.answers_within(PATIENCE, at, &["get", "--raw", "/readyz"]);
         let word = format!("without-{host}");
         says(&site, at, &word);
-        arrives(&push, &pull, &word);
+        arrives(&pull, &push, &word);
         lab.act("start", host);
         site.answers_within(PATIENCE, host, &["get", "clusters.cluster.karmada.io"]);
         site.project.apply();
@@ -157,13 +146,10 @@ fn real_members_of_a_control_plane_on_hosts() {
     assert!(planned.contains("one host at a time"), "{planned}");
     site.converge();
     says(&site, EVERYBODYS, "upgraded");
-    arrives(&push, &pull, "upgraded");
+    arrives(&pull, &push, "upgraded");
 
     site.project.must(0, &["destroy", "-auto-approve"]);
-    for (host, _) in &lab.hosts {
-        let now = lab.files(host);
-        assert!(now == before[host], "host {host} is not as it was:\n{}", crate::golden::difference(&before[host], &now));
-    }
+    lab.has_files(&before);
     pull.eventually("all is gone from the member", || push.inventory().into_keys().collect::<BTreeSet<_>>() == before_push);
     pull.is_as_before(&before_pull);
 }
@@ -177,14 +163,6 @@ fn another(from: &Path, to: &Path) {
 
 fn says(site: &Site<'_>, at: &str, word: &str) {
     site.ask(at, &["patch", "configmap", "shown", "--type=merge", "-p", &format!("{{\"data\":{{\"word\":\"{word}\"}}}}")]);
-}
-
-/// The ConfigMap is in both members as it should be.
-#[track_caller]
-fn arrives(push: &Cluster, pull: &Host, word: &str) {
-    let shown = ["-n=default", "get", "configmap", "shown", "--ignore-not-found", "-o=jsonpath={.data.word}"];
-    pull.eventually(&format!("\"{word}\" is in the member in push mode"), || push.run(&shown) == word);
-    pull.eventually(&format!("\"{word}\" is in the member in pull mode"), || pull.run(&shown) == word);
 }
 
 /// The Deployment is where there is a node, and the scheduler asks the estimators for it.

@@ -8,6 +8,7 @@ mod project;
 pub(crate) mod secrets;
 mod users;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -80,6 +81,20 @@ impl Lab {
     /// True if the hosts' own package manager has something to install.
     pub(crate) fn has_packages(&self) -> bool {
         self.shell(&self.hosts[0].0, "test -e /srv/packages/Packages && echo yes || echo no").trim() == "yes"
+    }
+
+    /// Those of all hosts, by their names.
+    pub(crate) fn all_files(&self) -> BTreeMap<String, String> {
+        self.hosts.iter().map(|(host, _)| (host.clone(), self.files(host))).collect()
+    }
+
+    /// Each of these hosts has the files that it had.
+    #[track_caller]
+    pub(crate) fn has_files(&self, before: &BTreeMap<String, String>) {
+        for (host, before) in before {
+            let now = self.files(host);
+            assert!(now == *before, "host {host} is not as it was:\n{}", crate::golden::difference(before, &now));
+        }
     }
 
     /// Every file of a host with its kind, mode, owner and content, but for logs and what systemd and dpkg remember.

@@ -72,14 +72,7 @@ fn resource_change(resource: &PlannedResource, registry: &Catalog) -> Json {
 }
 
 fn marked(object: &Object, mode: Mode, resource_type: &str, secret_paths: &[Path], registry: &Catalog) -> Object {
-    let mut object = object.clone();
-    if let Some(schema) = schema_of(registry, mode, resource_type) {
-        schema.mark(&mut object);
-    }
-    let mut whole = Value::from(object);
-    for path in secret_paths {
-        whole.mark_secret(&path.0);
-    }
+    let whole = crate::ui::attributes::marked(object.clone(), schema_of(registry, mode, resource_type), secret_paths);
     whole.as_entries().cloned().unwrap_or_default()
 }
 

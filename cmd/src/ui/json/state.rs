@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Catalog, Object, OutputState, ResourceState, Snapshot, Status, Value, implied_from_json, to_json};
+use karmaform_model::{Address, Catalog, Object, OutputState, ResourceState, Snapshot, Status, implied_from_json, to_json};
 use serde_json::{Map, Value as Json, json};
 
 use super::{known, known_object, naming, provider_name, shape_object};
+use crate::ui::attributes::marked;
 use crate::ui::resource::schema_of;
 
 /// The state representation.
@@ -55,15 +56,8 @@ fn resource(address: &Address, deposed: Option<&String>, resource: &ResourceStat
 pub(crate) fn attributes(address: &Address, resource: &ResourceState, registry: &Catalog) -> Object {
     let schema = schema_of(registry, address.mode, &resource.resource_type);
     let decoded = schema.and_then(|s| resource.attributes.decoded(s).ok());
-    let mut object = decoded.unwrap_or_else(|| resource.attributes.iter().map(|(n, j)| (n.clone(), implied_from_json(j))).collect());
-    if let Some(schema) = schema {
-        schema.mark(&mut object);
-    }
-    let mut whole = Value::from(object);
-    for path in &resource.secret_paths {
-        whole.mark_secret(&path.0);
-    }
-    whole.as_entries().cloned().unwrap_or_default()
+    let object = decoded.unwrap_or_else(|| resource.attributes.iter().map(|(n, j)| (n.clone(), implied_from_json(j))).collect());
+    marked(object, schema, &resource.secret_paths).as_entries().cloned().unwrap_or_default()
 }
 
 fn masked_output(output: &OutputState) -> Json {
@@ -82,6 +76,8 @@ pub(crate) fn outputs(outputs: &BTreeMap<String, OutputState>) -> Json {
 
 #[cfg(test)]
 mod tests {
+    use karmaform_model::Value;
+
     use super::*;
 
     #[test]
