@@ -118,13 +118,16 @@ await_ssh() {
 kill_host() {
     local init nspawn
     nspawn=$(cat "$DIR/hosts/$1/nspawn.pid" 2>/dev/null) || return 0
-    init=$(init_of "$1")
-    [ -z "$init" ] || kill -KILL "$init" 2>/dev/null || :
-    for _ in $(seq 50); do
-        kill -0 "$nspawn" 2>/dev/null || break
-        sleep 0.1
-    done
-    kill -KILL "$nspawn" 2>/dev/null || :
+    # After the machine itself was restarted, that number may be somebody else's.
+    if [ "$(cat "/proc/$nspawn/comm" 2>/dev/null)" = systemd-nspawn ]; then
+        init=$(init_of "$1") || :
+        [ -z "$init" ] || kill -KILL "$init" 2>/dev/null || :
+        for _ in $(seq 50); do
+            kill -0 "$nspawn" 2>/dev/null || break
+            sleep 0.1
+        done
+        kill -KILL "$nspawn" 2>/dev/null || :
+    fi
     own_address "$1" 2>/dev/null || :
     rm -f "$DIR/hosts/$1/nspawn.pid"
 }
@@ -245,13 +248,14 @@ up() {
 
 down() {
     [ -d "$DIR" ] || return 0
-    local host name
+    local host name keeper
     K=$(cat "$DIR/number" 2>/dev/null || :)
     for host in "$DIR"/hosts/*/; do
         [ -d "$host" ] || continue
         name=$(basename "$host")
         kill_host "$name"
-        kill -KILL "$(cat "$host/keeper.pid" 2>/dev/null)" 2>/dev/null || :
+        keeper=$(cat "$host/keeper.pid" 2>/dev/null || :)
+        if grep -qs karmaform-lab "/proc/$keeper/cmdline"; then kill -KILL "$keeper" 2>/dev/null || :; fi
         drop_disk "$name"
         ip netns del "kf-$LAB-$name" 2>/dev/null || :
     done
