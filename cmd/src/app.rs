@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use karmaform_lang::Sources;
 use karmaform_model::{Diagnostic, Diagnostics};
 
+use crate::flags::ViewFlags;
+use crate::lines::Lines;
 use crate::output::Output;
 use crate::runtime::{Executor, Interrupt, seconds};
 use crate::ui::diagnostics::{errors_text, warnings_text};
@@ -33,8 +35,8 @@ pub(crate) struct App {
     pub(crate) theme: Theme,
     /// How standard error is drawn.
     pub(crate) error_theme: Theme,
-    /// Lines of JSON instead of text.
-    pub(crate) json: bool,
+    /// Lines of JSON.
+    pub(crate) lines: Lines,
     /// `-compact-warnings`
     pub(crate) compact_warnings: bool,
     /// The texts that diagnostics point into.
@@ -95,7 +97,7 @@ impl App {
             interrupt,
             theme,
             error_theme,
-            json: false,
+            lines: Lines::default(),
             compact_warnings: false,
             sources: Sources::default(),
         })
@@ -152,9 +154,31 @@ impl App {
         Stream { now: self.now() }
     }
 
+    /// Writes lines of JSON to whoever reads them.
+    pub(crate) fn tell(&mut self, lines: impl FnOnce(Stream) -> String) {
+        if self.lines.are_wanted() {
+            let lines = lines(self.stream());
+            self.lines.write(&mut self.output, &lines);
+        }
+    }
+
+    /// How to show what comes, and the first line for programs.
+    ///
+    /// # Errors
+    /// If the file for events can't be written.
+    pub(crate) fn view(&mut self, flags: &ViewFlags) -> Result<(), Stop> {
+        self.lines.only = flags.json;
+        self.compact_warnings = flags.compact_warnings;
+        if let Some(file) = &flags.json_into {
+            self.lines.beside(&self.directory, file)?;
+        }
+        self.tell(|stream| stream.version(VERSION));
+        Ok(())
+    }
+
     /// Text to standard output; nothing in JSON mode, where only whole objects may stand.
     pub(crate) fn say(&mut self, text: &str) {
-        if !self.json {
+        if !self.lines.only {
             self.output.print(text);
         }
     }
@@ -167,9 +191,8 @@ impl App {
 
     /// Only the warnings.
     pub(crate) fn show_warnings(&mut self, diagnostics: &Diagnostics) {
-        if self.json {
-            self.stream_all(diagnostics, false);
-        } else {
+        self.stream_all(diagnostics, false);
+        if !self.lines.only {
             let text = warnings_text(diagnostics.iter(), &self.sources, &self.theme, self.compact_warnings);
             self.output.print(&text);
         }
@@ -177,18 +200,20 @@ impl App {
 
     /// Only the errors.
     pub(crate) fn show_errors(&mut self, diagnostics: &Diagnostics) {
-        if self.json {
-            self.stream_all(diagnostics, true);
-        } else {
+        self.stream_all(diagnostics, true);
+        if !self.lines.only {
             let text = errors_text(diagnostics.iter(), &self.sources, &self.error_theme);
             self.output.complain(&text);
         }
     }
 
     fn stream_all(&mut self, diagnostics: &Diagnostics, errors: bool) {
-        let stream = self.stream();
-        let lines: String = diagnostics.iter().filter(|d| d.is_error() == errors).map(|d| stream.diagnostic(d, &self.sources)).collect();
-        self.output.print(&lines);
+        if self.lines.are_wanted() {
+            let stream = self.stream();
+            let these = diagnostics.iter().filter(|d| d.is_error() == errors);
+            let lines: String = these.map(|d| stream.diagnostic(d, &self.sources)).collect();
+            self.lines.write(&mut self.output, &lines);
+        }
     }
 
     /// Shows why a command ended and gives its exit code.

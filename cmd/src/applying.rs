@@ -7,6 +7,7 @@ use karmaform_engine::{ApplyOptions, Outcome, Pool, World, apply};
 use karmaform_model::{Event, EventKind, Plan, StepKind};
 
 use crate::app::App;
+use crate::lines::Lines;
 use crate::output::Output;
 use crate::planning::Planned;
 use crate::project::Project;
@@ -31,8 +32,10 @@ struct Screen<'a> {
     output: &'a mut Output,
     theme: &'a Theme,
     narrator: Narrator,
+    /// The same for programs, who get no colours.
+    recorder: Narrator,
     live: Option<Live>,
-    json: bool,
+    lines: &'a mut Lines,
     skipped: Vec<String>,
     plan: &'a Plan,
 }
@@ -43,15 +46,18 @@ impl Screen<'_> {
         if matches!(event.kind, EventKind::Skipped(_)) {
             self.skipped.push(subject(event));
         }
-        if self.json {
+        if self.lines.are_wanted() {
             let planned = match self.plan.steps.get(event.step).map(|s| &s.kind) {
                 Some(StepKind::Change { resource, .. } | StepKind::Finish { resource }) => self.plan.resources.get(*resource),
                 _ => None,
             };
             let resource_type = planned.map_or(event.address.kind.as_str(), |r| r.resource_type.as_str());
-            if let Some(line) = (Stream { now }).event(event, resource_type, line) {
-                self.output.print(&line);
+            let message = self.recorder.line(event, &Theme { color: false, ..self.theme.clone() });
+            if let Some(line) = (Stream { now }).event(event, resource_type, message) {
+                self.lines.write(self.output, &line);
             }
+        }
+        if self.lines.only {
             return;
         }
         match &mut self.live {
@@ -81,9 +87,10 @@ impl Screen<'_> {
     }
 
     fn say(&mut self, text: &str, now: u64) {
-        if self.json {
-            self.output.print(&(Stream { now }).log(text.trim()));
-        } else {
+        if self.lines.are_wanted() {
+            self.lines.write(self.output, &(Stream { now }).log(text.trim()));
+        }
+        if !self.lines.only {
             let above = self.live.as_mut().map(Live::erase).unwrap_or_default();
             self.output.print(&format!("{above}{text}"));
         }
@@ -111,12 +118,13 @@ pub(crate) fn carry_out(
         seed: (app.wiring.ids)(),
         heartbeat: HEARTBEAT,
     };
-    let is_live = app.output.terminal.stdout && app.theme.color && !app.json;
+    let is_live = app.output.terminal.stdout && app.theme.color && !app.lines.only;
     let screen = Mutex::new(Screen {
         theme: &app.theme,
         narrator: Narrator::default(),
+        recorder: Narrator::default(),
         live: is_live.then(|| Live::new(visible_steps(&planned.plan))),
-        json: app.json,
+        lines: &mut app.lines,
         skipped: Vec::new(),
         plan: &planned.plan,
         output: &mut app.output,
@@ -151,7 +159,7 @@ pub(crate) fn carry_out(
     with_screen(&mut |s| {
         let rest = s.live.as_mut().map(Live::erase).unwrap_or_default();
         s.output.print(&rest);
-        if !s.json {
+        if !s.lines.only {
             let text = not_started(&s.skipped);
             s.output.print(&text);
         }

@@ -7,8 +7,11 @@ mod ignore;
 mod look;
 pub(crate) mod report;
 
+use std::collections::BTreeMap;
+
 use karmaform_model::{Address, Diagnostics, Span};
 
+use crate::ui::style::Tone;
 pub(crate) use findings::findings;
 pub(crate) use ignore::{Rule, apply_rules, rules_of};
 pub(crate) use look::{Looked, Sight, look};
@@ -51,6 +54,14 @@ impl Kind {
             Self::Unapplied => "in the configuration and not applied yet",
             Self::Decay => "as it should be, and in need of care",
             Self::Unreachable => "could not be looked at",
+        }
+    }
+
+    /// How it is marked.
+    pub(crate) fn tone(self) -> Tone {
+        match self {
+            Self::Changed | Self::Unapplied | Self::Decay => Tone::Change,
+            Self::Missing | Self::Unreachable => Tone::Remove,
         }
     }
 
@@ -97,6 +108,8 @@ pub(crate) struct Told {
     pub(crate) findings: Vec<Finding>,
     /// How many resources are in the state or the configuration.
     pub(crate) resources: usize,
+    /// Everything that was looked at, with what it needs.
+    pub(crate) graph: BTreeMap<Address, Vec<Address>>,
     /// Ends of certificates, in seconds since 1970.
     pub(crate) certificates: Vec<(Address, i64)>,
     /// What else was met: why something could not be looked at, warnings.

@@ -125,6 +125,9 @@ pub(crate) struct ViewFlags {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
           action = ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     pub(crate) json: bool,
+    /// The same lines of JSON into this file, beside the text
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json_into: Option<String>,
     /// Warnings as one line each
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
           action = ArgAction::Set, value_parser = boolean, hide_default_value = true)]

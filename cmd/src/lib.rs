@@ -14,12 +14,15 @@ mod disk;
 mod drift;
 mod flags;
 mod hidden;
+mod lines;
 mod locking;
 mod output;
+mod page;
 mod planning;
 mod project;
 mod reading;
 mod redact;
+mod report;
 #[cfg(test)]
 mod run_tests;
 mod runtime;

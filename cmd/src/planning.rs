@@ -12,6 +12,7 @@ use crate::flags::PlanningFlags;
 use crate::project::Project;
 use crate::runtime::pause;
 use crate::ui::live::{NO_SPINNER, spinner};
+use crate::ui::plan::{PlanOptions, plan_text};
 
 /// How often a terminal is redrawn, in milliseconds.
 const FRAME: u64 = 120;
@@ -24,6 +25,16 @@ pub(crate) struct Planned {
     pub(crate) plan: Plan,
     /// What depends on what.
     pub(crate) graph: Graph,
+}
+
+/// Shows a plan, to people and to programs.
+pub(crate) fn show_plan(app: &mut App, planned: &Planned, verbose: bool) {
+    app.tell(|stream| stream.plan(&planned.plan));
+    if !app.lines.only {
+        let text = plan_text(&planned.plan, &app.wiring.registry, &app.theme, PlanOptions { verbose });
+        app.say(&text);
+    }
+    app.show_warnings(&planned.plan.warnings);
 }
 
 /// The options that the flags say.
@@ -144,7 +155,7 @@ pub(crate) fn plan_with(
 /// # Errors
 /// If it was interrupted.
 pub(crate) fn looking<T>(app: &mut App, reads: impl Future<Output = T>) -> Result<T, Stop> {
-    let is_live = app.output.terminal.stdout && app.theme.color && !app.json;
+    let is_live = app.output.terminal.stdout && app.theme.color && !app.lines.only;
     let (output, theme) = (&mut app.output, &app.theme);
     let mut show = async || -> Infallible {
         for frame in 0u64.. {

@@ -5,6 +5,7 @@ mod encryption;
 mod leniency;
 mod rebuild;
 mod removed;
+mod reports;
 mod secrets;
 mod state;
 mod workspaces;

@@ -8,6 +8,7 @@ pub(crate) mod diff;
 pub(crate) mod graph;
 pub(crate) mod json;
 pub(crate) mod live;
+pub(crate) mod markup;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod resource;

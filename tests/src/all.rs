@@ -18,6 +18,7 @@ mod kubernetes_proxy;
 mod kubernetes_state;
 mod lab;
 mod members;
+mod pages;
 mod parts;
 mod places;
 mod project;

@@ -8,11 +8,11 @@ use crate::applying::carry_out;
 use crate::backend::open_backend;
 use crate::disk::{reason, write_private};
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
-use crate::planning::{Planned, bundle_for, halted, options, plan, pool};
+use crate::planning::{Planned, bundle_for, halted, options, plan, pool, show_plan};
 use crate::project::{Project, load_directory, load_if_any};
 use crate::saved::{self, SavedPlan};
 use crate::session::Session;
-use crate::ui::plan::{Counts, PlanOptions, counts, has_news, plan_text};
+use crate::ui::plan::{Counts, counts, has_news};
 use crate::ui::state::outputs_text;
 use crate::ui::style::Tone;
 use crate::wiring::DEFAULT_WORKSPACE;
@@ -51,22 +51,11 @@ pub(crate) struct How {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    prepare(app, &args.how)?;
+    app.view(&args.how.view)?;
     match &args.file {
         None => from_configuration(app, &args.planning, &args.how),
         Some(file) => from_file(app, file, args),
     }
-}
-
-/// What must be known before anything is said.
-pub(crate) fn prepare(app: &mut App, how: &How) -> Result<(), Stop> {
-    app.json = how.view.json;
-    app.compact_warnings = how.view.compact_warnings;
-    if app.json {
-        let line = app.stream().version(VERSION);
-        app.output.print(&line);
-    }
-    Ok(())
 }
 
 /// Plans, asks, does.
@@ -78,7 +67,7 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
             .into());
     }
     let options = options(app, planning)?;
-    let ask = app.wants_input(how.view.input) && !app.json;
+    let ask = app.wants_input(how.view.input) && !app.lines.only;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
     let project = load(app, &how.variables, ask)?.checked()?;
     let open = open_backend(app, &project.config.settings, how.state.state.as_deref())?;
@@ -99,17 +88,6 @@ fn planned_here(app: &mut App, project: &Project, session: &mut Session, options
         approve(app, options.mode, &session.open.workspace)?;
     }
     execute(app, project, &planned, session, &pool, options.parallelism)
-}
-
-fn show_plan(app: &mut App, planned: &Planned, verbose: bool) {
-    if app.json {
-        let lines = app.stream().plan(&planned.plan);
-        app.output.print(&lines);
-    } else {
-        let text = plan_text(&planned.plan, &app.wiring.registry, &app.theme, PlanOptions { verbose });
-        app.say(&text);
-    }
-    app.show_warnings(&planned.plan.warnings);
 }
 
 fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
@@ -193,14 +171,7 @@ fn execute(
     } else {
         (format!("Apply complete! Resources: {add} added, {change} changed, {destroy} destroyed{forgotten}."), "apply")
     };
-    if app.json {
-        let stream = app.stream();
-        let summary = stream.summary(&message, counts, operation);
-        app.output.print(&summary);
-        let outputs = stream.outputs(&session.snapshot.outputs);
-        app.output.print(&outputs);
-        return Ok(0);
-    }
+    app.tell(|stream| stream.summary(&message, counts, operation) + &stream.outputs(&session.snapshot.outputs));
     app.say(&format!("\n{}\n", app.theme.strong(Tone::Add, &message)));
     if !session.snapshot.outputs.is_empty() && planned.plan.mode != ModeOfPlan::Destroy {
         let outputs = outputs_text(&session.snapshot.outputs, &app.theme);

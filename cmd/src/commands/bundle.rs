@@ -48,7 +48,7 @@ struct Needs {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    app.json = args.json;
+    app.lines.only = args.json;
     let project = load_directory(app, &args.variables, false)?.checked()?;
     let architectures: BTreeSet<&String> = args.arch.iter().collect();
     let mut needs = Needs::default();

@@ -1,6 +1,6 @@
 //! `destroy`: `apply -destroy`.
 
-use super::apply::{How, from_configuration, prepare};
+use super::apply::{How, from_configuration};
 use crate::app::{App, Ended};
 use crate::flags::PlanningFlags;
 
@@ -15,7 +15,7 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    prepare(app, &args.how)?;
+    app.view(&args.how.view)?;
     let planning = PlanningFlags { destroy: true, ..args.planning.clone() };
     from_configuration(app, &planning, &args.how)
 }

@@ -4,24 +4,24 @@
 
 use std::sync::Arc;
 
-use karmaform_model::{Diagnostic, ModeOfPlan};
+use karmaform_model::ModeOfPlan;
 
 use crate::app::{App, Ended};
 use crate::backend::open_backend;
 use crate::bundle::{Use, use_bundle};
-use crate::disk::{reason, write_replaced};
-use crate::drift::report::{Format, Wanted, report, text, wanted};
+use crate::drift::report::{report, text};
 use crate::drift::{Rule, Sight, apply_rules, findings, look, rules_of};
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, looking};
 use crate::project::load_directory;
+use crate::report::{Format, Wanted, wanted, write};
 use crate::view::StateView;
 
 /// Arguments of `drift`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Write a report: human, json, junit, sarif, markdown or prometheus. May be repeated
-    #[arg(long, value_name = "FORMAT=FILE", action = clap::ArgAction::Append, value_parser = wanted)]
+    /// Write a report: human, json, junit, sarif, markdown, prometheus or html. May be repeated
+    #[arg(long, value_name = "FORMAT=FILE", action = clap::ArgAction::Append, value_parser = wanted(&[]))]
     report: Vec<Wanted>,
     /// What does not matter: ADDRESS or ADDRESS::ATTRIBUTE, with * for any text. May be repeated
     #[arg(long, value_name = "PATTERN", action = clap::ArgAction::Append)]
@@ -72,14 +72,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     notes.extend(std::mem::take(&mut told.notes));
     told.notes = crate::planning::distinct(notes);
 
-    // First the files: a pipeline goes on with them whatever becomes of the terminal.
-    for one in &args.report {
-        let content = report(one.format, &told, &app.sources);
-        write_replaced(&app.directory.join(&one.file), content.as_bytes()).map_err(|e| {
-            Diagnostic::error("Report can't be written", format!("The file \"{}\" can't be written: {}.", one.file, reason(&e)))
-        })?;
-    }
-    let shown = if args.json { report(Format::Json, &told, &app.sources) } else { text(&told, &app.sources, &app.theme) };
+    write(app, &args.report, |format| report(format, &told, &project.config, &app.sources))?;
+    let shown = if args.json { report(Format::Json, &told, &project.config, &app.sources) } else { text(&told, &app.sources, &app.theme) };
     app.output.print(&shown);
     Ok(told.code())
 }

@@ -6,7 +6,7 @@ use crate::app::{App, Ended};
 use crate::flags::{PlaceFlags, VariableFlags};
 use crate::project::load_directory;
 use crate::reading::{current_state, without_missing_variables};
-use crate::ui::graph::{LARGEST_PICTURE, Picture, dot, svg};
+use crate::ui::graph::{LARGEST_PICTURE, Node, Picture, dot, svg};
 
 /// The form of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -44,7 +44,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         for address in project.config.instances().iter().chain(state.resources.keys()) {
             let is_composite = matches!(app.wiring.registry.resource(&address.kind), Some(ResourceEntry::Composite(_)));
             let frame = address.composite().or_else(|| is_composite.then(|| address.clone())).map(|c| c.to_string());
-            picture.nodes.insert(address.to_string(), frame);
+            let block = frame.clone().unwrap_or_else(|| address.block().to_string());
+            picture.nodes.insert(address.to_string(), Node { frame, block, ..Node::default() });
         }
         for (address, resource) in &state.resources {
             let known = resource.dependencies.iter().filter(|d| state.resources.contains_key(*d));
@@ -68,7 +69,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
             }
         }
         if !args.full {
-            picture.nodes.insert(block.address.to_string(), None);
+            picture.nodes.insert(block.address.to_string(), Node::default());
         }
     }
     let text = match args.format {

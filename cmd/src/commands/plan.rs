@@ -5,12 +5,13 @@ use karmaform_model::ModeOfPlan;
 use crate::app::{App, Ended};
 use crate::backend::open_backend;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
-use crate::planning::{bundle_for, options, plan, pool};
+use crate::planning::{bundle_for, options, plan, pool, show_plan};
 use crate::project::{load_directory, load_if_any};
 use crate::redact::holders_of_secrets;
+use crate::report::plan::PlanReports;
 use crate::saved;
 use crate::session::Session;
-use crate::ui::plan::{PlanOptions, has_news, in_clear, plan_text, trailer};
+use crate::ui::plan::{has_news, in_clear, trailer};
 
 /// There are changes, with `-detailed-exitcode`.
 const CHANGES: i32 = 2;
@@ -36,16 +37,13 @@ pub(crate) struct Args {
     lock: LockFlags,
     #[command(flatten)]
     view: ViewFlags,
+    #[command(flatten)]
+    reports: PlanReports,
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    app.json = args.view.json;
-    app.compact_warnings = args.view.compact_warnings;
-    if app.json {
-        let line = app.stream().version(crate::app::VERSION);
-        app.output.print(&line);
-    }
+    app.view(&args.view)?;
     let options = options(app, &args.planning)?;
     let ask = app.wants_input(args.view.input) && !args.view.json;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
@@ -56,14 +54,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     app.show(&notes);
     let pool = pool(app, &project, bundle_for(options.mode))?;
     let planned = plan(app, &project, &session.snapshot, &pool, &options)?;
-    if app.json {
-        let lines = app.stream().plan(&planned.plan);
-        app.output.print(&lines);
-    } else {
-        let text = plan_text(&planned.plan, &app.wiring.registry, &app.theme, PlanOptions { verbose: args.view.verbose });
-        app.say(&text);
-    }
-    app.show_warnings(&planned.plan.warnings);
+    show_plan(app, &planned, args.view.verbose);
+    args.reports.write(app, &planned.plan, &project.config, Some(&session.snapshot))?;
     if let Some(path) = &args.out {
         let from = saved::From { project: &project, session: &session, state: args.state.state.as_deref() };
         saved::write(app, path, &planned.plan, &from)?;

@@ -1,6 +1,6 @@
 //! `refresh`: `apply -refresh-only -auto-approve`.
 
-use super::apply::{How, from_configuration, prepare};
+use super::apply::{How, from_configuration};
 use crate::app::{App, Ended};
 use crate::flags::{LockFlags, ParallelismFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags};
 
@@ -31,7 +31,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         lock: args.lock.clone(),
         view: args.view.clone(),
     };
-    prepare(app, &how)?;
+    app.view(&how.view)?;
     let planning = PlanningFlags {
         destroy: false,
         refresh_only: true,

@@ -9,6 +9,7 @@ use crate::backend::{open_backend, seal_of_directory};
 use crate::disk::reason;
 use crate::flags::{PlaceFlags, VariableFlags, boolean};
 use crate::reading::current_state;
+use crate::report::plan::PlanReports;
 use crate::saved::{self, SavedPlan};
 use crate::session::read_state;
 use crate::ui::json::{plan, state};
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     verbose: bool,
     #[command(flatten)]
     variables: VariableFlags,
+    #[command(flatten)]
+    reports: PlanReports,
 }
 
 /// Runs it.
@@ -45,6 +48,11 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
             None => Some(state_file(app, file, &args.variables)?),
         },
     };
+    if args.reports.are_wanted() {
+        return Err(
+            Diagnostic::error("Reports are of plans", "What is shown is a state, and -report writes what a saved plan says.").into()
+        );
+    }
     if args.json {
         let json = state::state(snapshot.as_ref(), &app.wiring.registry);
         app.output.print(&format!("{json}\n"));
@@ -69,19 +77,22 @@ fn state_file(app: &mut App, file: &str, variables: &VariableFlags) -> Result<Sn
 }
 
 fn show_plan(app: &mut App, saved: &SavedPlan, args: &Args) -> Ended {
-    if !args.json {
-        let text = plan_text(&saved.plan, &app.wiring.registry, &app.theme, PlanOptions { verbose: args.verbose });
-        app.output.print(&text);
-        return Ok(0);
+    if args.json || args.reports.are_wanted() {
+        // What is shown of the configuration does not depend on what is secret in it.
+        let project = saved::load(app, saved, &args.variables)?;
+        let prior = open_backend(app, &project.config.settings, saved.state.as_deref())
+            .and_then(|open| read_state(app, &open))
+            .ok()
+            .flatten()
+            .filter(|s| s.serial == saved.plan.serial);
+        args.reports.write(app, &saved.plan, &project.config, prior.as_ref())?;
+        if args.json {
+            let json = plan::plan(&saved.plan, &project.config, prior.as_ref(), &app.wiring.registry);
+            app.output.print(&format!("{json}\n"));
+            return Ok(0);
+        }
     }
-    // What is shown of the configuration does not depend on what is secret in it.
-    let project = saved::load(app, saved, &args.variables)?;
-    let prior = open_backend(app, &project.config.settings, saved.state.as_deref())
-        .and_then(|open| read_state(app, &open))
-        .ok()
-        .flatten()
-        .filter(|s| s.serial == saved.plan.serial);
-    let json = plan::plan(&saved.plan, &project.config, prior.as_ref(), &app.wiring.registry);
-    app.output.print(&format!("{json}\n"));
+    let text = plan_text(&saved.plan, &app.wiring.registry, &app.theme, PlanOptions { verbose: args.verbose });
+    app.output.print(&text);
     Ok(0)
 }

@@ -49,7 +49,8 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     found.sort_by(|a, b| (a.kind, &a.address).cmp(&(b.kind, &b.address)));
     let resources = plan.resources.iter().filter(|r| r.address.mode == Mode::Managed && r.deposed.is_none()).count();
     let certificates = certificates.into_iter().map(|(address, c)| (address.clone(), c.end)).collect();
-    Told { findings: found, resources, certificates, notes: looked.met, now }
+    let graph = plan.resources.iter().filter(|r| r.deposed.is_none()).map(|r| (r.address.clone(), r.dependencies.clone())).collect();
+    Told { findings: found, resources, graph, certificates, notes: looked.met, now }
 }
 
 impl Search<'_> {

@@ -1,5 +1,6 @@
 //! The forms of a report: for people, for programs, and for what pipelines read.
 
+mod html;
 mod json;
 mod junit;
 mod markdown;
@@ -7,65 +8,19 @@ mod prometheus;
 mod sarif;
 mod text;
 
-use karmaform_lang::Sources;
+use karmaform_lang::{Config, Sources};
 use karmaform_model::Diagnostic;
 
 use super::{Finding, Told};
+use crate::report::Format;
 use crate::ui::style::Theme;
 pub(crate) use text::text;
-
-/// A form that a report can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// As on the terminal.
-    Human,
-    /// Everything, for programs.
-    Json,
-    /// For what shows test results.
-    Junit,
-    /// For what shows findings in code.
-    Sarif,
-    /// For summaries and notes.
-    Markdown,
-    /// For node_exporter's textfile collector.
-    Prometheus,
-}
-
-/// All forms by the names that they have on the command line.
-const FORMATS: [(&str, Format); 6] = [
-    ("human", Format::Human),
-    ("json", Format::Json),
-    ("junit", Format::Junit),
-    ("sarif", Format::Sarif),
-    ("markdown", Format::Markdown),
-    ("prometheus", Format::Prometheus),
-];
 
 /// What it calls itself in files.
 const PRODUCT: &str = "karmaform";
 
-/// A report that was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) format: Format,
-    /// The file.
-    pub(crate) file: String,
-}
-
-/// Reads `FORMAT=FILE`.
-///
-/// # Errors
-/// If there is no such format, or no file.
-pub(crate) fn wanted(text: &str) -> Result<Wanted, String> {
-    let names = || FORMATS.map(|(name, _)| name).join(", ");
-    let (format, file) = text.split_once('=').filter(|(_, file)| !file.is_empty()).ok_or("it must have the form FORMAT=FILE")?;
-    let known = FORMATS.iter().find(|(name, _)| *name == format);
-    let format = known.ok_or_else(|| format!("there is no format \"{format}\"; there are {}", names()))?.1;
-    Ok(Wanted { format, file: file.to_owned() })
-}
-
 /// A report in this form.
-pub(crate) fn report(format: Format, told: &Told, sources: &Sources) -> String {
+pub(crate) fn report(format: Format, told: &Told, config: &Config, sources: &Sources) -> String {
     match format {
         Format::Human => text(told, sources, &Theme { color: false, width: None, product: PRODUCT }),
         Format::Json => format!("{:#}\n", json::json(told, sources)),
@@ -73,6 +28,7 @@ pub(crate) fn report(format: Format, told: &Told, sources: &Sources) -> String {
         Format::Sarif => format!("{:#}\n", sarif::sarif(told, sources)),
         Format::Markdown => markdown::markdown(told, sources),
         Format::Prometheus => prometheus::prometheus(told),
+        Format::Html => html::page(told, config, sources).html(),
     }
 }
 

@@ -36,7 +36,7 @@ fn drifted() -> Place {
     let place = Place::new(BEFORE);
     place.check(&["apply", "-auto-approve"], 0);
     place.write("main.kf.hcl", &after());
-    let reports = ["human", "json", "junit", "sarif", "markdown", "prometheus"].map(|f| format!("-report={f}={f}.out"));
+    let reports = ["human", "json", "junit", "sarif", "markdown", "prometheus", "html"].map(|f| format!("-report={f}={f}.out"));
     let arguments: Vec<&str> = ["drift"].into_iter().chain(reports.iter().map(String::as_str)).collect();
     place.check(&arguments, 2);
     place
@@ -66,7 +66,7 @@ fn nothing_is_written_and_nothing_is_locked() {
 #[test]
 fn no_report_has_a_secret() {
     let place = drifted();
-    for format in ["human", "json", "junit", "sarif", "markdown", "prometheus"] {
+    for format in ["human", "json", "junit", "sarif", "markdown", "prometheus", "html"] {
         let text = place.read(&format!("{format}.out")).replace('\\', "");
         assert!(text.contains("terraform_data.c") && !text.contains("hunter"), "{format}:\n{text}");
     }
@@ -171,8 +171,7 @@ fn metrics_are_there_once_each() {
 #[test]
 fn a_wrong_report_is_refused_before_anything_is_looked_at() {
     let place = Place::new(BEFORE);
-    for (flag, says) in
-        [("-report=html=x", "there is no format \"html\""), ("-report=json", "FORMAT=FILE"), ("-report=json=", "FORMAT=FILE")]
+    for (flag, says) in [("-report=pdf=x", "there is no format \"pdf\""), ("-report=json", "FORMAT=FILE"), ("-report=json=", "FORMAT=FILE")]
     {
         let done = place.check(&["drift", flag], 1);
         assert!(done.stderr.contains(says), "{done:#?}");

@@ -127,22 +127,32 @@ fn legend(shown: &[&PlannedResource], theme: &Theme) -> String {
     out
 }
 
+/// What a plan comes to, in a line.
+pub(crate) fn verdict(plan: &Plan) -> String {
+    match plan.mode {
+        ModeOfPlan::RefreshOnly if has_news(plan) => "Changes outside of karmaform, to be taken into the state".to_owned(),
+        _ if plan.resources.iter().any(|r| !r.change.is_no_op()) => summary(plan),
+        _ if !plan.outputs.is_empty() => "Changes to outputs only".to_owned(),
+        _ => unchanged(plan.mode).to_owned(),
+    }
+}
+
+fn unchanged(mode: ModeOfPlan) -> &'static str {
+    match mode {
+        ModeOfPlan::Normal => "No changes. Your infrastructure matches the configuration.",
+        ModeOfPlan::Destroy => "No changes. No objects need to be destroyed.",
+        ModeOfPlan::RefreshOnly => "No changes. Your infrastructure still matches the configuration.",
+    }
+}
+
 fn no_changes(plan: &Plan, theme: &Theme) -> String {
-    let (title, detail) = if plan.mode == ModeOfPlan::Destroy {
-        (
-            "No changes. No objects need to be destroyed.",
-            format!(
-                "Either you have not created any objects yet or the existing objects were already deleted outside of {}.",
-                theme.product
-            ),
-        )
+    let title = unchanged(plan.mode);
+    let detail = if plan.mode == ModeOfPlan::Destroy {
+        format!("Either you have not created any objects yet or the existing objects were already deleted outside of {}.", theme.product)
     } else {
-        (
-            "No changes. Your infrastructure matches the configuration.",
-            format!(
-                "{} has compared your real infrastructure against your configuration and found no differences, so no changes are needed.",
-                theme.product
-            ),
+        format!(
+            "{} has compared your real infrastructure against your configuration and found no differences, so no changes are needed.",
+            theme.product
         )
     };
     format!("\n{}\n\n{}\n", theme.strong(Tone::Add, title), theme.wrap(&detail))
@@ -179,7 +189,7 @@ fn drift_text(plan: &Plan, registry: &Catalog, theme: &Theme) -> String {
 
 fn refresh_only_text(plan: &Plan, theme: &Theme, has_drift: bool) -> String {
     if !has_drift && plan.outputs.is_empty() {
-        let title = "No changes. Your infrastructure still matches the configuration.";
+        let title = unchanged(plan.mode);
         let detail = format!(
             "{} has checked that the real remote objects still match the result of your most recent changes, and found no differences.",
             theme.product

@@ -101,9 +101,15 @@ pub(crate) fn body(resource: &PlannedResource, registry: &Catalog, theme: &Theme
 
 /// A drifted resource, heading and attributes.
 pub(crate) fn drifted(resource: &DriftedResource, secret_paths: &[Path], registry: &Catalog, theme: &Theme) -> String {
+    let word = if resource.after.is_some() { "has changed" } else { "has been deleted" };
+    let body = drifted_body(resource, secret_paths, registry, theme);
+    format!("  {} {word}\n{body}", theme.strong(Tone::Plain, &format!("# {}", resource.address)))
+}
+
+/// A drifted resource from its symbol to its closing brace.
+pub(crate) fn drifted_body(resource: &DriftedResource, secret_paths: &[Path], registry: &Catalog, theme: &Theme) -> String {
     let schema = schema_of(registry, resource.address.mode, &resource.resource_type);
     let ready = |object| presentable(object, schema, secret_paths);
-    let word = if resource.after.is_some() { "has changed" } else { "has been deleted" };
     let mut printer = Printer::default();
     let title = title(&resource.address, &resource.resource_type);
     match &resource.after {
@@ -123,7 +129,7 @@ pub(crate) fn drifted(resource: &DriftedResource, secret_paths: &[Path], registr
         }
     }
     printer.line(4, Mark::None, "}");
-    format!("  {} {word}\n{}", theme.strong(Tone::Plain, &format!("# {}", resource.address)), printer.finish(theme))
+    printer.finish(theme)
 }
 
 /// `resource "ssh_file" "motd"`; a child, which nobody wrote as a block, by its type and path.

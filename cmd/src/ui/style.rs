@@ -21,6 +21,21 @@ pub(crate) enum Tone {
     Faint,
 }
 
+impl Tone {
+    /// The number in its escape code; what is plain has none.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Add => "32",
+            Self::Change => "33",
+            Self::Remove => "31",
+            Self::Read => "36",
+            Self::Bold => "1",
+            Self::Faint => "2",
+        }
+    }
+}
+
 /// How to draw.
 #[derive(Clone, Debug)]
 pub(crate) struct Theme {
@@ -41,21 +56,17 @@ impl Theme {
 
     /// The text in that tone.
     pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
-        let code = match tone {
-            Tone::Plain => return text.to_owned(),
-            Tone::Add => "32",
-            Tone::Change => "33",
-            Tone::Remove => "31",
-            Tone::Read => "36",
-            Tone::Bold => "1",
-            Tone::Faint => "2",
-        };
-        if self.color && !text.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        let is_painted = self.color && tone != Tone::Plain && !text.is_empty();
+        if is_painted { format!("\u{1b}[{}m{text}\u{1b}[0m", tone.code()) } else { text.to_owned() }
     }
 
     /// Bold and in that tone.
     pub(crate) fn strong(&self, tone: Tone, text: &str) -> String {
-        if self.color { format!("\u{1b}[1m{}", self.paint(tone, text)) } else { text.to_owned() }
+        match tone {
+            Tone::Plain => self.paint(Tone::Bold, text),
+            _ if self.color => format!("\u{1b}[1m{}", self.paint(tone, text)),
+            _ => text.to_owned(),
+        }
     }
 
     /// Prose, wrapped to the width; lines that are indented are left as they are.
@@ -166,6 +177,9 @@ mod tests {
         assert_eq!(Theme::plain().paint(Tone::Add, "x"), "x");
         let colored = Theme { color: true, ..Theme::plain() };
         assert_eq!(colored.paint(Tone::Add, "x"), "\u{1b}[32mx\u{1b}[0m");
+        // What is begun ends, whatever the tone.
+        assert_eq!(colored.strong(Tone::Plain, "x"), "\u{1b}[1mx\u{1b}[0m");
+        assert_eq!(colored.strong(Tone::Add, "x"), "\u{1b}[1m\u{1b}[32mx\u{1b}[0m");
         assert_eq!(Mark::DestroyThenCreate.painted(&Theme::plain()), "-/+");
     }
 }

@@ -139,7 +139,7 @@ impl Fleet {
 impl Planned {
     /// The lines of the impact on a member.
     pub(super) fn impact(&self, member: &str) -> Vec<String> {
-        let of: BTreeMap<String, Vec<String>> = serde_json::from_value(self.json["impact"].clone()).unwrap_or_default();
+        let of: BTreeMap<String, Vec<String>> = serde_json::from_value(self.json["karmaform"]["impact"].clone()).unwrap_or_default();
         of.get(&format!("karmada_member.fleet[\"{member}\"]")).cloned().unwrap_or_default()
     }
 }

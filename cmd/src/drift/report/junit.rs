@@ -9,6 +9,7 @@ use karmaform_lang::Sources;
 use super::super::{Finding, Kind, Told};
 use super::{difference, note, place};
 use crate::ui::json::timestamp;
+use crate::ui::markup::escaped;
 
 /// The report.
 pub(super) fn junit(told: &Told, sources: &Sources) -> String {
@@ -63,21 +64,4 @@ fn case(finding: &Finding, sources: &Sources) -> String {
         (None, kind) => format!("<failure message=\"{says}\" type=\"{}\">{more}</failure>", kind.word()),
     };
     format!("{head}      {body}\n    </testcase>\n")
-}
-
-/// For text and attributes; signs that XML 1.0 does not have at all are left out.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for sign in text.chars() {
-        match sign {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(sign),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -15,7 +15,7 @@ pub(crate) fn text(told: &Told, sources: &Sources, theme: &Theme) -> String {
         if of_kind.is_empty() {
             continue;
         }
-        out.push_str(&format!("\n{}: {}\n", theme.strong(tone(kind), &capital(kind.word())), kind.meaning()));
+        out.push_str(&format!("\n{}: {}\n", theme.strong(kind.tone(), &capital(kind.word())), kind.meaning()));
         of_kind.iter().for_each(|f| out.push_str(&one(f, sources, theme)));
     }
     let ignored: Vec<&Finding> = told.findings.iter().filter(|f| f.ignored.is_some()).collect();
@@ -43,13 +43,6 @@ fn one(finding: &Finding, sources: &Sources, theme: &Theme) -> String {
         format!("  {}{}\n      {}\n", theme.strong(Tone::Plain, &finding.address.to_string()), theme.paint(Tone::Faint, &at), finding.says);
     finding.differences.iter().for_each(|d| out.push_str(&format!("      {}\n", difference(d))));
     out
-}
-
-fn tone(kind: Kind) -> Tone {
-    match kind {
-        Kind::Changed | Kind::Unapplied | Kind::Decay => Tone::Change,
-        Kind::Missing | Kind::Unreachable => Tone::Remove,
-    }
 }
 
 fn capital(word: &str) -> String {

@@ -3,13 +3,15 @@
 use karmaform_lang::Config;
 use karmaform_model::{
     Action, Address, Catalog, Change, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason, Snapshot,
-    Value,
+    Step, StepKind, Value,
 };
 use serde_json::{Map, Value as Json, json};
 
 use super::{known, known_object, naming, provider_name, shape, shape_object, timestamp};
 use crate::ui::resource::schema_of;
 
+/// The key of all that Terraform has no place for.
+const OURS: &str = "karmaform";
 /// The provider of a composite's own record.
 const COMPOSITES: &str = "karmaform";
 
@@ -42,10 +44,24 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     if let Some(prior) = prior.filter(|s| !s.resources.is_empty() || !s.outputs.is_empty()) {
         out["prior_state"] = super::state::state(Some(prior), registry);
     }
-    if !plan.impact.is_empty() {
-        let impact: Map<_, _> = plan.impact.iter().map(|(a, lines)| (a.to_string(), json!(lines))).collect();
-        out["impact"] = Json::Object(impact);
-    }
+    let impact: Map<_, _> = plan.impact.iter().map(|(a, lines)| (a.to_string(), json!(lines))).collect();
+    let steps: Vec<Json> = plan.steps.iter().map(|s| step(s, plan)).collect();
+    out[OURS] = json!({ "impact": impact, "steps": steps });
+    out
+}
+
+/// One step; its id is its index. Those in `after` end before it begins.
+fn step(step: &Step, plan: &Plan) -> Json {
+    let address = |resource: usize| plan.resources.get(resource).map(|r| r.address.to_string());
+    let mut out = match &step.kind {
+        StepKind::Change { resource, part } => json!({ "do": actions(*part).first(), "address": address(*resource) }),
+        StepKind::Gate { composite, gate } => {
+            json!({ "do": "wait", "address": composite.to_string(), "gate": gate.name, "limit_seconds": gate.limit })
+        }
+        StepKind::Finish { resource } => json!({ "do": "finish", "address": address(*resource) }),
+        StepKind::Join => json!({ "do": "join" }),
+    };
+    out["after"] = json!(step.after);
     out
 }
 
@@ -66,7 +82,7 @@ fn resource_change(resource: &PlannedResource, registry: &Catalog) -> Json {
         out.insert("action_reason".into(), json!(reason));
     }
     if !resource.impact.is_empty() {
-        out.insert("impact".into(), json!(resource.impact));
+        out.insert(OURS.into(), json!({ "impact": resource.impact }));
     }
     Json::Object(out)
 }
