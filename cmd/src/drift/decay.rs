@@ -60,6 +60,7 @@ pub(super) fn troubles(facts: &Object) -> Vec<String> {
     if !alarms.is_empty() {
         found.push(format!("it has raised the alarm {}", alarms.join(" and ")));
     }
+    found.extend(facts.get("care").and_then(Value::as_items).unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned));
     for item in facts.get("items").and_then(Value::as_items).unwrap_or_default() {
         let part = |name: &str| item.get(name).and_then(Value::as_str);
         if let Some(ready) = part("ready").filter(|r| *r != "True") {
@@ -84,6 +85,7 @@ mod tests {
         assert_eq!(told(&[("healthy", false.into()), ("error", "no leader".into())]), "it is not healthy: no leader");
         assert_eq!(told(&[("ready", "Unknown".into()), ("problem", "silent".into())]), "it is not ready: silent");
         assert_eq!(told(&[("alarms", Value::strings(["NOSPACE", "CORRUPT"]))]), "it has raised the alarm NOSPACE and CORRUPT");
+        assert_eq!(told(&[("care", Value::strings(["it has no room"]))]), "it has no room");
         let member = |name: &str, ready: &str| Value::object([("name", name.into()), ("ready", ready.into())]);
         let items = Value::tuple(vec![member("eu1", "True"), member("eu2", "False")]);
         assert_eq!(told(&[("items", items)]), "eu2 is not ready (False)");

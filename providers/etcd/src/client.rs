@@ -12,6 +12,8 @@ use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
 use karmaform_model::{Connections, Diagnostic, Object, Value};
 use tokio::sync::Mutex;
 
+use crate::care::QUOTA;
+
 /// The longest wait for a connection to a member.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// The longest wait for one answer. A server gives up after 7 s and then says why; a shorter limit would never see the reason.
@@ -24,6 +26,7 @@ pub struct Client {
     members: Arc<BTreeMap<String, Door>>,
     tls: Option<TlsOptions>,
     connections: Arc<dyn Connections>,
+    quota: i64,
 }
 
 struct Door {
@@ -66,7 +69,18 @@ impl Client {
                 return Err(broken("It needs `ca_certificate`, `certificate` and `private_key` together, or none of them.".to_owned()));
             }
         };
-        Ok(Self { id, members: Arc::new(members), tls, connections })
+        let quota = connection.get("quota_bytes").and_then(Value::as_i64).unwrap_or(QUOTA);
+        Ok(Self { id, members: Arc::new(members), tls, connections, quota })
+    }
+
+    /// What its databases may grow to, in bytes, unless they say otherwise.
+    pub(crate) fn quota(&self) -> i64 {
+        self.quota
+    }
+
+    /// True in a run that only looks.
+    pub(crate) fn only_looks(&self) -> bool {
+        self.connections.only_looks()
     }
 
     /// What it is called in messages.

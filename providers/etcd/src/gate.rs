@@ -120,6 +120,10 @@ mod tests {
 
     fn healthy(id: u64) -> Look {
         Look {
+            size: 0,
+            in_use: 0,
+            quota: 0,
+            revision: 1,
             member_id: id,
             cluster_id: 9,
             leader: 1,

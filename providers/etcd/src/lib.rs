@@ -2,6 +2,7 @@
 //!
 //! The composite names its children by type and attributes; this package knows nothing of SSH, of systemd or of how certificates are made.
 
+mod care;
 mod client;
 mod cluster;
 mod gate;

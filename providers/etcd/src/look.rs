@@ -22,6 +22,14 @@ pub(crate) struct Look {
     pub(crate) version: String,
     /// It does not vote.
     pub(crate) learner: bool,
+    /// Its database, in bytes.
+    pub(crate) size: i64,
+    /// What of that is not free, in bytes.
+    pub(crate) in_use: i64,
+    /// What it may grow to, in bytes; 0: it does not say (before 3.6.6).
+    pub(crate) quota: i64,
+    /// The newest revision it has.
+    pub(crate) revision: i64,
     /// A linearizable read went through it; else why not.
     pub(crate) read: Result<(), String>,
     /// Alarms of the whole cluster: member id and name.
@@ -79,6 +87,10 @@ pub(crate) async fn look(client: &Client, name: &str) -> Result<Look, String> {
         leader: status.leader(),
         version: status.version().to_owned(),
         learner: status.is_learner(),
+        size: status.db_size(),
+        in_use: status.raft_used_db_size(),
+        quota: status.db_size_quota(),
+        revision: header.revision(),
         read: read_through(&mut connection).await,
         alarms: Vec::new(),
         members: Vec::new(),

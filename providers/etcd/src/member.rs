@@ -1,9 +1,13 @@
 //! `etcd_member`: a member as the cluster itself knows it. It is made by starting it; this type reads its ids and its health.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use karmaform_model::{Ask, Attribute, BoxFuture, Change, Diagnostic, Object, ResourceSpec, ResourceType, Schema, Type, Value};
 
+use tokio::task::JoinSet;
+
+use crate::care;
 use crate::client::Client;
 use crate::look::{Look, look};
 
@@ -21,6 +25,9 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::computed("leader", Type::Bool, "It is the leader just now.").volatile(),
             Attribute::computed("version", Type::String, "The version that it runs.").volatile(),
             Attribute::computed("alarms", Type::list(Type::String), "Its alarms: `NOSPACE`, `CORRUPT`.").volatile(),
+            Attribute::computed("size_bytes", Type::Number, "The size of its database, in bytes.").volatile(),
+            Attribute::computed("size_in_use_bytes", Type::Number, "What of that is not free, in bytes.").volatile(),
+            Attribute::computed("care", Type::list(Type::String), "What it is in need of though it works, a sentence each.").volatile(),
             Attribute::computed("error", Type::String, "Why it is not healthy, in a few words.").volatile(),
         ],
     )
@@ -42,7 +49,10 @@ impl ResourceSpec for EtcdMember {
 
 impl ResourceType<Client> for EtcdMember {
     fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
-        Box::pin(observe(client, ask))
+        Box::pin(async move {
+            let answers = observe(client, &[ask]).await;
+            answers.into_iter().next().unwrap_or(Ok(None))
+        })
     }
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
@@ -83,29 +93,70 @@ fn name_of(object: &Object) -> Result<&str, Diagnostic> {
         .ok_or_else(|| Diagnostic::error("An etcd member without a name", "The name must be known before the member can be looked at."))
 }
 
-/// A member that does not answer is down, not gone: what the state knows stays, with `healthy` false. One that was never known and does not
-/// answer is not there yet.
-pub(crate) async fn observe(client: &Client, ask: &Ask) -> Result<Option<Object>, Diagnostic> {
-    let name = name_of(&ask.identity)?;
-    let mut object = ask.identity.clone();
-    match (look(client, name).await, &ask.known) {
-        (Ok(look), _) => {
-            // Without a quorum there is no member list; the ids that the state remembers are the better answer then.
-            if look.read.is_ok() {
-                object.extend(facts(&look));
-            } else if ask.known.is_none() {
-                return Ok(None);
-            }
-            object.extend(moment(&look));
-        }
-        (Err(_), None) => return Ok(None),
-        (Err(why), Some(_)) => {
-            object.insert("healthy".to_owned(), false.into());
-            object.insert("leader".to_owned(), false.into());
-            object.insert("error".to_owned(), why.into());
+/// Looks at members of one cluster, all at once: one that does not answer costs its time limit once, not once per member behind it. Then
+/// what they say of each other.
+pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Result<Option<Object>, Diagnostic>> {
+    let names: Vec<Result<&str, Diagnostic>> = asks.iter().map(|ask| name_of(&ask.identity)).collect();
+    let mut running = JoinSet::new();
+    for name in names.iter().flatten().map(|n| (*n).to_owned()) {
+        let client = client.clone();
+        running.spawn(async move {
+            let seen = look(&client, &name).await;
+            (name, seen)
+        });
+    }
+    let (mut looks, mut silent) = (BTreeMap::new(), BTreeMap::new());
+    while let Some(done) = running.join_next().await {
+        match done {
+            Ok((name, Ok(look))) => drop(looks.insert(name, look)),
+            Ok((name, Err(why))) => drop(silent.insert(name, why)),
+            Err(_) => {}
         }
     }
-    Ok(Some(object))
+    // A connection by URLs alone knows no names, and so no strangers.
+    let known = names.iter().flatten().copied().chain(client.names()).collect();
+    let mut care = care::care(&looks, &known, client.quota());
+    if client.only_looks() {
+        for (name, unlike) in care::unlike(client, &looks).await {
+            care.entry(name).or_default().push(unlike);
+        }
+    }
+    let answers = asks.iter().zip(names).map(|(ask, name)| {
+        let name = name?;
+        match (looks.get(name), silent.get(name)) {
+            (Some(look), _) => Ok(seen(ask, look, care.remove(name).unwrap_or_default())),
+            (None, Some(why)) => Ok(unseen(ask, why, &looks, care.remove(name).unwrap_or_default())),
+            (None, None) => Err(Diagnostic::error("A member could not be looked at", "Asking it ended before there was an answer.")),
+        }
+    });
+    answers.collect()
+}
+
+fn seen(ask: &Ask, look: &Look, care: Vec<String>) -> Option<Object> {
+    let mut object = ask.identity.clone();
+    // Without a quorum there is no member list; the ids that the state remembers are the better answer then.
+    if look.read.is_ok() {
+        object.extend(facts(look));
+    } else if ask.known.is_none() {
+        return None;
+    }
+    object.extend(moment(look));
+    object.insert("care".to_owned(), Value::strings(care));
+    Some(object)
+}
+
+/// A member that does not answer is down, not gone: what the state knows stays, with `healthy` false. One that was never known and does not
+/// answer is not there yet.
+fn unseen(ask: &Ask, why: &str, others: &BTreeMap<String, Look>, care: Vec<String>) -> Option<Object> {
+    let known = ask.known.as_ref()?;
+    let is_removed = known.get("member_id").and_then(Value::as_str).is_some_and(|id| care::is_removed(id, others));
+    let why = if is_removed { "its cluster has removed it" } else { why };
+    let mut object = ask.identity.clone();
+    object.insert("healthy".to_owned(), false.into());
+    object.insert("leader".to_owned(), false.into());
+    object.insert("error".to_owned(), why.into());
+    object.insert("care".to_owned(), Value::strings(care));
+    Some(object)
 }
 
 fn facts(look: &Look) -> Object {
@@ -127,6 +178,9 @@ fn moment(look: &Look) -> Object {
         ("leader".to_owned(), (look.leader != 0 && look.leader == look.member_id).into()),
         ("version".to_owned(), look.version.as_str().into()),
         ("alarms".to_owned(), Value::strings(alarms)),
+        ("size_bytes".to_owned(), look.size.into()),
+        ("size_in_use_bytes".to_owned(), look.in_use.into()),
+        ("care".to_owned(), Value::strings(Vec::<String>::new())),
         ("error".to_owned(), trouble.map_or_else(|| Value::null(Type::String), Value::from)),
     ])
 }

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use futures::future::join_all;
 use karmaform_model::{Ask, BoxFuture, Connections, Diagnostic, Gate, Object, Provider, ResourceType, Schema};
-use tokio::task::JoinSet;
 
 use crate::client::Client;
 use crate::gate::EtcdHealthy;
@@ -49,25 +49,16 @@ impl Provider for Etcd {
         Box::pin(async move { Client::new(connection, connections) })
     }
 
-    /// All members at once: one that does not answer costs its time limit once, not once per member behind it.
+    /// Members together, since they tell of each other; beside them the prefixes, all at once.
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
         Box::pin(async move {
-            let mut answers: Vec<Option<Result<Option<Object>, Diagnostic>>> = vec![None; asks.len()];
-            let mut running = JoinSet::new();
-            for (i, ask) in asks.iter().cloned().enumerate() {
-                let client = client.clone();
-                running.spawn(async move {
-                    let is_prefix = ask.resource_type == prefix::KIND;
-                    (i, if is_prefix { prefix::observe(&client, &ask).await } else { member::observe(&client, &ask).await })
-                });
-            }
-            while let Some(done) = running.join_next().await {
-                if let Ok((i, answer)) = done {
-                    answers[i] = Some(answer);
-                }
-            }
+            let is_prefix = |ask: &Ask| ask.resource_type == prefix::KIND;
+            let members: Vec<&Ask> = asks.iter().filter(|ask| !is_prefix(ask)).collect();
+            let prefixes = join_all(asks.iter().filter(|ask| is_prefix(ask)).map(|ask| prefix::observe(client, ask)));
+            let (members, prefixes) = tokio::join!(member::observe(client, &members), prefixes);
+            let (mut members, mut prefixes) = (members.into_iter(), prefixes.into_iter());
             let lost = || Err(Diagnostic::error("A member could not be looked at", "Asking it ended before there was an answer."));
-            answers.into_iter().map(|a| a.unwrap_or_else(lost)).collect()
+            asks.iter().map(|ask| if is_prefix(ask) { prefixes.next() } else { members.next() }.unwrap_or_else(lost)).collect()
         })
     }
 }

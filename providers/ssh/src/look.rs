@@ -128,6 +128,7 @@ pub(crate) fn script(looks: &[Look]) -> String {
     ask("units", refs(&units), &|u| {
         format!("systemctl show -p LoadState,FragmentPath,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload -- {u} 2>&1; echo")
     });
+    ask("drop_ins", refs(&units), &|u| format!("drop_ins {u}"));
     ask("users", refs(&users), &|u| format!("users {u}"));
     if looks.contains(&Look::HostsBlocks) {
         script.push_str(&format!("section hosts\nhosts_blocks {HOSTS}\n"));

@@ -230,6 +230,7 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
             ("start_environment", Value::map(Type::String, [("ETCD_INITIAL_CLUSTER_STATE".to_owned(), "new".into())].into()).into()),
             // The first member of a new cluster is ready only when a second one is there: waiting for it would wait for ever.
             ("wait", false.into()),
+            ("drop_ins", Arg::List(Vec::new())),
             ("start_timeout", START_TIMEOUT.into()),
         ],
     );
@@ -290,6 +291,7 @@ pub(crate) fn connection(cluster: &Arguments) -> Arg {
     Arg::object([
         ("provider", "etcd".into()),
         ("id", cluster.address.to_string().into()),
+        ("quota_bytes", super::preflight::quota(cluster).into()),
         ("members", Arg::Object(members.collect())),
         ("ca_certificate", Arg::child(&client_ca(), "certificate")),
         ("certificate", Arg::child(&client_certificate(), "certificate")),

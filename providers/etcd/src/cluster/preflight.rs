@@ -8,11 +8,10 @@ use super::arguments::Arguments;
 use super::condition::member_of;
 use super::hosts::Host;
 use super::places::part;
+use crate::care::{QUOTA, bytes as size};
 
 /// How long to wait for an answer of the disk, in seconds.
 const LIMIT: u64 = 60;
-/// What etcd's database may grow to unless a setting says otherwise, in bytes. Source: `--quota-backend-bytes`.
-const QUOTA: i64 = 2 << 30;
 /// Less than this is no place for a database, in bytes: the log alone has files of 64 MB.
 const LEAST: i64 = 256 << 20;
 
@@ -39,7 +38,7 @@ pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Cho
                     .with_hint("Make room, or choose another `data_directory`.")
                     .at(scene.address),
             );
-        } else if free < quota(wanted) {
+        } else if (1..).contains(&quota(wanted)) && free < quota(wanted) {
             let line = format!("{name} has {} free for its data, which may grow to {}", size(free), size(quota(wanted)));
             choreography.impact.push(line);
         }
@@ -71,13 +70,11 @@ fn let_through(wanted: &Arguments, guarded: &str) -> String {
     format!("firewalls on {guarded} must let members reach TCP port {peer}, members and clients TCP port {client}")
 }
 
-fn quota(wanted: &Arguments) -> i64 {
+/// What the database may grow to, in bytes; below zero: without end.
+pub(crate) fn quota(wanted: &Arguments) -> i64 {
     let setting = wanted.settings.as_ref().and_then(|s| s.get("quota-backend-bytes"));
-    setting.and_then(Value::as_str).and_then(|q| q.parse().ok()).unwrap_or(QUOTA)
-}
-
-/// Bytes, for people.
-fn size(bytes: i64) -> String {
-    let (unit, name) = if bytes >= 1 << 30 { (1 << 30, "GiB") } else { (1 << 20, "MiB") };
-    format!("{:.1} {name}", bytes as f64 / f64::from(unit))
+    match setting.and_then(Value::as_str).and_then(|q| q.parse().ok()) {
+        Some(0) | None => QUOTA,
+        Some(quota) => quota,
+    }
 }

@@ -140,6 +140,7 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
             ("enabled", true.into()),
             ("active", true.into()),
             ("restart_triggers", Arg::Object(triggers)),
+            ("drop_ins", Arg::List(Vec::new())),
             ("start_timeout", START_TIMEOUT.into()),
         ],
     );

@@ -33,6 +33,13 @@ impl Seen {
             }
         }
         seen.read_units(&lines("units"), looks);
+        for line in lines("drop_ins").lines() {
+            if let Some((name, file)) = line.split_once('/')
+                && let Some(unit) = seen.units.get_mut(name)
+            {
+                unit.drop_ins.push(file.to_owned());
+            }
+        }
         seen.read_users(&lines("users"));
         for look in looks {
             if let Look::Run(run) = look
@@ -119,6 +126,7 @@ impl Seen {
                 sub_state: value("SubState"),
                 result: value("Result"),
                 needs_reload: value("NeedDaemonReload") == "yes",
+                drop_ins: Vec::new(),
             };
             self.units.insert(name.clone(), unit);
         }

@@ -82,6 +82,8 @@ pub(crate) struct UnitSeen {
     pub(crate) result: String,
     /// systemd runs an older version of the file.
     pub(crate) needs_reload: bool,
+    /// Names of files below /etc/systemd/system/NAME.d, in the order in which systemd reads them.
+    pub(crate) drop_ins: Vec<String>,
 }
 
 /// A user.

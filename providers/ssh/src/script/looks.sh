@@ -22,6 +22,15 @@ full() {
   for _path do is_empty "$_path" || printf '%s\n' "$_path"; done
 }
 
+# drop_ins UNIT...: files in /etc that change what these units are, UNIT/FILE a line; whether systemd has read them by now or not
+drop_ins() {
+  for _name do
+    for _path in /etc/systemd/system/"$_name".d/*.conf; do
+      if [ -f "$_path" ] || [ -h "$_path" ]; then printf '%s/%s\n' "$_name" "${_path##*/}"; fi
+    done
+  done
+}
+
 # users NAME...: those that are there. One without its group was not made to its end, and is not there.
 users() {
   for _name do

@@ -167,7 +167,7 @@ remove_parents() {
 
 # install_file PATH SHA256 OWNER:GROUP MODE [READER]: standard input, as the reader gives it on, becomes the file, whole or not at all
 install_file() {
-  [ -d "$1" ] && fail kind "$1"
+  [ -d "$1" ] && [ ! -h "$1" ] && fail kind "$1"
   _name=${1##*/}
   rm -f "${1%/*}/.karmaform.$_name."??????
   kf_new=$(mktemp "${1%/*}/.karmaform.$_name.XXXXXX") || fail write "$1"
@@ -177,6 +177,8 @@ install_file() {
   chown "$3" "$kf_new" || fail owner "$3"
   chmod "$4" "$kf_new" || fail write "$1"
   sync "$kf_new" 2>/dev/null || sync
+  # A link to a directory would take it in.
+  if [ -h "$1" ]; then rm -f "$1"; fi
   mv -f "$kf_new" "$1" || fail write "$1"
   kf_new=
   sync "${1%/*}/" 2>/dev/null || :

@@ -83,10 +83,18 @@ impl SshType for File {
 
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let path = text(identity, "path").unwrap_or_default();
-        let Some(found) = at_path(seen, path, &PathKind::File)? else { return Ok(None) };
+        let replaced = seen.path(path)?.filter(|found| known.is_some() && found.kind == PathKind::Other("symbolic link".to_owned()));
+        let Some(found) = replaced.map_or_else(|| at_path(seen, path, &PathKind::File), |found| Ok(Some(found)))? else { return Ok(None) };
         let mut object = permissions_seen(found, known);
         object.insert("path".to_owned(), path.into());
         content_seen(found, known, &mut object);
+        if replaced.is_some() {
+            // Our file was there; what is there now (a link) has none of its content, and gives way to it.
+            for name in ["content", "sha256"] {
+                let is_secret = known.and_then(|k| k.get(name)).is_some_and(|v| v.secret);
+                object.insert(name.to_owned(), karmaform_model::Value::null(karmaform_model::Type::String).secret_if(is_secret));
+            }
+        }
         object.insert("foreign".to_owned(), (known.is_none() && !seen.owned.has(KIND, path)).into());
         Ok(Some(object))
     }

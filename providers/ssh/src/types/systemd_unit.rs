@@ -67,12 +67,19 @@ impl SystemdUnit {
                 "Command for the host's `sh` that must succeed before it is started or restarted. If it fails, what runs goes on running.",
             )
             .write_only(),
+            Attribute::optional(
+                "drop_ins",
+                Type::list(Type::String),
+                "Names of files below /etc/systemd/system/NAME.d that may change it. Others are removed. Unless given, nobody looks at them.",
+            ),
             Attribute::optional("wait", Type::Bool, "Whether to wait until it has started.").or(true),
             Attribute::optional("start_timeout", Type::Number, "Seconds that a start or stop may take.").or(90i64),
             Attribute::computed("sha256", Type::String, "SHA-256 sum of the unit file."),
             Attribute::computed("active_state", Type::String, "State as systemd says it: \"active\", \"failed\".").volatile(),
             Attribute::computed("sub_state", Type::String, "More exactly: \"running\", \"auto-restart\".").volatile(),
             Attribute::computed("result", Type::String, "How its last run ended: \"success\", \"exit-code\".").volatile(),
+            Attribute::computed("unlisted_drop_ins", Type::list(Type::String), "Files that may change it where nobody said which may.")
+                .volatile(),
             Attribute::computed("interrupted", Type::Bool, "True if a change to it ended before it was restarted.").volatile(),
             foreign(),
         ];
@@ -89,7 +96,9 @@ fn turn(change: &Change) -> Turn {
         Change::Create { .. } => Turn::Stop,
         Change::Update { before, after } => {
             let interrupted = boolean(before, "interrupted") == Some(true);
-            let newer = interrupted || ["content", "restart_triggers", "sha256"].iter().any(|n| !same(before.get(*n), after.get(*n)));
+            let newer = interrupted
+                || !strangers(before, after).is_empty()
+                || ["content", "restart_triggers", "sha256"].iter().any(|n| !same(before.get(*n), after.get(*n)));
             match (active(before), active(after)) {
                 (true, true) if newer => Turn::Restart,
                 (true, true) | (false, false) => Turn::Nothing,
@@ -100,6 +109,13 @@ fn turn(change: &Change) -> Turn {
         Change::Delete { before } | Change::Replace { before, .. } if active(before) => Turn::Stop,
         _ => Turn::Nothing,
     }
+}
+
+/// Files that may not change it.
+fn strangers(before: &Object, wanted: &Object) -> Vec<String> {
+    let Some(allowed) = wanted.get("drop_ins").and_then(Value::as_items) else { return Vec::new() };
+    let there = ["drop_ins", "unlisted_drop_ins"].iter().filter_map(|name| before.get(*name)?.as_items()).flatten();
+    there.filter(|file| !allowed.contains(file)).filter_map(|file| file.as_str().map(str::to_owned)).collect()
 }
 
 impl ResourceSpec for SystemdUnit {
@@ -123,6 +139,10 @@ impl ResourceSpec for SystemdUnit {
         }
         let before = before.map(|b| {
             let mut before = comparable(&self.schema, b, wanted);
+            // A file that may be there need not be.
+            if b.contains_key("drop_ins") && strangers(b, wanted).is_empty() {
+                before.insert("drop_ins".to_owned(), wanted.get("drop_ins").cloned().unwrap_or_else(|| Value::null(Type::Any)));
+            }
             // it must not go on trying where it is to be stopped
             let loops = is_looping(text(b, "active_state").unwrap_or_default(), text(b, "sub_state").unwrap_or_default());
             if loops && boolean(wanted, "active") == Some(false) {
@@ -142,14 +162,18 @@ impl ResourceSpec for SystemdUnit {
     fn impact(&self, change: &Change) -> Vec<String> {
         let Some(object) = change.before().or(change.after()) else { return Vec::new() };
         let created_stopped = matches!(change, Change::Create { .. }) && turn(change) == Turn::Stop;
+        let (name, place) = (text(object, "name").unwrap_or("the unit"), place_of(object));
+        let gone = change.before().zip(change.after()).map(|(before, after)| strangers(before, after)).unwrap_or_default();
+        let mut lines: Vec<String> = gone.iter().map(|file| format!("removes {file}, which changes {name} on {place}")).collect();
         let word = match turn(change) {
-            Turn::Nothing => return Vec::new(),
-            Turn::Stop if created_stopped => return Vec::new(),
-            Turn::Start => "starts",
-            Turn::Restart => "restarts",
-            Turn::Stop => "stops",
+            Turn::Nothing => None,
+            Turn::Stop if created_stopped => None,
+            Turn::Start => Some("starts"),
+            Turn::Restart => Some("restarts"),
+            Turn::Stop => Some("stops"),
         };
-        vec![format!("{word} {} on {}", text(object, "name").unwrap_or("the unit"), place_of(object))]
+        lines.extend(word.map(|word| format!("{word} {name} on {place}")));
+        lines
     }
 }
 
@@ -197,6 +221,15 @@ impl SshType for SystemdUnit {
             ("interrupted", seen.path(&pending_of(name))?.is_some().into()),
             ("foreign", (!ours).into()),
         ]);
+        let listed = known.and_then(|k| k.get("drop_ins")).filter(|d| !d.is_null());
+        match listed.and_then(Value::as_items) {
+            // Which of those that may be there are there is not what anybody asked for.
+            Some(may) if unit.drop_ins.iter().all(|file| may.contains(&Value::from(file.as_str()))) => {
+                object.extend(listed.map(|d| ("drop_ins".to_owned(), d.clone())));
+            }
+            Some(_) => drop(object.insert("drop_ins".to_owned(), Value::strings(&unit.drop_ins))),
+            None => drop(object.insert("unlisted_drop_ins".to_owned(), Value::strings(&unit.drop_ins))),
+        }
         match file {
             Some(file) if file.kind == PathKind::File => content_seen(file, known, &mut object),
             // masked, or a link to somewhere: not what we wrote, whatever it is

@@ -73,6 +73,7 @@ impl At<'_> {
             ("enabled", true.into()),
             ("active", true.into()),
             ("restart_triggers", Arg::Object(run.triggers)),
+            ("drop_ins", Arg::List(Vec::new())),
             ("start_timeout", run.limit.into()),
         ];
         self.add(child(on_of(self.name, "unit", what), "ssh_systemd_unit", arguments), after)

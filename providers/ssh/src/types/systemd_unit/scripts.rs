@@ -1,6 +1,6 @@
 //! What is run on the host for a unit.
 
-use karmaform_model::{Change, Diagnostic, Diagnostics, Object, redact, same};
+use karmaform_model::{Change, Diagnostic, Diagnostics, Object, Value, redact, same};
 
 use super::{KIND, Turn, path_of, pending_of, start_failed};
 use crate::checks::unit_problem;
@@ -66,8 +66,13 @@ pub(super) fn set_up(after: &Object, change: &Change, turn: Turn, limit: u64) ->
     script.push_str(&format!(
         "old=$(sha256sum \"$path\" 2>/dev/null </dev/null)\n\
          if [ \"${{old%% *}}\" = {sum} ] && [ ! -e \"$pending\" ]; then newer=false; else newer=true; fi\n\
-         {mark}install_file \"$path\" {sum} root:root 0644\nreload\n"
+         {mark}install_file \"$path\" {sum} root:root 0644\n"
     ));
+    if let Some(allowed) = after.get("drop_ins").and_then(Value::as_items) {
+        let allowed: Vec<String> = allowed.iter().filter_map(Value::as_str).map(quote).collect();
+        script.push_str(&format!("keep_drop_ins {}\n", allowed.join(" ")));
+    }
+    script.push_str("reload\n");
     let enabled = boolean(after, "enabled").unwrap_or(true);
     // also after a change of the file: its [Install] section may be another one
     let settled =

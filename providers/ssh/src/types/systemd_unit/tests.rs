@@ -136,3 +136,49 @@ fn a_mark_is_cleared_by_whoever_set_it_or_when_nothing_is_started() {
     assert_eq!(update(unit("x", true), unit("x", false)), "clear_pending all");
     assert_eq!(update(unit("x", false), unit("y", false)), "clear_pending all");
 }
+
+#[test]
+fn files_that_change_it_go_unless_they_are_allowed() {
+    let with = |mut object: Object, name: &str, files: &[&str]| {
+        object.insert(name.into(), Value::strings(files));
+        object.insert("sha256".into(), crate::sum::sha256(b"x").as_str().into());
+        object
+    };
+    let plan = |before: &Object, wanted: &Object| SystemdUnit::new().plan(&PlanContext { now: 0 }, Some(before), Some(wanted)).unwrap();
+    let told = |before: &Object, wanted: &Object| {
+        let change = plan(before, wanted);
+        (change.is_no_op(), SystemdUnit::new().impact(&change).join())
+    };
+    let removed = "removes x.conf, which changes a.service on 10.0.0.1; restarts a.service on 10.0.0.1".to_owned();
+    let unit = || unit("x", true);
+    // Nobody said anything of them.
+    assert_eq!(told(&with(unit(), "unlisted_drop_ins", &["x.conf"]), &unit()), (true, String::new()));
+    // It was said just now, or before.
+    for name in ["unlisted_drop_ins", "drop_ins"] {
+        assert_eq!(told(&with(unit(), name, &["x.conf"]), &with(unit(), "drop_ins", &[])), (false, removed.clone()), "{name}");
+    }
+    assert_eq!(told(&with(unit(), "drop_ins", &["a.conf"]), &with(unit(), "drop_ins", &["b.conf", "a.conf"])), (true, String::new()));
+    assert_eq!(told(&with(unit(), "drop_ins", &[]), &with(unit(), "drop_ins", &["a.conf"])), (true, String::new()));
+}
+
+#[test]
+fn which_of_the_allowed_files_are_there_is_no_drift() {
+    use crate::look::{PathKind, PathSeen, UnitSeen};
+    let look = |there: &[&str], known: Option<&[&str]>| -> (Option<Value>, Option<Value>) {
+        let mut seen = Seen::default();
+        let drop_ins = there.iter().map(|f| (*f).to_owned()).collect();
+        seen.units.insert("a.service".into(), UnitSeen { fragment_path: "/a".into(), drop_ins, ..UnitSeen::default() });
+        let [owner, group, uid, gid] = ["root", "root", "0", "0"].map(str::to_owned);
+        let file =
+            PathSeen { kind: PathKind::File, owner, group, uid, gid, mode: 0o644, size: 1, sha256: None, content: None, empty: false };
+        seen.paths.insert("/etc/systemd/system/a.service".into(), Ok(file));
+        let mut memory = unit("x", true);
+        memory.extend(known.map(|files| ("drop_ins".to_owned(), Value::strings(files))));
+        let found = SystemdUnit::new().answer(&seen, &object([("name", "a.service".into())]), Some(&memory)).unwrap().unwrap();
+        (found.get("drop_ins").cloned(), found.get("unlisted_drop_ins").cloned())
+    };
+    assert_eq!(look(&["x.conf"], None), (None, Some(Value::strings(["x.conf"]))));
+    assert_eq!(look(&["x.conf"], Some(&[])), (Some(Value::strings(["x.conf"])), None));
+    assert_eq!(look(&["a.conf"], Some(&["b.conf", "a.conf"])), (Some(Value::strings(["b.conf", "a.conf"])), None));
+    assert_eq!(look(&[], Some(&["a.conf"])), (Some(Value::strings(["a.conf"])), None));
+}

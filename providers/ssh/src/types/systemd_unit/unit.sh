@@ -14,6 +14,19 @@ refuse_foreign_unit() {
 
 reload() { systemctl daemon-reload >&2 || fail reload; }
 
+# keep_drop_ins FILE...: all others that change the unit go; with them it was another one than ours
+keep_drop_ins() {
+  for _path in "$path".d/*.conf; do
+    if [ ! -f "$_path" ] && [ ! -h "$_path" ]; then continue; fi
+    for _allowed do
+      if [ "${_path##*/}" = "$_allowed" ]; then continue 2; fi
+    done
+    rm -f "$_path" || fail write "$_path"
+    newer=true
+  done
+  rmdir "$path.d" 2>/dev/null || :
+}
+
 enable_unit() { systemctl -q enable -- "$name" >&2 || fail enable; }
 
 disable_unit() { systemctl -q disable -- "$name" >&2 || fail disable; }

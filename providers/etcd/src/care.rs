@@ -1,0 +1,179 @@
+//! What a cluster that works is in need of, in sentences: room, a defragmentation, members that nobody knows or that it does not know, members
+//! that have other data. Pure but for one question to each member, which drift alone asks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::task::JoinSet;
+
+use crate::client::{Client, within};
+use crate::look::Look;
+
+/// Of its quota, in parts of a hundred; etcd's own alert is at 95. Source: etcd's `contrib/mixin`.
+const FULL: i64 = 80;
+/// A database smaller than this needs no defragmentation, in bytes.
+const SMALL: i64 = 100 << 20;
+/// What etcd's database may grow to unless a setting says otherwise, in bytes. Source: `--quota-backend-bytes`.
+pub(crate) const QUOTA: i64 = 2 << 30;
+
+/// What each member is in need of, by the names that they are asked by. `names`: all members that there should be; `quota` in bytes, where a
+/// member does not say it itself; below zero: there is none.
+pub(crate) fn care(looks: &BTreeMap<String, Look>, names: &BTreeSet<&str>, quota: i64) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = looks.iter().map(|(name, look)| (name.clone(), of_size(look, quota))).collect();
+    // Of those who hear each other, any knows all members. It is told at one place, whoever says it.
+    let Some((look, at)) = looks.values().find(|look| look.trouble().is_none()).zip(names.first()) else { return found };
+    // Where members are called by their URLs, nobody knows their names.
+    if names.iter().any(|name| name.contains("://")) {
+        return found;
+    }
+    let ids: BTreeSet<u64> = looks.values().map(|l| l.member_id).collect();
+    let strangers = look.members.iter().filter(|m| !ids.contains(&m.id) && !names.contains(m.name.as_str()));
+    for stranger in strangers {
+        let name = if stranger.name.is_empty() { "(not started)" } else { &stranger.name };
+        let line = format!("its cluster has a member that is not in the configuration: {name} at {}", stranger.peer_urls.join(","));
+        found.entry((*at).to_owned()).or_default().push(line);
+    }
+    found
+}
+
+/// True if the cluster has let this member go.
+pub(crate) fn is_removed(id: &str, looks: &BTreeMap<String, Look>) -> bool {
+    let Ok(id) = u64::from_str_radix(id, 16) else { return false };
+    let told = looks.values().find(|look| look.trouble().is_none() && look.member_id != id);
+    told.is_some_and(|look| !look.members.is_empty() && look.members.iter().all(|m| m.id != id))
+}
+
+fn of_size(look: &Look, quota: i64) -> Vec<String> {
+    let quota = if look.quota == 0 { quota } else { look.quota };
+    let mut found = Vec::new();
+    if quota > 0 && look.size > quota / 100 * FULL {
+        let (is, may) = (bytes(look.size), bytes(quota));
+        found.push(format!("its database has {is} of the {may} that it may grow to; then all writes end"));
+    }
+    if look.size > SMALL && look.in_use > 0 && look.in_use < look.size / 2 {
+        let (free, all) = (bytes(look.size - look.in_use), bytes(look.size));
+        found.push(format!("{free} of its database's {all} are free pages: it is to be defragmented"));
+    }
+    found
+}
+
+/// Bytes, for people.
+#[allow(clippy::cast_precision_loss)]
+pub(crate) fn bytes(bytes: i64) -> String {
+    let (unit, name) = if bytes >= 1 << 30 { (1 << 30, "GiB") } else { (1 << 20, "MiB") };
+    format!("{:.1} {name}", bytes as f64 / f64::from(unit))
+}
+
+/// Members whose data are not those of most: hashes of what all had at one revision. Nothing is said where there is no majority to tell by,
+/// or where that revision can't be asked for any more.
+pub(crate) async fn unlike(client: &Client, looks: &BTreeMap<String, Look>) -> BTreeMap<String, String> {
+    let voters: BTreeMap<&String, &Look> = looks.iter().filter(|(_, look)| look.trouble().is_none()).collect();
+    let Some(revision) = voters.values().map(|l| l.revision).min().filter(|_| voters.len() > 1) else { return BTreeMap::new() };
+    let mut running = JoinSet::new();
+    for name in voters.into_keys().cloned() {
+        let client = client.clone();
+        running.spawn(async move {
+            let hash = match client.open(&name).await {
+                Ok(mut connection) => within(connection.hash_kv(revision)).await.ok(),
+                Err(_) => None,
+            };
+            (name, hash.map(|h| (h.hash(), h.compact_version())))
+        });
+    }
+    let mut hashes = BTreeMap::new();
+    while let Some(done) = running.join_next().await {
+        if let Ok((name, Some(hash))) = done {
+            hashes.insert(name, hash);
+        }
+    }
+    odd(&hashes, revision)
+}
+
+/// Who has another hash than most. Only hashes of one compaction can be compared.
+fn odd(hashes: &BTreeMap<String, (u32, i64)>, revision: i64) -> BTreeMap<String, String> {
+    let compactions: BTreeSet<i64> = hashes.values().map(|(_, compacted)| *compacted).collect();
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    hashes.values().for_each(|(hash, _)| *counts.entry(*hash).or_default() += 1);
+    if compactions.len() != 1 || counts.len() < 2 {
+        return BTreeMap::new();
+    }
+    let most = counts.iter().find(|(_, n)| **n * 2 > hashes.len()).map(|(hash, _)| *hash);
+    let unlike = hashes.iter().filter(|(_, (hash, _))| most != Some(*hash));
+    let whom = if most.is_some() { "most members" } else { "other members" };
+    unlike
+        .map(|(name, _)| {
+            (name.clone(), format!("its data are not those of {whom} at revision {revision}: do not write, and save its files"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::look::Known;
+
+    fn look(id: u64, members: &[(u64, &str)]) -> Look {
+        let known = |(id, name): &(u64, &str)| Known {
+            id: *id,
+            name: (*name).to_owned(),
+            learner: false,
+            peer_urls: vec![format!("https://10.0.0.{id}:2380")],
+            client_urls: vec![],
+        };
+        Look {
+            member_id: id,
+            cluster_id: 1,
+            leader: 1,
+            version: "3.6.8".into(),
+            learner: false,
+            size: 20 << 20,
+            in_use: 1 << 20,
+            quota: 0,
+            revision: 9,
+            read: Ok(()),
+            alarms: vec![],
+            members: members.iter().map(known).collect(),
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_near_the_quota_and_where_half_is_free() {
+        let told = |size: i64, in_use: i64, own: i64| of_size(&Look { size, in_use, quota: own, ..look(1, &[]) }, QUOTA).join("; ");
+        assert_eq!(told(99 << 20, 1, 0), "");
+        assert_eq!(told(300 << 20, 100 << 20, 0), "200.0 MiB of its database's 300.0 MiB are free pages: it is to be defragmented");
+        assert_eq!(told(1 << 30, 1 << 30, 0), "");
+        assert_eq!(told(1800 << 20, 1800 << 20, 0), "its database has 1.8 GiB of the 2.0 GiB that it may grow to; then all writes end");
+        // Below zero there is no limit.
+        assert_eq!(of_size(&Look { size: 1 << 33, in_use: 1 << 33, ..look(1, &[]) }, -1), Vec::<String>::new());
+        // What the member says of its quota itself counts more.
+        assert_eq!(told(1800 << 20, 1800 << 20, 8 << 30), "");
+    }
+
+    #[test]
+    fn members_that_one_side_alone_knows_are_told_once() {
+        let list = [(1, "a"), (2, "b"), (3, "c"), (4, "")];
+        let looks: BTreeMap<String, Look> = [("a", 1), ("b", 2)].map(|(name, id)| (name.to_owned(), look(id, &list))).into();
+        // One of ours does not answer, and is no stranger for that.
+        let told = care(&looks, &["a", "b", "c"].into(), QUOTA);
+        assert_eq!(told["b"], Vec::<String>::new());
+        assert_eq!(told["a"].len(), 1);
+        assert!(told["a"][0].ends_with("configuration: (not started) at https://10.0.0.4:2380"), "{told:?}");
+        let urls = care(&looks, &["https://10.0.0.1:2379", "https://10.0.0.2:2379"].into(), QUOTA);
+        assert!(urls.values().all(Vec::is_empty), "{urls:?}");
+        assert!(is_removed("5", &looks) && !is_removed("3", &looks) && !is_removed("x", &looks));
+        // Nobody who hears the others says anything of removals.
+        let alone: BTreeMap<String, Look> = [("a".to_owned(), Look { leader: 0, ..look(1, &list) })].into();
+        assert!(!is_removed("5", &alone) && care(&alone, &["a"].into(), QUOTA)["a"].is_empty());
+    }
+
+    #[test]
+    fn the_odd_one_is_named() {
+        let of = |hashes: &[(&str, u32, i64)]| -> Vec<String> {
+            odd(&hashes.iter().map(|(n, h, c)| ((*n).to_owned(), (*h, *c))).collect(), 7).into_keys().collect()
+        };
+        assert_eq!(of(&[("a", 1, 0), ("b", 1, 0), ("c", 1, 0)]), Vec::<String>::new());
+        assert_eq!(of(&[("a", 1, 0), ("b", 2, 0), ("c", 1, 0)]), ["b"]);
+        assert_eq!(of(&[("a", 1, 0), ("b", 2, 0)]), ["a", "b"]);
+        // One has compacted meanwhile: nothing can be told.
+        assert_eq!(of(&[("a", 1, 0), ("b", 2, 5), ("c", 1, 0)]), Vec::<String>::new());
+    }
+}

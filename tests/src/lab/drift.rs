@@ -1,0 +1,179 @@
+//! What `drift` finds of an etcd cluster on hosts: what is done to files, users and units there, and what the cluster itself is in need of, each
+//! by its right name, nothing else, and nothing touched by looking; then that apply repairs what can be.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::Lab;
+use super::project::{Etcdctl, Given};
+use crate::project::Project;
+
+/// A host, what is done there, and the kind and part that it must be found as.
+type Deed = (&'static str, &'static str, &'static str, &'static str);
+
+/// The cluster works all the while, and every member could start at any time: what would break one is repaired in its own turn. Drop-ins: one that systemd has read, one that it has not.
+const DEEDS: &[Deed] = &[
+    ("a", "echo '# theirs' >>/etc/etcd/main/etcd.env", "changed", "environment"),
+    ("a", "chmod 0644 /etc/etcd/main/pki/server.key", "changed", "pki[\"server.key\"]"),
+    ("a", "systemctl -q disable etcd-main 2>/dev/null", "changed", "unit"),
+    ("a", "rm /etc/etcd/main/guard", "missing", "guard"),
+    ("a", "sed -i '/^etcd:/s#/usr/sbin/nologin#/bin/bash#' /etc/passwd", "changed", "user"),
+    ("a", "chmod 0755 /etc/etcd/main/pki", "changed", "directory[\"pki\"]"),
+    ("b", "echo | tee -a /opt/karmaform/etcd-main-*/etcdctl", "changed", "program[\"etcdctl\"]"),
+    ("b", "rm /etc/etcd/main/pki/peer-ca.crt", "missing", "pki[\"peer-ca.crt\"]"),
+    ("b", "chmod 0755 /var/lib/etcd/main", "changed", "directory[\"data\"]"),
+    ("b", "chmod 0640 /etc/etcd/main/pki/peer.key", "changed", "pki[\"peer.key\"]"),
+    ("b", "cd /etc/etcd/main/pki && mv server.crt theirs.crt && ln -s theirs.crt server.crt", "changed", "pki[\"server.crt\"]"),
+    (
+        "b",
+        "mkdir /etc/systemd/system/etcd-main.service.d && cd /etc/systemd/system/etcd-main.service.d && printf '[Service]\\nNice=5\\n' >x.conf && systemctl daemon-reload",
+        "changed",
+        "unit",
+    ),
+    ("c", "sed -i 's/^Description=.*/Description=theirs/' /etc/systemd/system/etcd-main.service", "changed", "unit"),
+    ("c", "rm -r /etc/etcd/main/pki/authority/client.key", "missing", "authority[\"client.key\"]"),
+    ("c", "echo >>/etc/etcd/main/pki/server.crt", "changed", "pki[\"server.crt\"]"),
+    // What is not ours is nobody's business.
+    ("c", "touch /etc/etcd/main/theirs /opt/theirs; useradd -M theirs; echo 10.9.9.9 theirs >>/etc/hosts", "", ""),
+];
+
+#[test]
+fn what_was_done_to_hosts_and_to_etcd_is_found() {
+    let Some(lab) = Lab::fresh("what_was_done_to_hosts_and_to_etcd_is_found") else { return };
+    let etcd = lab.etcd.last().expect("an etcd");
+    let project = Project::etcd_with(&lab, &Given { hosts: &lab.hosts, etcd, more: "" });
+    // A database that can be filled in seconds.
+    project.settings("quota-backend-bytes = \"167772160\"");
+    project.must(0, &["init"]);
+    project.apply();
+    finds(&project, &[]);
+
+    deeds(&lab, &project);
+    let ctl = Etcdctl::new(&project, &etcd.1);
+    a_member_is_away(&lab, &project);
+    the_cluster_needs_care(&lab, &project, &ctl);
+    // A directory with something of others in it stays.
+    lab.shell("b", "rm /etc/etcd/main/pki/theirs.crt");
+    lab.shell("c", "rm /etc/etcd/main/theirs");
+    project.must(0, &["destroy", "-auto-approve"]);
+}
+
+fn deeds(lab: &Lab, project: &Project) {
+    for (host, command, ..) in DEEDS {
+        lab.shell(host, command);
+    }
+    let files =
+        || lab.all_files().into_values().collect::<String>().lines().filter(|l| !l.contains("var/lib/etcd")).collect::<Vec<_>>().join("\n");
+    let before = files();
+    let expected: Vec<(String, String)> = DEEDS
+        .iter()
+        .filter(|(.., kind, _)| !kind.is_empty())
+        .map(|(host, _, kind, part)| ((*kind).to_owned(), format!("etcd_cluster.main/member[\"{host}\"]/{part}")))
+        .collect();
+    finds(project, &expected);
+    assert!(files() == before, "a host is not as it was:\n{}", crate::golden::difference(&before, &files()));
+    project.apply();
+    finds(project, &[]);
+    project.no_changes();
+    lab.shell("b", "! test -e /etc/systemd/system/etcd-main.service.d && systemctl show -p Nice --value etcd-main | grep -qx 0");
+    lab.shell("c", "test -e /opt/theirs && grep -q theirs /etc/passwd && grep -q theirs /etc/hosts");
+}
+
+/// It is its unit that was stopped; that the member is not healthy is said beside it. Nobody calls it a stranger.
+fn a_member_is_away(lab: &Lab, project: &Project) {
+    lab.shell("c", "systemctl stop etcd-main");
+    finds(project, &[of("changed", "c", "unit"), of("decay", "c", "etcd")]);
+    project.apply();
+    finds(project, &[]);
+}
+
+fn the_cluster_needs_care(lab: &Lab, project: &Project, ctl: &Etcdctl<'_>) {
+    // Near its quota; then most of that is free pages.
+    lab.shell("a", "head -c 1000000 /dev/urandom | base64 -w 0 | head -c 1000000 >/tmp/value");
+    let endpoint = "ETCDCTL_API=3 /opt/karmaform/etcd-main-*/etcdctl --cacert=/etc/etcd/main/pki/client-ca.crt \
+                    --cert=/etc/etcd/main/pki/authority/client.crt --key=/etc/etcd/main/pki/authority/client.key --endpoints=https://10.211.0.11:2379";
+    let endpoint = endpoint.replace("10.211.0.11", &lab.hosts[0].1);
+    lab.shell("a", &format!("for i in $(seq 128); do {endpoint} put key$i </tmp/value >/dev/null || exit 1; done"));
+    let text = finds(project, &["a", "b", "c"].map(|m| of("decay", m, "etcd")));
+    assert!(text.contains("of the 160.0 MiB that it may grow to"), "{text}");
+    ctl.run(&["del", "key", "--prefix"]);
+    let json: Value = serde_json::from_str(&ctl.run(&["get", "nothing", "--write-out=json"])).expect("JSON");
+    ctl.run(&["compact", "--physical", &json["header"]["revision"].to_string()]);
+    // Each member compacts in its own time.
+    let in_use = || -> u64 {
+        let all: Value = serde_json::from_str(&ctl.run(&["endpoint", "status", "--write-out=json"])).expect("JSON");
+        all.as_array().into_iter().flatten().filter_map(|m| m["Status"]["dbSizeInUse"].as_u64()).max().expect("sizes")
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    while in_use() > 10_000_000 {
+        assert!(Instant::now() < until, "no compaction");
+        std::thread::sleep(Duration::from_millis(200));
+        ctl.run(&["put", "tick", "tock"]);
+    }
+    let text = finds(project, &["a", "b", "c"].map(|m| of("decay", m, "etcd")));
+    assert!(text.contains("it is to be defragmented"), "{text}");
+    ctl.run(&["defrag", "--cluster"]);
+    finds(project, &[]);
+
+    // Somebody adds a member that nobody configured.
+    let added = ctl.run(&["member", "add", "stranger", "--learner", "--peer-urls=https://10.211.0.99:2380"]);
+    let text = finds(project, &[of("decay", "a", "etcd")]);
+    assert!(text.contains("a member that is not in the configuration: (not started) at https://10.211.0.99:2380"), "{text}");
+    let id = added.split_whitespace().nth(1).expect("its id");
+    ctl.run(&["member", "remove", id]);
+    finds(project, &[]);
+
+    // The file of one has other data than those of the others, of the same length.
+    ctl.run(&["put", "greeting", "hello-from-the-majority"]);
+    lab.shell("c", "systemctl stop etcd-main && sed -i 's/hello-from-the-majority/hello-from-a-minority!!/g' /var/lib/etcd/main/member/snap/db && systemctl start etcd-main");
+    let text = finds(project, &[of("decay", "c", "etcd")]);
+    assert!(text.contains("its data are not those of most members"), "{text}");
+    lab.shell("c", "systemctl stop etcd-main && sed -i 's/hello-from-a-minority!!/hello-from-the-majority/g' /var/lib/etcd/main/member/snap/db && systemctl start etcd-main");
+
+    // It is let go from outside, and its process ends.
+    let list = ctl.run(&["member", "list"]);
+    let id = list.lines().find(|l| l.contains(", c, ")).and_then(|l| l.split(',').next()).expect("its id").to_owned();
+    // etcd refuses for some seconds after a start.
+    let until = Instant::now() + Duration::from_secs(60);
+    while !ctl.tries(&["member", "remove", &id]) {
+        assert!(Instant::now() < until, "it can't be removed");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    lab.shell(
+        "c",
+        "for i in $(seq 50); do [ \"$(systemctl show -p SubState --value etcd-main)\" = running ] || exit 0; sleep 0.2; done; exit 0",
+    );
+    let report = report(project);
+    let text = report.to_string();
+    assert!(text.contains("it is not healthy: its cluster has removed it"), "{text}");
+}
+
+fn of(kind: &str, member: &str, part: &str) -> (String, String) {
+    (kind.to_owned(), format!("etcd_cluster.main/member[\"{member}\"]/{part}"))
+}
+
+fn report(project: &Project) -> Value {
+    let ended = project.run(&["drift", "-json"]);
+    serde_json::from_str(&ended.text).unwrap_or_else(|e| panic!("{e}\n{}", ended.text))
+}
+
+/// The report says exactly this, and ends with the code for it.
+#[track_caller]
+fn finds(project: &Project, expected: &[(String, String)]) -> String {
+    let report = report(project);
+    let found = report["findings"].as_array().expect("findings").iter();
+    let found: BTreeSet<(String, String)> =
+        found.map(|f| ["kind", "address"].map(|n| f[n].as_str().unwrap_or_default().to_owned()).into()).collect();
+    assert_eq!(found, expected.iter().cloned().collect(), "{report:#}");
+    let code = if expected.is_empty() {
+        0
+    } else if expected.iter().all(|(kind, _)| kind == "decay") {
+        3
+    } else {
+        2
+    };
+    assert_eq!(report["exit_code"], code, "{report:#}");
+    report.to_string()
+}
