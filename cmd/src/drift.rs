@@ -5,9 +5,10 @@ mod decay;
 mod findings;
 mod ignore;
 mod look;
+mod news;
 pub(crate) mod report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Address, Diagnostics, Span};
 
@@ -15,6 +16,7 @@ use crate::ui::style::Tone;
 pub(crate) use findings::findings;
 pub(crate) use ignore::{Rule, apply_rules, rules_of};
 pub(crate) use look::{Looked, Sight, look};
+pub(crate) use news::{News, Past, news, past};
 
 /// In which way something is not as it should be. In the order in which a report names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +99,8 @@ pub(crate) struct Finding {
     pub(crate) differences: Vec<Difference>,
     /// The rule that says that it does not matter.
     pub(crate) ignored: Option<String>,
+    /// An earlier look did not tell it; `None`: none was named.
+    pub(crate) is_new: Option<bool>,
     /// Where its block stands, if there is one.
     pub(crate) span: Option<Span>,
 }
@@ -110,8 +114,14 @@ pub(crate) struct Told {
     pub(crate) resources: usize,
     /// Everything that was looked at, with what it needs.
     pub(crate) graph: BTreeMap<Address, Vec<Address>>,
+    /// What nobody knows the truth of, as it hangs on something that could not be looked at.
+    pub(crate) unsure: BTreeSet<Address>,
+    /// Only a part was looked at.
+    pub(crate) is_partial: bool,
     /// Ends of certificates, in seconds since 1970.
     pub(crate) certificates: Vec<(Address, i64)>,
+    /// What is not told any more, if an earlier look was named.
+    pub(crate) news: Option<News>,
     /// What else was met: why something could not be looked at, warnings.
     pub(crate) notes: Diagnostics,
     /// When it was looked, in seconds since 1970.

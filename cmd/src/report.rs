@@ -5,7 +5,7 @@ pub(crate) mod plan;
 use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::{Config, Reference};
-use karmaform_model::{Address, Diagnostic, Mode};
+use karmaform_model::{Address, Diagnostic, Key, Mode};
 
 use crate::app::{App, Stop};
 use crate::disk::{reason, write_replaced};
@@ -29,10 +29,14 @@ pub(crate) enum Format {
     Prometheus,
     /// A page for a browser.
     Html,
+    /// A message for a webhook.
+    Slack,
+    /// Alerts.
+    Alertmanager,
 }
 
 /// All forms by the names that they have on the command line.
-const FORMATS: [(&str, Format); 7] = [
+const FORMATS: [(&str, Format); 9] = [
     ("human", Format::Human),
     ("json", Format::Json),
     ("junit", Format::Junit),
@@ -40,6 +44,8 @@ const FORMATS: [(&str, Format); 7] = [
     ("markdown", Format::Markdown),
     ("prometheus", Format::Prometheus),
     ("html", Format::Html),
+    ("slack", Format::Slack),
+    ("alertmanager", Format::Alertmanager),
 ];
 
 /// So many instances of a data source are drawn as needed by each that may read any of them.
@@ -123,8 +129,9 @@ fn of_data<'a>(things: &BTreeMap<&'a Address, &'a [Address]>, reads: &Reads) -> 
     let mut found = Vec::new();
     for (block, own) in &instances {
         for source in reads.get(block).into_iter().flatten().filter_map(|s| instances.get(s)) {
+            let by_key: BTreeMap<&Key, &&Address> = source.iter().filter_map(|s| Some((s.key.as_ref()?, s))).collect();
             for address in own {
-                let same_key = source.iter().find(|s| s.key.is_some() && s.key == address.key);
+                let same_key = address.key.as_ref().and_then(|key| by_key.get(key)).copied();
                 let needed: Vec<&Address> = same_key.map_or_else(|| source.iter().copied().take(NEEDED).collect(), |s| vec![*s]);
                 found.extend(needed.into_iter().map(|s| (*address, s)));
             }
@@ -144,7 +151,8 @@ mod tests {
         assert_eq!(all("html"), Err("it must have the form FORMAT=FILE".to_owned()));
         assert_eq!(
             all("pdf=x"),
-            Err("there is no format \"pdf\"; there are human, json, junit, sarif, markdown, prometheus, html".to_owned())
+            Err("there is no format \"pdf\"; there are human, json, junit, sarif, markdown, prometheus, html, slack, alertmanager"
+                .to_owned())
         );
         let few = wanted(&[Format::Json, Format::Html]);
         assert_eq!(few("junit=x"), Err("there is no format \"junit\"; there are json, html".to_owned()));

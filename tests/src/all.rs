@@ -20,6 +20,7 @@ mod lab;
 mod members;
 mod pages;
 mod parts;
+mod pipelines;
 mod places;
 mod project;
 mod properties;

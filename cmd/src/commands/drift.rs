@@ -10,7 +10,7 @@ use crate::app::{App, Ended};
 use crate::backend::open_backend;
 use crate::bundle::{Use, use_bundle};
 use crate::drift::report::{report, text};
-use crate::drift::{Rule, Sight, apply_rules, findings, look, rules_of};
+use crate::drift::{Rule, Sight, apply_rules, findings, look, news, past, rules_of};
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, looking};
 use crate::project::load_directory;
@@ -20,9 +20,12 @@ use crate::view::StateView;
 /// Arguments of `drift`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Write a report: human, json, junit, sarif, markdown, prometheus or html. May be repeated
+    /// Write a report: human, json, junit, sarif, markdown, prometheus, html, slack or alertmanager. May be repeated
     #[arg(long, value_name = "FORMAT=FILE", action = clap::ArgAction::Append, value_parser = wanted(&[]))]
     report: Vec<Wanted>,
+    /// The JSON report of an earlier run: what is not in it is new. It may be written anew by -report=json=FILE; if there is none, all is new
+    #[arg(long, value_name = "FILE")]
+    previous: Option<String>,
     /// What does not matter: ADDRESS or ADDRESS::ATTRIBUTE, with * for any text. May be repeated
     #[arg(long, value_name = "PATTERN", action = clap::ArgAction::Append)]
     ignore: Vec<String>,
@@ -55,6 +58,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         tool_version: crate::app::VERSION.to_owned(),
         ..karmaform_engine::Options::default()
     };
+    // A wrong file is told before anybody is asked anything.
+    let past = args.previous.as_ref().map(|file| past(&app.directory.join(file), file)).transpose()?;
     let project = load_directory(app, &args.variables, false)?.checked()?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     use_bundle(app, &project, Use::Perhaps)?;
@@ -72,6 +77,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     notes.extend(std::mem::take(&mut told.notes));
     told.notes = crate::planning::distinct(notes);
 
+    if let Some(past) = past {
+        news(&mut told, past);
+    }
     write(app, &args.report, |format| report(format, &told, &project.config, &app.sources))?;
     let shown = if args.json { report(Format::Json, &told, &project.config, &app.sources) } else { text(&told, &app.sources, &app.theme) };
     app.output.print(&shown);

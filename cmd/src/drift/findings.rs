@@ -50,7 +50,17 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     let resources = plan.resources.iter().filter(|r| r.address.mode == Mode::Managed && r.deposed.is_none()).count();
     let certificates = certificates.into_iter().map(|(address, c)| (address.clone(), c.end)).collect();
     let graph = plan.resources.iter().filter(|r| r.deposed.is_none()).map(|r| (r.address.clone(), r.dependencies.clone())).collect();
-    Told { findings: found, resources, graph, certificates, notes: looked.met, now }
+    Told {
+        findings: found,
+        resources,
+        graph,
+        certificates,
+        news: None,
+        unsure: looked.doubts.unsure.iter().cloned().collect(),
+        is_partial: !plan.targets.is_empty(),
+        notes: looked.met,
+        now,
+    }
 }
 
 impl Search<'_> {
@@ -63,6 +73,7 @@ impl Search<'_> {
             says,
             differences,
             ignored: None,
+            is_new: None,
             span: self.config.block(address).map(|b| b.span),
         });
     }

@@ -138,6 +138,7 @@ mod tests {
             says: String::new(),
             differences: paths.iter().map(difference).collect(),
             ignored: None,
+            is_new: None,
             span: None,
         }
     }

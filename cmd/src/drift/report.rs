@@ -1,11 +1,13 @@
 //! The forms of a report: for people, for programs, and for what pipelines read.
 
+mod alertmanager;
 mod html;
 mod json;
 mod junit;
 mod markdown;
 mod prometheus;
 mod sarif;
+mod slack;
 mod text;
 
 use karmaform_lang::{Config, Sources};
@@ -28,6 +30,8 @@ pub(crate) fn report(format: Format, told: &Told, config: &Config, sources: &Sou
         Format::Sarif => format!("{:#}\n", sarif::sarif(told, sources)),
         Format::Markdown => markdown::markdown(told, sources),
         Format::Prometheus => prometheus::prometheus(told),
+        Format::Slack => slack::slack(told),
+        Format::Alertmanager => format!("{:#}\n", alertmanager::alertmanager(told)),
         Format::Html => html::page(told, config, sources).html(),
     }
 }

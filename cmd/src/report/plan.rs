@@ -47,6 +47,8 @@ impl PlanReports {
 
 /// GitHub takes comments of 65,536 signs, and some room is for what a pipeline adds.
 const MOST: usize = 60_000;
+/// Of these, so many for the impact, and for warnings.
+const PART: usize = 12_000;
 /// Text that is shown outside of what is folded.
 const PLAIN: Theme = Theme { color: false, width: None, product: "karmaform" };
 
@@ -168,17 +170,23 @@ fn markdown(plan: &Plan, registry: &Catalog, sources: &Sources) -> String {
     }
     let impact: Vec<&String> = plan.impact.values().flatten().chain(plan.resources.iter().flat_map(|r| &r.impact)).collect();
     if !impact.is_empty() {
-        out.push_str(&format!("\n### Impact\n\n{}", fenced(&impact.iter().map(|l| format!("{l}\n")).collect::<String>())));
+        out.push_str(&format!("\n### Impact\n\n{}", fenced(&cut(impact.into_iter().map(String::as_str), PART))));
     }
     let warnings = warnings_text(plan.warnings.iter(), sources, &PLAIN, false);
     if !warnings.is_empty() {
-        out.push_str(&format!("\n### Warnings\n\n{}", fenced(warnings.trim())));
+        out.push_str(&format!("\n### Warnings\n\n{}", fenced(&cut(warnings.trim().lines(), PART))));
     }
     let text = plan_text(plan, registry, &PLAIN, PlanOptions { verbose: true });
     let room = MOST.saturating_sub(out.len());
+    let shown = cut(text.trim().lines(), room);
+    out.push_str(&format!("\n<details><summary>Show the plan</summary>\n\n{}\n</details>\n", fenced(&shown)));
+    out
+}
+
+/// As many lines as fit into so many bytes.
+fn cut<'a>(lines: impl Iterator<Item = &'a str>, room: usize) -> String {
     let mut shown = String::new();
-    let mut lines = text.trim().lines();
-    for line in lines.by_ref() {
+    for line in lines {
         if shown.len() + line.len() > room {
             shown.push_str("... (the rest is too long for a comment)\n");
             break;
@@ -186,8 +194,7 @@ fn markdown(plan: &Plan, registry: &Catalog, sources: &Sources) -> String {
         shown.push_str(line);
         shown.push('\n');
     }
-    out.push_str(&format!("\n<details><summary>Show the plan</summary>\n\n{}\n</details>\n", fenced(&shown)));
-    out
+    shown
 }
 
 /// A block of code that nothing in the text can end.

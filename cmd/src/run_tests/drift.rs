@@ -36,7 +36,8 @@ fn drifted() -> Place {
     let place = Place::new(BEFORE);
     place.check(&["apply", "-auto-approve"], 0);
     place.write("main.kf.hcl", &after());
-    let reports = ["human", "json", "junit", "sarif", "markdown", "prometheus", "html"].map(|f| format!("-report={f}={f}.out"));
+    let reports = ["human", "json", "junit", "sarif", "markdown", "prometheus", "html", "slack", "alertmanager"]
+        .map(|f| format!("-report={f}={f}.out"));
     let arguments: Vec<&str> = ["drift"].into_iter().chain(reports.iter().map(String::as_str)).collect();
     place.check(&arguments, 2);
     place
@@ -66,7 +67,7 @@ fn nothing_is_written_and_nothing_is_locked() {
 #[test]
 fn no_report_has_a_secret() {
     let place = drifted();
-    for format in ["human", "json", "junit", "sarif", "markdown", "prometheus", "html"] {
+    for format in ["human", "json", "junit", "sarif", "markdown", "prometheus", "html", "slack", "alertmanager"] {
         let text = place.read(&format!("{format}.out")).replace('\\', "");
         assert!(text.contains("terraform_data.c") && !text.contains("hunter"), "{format}:\n{text}");
     }
@@ -100,6 +101,7 @@ fn fits(value: &Json, schema: &Json, at: &str) {
         "array" => value.is_array(),
         "string" => value.is_string(),
         "integer" => value.is_u64(),
+        "boolean" => value.is_boolean(),
         "null" => value.is_null(),
         other => panic!("{at}: {other}"),
     };
@@ -178,4 +180,47 @@ fn a_wrong_report_is_refused_before_anything_is_looked_at() {
     }
     let done = place.check(&["drift", "-report=json=nowhere/x"], 1);
     assert!(done.stderr.contains("Report can't be written") && done.stderr.contains("nowhere/x"), "{done:#?}");
+}
+
+#[test]
+fn only_what_is_new_is_told_again() {
+    let place = drifted();
+    let flags = [
+        "drift",
+        "-previous=last.json",
+        "-report=json=last.json",
+        "-report=slack=slack.json",
+        "-report=alertmanager=alerts.json",
+        "-report=markdown=last.md",
+        "-report=html=last.html",
+    ];
+    let read = || -> Json { serde_json::from_str(&place.read("last.json")).unwrap() };
+    let new = || read()["findings"].as_array().unwrap().iter().filter(|f| f["new"] == true).count();
+    let done = place.check(&flags, 2);
+    assert!(new() == 3 && done.stdout.contains("terraform_data.a new main.kf.hcl:6"), "{done:#?}");
+    let message: Json = serde_json::from_str(&place.read("slack.json")).unwrap();
+    assert!(message["text"].as_str().unwrap().starts_with("*Drift*: 3 new, 0 gone\n\u{2022} unapplied `terraform_data.a`: "), "{message}");
+
+    place.check(&flags, 2);
+    assert_eq!((new(), place.read("slack.json").as_str()), (0, ""));
+    let alerts: Json = serde_json::from_str(&place.read("alerts.json")).unwrap();
+    let ends = |alerts: &Json| -> Vec<i64> {
+        let all = alerts.as_array().unwrap().iter().map(|a| a["endsAt"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap());
+        all.map(|t| t.as_second() - jiff::Timestamp::now().as_second()).collect()
+    };
+    assert!(ends(&alerts).len() == 3 && ends(&alerts).iter().all(|s| *s > 3600), "{alerts}");
+
+    place.check(&["apply", "-auto-approve"], 0);
+    let done = place.check(&flags, 0);
+    assert!(done.stdout.contains("Gone: told before, and well now\n  terraform_data.a\n      it was unapplied: "), "{done:#?}");
+    assert!(place.read("slack.json").contains("0 new, 3 gone"), "{}", place.read("slack.json"));
+    assert!(place.read("last.md").contains("### 3 gone") && place.read("last.html").contains("3 gone</label>"));
+    let alerts: Json = serde_json::from_str(&place.read("alerts.json")).unwrap();
+    assert!(ends(&alerts).len() == 3 && ends(&alerts).iter().all(|s| *s <= 0), "{alerts}");
+    place.check(&flags, 0);
+    assert_eq!((place.read("slack.json").as_str(), place.read("alerts.json").as_str()), ("", "[]\n"));
+
+    place.write("last.json", "no report");
+    let done = place.check(&flags, 1);
+    assert!(done.stderr.contains("Previous report can't be read") && place.read("last.json") == "no report", "{done:#?}");
 }

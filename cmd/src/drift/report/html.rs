@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::{Config, Sources};
 
-use super::super::{Difference, Finding, Kind, Told};
+use super::super::{Difference, Finding, Kind, Past, Told};
 use super::{place, resources, summary, title};
 use crate::page::{Entry, Group, Page, THEME, marked};
 use crate::ui::diagnostics::{errors_text, warnings_text};
@@ -13,11 +13,14 @@ use crate::ui::style::{Mark, Tone};
 
 /// The group of what is told of and does not count.
 const IGNORED: &str = "ignored";
+/// The group of what an earlier look told, and is well now.
+const GONE: &str = "gone";
 
 /// The report.
 pub(super) fn page(told: &Told, config: &Config, sources: &Sources) -> Page {
     let mut groups: Vec<Group> = Kind::ALL.map(|k| Group { word: k.word(), meaning: k.meaning(), tone: k.tone() }).into();
     groups.push(Group { word: IGNORED, meaning: "told, and not counted", tone: Tone::Faint });
+    groups.push(Group { word: GONE, meaning: "told before, and well now", tone: Tone::Add });
     let ignored = told.findings.iter().filter(|f| f.ignored.is_some());
     let shown: Vec<&Finding> = told.counted().chain(ignored).collect();
     let mut marks = BTreeMap::new();
@@ -36,7 +39,7 @@ pub(super) fn page(told: &Told, config: &Config, sources: &Sources) -> Page {
         about: format!("{}, looked at {}", resources(told), timestamp(told.now)),
         tone: Some(tone),
         groups,
-        entries: shown.iter().map(|f| entry(f, sources)).collect(),
+        entries: shown.iter().map(|f| entry(f, sources)).chain(told.news.iter().flat_map(|n| &n.gone).map(gone)).collect(),
         picture: crate::report::picture(told.graph.iter().map(|(a, needs)| (a, needs.as_slice())), &marks, &crate::report::reads(config)),
         texts: notes(told, sources),
         rest: told.graph.keys().filter(|a| !named.contains(a)).map(ToString::to_string).collect(),
@@ -46,6 +49,7 @@ pub(super) fn page(told: &Told, config: &Config, sources: &Sources) -> Page {
 fn entry(finding: &Finding, sources: &Sources) -> Entry {
     let (group, says) = match &finding.ignored {
         Some(by) => (IGNORED, format!("{}: {}; ignored by {by}", finding.kind.word(), finding.says)),
+        None if finding.is_new == Some(true) => (finding.kind.word(), format!("new: {}", finding.says)),
         None => (finding.kind.word(), finding.says.clone()),
     };
     Entry {
@@ -56,6 +60,11 @@ fn entry(finding: &Finding, sources: &Sources) -> Entry {
         place: place(finding, sources).map(|(file, line)| format!("{file}:{line}")),
         text: finding.differences.iter().map(difference).collect(),
     }
+}
+
+fn gone(past: &Past) -> Entry {
+    let says = format!("it was {}: {}", past.kind, past.says);
+    Entry { group: GONE, name: past.address.clone(), says, impact: Vec::new(), place: None, text: String::new() }
 }
 
 /// The part, as it is, and as it should be.

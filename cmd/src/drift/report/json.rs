@@ -8,7 +8,7 @@ use super::place;
 use crate::ui::json::timestamp;
 
 /// The version of the format; the second number grows when something is added, the first when something is not as before.
-const FORMAT: &str = "1.0";
+const FORMAT: &str = "1.1";
 
 /// The report.
 pub(super) fn json(told: &Told, sources: &Sources) -> Json {
@@ -21,6 +21,8 @@ pub(super) fn json(told: &Told, sources: &Sources) -> Json {
         "counts": counts,
         "ignored": told.ignored(),
         "findings": told.findings.iter().map(|f| finding(f, sources)).collect::<Vec<_>>(),
+        "gone": told.news.as_ref().map(|n| n.gone.as_slice()).unwrap_or_default(),
+        "carried": told.news.as_ref().map(|n| n.carried.as_slice()).unwrap_or_default(),
         "certificates": told.certificates.iter().map(|(a, end)| json!({ "address": a.to_string(), "not_after": timestamp(*end) })).collect::<Vec<_>>(),
         "diagnostics": told.notes.iter().map(|d| json!({
             "severity": if d.is_error() { "error" } else { "warning" },
@@ -42,6 +44,7 @@ fn finding(finding: &Finding, sources: &Sources) -> Json {
         "says": finding.says,
         "differences": differences.collect::<Vec<_>>(),
         "ignored_by": finding.ignored,
+        "new": finding.is_new,
         "place": place(finding, sources).map(|(file, line)| json!({ "file": file, "line": line })),
     })
 }

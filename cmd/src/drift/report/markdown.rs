@@ -16,10 +16,15 @@ pub(super) fn markdown(told: &Told, sources: &Sources) -> String {
     let mut out = format!("## {title}\n\n{}, looked at {}.\n", resources(told), timestamp(told.now));
     for kind in Kind::ALL {
         let of_kind: Vec<&Finding> = told.counted().filter(|f| f.kind == kind).collect();
-        section(&mut out, kind.word(), kind.meaning(), &of_kind, sources);
+        section(&mut out, (kind.word(), kind.meaning()), &of_kind, sources);
     }
     let ignored: Vec<&Finding> = told.findings.iter().filter(|f| f.ignored.is_some()).collect();
-    section(&mut out, "ignored", "told, and not counted", &ignored, sources);
+    section(&mut out, ("ignored", "told, and not counted"), &ignored, sources);
+    let gone = told.news.as_ref().map(|n| n.gone.as_slice()).unwrap_or_default();
+    if !gone.is_empty() {
+        out.push_str(&format!("\n### {} gone\n\ntold before, and well now\n\n", gone.len()));
+        gone.iter().for_each(|p| out.push_str(&format!("- {} {}: {}\n", p.kind, code(&p.address), plain(&p.says))));
+    }
     if !told.notes.is_empty() {
         out.push_str("\n### Notes\n\n");
         told.notes.iter().for_each(|d| out.push_str(&format!("- {}\n", plain(&note(d)))));
@@ -27,7 +32,7 @@ pub(super) fn markdown(told: &Told, sources: &Sources) -> String {
     out
 }
 
-fn section(out: &mut String, word: &str, meaning: &str, findings: &[&Finding], sources: &Sources) {
+fn section(out: &mut String, (word, meaning): (&str, &str), findings: &[&Finding], sources: &Sources) {
     if findings.is_empty() {
         return;
     }
@@ -38,7 +43,8 @@ fn section(out: &mut String, word: &str, meaning: &str, findings: &[&Finding], s
     }
     out.push_str("| resource | what | where |\n|---|---|---|\n");
     for finding in findings {
-        let mut what = plain(&finding.says);
+        let mut what = if finding.is_new == Some(true) { "**new**: ".to_owned() } else { String::new() };
+        what.push_str(&plain(&finding.says));
         finding.differences.iter().for_each(|d| what.push_str(&format!("<br>{}", code(&difference(d)))));
         let at = place(finding, sources).map(|(file, line)| format!("{}:{line}", plain(file))).unwrap_or_default();
         out.push_str(&format!("| {} | {what} | {at} |\n", code(&finding.address.to_string())));
@@ -56,6 +62,8 @@ fn plain(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
+            // Nobody is called by what stands in a value.
+            '@' => out.push_str("&#64;"),
             '\n' | '\r' => out.push(' '),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
                 out.push('\\');

@@ -27,6 +27,11 @@ pub(crate) fn text(told: &Told, sources: &Sources, theme: &Theme) -> String {
             out.push_str(&format!("      {}\n", theme.paint(Tone::Faint, &format!("ignored by {by}"))));
         }
     }
+    let gone = told.news.iter().flat_map(|n| &n.gone);
+    let gone: String = gone.map(|p| format!("  {}\n      it was {}: {}\n", p.address, p.kind, p.says)).collect();
+    if !gone.is_empty() {
+        out.push_str(&format!("\n{}: told before, and well now\n{gone}", theme.strong(Tone::Add, "Gone")));
+    }
     let warnings = warnings_text(told.notes.iter(), sources, theme, false);
     let errors = errors_text(told.notes.iter(), sources, theme);
     let ending = match summary(told).as_str() {
@@ -39,8 +44,9 @@ pub(crate) fn text(told: &Told, sources: &Sources, theme: &Theme) -> String {
 
 fn one(finding: &Finding, sources: &Sources, theme: &Theme) -> String {
     let at = place(finding, sources).map(|(file, line)| format!(" {file}:{line}")).unwrap_or_default();
-    let mut out =
-        format!("  {}{}\n      {}\n", theme.strong(Tone::Plain, &finding.address.to_string()), theme.paint(Tone::Faint, &at), finding.says);
+    let new = if finding.is_new == Some(true) { format!(" {}", theme.paint(Tone::Bold, "new")) } else { String::new() };
+    let (address, at) = (theme.strong(Tone::Plain, &finding.address.to_string()), theme.paint(Tone::Faint, &at));
+    let mut out = format!("  {address}{new}{at}\n      {}\n", finding.says);
     finding.differences.iter().for_each(|d| out.push_str(&format!("      {}\n", difference(d))));
     out
 }
