@@ -263,7 +263,26 @@ fn compare(path: &str, is: Option<&Value>, should: Option<&Value>, found: &mut V
             return;
         }
     }
-    found.push(Difference { path: path.to_owned(), is: is.map(text), should: should.map(text) });
+    let lines = is.and_then(Value::as_str).zip(should.and_then(Value::as_str)).filter(|_| !has_secret).and_then(|(a, b)| unlike(a, b));
+    let (is, should) = lines.map_or_else(|| (is.map(text), should.map(text)), |(is, should)| (Some(is), Some(should)));
+    found.push(Difference { path: path.to_owned(), is, should });
+}
+
+/// Of two long texts, from the first line that is not the same to the last.
+fn unlike(is: &str, should: &str) -> Option<(String, String)> {
+    if !is.trim_end().contains('\n') || !should.trim_end().contains('\n') {
+        return None;
+    }
+    let (is, should): (Vec<&str>, Vec<&str>) = (is.lines().collect(), should.lines().collect());
+    let same_first = is.iter().zip(&should).take_while(|(a, b)| a == b).count();
+    let same_last = is[same_first..].iter().rev().zip(should[same_first..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let shown = |lines: &[&str]| match &lines[same_first..lines.len() - same_last] {
+        [] => format!("nothing at line {}", same_first + 1),
+        lines => format!("from line {}: {}", same_first + 1, shortened(&format!("{:?}", lines.join("\n")))),
+    };
+    let sides = (shown(&is), shown(&should));
+    // Only ends of lines differ.
+    (sides.0 != sides.1).then_some(sides)
 }
 
 /// On one line, and without secrets.
@@ -276,9 +295,28 @@ fn text(value: &Value) -> String {
     }
     let json = crate::ui::json::known(value).unwrap_or_default();
     let text = json.as_str().map_or_else(|| json.to_string(), |s| format!("{s:?}"));
+    shortened(&text)
+}
+
+fn shortened(text: &str) -> String {
     if text.chars().count() <= LONGEST {
-        return text;
+        return text.to_owned();
     }
     let shown: String = text.chars().take(LONGEST).collect();
     format!("{shown}... ({} characters)", text.chars().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_long_texts_the_lines_that_differ_are_shown() {
+        let of = |is: &str, should: &str| unlike(is, should).map(|(a, b)| format!("{a} | {b}"));
+        assert_eq!(of("a\nb\nc\n", "a\nB\nc\n").unwrap(), "from line 2: \"b\" | from line 2: \"B\"");
+        assert_eq!(of("a\nb\n# theirs\n", "a\nb\n").unwrap(), "from line 3: \"# theirs\" | nothing at line 3");
+        assert_eq!(of("a\na\n", "a\na\na\n").unwrap(), "nothing at line 3 | from line 3: \"a\"");
+        assert_eq!(of("a\nb", "a\nb\n"), None);
+        assert_eq!(of("one", "two"), None);
+    }
 }
