@@ -13,7 +13,7 @@ use crate::project::Project;
 /// A host, what is done there, and the kind and part that it must be found as.
 type Deed = (&'static str, &'static str, &'static str, &'static str);
 
-/// The cluster works all the while, and every member could start at any time: what would break one is repaired in its own turn. Drop-ins: one that systemd has read, one that it has not.
+/// The cluster works all the while. Drop-ins: one that systemd has read, one that it has not.
 const DEEDS: &[Deed] = &[
     ("a", "echo '# theirs' >>/etc/etcd/main/etcd.env", "changed", "environment"),
     ("a", "chmod 0644 /etc/etcd/main/pki/server.key", "changed", "pki[\"server.key\"]"),
@@ -24,7 +24,8 @@ const DEEDS: &[Deed] = &[
     ("b", "echo | tee -a /opt/karmaform/etcd-main-*/etcdctl", "changed", "program[\"etcdctl\"]"),
     ("b", "rm /etc/etcd/main/pki/peer-ca.crt", "missing", "pki[\"peer-ca.crt\"]"),
     ("b", "chmod 0755 /var/lib/etcd/main", "changed", "directory[\"data\"]"),
-    ("b", "chmod 0640 /etc/etcd/main/pki/peer.key", "changed", "pki[\"peer.key\"]"),
+    // Its connections stand, and it could make no new one: a restart of another before this is repaired would cost the quorum.
+    ("b", "chown root /etc/etcd/main/pki/peer.key", "changed", "pki[\"peer.key\"]"),
     ("b", "cd /etc/etcd/main/pki && mv server.crt theirs.crt && ln -s theirs.crt server.crt", "changed", "pki[\"server.crt\"]"),
     (
         "b",

@@ -156,13 +156,16 @@ impl<'a> Order<'a> {
     fn change_the_rest(&mut self) {
         let touched = leader_last(self.wanted_members(Condition::Works).filter(|m| m.is_touched()));
         let restarts = touched.iter().any(|m| m.restarts());
+        let mut repaired: BTreeSet<&[ChildStep]> = BTreeSet::new();
         if restarts && self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all()) {
             let previous = self.last.take();
             self.gate("healthy before", self.all(), BEFORE_LIMIT);
             let suspects: Vec<_> = self.wanted_members(Condition::Suspect).collect();
-            for path in suspects.iter().flat_map(|m| m.at_once()) {
+            let repairs = touched.iter().flat_map(|m| m.repairs());
+            for path in suspects.iter().flat_map(|m| m.at_once()).chain(repairs) {
                 self.before_gate(path, "healthy before");
             }
+            repaired = touched.iter().flat_map(|m| m.repairs()).collect();
             match previous {
                 Some((previous, _)) => self.order(Point::Gate(previous), Point::Gate("healthy before".to_owned())),
                 None => self.template_after("healthy before"),
@@ -176,7 +179,7 @@ impl<'a> Order<'a> {
                 .map_or_else(|| self.wanted_members(Condition::Works).map(|m| m.name.clone()).collect(), |(_, seen)| seen.clone())
         };
         for member in touched {
-            self.step(member.outside(), &member.name, required.clone());
+            self.step(member.outside().filter(|path| !repaired.contains(path)), &member.name, required.clone());
         }
     }
 

@@ -59,6 +59,13 @@ impl Member<'_> {
         self.outside().filter(|path| AT_START.contains(&part_name(path)))
     }
 
+    /// What repairs it on its host without any effect on what works. It is done for all members before any of them is restarted: one of them may
+    /// be about to fail for want of it, and then there would be one too few.
+    pub(crate) fn repairs(&self) -> impl Iterator<Item = &[ChildStep]> {
+        let on_host = self.changes.iter().filter(|(_, c)| c.resource_type.starts_with("ssh_") && is_repair(c.change));
+        on_host.map(|(path, _)| *path).filter(|path| !AT_START.contains(&part_name(path)))
+    }
+
     /// What can heal it as it runs: everything, unless it is restarted anyway.
     pub(crate) fn at_once(&self) -> impl Iterator<Item = &[ChildStep]> {
         let restarts = self.restarts();
@@ -73,7 +80,26 @@ fn turns(change: &Change) -> bool {
     let is = |object: &Object, name: &str| object.get(name).and_then(Value::as_bool);
     is(before, "active") == Some(false)
         || is(before, "interrupted") == Some(true)
+        || has_strangers(before, after)
         || ["content", "restart_triggers", "sha256", "revision"].iter().any(|name| !same(before.get(*name), after.get(*name)))
+}
+
+/// Files that change the unit go, and with them it was another one.
+fn has_strangers(before: &Object, after: &Object) -> bool {
+    let allowed = after.get("drop_ins").and_then(Value::as_items).unwrap_or_default();
+    let there = ["drop_ins", "unlisted_drop_ins"].iter().filter_map(|name| before.get(*name)?.as_items()).flatten();
+    after.contains_key("drop_ins") && there.into_iter().any(|file| !allowed.contains(file))
+}
+
+/// What changes is who may do what with a thing, or that it is there at all: nothing that works can come to harm by it.
+fn is_repair(change: &Change) -> bool {
+    match change {
+        Change::Create { .. } => true,
+        Change::Update { before, after } => {
+            ["content", "sha256", "content_sha256", "manifest"].iter().all(|n| same(before.get(*n), after.get(*n)))
+        }
+        _ => false,
+    }
 }
 
 fn is_outside(change: &ChildChange<'_>) -> bool {
@@ -180,4 +206,34 @@ pub(crate) fn has_data(scene: &Scene<'_>, name: &str) -> Option<bool> {
 pub(crate) fn sides<'a>(change: &'a Change, attribute: &str) -> (Option<&'a Value>, Option<&'a Value>) {
     let get = |object: Option<&'a Object>| object.and_then(|o| o.get(attribute));
     (get(change.before()), get(change.after()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(entries: &[(&str, Value)]) -> Object {
+        entries.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect()
+    }
+
+    #[test]
+    fn drop_ins_that_go_are_a_restart() {
+        let files = |name: &str, files: &[&str]| object(&[(name, Value::strings(files)), ("active", true.into())]);
+        let check = |before: Object, after: Object, expected: bool| assert_eq!(turns(&Change::Update { before, after }), expected);
+        check(files("drop_ins", &["x.conf"]), files("drop_ins", &[]), true);
+        check(files("unlisted_drop_ins", &["x.conf"]), files("drop_ins", &[]), true);
+        check(files("drop_ins", &["x.conf"]), files("drop_ins", &["x.conf"]), false);
+        check(files("unlisted_drop_ins", &[]), files("drop_ins", &[]), false);
+        check(files("unlisted_drop_ins", &["x.conf"]), object(&[("active", true.into())]), false);
+    }
+
+    #[test]
+    fn a_repair_changes_no_content() {
+        let file = |content: &str, owner: &str| object(&[("content", content.into()), ("owner", owner.into())]);
+        let update = |before: Object, after: Object| is_repair(&Change::Update { before, after });
+        assert!(update(file("a", "root"), file("a", "etcd")));
+        assert!(!update(file("a", "etcd"), file("b", "etcd")));
+        assert!(is_repair(&Change::Create { after: file("a", "etcd") }));
+        assert!(!is_repair(&Change::Delete { before: file("a", "etcd") }));
+    }
 }
