@@ -8,6 +8,7 @@ use karmaform_model::{Diagnostic, Diagnostics};
 use crate::flags::ViewFlags;
 use crate::lines::Lines;
 use crate::output::Output;
+use crate::profile::Profile;
 use crate::runtime::{Executor, Interrupt, seconds};
 use crate::ui::diagnostics::{errors_text, warnings_text};
 use crate::ui::json::stream::Stream;
@@ -37,6 +38,8 @@ pub(crate) struct App {
     pub(crate) error_theme: Theme,
     /// Lines of JSON.
     pub(crate) lines: Lines,
+    /// What took how long.
+    pub(crate) profile: Profile,
     /// `-compact-warnings`
     pub(crate) compact_warnings: bool,
     /// The texts that diagnostics point into.
@@ -98,6 +101,7 @@ impl App {
             theme,
             error_theme,
             lines: Lines::default(),
+            profile: Profile::default(),
             compact_warnings: false,
             sources: Sources::default(),
         })

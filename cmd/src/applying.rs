@@ -4,12 +4,13 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use karmaform_engine::{ApplyOptions, Outcome, Pool, World, apply};
-use karmaform_model::{Event, EventKind, Plan, StepKind};
+use karmaform_model::{Catalog, Event, EventKind, Plan, StepKind};
 
 use crate::app::App;
 use crate::lines::Lines;
 use crate::output::Output;
 use crate::planning::Planned;
+use crate::profile::Profile;
 use crate::project::Project;
 use crate::runtime::pause;
 use crate::session::Session;
@@ -36,12 +37,15 @@ struct Screen<'a> {
     recorder: Narrator,
     live: Option<Live>,
     lines: &'a mut Lines,
+    profile: &'a mut Profile,
+    catalog: &'a Catalog,
     skipped: Vec<String>,
     plan: &'a Plan,
 }
 
 impl Screen<'_> {
     fn event(&mut self, event: &Event, now: u64) {
+        self.profile.event(event, self.plan, self.catalog, now);
         let line = self.narrator.line(event, self.theme);
         if matches!(event.kind, EventKind::Skipped(_)) {
             self.skipped.push(subject(event));
@@ -106,6 +110,7 @@ pub(crate) fn carry_out(
     pool: &Arc<Pool>,
     parallelism: usize,
 ) -> Outcome {
+    let began = app.now();
     let registry = Arc::clone(&app.wiring.registry);
     let clock = Arc::clone(&app.wiring.clock);
     let interrupt = app.interrupt.clone();
@@ -125,6 +130,8 @@ pub(crate) fn carry_out(
         recorder: Narrator::default(),
         live: is_live.then(|| Live::new(visible_steps(&planned.plan))),
         lines: &mut app.lines,
+        profile: &mut app.profile,
+        catalog: registry.catalog(),
         skipped: Vec::new(),
         plan: &planned.plan,
         output: &mut app.output,
@@ -164,6 +171,8 @@ pub(crate) fn carry_out(
             s.output.print(&text);
         }
     });
+    app.profile.connect(&planned.plan.steps);
+    app.profile.phase("apply", began, app.now());
     session.snapshot = outcome.snapshot.clone();
     outcome
 }

@@ -63,6 +63,8 @@ pub(crate) struct Page {
     pub(crate) entries: Vec<Entry>,
     /// What depends on what.
     pub(crate) picture: Picture,
+    /// Another picture, ready, with its title.
+    pub(crate) drawing: Option<(String, String)>,
     /// More texts with a terminal's colours, each with its title.
     pub(crate) texts: Vec<(String, String)>,
     /// Names of what is as it should be.
@@ -99,7 +101,10 @@ impl Page {
                 painted(text)
             ));
         }
-        out.push_str(&self.drawing());
+        out.push_str(&self.graph());
+        if let Some((title, svg)) = &self.drawing {
+            out.push_str(&format!("<details class=graph open><summary>{}</summary><div>{svg}</div></details>\n", escaped(title)));
+        }
         out.push_str(&self.choice());
         let budget = (TEXTS / self.entries.len().max(1)).max(TEXT);
         let mut open = self.entries.len() <= OPEN;
@@ -153,7 +158,7 @@ impl Page {
         out
     }
 
-    fn drawing(&self) -> String {
+    fn graph(&self) -> String {
         if self.picture.edges.is_empty() {
             return String::new();
         }

@@ -134,12 +134,16 @@ pub(crate) fn plan_with(
         return Err(met.into());
     }
     let world = World { config: &project.config, registry, state, pool, runtime: clock.as_ref(), hands: Some(registry) };
+    let began = app.now();
     let (observed, wrong) = looking(app, observe(&graph, &world, options))?;
+    let seen = app.now();
+    app.profile.phase("look", began, seen);
     met.extend(wrong);
     if met.has_errors() {
         return Err(met.into());
     }
     let (mut plan, wrong) = decide(&graph, &world.inputs(), &observed, options);
+    app.profile.phase("decide", seen, app.now());
     met.extend(wrong);
     if met.has_errors() {
         return Err(met.into());

@@ -3,6 +3,7 @@
 mod drift;
 mod encryption;
 mod leniency;
+mod profile;
 mod rebuild;
 mod removed;
 mod reports;

@@ -9,6 +9,7 @@ use crate::backend::open_backend;
 use crate::disk::{reason, write_private};
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{Planned, bundle_for, halted, options, plan, pool, show_plan};
+use crate::profile::{ProfileFlags, profiled};
 use crate::project::{Project, load_directory, load_if_any};
 use crate::saved::{self, SavedPlan};
 use crate::session::Session;
@@ -47,6 +48,8 @@ pub(crate) struct How {
     pub(crate) lock: LockFlags,
     #[command(flatten)]
     pub(crate) view: ViewFlags,
+    #[command(flatten)]
+    pub(crate) profile: ProfileFlags,
 }
 
 /// Runs it.
@@ -75,7 +78,7 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
     let mut session = Session::exclusive(app, open, operation, &how.lock)?;
     let ended = planned_here(app, &project, &mut session, &options, how);
     session.close(app);
-    ended
+    profiled(app, &how.profile, ended)
 }
 
 fn planned_here(app: &mut App, project: &Project, session: &mut Session, options: &Options, how: &How) -> Ended {
@@ -109,7 +112,7 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
     let mut session = Session::exclusive(app, open, "OperationTypeApply", &args.how.lock)?;
     let ended = planned_before(app, &project, &mut session, saved, usize::from(args.planning.parallelism.most));
     session.close(app);
-    ended
+    profiled(app, &args.how.profile, ended)
 }
 
 fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved: SavedPlan, parallelism: usize) -> Ended {

@@ -9,7 +9,7 @@ use karmaform_model::ModeOfPlan;
 use crate::app::{App, Ended};
 use crate::backend::open_backend;
 use crate::bundle::{Use, use_bundle};
-use crate::drift::report::{report, text};
+use crate::drift::report::{OFFERED, report, text};
 use crate::drift::{Rule, Sight, apply_rules, findings, look, news, past, rules_of};
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, looking};
@@ -21,7 +21,7 @@ use crate::view::StateView;
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Write a report: human, json, junit, sarif, markdown, prometheus, html, slack or alertmanager. May be repeated
-    #[arg(long, value_name = "FORMAT=FILE", action = clap::ArgAction::Append, value_parser = wanted(&[]))]
+    #[arg(long, value_name = "FORMAT=FILE", action = clap::ArgAction::Append, value_parser = wanted(OFFERED))]
     report: Vec<Wanted>,
     /// The JSON report of an earlier run: what is not in it is new. It may be written anew by -report=json=FILE; if there is none, all is new
     #[arg(long, value_name = "FILE")]

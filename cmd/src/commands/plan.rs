@@ -6,6 +6,7 @@ use crate::app::{App, Ended};
 use crate::backend::open_backend;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{bundle_for, options, plan, pool, show_plan};
+use crate::profile::{ProfileFlags, profiled};
 use crate::project::{load_directory, load_if_any};
 use crate::redact::holders_of_secrets;
 use crate::report::plan::PlanReports;
@@ -39,11 +40,18 @@ pub(crate) struct Args {
     view: ViewFlags,
     #[command(flatten)]
     reports: PlanReports,
+    #[command(flatten)]
+    profile: ProfileFlags,
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     app.view(&args.view)?;
+    let ended = planned(app, args);
+    profiled(app, &args.profile, ended)
+}
+
+fn planned(app: &mut App, args: &Args) -> Ended {
     let options = options(app, &args.planning)?;
     let ask = app.wants_input(args.view.input) && !args.view.json;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };

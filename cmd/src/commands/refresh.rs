@@ -3,6 +3,7 @@
 use super::apply::{How, from_configuration};
 use crate::app::{App, Ended};
 use crate::flags::{LockFlags, ParallelismFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags};
+use crate::profile::ProfileFlags;
 
 /// Arguments of `refresh`.
 #[derive(clap::Args, Debug)]
@@ -30,6 +31,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         state: args.state.clone(),
         lock: args.lock.clone(),
         view: args.view.clone(),
+        profile: ProfileFlags::default(),
     };
     app.view(&how.view)?;
     let planning = PlanningFlags {

@@ -18,6 +18,19 @@ use crate::report::Format;
 use crate::ui::style::Theme;
 pub(crate) use text::text;
 
+/// The forms that a report of drift can have.
+pub(crate) const OFFERED: &[Format] = &[
+    Format::Human,
+    Format::Json,
+    Format::Junit,
+    Format::Sarif,
+    Format::Markdown,
+    Format::Prometheus,
+    Format::Html,
+    Format::Slack,
+    Format::Alertmanager,
+];
+
 /// What it calls itself in files.
 const PRODUCT: &str = "karmaform";
 
@@ -32,7 +45,7 @@ pub(crate) fn report(format: Format, told: &Told, config: &Config, sources: &Sou
         Format::Prometheus => prometheus::prometheus(told),
         Format::Slack => slack::slack(told),
         Format::Alertmanager => format!("{:#}\n", alertmanager::alertmanager(told)),
-        Format::Html => html::page(told, config, sources).html(),
+        Format::Html | Format::Chrome | Format::Otlp => html::page(told, config, sources).html(),
     }
 }
 

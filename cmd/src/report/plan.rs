@@ -106,6 +106,7 @@ fn page(plan: &Plan, registry: &Catalog, config: &Config, sources: &Sources) -> 
         tone: Some(if told.is_empty() { Tone::Add } else { Tone::Change }),
         groups: GROUPS.to_vec(),
         picture,
+        drawing: None,
         texts: texts(plan, sources),
         rest,
         entries: told.into_iter().map(|(_, _, entry)| entry).collect(),

@@ -41,6 +41,7 @@ pub(super) fn page(told: &Told, config: &Config, sources: &Sources) -> Page {
         groups,
         entries: shown.iter().map(|f| entry(f, sources)).chain(told.news.iter().flat_map(|n| &n.gone).map(gone)).collect(),
         picture: crate::report::picture(told.graph.iter().map(|(a, needs)| (a, needs.as_slice())), &marks, &crate::report::reads(config)),
+        drawing: None,
         texts: notes(told, sources),
         rest: told.graph.keys().filter(|a| !named.contains(a)).map(ToString::to_string).collect(),
     }

@@ -1,0 +1,119 @@
+//! OpenTelemetry's traces in OTLP's JSON form: what a collector takes as a POST to `/v1/traces`.
+//!
+//! Source: <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>, and for `TRACEPARENT` <https://www.w3.org/TR/trace-context/>.
+
+use serde_json::{Value as Json, json};
+
+use super::{Profile, Timed};
+use crate::disk::sha256;
+
+/// What of the run's caller a trace goes on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Parent {
+    trace: String,
+    span: String,
+}
+
+impl Parent {
+    /// Reads `00-TRACE-SPAN-FLAGS`; what has another form is as if it were not there, as the standard wants it.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let [version, trace, span, _flags] = parts[..] else { return None };
+        let is = |text: &str, digits: usize| {
+            text.len() == digits
+                && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+                && text.bytes().any(|b| b != b'0')
+        };
+        let fits = version.len() == 2 && version != "ff" && is(trace, 32) && is(span, 16);
+        fits.then(|| Self { trace: trace.to_owned(), span: span.to_owned() })
+    }
+}
+
+/// The spans: the run, its phases, and its steps. `seed` makes the ids of one that has no parent.
+pub(super) fn spans(profile: &Profile, parent: Option<&Parent>, seed: &str, version: &str) -> Json {
+    let id = |what: &str, digits: usize| sha256(format!("{seed} {what}").as_bytes()).chars().take(digits).collect::<String>();
+    let trace = parent.map_or_else(|| id("trace", 32), |p| p.trace.clone());
+    let root = id("run", 16);
+    let (begin, end) = profile.span();
+    let has_failed = profile.steps.iter().any(|s| s.failed.is_some());
+    let mut run = span(&trace, &root, "karmaform", (begin, end), has_failed.then_some("a step failed"));
+    if let Some(parent) = parent {
+        run["parentSpanId"] = json!(parent.span);
+    }
+    let mut spans = vec![run];
+    for (place, phase) in profile.phases.iter().enumerate() {
+        let mut one = span(&trace, &id(&format!("phase {place}"), 16), phase.name, (phase.begin, phase.end), None);
+        one["parentSpanId"] = json!(root);
+        spans.push(one);
+    }
+    for (place, step) in profile.steps.iter().enumerate() {
+        let name = format!("{} {}", step.what, step.resource_type);
+        let mut one = span(&trace, &id(&format!("step {place}"), 16), &name, (step.begin, step.end), step.failed.as_deref());
+        one["parentSpanId"] = json!(root);
+        one["attributes"] = attributes(step);
+        one["events"] = step.waits.iter().map(|(at, text)| json!({ "timeUnixNano": nanoseconds(*at), "name": text })).collect();
+        spans.push(one);
+    }
+    let resource = json!({ "attributes": [text("service.name", "karmaform"), text("service.version", version)] });
+    json!({ "resourceSpans": [{ "resource": resource, "scopeSpans": [{ "scope": { "name": "karmaform", "version": version }, "spans": spans }] }] })
+}
+
+fn span(trace: &str, id: &str, name: &str, (begin, end): (u64, u64), failed: Option<&str>) -> Json {
+    // 1: well; 2: an error. Kind 1: inside one program.
+    let status = failed.map_or_else(|| json!({ "code": 1 }), |why| json!({ "code": 2, "message": why }));
+    json!({
+        "traceId": trace,
+        "spanId": id,
+        "name": name,
+        "kind": 1,
+        "startTimeUnixNano": nanoseconds(begin),
+        "endTimeUnixNano": nanoseconds(end),
+        "status": status,
+    })
+}
+
+fn attributes(step: &Timed) -> Json {
+    let mut all = vec![text("karmaform.address", &step.name), text("karmaform.do", step.what), text("karmaform.type", &step.resource_type)];
+    all.extend(step.place.as_deref().map(|place| text("karmaform.place", place)));
+    all.push(json!({ "key": "karmaform.attempts", "value": { "intValue": step.attempts.to_string() } }));
+    Json::Array(all)
+}
+
+fn text(key: &str, value: &str) -> Json {
+    json!({ "key": key, "value": { "stringValue": value } })
+}
+
+/// 64-bit numbers are texts in this form of JSON.
+fn nanoseconds(milliseconds: u64) -> String {
+    format!("{}", u128::from(milliseconds) * 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn spans_hang_together() {
+        let parent = Parent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        let trace = spans(&super::super::tests::profile(), parent.as_ref(), "seed", "1.2.3");
+        let spans = trace["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+        assert_eq!(spans.len(), 6);
+        assert!(spans.iter().all(|s| s["traceId"] == "4bf92f3577b34da6a3ce929d0e0e4736"), "{trace:#}");
+        assert_eq!(spans[0]["parentSpanId"], "00f067aa0ba902b7");
+        assert!(spans[1..].iter().all(|s| s["parentSpanId"] == spans[0]["spanId"]), "{trace:#}");
+        let ids: BTreeSet<&str> = spans.iter().map(|s| s["spanId"].as_str().unwrap()).collect();
+        assert!(ids.len() == 6 && ids.iter().all(|id| id.len() == 16), "{ids:?}");
+        assert_eq!((&spans[4]["status"]["code"], &spans[4]["status"]["message"]), (&json!(2), &json!("Refused")));
+        assert_eq!(spans[5]["endTimeUnixNano"], "9500000000");
+    }
+
+    #[test]
+    fn a_parent_of_another_form_is_none() {
+        let zeros = format!("00-{}-00f067aa0ba902b7-01", "0".repeat(32));
+        for text in ["", "00-x-y-01", zeros.as_str(), "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"] {
+            assert_eq!(Parent::parse(text), None, "{text}");
+        }
+    }
+}
