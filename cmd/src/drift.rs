@@ -1,4 +1,4 @@
-//! What is not as it should be, and why: changed outside, missing, not applied yet, about to decay, out of reach. Whatever is here was handed
+//! What is not as it should be, and why: changed outside, missing, extra, not applied yet, about to decay, out of reach. Whatever is here was handed
 //! no door that writes: providers by their looking half, the state by a view of it.
 
 mod decay;
@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Changed,
     /// It was made, and is not there.
     Missing,
+    /// It has the marks of what karmaform made, and is in no state.
+    Extra,
     /// The configuration says something that was not applied yet.
     Unapplied,
     /// It is as it was made, and will not stay well by itself.
@@ -35,13 +37,14 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] = [Self::Changed, Self::Missing, Self::Unapplied, Self::Decay, Self::Unreachable];
+    pub(crate) const ALL: [Self; 6] = [Self::Changed, Self::Missing, Self::Extra, Self::Unapplied, Self::Decay, Self::Unreachable];
 
     /// Its name in every report.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Changed => "changed",
             Self::Missing => "missing",
+            Self::Extra => "extra",
             Self::Unapplied => "unapplied",
             Self::Decay => "decay",
             Self::Unreachable => "unreachable",
@@ -53,6 +56,7 @@ impl Kind {
         match self {
             Self::Changed => "changed outside of karmaform",
             Self::Missing => "deleted outside of karmaform",
+            Self::Extra => "marked as karmaform's, and in no state",
             Self::Unapplied => "in the configuration and not applied yet",
             Self::Decay => "as it should be, and in need of care",
             Self::Unreachable => "could not be looked at",
@@ -62,14 +66,14 @@ impl Kind {
     /// How it is marked.
     pub(crate) fn tone(self) -> Tone {
         match self {
-            Self::Changed | Self::Unapplied | Self::Decay => Tone::Change,
+            Self::Changed | Self::Extra | Self::Unapplied | Self::Decay => Tone::Change,
             Self::Missing | Self::Unreachable => Tone::Remove,
         }
     }
 
     /// True if the world, or the state, is not as the configuration says.
     pub(crate) fn is_drift(self) -> bool {
-        matches!(self, Self::Changed | Self::Missing | Self::Unapplied)
+        matches!(self, Self::Changed | Self::Missing | Self::Extra | Self::Unapplied)
     }
 }
 

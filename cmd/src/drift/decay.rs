@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Object, Snapshot, Value};
+use karmaform_model::{Address, Object, Snapshot, Upkeep, Value};
 
 /// A certificate that ends sooner is told of, whether an apply would renew it or not: seconds.
 const NEAR: i64 = 14 * DAY;
@@ -33,6 +33,18 @@ impl Certificate {
         let days = left / DAY;
         let unit = if days == 1 { "day" } else { "days" };
         format!("its certificate is to be renewed: it ends at {end}, in {days} {unit}")
+    }
+}
+
+/// What to say of a version that gets no patches any more, or not for long. `now` in seconds since 1970.
+pub(super) fn unkept(upkeep: &Upkeep, now: i64) -> Option<String> {
+    let what = &upkeep.what;
+    let day = |end: i64| crate::ui::json::timestamp(end).split('T').next().unwrap_or_default().to_owned();
+    match upkeep.end {
+        None => Some(format!("{what} gets no patches any more")),
+        Some(end) if end <= now => Some(format!("{what} gets no patches any more, since {}", day(end))),
+        Some(end) if end - now < NEAR => Some(format!("{what} gets patches until {}, and none after that", day(end))),
+        Some(_) => None,
     }
 }
 
@@ -89,6 +101,16 @@ mod tests {
         let member = |name: &str, ready: &str| Value::object([("name", name.into()), ("ready", ready.into())]);
         let items = Value::tuple(vec![member("eu1", "True"), member("eu2", "False")]);
         assert_eq!(told(&[("items", items)]), "eu2 is not ready (False)");
+    }
+
+    #[test]
+    fn versions_end() {
+        let now = 1_000 * DAY;
+        let of = |end| unkept(&Upkeep { attribute: "version", what: "X 1.2".into(), end }, now);
+        assert_eq!(of(None).unwrap(), "X 1.2 gets no patches any more");
+        assert_eq!(of(Some(now)).unwrap(), "X 1.2 gets no patches any more, since 1972-09-27");
+        assert_eq!(of(Some(now + 13 * DAY)).unwrap(), "X 1.2 gets patches until 1972-10-10, and none after that");
+        assert_eq!(of(Some(now + 15 * DAY)), None);
     }
 
     #[test]

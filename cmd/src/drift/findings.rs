@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use karmaform_engine::Beside;
 use karmaform_lang::Config;
 use karmaform_model::{
     Action, Address, Attribute, Catalog, DriftedResource, Kind as ValueKind, Mode, Object, Path, PlannedResource, Reason, Snapshot, Value,
@@ -42,9 +43,13 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     for drifted in &plan.drift {
         search.drifted(drifted);
     }
+    for stray in &looked.strays {
+        search.stray(stray, state);
+    }
     let certificates = decay::certificates(state);
     search.planned(&certificates, now);
     search.decaying(state, &certificates, now);
+    search.unkept(now);
     let mut found = search.found;
     found.sort_by(|a, b| (a.kind, &a.address).cmp(&(b.kind, &b.address)));
     let resources = plan.resources.iter().filter(|r| r.address.mode == Mode::Managed && r.deposed.is_none()).count();
@@ -66,6 +71,10 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
 impl Search<'_> {
     fn add(&mut self, kind: Kind, address: &Address, resource_type: &str, says: String, differences: Vec<Difference>) {
         self.told.entry(address.clone()).or_insert(kind);
+        self.find(kind, address, resource_type, says, differences);
+    }
+
+    fn find(&mut self, kind: Kind, address: &Address, resource_type: &str, says: String, differences: Vec<Difference>) {
         self.found.push(Finding {
             kind,
             address: address.clone(),
@@ -82,6 +91,15 @@ impl Search<'_> {
         let planned = self.planned.get(address).map(|r| r.resource_type.clone());
         let stored = || state.resources.get(address).map(|r| r.resource_type.clone());
         planned.or_else(stored).unwrap_or_else(|| address.kind.clone())
+    }
+
+    /// Beside what is ours. It says nothing of that itself, so this does not count as told.
+    fn stray(&mut self, stray: &Beside, state: &Snapshot) {
+        let owner = stray.address.composite().unwrap_or_else(|| stray.address.clone());
+        let resource_type = self.type_of(&owner, state);
+        let says = format!("{} has its marks, and is in no state", stray.name);
+        let difference = Difference { path: stray.name.clone(), is: Some("there".to_owned()), should: None };
+        self.find(Kind::Extra, &owner, &resource_type, says, vec![difference]);
     }
 
     /// Changed or deleted outside.
@@ -198,6 +216,25 @@ impl Search<'_> {
             let kind = self.type_of(address, state);
             for trouble in decay::troubles(facts) {
                 self.add(Kind::Decay, address, &kind, trouble, Vec::new());
+            }
+        }
+    }
+
+    /// Runs as it should, and nobody mends it any more. Told of what was applied: what the configuration says by now may be newer.
+    fn unkept(&mut self, now: i64) {
+        let composites: Vec<&PlannedResource> = self.planned.values().copied().filter(|r| r.provider.is_none()).collect();
+        for resource in composites {
+            let (Some(before), Some(composite)) = (resource.change.before(), self.catalog.composite(&resource.resource_type)) else {
+                continue;
+            };
+            if matches!(resource.change.action(), Action::Delete | Action::Forget) {
+                continue;
+            }
+            for upkeep in composite.upkeep(before) {
+                let Some(says) = decay::unkept(&upkeep, now) else { continue };
+                let is = before.get(upkeep.attribute).map(text);
+                let difference = Difference { path: upkeep.attribute.to_owned(), is, should: Some("one that gets patches".to_owned()) };
+                self.find(Kind::Decay, &resource.address, &resource.resource_type, says, vec![difference]);
             }
         }
     }

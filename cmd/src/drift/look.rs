@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_engine::{Doubts, Options, Pool, Runtime, World, graph, observe, plan_and_doubts};
+use karmaform_engine::{Beside, Doubts, Options, Pool, Runtime, World, graph, observe, plan_and_doubts, strays};
 use karmaform_lang::Config;
 use karmaform_model::{Address, Catalog, Diagnostics, Object, Plan, Severity, Snapshot};
 
@@ -29,6 +29,8 @@ pub(crate) struct Looked {
     pub(crate) doubts: Doubts,
     /// Everything that was seen, facts of the moment among it.
     pub(crate) seen: BTreeMap<Address, Object>,
+    /// What nobody knows, with the marks of something that is in the state.
+    pub(crate) strays: Vec<Beside>,
     /// What was met on the way.
     pub(crate) met: Diagnostics,
 }
@@ -52,8 +54,11 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
         d.severity = Severity::Warning;
         d
     }));
+    // Beside a part of everything, all the rest would be strays.
+    let (strays, wrong) = if options.targets.is_empty() { strays(&world, &observed, options.parallelism).await } else { <_>::default() };
+    met.extend(wrong);
     let (plan, doubts, wrong) = plan_and_doubts(&graph, &world.inputs(), &observed, &options);
     met.extend(wrong);
     let seen = graph.addresses().filter_map(|a| Some((a.clone(), observed.present(a)?.clone()))).collect();
-    Ok(Looked { plan, doubts, seen, met })
+    Ok(Looked { plan, doubts, seen, strays, met })
 }

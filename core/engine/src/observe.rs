@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
 use karmaform_lang::Evaluator;
-use karmaform_model::{Address, AnyClient, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status};
+use karmaform_model::{Address, AnyClient, Ask, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status};
 
 use crate::alike::alike;
 use crate::graph::Graph;
@@ -79,8 +79,9 @@ async fn ask(graph: &Graph, world: &World<'_>, options: &Options, looks: Vec<Loo
             }
             Answers::Batch(answers) => {
                 for (look, answer, broken) in answers {
-                    let Look { node, connection, key, ask, .. } = look;
-                    let seen = Seen { key, identity: ask.identity, connection, answer, broken };
+                    let Look { node, provider, connection, key, ask, .. } = look;
+                    let Ask { resource_type, identity, .. } = ask;
+                    let seen = Seen { key, identity, provider, resource_type, connection, answer, broken };
                     observed.resources.insert(graph.nodes[node].address.clone(), seen);
                 }
             }

@@ -27,6 +27,9 @@ pub(crate) struct Seen {
     pub(crate) key: String,
     /// What named the thing.
     pub(crate) identity: Object,
+    /// Whose it is, and which type.
+    pub(crate) provider: String,
+    pub(crate) resource_type: String,
     /// The attribute and value of the connection it was seen through.
     pub(crate) connection: Option<(&'static str, Value)>,
     pub(crate) answer: Answer,

@@ -232,6 +232,17 @@ pub struct Choreography {
     pub forgotten: Vec<Vec<ChildStep>>,
 }
 
+/// A version that runs, and how long it gets patches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upkeep {
+    /// The attribute that says which version it is.
+    pub attribute: &'static str,
+    /// What runs: `Kubernetes 1.34`.
+    pub what: String,
+    /// When its patches end, in seconds since 1970; `None`: they have ended, and nobody says when.
+    pub end: Option<i64>,
+}
+
 /// A resource type that expands into others.
 pub trait Composite: Send + Sync {
     /// `"etcd_cluster"`
@@ -251,6 +262,12 @@ pub trait Composite: Send + Sync {
     /// # Errors
     /// Changes that are not safe, or not supported: refused in the plan, not attempted.
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics>;
+
+    /// How long what these arguments run gets patches, as far as anything is known of it.
+    fn upkeep(&self, object: &Object) -> Vec<Upkeep> {
+        let _ = object;
+        Vec::new()
+    }
 
     /// What has to hold again once a composite that this one needs has changed, whether anything of this one changes or not: who lost its
     /// connections meanwhile is there again before the plan has ended. Called only for what is in the state and stays; gates that

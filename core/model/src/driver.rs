@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::{
-    Ask, BoxFuture, Change, Connections, Diagnostic, GateAnswer, Looking, Need, Object, Provider, ResourceSpec, Schema, Stock, Supplied,
-    Supply,
+    Ask, BoxFuture, Change, Connections, Diagnostic, Diagnostics, GateAnswer, Known, Looking, Need, Object, Provider, ResourceSpec, Schema,
+    Stock, Stray, Supplied, Supply,
 };
 
 /// An open connection whose type only its provider knows.
@@ -112,6 +112,15 @@ impl<P: Provider> Looking for Adapter<P> {
             match self.client(client) {
                 Ok(client) => self.0.observe(client, asks).await,
                 Err(error) => asks.iter().map(|_| Err(error.clone())).collect(),
+            }
+        })
+    }
+
+    fn strays<'a>(&'a self, client: &'a AnyClient, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
+        Box::pin(async move {
+            match self.client(client) {
+                Ok(client) => self.0.strays(client, known).await,
+                Err(error) => (Vec::new(), error.into()),
             }
         })
     }

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::{AnyClient, Ask, BoxFuture, Connections, Diagnostic, GateAnswer, Need, Object, ResourceSpec, Schema};
+use crate::{
+    AnyClient, Ask, BoxFuture, Connections, Diagnostic, Diagnostics, GateAnswer, Known, Need, Object, ResourceSpec, Schema, Stray,
+};
 
 /// A provider without its client type, for who only looks. What acts is in [`crate::Driver`], to which there is no way from here.
 pub trait Looking: Send + Sync {
@@ -36,6 +38,11 @@ pub trait Looking: Send + Sync {
     ) -> BoxFuture<'a, Result<AnyClient, Diagnostic>>;
     /// See [`crate::Provider::observe`].
     fn observe<'a>(&'a self, client: &'a AnyClient, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>>;
+    /// See [`crate::Provider::strays`].
+    fn strays<'a>(&'a self, client: &'a AnyClient, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
+        let _ = (client, known);
+        Box::pin(async { (Vec::new(), Diagnostics::default()) })
+    }
     /// See [`crate::DataSource::read`].
     fn read<'a>(&'a self, client: &'a AnyClient, data_source: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>>;
     /// See [`crate::Gate::check`].

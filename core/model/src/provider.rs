@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::{Change, Diagnostic, Diagnostics, Need, Object, Schema, Stock, Supplied, Supply, default_plan};
+use crate::{Change, Diagnostic, Diagnostics, Known, Need, Object, Schema, Stock, Stray, Supplied, Supply, default_plan};
 
 /// A boxed future; dyn traits need one.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -209,7 +209,15 @@ pub trait Provider: Send + Sync + 'static {
         })
     }
 
-    /// The same for who is going to change things: where the world can say ahead what it would make of what is wanted (an API server's dry
+    /// What is at the other end with the marks of something that is ours, and is none of these. `known` is everything there that the state or
+    /// the configuration knows. Reads only. What belongs to somebody else's state is not to be told: where marks can't tell whose it is, say nothing. What
+    /// can't be told for lack of a right is a warning.
+    fn strays<'a>(&'a self, client: &'a Self::Client, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
+        let _ = (client, known);
+        Box::pin(async { (Vec::new(), Diagnostics::default()) })
+    }
+
+    /// [`Provider::observe`] for who is going to change things: where the world can say ahead what it would make of what is wanted (an API server's dry
     /// run), or whether it can be done at all, that is part of the answers. Leaves nothing behind.
     fn rehearse<'a>(&'a self, client: &'a Self::Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
         self.observe(client, asks)

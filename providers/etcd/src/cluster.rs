@@ -14,8 +14,9 @@ mod render;
 mod schema;
 mod settings;
 
-use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema};
+use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value};
 
+use crate::versions::{ENDED, Version};
 use arguments::Arguments;
 
 /// The composite `etcd_cluster`: a whole cluster on hosts or on Kubernetes. Pure: it names parts and orders, and touches nothing.
@@ -29,6 +30,13 @@ impl Composite for EtcdCluster {
 
     fn schema(&self) -> &Schema {
         &schema::SCHEMA
+    }
+
+    fn upkeep(&self, object: &Object) -> Vec<Upkeep> {
+        let version = object.get("version").and_then(Value::as_str).and_then(|v| Version::parse(v).ok());
+        let (ended, end) = ENDED;
+        let over = version.filter(|v| v.minor == ended);
+        over.map(|v| Upkeep { attribute: "version", what: format!("etcd 3.{}", v.minor), end: Some(end) }).into_iter().collect()
     }
 
     fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {

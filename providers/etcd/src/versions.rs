@@ -9,6 +9,10 @@ use settings::{RENAMED, SETTINGS};
 /// Oldest and newest minor version of etcd 3 whose settings are known.
 const MINORS: std::ops::RangeInclusive<u32> = 4..=7;
 
+/// The minor version of etcd 3 that gets no patches any more, and since when, in seconds since 1970: 3.4.45 of 2026-06-01 was its last. Those
+/// before are not served.
+pub(crate) const ENDED: (u32, i64) = (4, 1_780_272_000);
+
 /// A release of etcd 3.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {

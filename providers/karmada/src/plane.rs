@@ -25,8 +25,9 @@ mod settings;
 mod store;
 mod target;
 
-use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema};
+use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value};
 
+use crate::versions::{self, Version};
 use arguments::Arguments;
 
 pub(crate) use children::child;
@@ -46,6 +47,16 @@ impl Composite for KarmadaControlPlane {
 
     fn schema(&self) -> &Schema {
         &schema::SCHEMA
+    }
+
+    fn upkeep(&self, object: &Object) -> Vec<Upkeep> {
+        let text = |name: &str| object.get(name).and_then(Value::as_str);
+        let karmada = text("version").and_then(|v| Version::parse(v).ok()).filter(versions::is_over);
+        let karmada = karmada.map(|v| Upkeep { attribute: "version", what: format!("Karmada 1.{}", v.minor), end: None });
+        let minor = |version: &str| version.split('.').take(2).collect::<Vec<_>>().join(".");
+        let kube = text("kube_version").and_then(|v| Some((v, versions::kube_end(v)?)));
+        let kube = kube.map(|(v, end)| Upkeep { attribute: "kube_version", what: format!("Kubernetes {}", minor(v)), end });
+        karmada.into_iter().chain(kube).collect()
     }
 
     fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {

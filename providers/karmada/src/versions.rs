@@ -10,9 +10,11 @@ mod removed;
 mod reserved;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 
 pub(crate) use check::{check_flag, check_gate};
 pub(crate) use component::Component;
+pub(crate) use upkeep::{is_over, kube_end};
 
 /// A release of Karmada 1.
 #[derive(Clone, Debug, PartialEq, Eq)]

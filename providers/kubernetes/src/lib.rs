@@ -48,6 +48,7 @@ mod rights;
 mod runs;
 mod service;
 mod shape;
+mod strays;
 mod through;
 mod twins;
 mod used;

@@ -20,7 +20,7 @@ use crate::values::{by_name, is_true, object, secrets, text};
 use crate::wait::health;
 
 /// The namespace of namespaced objects whose manifest names none, as everywhere in Kubernetes.
-const DEFAULT_NAMESPACE: &str = "default";
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
 type Answer = Result<Option<Object>, Diagnostic>;
 

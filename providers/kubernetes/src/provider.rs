@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use karmaform_model::{
-    Ask, BoxFuture, Connections, DataSource, Diagnostic, Gate, Need, Object, Provider, Registries, ResourceType, Schema, Stock, Supplied,
-    Supply,
+    Ask, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Provider, Registries, ResourceType,
+    Schema, Stock, Stray, Supplied, Supply,
 };
 
 use crate::accepts::KubernetesAccepts;
@@ -28,6 +28,7 @@ use crate::pod::KubernetesPod;
 use crate::preflight::KubernetesPreflight;
 use crate::ready::KubernetesReady;
 use crate::runs::KubernetesRuns;
+use crate::strays;
 use crate::through;
 
 /// The provider `kubernetes`.
@@ -143,6 +144,10 @@ impl Provider for Kubernetes {
 
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
         Box::pin(through::observe(client, asks, || dispatch::observe(client, &self.archive, asks, None)))
+    }
+
+    fn strays<'a>(&'a self, client: &'a Client, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
+        Box::pin(strays::strays(client, known))
     }
 
     fn rehearse<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {

@@ -18,6 +18,7 @@ mod look;
 mod owned;
 mod provider;
 mod script;
+mod strays;
 mod sum;
 mod typed;
 mod types;

@@ -22,6 +22,11 @@ impl Owned {
         Self(text.lines().filter_map(line).collect())
     }
 
+    /// The names of all of a kind.
+    pub(crate) fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(k, _)| k == kind).map(|(_, name)| name.as_str())
+    }
+
     /// True if it is ours.
     pub(crate) fn has(&self, kind: &str, identity: &str) -> bool {
         self.0.contains(&(kind.to_owned(), identity.to_owned()))

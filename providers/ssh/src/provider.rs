@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use karmaform_model::{
-    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Gate, Need, Object, Provider, Registries, ResourceType, Schema,
-    Severity, Stock, Supplied, Supply, Type,
+    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Provider, Registries,
+    ResourceType, Schema, Severity, Stock, Stray, Supplied, Supply, Type,
 };
 
 use crate::artifact::{Stocked, Store};
@@ -17,6 +17,7 @@ use crate::facts::HostFacts;
 use crate::gate::Disk;
 use crate::host::Host;
 use crate::look::{Look, Seen};
+use crate::strays;
 use crate::sum::sha256;
 use crate::typed::AnyType;
 use crate::types;
@@ -210,6 +211,10 @@ impl Provider for Ssh {
             }
             answers
         })
+    }
+
+    fn strays<'a>(&'a self, client: &'a Client, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
+        Box::pin(strays::strays(client, known))
     }
 
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {

@@ -2,8 +2,11 @@
 //! reads, as the API servers themselves say.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
 
 use super::plane::{Kubectl, Plane};
 use super::requests::{AUDIT, only_reads};
@@ -13,6 +16,14 @@ use crate::parts::tell;
 /// What was done: the kind and the address that it must be found as.
 type Done = (&'static str, &'static str);
 
+/// What is left behind is told at the control plane whose marks it has.
+const EXTRA: Done = ("extra", "karmada_control_plane.main");
+/// Made out by hand, as the account is used from outside; a pod has one anyway.
+const TOKEN: &str = "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata:\n  name: karmaform-drift\n  \
+                     namespace: karmaform\n  annotations: { kubernetes.io/service-account.name: karmaform-drift }\n";
+/// The lab's Kubernetes is as old as it is.
+const AGE: &str = "-ignore=karmada_control_plane.main::kube_version";
+
 #[test]
 fn what_was_done_outside_is_found_and_nothing_is_touched() {
     let name = "what_was_done_outside_is_found_and_nothing_is_touched";
@@ -21,20 +32,79 @@ fn what_was_done_outside_is_found_and_nothing_is_touched() {
     // What the stand-in keeps one process of it keeps.
     plane.with_block(&format!("{AUDIT}\ncomponent \"aggregated-apiserver\" {{\n  replicas = 1\n}}"));
     plane.converge();
+    an_old_version_is_decay(&plane);
     is_found(&plane, &[]);
 
     let kubectl = plane.kubectl("kubeconfig");
     a_sick_member_is_decay(&plane, &kubectl);
-    let done = damage(&plane, &kubectl);
+    let mut done = damage(&plane, &kubectl);
+    done.extend(left_behind(&plane, &kubectl));
     match variable("KARMAFORM_TEST_KUBE_AUDIT") {
         Some(log) => drop(only_reads(&plane, &log, || is_found(&plane, &done))),
         None => tell(&format!("*** SKIPPED (no audit log of the cluster in KARMAFORM_TEST_KUBE_AUDIT): the requests of {name}")),
     }
-    // Nothing was repaired by looking.
-    is_found(&plane, &done);
+    // Nothing was repaired by looking; and it takes no more rights than the ready pipeline gives.
+    who_may_only_read_finds_the_same(&plane, &done);
     plane.converge();
+    is_found(&plane, &[EXTRA]);
+    in_host(&plane, &["delete", "secret", "left"]);
+    kubectl.run(&["-n", "karmada-system", "delete", "configmap", "left"]);
     is_found(&plane, &[]);
     plane.project.must(0, &["destroy", "-auto-approve"]);
+}
+
+/// What runs in the lab may be so old that nobody mends it any more, and everything else is told beside that.
+fn an_old_version_is_decay(plane: &Plane<'_>) {
+    let ended = plane.project.run(&["drift"]);
+    let version = &plane.host.kube_version;
+    let is_told = ended.text.contains("gets no patches any more") && ended.text.contains(&format!("kube_version: is {version:?}"));
+    // 1.20 was mended until February 2022.
+    let is_old = version.starts_with("1.20.");
+    assert_eq!((is_told, ended.code), (is_old, Some(if is_old { 3 } else { 0 })), "{}", ended.text);
+}
+
+/// As the ServiceAccount of docs/pipelines, with the rights that it has there.
+fn who_may_only_read_finds_the_same(plane: &Plane<'_>, done: &[Done]) {
+    let text = std::fs::read_to_string("../docs/pipelines/kubernetes-cronjob.yaml").expect("the pipeline");
+    let documents = text.split("\n---\n").filter(|d| !d.contains("kind: PersistentVolumeClaim") && !d.contains("kind: CronJob"));
+    let documents: Vec<String> =
+        documents.map(|d| d.replace("namespace: karmada-system", &format!("namespace: {}", plane.host.namespace))).collect();
+    let apply = |documents: &[String]| {
+        plane.project.write("account.yaml", &documents.join("\n---\n"));
+        plane.host.run(&["apply", "-f", &plane.project.path().join("account.yaml").to_string_lossy()]);
+    };
+    apply(&[documents.join("\n---\n"), TOKEN.to_owned()]);
+    plane.project.write("account.kubeconfig", &kubeconfig(plane));
+    let way = format!("kubeconfig={}", plane.project.path().join("account.kubeconfig").to_string_lossy());
+    found(plane, &["-var", &way], done);
+    // Without one of them it is said which, and nobody takes what can't be seen for gone.
+    apply(&documents.iter().map(|d| d.replace("resources: [poddisruptionbudgets]", "resources: [nothings]")).collect::<Vec<_>>());
+    let text = plane.project.run(&["drift", AGE, "-var", &way]).text;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(line.contains("poddisruptionbudgets") && line.contains("Unreachable: ") && line.contains("3 missing"), "{text}");
+    plane.host.run(&["delete", "namespace", "karmaform"]);
+    plane.host.run(&["delete", "clusterrole,clusterrolebinding", "karmaform-drift"]);
+}
+
+/// The cluster of the administrator's, with the account's token once there is one.
+fn kubeconfig(plane: &Plane<'_>) -> String {
+    let config: Value = serde_json::from_str(&plane.host.run(&["config", "view", "--raw", "-o", "json"])).expect("JSON");
+    let until = Instant::now() + Duration::from_secs(30);
+    let token = loop {
+        let token = plane.host.run(&["-n", "karmaform", "get", "secret", "karmaform-drift", "-o", "jsonpath={.data.token}"]);
+        if !token.is_empty() {
+            break String::from_utf8(BASE64_STANDARD.decode(token).expect("base64")).expect("text");
+        }
+        assert!(Instant::now() < until, "the account has no token");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "drift",
+        "clusters": [{ "name": "drift", "cluster": config["clusters"][0]["cluster"] }],
+        "users": [{ "name": "drift", "user": { "token": token } }],
+        "contexts": [{ "name": "drift", "context": { "cluster": "drift", "user": "drift" } }],
+    })
+    .to_string()
 }
 
 /// Nothing of ours is otherwise than it was made, and it needs care all the same.
@@ -43,7 +113,7 @@ fn a_sick_member_is_decay(plane: &Plane<'_>, kubectl: &Kubectl<'_>) {
     plane.project.write("member.yaml", MEMBER);
     let file = plane.project.path().join("member.yaml").to_string_lossy().into_owned();
     kubectl.run(&["create", "--validate=false", "-f", &file]);
-    let text = plane.project.must(3, &["drift"]);
+    let text = plane.project.must(3, &["drift", AGE]);
     assert!(text.contains("sick is not ready (Unknown)") && text.contains("No drift, but care is needed: 1 decay"), "{text}");
     kubectl.run(&["delete", "clusters.cluster.karmada.io", "sick"]);
 }
@@ -51,10 +121,16 @@ fn a_sick_member_is_decay(plane: &Plane<'_>, kubectl: &Kubectl<'_>) {
 /// The report says exactly this.
 #[track_caller]
 fn is_found(plane: &Plane<'_>, done: &[Done]) {
-    let text = plane.project.must(if done.is_empty() { 0 } else { 2 }, &["drift", "-json"]);
+    found(plane, &[], done);
+}
+
+#[track_caller]
+fn found(plane: &Plane<'_>, flags: &[&str], done: &[Done]) {
+    let arguments = [&["drift", "-json", AGE], flags].concat();
+    let text = plane.project.must(if done.is_empty() { 0 } else { 2 }, &arguments);
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert!(!text.contains("PRIVATE KEY"), "{text}");
-    let found = report["findings"].as_array().expect("findings").iter();
+    let found = report["findings"].as_array().expect("findings").iter().filter(|f| f["ignored_by"].is_null());
     let found: BTreeSet<(String, String)> = found.map(|f| (word(f, "kind"), word(f, "address"))).collect();
     let expected = done.iter().map(|(kind, address)| ((*kind).to_owned(), (*address).to_owned()));
     assert_eq!(found, expected.collect(), "{text}");
@@ -64,10 +140,27 @@ fn word(finding: &Value, name: &str) -> String {
     finding[name].as_str().unwrap_or_default().to_owned()
 }
 
+fn in_host(plane: &Plane<'_>, arguments: &[&str]) {
+    plane.host.run(&[&["-n", &plane.host.namespace], arguments].concat());
+}
+
+/// What has the marks of the control plane, or of somebody else.
+fn left_behind(plane: &Plane<'_>, kubectl: &Kubectl<'_>) -> Vec<Done> {
+    const MANAGED: &str = "app.kubernetes.io/managed-by=karmaform";
+    in_host(plane, &["create", "secret", "generic", "left"]);
+    in_host(plane, &["label", "secret", "left", MANAGED, "app.kubernetes.io/instance=demo"]);
+    in_host(plane, &["create", "configmap", "elsewhere"]);
+    in_host(plane, &["label", "configmap", "elsewhere", MANAGED, "app.kubernetes.io/instance=another"]);
+    kubectl.run(&["-n", "karmada-system", "create", "configmap", "left"]);
+    kubectl.run(&["-n", "karmada-system", "label", "configmap", "left", MANAGED]);
+    kubectl.run(&["-n", "karmada-cluster", "create", "configmap", "members"]);
+    kubectl.run(&["-n", "karmada-cluster", "label", "configmap", "members", MANAGED]);
+    vec![EXTRA]
+}
+
 /// On the host cluster and inside the Karmada API, all at once.
 fn damage(plane: &Plane<'_>, kubectl: &Kubectl<'_>) -> Vec<Done> {
-    let namespace = ["-n", &plane.host.namespace];
-    let host = |arguments: &[&str]| drop(plane.host.run(&[&namespace[..], arguments].concat()));
+    let host = |arguments: &[&str]| in_host(plane, arguments);
     let image = format!("*=docker.io/karmada/karmada-webhook:v{KARMADA}");
     host(&["delete", "deployment", "demo-scheduler"]);
     host(&["scale", "deployment", "demo-controller-manager", "--replicas=0"]);

@@ -53,6 +53,7 @@ fn what_was_done_to_hosts_and_to_etcd_is_found() {
 
     deeds(&lab, &project);
     let ctl = Etcdctl::new(&project, &etcd.1);
+    left_behind(&lab, &project);
     a_member_is_away(&lab, &project);
     the_cluster_needs_care(&lab, &project, &ctl);
     // A directory with something of others in it stays.
@@ -80,6 +81,20 @@ fn deeds(lab: &Lab, project: &Project) {
     project.no_changes();
     lab.shell("b", "! test -e /etc/systemd/system/etcd-main.service.d && systemctl show -p Nice --value etcd-main | grep -qx 0");
     lab.shell("c", "test -e /opt/theirs && grep -q theirs /etc/passwd && grep -q theirs /etc/hosts");
+}
+
+/// What the host remembers as ours, beside what is ours: by a run that nobody remembers. What is elsewhere may be another state's.
+fn left_behind(lab: &Lab, project: &Project) {
+    let remember = |path: &str| format!("printf 'ssh_file\\t{path}\\t\\n' >>/var/lib/karmaform/owned");
+    lab.shell("b", &format!("touch /etc/etcd/main/left /opt/left; {}; {}", remember("/etc/etcd/main/left"), remember("/opt/left")));
+    lab.shell("b", &remember("/etc/etcd/main/gone"));
+    let extra = [("extra".to_owned(), "etcd_cluster.main".to_owned())];
+    let text = finds(project, &extra);
+    assert!(text.contains(&format!("/etc/etcd/main/left on {} has its marks", lab.hosts[1].1)) && !text.contains("/opt/left"), "{text}");
+    // An apply has nothing to do with it.
+    project.no_changes();
+    lab.shell("b", "rm /etc/etcd/main/left /opt/left; sed -i '/\\/left/d; /\\/gone/d' /var/lib/karmaform/owned");
+    finds(project, &[]);
 }
 
 /// It is its unit that was stopped; that the member is not healthy is said beside it. Nobody calls it a stranger.

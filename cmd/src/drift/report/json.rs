@@ -8,7 +8,7 @@ use super::place;
 use crate::ui::json::timestamp;
 
 /// The version of the format; the second number grows when something is added, the first when something is not as before.
-const FORMAT: &str = "1.1";
+const FORMAT: &str = "1.2";
 
 /// The report.
 pub(super) fn json(told: &Told, sources: &Sources) -> Json {

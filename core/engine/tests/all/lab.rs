@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::executor::block_on;
-use karmaform_engine::{ApplyOptions, Options, Outcome, Pool, Runtime, World as Surroundings, apply, check, graph, observe, plan, recover};
+use karmaform_engine::{
+    ApplyOptions, Options, Outcome, Pool, Runtime, World as Surroundings, apply, check, graph, observe, plan, recover, strays,
+};
 use karmaform_lang::{Config, Context, SourceFile, Sources, VariableInputs, load};
 use karmaform_model::{
     Action, Adapter, BackendError, BoxFuture, Composite, Diagnostics, Driver, Event, EventKind, Journal, JournalRecord, LockId, LockInfo,
@@ -183,6 +185,19 @@ impl Lab {
         }
         let passes = observed.passes();
         Planned { config, state, plan, diagnostics, passes, observed }
+    }
+
+    /// What is told as a stray, and beside which resource, by a run that only looks.
+    pub fn strays(&self, text: &str) -> Vec<(String, String)> {
+        let (config, state) = (self.load(text), self.state());
+        let pool = Pool::only_looking(self.registry.catalog().clone(), config.providers.clone());
+        let (graph, _) = graph(&config, &state, &self.registry);
+        let world =
+            Surroundings { config: &config, registry: &self.registry, state: &state, pool: &pool, runtime: &self.clock, hands: None };
+        let (observed, _) = block_on(observe(&graph, &world, &Options { lenient: true, ..Options::default() }));
+        let (found, wrong) = block_on(strays(&world, &observed, 4));
+        assert!(wrong.is_empty(), "{wrong:?}");
+        found.into_iter().map(|b| (b.address.to_string(), b.name)).collect()
     }
 
     /// The plan; there must be no error.

@@ -287,3 +287,29 @@ fn destroying_reads_what_it_needs_and_goes_on_without() {
     assert!(lab.run_with(HOSTS, &destroy).is_success());
     assert!(lab.world.contents().is_empty() && lab.state().resources.is_empty());
 }
+
+#[test]
+fn strays_are_what_neither_the_state_nor_the_configuration_knows() {
+    let mut lab = Lab::new();
+    lab.converge(HOSTS);
+    assert_eq!(lab.strays(HOSTS), []);
+    let copy = |lab: &Lab, from: &str, to: &str| {
+        let thing = lab.world.lock().things[from].clone();
+        lab.world.lock().things.insert(to.to_owned(), thing);
+    };
+    copy(&lab, "h1/t", "h1/t2");
+    copy(&lab, "h2/u", "h2/u2");
+    copy(&lab, "h3/t", "h3/else");
+    let found = |address: &str, name: &str| (address.to_owned(), name.to_owned());
+    let all = [found("fake_thing.t[\"h1\"]", "h1/t2"), found("fake_thing.u[\"h2\"]", "h2/u2")];
+    assert_eq!(lab.strays(HOSTS), all);
+    // What the configuration wants is known, whoever made it; and of who does not answer nothing is told.
+    let wanted = format!("{HOSTS}\nresource \"fake_thing\" \"new\" {{\n host = data.fake_host.h[\"h1\"].connection\n name = \"t2\"\n}}");
+    assert_eq!(lab.strays(&wanted), all[1..]);
+    lab.world.lock().unreachable.insert("h2".into());
+    assert_eq!(lab.strays(HOSTS), all[..1]);
+    // What is in the state alone is known as well, though not looked at on the way to what is not in the configuration any more.
+    lab.world.lock().unreachable.clear();
+    lab.world.lock().things.remove("h1/t2");
+    assert_eq!(lab.strays(&HOSTS.replace("\"h2\", ", "")), [found("fake_thing.u[\"h2\"]", "h2/u2")]);
+}

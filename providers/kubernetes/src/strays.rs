@@ -1,0 +1,245 @@
+//! What carries the labels of something that is ours, and is none of it. Reads only: a LIST for each kind in each namespace, of what is labelled.
+//!
+//! Whose an object is can only be told where it has a namespace: `app.kubernetes.io/instance` names one control plane among those of a
+//! namespace, and what has no such label is ours in a namespace that is. Objects without a namespace are not told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::StreamExt as _;
+use karmaform_model::{Diagnostic, Diagnostics, Known, Stray, Value};
+use serde_json::Value as Json;
+
+use crate::client::Client;
+use crate::look::{DEFAULT_NAMESPACE, place};
+use crate::manifest::{self, Name};
+use crate::membership::LEASES;
+use crate::values::{is_true, text};
+
+const MANAGED: &str = "app.kubernetes.io/managed-by=karmaform";
+const INSTANCE: &str = "app.kubernetes.io/instance";
+const NAME: &str = "app.kubernetes.io/name";
+
+/// Looked for in each namespace, whether there is one of ours or not.
+const USUAL: [(&str, &str); 9] = [
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+];
+
+/// Version, kind, namespace.
+type Kind = (String, String, String);
+
+/// Looks. What may not be listed is a warning, if it is of a kind that ours are of.
+pub(crate) async fn strays(client: &Client, known: &[Known]) -> (Vec<Stray>, Diagnostics) {
+    let marks = Marks::of(known);
+    let usual = marks.namespaces().flat_map(|n| USUAL.map(|(version, kind)| (version.to_owned(), kind.to_owned(), n.clone())));
+    let kinds: BTreeSet<Kind> = usual.chain(marks.kinds.iter().cloned()).collect();
+    let at_once = client.at_once().await;
+    let lists = kinds.into_iter().map(|kind| async { (list(client, &kind).await, kind) });
+    let (mut found, mut lacking, mut wrong) = (Vec::new(), BTreeSet::new(), Diagnostics::default());
+    for (listed, kind) in futures::stream::iter(lists).buffered(at_once).collect::<Vec<_>>().await {
+        match listed {
+            Listed::Items(items) => found.extend(items.iter().filter_map(|item| marks.stray(&kind, item))),
+            Listed::Forbidden if marks.kinds.contains(&kind) => drop(lacking.insert(format!("{} in the namespace {}", kind.1, kind.2))),
+            Listed::Forbidden => {}
+            Listed::Failed(error) => wrong.push(error),
+        }
+    }
+    if !lacking.is_empty() {
+        let lacking = Vec::from_iter(lacking).join(", ");
+        let detail = format!(
+            "What at {} has karmaform's labels and is in no state is not known: there is no right to list {lacking}.",
+            client.place()
+        );
+        wrong.push(Diagnostic::warning("A right to look is missing", detail));
+    }
+    found.sort_by(|a: &Stray, b: &Stray| a.name.cmp(&b.name));
+    found.dedup();
+    (found, wrong)
+}
+
+enum Listed {
+    Items(Vec<Json>),
+    Forbidden,
+    Failed(Diagnostic),
+}
+
+async fn list(client: &Client, (version, kind, namespace): &Kind) -> Listed {
+    let place = match place(client, version, kind, namespace).await {
+        Ok(Some(place)) if place.namespace.is_some() => place,
+        Ok(_) => return Listed::Items(Vec::new()),
+        Err(error) => return Listed::Failed(error),
+    };
+    match client.select(&place, MANAGED, "").await {
+        Ok(items) => Listed::Items(items),
+        Err(failure) if failure.code() == Some(403) => Listed::Forbidden,
+        Err(failure) if failure.is_unserved() => Listed::Items(Vec::new()),
+        Err(failure) => Listed::Failed(failure.diagnostic(client.place(), &place.call("list", ""), &[])),
+    }
+}
+
+/// Who is known, and by which marks ours are to be told.
+#[derive(Default)]
+struct Marks {
+    /// Everything that is known.
+    names: BTreeSet<Name>,
+    /// Kinds and namespaces of what is ours.
+    kinds: BTreeSet<Kind>,
+    /// One with these marks: by namespace, instance and name, and by namespace and instance.
+    instances: BTreeMap<(String, String, Option<String>), usize>,
+    /// Namespaces that are ours alone.
+    owned: BTreeMap<String, usize>,
+}
+
+impl Marks {
+    fn of(known: &[Known]) -> Self {
+        let mut marks = Self::default();
+        for (index, one) in known.iter().enumerate() {
+            let Some(name) = text(&one.object, "object").and_then(Name::parse).map(placed) else { continue };
+            let manifest = one.object.get("manifest");
+            if one.is_ours
+                && !is_true(&one.object, "adopted")
+                && let Some(manifest) = manifest
+            {
+                marks.add(index, &name, manifest, is_true(&one.object, "shared"));
+            }
+            marks.names.insert(name);
+        }
+        marks
+    }
+
+    fn add(&mut self, index: usize, name: &Name, manifest: &Value, is_shared: bool) {
+        let labels = manifest.get("metadata").and_then(|m| m.get("labels"));
+        let label = |label: &str| labels.and_then(|l| l.get(label)).and_then(Value::as_str).map(str::to_owned);
+        if label("app.kubernetes.io/managed-by").as_deref() != Some("karmaform") {
+            return;
+        }
+        // In the Karmada API it is the control plane's, and what is in it is its members', which other states may have.
+        if name.kind == "Namespace" && !is_shared && name.name != LEASES {
+            self.owned.entry(name.name.clone()).or_insert(index);
+        }
+        let version = manifest::api_version(manifest).map_or_else(|| format!("{}/", name.group), str::to_owned);
+        self.kinds.insert((version, name.kind.clone(), name.namespace.clone()));
+        if let Some(instance) = label(INSTANCE) {
+            for part in [label(NAME), None] {
+                self.instances.entry((name.namespace.clone(), instance.clone(), part)).or_insert(index);
+            }
+        }
+    }
+
+    fn namespaces(&self) -> impl Iterator<Item = &String> {
+        let of_instances = self.instances.keys().map(|(namespace, ..)| namespace);
+        of_instances.chain(self.owned.keys()).collect::<BTreeSet<_>>().into_iter()
+    }
+
+    /// What is listed, if it is one.
+    fn stray(&self, (version, kind, _): &Kind, item: &Json) -> Option<Stray> {
+        let metadata = &item["metadata"];
+        let text = |value: &Json| value.as_str().map(str::to_owned);
+        // What others make for an object of ours has its labels, and an owner; what is on its way out is nobody's any more.
+        let is_made = metadata["ownerReferences"].as_array().is_some_and(|o| !o.is_empty());
+        if is_made || metadata["deletionTimestamp"].is_string() {
+            return None;
+        }
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let (namespace, name) = (text(&metadata["namespace"])?, text(&metadata["name"])?);
+        let name = Name { kind: kind.clone(), group: group.to_owned(), namespace, name };
+        if self.names.contains(&name) {
+            return None;
+        }
+        let beside = match text(&metadata["labels"][INSTANCE]) {
+            Some(instance) => {
+                let of = |part| self.instances.get(&(name.namespace.clone(), instance.clone(), part));
+                of(text(&metadata["labels"][NAME])).or_else(|| of(None))?
+            }
+            None => self.owned.get(&name.namespace)?,
+        };
+        Some(Stray { name: name.to_string(), beside: *beside })
+    }
+}
+
+/// With the namespace that it is in when it names none.
+fn placed(mut name: Name) -> Name {
+    if name.namespace.is_empty() {
+        name.namespace = DEFAULT_NAMESPACE.to_owned();
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karmaform_model::{Object, implied_from_json};
+    use serde_json::json;
+
+    fn known(is_ours: bool, manifest: Json) -> Known {
+        let group = manifest["apiVersion"].as_str().unwrap().split_once('/').map_or(String::new(), |(g, _)| format!(".{g}"));
+        let (kind, metadata) = (manifest["kind"].as_str().unwrap(), &manifest["metadata"]);
+        let namespace = metadata["namespace"].as_str().unwrap_or_default();
+        let name = format!("{kind}{group}/{namespace}/{}", metadata["name"].as_str().unwrap());
+        let object = Object::from_iter([("object".to_owned(), name.into()), ("manifest".to_owned(), implied_from_json(&manifest))]);
+        Known { resource_type: "kubernetes_object".into(), is_ours, object }
+    }
+
+    fn marked(kind: &str, name: &str, instance: Option<&str>) -> Json {
+        let mut labels = json!({ "app.kubernetes.io/managed-by": "karmaform", NAME: kind.to_lowercase() });
+        if let Some(instance) = instance {
+            labels[INSTANCE] = instance.into();
+        }
+        json!({ "apiVersion": "v1", "kind": kind, "metadata": { "namespace": "karmada-system", "name": name, "labels": labels } })
+    }
+
+    fn strays(known: &[Known], listed: &[Json]) -> Vec<(String, usize)> {
+        let marks = Marks::of(known);
+        let kind = |item: &Json| ("v1".to_owned(), item["kind"].as_str().unwrap().to_owned(), "karmada-system".to_owned());
+        listed.iter().filter_map(|item| marks.stray(&kind(item), item)).map(|s| (s.name, s.beside)).collect()
+    }
+
+    #[test]
+    fn what_has_the_marks_of_ours_and_is_not_known_is_a_stray() {
+        let known = [
+            known(true, marked("Secret", "certs", Some("karmada"))),
+            known(true, marked("Service", "api", Some("karmada"))),
+            // Wanted, and not made by us yet.
+            known(false, marked("Service", "new", Some("karmada"))),
+        ];
+        let mut made = marked("Service", "made", Some("karmada"));
+        made["metadata"]["ownerReferences"] = json!([{ "kind": "X" }]);
+        let mut going = marked("Service", "going", Some("karmada"));
+        going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        let listed = [
+            marked("Service", "api", Some("karmada")),
+            marked("Service", "new", Some("karmada")),
+            marked("Service", "old", Some("karmada")),
+            marked("ConfigMap", "map", Some("karmada")),
+            // Another control plane's, and nobody knows whose.
+            marked("Service", "theirs", Some("other")),
+            marked("Service", "unknown", None),
+            made,
+            going,
+        ];
+        let found = strays(&known, &listed);
+        assert_eq!(found, [("Service/karmada-system/old".to_owned(), 1), ("ConfigMap/karmada-system/map".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn in_a_namespace_of_ours_an_instance_need_not_be_named() {
+        let namespace = |extra: &[(&str, Value)]| {
+            let labels = json!({ "app.kubernetes.io/managed-by": "karmaform" });
+            let mut one =
+                known(true, json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "karmada-system", "labels": labels } }));
+            one.object.extend(extra.iter().map(|(n, v)| ((*n).to_owned(), v.clone())));
+            one
+        };
+        let listed = [marked("Secret", "one", None)];
+        assert_eq!(strays(&[namespace(&[])], &listed), [("Secret/karmada-system/one".to_owned(), 0)]);
+        assert_eq!(strays(&[namespace(&[("shared", true.into())])], &listed), []);
+        assert_eq!(strays(&[namespace(&[("adopted", true.into())])], &listed), []);
+    }
+}
