@@ -4,6 +4,7 @@
 //!
 //! The cluster is shared, so one test at a time has it, and each has a namespace of its own.
 
+mod cron;
 mod drift;
 mod exposure;
 mod faults;

@@ -54,6 +54,7 @@ fn what_was_done_to_hosts_and_to_etcd_is_found() {
     deeds(&lab, &project);
     let ctl = Etcdctl::new(&project, &etcd.1);
     left_behind(&lab, &project);
+    who_may_not_read_everything_is_told_what(&project);
     a_member_is_away(&lab, &project);
     the_cluster_needs_care(&lab, &project, &ctl);
     // A directory with something of others in it stays.
@@ -95,6 +96,27 @@ fn left_behind(lab: &Lab, project: &Project) {
     project.no_changes();
     lab.shell("b", "rm /etc/etcd/main/left /opt/left; sed -i '/\\/left/d; /\\/gone/d' /var/lib/karmaform/owned");
     finds(project, &[]);
+}
+
+/// A user without sudo: what it may look at is looked at, the cluster itself among it, and what it may not is named, and never gone or changed.
+fn who_may_not_read_everything_is_told_what(project: &Project) {
+    let path = project.path().join("main.kf.hcl");
+    let text = std::fs::read_to_string(&path).expect("the example");
+    let user = "user             = var.ssh_user";
+    assert!(text.contains(user), "{text}");
+    project.write("main.kf.hcl", &text.replace(user, "user = \"guest\"\n  sudo = false"));
+    let report = report(project);
+    let told = report["findings"].as_array().expect("findings").iter();
+    let unseen: BTreeSet<&str> =
+        told.map(|f| if f["kind"] == "unreachable" { f["address"].as_str() } else { None }.expect("only that")).collect();
+    let part = |name: &str| format!("etcd_cluster.main/member[\"b\"]/{name}");
+    assert!(unseen.contains(&*part("authority[\"client.key\"]")) && unseen.contains(&*part("environment")), "{report:#}");
+    assert!(!["etcd", "unit", "user", "program[\"etcd\"]"].iter().any(|n| unseen.contains(&*part(n))), "{report:#}");
+    let said = report.to_string();
+    assert!(said.contains("/etc/etcd/main/pki/authority/client-ca.key on ") && said.contains("Permission denied"), "{report:#}");
+    assert_eq!(report["exit_code"], 1);
+    project.write("main.kf.hcl", &text);
+    project.must(0, &["drift"]);
 }
 
 /// It is its unit that was stopped; that the member is not healthy is said beside it. Nobody calls it a stranger.
