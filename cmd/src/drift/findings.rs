@@ -275,7 +275,7 @@ fn told_as(resource: &PlannedResource) -> (Kind, &'static str) {
 fn compare(path: &str, is: Option<&Value>, should: Option<&Value>, found: &mut Vec<Difference>) {
     let is = is.filter(|v| !v.is_null());
     let should = should.filter(|v| !v.is_null());
-    if same(is, should) || should.is_some_and(Value::is_unknown) {
+    if same(is, should) || should.is_some_and(|s| may_be(is, s)) {
         return;
     }
     let has_secret = [is, should].into_iter().flatten().any(|v| v.secret);
@@ -303,6 +303,25 @@ fn compare(path: &str, is: Option<&Value>, should: Option<&Value>, found: &mut V
     let lines = is.and_then(Value::as_str).zip(should.and_then(Value::as_str)).filter(|_| !has_secret).and_then(|(a, b)| unlike(a, b));
     let (is, should) = lines.map_or_else(|| (is.map(text), should.map(text)), |(is, should)| (Some(is), Some(should)));
     found.push(Difference { path: path.to_owned(), is, should });
+}
+
+/// True if what is there may be what should be, as far as that is known. Where a whole is secret its parts are not told one by one, and one that is
+/// not known yet must not make a difference of it.
+fn may_be(is: Option<&Value>, should: &Value) -> bool {
+    if should.is_unknown() || same(is, Some(should)) {
+        return true;
+    }
+    if should.is_wholly_known() {
+        return false;
+    }
+    let Some(is) = is else { return false };
+    if let (Some(a), Some(b)) = (is.as_entries(), should.as_entries()) {
+        return a.len() == b.len() && b.iter().all(|(name, should)| a.contains_key(name) && may_be(a.get(name), should));
+    }
+    match (is.as_items(), should.as_items()) {
+        (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(is, should)| may_be(Some(is), should)),
+        _ => false,
+    }
 }
 
 /// Of two long texts, from the first line that is not the same to the last.
@@ -346,6 +365,23 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_known_yet_makes_no_difference() {
+        let data = |token: Value, ca: &str| Value::object([("token", token), ("ca", ca.into())]).secret();
+        let differs = |is: &Value, should: &Value| {
+            let mut found = Vec::new();
+            compare("data", Some(is), Some(should), &mut found);
+            found.len()
+        };
+        let later = || Value::unknown(karmaform_model::Type::String);
+        let is = data("t".into(), "c");
+        assert_eq!(differs(&is, &data(later(), "c")), 0);
+        assert_eq!(differs(&is, &data(later(), "other")), 1);
+        assert_eq!(differs(&is, &data("other".into(), "c")), 1);
+        assert_eq!(differs(&Value::strings(["a", "b"]), &Value::tuple(vec!["a".into(), later()])), 0);
+        assert_eq!(differs(&Value::strings(["a"]), &Value::tuple(vec!["a".into(), later()])), 1);
+    }
 
     #[test]
     fn of_long_texts_the_lines_that_differ_are_shown() {

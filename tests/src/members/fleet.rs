@@ -136,6 +136,21 @@ impl Fleet {
     }
 }
 
+impl Fleet {
+    /// What `drift` tells, and nothing else: `missing m1/cluster`.
+    #[track_caller]
+    pub(super) fn drifts(&self, expected: &[&str]) {
+        let text = self.project.must(if expected.is_empty() { 0 } else { 2 }, &["drift", "-json"]);
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let part = |f: &Value| {
+            f["address"].as_str().unwrap_or_default().replace("karmada_member.fleet[", "").replacen(']', "", 1).replace('"', "")
+        };
+        let found = report["findings"].as_array().expect("findings").iter();
+        let found: BTreeSet<String> = found.map(|f| format!("{} {}", f["kind"].as_str().unwrap_or_default(), part(f))).collect();
+        assert_eq!(found, expected.iter().map(|e| (*e).to_owned()).collect(), "{text}");
+    }
+}
+
 impl Planned {
     /// The lines of the impact on a member.
     pub(super) fn impact(&self, member: &str) -> Vec<String> {

@@ -57,6 +57,8 @@ pub(super) fn a_dead_member_leaves_by_force_alone(planes: &Planes) {
     let plan = timed("plan", &fleet, &["plan", "-detailed-exitcode"], 0);
     assert!(plan.contains("No changes") && plan.contains("Warning: Cluster is unreachable"), "{plan}");
     assert_eq!(plan.matches("Warning: ").count(), 1, "{plan}");
+    let told = timed("drift", &fleet, &["drift"], 1);
+    assert!(told.contains("Unreachable: ") && !told.contains("Missing: ") && !told.contains("Extra: "), "{told}");
     eventually("the plane knows that it is dead", || p2.cluster("m2")["status"]["conditions"][0]["status"] == "False");
 
     // Half gone is worse than there: nothing is done at all.

@@ -168,34 +168,38 @@ fn leaves_taints_unfinished(fleet: &Fleet) {
 fn damage_is_repaired(fleet: &Fleet, plane: &Cluster, member: &Cluster) {
     let tokens = || ["m1", "m1-impersonator"].map(|s| plane.secret(s)["data"]["token"].clone());
     let mark = account(member);
-    let repaired = |changes: &[&str]| {
+    // What only follows from a damage is in the plan, and is no drift of its own.
+    let repaired = |changes: &[&str], drift: &[&str]| {
+        fleet.drifts(drift);
         fleet.plans(changes);
         fleet.converge();
+        fleet.drifts(&[]);
         assert_eq!(rights(plane, "m1", "m1"), Some(true));
     };
     plane.run(&["label", "clusters.cluster.karmada.io", "m1", "tier=stolen", "--overwrite"]);
-    repaired(&["update m1/cluster"]);
+    repaired(&["update m1/cluster"], &["changed m1/cluster"]);
     assert_eq!(plane.cluster("m1")["metadata"]["labels"]["tier"], "gold");
 
     member.run(&["delete", "clusterrolebinding", &mark]);
     assert_eq!(rights(plane, "m1", "m1"), Some(false));
-    repaired(&["create m1/role_binding[controller]"]);
+    repaired(&["create m1/role_binding[controller]"], &["missing m1/role_binding[controller]"]);
 
     let good = tokens();
     plane.run(&["-n", "karmada-cluster", "patch", "secret", "m1", "--type=merge", "-p", r#"{"data":{"token":"Z2FyYmFnZQ=="}}"#]);
     assert_eq!(rights(plane, "m1", "m1"), None);
-    repaired(&["update m1/secret[controller]"]);
+    repaired(&["update m1/secret[controller]"], &["changed m1/secret[controller]"]);
     assert_eq!(tokens(), good);
 
     // What the token is in goes. Made again under its name it is the same one, for nothing in it tells when it was made.
     member.run(&["-n", "karmada-cluster", "delete", "secret", &mark]);
     eventually("a token without its Secret is refused", || rights(plane, "m1", "m1").is_none());
-    repaired(&["create m1/token[controller]", "update m1/secret[controller]"]);
+    repaired(&["create m1/token[controller]", "update m1/secret[controller]"], &["missing m1/token[controller]"]);
     // A new account has a new one.
     member.run(&["-n", "karmada-cluster", "delete", "serviceaccount", &mark]);
     let token = format!("/api/v1/namespaces/karmada-cluster/secrets/{mark}");
     eventually("the token goes with its account", || member.get(&token).is_none());
-    repaired(&["create m1/account[controller]", "create m1/token[controller]", "update m1/secret[controller]"]);
+    let damage = ["missing m1/account[controller]", "missing m1/token[controller]"];
+    repaired(&["create m1/account[controller]", "create m1/token[controller]", "update m1/secret[controller]"], &damage);
     let next = tokens();
     assert!(next[0] != good[0] && next[1] == good[1]);
 
@@ -204,14 +208,16 @@ fn damage_is_repaired(fleet: &Fleet, plane: &Cluster, member: &Cluster) {
     // The server takes what the Cluster owns.
     let left = || plane.inventory().into_keys().filter(|path| path.starts_with("secrets/karmada-cluster/m1")).count();
     eventually("its Secrets go with the Cluster", || left() == 0);
-    repaired(&[
+    let changes = [
         "create m1/cluster",
         "create m1/owner[controller]",
         "create m1/owner[impersonator]",
         "create m1/secret[controller]",
         "create m1/secret[impersonator]",
         "update m1/membership",
-    ]);
+    ];
+    let damage = changes.map(|c| c.replace("create", "missing"));
+    repaired(&changes, &damage[..5].iter().map(String::as_str).collect::<Vec<_>>());
     assert_ne!(plane.cluster("m1")["metadata"]["uid"], uid);
     assert_eq!(tokens(), next);
 }

@@ -30,6 +30,8 @@ pub(super) fn two_planes_share_a_member(planes: &Planes) {
     }
     for fleet in &fleets {
         fleet.project.no_changes();
+        // What the other has in the same member, and Karmada's namespace has of it, is not left behind by anybody.
+        fleet.drifts(&[]);
     }
     for plane in [p1, p2] {
         assert_eq!(rights(plane, "m1", "m1"), Some(true), "{}", plane.name);
