@@ -71,6 +71,11 @@ impl Kind {
         }
     }
 
+    /// Several may be told of one thing: a report that names them needs a part's name, too.
+    pub(crate) fn comes_in_numbers(self) -> bool {
+        matches!(self, Self::Extra | Self::Decay)
+    }
+
     /// True if the world, or the state, is not as the configuration says.
     pub(crate) fn is_drift(self) -> bool {
         matches!(self, Self::Changed | Self::Missing | Self::Extra | Self::Unapplied)
@@ -122,6 +127,8 @@ pub(crate) struct Told {
     pub(crate) unsure: BTreeSet<Address>,
     /// Only a part was looked at.
     pub(crate) is_partial: bool,
+    /// Everything that is extra is told.
+    pub(crate) knows_strays: bool,
     /// Ends of certificates, in seconds since 1970.
     pub(crate) certificates: Vec<(Address, i64)>,
     /// What is not told any more, if an earlier look was named.
@@ -130,6 +137,14 @@ pub(crate) struct Told {
     pub(crate) notes: Diagnostics,
     /// When it was looked, in seconds since 1970.
     pub(crate) now: i64,
+}
+
+impl Finding {
+    /// Kind and address, and what tells it from others of the same.
+    pub(crate) fn name(&self) -> String {
+        let part = self.differences.first().filter(|_| self.kind.comes_in_numbers()).map(|d| format!(" {}", d.path));
+        format!("{} {}{}", self.kind.word(), self.address, part.unwrap_or_default())
+    }
 }
 
 impl Told {

@@ -14,6 +14,8 @@ use crate::ui::attributes::connection_of;
 use crate::ui::progress::subject;
 use crate::ui::resource::schema_of;
 
+/// The phase in which somebody is asked.
+pub(crate) const APPROVAL: &str = "approval";
 /// A retry says so in these words.
 const AGAIN: &str = "trying again";
 
@@ -83,7 +85,7 @@ pub(crate) struct Profile {
 impl Profile {
     /// A phase that ended now.
     pub(crate) fn phase(&mut self, name: &'static str, begin: u64, end: u64) {
-        self.phases.push(Phase { name, begin, end });
+        self.phases.push(Phase { name, begin, end: end.max(begin) });
     }
 
     /// Something happened to a step.
@@ -94,7 +96,8 @@ impl Profile {
             return;
         }
         let Some(step) = self.places.get(&event.step).and_then(|place| self.steps.get_mut(*place)) else { return };
-        step.end = now;
+        // A clock may be set back.
+        step.end = now.max(step.begin);
         match &event.kind {
             EventKind::Waiting(Some(text)) => {
                 step.attempts += usize::from(text.starts_with(AGAIN));
@@ -133,11 +136,19 @@ impl Profile {
         chain
     }
 
+    /// How long it took, but for waiting for a person.
+    pub(crate) fn took(&self) -> u64 {
+        let (begin, end) = self.span();
+        let asked: u64 = self.phases.iter().filter(|p| p.name == APPROVAL).map(|p| p.end - p.begin).sum();
+        (end - begin).saturating_sub(asked)
+    }
+
     /// When it began and ended.
     pub(crate) fn span(&self) -> (u64, u64) {
         let begins = self.phases.iter().map(|p| p.begin).chain(self.steps.iter().map(|s| s.begin));
         let ends = self.phases.iter().map(|p| p.end).chain(self.steps.iter().map(|s| s.end));
-        (begins.min().unwrap_or(0), ends.max().unwrap_or(0))
+        let begin = begins.min().unwrap_or(0);
+        (begin, ends.max().unwrap_or(0).max(begin))
     }
 }
 
@@ -237,6 +248,18 @@ mod tests {
         let names: Vec<&str> = profile.critical().iter().map(|place| profile.steps[*place].name.as_str()).collect();
         assert_eq!(names, ["x.b", "x.c"]);
         assert_eq!(profile.span(), (1_000, 9_500));
+    }
+
+    #[test]
+    fn who_is_asked_takes_the_time_he_likes() {
+        let mut profile = Profile::default();
+        profile.phase("decide", 1_000, 2_000);
+        profile.phase(APPROVAL, 2_000, 62_000);
+        profile.phase("apply", 62_000, 65_000);
+        assert_eq!(profile.took(), 4_000);
+        // A clock that was set back.
+        profile.phase("apply", 65_000, 3_000);
+        assert_eq!(profile.took(), 4_000);
     }
 
     #[test]

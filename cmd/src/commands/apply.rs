@@ -9,7 +9,7 @@ use crate::backend::open_backend;
 use crate::disk::{reason, write_private};
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{Planned, bundle_for, halted, options, plan, pool, show_plan};
-use crate::profile::{ProfileFlags, profiled};
+use crate::profile::{APPROVAL, ProfileFlags, profiled};
 use crate::project::{Project, load_directory, load_if_any};
 use crate::saved::{self, SavedPlan};
 use crate::session::Session;
@@ -88,7 +88,10 @@ fn planned_here(app: &mut App, project: &Project, session: &mut Session, options
     let planned = plan(app, project, &session.snapshot, &pool, options)?;
     show_plan(app, &planned, how.view.verbose);
     if has_news(&planned.plan) && !how.auto_approve {
-        approve(app, options.mode, &session.open.workspace)?;
+        let asked = app.now();
+        let approved = approve(app, options.mode, &session.open.workspace);
+        app.profile.phase(APPROVAL, asked, app.now());
+        approved?;
     }
     execute(app, project, &planned, session, &pool, options.parallelism)
 }

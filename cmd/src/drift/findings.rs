@@ -63,6 +63,7 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
         news: None,
         unsure: looked.doubts.unsure.iter().cloned().collect(),
         is_partial: !plan.targets.is_empty(),
+        knows_strays: looked.knows_strays,
         notes: looked.met,
         now,
     }

@@ -31,6 +31,8 @@ pub(crate) struct Looked {
     pub(crate) seen: BTreeMap<Address, Object>,
     /// What nobody knows, with the marks of something that is in the state.
     pub(crate) strays: Vec<Beside>,
+    /// All of these are told: everybody could be asked.
+    pub(crate) knows_strays: bool,
     /// What was met on the way.
     pub(crate) met: Diagnostics,
 }
@@ -56,9 +58,10 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
     }));
     // Beside a part of everything, all the rest would be strays.
     let (strays, wrong) = if options.targets.is_empty() { strays(&world, &observed, options.parallelism).await } else { <_>::default() };
+    let knows_strays = options.targets.is_empty() && wrong.is_empty();
     met.extend(wrong);
     let (plan, doubts, wrong) = plan_and_doubts(&graph, &world.inputs(), &observed, &options);
     met.extend(wrong);
     let seen = graph.addresses().filter_map(|a| Some((a.clone(), observed.present(a)?.clone()))).collect();
-    Ok(Looked { plan, doubts, seen, strays, met })
+    Ok(Looked { plan, doubts, seen, strays, knows_strays, met })
 }

@@ -79,14 +79,16 @@ pub(crate) fn news(told: &mut Told, past: Vec<Past>) {
     let now: BTreeSet<Key> = told.findings.iter().map(key).collect();
     let unseen: BTreeSet<&Address> =
         told.findings.iter().filter(|f| f.kind == Kind::Unreachable).map(|f| &f.address).chain(&told.unsure).collect();
-    let with_findings: BTreeSet<String> = told.findings.iter().map(|f| f.address.to_string()).collect();
+    let is_told_alone = |k: Kind| matches!(k, Kind::Changed | Kind::Missing | Kind::Unapplied);
+    let with_findings: BTreeSet<String> = told.findings.iter().filter(|f| is_told_alone(f.kind)).map(|f| f.address.to_string()).collect();
     let is_open = |p: &Past| {
         let address = p.address.parse::<Address>().ok();
         let is_unseen = || address.as_ref().is_some_and(|a| unseen.iter().any(|u| a.is_within(u) || u.is_within(a)));
         let is_elsewhere = || told.is_partial && address.as_ref().is_none_or(|a| !told.graph.contains_key(a));
         // Of what was changed by somebody it is not told as well that it is not well.
         let is_covered = || p.kind == Kind::Decay.word() && with_findings.contains(&p.address);
-        p.kind != Kind::Unreachable.word() && (told.notes.has_errors() || is_unseen()) || is_elsewhere() || is_covered()
+        let is_unknown = p.kind == Kind::Extra.word() && !told.knows_strays;
+        is_unknown || p.kind != Kind::Unreachable.word() && (told.notes.has_errors() || is_unseen()) || is_elsewhere() || is_covered()
     };
     let old = before.into_iter().filter(|(key, _)| !now.contains(key)).map(|(_, past)| past);
     let (carried, gone) = old.partition(is_open);
@@ -179,6 +181,16 @@ mod tests {
         // Decay is not told of what is told as something worse.
         let sick = finding(Kind::Decay, "c.m/host[\"a\"]/unit", "it is not healthy", &[]);
         assert_eq!(counts(vec![changed.clone()], &[sick]), (1, 0, 1));
+        // What needs care besides is told beside what is left behind, so it is gone when it is not told.
+        let extra = finding(Kind::Extra, "c.m", "x has its marks, and is in no state", &["x"]);
+        let old = finding(Kind::Decay, "c.m", "etcd 3.4 gets no patches any more", &["version"]);
+        assert_eq!(counts(vec![extra.clone()], &[extra.clone(), old]), (0, 1, 0));
+        // Who may not be asked for strays tells of none.
+        for (knows_strays, gone) in [(false, 0), (true, 1)] {
+            let mut told = Told { knows_strays, ..Told::default() };
+            news(&mut told, past_of(std::slice::from_ref(&extra)));
+            assert_eq!(told.news.unwrap().gone.len(), gone);
+        }
         // Only a part was looked at.
         let mut told = Told { is_partial: true, ..Told::default() };
         news(&mut told, past_of(std::slice::from_ref(&changed)));

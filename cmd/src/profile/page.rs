@@ -39,12 +39,7 @@ pub(super) fn page(profile: &Profile) -> Page {
     let on_chain: u64 = critical.iter().filter_map(|place| profile.steps.get(*place)).map(Timed::took).sum();
     let phases = profile.phases.iter().map(|p| format!("{:>10}  {}", long(p.end.saturating_sub(p.begin)), p.name));
     Page {
-        title: format!(
-            "{} in all, {} of it in {} steps one after the other",
-            long(end.saturating_sub(begin)),
-            long(on_chain),
-            critical.len()
-        ),
+        title: format!("{} in all, {} of it in {} steps one after the other", long(profile.took()), long(on_chain), critical.len()),
         about: format!("{} steps, from {}", profile.steps.len(), crate::ui::json::timestamp(i64::try_from(begin / 1000).unwrap_or(0))),
         tone: Some(if profile.steps.iter().any(|s| s.failed.is_some()) { Tone::Remove } else { Tone::Read }),
         groups,
@@ -100,7 +95,7 @@ fn bars(profile: &Profile, critical: &BTreeSet<usize>, (begin, end): (u64, u64))
             (false, false) => "read",
         };
         let name = shortened(&step.name);
-        let (top, left, length) = (row * ROW, x(step.begin), (x(step.end) - x(step.begin)).max(1));
+        let (top, left, length) = (row * ROW, x(step.begin), x(step.end).saturating_sub(x(step.begin)).max(1));
         out.push_str(&format!(
             "<g class={class}><title>{}: {}</title><text x=0 y={}>{}</text><rect x={left} y={} width={length} height=12 /></g>\n",
             escaped(&step.name),

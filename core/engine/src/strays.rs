@@ -9,7 +9,6 @@ use karmaform_model::{
 
 use crate::observed::{Answer, Observed, Seen};
 use crate::options::World;
-use crate::pool::connection_key;
 use crate::question::entries;
 use crate::wanted::connection_id;
 
@@ -22,12 +21,15 @@ pub struct Beside {
     pub name: String,
 }
 
-/// Everything behind one connection.
+/// What is reached: a provider, and what its connections lead to, whatever the credentials are.
+type Key<'a> = (&'a str, String);
+
+/// Everything that is reached there.
+#[derive(Default)]
 struct Place<'a> {
-    provider: &'a str,
-    /// What it leads to.
-    id: String,
-    connection: Object,
+    /// A way that worked; none if nothing of ours was seen there.
+    way: Option<&'a Value>,
+    has_ours: bool,
     known: Vec<(&'a Address, Known)>,
 }
 
@@ -35,7 +37,8 @@ struct Place<'a> {
 /// it can't be told, that is a warning.
 pub async fn strays(world: &World<'_>, observed: &Observed, parallelism: usize) -> (Vec<Beside>, Diagnostics) {
     let places = places(world, observed);
-    let asked = futures::stream::iter(places.into_values().map(|place| ask(world, place))).buffer_unordered(parallelism.max(1));
+    let asked = futures::stream::iter(places.into_iter().map(|((provider, _), place)| ask(world, (provider, place))))
+        .buffer_unordered(parallelism.max(1));
     let (mut found, mut diagnostics) = (Vec::new(), Diagnostics::default());
     for answer in asked.collect::<Vec<_>>().await {
         let (strays, wrong) = answer;
@@ -46,13 +49,12 @@ pub async fn strays(world: &World<'_>, observed: &Observed, parallelism: usize) 
     (found, diagnostics)
 }
 
-fn places<'a>(world: &World<'a>, observed: &'a Observed) -> BTreeMap<String, Place<'a>> {
-    let mut places: BTreeMap<String, Place<'a>> = BTreeMap::new();
+fn places<'a>(world: &World<'a>, observed: &'a Observed) -> BTreeMap<Key<'a>, Place<'a>> {
+    let mut places: BTreeMap<Key<'a>, Place<'a>> = BTreeMap::new();
     for (address, seen) in &observed.resources {
-        let Seen { provider, resource_type, identity, connection, answer, broken, .. } = seen;
-        if broken.is_some() {
-            continue;
-        }
+        let Seen { provider, resource_type, identity, connection, answer, .. } = seen;
+        let way = connection.as_ref().map(|(_, way)| way);
+        let place = places.entry((provider, way.map(id).unwrap_or_default())).or_default();
         let mut object = identity.clone();
         let mut is_ours = false;
         if let (Answer::Present(present), Some(resource)) = (answer, world.state.resources.get(address)) {
@@ -60,36 +62,31 @@ fn places<'a>(world: &World<'a>, observed: &'a Observed) -> BTreeMap<String, Pla
             object.extend(decoded(world, resource).unwrap_or_default());
             object.extend(present.clone());
             is_ours = true;
+            place.has_ours = true;
+            place.way = place.way.or(way);
         }
-        let way = connection.as_ref().map(|(_, way)| way);
-        let connection = entries(way);
-        let known = Known { resource_type: resource_type.clone(), is_ours, object };
-        let place = places.entry(connection_key(provider, &connection));
-        let made = || Place { provider, id: way.map(id).unwrap_or_default(), connection, known: Vec::new() };
-        place.or_insert_with(made).known.push((address, known));
+        place.known.push((address, known(address, resource_type, is_ours, object)));
     }
-    places.retain(|_, place| place.known.iter().any(|(_, k)| k.is_ours));
-    let unasked = unasked(world, observed);
-    for place in places.values_mut() {
-        place.known.extend(unasked.get(&(place.provider, place.id.clone())).into_iter().flatten().cloned());
-    }
-    places
-}
-
-/// What is in the state and nobody asked for is known all the same: by provider, and what it is reached through.
-fn unasked<'a>(world: &World<'a>, observed: &Observed) -> BTreeMap<(&'a str, String), Vec<(&'a Address, Known)>> {
-    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (address, resource) in world.state.resources.iter().filter(|(address, _)| !observed.resources.contains_key(*address)) {
+    // What is in the state and nobody asked for is known all the same, and so is what is still to be taken away.
+    let unasked = world.state.resources.iter().filter(|(address, _)| !observed.resources.contains_key(*address));
+    let deposed = world.state.deposed.iter().map(|((address, _), resource)| (address, resource));
+    for (address, resource) in unasked.chain(deposed) {
         let Some(ResourceEntry::Type(looking, spec)) = world.registry.resource(&resource.resource_type) else { continue };
         let Ok(object) = resource.attributes.decoded(spec.schema()) else { continue };
-        let way = match spec.schema().connection {
+        let to = match spec.schema().connection {
             Connection::Attribute(name) => object.get(name).map(id).unwrap_or_default(),
             _ => String::new(),
         };
-        let known = Known { resource_type: resource.resource_type.clone(), is_ours: false, object };
-        found.entry((looking.name(), way)).or_default().push((address, known));
+        if let Some(place) = places.get_mut(&(looking.name(), to)) {
+            place.known.push((address, known(address, &resource.resource_type, false, object)));
+        }
     }
-    found
+    places.retain(|_, place| place.has_ours);
+    places
+}
+
+fn known(address: &Address, resource_type: &str, is_ours: bool, object: Object) -> Known {
+    Known { resource_type: resource_type.to_owned(), is_part: address.is_child(), is_ours, object }
 }
 
 fn decoded(world: &World<'_>, resource: &ResourceState) -> Option<Object> {
@@ -102,14 +99,13 @@ fn id(way: &Value) -> String {
     connection_id(way).map(|id| to_json(id).to_string()).unwrap_or_default()
 }
 
-async fn ask(world: &World<'_>, place: Place<'_>) -> (Vec<Beside>, Diagnostics) {
-    let Place { provider, connection, known, .. } = place;
+async fn ask(world: &World<'_>, (provider, place): (&str, Place<'_>)) -> (Vec<Beside>, Diagnostics) {
     let Some(looking) = world.registry.provider(provider) else { return <_>::default() };
-    let client = match world.pool.open(provider, &connection).await {
+    let client = match world.pool.open(provider, &entries(place.way)).await {
         Ok(client) => client,
         Err(error) => return (Vec::new(), error.into()),
     };
-    let (addresses, known): (Vec<&Address>, Vec<Known>) = known.into_iter().unzip();
+    let (addresses, known): (Vec<&Address>, Vec<Known>) = place.known.into_iter().unzip();
     let (strays, wrong) = looking.strays(&client, &known).await;
     let beside = strays.into_iter().filter_map(|s| Some(Beside { address: (*addresses.get(s.beside)?).clone(), name: s.name }));
     (beside.collect(), wrong)

@@ -7,6 +7,8 @@ use crate::Object;
 pub struct Known {
     /// Its resource type.
     pub resource_type: String,
+    /// It is a part of a composite.
+    pub is_part: bool,
     /// It is in the state, and there: what carries its marks belongs to the same whole.
     pub is_ours: bool,
     /// What was seen of it; what names it, at least.

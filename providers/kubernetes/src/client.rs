@@ -282,8 +282,17 @@ impl Client {
 
     /// All objects of a kind in a place.
     pub(crate) async fn list(&self, place: &Place) -> Result<Vec<Json>, Failure> {
+        self.pages(place, ListParams::default()).await
+    }
+
+    /// Those of them that this selector of labels chooses.
+    pub(crate) async fn labelled(&self, place: &Place, labels: &str) -> Result<Vec<Json>, Failure> {
+        self.pages(place, ListParams::default().labels(labels)).await
+    }
+
+    async fn pages(&self, place: &Place, parameters: ListParams) -> Result<Vec<Json>, Failure> {
         let mut found = Vec::new();
-        let mut parameters = ListParams::default().limit(PAGE);
+        let mut parameters = parameters.limit(PAGE);
         loop {
             let page = self.call(place.request().list(&parameters)).await;
             let mut page = page.inspect_err(|f| self.mind(place, f))?;

@@ -1,7 +1,8 @@
 //! What carries the labels of something that is ours, and is none of it. Reads only: a LIST for each kind in each namespace, of what is labelled.
 //!
-//! Whose an object is can only be told where it has a namespace: `app.kubernetes.io/instance` names one control plane among those of a
-//! namespace, and what has no such label is ours in a namespace that is. Objects without a namespace are not told.
+//! Whose an object is can only be told where it has a namespace: `app.kubernetes.io/instance` and `part-of` name one control plane, or one etcd,
+//! among those of a namespace, and what has no such label is ours in a namespace that is, unless it is a member's, which may be another state's.
+//! Objects without a namespace are not told; neither are claims, which stay where that is wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +13,16 @@ use serde_json::Value as Json;
 use crate::client::Client;
 use crate::look::{DEFAULT_NAMESPACE, place};
 use crate::manifest::{self, Name};
-use crate::membership::LEASES;
 use crate::values::{is_true, text};
 
 const MANAGED: &str = "app.kubernetes.io/managed-by=karmaform";
 const INSTANCE: &str = "app.kubernetes.io/instance";
+const PART_OF: &str = "app.kubernetes.io/part-of";
 const NAME: &str = "app.kubernetes.io/name";
+/// Of everything that is made for a member. Source: `KarmadaSystemLabel`, `pkg/util/constants.go` in karmada.
+const SYSTEM: &str = "karmada.io/system";
+/// With their data, they outlive what they were made for.
+const CLAIM: &str = "PersistentVolumeClaim";
 
 /// Looked for in each namespace, whether there is one of ours or not.
 const USUAL: [(&str, &str); 9] = [
@@ -39,7 +44,9 @@ type Kind = (String, String, String);
 pub(crate) async fn strays(client: &Client, known: &[Known]) -> (Vec<Stray>, Diagnostics) {
     let marks = Marks::of(known);
     let usual = marks.namespaces().flat_map(|n| USUAL.map(|(version, kind)| (version.to_owned(), kind.to_owned(), n.clone())));
-    let kinds: BTreeSet<Kind> = usual.chain(marks.kinds.iter().cloned()).collect();
+    let namespaces: BTreeSet<&String> = marks.namespaces().collect();
+    let of_ours = marks.kinds.iter().filter(|(_, kind, namespace)| kind != CLAIM && namespaces.contains(namespace)).cloned();
+    let kinds: BTreeSet<Kind> = usual.chain(of_ours).collect();
     let at_once = client.at_once().await;
     let lists = kinds.into_iter().map(|kind| async { (list(client, &kind).await, kind) });
     let (mut found, mut lacking, mut wrong) = (Vec::new(), BTreeSet::new(), Diagnostics::default());
@@ -76,7 +83,7 @@ async fn list(client: &Client, (version, kind, namespace): &Kind) -> Listed {
         Ok(_) => return Listed::Items(Vec::new()),
         Err(error) => return Listed::Failed(error),
     };
-    match client.select(&place, MANAGED, "").await {
+    match client.labelled(&place, MANAGED).await {
         Ok(items) => Listed::Items(items),
         Err(failure) if failure.code() == Some(403) => Listed::Forbidden,
         Err(failure) if failure.is_unserved() => Listed::Items(Vec::new()),
@@ -91,8 +98,8 @@ struct Marks {
     names: BTreeSet<Name>,
     /// Kinds and namespaces of what is ours.
     kinds: BTreeSet<Kind>,
-    /// One with these marks: by namespace, instance and name, and by namespace and instance.
-    instances: BTreeMap<(String, String, Option<String>), usize>,
+    /// One with these marks: by namespace, instance and what that is of; and by its name as well.
+    instances: BTreeMap<(String, String, Option<String>, Option<String>), usize>,
     /// Namespaces that are ours alone.
     owned: BTreeMap<String, usize>,
 }
@@ -120,15 +127,15 @@ impl Marks {
         if label("app.kubernetes.io/managed-by").as_deref() != Some("karmaform") {
             return;
         }
-        // In the Karmada API it is the control plane's, and what is in it is its members', which other states may have.
-        if name.kind == "Namespace" && !is_shared && name.name != LEASES {
+        if name.kind == "Namespace" && !is_shared {
             self.owned.entry(name.name.clone()).or_insert(index);
         }
         let version = manifest::api_version(manifest).map_or_else(|| format!("{}/", name.group), str::to_owned);
         self.kinds.insert((version, name.kind.clone(), name.namespace.clone()));
         if let Some(instance) = label(INSTANCE) {
             for part in [label(NAME), None] {
-                self.instances.entry((name.namespace.clone(), instance.clone(), part)).or_insert(index);
+                let marks = (name.namespace.clone(), instance.clone(), label(PART_OF), part);
+                self.instances.entry(marks).or_insert(index);
             }
         }
     }
@@ -155,9 +162,11 @@ impl Marks {
         }
         let beside = match text(&metadata["labels"][INSTANCE]) {
             Some(instance) => {
-                let of = |part| self.instances.get(&(name.namespace.clone(), instance.clone(), part));
+                let whole = text(&metadata["labels"][PART_OF]);
+                let of = |part| self.instances.get(&(name.namespace.clone(), instance.clone(), whole.clone(), part));
                 of(text(&metadata["labels"][NAME])).or_else(|| of(None))?
             }
+            None if metadata["labels"][SYSTEM] == "true" => return None,
             None => self.owned.get(&name.namespace)?,
         };
         Some(Stray { name: name.to_string(), beside: *beside })
@@ -184,7 +193,7 @@ mod tests {
         let namespace = metadata["namespace"].as_str().unwrap_or_default();
         let name = format!("{kind}{group}/{namespace}/{}", metadata["name"].as_str().unwrap());
         let object = Object::from_iter([("object".to_owned(), name.into()), ("manifest".to_owned(), implied_from_json(&manifest))]);
-        Known { resource_type: "kubernetes_object".into(), is_ours, object }
+        Known { resource_type: "kubernetes_object".into(), is_part: true, is_ours, object }
     }
 
     fn marked(kind: &str, name: &str, instance: Option<&str>) -> Json {
@@ -213,6 +222,9 @@ mod tests {
         made["metadata"]["ownerReferences"] = json!([{ "kind": "X" }]);
         let mut going = marked("Service", "going", Some("karmada"));
         going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        // An etcd of the same name, of another state.
+        let mut etcds = marked("Service", "etcds", Some("karmada"));
+        etcds["metadata"]["labels"][PART_OF] = "etcd".into();
         let listed = [
             marked("Service", "api", Some("karmada")),
             marked("Service", "new", Some("karmada")),
@@ -221,6 +233,7 @@ mod tests {
             // Another control plane's, and nobody knows whose.
             marked("Service", "theirs", Some("other")),
             marked("Service", "unknown", None),
+            etcds,
             made,
             going,
         ];
@@ -237,7 +250,9 @@ mod tests {
             one.object.extend(extra.iter().map(|(n, v)| ((*n).to_owned(), v.clone())));
             one
         };
-        let listed = [marked("Secret", "one", None)];
+        let mut members = marked("Service", "estimator", None);
+        members["metadata"]["labels"][SYSTEM] = "true".into();
+        let listed = [marked("Secret", "one", None), members];
         assert_eq!(strays(&[namespace(&[])], &listed), [("Secret/karmada-system/one".to_owned(), 0)]);
         assert_eq!(strays(&[namespace(&[("shared", true.into())])], &listed), []);
         assert_eq!(strays(&[namespace(&[("adopted", true.into())])], &listed), []);

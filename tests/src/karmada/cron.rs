@@ -52,6 +52,8 @@ subjects: [{ kind: ServiceAccount, name: karmaform-drift, namespace: karmaform }
 fn the_ready_cron_job_tells_of_drift() {
     let Some(host) = Host::for_test("the_ready_cron_job_tells_of_drift", NAMESPACE) else { return };
     image();
+    // What a run has left that did not come to its end.
+    host.run(&["delete", "namespace", NAMESPACE, "karmaform", "--ignore-not-found"]);
     host.run(&["create", "namespace", NAMESPACE]);
     install(&host);
     let project = Project::new();

@@ -54,7 +54,7 @@ fn counts(findings: &[&Finding], passing: usize, errors: usize) -> String {
 
 fn case(finding: &Finding, sources: &Sources) -> String {
     let file = place(finding, sources).map(|(file, line)| format!(" file=\"{}\" line=\"{line}\"", escaped(file))).unwrap_or_default();
-    let name = escaped(&format!("{} {}", finding.kind.word(), finding.address));
+    let name = escaped(&finding.name());
     let head = format!("    <testcase name=\"{name}\" classname=\"{}\"{file}>\n", escaped(&finding.resource_type));
     let lines: Vec<String> = finding.differences.iter().map(difference).collect();
     let (says, more) = (escaped(&finding.says), escaped(&lines.join("\n")));

@@ -35,12 +35,6 @@ pub(super) fn sarif(told: &Told, sources: &Sources) -> Json {
     })
 }
 
-/// There may be several strays beside one thing, which are not the same.
-fn fingerprint(finding: &Finding) -> String {
-    let part = finding.differences.first().filter(|_| finding.kind == Kind::Extra).map(|d| format!(" {}", d.path));
-    format!("{} {}{}", finding.kind.word(), finding.address, part.unwrap_or_default())
-}
-
 fn level(kind: Kind) -> &'static str {
     match kind {
         Kind::Changed | Kind::Missing | Kind::Unreachable => "error",
@@ -61,7 +55,7 @@ fn result(finding: &Finding, sources: &Sources) -> Json {
         "message": { "text": format!("{}: {}.{more}", finding.address, finding.says) },
         "locations": [location],
         // The same finding of another run is the same alert.
-        "partialFingerprints": { "address/v1": fingerprint(finding) },
+        "partialFingerprints": { "address/v1": finding.name() },
     });
     if let Some(by) = &finding.ignored {
         result["suppressions"] = json!([{ "kind": "external", "justification": format!("ignored by {by}") }]);
