@@ -10,6 +10,7 @@ use crate::app::App;
 use crate::lines::Lines;
 use crate::output::Output;
 use crate::planning::Planned;
+use crate::policies::broken_of;
 use crate::profile::Profile;
 use crate::project::Project;
 use crate::runtime::pause;
@@ -174,6 +175,9 @@ pub(crate) fn carry_out(
     app.profile.connect(&planned.plan.steps);
     app.profile.phase("apply", began, app.now());
     session.snapshot = outcome.snapshot.clone();
+    if outcome.succeeded + outcome.failed > 0 {
+        session.overrides = broken_of(&planned.plan);
+    }
     outcome
 }
 

@@ -2,6 +2,8 @@
 
 use clap::{ArgAction, ArgMatches, Args, FromArgMatches};
 
+use crate::policies::Overrides;
+
 /// `-var` and `-var-file`, in the order they were given: the last one wins, mixed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VariableFlags(pub(crate) Vec<VariableFlag>);
@@ -107,7 +109,17 @@ pub(crate) struct PlanningFlags {
     #[arg(long, value_name = "ADDRESS", action = ArgAction::Append)]
     pub(crate) replace: Vec<String>,
     #[command(flatten)]
+    pub(crate) policies: OverrideFlags,
+    #[command(flatten)]
     pub(crate) parallelism: ParallelismFlags,
+}
+
+/// Which policies don't count.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct OverrideFlags {
+    /// Go on though this policy is broken, for this reason, which is recorded. May be repeated
+    #[arg(long, value_name = "NAME=REASON", action = ArgAction::Append, value_parser = reasoned)]
+    pub(crate) override_policy: Vec<(String, String)>,
 }
 
 /// How much at once.
@@ -147,6 +159,22 @@ impl PlanningFlags {
     pub(crate) fn were_given(&self) -> bool {
         self.destroy || self.refresh_only || !self.refresh || !self.target.is_empty() || !self.replace.is_empty()
     }
+}
+
+impl OverrideFlags {
+    /// Their names, with the reasons.
+    pub(crate) fn all(&self) -> Overrides {
+        self.override_policy.iter().cloned().collect()
+    }
+}
+
+/// `NAME=REASON`; why is not for others to guess.
+fn reasoned(text: &str) -> Result<(String, String), String> {
+    let (name, reason) = text.split_once('=').map(|(n, r)| (n.trim(), r.trim())).unwrap_or_default();
+    if name.is_empty() || reason.is_empty() {
+        return Err("it must have the form NAME=REASON".to_owned());
+    }
+    Ok((name.to_owned(), reason.to_owned()))
 }
 
 /// The words for true and false that Terraform takes.

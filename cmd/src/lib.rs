@@ -19,6 +19,7 @@ mod locking;
 mod output;
 mod page;
 mod planning;
+mod policies;
 mod profile;
 mod project;
 mod reading;

@@ -3,6 +3,7 @@
 mod drift;
 mod encryption;
 mod leniency;
+mod policies;
 mod profile;
 mod rebuild;
 mod removed;
@@ -17,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use karmaform_engine::Runtime;
 use karmaform_memory::{Memory, World};
 use karmaform_model::Registry;
 
@@ -31,6 +33,7 @@ struct Place {
     stdin: String,
     is_terminal: bool,
     registry: Arc<Registry>,
+    clock: Arc<dyn Runtime>,
 }
 
 /// What a command did.
@@ -45,7 +48,14 @@ impl Place {
     fn new(config: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("main.kf.hcl"), config).unwrap();
-        Self { directory, environment: BTreeMap::new(), stdin: String::new(), is_terminal: false, registry: Wiring::real().registry }
+        Self {
+            directory,
+            environment: BTreeMap::new(),
+            stdin: String::new(),
+            is_terminal: false,
+            registry: Wiring::real().registry,
+            clock: Arc::new(SystemClock),
+        }
     }
 
     /// The same with all that lies outside in this world.
@@ -85,7 +95,7 @@ impl Place {
             environment: self.environment.clone(),
             home: None,
             who: "user@host".into(),
-            clock: Arc::new(SystemClock),
+            clock: Arc::clone(&self.clock),
             ids: Arc::new(|| format!("id-{}", IDS.fetch_add(1, Ordering::SeqCst))),
             enter: |_| Ok(()),
             signals: false,

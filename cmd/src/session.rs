@@ -11,6 +11,7 @@ use crate::app::{App, Stop, VERSION};
 use crate::backend::{KeepAlive, unsealable};
 use crate::flags::LockFlags;
 use crate::locking::{lock, refused};
+use crate::policies::Overrides;
 use crate::project::CONFIGURATION;
 use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
 use crate::workspace;
@@ -32,6 +33,8 @@ pub(crate) struct Session {
     lock: Option<(LockId, Option<KeepAlive>)>,
     /// What the lock was taken for.
     operation: String,
+    /// Policies that this run went on without.
+    pub(crate) overrides: Overrides,
 }
 
 impl Session {
@@ -119,6 +122,7 @@ impl Session {
             recovery: Recovery::default(),
             lock: None,
             operation: String::new(),
+            overrides: Overrides::new(),
             open,
         })
     }
@@ -195,6 +199,7 @@ impl Session {
             version: VERSION.to_owned(),
             configuration: configuration(app),
             resources: 0,
+            overrides: self.overrides.clone(),
         };
         if let Err(error) = app.executor.block_on(self.open.backend.keep(&about)) {
             let detail = format!("The state was written, but not kept as a generation: {error}.");

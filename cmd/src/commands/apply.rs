@@ -9,6 +9,7 @@ use crate::backend::open_backend;
 use crate::disk::{reason, write_private};
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{Planned, bundle_for, halted, options, plan, pool, show_plan};
+use crate::policies::{Overrides, advice, judge, overrides_of};
 use crate::profile::{APPROVAL, ProfileFlags, profiled};
 use crate::project::{Project, load_directory, load_if_any};
 use crate::saved::{self, SavedPlan};
@@ -76,22 +77,31 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
     let open = open_backend(app, &project.config.settings, how.state.state.as_deref())?;
     let operation = if planning.refresh_only { "OperationTypeRefresh" } else { "OperationTypeApply" };
     let mut session = Session::exclusive(app, open, operation, &how.lock)?;
-    let ended = planned_here(app, &project, &mut session, &options, how);
+    let ended = planned_here(app, &project, &mut session, (&options, &planning.policies.all()), how);
     session.close(app);
     profiled(app, &how.profile, ended)
 }
 
-fn planned_here(app: &mut App, project: &Project, session: &mut Session, options: &Options, how: &How) -> Ended {
+fn planned_here(app: &mut App, project: &Project, session: &mut Session, (options, overrides): (&Options, &Overrides), how: &How) -> Ended {
     let notes = session.notes().clone();
     app.show(&notes);
     let pool = pool(app, project, bundle_for(options.mode))?;
-    let planned = plan(app, project, &session.snapshot, &pool, options)?;
+    let mut planned = plan(app, project, &session.snapshot, &pool, options)?;
+    let forbidden = judge(&project.config, &mut planned.plan, overrides, options.now);
     show_plan(app, &planned, how.view.verbose);
+    if forbidden.has_errors() {
+        return Err(forbidden.into());
+    }
     if has_news(&planned.plan) && !how.auto_approve {
         let asked = app.now();
         let approved = approve(app, options.mode, &session.open.workspace);
         app.profile.phase(APPROVAL, asked, app.now());
         approved?;
+        // Whoever was asked may have taken his time.
+        let forbidden = judge(&project.config, &mut planned.plan, overrides, app.now_seconds());
+        if forbidden.has_errors() {
+            return Err(forbidden.into());
+        }
     }
     execute(app, project, &planned, session, &pool, options.parallelism)
 }
@@ -113,12 +123,13 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
     let state = args.how.state.state.clone().or_else(|| saved.state.clone());
     let open = open_backend(app, &project.config.settings, state.as_deref())?;
     let mut session = Session::exclusive(app, open, "OperationTypeApply", &args.how.lock)?;
-    let ended = planned_before(app, &project, &mut session, saved, usize::from(args.planning.parallelism.most));
+    let ended = planned_before(app, &project, &mut session, saved, &args.planning);
     session.close(app);
     profiled(app, &args.how.profile, ended)
 }
 
-fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved: SavedPlan, parallelism: usize) -> Ended {
+fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved: SavedPlan, flags: &PlanningFlags) -> Ended {
+    let (parallelism, overrides) = (usize::from(flags.parallelism.most), flags.policies.all());
     let notes = session.notes().clone();
     app.show(&notes);
     saved::check_fresh(&saved.plan, &session.snapshot.lineage, session.found)?;
@@ -137,7 +148,13 @@ fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved
         tool_version: VERSION.to_owned(),
     };
     let fresh = plan(app, project, &session.snapshot, &pool, &options)?;
-    let wrong = restore(&mut saved, &fresh.plan);
+    let mut wrong = restore(&mut saved, &fresh.plan);
+    // It was judged when it was made; a window may have closed since, and a member may be down.
+    saved.risks.clone_from(&fresh.plan.risks);
+    let mut said = overrides_of(&saved);
+    said.extend(overrides);
+    wrong.extend(judge(&project.config, &mut saved, &said, app.now_seconds()));
+    wrong.extend(advice(&saved).cloned());
     if wrong.has_errors() {
         return Err(wrong.into());
     }

@@ -6,6 +6,7 @@ use crate::app::{App, Ended};
 use crate::backend::open_backend;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{bundle_for, options, plan, pool, show_plan};
+use crate::policies::judge;
 use crate::profile::{ProfileFlags, profiled};
 use crate::project::{load_directory, load_if_any};
 use crate::redact::holders_of_secrets;
@@ -61,9 +62,14 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     let notes = session.notes().clone();
     app.show(&notes);
     let pool = pool(app, &project, bundle_for(options.mode))?;
-    let planned = plan(app, &project, &session.snapshot, &pool, &options)?;
+    let mut planned = plan(app, &project, &session.snapshot, &pool, &options)?;
+    let forbidden = judge(&project.config, &mut planned.plan, &args.planning.policies.all(), options.now);
     show_plan(app, &planned, args.view.verbose);
     args.reports.write(app, &planned.plan, &project.config, Some(&session.snapshot))?;
+    // Nobody should take it for one that may be applied.
+    if forbidden.has_errors() {
+        return Err(forbidden.into());
+    }
     if let Some(path) = &args.out {
         let from = saved::From { project: &project, session: &session, state: args.state.state.as_deref() };
         saved::write(app, path, &planned.plan, &from)?;

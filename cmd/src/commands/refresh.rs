@@ -2,7 +2,7 @@
 
 use super::apply::{How, from_configuration};
 use crate::app::{App, Ended};
-use crate::flags::{LockFlags, ParallelismFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags};
+use crate::flags::{LockFlags, OverrideFlags, ParallelismFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags};
 use crate::profile::ProfileFlags;
 
 /// Arguments of `refresh`.
@@ -11,6 +11,8 @@ pub(crate) struct Args {
     /// Only this resource and what it needs. May be repeated
     #[arg(long, value_name = "ADDRESS", action = clap::ArgAction::Append)]
     target: Vec<String>,
+    #[command(flatten)]
+    policies: OverrideFlags,
     #[command(flatten)]
     parallelism: ParallelismFlags,
     #[command(flatten)]
@@ -40,6 +42,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         refresh: true,
         target: args.target.clone(),
         replace: Vec::new(),
+        policies: args.policies.clone(),
         parallelism: args.parallelism,
     };
     from_configuration(app, &planning, &how)

@@ -79,6 +79,7 @@ fn decide<T>(
         tool_version: options.tool_version.clone(),
         created: options.now,
         mode: options.mode,
+        refreshed: options.refresh,
         lineage: Some(inputs.state.lineage.clone()).filter(|l| !l.is_empty()),
         serial: inputs.state.serial,
         resources,
@@ -86,6 +87,8 @@ fn decide<T>(
         outputs: outputs(&pass, &evaluator, &mut diagnostics),
         drift: drift(&pass),
         impact: std::collections::BTreeMap::new(),
+        risks: std::collections::BTreeMap::new(),
+        judgements: std::collections::BTreeMap::new(),
         targets: options.targets.clone(),
         variables: crate::options::variables(inputs.config),
         warnings: Diagnostics::new(),
@@ -98,6 +101,8 @@ fn decide<T>(
         }
         let said = choreographies.iter().filter(|(_, c)| !c.impact.is_empty());
         plan.impact = said.map(|(n, c)| (graph.nodes[*n].address.clone(), c.impact.clone())).collect();
+        let risky = choreographies.iter().filter(|(_, c)| !c.risk.is_none());
+        plan.risks = risky.map(|(n, c)| (graph.nodes[*n].address.clone(), c.risk.clone())).collect();
     }
     plan.warnings = diagnostics.iter().filter(|d| !d.is_error()).cloned().collect();
     (plan, tell(&pass), diagnostics)

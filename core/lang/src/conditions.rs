@@ -1,4 +1,4 @@
-//! Conditions with a message: `validation` of variables, `precondition` of blocks and outputs.
+//! Conditions with a message: `validation` of variables, `precondition` of blocks and outputs, policies.
 
 use karmaform_model::{Diagnostic, Type, convert};
 
@@ -16,26 +16,48 @@ pub(crate) fn preconditions(evaluator: &Evaluator<'_>, conditions: &[Condition],
     }
 }
 
+/// How a condition came out.
+pub(crate) enum Outcome {
+    Holds,
+    /// With its message.
+    Fails(String),
+    /// It is not known yet.
+    Unknown,
+    /// It can't be evaluated; why is among the errors.
+    Wrong,
+}
+
 /// The message of a condition that is false.
 pub(crate) fn failed(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) -> Option<String> {
+    match outcome(evaluator, condition, scope, errors) {
+        Outcome::Fails(message) => Some(message),
+        _ => None,
+    }
+}
+
+/// Evaluates a condition.
+pub(crate) fn outcome(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) -> Outcome {
     let before = errors.list.len();
     let value = evaluator.eval(&condition.condition, scope, errors);
-    if errors.list.len() > before || value.is_unknown() {
-        return None;
+    if errors.list.len() > before {
+        return Outcome::Wrong;
+    }
+    if value.is_unknown() {
+        return Outcome::Unknown;
     }
     match convert(&value, &Type::Bool).ok().and_then(|v| v.as_bool()) {
-        Some(true) => return None,
+        Some(true) => return Outcome::Holds,
         Some(false) => {}
         None => {
             let detail = "A condition must be true or false.".into();
             evaluator.fail(&condition.condition, condition.condition.span, scope, errors, "Invalid condition", detail);
-            return None;
+            return Outcome::Wrong;
         }
     }
     let message = evaluator.eval(&condition.message, scope, errors);
     if message.contains_secret() {
-        return Some("The message of this condition is made of secrets and can't be shown.".into());
+        return Outcome::Fails("The message of this condition is made of secrets and can't be shown.".into());
     }
     let text = convert(&message, &Type::String).ok().and_then(|m| m.as_str().map(|m| m.trim().to_owned()));
-    Some(text.unwrap_or_else(|| "The condition does not hold; its message is not known yet.".into()))
+    Outcome::Fails(text.unwrap_or_else(|| "The condition does not hold; its message is not known yet.".into()))
 }

@@ -6,6 +6,7 @@ use karmaform_model::{Address, Catalog, Key, Object, Path, Span, Type, Value};
 
 use crate::context::Context;
 use crate::locals::Locals;
+use crate::policies::Policy;
 use crate::removed::Removed;
 use crate::syntax::{Body, Expr};
 use crate::variables::VariableOrigin;
@@ -25,6 +26,8 @@ pub struct Config {
     pub blocks: BTreeMap<Address, ResourceBlock>,
     /// `removed` blocks, by the address of the resource without key.
     pub removed: BTreeMap<Address, Removed>,
+    /// `policy` blocks, by name.
+    pub policies: BTreeMap<String, Policy>,
     /// Variables that have no value: neither given nor a default. Each is an error as well.
     pub missing_variables: Vec<String>,
     pub(crate) locals: Locals,

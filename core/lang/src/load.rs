@@ -13,7 +13,7 @@ use crate::locals::{Locals, push_new};
 use crate::source::Sources;
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Body, parse_body};
-use crate::{expand, lifecycle, removed, settings, suggest, variables};
+use crate::{expand, lifecycle, policies, removed, settings, suggest, variables};
 
 /// Loads a configuration. It comes with everything that could be read, so that one run shows many mistakes; if there are errors, it must
 /// not be planned.
@@ -35,6 +35,7 @@ pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, regis
         providers: BTreeMap::new(),
         blocks: BTreeMap::new(),
         removed: BTreeMap::new(),
+        policies: BTreeMap::new(),
         missing_variables: Vec::new(),
         locals: Locals::default(),
         context: context.clone(),
@@ -64,6 +65,7 @@ pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, regis
     config.providers = settings::providers(&config, &blocks.providers.iter().collect::<Vec<_>>(), &mut diagnostics);
     connect_resources(&mut config, &mut diagnostics);
     config.outputs = read_outputs(&config, &blocks.outputs, &mut diagnostics);
+    config.policies = policies::read(&config, &blocks.policies, &mut diagnostics);
     // As a reader goes through the texts, whatever stage found it.
     let mut sorted: Vec<_> = diagnostics.into_iter().collect();
     sorted.sort_by_key(|d| d.span.map(|s| (s.file, s.start)));
@@ -80,9 +82,10 @@ struct TopLevel {
     providers: Vec<Block>,
     resources: Vec<Block>,
     removed: Vec<Block>,
+    policies: Vec<Block>,
 }
 
-const KNOWN: [&str; 8] = ["karmaform", "variable", "locals", "output", "data", "resource", "provider", "removed"];
+const KNOWN: [&str; 9] = ["karmaform", "variable", "locals", "output", "data", "resource", "provider", "removed", "policy"];
 
 fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopLevel {
     let mut all = TopLevel::default();
@@ -104,6 +107,7 @@ fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopLevel {
                 "provider" => &mut all.providers,
                 "resource" | "data" => &mut all.resources,
                 "removed" => &mut all.removed,
+                "policy" => &mut all.policies,
                 _ => {
                     diagnostics.push(unknown_block(&block));
                     continue;

@@ -218,6 +218,35 @@ pub struct GateSpec {
     pub limit: u64,
 }
 
+/// How many members of a cluster are up at the worst moment of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Margin {
+    /// How many there are.
+    pub members: usize,
+    /// How many of these are up.
+    pub up: usize,
+    /// How many it takes to work.
+    pub quorum: usize,
+}
+
+/// What somebody may want to forbid of a plan, where `impact` has words for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Risk {
+    /// Where members go down, if any do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<Margin>,
+    /// Data that is deleted, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data_loss: Vec<String>,
+}
+
+impl Risk {
+    /// True if there is none.
+    pub fn is_none(&self) -> bool {
+        self.margin.is_none() && self.data_loss.is_empty()
+    }
+}
+
 /// The order that a static graph can't say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choreography {
@@ -227,6 +256,8 @@ pub struct Choreography {
     pub orderings: Vec<(Point, Point)>,
     /// The impact in plain words: "rolling restart, quorum kept 2 of 3".
     pub impact: Vec<String>,
+    /// The same for who counts: [`Risk`].
+    pub risk: Risk,
     /// Children to be deleted that need no deletion, because they go with something else that goes (what is in a database, for one): they
     /// are only taken out of the state. So nothing waits for a server that may not answer any more.
     pub forgotten: Vec<Vec<ChildStep>>,

@@ -25,6 +25,9 @@ pub struct Generation {
     pub configuration: String,
     /// How many resources are in it.
     pub resources: usize,
+    /// Policies that were broken and overridden, with the reasons.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub overrides: BTreeMap<String, String>,
 }
 
 impl Generation {
@@ -39,6 +42,7 @@ impl Generation {
             version: nothing(),
             configuration: nothing(),
             resources: 0,
+            overrides: BTreeMap::new(),
         }
     }
 }

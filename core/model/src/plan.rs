@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Address, Change, Diagnostics, GateSpec, Object, Path, Value};
+use crate::{Action, Address, Change, Diagnostics, GateSpec, Object, Path, Risk, Value};
 
 /// What kind of plan was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +147,17 @@ pub struct VariableValue {
     pub sensitive: bool,
 }
 
+/// What a policy says of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// A plan that breaks it is not applied.
+    pub is_mandatory: bool,
+    /// Why it is broken; `None`: it holds.
+    pub broken: Option<String>,
+    /// Why it is applied all the same, by who said so.
+    pub overridden: Option<String>,
+}
+
 /// A finished plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -158,6 +169,9 @@ pub struct Plan {
     pub created: i64,
     /// What was asked for.
     pub mode: ModeOfPlan,
+    /// The world was looked at; otherwise the state was trusted.
+    #[serde(default)]
+    pub refreshed: bool,
     /// The state it was made from: lineage (if there was one) and serial.
     pub lineage: Option<String>,
     /// See `lineage`.
@@ -172,6 +186,12 @@ pub struct Plan {
     pub drift: Vec<DriftedResource>,
     /// Impact of each composite, in words.
     pub impact: BTreeMap<Address, Vec<String>>,
+    /// What of that is to be counted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub risks: BTreeMap<Address, Risk>,
+    /// What policies say of it, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub judgements: BTreeMap<String, Judgement>,
     /// `-target` addresses in effect.
     pub targets: Vec<Address>,
     /// Root variables.

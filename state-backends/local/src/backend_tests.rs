@@ -350,6 +350,7 @@ fn about(who: &str, minute: usize) -> Generation {
         version: "0.1.0".into(),
         configuration: "abc".into(),
         resources: 0,
+        overrides: std::collections::BTreeMap::new(),
     }
 }
 

@@ -226,6 +226,7 @@ fn about(who: &str) -> Generation {
         version: "0.1.0".into(),
         configuration: "abc".into(),
         resources: 0,
+        overrides: std::collections::BTreeMap::new(),
     }
 }
 

@@ -176,6 +176,7 @@ fn what_runs_left_is_kept(open: &Open) {
         version: "0.1.0".into(),
         configuration: "abc".into(),
         resources: 0,
+        overrides: std::collections::BTreeMap::new(),
     };
     for run in [1, 2] {
         let backend = open();

@@ -54,7 +54,9 @@ pub(crate) fn history(app: &mut App, args: &HistoryArgs) -> Ended {
     let row = |g: &Generation| {
         let digest = g.configuration.get(..DIGITS).unwrap_or(&g.configuration);
         let resources = if g.who.is_empty() { String::new() } else { g.resources.to_string() };
-        let cells = [g.serial.to_string(), g.created.clone(), g.who.clone(), g.operation.clone(), resources, digest.to_owned()];
+        let without: String = g.overrides.iter().map(|(name, reason)| format!(", without {name}: {reason}")).collect();
+        let operation = format!("{}{without}", g.operation);
+        let cells = [g.serial.to_string(), g.created.clone(), g.who.clone(), operation, resources, digest.to_owned()];
         cells.map(|cell| (or_unknown(&cell), Tone::Plain)).to_vec()
     };
     let text = table(&header, &all.iter().map(row).collect::<Vec<_>>(), &app.theme);

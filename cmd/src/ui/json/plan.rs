@@ -2,8 +2,8 @@
 
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Catalog, Change, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason, Snapshot,
-    Step, StepKind, Value,
+    Action, Address, Catalog, Change, Judgement, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason,
+    Snapshot, Step, StepKind, Value,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -47,7 +47,18 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     let impact: Map<_, _> = plan.impact.iter().map(|(a, lines)| (a.to_string(), json!(lines))).collect();
     let steps: Vec<Json> = plan.steps.iter().map(|s| step(s, plan)).collect();
     out[OURS] = json!({ "impact": impact, "steps": steps });
+    if !plan.risks.is_empty() {
+        out[OURS]["risks"] = plan.risks.iter().map(|(a, risk)| (a.to_string(), json!(risk))).collect::<Map<_, _>>().into();
+    }
+    if !plan.judgements.is_empty() {
+        out[OURS]["policies"] = plan.judgements.iter().map(|(name, j)| (name.clone(), judgement(j))).collect::<Map<_, _>>().into();
+    }
     out
+}
+
+fn judgement(judgement: &Judgement) -> Json {
+    let enforcement = if judgement.is_mandatory { "mandatory" } else { "advisory" };
+    json!({ "enforcement": enforcement, "passed": judgement.broken.is_none(), "message": judgement.broken, "overridden": judgement.overridden })
 }
 
 /// One step; its id is its index. Those in `after` end before it begins.

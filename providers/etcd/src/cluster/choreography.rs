@@ -37,6 +37,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.read_ids();
     let mut choreography = order.choreography;
     choreography.impact = impact::of_change(scene, &wanted, &members);
+    choreography.risk = impact::risk_of_change(&wanted, &members);
     preflight::look(scene, &wanted, &mut choreography)?;
     Ok(choreography)
 }
@@ -257,5 +258,6 @@ fn destroy(scene: &Scene<'_>) -> Choreography {
     if deleted(&stateful_set()) && deleted(&formed_note()) {
         orderings.push((Point::Child(stateful_set()), Point::Child(formed_note())));
     }
-    Choreography { orderings, impact: impact::of_destroy(scene, &members), ..Choreography::default() }
+    let (impact, risk) = impact::of_destroy(scene, &members);
+    Choreography { orderings, impact, risk, ..Choreography::default() }
 }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Action, ChildStep, Scene, Value};
+use karmaform_model::{Action, ChildStep, Margin, Risk, Scene, Value};
 
 use super::arguments::Arguments;
 use super::choreography::{leader_last, quorum};
 use super::condition::{Condition, Member, is_formed, is_unchanged, sides};
 use super::kubernetes::Storage;
 use super::places::{client_certificate, part, part_of, stateful_set};
+
+const DELETED: &str = "data of the cluster will be deleted with its volumes";
 
 /// Of a change, or of making the cluster.
 pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
@@ -80,31 +82,58 @@ fn crowded(wanted: &Arguments) -> Option<String> {
     Some(format!("{} on {}: some of them fail together", plural_count(place.members, "member"), plural_count(nodes, "ready node")))
 }
 
-/// Of a destruction on Kubernetes.
-fn of_destroy_there(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
-    let goes = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| matches!(c.change.action(), Action::Delete));
-    if !goes(&stateful_set()) {
-        return Vec::new();
+/// What a change risks: members are restarted one at a time, whatever else there is to do.
+pub(crate) fn risk_of_change(wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Risk {
+    let of_it = || members.values().filter(|m| wanted.members.contains_key(&m.name));
+    // Who is outside of the targets was not looked at, and is taken to be up.
+    let works = wanted.members.len() - of_it().filter(|m| m.condition != Condition::Works).count();
+    let restarts = |condition: Condition| of_it().any(|m| m.condition == condition && m.restarts());
+    let count = wanted.members.len();
+    let mut risk = Risk::default();
+    if restarts(Condition::Works) || restarts(Condition::Suspect) {
+        // One that works is restarted when all others do.
+        let up = if restarts(Condition::Works) { works.min(count - 1) } else { works };
+        risk.margin = Some(Margin { members: count, up, quorum: quorum(count) });
     }
+    if count == 1 && restarts(Condition::Works) && wanted.kubernetes.as_ref().is_some_and(|k| k.storage == Storage::EmptyDir) {
+        risk.data_loss.push("the only member loses its data with its pod".to_owned());
+    }
+    risk
+}
+
+/// Of a destruction on Kubernetes.
+fn of_destroy_there(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -> (Vec<String>, Risk) {
+    let goes = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| matches!(c.change.action(), Action::Delete));
     let has = |part_name: &str| members.keys().any(|name| scene.children.contains_key(&part(name, part_name)));
     let is_kept = |path: &[ChildStep]| {
         let keep = scene.children.get(path).and_then(|c| sides(c.change, "keep").0);
         keep.and_then(Value::as_bool) == Some(true)
     };
-    let deleted = members.keys().map(|name| part(name, "claim")).any(|claim| goes(&claim) && !is_kept(&claim));
+    let deleted = members.keys().map(|name| part(name, "claim")).any(|claim| goes(&claim) && !is_kept(&claim)) && !has("volume");
+    if !goes(&stateful_set()) {
+        // What runs the members is gone already, or is not there any more; what they had may go all the same.
+        let lines = if deleted { vec![DELETED.to_owned()] } else { Vec::new() };
+        return (lines.clone(), Risk { margin: None, data_loss: lines });
+    }
     let names = members.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let data = match (has("volume"), has("claim"), deleted) {
         (true, ..) => "data of the cluster stays on the disks of its nodes",
         (_, true, false) => "data of the cluster is kept in its volumes",
-        (_, true, true) => "data of the cluster will be deleted with its volumes",
+        (_, true, true) => DELETED,
         _ => "data of the cluster will be deleted with its pods",
     };
-    vec![format!("stops the whole cluster: {names}"), data.to_owned()]
+    let is_kept = has("volume") || has("claim") && !deleted;
+    let risk = Risk {
+        margin: Some(Margin { members: members.len(), up: 0, quorum: quorum(members.len()) }),
+        data_loss: if is_kept { Vec::new() } else { vec![data.to_owned()] },
+    };
+    (vec![format!("stops the whole cluster: {names}"), data.to_owned()], risk)
 }
 
-/// Of a destruction.
-pub(crate) fn of_destroy(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
-    if scene.children.contains_key(&stateful_set()) {
+/// Of a destruction: in words, and what is to be counted.
+pub(crate) fn of_destroy(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -> (Vec<String>, Risk) {
+    let is_there = |name: &String| ["claim", "volume"].iter().any(|p| scene.children.contains_key(&part(name, p)));
+    if scene.children.contains_key(&stateful_set()) || members.keys().any(is_there) {
         return of_destroy_there(scene, members);
     }
     let purged = |name: &&str| {
@@ -125,6 +154,12 @@ pub(crate) fn of_destroy(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_
     let stopped: Vec<_> =
         names.iter().copied().filter(|name| scene.children.get(&part(name, "unit")).is_some_and(|c| !is_unchanged(c.change))).collect();
     let all = scene.before.and_then(|b| b.get("hosts")).and_then(Value::as_entries).map_or(names.len(), |hosts| hosts.len());
+    let mut risk = Risk::default();
+    if !stopped.is_empty() {
+        let is_down = |m: &&Member<'_>| m.condition != Condition::Works && !stopped.contains(&m.name.as_str());
+        let down = stopped.len() + members.values().filter(is_down).count();
+        risk.margin = Some(Margin { members: all, up: all.saturating_sub(down), quorum: quorum(all) });
+    }
     if stopped.len() >= all && !stopped.is_empty() {
         lines.push(format!("stops the whole cluster: {}", list(stopped)));
     } else if !stopped.is_empty() {
@@ -133,12 +168,14 @@ pub(crate) fn of_destroy(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_
         lines.push(format!("stops {} {}; {left} of {all} stay, {quorum}", plural(stopped.len(), "member"), list(stopped)));
     }
     if !deleted.is_empty() {
-        lines.push(format!("data of the cluster will be deleted on {}", list(deleted)));
+        let line = format!("data of the cluster will be deleted on {}", list(deleted));
+        risk.data_loss.push(line.clone());
+        lines.push(line);
     }
     if !left.is_empty() {
         lines.push(format!("data of the cluster is kept on {}, moved aside", list(left)));
     }
-    lines
+    (lines, risk)
 }
 
 fn plural(count: usize, word: &str) -> String {

@@ -37,7 +37,8 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         // whose controllers are gone already, or for an API server that no longer answers.
         let goes = |path: &&Vec<ChildStep>| is_inside(path) || **path == members_path();
         let forgotten = scene.children.keys().filter(goes).cloned().collect();
-        return Ok(Choreography { impact: impact::of_destroy(scene), forgotten, ..Choreography::default() });
+        let risk = impact::risk_of_destroy(scene);
+        return Ok(Choreography { impact: impact::of_destroy(scene), risk, forgotten, ..Choreography::default() });
     };
     let wanted = Arguments::read(scene.address, wanted)?;
     let mut refused = refusals::check(scene, &wanted);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{Action, Change, ChildChange, ChildStep, Scene, Value};
+use karmaform_model::{Action, Change, ChildChange, ChildStep, Risk, Scene, Value};
 
 use super::arguments::Arguments;
 use super::choreography::is_unchanged;
@@ -102,6 +102,13 @@ pub(crate) fn of_destroy(scene: &Scene<'_>) -> Vec<String> {
         lines.extend(members::left_behind(scene));
     }
     lines
+}
+
+/// What a destruction takes with it for good.
+pub(crate) fn risk_of_destroy(scene: &Scene<'_>) -> Risk {
+    let prefix = scene.children.get(&store::prefix_path()).filter(|c| c.change.action() == Action::Delete);
+    let is_deleted = |c: &&ChildChange<'_>| c.change.before().and_then(|b| b.get("on_destroy")).and_then(Value::as_str) == Some("delete");
+    Risk { margin: None, data_loss: prefix.filter(is_deleted).map(data).into_iter().collect() }
 }
 
 /// What becomes of what is in etcd.
