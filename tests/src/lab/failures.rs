@@ -102,7 +102,8 @@ fn a_full_disk_stops_one_host_only() {
     // It fills up when the work there has begun: nearly all of it before, so that the rest takes but a moment.
     lab.shell("b", "free=$(df --output=avail -k / | tail -1); fallocate -l $((free - 300000))K /var/tmp/fill");
     let begun = "for i in $(seq 3000); do [ ! -e /var/lib/karmaform/owned ] || break; sleep 0.01; done";
-    let fill = "head -c 400M /dev/zero >/var/tmp/fill2 2>/dev/null; truncate -s -20M /var/tmp/fill2";
+    // It stays full until everybody who met its end has looked at what is free.
+    let fill = "head -c 400M /dev/zero >/var/tmp/fill2 2>/dev/null; sleep 3; truncate -s -20M /var/tmp/fill2";
     let ended = std::thread::scope(|scope| {
         scope.spawn(|| lab.shell("b", &format!("{begun}; {fill}")));
         project.run(&["apply", "-auto-approve"])

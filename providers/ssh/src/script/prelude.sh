@@ -24,7 +24,8 @@ fail() {
   exit 3
 }
 
-# say_full PATH: where no space is left, if so. What is built into a shell only says "I/O error" then.
+# say_full PATH: where no space is left, if so. What is built into a shell only says "I/O error" then. Before anything is removed: what was
+# written in part may be all that there was room for.
 say_full() {
   case $1 in /*) _place=$1 ;; *) _place=/etc ;; esac
   while [ -n "$_place" ] && [ ! -d "$_place" ]; do _place=${_place%/*}; done
@@ -63,14 +64,14 @@ _own() {
   if [ -z "$3" ] && is_owned "$1" "$2"; then return 0; fi
   mkdir -p "$kf_directory" && chmod 0755 "$kf_directory" || fail write "$kf_directory"
   { _others "$1" "$2" && printf '%s\t%s\t%s\n' "$1" "$2" "$3"; } >"$kf_owned.new" && chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" \
-    || { rm -f "$kf_owned.new"; rmdir "$kf_directory" 2>/dev/null; fail write "$kf_owned"; }
+    || { say_full "$kf_owned"; rm -f "$kf_owned.new"; rmdir "$kf_directory" 2>/dev/null; fail write "$kf_owned"; }
 }
 
 # disown KIND IDENTITY: forgets it; with the last line goes all that karmaform keeps on the host
 disown() { if is_owned "$1" "$2"; then locked _disown "$1" "$2"; fi; }
 _disown() {
   is_owned "$1" "$2" || return 0
-  _others "$1" "$2" >"$kf_owned.new" || { rm -f "$kf_owned.new"; fail write "$kf_owned"; }
+  _others "$1" "$2" >"$kf_owned.new" || { say_full "$kf_owned"; rm -f "$kf_owned.new"; fail write "$kf_owned"; }
   if [ -s "$kf_owned.new" ]; then
     chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" || fail write "$kf_owned"
   else
