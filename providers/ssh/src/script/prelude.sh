@@ -63,15 +63,16 @@ own() { if [ -n "$3" ] || ! is_owned "$1" "$2"; then locked _own "$@"; fi; }
 _own() {
   if [ -z "$3" ] && is_owned "$1" "$2"; then return 0; fi
   mkdir -p "$kf_directory" && chmod 0755 "$kf_directory" || fail write "$kf_directory"
-  { _others "$1" "$2" && printf '%s\t%s\t%s\n' "$1" "$2" "$3"; } >"$kf_owned.new" && chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" \
-    || { say_full "$kf_owned"; rm -f "$kf_owned.new"; rmdir "$kf_directory" 2>/dev/null; fail write "$kf_owned"; }
+  # By a program, which says why it can't write. The shell itself says "I/O error", and what was full may have room again when it is looked at.
+  { _others "$1" "$2" && printf '%s\t%s\t%s\n' "$1" "$2" "$3"; } | cat >"$kf_owned.new" \
+    && chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" || { say_full "$kf_owned"; rm -f "$kf_owned.new"; rmdir "$kf_directory" 2>/dev/null; fail write "$kf_owned"; }
 }
 
 # disown KIND IDENTITY: forgets it; with the last line goes all that karmaform keeps on the host
 disown() { if is_owned "$1" "$2"; then locked _disown "$1" "$2"; fi; }
 _disown() {
   is_owned "$1" "$2" || return 0
-  _others "$1" "$2" >"$kf_owned.new" || { say_full "$kf_owned"; rm -f "$kf_owned.new"; fail write "$kf_owned"; }
+  _others "$1" "$2" | cat >"$kf_owned.new" || { say_full "$kf_owned"; rm -f "$kf_owned.new"; fail write "$kf_owned"; }
   if [ -s "$kf_owned.new" ]; then
     chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" || fail write "$kf_owned"
   else

@@ -42,7 +42,7 @@ apt() {
 policy=/usr/sbin/policy-rc.d
 hold_services() {
   if [ -e "$policy" ] && ! grep -qs karmaform "$policy"; then return; fi
-  printf '#!/bin/sh\n# karmaform is installing a package, and takes this away when it has.\nexit 101\n' >"$policy" && chmod 0755 "$policy" \
+  printf '#!/bin/sh\n# karmaform is installing a package, and takes this away when it has.\nexit 101\n' | cat >"$policy" && chmod 0755 "$policy" \
     || fail write "$policy"
 }
 release_services() { if grep -qs karmaform "$policy"; then rm -f "$policy"; fi; }

@@ -40,7 +40,7 @@ leave_run_directory() { rmdir /run/karmaform 2>/dev/null || :; }
 mark_pending() { locked _mark_pending; }
 _mark_pending() {
   run_directory
-  printf '%s\n' "$kf" >"$pending" || fail write "$pending"
+  printf '%s\n' "$kf" | cat >"$pending" || fail write "$pending"
 }
 
 # clear_pending own|all: our own mark, or anybody's
