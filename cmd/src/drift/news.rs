@@ -79,8 +79,8 @@ pub(crate) fn news(told: &mut Told, past: Vec<Past>) {
     let now: BTreeSet<Key> = told.findings.iter().map(key).collect();
     let unseen: BTreeSet<&Address> =
         told.findings.iter().filter(|f| f.kind == Kind::Unreachable).map(|f| &f.address).chain(&told.unsure).collect();
-    let is_told_alone = |k: Kind| matches!(k, Kind::Changed | Kind::Missing | Kind::Unapplied);
-    let with_findings: BTreeSet<String> = told.findings.iter().filter(|f| is_told_alone(f.kind)).map(|f| f.address.to_string()).collect();
+    let told_alone = told.findings.iter().filter(|f| f.kind.is_drift() && !f.kind.comes_in_numbers());
+    let with_findings: BTreeSet<String> = told_alone.map(|f| f.address.to_string()).collect();
     let is_open = |p: &Past| {
         let address = p.address.parse::<Address>().ok();
         let is_unseen = || address.as_ref().is_some_and(|a| unseen.iter().any(|u| a.is_within(u) || u.is_within(a)));

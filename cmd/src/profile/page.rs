@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Profile, Timed, long};
 use crate::page::{Entry, Group, Page};
-use crate::ui::markup::escaped;
+use crate::ui::markup::{class, escaped};
 use crate::ui::style::Tone;
 
 /// So many bars can be read; the longest are drawn.
@@ -16,25 +16,25 @@ const NAMES: usize = 430;
 /// So many signs of a name fit there.
 const SIGNS: usize = 58;
 
-const CRITICAL: &str = "critical";
-const OTHER: &str = "other";
-const FAILED: &str = "failed";
+const FAILED: Group = Group { word: "failed", meaning: "ended with an error", tone: Tone::Remove };
+const CRITICAL: Group = Group { word: "critical", meaning: "everything waited for these, one after the other", tone: Tone::Change };
+const OTHER: Group = Group { word: "other", meaning: "was at work beside them", tone: Tone::Read };
+
+fn group(place: usize, step: &Timed, critical: &BTreeSet<usize>) -> Group {
+    match (step.failed.is_some(), critical.contains(&place)) {
+        (true, _) => FAILED,
+        (false, true) => CRITICAL,
+        (false, false) => OTHER,
+    }
+}
 
 /// The page.
 pub(super) fn page(profile: &Profile) -> Page {
     let critical: BTreeSet<usize> = profile.critical().into_iter().collect();
     let (begin, end) = profile.span();
-    let group = |place: usize, step: &Timed| match (step.failed.is_some(), critical.contains(&place)) {
-        (true, _) => FAILED,
-        (false, true) => CRITICAL,
-        (false, false) => OTHER,
-    };
-    let groups = vec![
-        Group { word: FAILED, meaning: "ended with an error", tone: Tone::Remove },
-        Group { word: CRITICAL, meaning: "everything waited for these, one after the other", tone: Tone::Change },
-        Group { word: OTHER, meaning: "was at work beside them", tone: Tone::Read },
-    ];
-    let mut entries: Vec<Entry> = profile.steps.iter().enumerate().map(|(i, s)| entry(s, group(i, s), begin)).collect();
+    let groups = vec![FAILED, CRITICAL, OTHER];
+    let steps = profile.steps.iter().enumerate();
+    let mut entries: Vec<Entry> = steps.map(|(i, s)| entry(s, group(i, s, &critical).word, begin)).collect();
     entries.sort_by_key(|e| groups.iter().position(|g| g.word == e.group));
     let on_chain: u64 = critical.iter().filter_map(|place| profile.steps.get(*place)).map(Timed::took).sum();
     let phases = profile.phases.iter().map(|p| format!("{:>10}  {}", long(p.end.saturating_sub(p.begin)), p.name));
@@ -89,11 +89,7 @@ fn bars(profile: &Profile, critical: &BTreeSet<usize>, (begin, end): (u64, u64))
     let mut out =
         format!("<svg xmlns=\"http://www.w3.org/2000/svg\" class=bars width={width} height={height} viewBox=\"0 0 {width} {height}\">\n");
     for (row, (place, step)) in shown.into_iter().enumerate() {
-        let class = match (step.failed.is_some(), critical.contains(&place)) {
-            (true, _) => "remove",
-            (false, true) => "change",
-            (false, false) => "read",
-        };
+        let class = class(group(place, step, critical).tone);
         let name = shortened(&step.name);
         let (top, left, length) = (row * ROW, x(step.begin), x(step.end).saturating_sub(x(step.begin)).max(1));
         out.push_str(&format!(

@@ -16,48 +16,50 @@ pub(crate) fn preconditions(evaluator: &Evaluator<'_>, conditions: &[Condition],
     }
 }
 
-/// How a condition came out.
-pub(crate) enum Outcome {
+/// What a condition says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
     Holds,
-    /// With its message.
-    Fails(String),
-    /// It is not known yet.
+    /// It does not, and why.
+    Broken(String),
+    /// That depends on what is not known yet.
     Unknown,
-    /// It can't be evaluated; why is among the errors.
+    /// It can't be evaluated; that is a diagnostic.
     Wrong,
 }
 
 /// The message of a condition that is false.
 pub(crate) fn failed(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) -> Option<String> {
-    match outcome(evaluator, condition, scope, errors) {
-        Outcome::Fails(message) => Some(message),
+    match verdict(evaluator, condition, scope, errors) {
+        Verdict::Broken(message) => Some(message),
         _ => None,
     }
 }
 
 /// Evaluates a condition.
-pub(crate) fn outcome(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) -> Outcome {
+pub(crate) fn verdict(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) -> Verdict {
     let before = errors.list.len();
     let value = evaluator.eval(&condition.condition, scope, errors);
     if errors.list.len() > before {
-        return Outcome::Wrong;
+        return Verdict::Wrong;
     }
     if value.is_unknown() {
-        return Outcome::Unknown;
+        return Verdict::Unknown;
     }
     match convert(&value, &Type::Bool).ok().and_then(|v| v.as_bool()) {
-        Some(true) => return Outcome::Holds,
+        Some(true) => return Verdict::Holds,
         Some(false) => {}
         None => {
             let detail = "A condition must be true or false.".into();
             evaluator.fail(&condition.condition, condition.condition.span, scope, errors, "Invalid condition", detail);
-            return Outcome::Wrong;
+            return Verdict::Wrong;
         }
     }
     let message = evaluator.eval(&condition.message, scope, errors);
     if message.contains_secret() {
-        return Outcome::Fails("The message of this condition is made of secrets and can't be shown.".into());
+        return Verdict::Broken("The message of this condition is made of secrets and can't be shown.".into());
     }
     let text = convert(&message, &Type::String).ok().and_then(|m| m.as_str().map(|m| m.trim().to_owned()));
-    Outcome::Fails(text.unwrap_or_else(|| "The condition does not hold; its message is not known yet.".into()))
+    Verdict::Broken(text.unwrap_or_else(|| "The condition does not hold; its message is not known yet.".into()))
 }

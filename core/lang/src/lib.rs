@@ -43,6 +43,7 @@ mod validate;
 mod variables;
 mod version;
 
+pub use conditions::Verdict;
 pub use config::{
     Config, IgnoreChanges, IgnoredDrift, Lifecycle, Output, Reference, Repetition, ResourceBlock, Settings, SettingsBlock, Variable,
 };
@@ -53,7 +54,7 @@ pub use functions::{ParameterSignature, Signature, all as function_signatures};
 pub use given::VariableInputs;
 pub use load::load;
 pub use moment::Moment;
-pub use policies::{Policy, Verdict};
+pub use policies::Policy;
 pub use removed::Removed;
 pub use render::render;
 pub use settings::OTHER_VERSION;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Diagnostic, Diagnostics, Span, Value};
 
-use crate::conditions::{self, Outcome};
+use crate::conditions::{self, Verdict};
 use crate::config::{Condition, Config};
 use crate::decode::{self, Shape, check_shape, literal_text};
 use crate::eval::Errors;
@@ -32,19 +32,6 @@ pub struct Policy {
     pub(crate) condition: Condition,
 }
 
-/// What a policy says of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It holds.
-    Holds,
-    /// It does not, and why.
-    Broken(String),
-    /// That depends on values that are known after the plan is applied.
-    Unknown,
-    /// Its condition can't be evaluated; that is a diagnostic.
-    Wrong,
-}
-
 impl Policy {
     /// Where its condition stands.
     pub fn condition_span(&self) -> Span {
@@ -57,19 +44,14 @@ impl Config {
     pub fn judge(&self, plan: &Value) -> Vec<(&str, &Policy, Verdict, Diagnostics)> {
         let evaluator = Evaluator::new(self, &Unknowns);
         let site = Site::default();
-        let judged = self.policies.iter().map(|(name, policy)| {
-            let mut errors = Errors::default();
-            let bound = [(PLAN, plan.clone())];
-            let outcome = Scope::new(&site).bind(&bound, |scope| conditions::outcome(&evaluator, &policy.condition, scope, &mut errors));
-            let verdict = match outcome {
-                Outcome::Holds => Verdict::Holds,
-                Outcome::Fails(message) => Verdict::Broken(message),
-                Outcome::Unknown => Verdict::Unknown,
-                Outcome::Wrong => Verdict::Wrong,
-            };
-            (name.as_str(), policy, verdict, evaluator.finish(errors))
-        });
-        judged.collect()
+        Scope::new(&site).bind(&[(PLAN, plan.clone())], |scope| {
+            let judged = self.policies.iter().map(|(name, policy)| {
+                let mut errors = Errors::default();
+                let verdict = conditions::verdict(&evaluator, &policy.condition, scope, &mut errors);
+                (name.as_str(), policy, verdict, evaluator.finish(errors))
+            });
+            judged.collect()
+        })
     }
 }
 

@@ -167,7 +167,7 @@ pub(crate) fn request(manifest: &Value) -> Json {
 }
 
 /// Says whose an object is that has nothing but a name: servers keep account of fields, and it has none.
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// True if nothing in it is a field that somebody can own.
 fn is_bare(content: &Json) -> bool {

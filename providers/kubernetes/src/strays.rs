@@ -10,12 +10,11 @@ use futures::StreamExt as _;
 use karmaform_model::{Diagnostic, Diagnostics, Known, Stray, Value};
 use serde_json::Value as Json;
 
-use crate::client::Client;
+use crate::client::{Client, MANAGER};
 use crate::look::{DEFAULT_NAMESPACE, place};
-use crate::manifest::{self, Name};
+use crate::manifest::{self, MANAGED_BY, Name};
 use crate::values::{is_true, text};
 
-const MANAGED: &str = "app.kubernetes.io/managed-by=karmaform";
 const INSTANCE: &str = "app.kubernetes.io/instance";
 const PART_OF: &str = "app.kubernetes.io/part-of";
 const NAME: &str = "app.kubernetes.io/name";
@@ -83,7 +82,7 @@ async fn list(client: &Client, (version, kind, namespace): &Kind) -> Listed {
         Ok(_) => return Listed::Items(Vec::new()),
         Err(error) => return Listed::Failed(error),
     };
-    match client.labelled(&place, MANAGED).await {
+    match client.labelled(&place, &format!("{MANAGED_BY}={MANAGER}")).await {
         Ok(items) => Listed::Items(items),
         Err(failure) if failure.code() == Some(403) => Listed::Forbidden,
         Err(failure) if failure.is_unserved() => Listed::Items(Vec::new()),
@@ -124,7 +123,7 @@ impl Marks {
     fn add(&mut self, index: usize, name: &Name, manifest: &Value, is_shared: bool) {
         let labels = manifest.get("metadata").and_then(|m| m.get("labels"));
         let label = |label: &str| labels.and_then(|l| l.get(label)).and_then(Value::as_str).map(str::to_owned);
-        if label("app.kubernetes.io/managed-by").as_deref() != Some("karmaform") {
+        if label(MANAGED_BY).as_deref() != Some(MANAGER) {
             return;
         }
         if name.kind == "Namespace" && !is_shared {

@@ -87,14 +87,20 @@ fn image() {
     assert!(status.is_ok_and(|s| s.success()), "pipelines.sh image");
 }
 
+/// The documents of the file but for those of these kinds, with what it has to read in this namespace.
+pub(super) fn pipeline(namespace: &str, without: &[&str]) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join("docs/pipelines/kubernetes-cronjob.yaml")).expect("the pipeline");
+    let is_wanted = |d: &&str| !without.iter().any(|kind| d.contains(&format!("kind: {kind}\n")));
+    let there = |d: &str| d.replace("namespace: karmada-system", &format!("namespace: {namespace}"));
+    text.split("\n---\n").filter(is_wanted).map(there).collect()
+}
+
 /// Everything in the file, but for the disk.
 fn install(host: &Host) {
-    let text = std::fs::read_to_string(root().join("docs/pipelines/kubernetes-cronjob.yaml")).expect("the pipeline");
-    let mut documents: Vec<String> =
-        text.split("\n---\n").filter(|d| !d.contains("kind: PersistentVolumeClaim")).map(str::to_owned).collect();
+    let mut documents = pipeline(NAMESPACE, &["PersistentVolumeClaim"]);
     documents.push(READS_STATE.to_owned());
     let disk = "persistentVolumeClaim:\n                claimName: karmaform-drift";
-    let mut text = documents.join("\n---\n").replace("namespace: karmada-system", &format!("namespace: {NAMESPACE}"));
+    let mut text = documents.join("\n---\n");
     assert!(text.contains(disk), "{text}");
     text = text.replace(disk, "emptyDir: {}");
     // As it was before 1.21.

@@ -8,10 +8,11 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
+use super::cron::pipeline;
 use super::plane::{Kubectl, Plane};
 use super::requests::{AUDIT, only_reads};
 use super::{Host, KARMADA, variable};
-use crate::parts::{root, tell};
+use crate::parts::tell;
 
 /// What was done: the kind and the address that it must be found as.
 type Done = (&'static str, &'static str);
@@ -65,10 +66,7 @@ fn an_old_version_is_decay(plane: &Plane<'_>) {
 
 /// As the ServiceAccount of docs/pipelines, with the rights that it has there.
 fn who_may_only_read_finds_the_same(plane: &Plane<'_>, done: &[Done]) {
-    let text = std::fs::read_to_string(root().join("docs/pipelines/kubernetes-cronjob.yaml")).expect("the pipeline");
-    let documents = text.split("\n---\n").filter(|d| !d.contains("kind: PersistentVolumeClaim") && !d.contains("kind: CronJob"));
-    let documents: Vec<String> =
-        documents.map(|d| d.replace("namespace: karmada-system", &format!("namespace: {}", plane.host.namespace))).collect();
+    let documents = pipeline(&plane.host.namespace, &["PersistentVolumeClaim", "CronJob"]);
     let apply = |documents: &[String]| {
         plane.project.write("account.yaml", &documents.join("\n---\n"));
         plane.host.run(&["apply", "-f", &plane.project.path().join("account.yaml").to_string_lossy()]);
