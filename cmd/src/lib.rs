@@ -30,6 +30,7 @@ mod run_tests;
 mod runtime;
 mod saved;
 mod session;
+mod trust;
 mod ui;
 mod view;
 mod wiring;

@@ -11,6 +11,7 @@ use crate::bundle::{Use, use_bundle};
 use crate::flags::PlanningFlags;
 use crate::project::Project;
 use crate::runtime::pause;
+use crate::trust::use_trust;
 use crate::ui::live::{NO_SPINNER, spinner};
 use crate::ui::plan::{PlanOptions, plan_text};
 
@@ -95,11 +96,12 @@ pub(crate) fn bundle_for(mode: ModeOfPlan) -> Use {
     if mode == ModeOfPlan::Normal { Use::Certain } else { Use::Perhaps }
 }
 
-/// Open connections for a configuration, whose bundle is in use from then on.
+/// Open connections for a configuration, whose bundle and authorities are in use from then on.
 ///
 /// # Errors
-/// If the bundle can't be read, and is needed for certain.
+/// If the bundle or the authorities can't be read, and are needed for certain.
 pub(crate) fn pool(app: &App, project: &Project, bundle: Use) -> Result<Arc<Pool>, Stop> {
+    use_trust(app, project, bundle)?;
     use_bundle(app, project, bundle)?;
     Ok(Pool::new(Arc::clone(app.wiring.registry.catalog()), project.config.providers.clone()))
 }

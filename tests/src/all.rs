@@ -1,6 +1,7 @@
 //! The one test binary. What each module proves stands in its header.
 
 mod asking;
+mod authorities;
 mod bundle;
 mod cluster;
 mod conformance;

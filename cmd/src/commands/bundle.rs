@@ -7,10 +7,11 @@ use karmaform_engine::{Options, Pool};
 use karmaform_model::{Action, Address, Diagnostic, Diagnostics, Need, Snapshot, Supply, without_credentials};
 
 use crate::app::{App, Ended, Stop, VERSION};
-use crate::bundle::{Contents, ImageNote, Writer, unseen};
+use crate::bundle::{Contents, ImageNote, Use, Writer, unseen};
 use crate::flags::VariableFlags;
 use crate::planning::{looking, plan_with};
 use crate::project::{Project, load_directory};
+use crate::trust::use_trust;
 use crate::ui::style::Tone;
 use crate::ui::table::table;
 
@@ -50,6 +51,7 @@ struct Needs {
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     app.lines.only = args.json;
     let project = load_directory(app, &args.variables, false)?.checked()?;
+    use_trust(app, &project, Use::Certain)?;
     let architectures: BTreeSet<&String> = args.arch.iter().collect();
     let mut needs = Needs::default();
     for architecture in &architectures {

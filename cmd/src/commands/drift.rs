@@ -15,6 +15,7 @@ use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, looking};
 use crate::project::load_directory;
 use crate::report::{Format, Wanted, wanted, write};
+use crate::trust::use_trust;
 use crate::view::StateView;
 
 /// Arguments of `drift`.
@@ -62,6 +63,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let past = args.previous.as_ref().map(|file| past(&app.directory.join(file), file)).transpose()?;
     let project = load_directory(app, &args.variables, false)?.checked()?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
+    use_trust(app, &project, Use::Perhaps)?;
     use_bundle(app, &project, Use::Perhaps)?;
     let view = StateView::of(open);
     let (state, mut notes) = view.read(app)?;

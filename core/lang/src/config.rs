@@ -48,6 +48,8 @@ pub struct Settings {
     pub backend: Option<SettingsBlock>,
     /// `bundle`: the path of the file that everything from elsewhere is taken out of, and where that is written.
     pub bundle: Option<(String, Span)>,
+    /// `ca_file`: the path of a file with authorities to trust, and where that is written.
+    pub ca_file: Option<(String, Span)>,
     /// `encryption { ... }`
     pub encryption: Option<SettingsBlock>,
 }

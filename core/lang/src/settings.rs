@@ -27,20 +27,24 @@ pub(crate) fn settings(config: &Config, blocks: &[&Block], diagnostics: &mut Dia
     for block in blocks {
         settings.spans.push(block.span);
         decode::labels(block, [], diagnostics);
-        let shape =
-            Shape { what: "the \"karmaform\" block", attributes: &["required_version", "bundle"], blocks: &["backend", "encryption"] };
+        let shape = Shape {
+            what: "the \"karmaform\" block",
+            attributes: &["required_version", "bundle", "ca_file"],
+            blocks: &["backend", "encryption"],
+        };
         let old = Shape { blocks: &["backend", "encryption", "required_providers", "cloud"], ..shape };
         check_shape(&block.body, &old, diagnostics);
         if let Some(text) = literal_text(&block.body, "required_version", diagnostics) {
             check_version(config, block, &text, diagnostics);
             settings.required_version = Some(text);
         }
-        if let Some(attribute) = block.body.attribute("bundle") {
+        for (name, slot) in [("bundle", &mut settings.bundle), ("ca_file", &mut settings.ca_file)] {
+            let Some(attribute) = block.body.attribute(name) else { continue };
             let span = attribute.expr.span;
-            if let Some((_, first)) = &settings.bundle {
-                diagnostics.push(decode::double("\"bundle\"", span, *first));
+            if let Some((_, first)) = slot {
+                diagnostics.push(decode::double(&format!("\"{name}\""), span, *first));
             }
-            settings.bundle = early_text(config, attribute, diagnostics).map(|path| (path, span));
+            *slot = early_text(config, attribute, diagnostics).map(|path| (path, span));
         }
         for nested in &block.body.blocks {
             match nested.kind.as_str() {

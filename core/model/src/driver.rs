@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::{
     Ask, BoxFuture, Change, Connections, Diagnostic, Diagnostics, GateAnswer, Known, Looking, Need, Object, Provider, ResourceSpec, Schema,
-    Stock, Stray, Supplied, Supply,
+    Stock, Stray, Supplied, Supply, Trust,
 };
 
 /// An open connection whose type only its provider knows.
@@ -17,6 +17,10 @@ pub trait Driver: Looking {
     /// See [`Provider::stock`].
     fn stock(&self, stock: Arc<dyn Stock>) {
         let _ = stock;
+    }
+    /// See [`Provider::trust`].
+    fn trust(&self, trust: Arc<dyn Trust>) {
+        let _ = trust;
     }
     /// See [`Provider::supply`].
     fn supply<'a>(&'a self, defaults: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {
@@ -151,6 +155,10 @@ impl<P: Provider> Looking for Adapter<P> {
 impl<P: Provider> Driver for Adapter<P> {
     fn stock(&self, stock: Arc<dyn Stock>) {
         self.0.stock(stock);
+    }
+
+    fn trust(&self, trust: Arc<dyn Trust>) {
+        self.0.trust(trust);
     }
 
     fn supply<'a>(&'a self, defaults: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {

@@ -64,7 +64,7 @@ pub use seal::{Clear, Content, KeyService, SEALED, Seal, SealError, is_sealed};
 pub use state::{OutputState, ResourceState, Snapshot, StateError, Status};
 pub use state_store::{Found, Item, StateStore, StoreError, Version};
 pub use stray::{Known, Stray};
-pub use supply::{Need, Registries, Stock, Supplied, Supply, damaged, not_in_stock};
+pub use supply::{Need, Registries, Stock, Supplied, Supply, Trust, damaged, not_in_stock, shows_authority, untrusted};
 pub use types::{ObjectAttribute, Type};
 pub use value::{Kind, Unknown, Value};
 pub use written_path::written_path;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::{Change, Diagnostic, Diagnostics, Known, Need, Object, Schema, Stock, Stray, Supplied, Supply, default_plan};
+use crate::{Change, Diagnostic, Diagnostics, Known, Need, Object, Schema, Stock, Stray, Supplied, Supply, Trust, default_plan};
 
 /// A boxed future; dyn traits need one.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -159,6 +159,11 @@ pub trait Provider: Send + Sync + 'static {
     /// Told before anything else: what was brought along, in place of everything from elsewhere.
     fn stock(&self, stock: Arc<dyn Stock>) {
         let _ = stock;
+    }
+
+    /// Told before anything else: whom this machine trusts to say who a server is that something is fetched from.
+    fn trust(&self, trust: Arc<dyn Trust>) {
+        let _ = trust;
     }
 
     /// Gets a file from elsewhere. `defaults` is the provider block.

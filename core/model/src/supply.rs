@@ -72,6 +72,33 @@ pub trait Registries: Send + Sync {
     fn lacks<'a>(&'a self, image: &'a str) -> BoxFuture<'a, bool>;
 }
 
+/// Whom this machine trusts to say who a server is that programs, images and archives come from.
+pub trait Trust: Send + Sync {
+    /// The certificates of these authorities, in DER. If there are none, nobody said whom to trust, and those that are built in stand.
+    ///
+    /// # Errors
+    /// What somebody wrote down can't be read.
+    fn authorities(&self) -> Result<Vec<Vec<u8>>, Diagnostic>;
+}
+
+/// A server whose certificate is signed by nobody who is trusted. `summary` is what can't be done, `what` was to be fetched, without credentials.
+pub fn untrusted(summary: &str, what: &str) -> Diagnostic {
+    let detail = format!("{what}: the certificate of the server is signed by no authority that is trusted here.");
+    Diagnostic::error(summary, detail).with_hint(
+        "If the server is yours, write the file with its authority (PEM) as \"ca_file\" into the karmaform block, set SSL_CERT_FILE to a file with all \
+         that are to be trusted, or add it to what this machine trusts.",
+    )
+}
+
+/// A server that shows the certificate of an authority as its own. The arguments are those of [`untrusted`].
+pub fn shows_authority(summary: &str, what: &str) -> Diagnostic {
+    let detail = format!("{what}: what the server shows is the certificate of an authority, which may sign others and is nobody's own.");
+    Diagnostic::error(summary, detail).with_hint(
+        "Give the server a certificate of its own: one with \"basicConstraints = CA:FALSE\", signed by that authority. \
+         \"openssl req -x509\" makes authorities unless told otherwise.",
+    )
+}
+
 /// What was brought along is not what it was. `source` without credentials.
 pub fn damaged(stock: &dyn Stock, source: &str) -> Diagnostic {
     Diagnostic::error("Bundle is damaged", format!("{source} in {} has another SHA-256 sum than it had. It was not used.", stock.name()))

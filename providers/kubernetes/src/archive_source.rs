@@ -6,21 +6,25 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use karmaform_model::{Diagnostic, Stock, Supply, damaged, not_in_stock, without_credentials};
+use karmaform_model::{Diagnostic, Stock, Supply, Trust, damaged, not_in_stock, without_credentials};
 use sha2::{Digest, Sha256};
 
 use crate::needs::supply;
+use crate::trust::{self, Trusted};
 
 /// The largest archive; sets of manifests have some 100 KB.
 const LARGEST: u64 = 64 << 20;
 /// From the request to the last byte.
 const LONGEST: Duration = Duration::from_secs(120);
 
+const UNFETCHED: &str = "Archive can't be fetched";
+
 /// The archives that were downloaded in this run, by their URL: plan and apply see the same.
 #[derive(Default)]
 pub(crate) struct Downloads {
     by_source: Mutex<BTreeMap<String, Arc<Vec<u8>>>>,
     stock: OnceLock<Arc<dyn Stock>>,
+    trusted: Trusted,
 }
 
 /// True if it must be fetched over the network.
@@ -32,6 +36,11 @@ impl Downloads {
     /// From now on nothing is downloaded: this is what was brought along.
     pub(crate) fn use_stock(&self, stock: Arc<dyn Stock>) {
         let _ = self.stock.set(stock);
+    }
+
+    /// From now on these are the authorities that servers' certificates may be signed by.
+    pub(crate) fn use_trust(&self, trust: Arc<dyn Trust>) {
+        let _ = self.trusted.set(trust);
     }
 
     /// The bytes at `source`, with the SHA-256 sum `sum` if one is given. Waits for the network: call it where waiting is allowed.
@@ -62,7 +71,7 @@ impl Downloads {
         if let Some(bytes) = self.by_source.lock().unwrap_or_else(PoisonError::into_inner).get(url) {
             return Ok(bytes.clone());
         }
-        let bytes = Arc::new(receive(url)?);
+        let bytes = Arc::new(receive(url, &self.trusted)?);
         self.by_source.lock().unwrap_or_else(PoisonError::into_inner).insert(url.to_owned(), bytes.clone());
         Ok(bytes)
     }
@@ -116,17 +125,13 @@ pub(crate) fn shown(source: &str) -> String {
     without_credentials(source)
 }
 
-fn receive(url: &str) -> Result<Vec<u8>, Diagnostic> {
+fn receive(url: &str, trusted: &Trusted) -> Result<Vec<u8>, Diagnostic> {
     let failed = |why: String| {
-        Diagnostic::error("Archive can't be fetched", format!("{}: {why}.", shown(url)))
+        Diagnostic::error(UNFETCHED, format!("{}: {why}.", shown(url)))
             .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")
     };
-    let tls = ureq::tls::TlsConfig::builder()
-        .provider(ureq::tls::TlsProvider::Rustls)
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-        .build();
     let agent: ureq::Agent = ureq::Agent::config_builder()
-        .tls_config(tls)
+        .tls_config(trust::tls(trusted)?)
         .timeout_connect(Some(Duration::from_secs(15)))
         .timeout_recv_response(Some(Duration::from_secs(60)))
         .timeout_global(Some(LONGEST))
@@ -136,7 +141,10 @@ fn receive(url: &str) -> Result<Vec<u8>, Diagnostic> {
     let mut response = match agent.get(url).call() {
         Ok(response) => response,
         Err(ureq::Error::StatusCode(status)) => return Err(failed(format!("the server answered with status {status}"))),
-        Err(error) => return Err(failed(error.to_string()).retryable()),
+        Err(error) => {
+            let problem = trust::problem(&error, UNFETCHED, &shown(url));
+            return Err(problem.unwrap_or_else(|| failed(error.to_string()).retryable()));
+        }
     };
     let expected = response.headers().get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
     let mut bytes = Vec::new();

@@ -50,6 +50,7 @@ mod service;
 mod shape;
 mod strays;
 mod through;
+mod trust;
 mod twins;
 mod used;
 mod values;

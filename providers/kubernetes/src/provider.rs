@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use karmaform_model::{
     Ask, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Provider, Registries, ResourceType,
-    Schema, Stock, Stray, Supplied, Supply,
+    Schema, Stock, Stray, Supplied, Supply, Trust,
 };
 
 use crate::accepts::KubernetesAccepts;
@@ -107,6 +107,10 @@ impl Provider for Kubernetes {
 
     fn stock(&self, stock: Arc<dyn Stock>) {
         self.archive.downloads.use_stock(stock);
+    }
+
+    fn trust(&self, trust: Arc<dyn Trust>) {
+        self.archive.downloads.use_trust(trust);
     }
 
     fn supply<'a>(&'a self, _: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {

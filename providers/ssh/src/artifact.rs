@@ -7,6 +7,7 @@ mod archive;
 mod fetch;
 pub(crate) mod oci;
 mod sums;
+mod trust;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use karmaform_model::{BoxFuture, Diagnostic, Registries, Stock, Supply, damaged,
 use tempfile::NamedTempFile;
 use tokio::sync::{Mutex, OnceCell};
 
+pub(crate) use self::trust::Trusted;
 use crate::sum::sha256_of;
 
 /// How the names of unfinished downloads begin.
@@ -32,12 +34,20 @@ const STALE: Duration = Duration::from_secs(60 * 60);
 /// Fetched artifacts of a run, each made once however many hosts want it.
 pub(crate) struct Store {
     directory: PathBuf,
-    /// Docker's configuration file, for the log-ins of registries.
-    docker: PathBuf,
+    access: Access,
     images: Mutex<BTreeMap<Supply, oci::Shared>>,
     ready: OncePerSupply<Arc<Ready>>,
     verdicts: OncePerSupply<Result<(), Diagnostic>>,
     stock: Stocked,
+}
+
+/// What there is to show and to believe where something is fetched.
+#[derive(Clone)]
+pub(crate) struct Access {
+    /// Docker's configuration file, for the log-ins of registries.
+    docker: PathBuf,
+    /// Whom servers are believed.
+    trusted: Trusted,
 }
 
 /// What was brought along, if anything was.
@@ -61,8 +71,8 @@ pub(crate) struct Ready {
 impl Store {
     /// That keeps downloads in `directory`.
     pub(crate) fn new(directory: PathBuf) -> Self {
-        let (docker, stock) = (oci::usual_file(), Stocked::default());
-        Self { directory, docker, images: Mutex::default(), ready: Mutex::default(), verdicts: Mutex::default(), stock }
+        let (access, stock) = (Access { docker: oci::usual_file(), trusted: Trusted::default() }, Stocked::default());
+        Self { directory, access, images: Mutex::default(), ready: Mutex::default(), verdicts: Mutex::default(), stock }
     }
 
     /// That takes things out of what was brought along, once something is.
@@ -71,10 +81,16 @@ impl Store {
         self
     }
 
+    /// That believes servers whom this machine trusts, once that is told.
+    pub(crate) fn with_trust(mut self, trusted: Trusted) -> Self {
+        self.access.trusted = trusted;
+        self
+    }
+
     /// With log-ins from another file.
     #[cfg(test)]
     fn with_docker(mut self, file: PathBuf) -> Self {
-        self.docker = file;
+        self.access.docker = file;
         self
     }
 
@@ -92,10 +108,11 @@ impl Store {
         }
         if oci::is_image(&supply.source) {
             let whole = Supply { member: None, sha256: None, ..supply.clone() };
-            let (image, docker) = (Arc::clone(self.images.lock().await.entry(whole).or_default()), self.docker.clone());
-            return self.once(supply, move |directory, supply| oci::take(&image, &directory, &docker, &supply)).await;
+            let (image, access) = (Arc::clone(self.images.lock().await.entry(whole).or_default()), self.access.clone());
+            return self.once(supply, move |directory, supply| oci::take(&image, &directory, &access, &supply)).await;
         }
-        let whole = self.once(&Supply { member: None, ..supply.clone() }, |directory, supply| fetch::fetch(&directory, &supply)).await?;
+        let (archive, trusted) = (Supply { member: None, ..supply.clone() }, Arc::clone(&self.access.trusted));
+        let whole = self.once(&archive, move |directory, supply| fetch::fetch(&directory, &supply, &trusted)).await?;
         let Some(member) = supply.member.clone() else { return Ok(whole) };
         let source = supply.source.clone();
         self.once(supply, move |directory, _| {
@@ -107,8 +124,8 @@ impl Store {
 
     /// The digest of what an image's name, as clusters write it, means now.
     pub(crate) async fn digest(&self, image: &str) -> Result<String, Diagnostic> {
-        let (image, directory, docker) = (image.to_owned(), self.directory.clone(), self.docker.clone());
-        working(move || oci::digest_now(&image, &directory, &docker)).await
+        let (image, directory, access) = (image.to_owned(), self.directory.clone(), self.access.clone());
+        working(move || oci::digest_now(&image, &directory, &access)).await
     }
 
     /// Whether it can be had at all, as far as that can be told without the network. Asked for every host, and found out once per run, also
@@ -151,10 +168,10 @@ impl Store {
 
 impl Registries for Store {
     fn lacks<'a>(&'a self, image: &'a str) -> BoxFuture<'a, bool> {
-        let (image, docker) = (image.to_owned(), self.docker.clone());
+        let (image, access) = (image.to_owned(), self.access.clone());
         Box::pin(async move {
             // With a bundle there is no way out to ask anybody.
-            self.stock.get().is_none() && tokio::task::spawn_blocking(move || oci::is_lacking(&image, &docker)).await.unwrap_or(false)
+            self.stock.get().is_none() && tokio::task::spawn_blocking(move || oci::is_lacking(&image, &access)).await.unwrap_or(false)
         })
     }
 }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use karmaform_model::{
     Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Provider, Registries,
-    ResourceType, Schema, Severity, Stock, Stray, Supplied, Supply, Type,
+    ResourceType, Schema, Severity, Stock, Stray, Supplied, Supply, Trust, Type,
 };
 
-use crate::artifact::{Stocked, Store};
+use crate::artifact::{Stocked, Store, Trusted};
 use crate::client::{Client, Door, Run};
 use crate::connection::{self, Options, PROVIDER};
 use crate::facts::HostFacts;
@@ -33,6 +33,7 @@ pub struct Ssh {
     hosts: Mutex<Vec<(Options, Arc<Shared>)>>,
     run: Arc<Run>,
     stock: Stocked,
+    trusted: Trusted,
 }
 
 /// A host that is open as long as somebody uses it. A data source's arguments and the connection value that it gives are two ways to say
@@ -58,6 +59,7 @@ impl Ssh {
             hosts: Mutex::default(),
             run,
             stock: Stocked::default(),
+            trusted: Trusted::default(),
         }
     }
 
@@ -69,7 +71,8 @@ impl Ssh {
     fn store(&self, defaults: &Object) -> Arc<Store> {
         let directory = text(defaults, "cache").map_or_else(Store::usual_directory, PathBuf::from);
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(stores.entry(directory.clone()).or_insert_with(|| Arc::new(Store::new(directory).with_stock(Arc::clone(&self.stock)))))
+        let made = |directory| Store::new(directory).with_stock(Arc::clone(&self.stock)).with_trust(Arc::clone(&self.trusted));
+        Arc::clone(stores.entry(directory.clone()).or_insert_with(|| Arc::new(made(directory))))
     }
 
     /// The open host for these options; opened if it is not. Those who come while it is being opened wait for it.
@@ -161,6 +164,10 @@ impl Provider for Ssh {
     fn stock(&self, stock: Arc<dyn Stock>) {
         // One run has one configuration, and that one bundle.
         let _ = self.stock.set(stock);
+    }
+
+    fn trust(&self, trust: Arc<dyn Trust>) {
+        let _ = self.trusted.set(trust);
     }
 
     fn supply<'a>(&'a self, defaults: &'a Object, supply: &'a Supply) -> BoxFuture<'a, Result<Supplied, Diagnostic>> {

@@ -3,29 +3,32 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use karmaform_model::{Diagnostic, Supply, without_credentials};
 use ureq::config::ConfigBuilder;
+use ureq::tls::TlsConfig;
 use ureq::typestate::AgentScope;
 
+use super::trust::{self, Trusted};
 use super::{Ready, local, sums, unfinished, unnamed};
 use crate::sum::sha256;
 
 /// From the request to the last byte. Releases have some 100 MB; a line that needs longer for them needs a mirror.
 pub(super) const LONGEST: Duration = Duration::from_secs(30 * 60);
 
+const UNFETCHED: &str = "Source can't be fetched";
+
 /// The source of a supply, checked.
-pub(super) fn fetch(directory: &Path, supply: &Supply) -> Result<Ready, Diagnostic> {
+pub(super) fn fetch(directory: &Path, supply: &Supply, trusted: &Trusted) -> Result<Ready, Diagnostic> {
     let source = supply.source.as_str();
-    let sum = sums::expected(supply)?;
+    let sum = sums::expected(supply, trusted)?;
     if source.starts_with("http://") || source.starts_with("https://") {
-        return download(directory, source, sum.as_deref());
+        return download(directory, source, sum.as_deref(), trusted);
     }
     if let Some((scheme, _)) = source.split_once("://").filter(|(s, _)| *s != "file") {
         return Err(Diagnostic::error(
-            "Source can't be fetched",
+            UNFETCHED,
             format!("\"{scheme}\" is not supported; a source is a path, a file, http or https URL, or an image (oci://)."),
         ));
     }
@@ -51,7 +54,7 @@ fn match_sum(found: &str, source: &str, expected: Option<&str>) -> Result<(), Di
 }
 
 /// A download with a known sum stays in the cache for later runs; one without can't be told from an outdated one, and is fetched anew.
-fn download(directory: &Path, source: &str, sum: Option<&str>) -> Result<Ready, Diagnostic> {
+fn download(directory: &Path, source: &str, sum: Option<&str>, trusted: &Trusted) -> Result<Ready, Diagnostic> {
     let kept = sum.map(|sum| directory.join(format!("{}-{}", &sha256(source.as_bytes())[..16], sum.to_lowercase())));
     if let Some(kept) = kept.as_ref().filter(|k| k.is_file()) {
         let ready = opened(kept, source)?;
@@ -63,11 +66,11 @@ fn download(directory: &Path, source: &str, sum: Option<&str>) -> Result<Ready, 
     }
     let Some(kept) = kept else {
         let mut file = unnamed(directory)?;
-        receive(source, &mut file)?;
+        receive(source, &mut file, trusted)?;
         return Ready::of(file, source);
     };
     let mut file = unfinished(directory)?;
-    receive(source, &mut file)?;
+    receive(source, &mut file, trusted)?;
     let ready = opened(file.path(), source)?;
     match_sum(&ready.sha256, source, sum)?;
     // rename: another run that fetches the same at the same time sees the old or the new file, and both are right
@@ -84,11 +87,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
 }
 
 /// How all servers are asked.
-pub(super) fn client() -> ConfigBuilder<AgentScope> {
-    let tls = ureq::tls::TlsConfig::builder()
-        .provider(ureq::tls::TlsProvider::Rustls)
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-        .build();
+pub(super) fn client(tls: TlsConfig) -> ConfigBuilder<AgentScope> {
     ureq::Agent::config_builder()
         .tls_config(tls)
         .timeout_connect(Some(Duration::from_secs(15)))
@@ -97,16 +96,19 @@ pub(super) fn client() -> ConfigBuilder<AgentScope> {
         .user_agent(concat!("karmaform/", env!("CARGO_PKG_VERSION")))
 }
 
-pub(super) fn receive(url: &str, file: &mut impl Write) -> Result<(), Diagnostic> {
+pub(super) fn receive(url: &str, file: &mut impl Write, trusted: &Trusted) -> Result<(), Diagnostic> {
     let failed = |why: String| {
-        Diagnostic::error("Source can't be fetched", format!("{}: {why}.", without_credentials(url)))
+        Diagnostic::error(UNFETCHED, format!("{}: {why}.", without_credentials(url)))
             .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")
     };
-    let agent: ureq::Agent = client().build().into();
+    let agent: ureq::Agent = client(trust::tls(trusted, Vec::new())?).build().into();
     let mut response = match agent.get(url).call() {
         Ok(response) => response,
         Err(ureq::Error::StatusCode(status)) => return Err(failed(format!("the server answered with status {status}"))),
-        Err(e) => return Err(failed(e.to_string()).retryable()),
+        Err(e) => {
+            let problem = trust::problem(&e, UNFETCHED, &without_credentials(url));
+            return Err(problem.unwrap_or_else(|| failed(e.to_string()).retryable()));
+        }
     };
     let expected = response.headers().get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
     let mut reader = response.body_mut().as_reader();

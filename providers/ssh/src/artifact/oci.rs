@@ -24,7 +24,7 @@ pub(super) use self::login::usual_file;
 use self::manifest::{Blob, Document, Platform};
 pub(crate) use self::reference::{PLATFORM, Reference, digest_of, is_image, platform_problem, shown};
 use self::registry::Registry;
-use super::{ByPlace, Ready, unfinished, unnamed};
+use super::{Access, ByPlace, Ready, unfinished, unnamed};
 use crate::sum::sha256_of;
 
 /// Indexes may name indexes; nobody nests them deeper than this.
@@ -65,13 +65,13 @@ pub(crate) fn check(source: &str, name: &str, has_member: bool, has_sum: bool) -
 }
 
 /// Takes the member of a supply out of its image.
-pub(super) fn take(shared: &Shared, directory: &Path, docker: &Path, supply: &Supply) -> Result<Ready, Diagnostic> {
+pub(super) fn take(shared: &Shared, directory: &Path, access: &Access, supply: &Supply) -> Result<Ready, Diagnostic> {
     let name = shown(&supply.source);
     let reference = check(&supply.source, &format!("\"{name}\""), supply.member.is_some(), supply.sha256.is_some())?;
     let mut image = shared.lock().unwrap_or_else(PoisonError::into_inner);
     let image = match &mut *image {
         Some(image) => image,
-        none => none.insert(Image::resolve(reference, &name, directory, docker, supply)?),
+        none => none.insert(Image::resolve(reference, &name, directory, access, supply)?),
     };
     let member = supply.member.as_deref().unwrap_or_default();
     let found = find::find(image, member)?.map_err(|why| Diagnostic::error("Member is not in the image", format!("{name}: {why}.")))?;
@@ -97,33 +97,33 @@ fn in_full(image: &str) -> String {
 }
 
 /// True if the registry of an image, named as clusters do, says that it has none of this name.
-pub(super) fn is_lacking(image: &str, docker: &Path) -> bool {
+pub(super) fn is_lacking(image: &str, access: &Access) -> bool {
     let source = format!("oci://{}", in_full(image));
     let Ok(reference) = Reference::parse(&source) else { return false };
     let path = format!("manifests/{}", reference.name());
-    Registry::new(reference, shown(&source), docker.to_owned()).in_a_hurry().lacks(&path)
+    Registry::new(reference, shown(&source), access).is_ok_and(|registry| registry.in_a_hurry().lacks(&path))
 }
 
 /// The digest of what an image's name, as clusters write it, means now.
-pub(super) fn digest_now(image: &str, directory: &Path, docker: &Path) -> Result<String, Diagnostic> {
+pub(super) fn digest_now(image: &str, directory: &Path, access: &Access) -> Result<String, Diagnostic> {
     let source = format!("oci://{}", in_full(image));
     let reference = Reference::parse(&source).map_err(|why| Diagnostic::error("Bad image", format!("The image {image} {why}.")))?;
     if let Some(digest) = &reference.digest {
         return Ok(format!("sha256:{digest}"));
     }
     let path = format!("manifests/{}", reference.name());
-    let registry = Registry::new(reference, shown(&source), docker.to_owned());
+    let registry = Registry::new(reference, shown(&source), access)?;
     let mut image = Image { registry, name: shown(&source), directory: directory.to_owned(), layers: Vec::new() };
     Ok(format!("sha256:{}", crate::sum::sha256(&image.by_tag(&path)?)))
 }
 
 impl Image {
     /// Learns what an image is made of.
-    fn resolve(reference: Reference, name: &str, directory: &Path, docker: &Path, supply: &Supply) -> Result<Self, Diagnostic> {
+    fn resolve(reference: Reference, name: &str, directory: &Path, access: &Access, supply: &Supply) -> Result<Self, Diagnostic> {
         let platform = Platform::parse(supply.platform.as_deref().unwrap_or(PLATFORM));
         let (name, directory) = (name.to_owned(), directory.to_owned());
         let (path, digest) = (format!("manifests/{}", reference.name()), reference.digest.clone());
-        let registry = Registry::new(reference, name.clone(), docker.to_owned());
+        let registry = Registry::new(reference, name.clone(), access)?;
         let mut image = Self { registry, name, directory, layers: Vec::new() };
         let mut bytes = match digest {
             Some(digest) => image.manifest(&digest)?,

@@ -7,22 +7,23 @@ use karmaform_model::{Diagnostic, Supply, without_credentials};
 
 use super::fetch::receive;
 use super::local;
+use super::trust::Trusted;
 use crate::sum::is_sum;
 
 /// The largest file of sums that is read, in bytes. A release of Kubernetes has some hundred lines.
 const LARGEST: usize = 1 << 20;
 
 /// The sum that a supply asks for.
-pub(super) fn expected(supply: &Supply) -> Result<Option<String>, Diagnostic> {
+pub(super) fn expected(supply: &Supply, trusted: &Trusted) -> Result<Option<String>, Diagnostic> {
     match &supply.sha256 {
-        Some(place) if !is_sum(place) => published(place, &supply.source).map(Some),
+        Some(place) if !is_sum(place) => published(place, &supply.source, trusted).map(Some),
         sum => Ok(sum.clone()),
     }
 }
 
 /// What a file says of a source.
-fn published(place: &str, source: &str) -> Result<String, Diagnostic> {
-    let text = read(place)?;
+fn published(place: &str, source: &str, trusted: &Trusted) -> Result<String, Diagnostic> {
+    let text = read(place, trusted)?;
     let path = source.split(['?', '#']).next().unwrap_or(source);
     find(&text, path).ok_or_else(|| {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -56,10 +57,10 @@ fn find(text: &str, path: &str) -> Option<String> {
     if sums.len() == 1 { sums.pop() } else { None }
 }
 
-fn read(place: &str) -> Result<String, Diagnostic> {
+fn read(place: &str, trusted: &Trusted) -> Result<String, Diagnostic> {
     let mut text = Limited(Vec::new());
     if place.starts_with("http://") || place.starts_with("https://") {
-        receive(place, &mut text)?;
+        receive(place, &mut text, trusted)?;
     } else {
         let unreadable = |why: String| {
             let place = without_credentials(local(place).and_then(|p| p.to_str()).unwrap_or(place));

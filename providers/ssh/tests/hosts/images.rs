@@ -122,6 +122,8 @@ pub(crate) struct Registry {
     pub(crate) address: String,
     child: Child,
     wants_password: bool,
+    scheme: &'static str,
+    agent: ureq::Agent,
     _folder: tempfile::TempDir,
 }
 
@@ -135,18 +137,30 @@ impl Drop for Registry {
 impl Registry {
     /// Starts one, which takes "u:hunter2" if it `wants_password`; or `None` after saying that `test` is skipped.
     pub(crate) fn start(test: &str, wants_password: bool) -> Option<Self> {
+        Self::start_with(test, wants_password, None)
+    }
+
+    /// Starts one that shows who it is with this certificate and key (PEM), or, without them, speaks no TLS.
+    pub(crate) fn start_with(test: &str, wants_password: bool, tls: Option<(&str, &str)>) -> Option<Self> {
         if Command::new(PROGRAM).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
             let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {PROGRAM} is not there; Debian's package of this name has it");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
+        let mut more = String::new();
+        if let Some((certificate, key)) = tls {
+            std::fs::write(path("tls.crt"), certificate).unwrap();
+            std::fs::write(path("tls.key"), key).unwrap();
+            more = format!("  tls: {{certificate: {}, key: {}}}\n", path("tls.crt"), path("tls.key"));
+        }
+        let scheme = if tls.is_some() { "https" } else { "http" };
         // free a moment ago; whoever takes it first in that moment makes the registry end, and another one is tried
         for _ in 0..5 {
             let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
             std::fs::write(path("htpasswd"), PASSWORD).unwrap();
             let mut config = format!(
-                "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '{address}', secret: x}}\n",
+                "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp:\n  addr: '{address}'\n  secret: x\n{more}",
                 path("data")
             );
             if wants_password {
@@ -158,7 +172,8 @@ impl Registry {
             let mut child = command.spawn().unwrap();
             for _ in 0..200 {
                 if TcpStream::connect(&address).is_ok() && child.try_wait().unwrap().is_none() {
-                    return Some(Self { address, child, wants_password, _folder: folder });
+                    let agent = agent();
+                    return Some(Self { address, child, wants_password, scheme, agent, _folder: folder });
                 }
                 if child.try_wait().unwrap().is_some() {
                     break;
@@ -174,26 +189,40 @@ impl Registry {
     /// Puts an image there, by its digest.
     pub(crate) fn push(&self, repository: &str, image: &Image) {
         for blob in &image.blobs {
-            let started = self.request(ureq::post(self.url(repository, "blobs/uploads/"))).send_empty().unwrap();
-            let place = started.headers()["location"].to_str().unwrap().to_owned();
-            let place = format!("{place}{}digest=sha256:{}", if place.contains('?') { '&' } else { '?' }, blob.sum());
-            self.request(ureq::put(place)).content_type("application/octet-stream").send(&blob.bytes).unwrap();
+            self.keep(repository, blob);
         }
         self.name(repository, &format!("sha256:{}", image.manifest.sum()), &image.manifest);
+    }
+
+    /// Puts bytes there, which are then at the URL that it gives.
+    pub(crate) fn keep(&self, repository: &str, blob: &Part) -> String {
+        let started = self.request(self.agent.post(self.url(repository, "blobs/uploads/"))).send_empty().unwrap();
+        let place = started.headers()["location"].to_str().unwrap().to_owned();
+        let place = format!("{place}{}digest=sha256:{}", if place.contains('?') { '&' } else { '?' }, blob.sum());
+        self.request(self.agent.put(place)).content_type("application/octet-stream").send(&blob.bytes).unwrap();
+        self.url(repository, &format!("blobs/sha256:{}", blob.sum()))
     }
 
     /// Gives a manifest or an index a tag.
     pub(crate) fn name(&self, repository: &str, tag: &str, manifest: &Part) {
         let url = self.url(repository, &format!("manifests/{tag}"));
-        self.request(ureq::put(url)).content_type(&manifest.kind).send(&manifest.bytes).unwrap();
+        self.request(self.agent.put(url)).content_type(&manifest.kind).send(&manifest.bytes).unwrap();
     }
 
     fn url(&self, repository: &str, path: &str) -> String {
-        format!("http://{}/v2/{repository}/{path}", self.address)
+        format!("{}://{}/v2/{repository}/{path}", self.scheme, self.address)
     }
 
     fn request<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
         let request = request.header("connection", "close");
         if self.wants_password { request.header("authorization", format!("Basic {BASIC}")) } else { request }
     }
+}
+
+/// Who puts things there believes any certificate: it is not what is tested.
+fn agent() -> ureq::Agent {
+    let tls = ureq::tls::TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .disable_verification(true);
+    ureq::Agent::config_builder().tls_config(tls.build()).build().into()
 }

@@ -8,16 +8,19 @@ use std::time::Duration;
 use karmaform_model::{Diagnostic, without_credentials};
 use ureq::config::RedirectAuthHeaders;
 use ureq::http::{Method, Response, StatusCode, header};
+use ureq::tls::TlsConfig;
 use ureq::{Agent, Body, BodyReader};
 
 use super::challenge::Challenge;
 use super::login::{Login, look_up};
 use super::manifest::ACCEPTED;
 use super::reference::Reference;
-use crate::artifact::fetch;
+use crate::artifact::{Access, fetch, trust};
 
 /// The largest answer that is not a layer; registries take no larger manifests.
 pub(super) const LARGEST: u64 = 4 << 20;
+
+const UNFETCHED: &str = "Image can't be fetched";
 
 /// How long it may take until an image is known to be there or not, by request; where there is no way out, all of it is waited for.
 const HURRY: Duration = Duration::from_secs(3);
@@ -39,6 +42,8 @@ pub(super) struct Registry {
     name: String,
     /// Docker's configuration file.
     docker: PathBuf,
+    /// How it shows who it is.
+    tls: TlsConfig,
     agent: Agent,
     scheme: &'static str,
     /// It may turn out that it speaks no TLS.
@@ -52,17 +57,19 @@ pub(super) struct Registry {
 
 impl Registry {
     /// Of this image.
-    pub(super) fn new(reference: Reference, name: String, docker: PathBuf) -> Self {
+    pub(super) fn new(reference: Reference, name: String, access: &Access) -> Result<Self, Diagnostic> {
         let scheme = if reference.plain { "http" } else { "https" };
         let may_be_plain = !reference.plain && reference.is_loopback();
-        let agent = agent(&reference, scheme, fetch::LONGEST);
-        Self { reference, name, docker, agent, scheme, may_be_plain, authorization: None, login: None, longest: fetch::LONGEST }
+        let (docker, longest) = (access.docker.clone(), fetch::LONGEST);
+        let tls = trust::tls(&access.trusted, trust::of_registry(&reference.registry, &docker)?)?;
+        let agent = agent(&reference, scheme, &tls, longest);
+        Ok(Self { reference, name, docker, tls, agent, scheme, may_be_plain, authorization: None, login: None, longest })
     }
 
     /// For who would rather not know than wait.
     pub(super) fn in_a_hurry(mut self) -> Self {
         self.longest = HURRY;
-        self.agent = agent(&self.reference, self.scheme, HURRY);
+        self.agent = agent(&self.reference, self.scheme, &self.tls, HURRY);
         self
     }
 
@@ -87,8 +94,14 @@ impl Registry {
 
     /// Something went wrong on the way.
     pub(super) fn failed(&self, why: &str) -> Diagnostic {
-        Diagnostic::error("Image can't be fetched", format!("{}: {why}.", self.name))
+        Diagnostic::error(UNFETCHED, format!("{}: {why}.", self.name))
             .with_hint("Check the name of the image, and the network; a mirror can be given instead.")
+    }
+
+    /// Where an authority can be put down for this registry alone.
+    fn folder(&self) -> String {
+        let beside = self.docker.with_file_name("certs.d").join(&self.reference.registry).join("ca.crt");
+        format!("For this registry alone it can be in {}, or where docker has it.", beside.display())
     }
 
     fn request(&mut self, method: Method, path: &str) -> Result<Response<Body>, Diagnostic> {
@@ -127,9 +140,12 @@ impl Registry {
                 Err(e) if self.may_be_plain && speaks_no_tls(&e) => {
                     self.may_be_plain = false;
                     self.scheme = "http";
-                    self.agent = agent(&self.reference, self.scheme, self.longest);
+                    self.agent = agent(&self.reference, self.scheme, &self.tls, self.longest);
                 }
-                Err(e) => return Err(self.failed(&without_secrets(&e.to_string())).retryable()),
+                Err(e) => {
+                    let problem = trust::problem(&e, UNFETCHED, &self.name).map(|p| p.with_hint(self.folder()));
+                    return Err(problem.unwrap_or_else(|| self.failed(&without_secrets(&e.to_string())).retryable()));
+                }
             }
         }
     }
@@ -161,8 +177,10 @@ impl Registry {
         if let Some(basic) = basic {
             request = request.header(header::AUTHORIZATION, basic);
         }
-        let response =
-            request.call().map_err(|e| self.failed(&format!("no token from {realm}: {}", without_secrets(&e.to_string()))).retryable())?;
+        let response = request.call().map_err(|e| {
+            let problem = trust::problem(&e, UNFETCHED, &format!("{}, a token from {}", self.name, without_credentials(realm)));
+            problem.unwrap_or_else(|| self.failed(&format!("no token from {realm}: {}", without_secrets(&e.to_string()))).retryable())
+        })?;
         match response.status() {
             status if status.is_success() => {}
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => return Err(self.refused(status)),
@@ -205,8 +223,8 @@ impl Registry {
     }
 }
 
-fn agent(reference: &Reference, scheme: &str, longest: Duration) -> Agent {
-    let mut config = fetch::client()
+fn agent(reference: &Reference, scheme: &str, tls: &TlsConfig, longest: Duration) -> Agent {
+    let mut config = fetch::client(tls.clone())
         .timeout_global(Some(longest))
         .http_status_as_error(false)
         // Layers often lie elsewhere, be it on another port of the same host, and that elsewhere must not learn the password.
