@@ -187,12 +187,20 @@ impl Builder<'_> {
         }
     }
 
+    /// What stands for the needs of a composite but for those of some of its arguments.
+    fn near(&mut self, composite: &Address, without: &[&str]) -> usize {
+        let references = self.config.references_without(composite, without);
+        let mut near = Node::new(Role::Enter, composite.clone(), &composite.kind, true);
+        near.wanted = references.iter().filter_map(|r| self.target(&r.address)).collect();
+        self.add(near)
+    }
+
     fn add_children(&mut self, composite: usize, enter: usize, ty: &dyn Composite, expansion: &Expansion) {
         let address = self.nodes[composite].address.clone();
         let bug = |what: String| {
             Diagnostic::error("Composite expands wrongly", format!("The composite \"{}\" {what}. This is a bug.", ty.name())).at(&address)
         };
-        let mut siblings = BTreeMap::new();
+        let (mut siblings, mut near) = (BTreeMap::new(), BTreeMap::new());
         for child in &expansion.children {
             let child_address = address.with_child(&child.path);
             if child.path.is_empty() || siblings.contains_key(&child.path) {
@@ -215,6 +223,11 @@ impl Builder<'_> {
             self.nodes[number].kind.clone_from(&child.resource_type);
             self.nodes[number].wanted.push(enter);
             self.nodes[composite].wanted.push(number);
+            if !child.apart.is_empty() {
+                let near = *near.entry(child.apart).or_insert_with(|| self.near(&address, child.apart));
+                self.nodes[number].wanted.push(near);
+                self.nodes[number].near = Some(near);
+            }
             siblings.insert(child.path.clone(), number);
         }
         for child in &expansion.children {

@@ -1,5 +1,6 @@
 //! Owns the course of an apply: which steps wait, run, ended; starts what may start, books what ended. Decides no change.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
@@ -61,13 +62,26 @@ pub(crate) struct Dispatcher<'a> {
     missing: Vec<usize>,
     dependents: Vec<Vec<usize>>,
     /// Steps that may start: those that work outside, of which only so many run at once, and all others.
-    ready_outside: BTreeSet<usize>,
+    ready_outside: BTreeSet<(Reverse<usize>, usize)>,
+    /// By step: how many more come one after the other behind it. Where not all that may start can, what most wait for goes first.
+    behind: Vec<usize>,
     ready: BTreeSet<usize>,
     pub(crate) running: BTreeMap<usize, Running>,
     outside: usize,
     pub(crate) diagnostics: Diagnostics,
     stopped: bool,
     pub(crate) interrupted: bool,
+}
+
+/// By step: how many steps come one after the other behind it, the longest way. A step has a higher number than what it waits for.
+fn behind(plan: &Plan) -> Vec<usize> {
+    let mut behind = vec![0; plan.steps.len()];
+    for (id, step) in plan.steps.iter().enumerate().rev() {
+        for &earlier in &step.after {
+            behind[earlier] = behind[earlier].max(behind[id] + 1);
+        }
+    }
+    behind
 }
 
 impl<'a> Dispatcher<'a> {
@@ -96,6 +110,7 @@ impl<'a> Dispatcher<'a> {
             missing: plan.steps.iter().map(|s| s.after.len()).collect(),
             dependents,
             ready_outside: BTreeSet::new(),
+            behind: behind(plan),
             ready: BTreeSet::new(),
             running: BTreeMap::new(),
             outside: 0,
@@ -113,7 +128,7 @@ impl<'a> Dispatcher<'a> {
 
     fn make_ready(&mut self, step: usize) {
         if self.is_outside(step) {
-            self.ready_outside.insert(step)
+            self.ready_outside.insert((Reverse(self.behind[step]), step))
         } else {
             self.ready.insert(step)
         };
@@ -155,7 +170,7 @@ impl<'a> Dispatcher<'a> {
         let mut started = Vec::new();
         while !self.is_stopped() {
             let room = self.outside < self.options.parallelism.max(1);
-            let next = self.ready.pop_first().or_else(|| if room { self.ready_outside.pop_first() } else { None });
+            let next = self.ready.pop_first().or_else(|| if room { self.ready_outside.pop_first().map(|(_, step)| step) } else { None });
             let Some(step) = next else { break };
             match self.start(step) {
                 Ok(Some(job)) => started.push(Started { step, job }),

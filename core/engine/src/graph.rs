@@ -43,12 +43,15 @@ pub(crate) struct Node {
     pub(crate) composite: Option<usize>,
     /// Of a composite: its children, configured or only in the state.
     pub(crate) children: Vec<usize>,
+    /// Of a child that has nothing to do with some of its composite's arguments: what stands for the needs of the others. While it is new, it is
+    /// made once these are there.
+    pub(crate) near: Option<usize>,
 }
 
 impl Node {
     pub(crate) fn new(role: Role, address: Address, kind: &str, configured: bool) -> Self {
         let (wanted, stored, children) = (Vec::new(), Vec::new(), Vec::new());
-        Self { role, address, kind: kind.to_owned(), wanted, stored, configured, forgotten: false, composite: None, children }
+        Self { role, address, kind: kind.to_owned(), wanted, stored, configured, forgotten: false, composite: None, children, near: None }
     }
 
     /// True if it stands for nothing of its own.
@@ -103,6 +106,12 @@ impl Graph {
         let is_same_block = |a: &Address| a.mode == address.mode && a.kind == address.kind && a.name == address.name;
         let block = self.instances.range(first..).take_while(move |(a, _)| is_same_block(a));
         block.filter(move |(a, _)| a.is_within(address)).map(|(a, n)| (a, *n))
+    }
+
+    /// True for what stands for all needs of a child's composite.
+    pub(crate) fn is_entrance_of(&self, junction: usize, child: usize) -> bool {
+        let (junction, child) = (&self.nodes[junction], &self.nodes[child]);
+        junction.role == Role::Enter && junction.composite.is_some() && junction.composite == child.composite
     }
 
     pub(crate) fn node(&self, address: &Address) -> Option<&Node> {

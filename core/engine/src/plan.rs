@@ -263,7 +263,8 @@ pub(crate) fn dependencies(graph: &Graph) -> Vec<Vec<Address>> {
                 Role::Enter | Role::Data => true,
                 Role::Resource | Role::Composite | Role::Child => false,
             };
-            if other.composite == Some(number) && other.role == Role::Child {
+            let is_apart = node.near.is_some() && graph.is_entrance_of(needed, number);
+            if is_apart || (other.composite == Some(number) && other.role == Role::Child) {
                 continue;
             }
             if is_passed_through {

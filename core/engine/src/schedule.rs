@@ -59,7 +59,9 @@ fn make(parts: &Parts<'_>, places: &mut Places) {
     for &number in &graph.order {
         let up = places.points.place();
         places.up[number] = up;
-        for &needed in &graph.nodes[number].wanted {
+        let is_new = || matches!(change(parts, number), Some(Change::Create { .. }));
+        let early = graph.nodes[number].near.is_some() && is_new();
+        for &needed in graph.nodes[number].wanted.iter().filter(|n| !(early && graph.is_entrance_of(**n, number))) {
             places.points.before(places.up[needed], up);
         }
         let Some(resource) = parts.planned[number] else { continue };

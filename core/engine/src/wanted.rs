@@ -195,6 +195,7 @@ mod tests {
                 .map(|(n, a)| (n.to_owned(), a))
                 .into(),
             after: Vec::new(),
+            apart: &[],
         };
         let before = Object::from([("path", "/b"), ("content", "a b"), ("key", "a k")].map(|(n, v)| (n.to_owned(), v.into())));
         let changing = |_: &[ChildStep], _: &str| Value::unknown(Type::String);

@@ -247,6 +247,11 @@ impl Config {
         self.removed.get(&address.block()).is_some_and(|r| !r.destroy)
     }
 
+    /// What the block of an instance refers to in all but these attributes.
+    pub fn references_without(&self, address: &Address, attributes: &[&str]) -> Vec<Reference> {
+        self.block(address).map(|block| crate::load::references_without(self, block, attributes)).unwrap_or_default()
+    }
+
     /// What an output needs first.
     pub fn output_references(&self, name: &str) -> Vec<Reference> {
         self.outputs.get(name).map(|o| o.references.clone()).unwrap_or_default()

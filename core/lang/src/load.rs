@@ -254,15 +254,7 @@ fn connect_resources(config: &mut Config, diagnostics: &mut Diagnostics) {
         let (each, count) =
             (matches!(block.repeat, Repeat::ForEach(_) | Repeat::Wrong), matches!(block.repeat, Repeat::Count(_) | Repeat::Wrong));
         let place = Place { own: Some(address), each, count, ..Place::default() };
-        found.extend(check_references(config, &block.body, place, true, &mut references));
-        for condition in &block.preconditions {
-            for expr in [&condition.condition, &condition.message] {
-                found.extend(statics::check(config, expr, place, &mut references));
-            }
-        }
-        if let Some(attribute) = block.body.attribute("depends_on") {
-            found.extend(lifecycle::depends_on(config, &attribute.expr, place, &mut references));
-        }
+        found.extend(inside(config, block, &block.body, place, &mut references));
         let (triggers, more) = lifecycle::replace_triggered_by(config, block, place);
         found.extend(more);
         for trigger in &triggers {
@@ -282,6 +274,36 @@ fn connect_resources(config: &mut Config, diagnostics: &mut Diagnostics) {
     }
     let failed = diagnostics.has_errors();
     diagnostics.extend(expand::expand(config, &needs, failed));
+}
+
+/// What a block refers to, but for how many instances it has.
+fn inside(config: &Config, block: &ResourceBlock, body: &Body, place: Place<'_>, references: &mut Vec<Reference>) -> Diagnostics {
+    let mut found = check_references(config, body, place, true, references);
+    for condition in &block.preconditions {
+        for expr in [&condition.condition, &condition.message] {
+            found.extend(statics::check(config, expr, place, references));
+        }
+    }
+    if let Some(attribute) = body.attribute("depends_on") {
+        found.extend(lifecycle::depends_on(config, &attribute.expr, place, references));
+    }
+    found
+}
+
+/// What a block refers to without these attributes. It has been checked.
+pub(crate) fn references_without(config: &Config, block: &ResourceBlock, attributes: &[&str]) -> Vec<Reference> {
+    let mut references = Vec::new();
+    if let Repeat::Count(expr) | Repeat::ForEach(expr) = &block.repeat {
+        let _ = expand::needs(config, &block.address, expr, &mut references);
+    }
+    let mut body = block.body.clone();
+    body.attributes.retain(|a| !attributes.contains(&a.name.as_str()));
+    let place = Place { own: Some(&block.address), each: true, count: true, ..Place::default() };
+    let _ = inside(config, block, &body, place, &mut references);
+    for trigger in &block.lifecycle.replace_triggered_by {
+        push_new(&mut references, trigger.clone());
+    }
+    references
 }
 
 fn read_outputs(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) -> BTreeMap<String, Output> {

@@ -156,6 +156,9 @@ pub struct Child {
     pub arguments: BTreeMap<String, Arg>,
     /// Siblings that come first though no argument refers to them.
     pub after: Vec<Vec<ChildStep>>,
+    /// Attributes of the composite that it has nothing to do with: while it is new, it is made before what only these refer to is there. What is
+    /// there already changes after all that the composite refers to.
+    pub apart: &'static [&'static str],
 }
 
 /// What a composite stands for.

@@ -512,3 +512,32 @@ fn a_control_plane_does_not_move_between_places() {
     let refused = choreograph(Some(&common::arguments()), &plain(), &BTreeMap::new()).unwrap_err();
     assert!(refused.iter().any(|d| d.detail.contains("It is \"kubernetes\" and would be \"hosts\"")));
 }
+
+#[test]
+fn what_is_put_down_before_etcd_is_there_knows_nothing_of_it() {
+    let more = json!({ "addon": { "search": {}, "descheduler": {} }, "load_balancer": { "vip": "10.0.0.9" } });
+    let known = on(&["a", "b", "c"], &more);
+    let mut unknown = known.clone();
+    unknown.insert("etcd".to_owned(), later());
+    let of = |arguments: &Object| -> BTreeMap<String, karmaform_model::Child> {
+        expand(arguments).unwrap().children.into_iter().map(|c| (path(&c.path), c)).collect()
+    };
+    let (with, without) = (of(&known), of(&unknown));
+    let apart: BTreeSet<&String> = with.iter().filter(|(_, c)| c.apart == ["etcd"]).map(|(name, _)| name).collect();
+    for name in &apart {
+        assert_eq!(with[*name], without[*name], "{name} is made before etcd is known");
+        // Nothing that waits for etcd comes before a program, which takes longest.
+        if !["/program[", "/directory[", "/user["].iter().any(|part| name.contains(part)) {
+            continue;
+        }
+        let mut needed = with[*name].after.clone();
+        with[*name].arguments.values().for_each(|a| a.references(&mut needed));
+        for other in needed {
+            assert!(apart.contains(&path(&other)), "{name} needs {}", path(&other));
+        }
+    }
+    let waits = |part: &str| with.keys().filter(|n| n.contains(part)).all(|n| !apart.contains(n));
+    assert!(waits("/unit[") && waits("/file[\"apiserver/etcd") && waits("api["), "{apart:?}");
+    let early = |part: &str| with.keys().filter(|n| n.contains(part)).all(|n| apart.contains(n));
+    assert!(early("/program[") && early("/user[") && early("/directory[") && early("/names"), "{apart:?}");
+}

@@ -86,7 +86,7 @@ fn judge(said: &str, limit: f64, path: &str, place: &str) -> Result<GateAnswer, 
     let more = if status == Some("124") { "more than " } else { "" };
     Err(Diagnostic::error(
         "A disk is too slow",
-        format!("On {place} a write below {path} takes {more}{each:.0} ms until it is on the disk; {limit:.0} ms are allowed. Nothing was made there yet."),
+        format!("On {place} a write below {path} takes {more}{each:.0} ms until it is on the disk; {limit:.0} ms are allowed. What was to write there was not made."),
     )
     .with_hint("Put it on a disk of its own, an SSD if possible; another guest on the same disk may be what slows it down."))
 }

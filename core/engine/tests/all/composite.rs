@@ -117,6 +117,46 @@ fn who_needs_a_composite_that_changes_is_waited_for() {
 }
 
 #[test]
+fn what_has_nothing_to_do_with_an_argument_is_made_before_it() {
+    let mut lab = Lab::new();
+    let both = |version: &str, more: &str| {
+        let user = format!("hosts = data.fake_host.other\n label = local.way\n {more}");
+        format!(
+            "{}\nlocals {{ way = fake_cluster.main.ids[\"a\"] }}\ndata \"fake_host\" \"other\" {{\n for_each = toset([\"z\"])\n address = each.key\n}}\nresource \"fake_cluster\" \"user\" {{\n {user}\n}}",
+            text(&["a"], version)
+        )
+    };
+    let after = |planned: &crate::lab::Planned, what: &str| {
+        let all = steps(&planned.plan);
+        let at =
+            all.iter().find(|s| s.contains(&format!("fake_cluster.user/{what} after"))).unwrap_or_else(|| panic!("no {what} in {all:?}"));
+        let needs: Vec<usize> = at.rsplit_once('[').unwrap().1.trim_end_matches(']').split(", ").filter_map(|n| n.parse().ok()).collect();
+        needs.iter().map(|n| all[*n].split_once(' ').unwrap().1.split(" after").next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // What is new: only what its argument says waits.
+    let planned = lab.plan(&both("1", ""));
+    assert!(after(&planned, "ca").is_empty(), "{:?}", steps(&planned.plan));
+    assert_eq!(after(&planned, "member[\"z\"]/file"), ["Create fake_cluster.user/ca"]);
+    assert!(after(&planned, "member[\"z\"]/unit").contains(&"Finish fake_cluster.main".to_owned()), "{:?}", steps(&planned.plan));
+    // Also what is written beside the arguments counts.
+    let planned = lab.plan(&both("1", "depends_on = [fake_note.user]"));
+    assert_eq!(after(&planned, "ca"), ["Create fake_note.user"]);
+    let planned = lab.plan(&both("1", "version = fake_cluster.main.ids[\"a\"]"));
+    assert_eq!(after(&planned, "ca"), ["Finish fake_cluster.main"]);
+    lab.converge(&both("1", ""));
+    let needed = |child: &str| lab.state().resources[&format!("fake_cluster.user/{child}").parse().unwrap()].dependencies.clone();
+    let is_main = |a: &karmaform_model::Address| a.to_string() == "fake_cluster.main";
+    assert!(!needed("member[\"z\"]/file").iter().any(is_main) && needed("member[\"z\"]/unit").iter().any(is_main));
+    // What is there already changes after all that its composite refers to.
+    lab.world.lock().things.get_mut("z/file").unwrap().insert("content".into(), "drifted".into());
+    let planned = lab.plan(&both("2", ""));
+    assert_eq!(after(&planned, "member[\"z\"]/file"), ["Finish fake_cluster.main"]);
+    lab.converge(&both("2", ""));
+    lab.converge(&text(&["a"], "2"));
+    assert_eq!(lab.world.contents().into_keys().collect::<Vec<_>>(), ["a/file", "a/unit"]);
+}
+
+#[test]
 fn a_gate_says_what_it_waits_for_and_gives_up_in_the_end() {
     let mut lab = Lab::new();
     *lab.cluster.limit.lock().unwrap() = 5;

@@ -66,10 +66,11 @@ impl Composite for Cluster {
         };
         let mut expansion = Expansion::default();
         let child = |path: Vec<ChildStep>, ty: &str, arguments: Vec<(&str, Arg)>, after: Vec<Vec<ChildStep>>| Child {
-            path,
             resource_type: ty.into(),
             arguments: arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect(),
             after,
+            apart: if path.last().is_some_and(|step| step.name == "unit") { &[] } else { &["label"] },
+            path,
         };
         expansion.children.push(child(ca(), "fake_note", vec![("input", Value::from("ca").into())], vec![]));
         let mut ids = BTreeMap::new();

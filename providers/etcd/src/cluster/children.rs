@@ -73,7 +73,7 @@ fn ca_renew_before(cluster: &Arguments) -> Arg {
 
 pub(super) fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N]) -> Child {
     let arguments = arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect();
-    Child { path, resource_type: resource_type.to_owned(), arguments, after: Vec::new() }
+    Child { path, resource_type: resource_type.to_owned(), arguments, after: Vec::new(), apart: &[] }
 }
 
 pub(super) fn certificate(

@@ -27,7 +27,7 @@ const CONVERTED: [&str; 2] = ["clusterresourcebindings.work.karmada.io", "resour
 /// A child of this type with these arguments.
 pub(crate) fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N]) -> Child {
     let arguments = arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect();
-    Child { path, resource_type: resource_type.to_owned(), arguments, after: Vec::new() }
+    Child { path, resource_type: resource_type.to_owned(), arguments, after: Vec::new(), apart: &[] }
 }
 
 /// The children and outputs.
@@ -47,6 +47,9 @@ pub(crate) fn expand(plane: &Arguments) -> Expansion {
         children.push(inside(plane, object, &objects));
     }
     children.push(store::members(plane));
+    if matches!(plane.target, Target::Hosts(_)) {
+        children.iter_mut().filter(|c| hosts::is_apart(c)).for_each(|c| c.apart = &["etcd"]);
+    }
     Expansion { children, outputs: outputs(plane) }
 }
 

@@ -11,7 +11,7 @@ mod unit;
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Arg, ChildStep, Diagnostic, Key, Type, Value};
+use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Key, Type, Value};
 
 use super::arguments::Arguments;
 use super::settings::Settings;
@@ -146,6 +146,28 @@ pub(crate) fn belongs(path: &[ChildStep], component: Component) -> bool {
         [host, ChildStep { name, key: None }] => host.name == "host" && name == "names",
         _ => false,
     }
+}
+
+/// What is put down before anything runs, by its kind, with keys and certificates for it.
+const PUT_DOWN: [&str; 9] = [
+    "ssh_artifact",
+    "ssh_directory",
+    "ssh_file",
+    "ssh_hosts_entries",
+    "ssh_package",
+    "ssh_user",
+    "tls_ca",
+    "tls_certificate",
+    "tls_private_key",
+];
+
+/// True for what has nothing to do with etcd: it can be there before etcd is.
+pub(crate) fn is_apart(child: &Child) -> bool {
+    let is_of_etcd = || match &child.path[..] {
+        [_, ChildStep { name, key: Some(Key::Name(key)) }] => name == "file" && key.split('/').any(|part| part.starts_with("etcd")),
+        _ => false,
+    };
+    PUT_DOWN.contains(&child.resource_type.as_str()) && !is_of_etcd()
 }
 
 /// The hosts that a component runs on.
