@@ -235,3 +235,29 @@ fn a_rolling_restart_goes_from_gate_to_gate() {
     let untried = Lab::default().plan(Some(&with(arguments(3), "disk_limit", 0i64))).unwrap();
     assert!(untried.choreography.gates.iter().all(|g| g.gate != "ssh_disk"));
 }
+
+#[test]
+fn a_new_member_does_not_listen_where_something_else_does() {
+    let listening = |ports: &[i64]| {
+        let mut arguments = arguments(3);
+        let mut hosts = arguments["hosts"].as_entries().unwrap().clone();
+        let mut host = hosts["b"].as_entries().unwrap().clone();
+        host.insert("listening_ports".to_owned(), Value::list(Type::Number, ports.iter().map(|p| Value::from(*p)).collect()));
+        hosts.insert("b".to_owned(), host.into());
+        arguments.insert("hosts".to_owned(), hosts.into());
+        arguments
+    };
+    let refused: Vec<_> = Lab::default().plan(Some(&listening(&[22, 2379, 2380]))).err().unwrap().into_iter().collect();
+    assert!(refused.iter().all(|d| d.summary == "A port that is taken" && d.detail.contains("\"b\"")), "{refused:?}");
+    let hints: Vec<&str> = refused.iter().flat_map(|d| &d.hints).map(String::as_str).collect();
+    assert!(hints.len() == 2 && hints[0].contains("`client_port`") && hints[1].contains("`peer_port`"), "{hints:?}");
+    // Another cluster beside it, with ports of its own.
+    let other = with(with(listening(&[22, 2379, 2380]), "client_port", 2479i64), "peer_port", 2480i64);
+    assert!(Lab::default().plan(Some(&other)).is_ok());
+    // What is there listens there itself.
+    let mut lab = Lab::default();
+    let formed = lab.plan(Some(&arguments(3))).unwrap();
+    lab.run(&formed, steps::Policy::UnitsFirst, &steps::Stop::Never);
+    lab.world.settle();
+    assert!(lab.plan(Some(&listening(&[22, 2379, 2380]))).is_ok());
+}

@@ -18,7 +18,7 @@ const LEAST: i64 = 256 << 20;
 /// Adds the gates that try the disks of new members, and lines on what else is not as it should be.
 ///
 /// # Errors
-/// A host without any room.
+/// A host without any room, or where something else listens already.
 pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) -> Result<(), Diagnostics> {
     if wanted.kubernetes.is_some() {
         return Ok(());
@@ -27,6 +27,7 @@ pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Cho
     let new: Vec<(&String, &Host)> = wanted.members.iter().filter(|(name, _)| is_new(name)).collect();
     let mut full = Diagnostics::new();
     for (name, host) in &new {
+        full.extend(taken(wanted, name, host).map(|d| d.at(scene.address)));
         if wanted.disk_limit > 0 {
             disk(scene, wanted, name, host, choreography);
         }
@@ -47,6 +48,18 @@ pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Cho
     choreography.impact.extend(concerns(facts()));
     choreography.impact.extend(firewalls(facts()).map(|guarded| let_through(wanted, &guarded)));
     if full.is_empty() { Ok(()) } else { Err(full) }
+}
+
+/// Somebody else's program, or another cluster's member, listens where a new one is to: it would never start.
+fn taken<'a>(wanted: &'a Arguments, name: &'a str, host: &'a Host) -> impl Iterator<Item = Diagnostic> + 'a {
+    let listening = host.facts.get("listening_ports").and_then(Value::as_items).unwrap_or_default();
+    let ports = [("client_port", wanted.client_port), ("peer_port", wanted.peer_port)];
+    let is_taken = move |port: u16| listening.iter().any(|p| p.as_i64() == Some(i64::from(port)));
+    ports.into_iter().filter(move |(_, port)| is_taken(*port)).map(move |(argument, port)| {
+        let detail = format!("The member \"{name}\" is to listen on port {port} of its host, but something else does already.");
+        Diagnostic::error("A port that is taken", detail)
+            .with_hint(format!("`ss -ltnp sport = :{port}` on that host says what it is. `{argument}` gives the members another one."))
+    })
 }
 
 /// Tries a disk before anything is made on its host.
