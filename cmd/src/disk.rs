@@ -29,9 +29,26 @@ impl Disk {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The hash of a file as it is now.
+    /// The hash of a file as it is now; of a directory, whose name ends in a slash, that of the names in it.
     pub(crate) fn hash(&self, path: &str) -> String {
+        if let Some(directory) = path.strip_suffix('/') {
+            return self.files_of(directory).map(|names| sha256(names.join("\n").as_bytes())).unwrap_or_default();
+        }
         std::fs::read(self.root.join(path)).map(|bytes| sha256(&bytes)).unwrap_or_default()
+    }
+}
+
+impl Disk {
+    fn files_of(&self, directory: &str) -> Result<Vec<String>, String> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(self.root.join(directory)).map_err(|e| reason(&e))? {
+            let entry = entry.map_err(|e| reason(&e))?;
+            if !entry.path().is_dir() {
+                names.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
     }
 }
 
@@ -45,6 +62,15 @@ impl Files for Disk {
 
     fn exists(&self, path: &str) -> bool {
         self.root.join(path).is_file()
+    }
+
+    fn names(&self, directory: &str) -> Result<Vec<String>, String> {
+        let names = self
+            .files_of(directory)
+            .map_err(|why| if why == "there is no such file" { "there is no such directory".to_owned() } else { why })?;
+        let hash = sha256(names.join("\n").as_bytes());
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("{directory}/"), hash);
+        Ok(names)
     }
 
     fn list(&self, directory: &str) -> Result<Vec<String>, String> {

@@ -64,7 +64,7 @@ pub(crate) fn options(app: &App, flags: &PlanningFlags) -> Result<Options, Stop>
         lenient: false,
         mode,
         targets: addresses("-target", &flags.target)?,
-        replace: addresses("-replace", &flags.replace)?,
+        replace: resources("-replace", &flags.replace)?,
         refresh: flags.refresh,
         parallelism: usize::from(flags.parallelism.most),
         now: app.now_seconds(),
@@ -84,10 +84,24 @@ pub(crate) fn addresses(flag: &str, texts: &[String]) -> Result<Vec<Address>, St
             Ok(address) => found.push(address),
             Err(error) => wrong.push(
                 Diagnostic::error("Invalid address", format!("The value of {flag}: {error}."))
-                    .with_hint("Addresses look like ssh_file.motd, ssh_file.motd[\"a\"] or etcd_cluster.main/member[\"a\"]/unit. Quote them for the shell."),
+                    .with_hint("Addresses look like ssh_file.motd, ssh_file.motd[\"a\"], etcd_cluster.main/member[\"a\"]/unit or module.site[\"a\"]. Quote them for the shell."),
             ),
         }
     }
+    if wrong.is_empty() { Ok(found) } else { Err(wrong.into()) }
+}
+
+/// The same where a whole module is none that will do.
+///
+/// # Errors
+/// All that are none.
+fn resources(flag: &str, texts: &[String]) -> Result<Vec<Address>, Stop> {
+    let found = addresses(flag, texts)?;
+    let modules = found.iter().filter(|a| a.is_module()).map(|module| {
+        Diagnostic::error("Invalid address", format!("The value of {flag} is a whole module, {module}, and should be one resource."))
+            .with_hint(format!("Give each resource by itself: {flag}='{module}.TYPE.NAME'."))
+    });
+    let wrong: Diagnostics = modules.collect();
     if wrong.is_empty() { Ok(found) } else { Err(wrong.into()) }
 }
 

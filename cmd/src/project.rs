@@ -120,6 +120,7 @@ pub(crate) fn load_sources(
         }
         (config, diagnostics) = load(&app.sources, &inputs, &context, &registry);
     }
+    app.sources.files.extend(config.module_files.iter().cloned());
     Ok(Project { config, diagnostics, files, configuration_files })
 }
 

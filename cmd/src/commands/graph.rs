@@ -57,13 +57,19 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         let sources: Vec<String> = if args.full { instances.collect() } else { vec![block.address.to_string()] };
         for reference in &block.references {
             let target = reference.address.block();
-            let Some(needed) = project.config.blocks.get(&target) else { continue };
-            let all = || needed.repetition.keys().into_iter().map(|k| target.with_key(k).to_string()).collect();
-            let targets: Vec<String> = match (args.full, &reference.address.key) {
-                (false, _) => vec![target.to_string()],
-                (true, Some(_)) => vec![reference.address.to_string()],
-                (true, None) => all(),
+            // What is in a module of several instances, and a whole module, are several blocks.
+            let blocks: Vec<_> = match project.config.blocks.get_key_value(&target) {
+                Some(one) => vec![one],
+                None => project.config.blocks.iter().filter(|(a, _)| a.is_within(&target)).collect(),
             };
+            let mut targets: Vec<String> = Vec::new();
+            for (target, needed) in blocks {
+                match (args.full, &reference.address.key) {
+                    (false, _) => targets.push(target.to_string()),
+                    (true, Some(key)) => targets.push(target.with_key(Some(key.clone())).to_string()),
+                    (true, None) => targets.extend(needed.repetition.keys().into_iter().map(|k| target.with_key(k).to_string())),
+                }
+            }
             for source in &sources {
                 picture.edges.extend(targets.iter().map(|t| (source.clone(), t.clone())));
             }

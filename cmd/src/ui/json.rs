@@ -5,7 +5,9 @@ pub(crate) mod plan;
 pub(crate) mod state;
 pub(crate) mod stream;
 
-use karmaform_model::{Address, Key, Kind, Mode, Object, Value, to_json};
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, Key, Kind, Mode, ModuleStep, Object, Value, to_json};
 use serde_json::{Map, Value as Json, json};
 
 /// The value as far as it is known: secrets are null, unknown parts are left out of objects and null in arrays.
@@ -66,6 +68,9 @@ pub(crate) fn provider_name(provider: &str) -> String {
 pub(crate) fn naming(address: &Address, resource_type: &str) -> Map<String, Json> {
     let mut out = Map::new();
     out.insert("address".into(), json!(address.to_string()));
+    if let Some(module) = address.module_address() {
+        out.insert("module_address".into(), json!(module.to_string()));
+    }
     out.insert("mode".into(), json!(if address.mode == Mode::Data { "data" } else { "managed" }));
     out.insert("type".into(), json!(resource_type));
     if address.is_child() {
@@ -80,6 +85,40 @@ pub(crate) fn naming(address: &Address, resource_type: &str) -> Map<String, Json
         out.insert("composite".into(), json!(composite.to_string()));
     }
     out
+}
+
+/// Resources as `root_module`, with those in modules below `child_modules`, each in its module. What is in one module comes together.
+pub(crate) fn by_module<'a>(resources: impl Iterator<Item = (&'a Address, Json)>) -> Json {
+    let mut modules: BTreeMap<&[ModuleStep], Vec<Json>> = BTreeMap::new();
+    for (address, json) in resources {
+        // Those around it are shown as well, if only for what is in them.
+        for depth in 0..address.module.len() {
+            modules.entry(&address.module[..depth]).or_default();
+        }
+        modules.entry(&address.module).or_default().push(json);
+    }
+    // The innermost first: what is complete goes into what is around it.
+    let mut done: BTreeMap<&[ModuleStep], Vec<Json>> = BTreeMap::new();
+    let mut root = json!({});
+    let mut paths: Vec<&[ModuleStep]> = modules.keys().copied().collect();
+    paths.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    for path in paths {
+        let mut out = json!({});
+        if !path.is_empty() {
+            out["address"] = json!(Address::of_module(path.to_vec()).to_string());
+        }
+        if let Some(own) = modules.remove(path).filter(|own| !own.is_empty()) {
+            out["resources"] = Json::Array(own);
+        }
+        if let Some(children) = done.remove(path) {
+            out["child_modules"] = Json::Array(children);
+        }
+        match path.split_last() {
+            Some((_, around)) => done.entry(around).or_default().push(out),
+            None => root = out,
+        }
+    }
+    root
 }
 
 /// A number or a string.

@@ -35,6 +35,7 @@ pub(crate) fn because(address: &Address, reason: &Reason, theme: &Theme) -> Opti
     let key = address.key.as_ref().map(ToString::to_string).unwrap_or_default();
     Some(match reason {
         Reason::DeleteBecauseNoResourceConfig => format!("because {} is not in configuration", address.block()),
+        Reason::DeleteBecauseNoModule(module) => format!("because {module} is not in configuration"),
         Reason::DeleteBecauseCountIndex => format!("because index {key} is out of range for count"),
         Reason::DeleteBecauseEachKey => format!("because key {key} is not in for_each map"),
         Reason::DeleteBecauseWrongRepetition => match address.key {

@@ -192,8 +192,13 @@ fn check_composite(plan: &Plan, record: usize, places: &Places, comes_before: &d
 fn within(plan: &Plan, changed: &BTreeMap<Address, Vec<usize>>, address: &Address) -> Vec<usize> {
     let exact = address.key.is_some() || address.is_child();
     let is_meant = |r: &Address| if exact { r == address } else { !r.is_child() };
-    let block = changed.get(&address.block()).map(Vec::as_slice).unwrap_or_default();
-    block.iter().copied().filter(|n| is_meant(&plan.resources[*n].address)).collect()
+    let block = changed.get(&address.block()).map(Vec::as_slice);
+    // In a module without a key all of its instances are meant.
+    if block.is_none() && !address.module.is_empty() && !exact {
+        let all = changed.iter().filter(|(a, _)| a.is_within(address)).flat_map(|(_, numbers)| numbers.iter().copied());
+        return all.filter(|n| is_meant(&plan.resources[*n].address)).collect();
+    }
+    block.unwrap_or_default().iter().copied().filter(|n| is_meant(&plan.resources[*n].address)).collect()
 }
 
 /// By step: all steps that end before it starts, one bit each.

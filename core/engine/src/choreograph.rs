@@ -73,9 +73,10 @@ fn is_shaken(graph: &Graph, composite: usize, changing: &BTreeSet<usize>) -> boo
             Role::Composite => changing.contains(&needed),
             Role::Block => {
                 let twin = key.as_ref().and_then(|key| graph.instances.get(&node.address.with_key(Some(key.clone()))));
-                let is_of_it = |n: &usize| graph.nodes[*n].address.with_key(None) == node.address;
+                let is_of_it = |n: &usize| graph.nodes[*n].address.is_within(&node.address);
                 twin.map_or_else(|| changing.iter().any(is_of_it), |twin| changing.contains(twin))
             }
+            Role::Enter => node.address.is_module() && changing.iter().any(|n| graph.nodes[*n].address.is_within(&node.address)),
             _ => false,
         }
     })

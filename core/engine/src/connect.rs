@@ -7,7 +7,7 @@ use karmaform_lang::{Config, Evaluator, Resolver, ResourceBlock};
 use karmaform_model::{Address, Catalog, Composite, Diagnostic, Diagnostics, Expansion, Mode, ResourceEntry, Snapshot, Type, Value};
 
 use crate::cycle;
-use crate::graph::{Graph, Node, Role, sequence};
+use crate::graph::{Graph, Node, Role, first_in, is_around, sequence};
 use crate::values::unknown_object;
 
 /// The provider that a composite's own record has in the state.
@@ -26,6 +26,7 @@ pub fn graph(config: &Config, state: &Snapshot, registry: &Catalog) -> (Graph, D
     builder.add_configured();
     builder.add_stored(state);
     builder.add_blocks();
+    builder.add_modules(state);
     builder.connect_configured();
     builder.connect_stored(state);
     let Builder { mut nodes, instances, mut diagnostics, .. } = builder;
@@ -124,6 +125,52 @@ impl Builder<'_> {
             self.nodes[junction].stored = members;
             self.blocks.insert(address, junction);
         }
+    }
+
+    /// Junctions for what is referred to in all instances of a module, and for whole modules.
+    fn add_modules(&mut self, state: &Snapshot) {
+        let configured = self.config.blocks.values().flat_map(|b| b.references.iter().map(|r| &r.address));
+        let outside: BTreeSet<&Address> = configured.filter(|a| !a.module.is_empty()).collect();
+        let stored = state.resources.values().chain(state.deposed.values()).flat_map(|r| &r.dependencies);
+        let stored: BTreeSet<&Address> = stored.filter(|a| !a.module.is_empty()).collect();
+        let open: Vec<Address> = outside.union(&stored).filter(|a| self.target(a).is_none()).map(|a| (*a).clone()).collect();
+        for address in open {
+            self.join(&address);
+        }
+    }
+
+    /// The node that stands for an address in a module of several instances, or for a whole module.
+    fn join(&mut self, address: &Address) -> Option<usize> {
+        if let Some(there) = self.target(address) {
+            return Some(there);
+        }
+        let near = self.instances.range(first_in(&address.module)..).take_while(|(a, _)| is_around(a, &address.module));
+        if !address.is_module() {
+            let members: Vec<usize> = near.filter(|(a, _)| !a.is_child() && a.is_within(address)).map(|(_, n)| *n).collect();
+            if members.is_empty() {
+                return None;
+            }
+            let junction = self.add(Node::new(Role::Block, address.clone(), &address.kind, true));
+            self.nodes[junction].wanted = members.iter().copied().filter(|m| self.nodes[*m].configured).collect();
+            self.nodes[junction].stored = members;
+            self.blocks.insert(address.clone(), junction);
+            return Some(junction);
+        }
+        // Of blocks and not of instances, so that the state notes few names.
+        let mut blocks: BTreeSet<Address> = BTreeSet::new();
+        for (near, _) in near.filter(|(a, _)| a.is_within(address)) {
+            let mut block = near.block();
+            for (step, wanted) in block.module.iter_mut().zip(&address.module) {
+                step.key.clone_from(&wanted.key);
+            }
+            blocks.insert(block);
+        }
+        let parts: Vec<usize> = blocks.iter().filter_map(|b| self.join(b)).collect();
+        let junction = self.add(Node::new(Role::Enter, address.clone(), "", true));
+        self.nodes[junction].wanted.clone_from(&parts);
+        self.nodes[junction].stored = parts;
+        self.blocks.insert(address.clone(), junction);
+        Some(junction)
     }
 
     /// The node that stands for an address in a reference: one instance, or all of a block.

@@ -22,7 +22,7 @@ fn error(nodes: &[Node], path: &[usize], config: &Config) -> Diagnostic {
     .with_hint("Cut one of these references, or the depends_on behind it.");
     for (i, from) in members.iter().enumerate() {
         let to = members[(i + 1) % members.len()];
-        let reference = config.block(&from.address).and_then(|b| b.references.iter().find(|r| r.address.block() == to.address.block()));
+        let reference = config.block(&from.address).and_then(|b| b.references.iter().find(|r| to.address.is_within(&r.address.block())));
         if let Some(reference) = reference {
             error = if error.span.is_none() {
                 error.at(&from.address).with_span(Some(reference.span))

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use karmaform_model::Address;
+use karmaform_model::{Address, ModuleStep};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
@@ -102,10 +102,17 @@ impl Graph {
 
     /// The instances that an address means: one, or all of its block, with what composites made of them.
     pub(crate) fn within<'a>(&'a self, address: &'a Address) -> impl Iterator<Item = (&'a Address, usize)> {
-        let first = Address { key: None, child: Vec::new(), ..address.clone() };
-        let is_same_block = |a: &Address| a.mode == address.mode && a.kind == address.kind && a.name == address.name;
-        let block = self.instances.range(first..).take_while(move |(a, _)| is_same_block(a));
-        block.filter(move |(a, _)| a.is_within(address)).map(|(a, n)| (a, *n))
+        // In a module without a key those of all its instances are meant, which lie apart.
+        let is_near = address.module.is_empty() && !address.is_module();
+        let first = if is_near { address.block() } else { first_in(&address.module) };
+        let near = self.instances.range(first..).take_while(move |(a, _)| {
+            if is_near {
+                a.module.is_empty() && a.mode == address.mode && a.kind == address.kind && a.name == address.name
+            } else {
+                is_around(a, &address.module)
+            }
+        });
+        near.filter(move |(a, _)| a.is_within(address)).map(|(a, n)| (a, *n))
     }
 
     /// True for what stands for all needs of a child's composite.
@@ -117,6 +124,23 @@ impl Graph {
     pub(crate) fn node(&self, address: &Address) -> Option<&Node> {
         self.instances.get(address).map(|n| &self.nodes[*n])
     }
+}
+
+/// How many steps of the path of a module say exactly where things sort: up to the first one without a key, which may stand for several.
+fn fixed(module: &[ModuleStep]) -> usize {
+    module.iter().position(|s| s.key.is_none()).map_or(module.len(), |open| open + 1)
+}
+
+/// The address that nothing sorts before of all that the path of a module may mean.
+pub(crate) fn first_in(module: &[ModuleStep]) -> Address {
+    Address::of_module(module[..fixed(module)].to_vec())
+}
+
+/// True for what sorts among what the path of a module may mean.
+pub(crate) fn is_around(address: &Address, module: &[ModuleStep]) -> bool {
+    let fixed = fixed(module);
+    address.module.len() >= fixed
+        && address.module.iter().zip(&module[..fixed]).all(|(a, m)| a.name == m.name && (m.key.is_none() || a.key == m.key))
 }
 
 /// The groups of nodes that lie on a common cycle, and nodes with an edge to themselves; nothing for an acyclic graph.

@@ -86,6 +86,9 @@ impl Pass<'_> {
         if node.role == Role::Child && node.composite.is_some_and(|c| self.graph.nodes[c].configured) {
             return Reason::DeleteBecauseNotInComposite;
         }
+        if let Some(module) = self.inputs.config.missing_module(&node.address.module) {
+            return Reason::DeleteBecauseNoModule(module);
+        }
         let repetition = self.inputs.config.block(&node.address).map(|b| &b.repetition);
         match (repetition, &node.address.key) {
             (None, _) => Reason::DeleteBecauseNoResourceConfig,

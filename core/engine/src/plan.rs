@@ -49,6 +49,12 @@ fn decide<T>(
     let mut pass = walk_again(graph, *inputs, observed, options, &values, &evaluator);
     let mut diagnostics = crate::select::warnings(graph, options);
     diagnostics.extend(std::mem::take(&mut pass.diagnostics));
+    if options.mode == ModeOfPlan::Normal {
+        // What a resource needed was told with it already.
+        let is_same = |a: &Diagnostic, b: &Diagnostic| a.span == b.span && a.summary == b.summary && a.detail == b.detail;
+        let found: Vec<_> = evaluator.check_modules().into_iter().filter(|d| !diagnostics.iter().any(|o| is_same(o, d))).collect();
+        diagnostics.extend(found);
+    }
     let create_first = replace::create_first(graph, *inputs);
     let (notes, warnings) = replace::keep_renamed(&mut pass);
     diagnostics.extend(warnings);

@@ -222,7 +222,7 @@ impl Pass<'_> {
     fn is_requested(&self, number: usize) -> bool {
         let address = &self.graph.nodes[number].address;
         // An address without the key of an instance names none, as in Terraform: one that was forgotten must not replace them all.
-        self.options.replace.iter().any(|r| address.key == r.key && address.is_within(r))
+        self.options.replace.iter().any(|r| address.key == r.key && address.module == r.module && address.is_within(r))
     }
 
     /// The first of the `replace_triggered_by` references that changes.

@@ -26,28 +26,41 @@ pub(crate) fn arguments(evaluator: &Evaluator<'_>, instance: &Address, errors: &
 
 /// What `each` and `count` are for an instance.
 fn site(evaluator: &Evaluator<'_>, block: &ResourceBlock, key: Option<&Key>) -> Site {
+    let mut site = Site::in_module(block.module);
     match key {
-        Some(Key::Index(i)) => Site { count: Some(Value::from(karmaform_model::Number::from(*i))), ..Site::default() },
-        Some(Key::Name(name)) => Site { each: Some((name.as_str().into(), each_value(evaluator, block, name))), ..Site::default() },
-        None => Site::default(),
+        Some(Key::Index(i)) => site.count = Some(Value::from(karmaform_model::Number::from(*i))),
+        Some(Key::Name(name)) => {
+            let value = each_value(evaluator, &block.repetition, &block.repeat, &block.address, block.module, name);
+            site.each = Some((name.as_str().into(), value));
+        }
+        None => {}
     }
+    site
 }
 
-/// The value of a key. If it was not known when the configuration was loaded, the expression is evaluated again, once per pass.
-fn each_value(evaluator: &Evaluator<'_>, block: &ResourceBlock, name: &str) -> Value {
-    let Repetition::ForEach(entries) = &block.repetition else { return crate::eval::unknown() };
+/// The value of a key of a block or module, whose `for_each` stands in an instance of a module. If it was not known when the configuration
+/// was loaded, the expression is evaluated again, once per pass.
+pub(crate) fn each_value(
+    evaluator: &Evaluator<'_>,
+    repetition: &Repetition,
+    repeat: &Repeat,
+    whole: &Address,
+    module: usize,
+    name: &str,
+) -> Value {
+    let Repetition::ForEach(entries) = repetition else { return crate::eval::unknown() };
     let loaded = entries.get(name).cloned().unwrap_or_else(crate::eval::unknown);
     if loaded.is_wholly_known() {
         return loaded;
     }
-    let known = evaluator.memo.each.borrow().get(&block.address).cloned();
+    let known = evaluator.memo.each.borrow().get(whole).cloned();
     let now = known.unwrap_or_else(|| {
-        let value = match &block.repeat {
-            Repeat::ForEach(expr) => evaluator.eval(expr, &Scope::new(&Site::default()), &mut Errors::silent()),
+        let value = match repeat {
+            Repeat::ForEach(expr) => evaluator.eval(expr, &Scope::new(&Site::in_module(module)), &mut Errors::silent()),
             _ => crate::eval::unknown(),
         };
         let value = Arc::new(value);
-        evaluator.memo.each.borrow_mut().insert(block.address.clone(), value.clone());
+        evaluator.memo.each.borrow_mut().insert(whole.clone(), value.clone());
         value
     });
     now.get(name).cloned().unwrap_or(loaded)

@@ -1,36 +1,49 @@
 //! What a configuration says, after loading: settings, variables, outputs and blocks with their instances.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use karmaform_model::{Address, Catalog, Key, Object, Path, Span, Type, Value};
+use karmaform_model::{Address, Catalog, Key, ModuleStep, Object, Path, Span, Type, Value};
 
 use crate::context::Context;
 use crate::locals::Locals;
+use crate::modules::{ModuleCall, ModuleInstance, Name};
 use crate::policies::Policy;
 use crate::removed::Removed;
+use crate::source::SourceFile;
 use crate::syntax::{Body, Expr};
-use crate::variables::VariableOrigin;
+use crate::variables::{Declaration, VariableOrigin};
 
-/// A loaded configuration.
+/// A loaded configuration: that of the root module with all that its modules make of it; or, as [`ModuleCall::unit`], what stands in the
+/// directory of a module, once for all its calls.
 #[derive(Clone)]
 pub struct Config {
     /// The `karmaform` block.
     pub settings: Settings,
-    /// Root variables with their values.
+    /// Root variables with their values; of the unit of a module without.
     pub variables: BTreeMap<String, Variable>,
     /// Outputs, by name.
     pub outputs: BTreeMap<String, Output>,
     /// The arguments of every provider, by name: its `provider` block, or its defaults.
     pub providers: BTreeMap<String, Object>,
-    /// Resources and data sources, by address without key.
+    /// Resources and data sources, by address without their own key; also those in modules, once for every instance of the module.
     pub blocks: BTreeMap<Address, ResourceBlock>,
-    /// `removed` blocks, by the address of the resource without key.
+    /// `module` blocks that stand here, by name.
+    pub calls: BTreeMap<String, Arc<ModuleCall>>,
+    /// The files of modules. Their ids follow those of the sources that were loaded.
+    pub module_files: Vec<SourceFile>,
+    /// `removed` blocks, by the address of the resource or module without any key.
     pub removed: BTreeMap<Address, Removed>,
     /// `policy` blocks, by name.
     pub policies: BTreeMap<String, Policy>,
     /// Variables that have no value: neither given nor a default. Each is an error as well.
     pub missing_variables: Vec<String>,
+    pub(crate) declared: BTreeMap<String, Declaration>,
     pub(crate) locals: Locals,
+    /// All instances of modules; the first is the root.
+    pub(crate) modules: Vec<ModuleInstance>,
+    /// Where each instance of a module is among them.
+    pub(crate) places: BTreeMap<Vec<ModuleStep>, usize>,
     pub(crate) context: Context,
     pub(crate) registry: Catalog,
     /// A text did not parse, so what seems undeclared may stand there.
@@ -95,6 +108,7 @@ pub struct Output {
     pub span: Span,
     pub(crate) value: Expr,
     pub(crate) references: Vec<Reference>,
+    pub(crate) names: Vec<Name>,
     pub(crate) preconditions: Vec<Condition>,
 }
 
@@ -120,19 +134,24 @@ pub struct ResourceBlock {
     pub repetition: Repetition,
     /// The `lifecycle` block.
     pub lifecycle: Lifecycle,
-    /// What it needs first: direct references of its body, also through locals, of `count`, `for_each` and `depends_on`. No doubles.
+    /// What it needs first: references of its body, also through locals and modules, of `count`, `for_each` and `depends_on`, of itself and
+    /// of the modules it is in. No doubles.
     pub references: Vec<Reference>,
-    pub(crate) body: Body,
+    pub(crate) body: Arc<Body>,
     pub(crate) repeat: Repeat,
-    pub(crate) preconditions: Vec<Condition>,
+    pub(crate) preconditions: Arc<[Condition]>,
+    /// The instance of a module that it is in.
+    pub(crate) module: usize,
+    /// Values that it needs by name.
+    pub(crate) names: Arc<[Name]>,
 }
 
 /// The expression behind [`Repetition`].
 #[derive(Clone, Debug)]
 pub(crate) enum Repeat {
     None,
-    Count(Expr),
-    ForEach(Expr),
+    Count(Arc<Expr>),
+    ForEach(Arc<Expr>),
     /// Both were written, or what was written was refused already.
     Wrong,
 }
@@ -191,7 +210,8 @@ pub enum IgnoredDrift {
 /// One block or instance that an expression names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
-    /// Of a block, or of one instance if the key is literal in the text.
+    /// Of a block, or of one instance if the key is literal in the text; of a module in `depends_on`. Where a module has several instances
+    /// and no key is given, all of them are meant.
     pub address: Address,
     /// The attribute that follows.
     pub attribute: Option<String>,
@@ -228,7 +248,40 @@ impl ResourceBlock {
     }
 }
 
+impl Repeat {
+    /// The expression that says how often.
+    pub(crate) fn expr(&self) -> Option<&Expr> {
+        match self {
+            Self::Count(expr) | Self::ForEach(expr) => Some(expr),
+            Self::None | Self::Wrong => None,
+        }
+    }
+}
+
 impl Config {
+    /// One that says nothing.
+    pub(crate) fn empty(context: Context, registry: Catalog, incomplete: bool) -> Self {
+        Self {
+            settings: Settings::default(),
+            variables: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            providers: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            module_files: Vec::new(),
+            removed: BTreeMap::new(),
+            policies: BTreeMap::new(),
+            missing_variables: Vec::new(),
+            declared: BTreeMap::new(),
+            locals: Locals::default(),
+            modules: Vec::new(),
+            places: BTreeMap::new(),
+            context,
+            registry,
+            incomplete,
+        }
+    }
+
     /// True if a part of the texts did not parse, so that anything may be missing here.
     pub fn is_incomplete(&self) -> bool {
         self.incomplete
@@ -242,9 +295,22 @@ impl Config {
         all
     }
 
-    /// True if an instance, or a child of it, is to be taken out of the state and left as it is: a `removed` block says so.
+    /// True if an instance, or a child of it, is to be taken out of the state and left as it is: a `removed` block says so of it, or of a
+    /// module that it was in.
     pub fn forgets(&self, address: &Address) -> bool {
-        self.removed.get(&address.block()).is_some_and(|r| !r.destroy)
+        if self.removed.is_empty() {
+            return false;
+        }
+        let configured = address.configuration();
+        let modules = (1..=configured.module.len()).rev().map(|n| Address::of_module(configured.module[..n].to_vec()));
+        let said = self.removed.get(&configured).or_else(|| modules.into_iter().find_map(|m| self.removed.get(&m)));
+        said.is_some_and(|r| !r.destroy)
+    }
+
+    /// The innermost module of these that is not configured, or has no such instance; `None` if all are there.
+    pub fn missing_module(&self, module: &[ModuleStep]) -> Option<Address> {
+        let there = |n: &usize| self.places.contains_key(&module[..*n]);
+        (1..=module.len()).find(|n| !there(n)).map(|n| Address::of_module(module[..n].to_vec()))
     }
 
     /// What the block of an instance refers to in all but these attributes.

@@ -16,6 +16,13 @@ pub trait Files: Send + Sync {
     /// # Errors
     /// Why it can't be listed, in words.
     fn list(&self, directory: &str) -> Result<Vec<String>, String>;
+    /// The names of the files that stand in a directory itself, sorted.
+    ///
+    /// # Errors
+    /// Why it can't be listed, in words.
+    fn names(&self, directory: &str) -> Result<Vec<String>, String> {
+        Ok(self.list(directory)?.into_iter().filter(|name| !name.contains('/')).collect())
+    }
 }
 
 /// Facts of a run that expressions can see.
@@ -25,7 +32,7 @@ pub struct Context {
     pub files: Arc<dyn Files>,
     /// Seconds since 1970-01-01 UTC, for `plantimestamp()`.
     pub now: i64,
-    /// `path.module` and `path.root`.
+    /// `path.root`, and `path.module` of the root module.
     pub directory: String,
     /// `path.cwd`
     pub working_directory: String,

@@ -8,6 +8,7 @@ use karmaform_model::{Address, Diagnostic, Diagnostics, FileId, Mode, Object, Ty
 
 use crate::config::Config;
 use crate::eval::Errors;
+use crate::modules::Sort;
 use crate::moment::Moment;
 use crate::scope::{Scope, Site};
 use crate::syntax::{self, Template};
@@ -37,13 +38,17 @@ pub struct Evaluator<'a> {
     pub(crate) moment: Option<&'a Moment>,
 }
 
+/// Values by module and sort, and by name.
+type Named = BTreeMap<(usize, Sort), BTreeMap<String, Arc<Value>>>;
+
 /// What an evaluator remembers.
 #[derive(Default)]
 pub(crate) struct Memo {
-    pub locals: RefCell<BTreeMap<String, Arc<Value>>>,
-    /// Errors of locals: reported once, and never caught by a `try` that happened to come first.
+    /// Named values by the instance of a module that they are in.
+    pub values: RefCell<Named>,
+    /// Errors of named values: reported once, and never caught by a `try` that happened to come first.
     pub late: RefCell<Vec<Diagnostic>>,
-    /// `for_each` of blocks whose values were not known at load.
+    /// `for_each` of blocks and modules whose values were not known at load.
     pub each: RefCell<BTreeMap<Address, Arc<Value>>>,
     pub templates: RefCell<BTreeMap<String, Result<Template, String>>>,
     /// What an instance looks like before it is known, by type.

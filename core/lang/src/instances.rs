@@ -1,14 +1,11 @@
-//! Values that expressions see of blocks and locals.
+//! Values that expressions see of blocks.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use karmaform_model::{Address, Mode, Object, Presence, Schema, Type, Value};
 
 use crate::config::{Config, Repetition};
-use crate::eval::Errors;
 use crate::evaluator::Evaluator;
-use crate::scope::{Scope, Site};
 
 impl Config {
     /// The schema of a block.
@@ -54,34 +51,6 @@ impl Evaluator<'_> {
         };
         self.memo.unknown.borrow_mut().insert(key, value.clone());
         value
-    }
-
-    /// The value of a local. Those it needs are evaluated first, one after the other and not inside of each other: chains may be long.
-    pub(crate) fn local(&self, name: &str) -> Option<Arc<Value>> {
-        let known = |name: &str| self.memo.locals.borrow().get(name).cloned();
-        if let Some(value) = known(name) {
-            return Some(value);
-        }
-        let mut path: Vec<(&str, usize)> = vec![(name, 0)];
-        while let Some((name, next)) = path.last_mut() {
-            let name: &str = name;
-            let local = self.config.locals.get(name)?;
-            let needed = local.locals.get(*next);
-            *next += 1;
-            match needed {
-                Some(needed) if known(needed).is_none() && self.config.locals.get(needed).is_some() => path.push((needed, 0)),
-                Some(_) => {}
-                None => {
-                    let site = Site::default();
-                    let mut errors = Errors::default();
-                    let value = self.eval(&local.expr, &Scope::new(&site), &mut errors);
-                    self.memo.late.borrow_mut().extend(errors.list);
-                    self.memo.locals.borrow_mut().insert(name.to_owned(), Arc::new(value));
-                    path.pop();
-                }
-            }
-        }
-        known(name)
     }
 }
 

@@ -5,9 +5,10 @@ use karmaform_model::{Diagnostic, Diagnostics, Mode, Path, PathStep, Schema};
 use crate::config::{Condition, Config, IgnoreChanges, IgnoredDrift, Lifecycle, Reference, ResourceBlock};
 use crate::decode::{self, Shape, check_shape, literal_bool};
 use crate::locals::push_new;
+use crate::references::{self, Target};
 use crate::statics::{self, Place};
-use crate::suggest;
 use crate::syntax::{Body, Expr, ExprKind, Step, StepKind};
+use crate::{modules, suggest};
 
 /// What the `lifecycle` blocks of a body say, without the references in them.
 pub(crate) fn read(body: &Body, schema: Option<&Schema>, mode: Mode, diagnostics: &mut Diagnostics) -> (Lifecycle, Vec<Condition>) {
@@ -166,18 +167,31 @@ fn named_blocks(config: &Config, expr: &Expr, place: Place<'_>, what: &str, mut 
     for item in items {
         let mut found = Vec::new();
         let plain = match &item.kind {
+            // What a whole module is changed by can't be told.
+            ExprKind::Traversal(..) if what != "depends_on" && module_named(item).is_some() => false,
             ExprKind::Traversal(root, _) => {
                 matches!(&root.kind, ExprKind::Name(n) if !["var", "local", "each", "count", "path"].contains(&n.as_str()))
             }
             _ => false,
         };
         if plain {
-            diagnostics.extend(statics::check(config, item, place, &mut found));
+            let wrong = statics::check(config, item, place, &mut found);
+            let is_right = !wrong.has_errors();
+            diagnostics.extend(wrong);
+            if let Some(address) = module_named(item)
+                && is_right
+            {
+                found.push(Reference { address, attribute: None, span: item.span });
+            }
         } else {
             diagnostics.push(
                 Diagnostic::error(
                     format!("Invalid {what}"),
-                    "Only references to resources and data sources may stand here, without quotes.",
+                    if what == "depends_on" {
+                        "Only references to resources, data sources and modules may stand here, without quotes."
+                    } else {
+                        "Only references to resources and data sources may stand here, without quotes."
+                    },
                 )
                 .with_span(Some(item.span))
                 .with_hint(format!("Write {what} = [TYPE.NAME].")),
@@ -186,4 +200,14 @@ fn named_blocks(config: &Config, expr: &Expr, place: Place<'_>, what: &str, mut 
         found.into_iter().for_each(&mut add);
     }
     diagnostics
+}
+
+/// The module that an expression names.
+fn module_named(expr: &Expr) -> Option<karmaform_model::Address> {
+    let ExprKind::Traversal(root, steps) = &expr.kind else { return None };
+    let ExprKind::Name(name) = &root.kind else { return None };
+    match references::target(name, steps)? {
+        Target::Module { call, key, .. } => Some(modules::address_of(&call, &key)),
+        _ => None,
+    }
 }

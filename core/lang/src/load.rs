@@ -1,19 +1,21 @@
 //! Loading: texts and variable values to a [`Config`], in stages that each go on after errors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use karmaform_model::{Address, Catalog, Diagnostic, Diagnostics, Mode};
 
 use crate::blocks::{check_body, check_references};
-use crate::config::{Config, Output, Reference, Repeat, Repetition, ResourceBlock, Settings};
+use crate::config::{Config, Output, Reference, Repeat, Repetition, ResourceBlock};
 use crate::context::Context;
 use crate::decode::{self, Shape, check_shape, literal_bool, literal_text};
 use crate::given::{self, VariableInputs};
 use crate::locals::{Locals, push_new};
+use crate::modules::{self, Loader, Name, names_in_body, names_of};
 use crate::source::Sources;
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Body, parse_body};
-use crate::{expand, lifecycle, policies, removed, settings, suggest, variables};
+use crate::{lifecycle, policies, removed, settings, suggest, variables};
 
 /// Loads a configuration. It comes with everything that could be read, so that one run shows many mistakes; if there are errors, it must
 /// not be planned.
@@ -28,66 +30,65 @@ pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, regis
         diagnostics.extend(parsed.diagnostics);
         bodies.push(parsed.body);
     }
-    let mut config = Config {
-        settings: Settings::default(),
-        variables: BTreeMap::new(),
-        outputs: BTreeMap::new(),
-        providers: BTreeMap::new(),
-        blocks: BTreeMap::new(),
-        removed: BTreeMap::new(),
-        policies: BTreeMap::new(),
-        missing_variables: Vec::new(),
-        locals: Locals::default(),
-        context: context.clone(),
-        registry: registry.clone(),
-        incomplete,
-    };
+    let mut config = Config::empty(context.clone(), registry.clone(), incomplete);
     let blocks = sort_out(bodies, &mut diagnostics);
 
-    let declared = declare_variables(&config, &blocks.variables, &mut diagnostics);
-    let given = given::collect(sources, inputs, &declared, incomplete, &mut diagnostics);
-    let (variables, missing) = variables::assign(&config, &declared, &given, &mut diagnostics);
+    config.declared = declare_variables(&config, &blocks.variables, &mut diagnostics);
+    let given = given::collect(sources, inputs, &config.declared, incomplete, &mut diagnostics);
+    let (variables, missing) = variables::assign(&config, &config.declared, &given, &mut diagnostics);
     config.variables = variables;
     config.missing_variables = missing;
 
-    config.locals = read_locals(&blocks.locals, &mut diagnostics);
-    diagnostics.extend(config.locals.connect());
-    let mut resources = BTreeMap::new();
-    for block in blocks.resources {
-        read_resource(&config, block, &mut resources, &mut diagnostics);
-    }
-    config.blocks = resources;
-    config.removed = removed::read(&config, &blocks.removed, &mut diagnostics);
+    let mut loader = Loader::new(context, registry, sources.files.len());
+    let (settings, providers, policies) = (blocks.settings.clone(), blocks.providers.clone(), blocks.policies.clone());
+    read_blocks(&mut config, blocks, &mut loader, &mut diagnostics);
+    config.module_files = loader.files();
 
-    diagnostics.extend(variables::validate(&config, &declared, &given));
-    check_locals(&config, &mut diagnostics);
-    config.settings = settings::settings(&config, &blocks.settings.iter().collect::<Vec<_>>(), &mut diagnostics);
-    config.providers = settings::providers(&config, &blocks.providers.iter().collect::<Vec<_>>(), &mut diagnostics);
-    connect_resources(&mut config, &mut diagnostics);
-    config.outputs = read_outputs(&config, &blocks.outputs, &mut diagnostics);
-    config.policies = policies::read(&config, &blocks.policies, &mut diagnostics);
+    diagnostics.extend(variables::validate(&config, &config.declared, &given));
+    config.settings = settings::settings(&config, &settings.iter().collect::<Vec<_>>(), &mut diagnostics);
+    config.providers = settings::providers(&config, &providers.iter().collect::<Vec<_>>(), &mut diagnostics);
+    config.policies = policies::read(&config, &policies, &mut diagnostics);
+    modules::expand(&mut config, &mut diagnostics);
     // As a reader goes through the texts, whatever stage found it.
     let mut sorted: Vec<_> = diagnostics.into_iter().collect();
     sorted.sort_by_key(|d| d.span.map(|s| (s.file, s.start)));
     (config, sorted.into_iter().collect())
 }
 
-/// The top-level blocks by kind.
-#[derive(Default)]
-struct TopLevel {
-    settings: Vec<Block>,
-    variables: Vec<Block>,
-    locals: Vec<Block>,
-    outputs: Vec<Block>,
-    providers: Vec<Block>,
-    resources: Vec<Block>,
-    removed: Vec<Block>,
-    policies: Vec<Block>,
+/// Reads what the root and the unit of a module have in common. Variables are known by now.
+pub(crate) fn read_blocks(config: &mut Config, blocks: TopLevel, loader: &mut Loader<'_>, diagnostics: &mut Diagnostics) {
+    config.locals = read_locals(&blocks.locals, diagnostics);
+    diagnostics.extend(config.locals.connect());
+    config.calls = modules::read(config, &blocks.modules, loader, diagnostics);
+    let mut resources = BTreeMap::new();
+    for block in blocks.resources {
+        read_resource(config, block, &mut resources, diagnostics);
+    }
+    config.blocks = resources;
+    config.removed = removed::read(config, &blocks.removed, diagnostics);
+    check_locals(config, diagnostics);
+    connect_resources(config, diagnostics);
+    config.outputs = read_outputs(config, &blocks.outputs, diagnostics);
+    config.calls = modules::connect(config, diagnostics);
 }
 
-const KNOWN: [&str; 9] = ["karmaform", "variable", "locals", "output", "data", "resource", "provider", "removed", "policy"];
+/// The top-level blocks by kind.
+#[derive(Default)]
+pub(crate) struct TopLevel {
+    pub settings: Vec<Block>,
+    pub variables: Vec<Block>,
+    pub locals: Vec<Block>,
+    pub outputs: Vec<Block>,
+    pub providers: Vec<Block>,
+    pub resources: Vec<Block>,
+    pub modules: Vec<Block>,
+    pub removed: Vec<Block>,
+    pub policies: Vec<Block>,
+}
 
-fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopLevel {
+const KNOWN: [&str; 10] = ["karmaform", "variable", "locals", "output", "data", "resource", "module", "provider", "removed", "policy"];
+
+pub(crate) fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopLevel {
     let mut all = TopLevel::default();
     for body in bodies {
         for attribute in &body.attributes {
@@ -106,6 +107,7 @@ fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopLevel {
                 "output" => &mut all.outputs,
                 "provider" => &mut all.providers,
                 "resource" | "data" => &mut all.resources,
+                "module" => &mut all.modules,
                 "removed" => &mut all.removed,
                 "policy" => &mut all.policies,
                 _ => {
@@ -125,7 +127,7 @@ fn unknown_block(block: &Block) -> Diagnostic {
         "terraform" => Diagnostic::error("Block of another tool", "Settings stand in a block \"karmaform\" here.").with_hint(
             "Write karmaform { required_version = ..., backend ... }. Providers are built in: required_providers is not needed.",
         ),
-        "module" | "moved" | "import" | "check" | "ephemeral" | "action" => {
+        "moved" | "import" | "check" | "ephemeral" | "action" => {
             Diagnostic::error("Block not supported", format!("This version does not know the block \"{name}\"."))
         }
         _ => {
@@ -136,7 +138,11 @@ fn unknown_block(block: &Block) -> Diagnostic {
     error.with_span(Some(block.kind_span))
 }
 
-fn declare_variables(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) -> BTreeMap<String, variables::Declaration> {
+pub(crate) fn declare_variables(
+    config: &Config,
+    blocks: &[Block],
+    diagnostics: &mut Diagnostics,
+) -> BTreeMap<String, variables::Declaration> {
     let mut declared: BTreeMap<String, variables::Declaration> = BTreeMap::new();
     for block in blocks {
         let Some((name, declaration)) = variables::declare(config, block, diagnostics) else { continue };
@@ -189,18 +195,7 @@ fn read_resource(config: &Config, block: Block, resources: &mut BTreeMap<Address
         None => found.push(unknown_type(&config.registry, &address).with_span(Some(kind.span))),
     }
     let (lifecycle, preconditions) = lifecycle::read(&block.body, schema, address.mode, &mut found);
-    let count = block.body.attribute("count").map(|a| a.expr.clone());
-    let for_each = block.body.attribute("for_each").map(|a| a.expr.clone());
-    let repeat = match (count, for_each) {
-        (None, None) => Repeat::None,
-        (Some(count), None) => Repeat::Count(count),
-        (None, Some(for_each)) => Repeat::ForEach(for_each),
-        (Some(count), Some(for_each)) => {
-            let error = Diagnostic::error("count and for_each", "A block has either \"count\" or \"for_each\".");
-            found.push(error.with_span(Some(count.span)).with_label(for_each.span, "and this").with_hint("Remove one of the two."));
-            Repeat::Wrong
-        }
-    };
+    let repeat = repeat(&block.body, &mut found);
     diagnostics.extend(found.into_iter().map(|d| d.at(&address)));
     resources.insert(
         address.clone(),
@@ -210,11 +205,34 @@ fn read_resource(config: &Config, block: Block, resources: &mut BTreeMap<Address
             repetition: Repetition::Single,
             lifecycle,
             references: Vec::new(),
-            body: block.body,
+            names: names(&block.body),
+            body: Arc::new(block.body),
             repeat,
-            preconditions,
+            preconditions: preconditions.into(),
+            module: 0,
         },
     );
+}
+
+fn names(body: &Body) -> Arc<[Name]> {
+    let mut names = BTreeSet::new();
+    names_in_body(body, &mut names);
+    names.into_iter().collect()
+}
+
+/// What `count` or `for_each` of a body say.
+pub(crate) fn repeat(body: &Body, diagnostics: &mut Diagnostics) -> Repeat {
+    let expr = |name: &str| body.attribute(name).map(|a| Arc::new(a.expr.clone()));
+    match (expr("count"), expr("for_each")) {
+        (None, None) => Repeat::None,
+        (Some(count), None) => Repeat::Count(count),
+        (None, Some(for_each)) => Repeat::ForEach(for_each),
+        (Some(count), Some(for_each)) => {
+            let error = Diagnostic::error("count and for_each", "A block has either \"count\" or \"for_each\".");
+            diagnostics.push(error.with_span(Some(count.span)).with_label(for_each.span, "and this").with_hint("Remove one of the two."));
+            Repeat::Wrong
+        }
+    }
 }
 
 /// A resource type or data source that no provider has.
@@ -235,22 +253,18 @@ pub(crate) fn unknown_type(registry: &Catalog, address: &Address) -> Diagnostic 
     }
 }
 
-/// References between blocks; then, as these are known, the instances.
+/// References between blocks. How often they stand is decided when all modules are known.
 fn connect_resources(config: &mut Config, diagnostics: &mut Diagnostics) {
-    let mut needs = BTreeMap::new();
-    let mut all: BTreeMap<Address, (Vec<Reference>, Vec<Reference>)> = BTreeMap::new();
+    let mut all: BTreeMap<Address, (Vec<Reference>, Vec<Reference>, bool)> = BTreeMap::new();
     for (address, block) in &config.blocks {
         let mut found = Diagnostics::new();
         let mut references = Vec::new();
-        if let Repeat::Count(expr) | Repeat::ForEach(expr) = &block.repeat {
-            let mut needed = Vec::new();
-            found.extend(expand::needs(config, address, expr, &mut needed));
-            references.extend(needed.iter().cloned());
-            // An expression with a mistake is not evaluated.
-            if !found.has_errors() {
-                needs.insert(address.clone(), needed);
-            }
+        if let Some(expr) = block.repeat.expr() {
+            let place = Place { own: Some(address), ..Place::default() };
+            found.extend(statics::check(config, expr, place, &mut references));
         }
+        // An expression with a mistake is not evaluated.
+        let is_wrong = found.has_errors();
         let (each, count) =
             (matches!(block.repeat, Repeat::ForEach(_) | Repeat::Wrong), matches!(block.repeat, Repeat::Count(_) | Repeat::Wrong));
         let place = Place { own: Some(address), each, count, ..Place::default() };
@@ -261,25 +275,23 @@ fn connect_resources(config: &mut Config, diagnostics: &mut Diagnostics) {
             push_new(&mut references, trigger.clone());
         }
         diagnostics.extend(found.into_iter().map(|d| d.at(address)));
-        all.insert(address.clone(), (references, triggers));
+        all.insert(address.clone(), (references, triggers, is_wrong));
     }
-    for (address, (references, triggers)) in all {
+    for (address, (references, triggers, is_wrong)) in all {
         if let Some(block) = config.blocks.get_mut(&address) {
             block.references = references;
             block.lifecycle.replace_triggered_by = triggers;
-            if !matches!(block.repeat, Repeat::None) && !needs.contains_key(&address) {
+            if is_wrong {
                 block.repeat = Repeat::Wrong;
             }
         }
     }
-    let failed = diagnostics.has_errors();
-    diagnostics.extend(expand::expand(config, &needs, failed));
 }
 
 /// What a block refers to, but for how many instances it has.
 fn inside(config: &Config, block: &ResourceBlock, body: &Body, place: Place<'_>, references: &mut Vec<Reference>) -> Diagnostics {
     let mut found = check_references(config, body, place, true, references);
-    for condition in &block.preconditions {
+    for condition in block.preconditions.iter() {
         for expr in [&condition.condition, &condition.message] {
             found.extend(statics::check(config, expr, place, references));
         }
@@ -293,10 +305,11 @@ fn inside(config: &Config, block: &ResourceBlock, body: &Body, place: Place<'_>,
 /// What a block refers to without these attributes. It has been checked.
 pub(crate) fn references_without(config: &Config, block: &ResourceBlock, attributes: &[&str]) -> Vec<Reference> {
     let mut references = Vec::new();
-    if let Repeat::Count(expr) | Repeat::ForEach(expr) = &block.repeat {
-        let _ = expand::needs(config, &block.address, expr, &mut references);
+    if let Some(expr) = block.repeat.expr() {
+        let place = Place { own: Some(&block.address), ..Place::default() };
+        let _ = statics::check(config, expr, place, &mut references);
     }
-    let mut body = block.body.clone();
+    let mut body = Body::clone(&block.body);
     body.attributes.retain(|a| !attributes.contains(&a.name.as_str()));
     let place = Place { own: Some(&block.address), each: true, count: true, ..Place::default() };
     let _ = inside(config, block, &body, place, &mut references);
@@ -324,7 +337,9 @@ fn read_outputs(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics
         if let Some(attribute) = block.body.attribute("depends_on") {
             diagnostics.extend(lifecycle::depends_on(config, &attribute.expr, Place::default(), &mut references));
         }
+        let names = names_of(preconditions.iter().flat_map(|c| [&c.condition, &c.message]).chain([&value]));
         let output = Output {
+            names,
             sensitive: literal_bool(&block.body, "sensitive", diagnostics).unwrap_or_default(),
             description: literal_text(&block.body, "description", diagnostics),
             span: block.span,

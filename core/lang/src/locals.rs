@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Diagnostic, Diagnostics, Span};
 
 use crate::config::Reference;
+use crate::modules::{Name, names_of};
 use crate::references::{self, Target, Visit, walk};
 use crate::syntax::{Expr, ExprKind};
 
@@ -17,6 +18,10 @@ pub(crate) struct Local {
     pub locals: Vec<String>,
     /// The blocks it needs, also through other locals.
     pub references: Vec<Reference>,
+    /// All values that it names.
+    pub names: Vec<Name>,
+    /// A module that it is made of, also through other locals.
+    pub module: Option<String>,
 }
 
 /// All locals, by name.
@@ -55,7 +60,12 @@ impl Locals {
                 }
             }
         });
-        self.entries.insert(name, Local { expr, name_span, locals, references: own });
+        let names = names_of([&expr]);
+        let module = names.iter().find_map(|n| match n {
+            Name::Output { call, .. } => Some(call.clone()),
+            _ => None,
+        });
+        self.entries.insert(name, Local { expr, name_span, locals, references: own, names, module });
         None
     }
 
@@ -69,19 +79,23 @@ impl Locals {
                 if let Some(local) = self.entries.get_mut(&name) {
                     local.expr.kind = ExprKind::Wrong;
                     local.locals.clear();
+                    local.names.clear();
                 }
             }
         }
         for name in order {
             let Some(local) = self.entries.get(&name) else { continue };
             let mut all = local.references.clone();
+            let mut module = local.module.clone();
             for needed in &local.locals {
+                module = module.or_else(|| self.entries.get(needed)?.module.clone());
                 for reference in self.entries.get(needed).map(|l| l.references.as_slice()).unwrap_or_default() {
                     push_new(&mut all, reference.clone());
                 }
             }
             if let Some(local) = self.entries.get_mut(&name) {
                 local.references = all;
+                local.module = module;
             }
         }
         diagnostics

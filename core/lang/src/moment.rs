@@ -1,6 +1,6 @@
 //! What an apply adds to evaluation: the time and the randomness that a plan can only call "known after apply".
 
-use karmaform_model::Value;
+use karmaform_model::{Address, Value};
 use uuid::Uuid;
 
 use crate::evaluator::Evaluator;
@@ -32,7 +32,9 @@ impl<'a> Evaluator<'a> {
             "timestamp" => functions::time_text(moment.now).map(Value::from),
             "uuid" => {
                 let instance = [scope.site.each.as_ref().map(|(key, _)| key), scope.site.count.as_ref()];
-                let place = format!("{:?} {} {instance:?}", call.name_span.file, call.name_span.start);
+                let module = self.config.modules.get(scope.site.module).filter(|m| !m.path.is_empty());
+                let module = module.map(|m| format!(" {}", Address::of_module(m.path.clone()))).unwrap_or_default();
+                let place = format!("{:?} {} {instance:?}{module}", call.name_span.file, call.name_span.start);
                 let mut turns = self.memo.turns.borrow_mut();
                 let turn = turns.entry(place.clone()).and_modify(|n| *n += 1).or_insert(0_usize);
                 let name = format!("{} {place} {turn}", moment.seed);

@@ -14,6 +14,8 @@ pub(crate) enum Target {
     Local(String),
     /// `T.N`, `data.T.N`, with what follows: the key, and how many steps make up the whole.
     Block { address: Address, key: KeyUse, used: usize },
+    /// `module.N`, with what follows: the key, and how many steps make up the whole.
+    Module { call: String, key: KeyUse, used: usize },
     /// `each.key`, `each.value`
     Each(String),
     /// `count.index`
@@ -29,7 +31,7 @@ pub(crate) enum Target {
 }
 
 /// What follows the name of a block.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum KeyUse {
     /// No index.
     None,
@@ -55,6 +57,10 @@ pub(crate) fn target(name: &str, steps: &[Step]) -> Option<Target> {
         "path" => attribute(0).map(Target::Path),
         "terraform" | "karmaform" => attribute(0).map(Target::Tool),
         "self" => Some(Target::Own),
+        "module" => {
+            let (key, used) = key_after(steps, 1);
+            attribute(0).map(|call| Target::Module { call, key, used })
+        }
         "data" => {
             let (kind, name) = (attribute(0)?, attribute(1)?);
             Some(block(Address { mode: Mode::Data, ..Address::managed(&kind, &name) }, steps, 2))
@@ -65,13 +71,18 @@ pub(crate) fn target(name: &str, steps: &[Step]) -> Option<Target> {
 }
 
 fn block(address: Address, steps: &[Step], named: usize) -> Target {
-    let (key, used) = match steps.get(named).map(|s| &s.kind) {
+    let (key, used) = key_after(steps, named);
+    Target::Block { address, key, used }
+}
+
+/// The key after so many steps that name something, and how many steps there are with it.
+fn key_after(steps: &[Step], named: usize) -> (KeyUse, usize) {
+    match steps.get(named).map(|s| &s.kind) {
         Some(StepKind::Index(expr)) => (literal_key(expr).map_or(KeyUse::Computed, KeyUse::Literal), named + 1),
         Some(StepKind::LegacyIndex(i)) => (KeyUse::Literal(Key::Index(*i)), named + 1),
         Some(StepKind::FullSplat | StepKind::AttributeSplat) => (KeyUse::Splat, named + 1),
         _ => (KeyUse::None, named),
-    };
-    Target::Block { address, key, used }
+    }
 }
 
 fn literal_key(expr: &Expr) -> Option<Key> {

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::decode::{self, Shape, check_shape, literal_bool};
 use crate::load::unknown_type;
 use crate::references::{self, KeyUse, Target};
-use crate::syntax::{Block, Expr, ExprKind};
+use crate::syntax::{Block, Expr, ExprKind, Step, StepKind};
 
 /// A `removed` block, as in Terraform 1.7.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Removed {
 
 const CHOICE: &str = "Write lifecycle { destroy = false } to leave what was made as it is, or destroy = true to have it destroyed.";
 
-/// All `removed` blocks, by the address of the resource without key. Resources are known by now.
+/// All `removed` blocks, by the address of the resource or module without key. Resources are known by now.
 pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) -> BTreeMap<Address, Removed> {
     let mut all: BTreeMap<Address, Removed> = BTreeMap::new();
     for block in blocks {
@@ -49,18 +49,22 @@ pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnost
             continue;
         }
         if let Some(there) = config.blocks.get(&address) {
-            let detail = format!("The block says that {address} is not configured any more, but it is.");
-            diagnostics.push(
-                Diagnostic::error("Removed resource still exists", detail)
-                    .at(&address)
-                    .with_span(Some(expr.span))
-                    .with_label(there.span, "it stands here")
-                    .with_hint("Delete the resource block to stop managing what it made, or this block to go on with it."),
-            );
+            diagnostics.push(still_there(&address, expr.span, there.span));
         }
         all.insert(address, removed);
     }
     all
+}
+
+/// What is said to be removed and stands there still.
+pub(crate) fn still_there(address: &Address, span: Span, there: Span) -> Diagnostic {
+    let word = if address.is_module() { "module" } else { "resource" };
+    let detail = format!("The block says that {address} is not configured any more, but it is.");
+    Diagnostic::error(format!("Removed {word} still exists"), detail)
+        .at(address)
+        .with_span(Some(span))
+        .with_label(there, "it stands here")
+        .with_hint(format!("Delete the {word} block to stop managing what it made, or this block to go on with it."))
 }
 
 /// What the `lifecycle` block says.
@@ -108,13 +112,14 @@ fn resource(config: &Config, expr: &Expr) -> Result<Address, Option<Diagnostic>>
         }
         _ => return Err(Some(wrong("Write from = TYPE.NAME.".to_owned()))),
     };
+    if name == "module" {
+        return in_module(config, steps);
+    }
     let Some(Target::Block { address, key, used }) = references::target(name, steps) else {
         return Err(Some(wrong("Write from = TYPE.NAME.".to_owned())));
     };
     if address.mode == Mode::Data {
-        let error =
-            Diagnostic::error("Data source in a removed block", "A data source is only read; there is nothing to destroy or to keep.");
-        return Err(Some(error.with_hint("Delete this block: it is enough that the data block is gone.")));
+        return Err(Some(data()));
     }
     if key != KeyUse::None {
         let detail = "\"from\" is about a resource with all its instances, and takes no key.";
@@ -127,4 +132,33 @@ fn resource(config: &Config, expr: &Expr) -> Result<Address, Option<Diagnostic>>
         Some(_) => Ok(address),
         None => Err(Some(unknown_type(&config.registry, &address))),
     }
+}
+
+/// The module, or the resource in a module, that steps after `module` name.
+fn in_module(config: &Config, steps: &[Step]) -> Result<Address, Option<Diagnostic>> {
+    let mut text = "module".to_owned();
+    for step in steps {
+        match &step.kind {
+            StepKind::Attribute(name) => text += &format!(".{name}"),
+            StepKind::LegacyIndex(_) | StepKind::Index(_) => {
+                let detail = "\"from\" is about a resource or module with all its instances, and takes no key.";
+                return Err(Some(Diagnostic::error("Key in a removed block", detail).with_hint("Write it without what is in brackets.")));
+            }
+            StepKind::AttributeSplat | StepKind::FullSplat => text += "*",
+        }
+    }
+    match text.parse::<Address>() {
+        Ok(address) if address.mode == Mode::Data => Err(Some(data())),
+        Ok(address) if address.is_module() || config.registry.resource(&address.kind).is_some() => Ok(address),
+        Ok(address) => Err(Some(unknown_type(&config.registry, &address))),
+        Err(_) => {
+            let detail = "\"from\" takes the address of a resource or module that was configured before, without quotes.";
+            Err(Some(Diagnostic::error("Invalid from", detail).with_hint("Write from = module.NAME or from = module.NAME.TYPE.NAME.")))
+        }
+    }
+}
+
+fn data() -> Diagnostic {
+    Diagnostic::error("Data source in a removed block", "A data source is only read; there is nothing to destroy or to keep.")
+        .with_hint("Delete this block: it is enough that the data block is gone.")
 }

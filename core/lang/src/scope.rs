@@ -21,8 +21,17 @@ pub(crate) struct Site {
     pub each: Option<(Value, Value)>,
     /// `count.index`
     pub count: Option<Value>,
+    /// The instance of a module: its number, 0 for the root.
+    pub module: usize,
     /// Only bound names mean something: in template files, and where nothing may be referred to.
     pub closed: bool,
+}
+
+impl Site {
+    /// In an instance of a module.
+    pub(crate) fn in_module(module: usize) -> Self {
+        Self { module, ..Self::default() }
+    }
 }
 
 impl<'s> Scope<'s> {

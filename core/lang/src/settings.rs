@@ -69,6 +69,18 @@ pub(crate) fn settings(config: &Config, blocks: &[&Block], diagnostics: &mut Dia
     settings
 }
 
+/// Checks the `karmaform` blocks of a module: only the version that it wants is its business.
+pub(crate) fn version_of_module(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) {
+    for block in blocks {
+        decode::labels(block, [], diagnostics);
+        let shape = Shape { what: "the \"karmaform\" block of a module", attributes: &["required_version"], blocks: &[] };
+        check_shape(&block.body, &shape, diagnostics);
+        if let Some(text) = literal_text(&block.body, "required_version", diagnostics) {
+            check_version(config, block, &text, diagnostics);
+        }
+    }
+}
+
 fn keep(slot: &mut Option<SettingsBlock>, block: SettingsBlock, diagnostics: &mut Diagnostics) {
     match slot {
         Some(first) => diagnostics.push(decode::double("this block", block.span, first.span)),

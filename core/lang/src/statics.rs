@@ -69,7 +69,7 @@ struct Checker<'c, 'r> {
     diagnostics: Diagnostics,
 }
 
-const ROOTS: [&str; 9] = ["var", "local", "data", "each", "count", "path", "terraform", "karmaform", "self"];
+const ROOTS: [&str; 10] = ["var", "local", "data", "module", "each", "count", "path", "terraform", "karmaform", "self"];
 
 impl Checker<'_, '_> {
     fn wrong(&mut self, span: Span, summary: &str, detail: impl Into<String>, hint: Option<String>) {
@@ -91,6 +91,7 @@ impl Checker<'_, '_> {
             Target::Variable(variable) => self.variable(&variable, span),
             Target::Local(local) => self.local(&local, span),
             Target::Block { address, key, used } => self.block(address, &key, used, steps, span),
+            Target::Module { call, key, used } => self.module(&call, &key, used, steps, span),
             Target::Each(part) => self.each(&part, span),
             Target::Count(part) => {
                 if part != "index" {
@@ -132,6 +133,7 @@ impl Checker<'_, '_> {
         }
         let (detail, hint) = match name {
             "var" | "local" => (format!("After \"{name}\" a name must follow."), format!("Write {name}.NAME.")),
+            "module" => ("After \"module\" a name must follow.".to_owned(), "Write module.NAME.OUTPUT.".to_owned()),
             "data" => ("After \"data\" a type and a name must follow.".to_owned(), "Write data.TYPE.NAME.".to_owned()),
             "each" => ("After \"each\" \"key\" or \"value\" must follow.".to_owned(), "Write each.key or each.value.".to_owned()),
             "count" => ("After \"count\" \"index\" must follow.".to_owned(), "Write count.index.".to_owned()),
@@ -147,7 +149,7 @@ impl Checker<'_, '_> {
         } else if self.config.locals.get(name).is_some() {
             format!("Did you mean local.{name}?")
         } else {
-            format!("For a text write \"{name}\" in quotes; references start with var., local., data. or a resource type.")
+            format!("For a text write \"{name}\" in quotes; references start with var., local., data., module. or a resource type.")
         };
         self.wrong(span, "Unknown name", format!("\"{name}\" alone refers to nothing."), Some(hint));
     }
@@ -164,6 +166,10 @@ impl Checker<'_, '_> {
     fn local(&mut self, name: &str, span: Span) {
         match self.config.locals.get(name) {
             Some(local) => {
+                if let (Some(why), Some(module)) = (self.place.no_blocks, &local.module) {
+                    let detail = format!("{why} local.{name} is made of module.{module}.");
+                    return self.wrong(span, "Reference not allowed here", detail, None);
+                }
                 for reference in &local.references {
                     if Some(&reference.address.block()) == self.place.own {
                         let detail = format!("local.{name} is made of {}, the very block that needs it here.", reference.address.block());
@@ -248,6 +254,64 @@ impl Checker<'_, '_> {
         }
     }
 
+    fn module(&mut self, name: &str, key: &KeyUse, used: usize, steps: &[Step], span: Span) {
+        if let Some(why) = self.place.no_blocks {
+            return self.wrong(span, "Reference not allowed here", why, None);
+        }
+        let Some(call) = self.config.calls.get(name) else {
+            if !self.config.incomplete {
+                let hint = nearest(name, self.config.calls.keys().map(String::as_str)).map_or_else(
+                    || format!("Declare it: module \"{name}\" {{ source = \"./DIRECTORY\" }}."),
+                    |n| format!("Did you mean module.{n}?"),
+                );
+                self.wrong(span, "Unknown module", format!("No module \"{name}\" is called."), Some(hint));
+            }
+            return;
+        };
+        let mut used = used;
+        match (&call.repeat, key) {
+            (Repeat::None, KeyUse::Literal(karmaform_model::Key::Index(_))) => {
+                let hint = format!("Remove the index: module.{name}.");
+                let detail = format!("module.{name} has neither count nor for_each.");
+                return self.wrong(span, "Index of a single module", detail, Some(hint));
+            }
+            (Repeat::None, KeyUse::Literal(_) | KeyUse::Computed) => used -= 1,
+            (Repeat::Count(_) | Repeat::ForEach(_), KeyUse::None) => {
+                if let Some(StepKind::Attribute(output)) = steps.get(used).map(|s| &s.kind) {
+                    let (word, hint) = match &call.repeat {
+                        Repeat::Count(_) => {
+                            ("count", format!("Write module.{name}[0].{output} for one, module.{name}[*].{output} for all."))
+                        }
+                        _ => ("for_each", format!("Write module.{name}[KEY].{output} for one, values(module.{name})[*].{output} for all.")),
+                    };
+                    let detail = format!("module.{name} has {word}, so there may be several, and which one is meant must be said.");
+                    return self.wrong(span, "Missing index", detail, Some(hint));
+                }
+            }
+            (Repeat::ForEach(_), KeyUse::Splat) => {
+                let hint = format!("Write values(module.{name})[*].");
+                let detail = format!("module.{name} has for_each, so it is an object of instances and not a list.");
+                return self.wrong(span, "Splat over for_each", detail, Some(hint));
+            }
+            _ => {}
+        }
+        let (Some(unit), Some(Step { kind: StepKind::Attribute(output), span: at })) = (&call.unit, steps.get(used)) else { return };
+        if !unit.outputs.contains_key(output) && !unit.incomplete {
+            let outputs = unit.outputs.keys().map(String::as_str);
+            let hint = match suggest::hint(output, outputs.clone()) {
+                Some(hint) => hint,
+                None if unit.variables.contains_key(output) => {
+                    format!(
+                        "It is a variable of the module. Write output \"{output}\" {{ value = var.{output} }} in the module to see it here."
+                    )
+                }
+                None if unit.outputs.is_empty() => format!("Write output \"{output}\" {{ ... }} in the module."),
+                None => format!("It has {}.", suggest::listed(outputs)),
+            };
+            self.wrong(*at, "Unknown output", format!("The module \"{name}\" has no output \"{output}\"."), Some(hint));
+        }
+    }
+
     fn no_block(&mut self, address: &Address, span: Span) {
         if self.config.incomplete {
             return;
@@ -278,7 +342,7 @@ impl Checker<'_, '_> {
 }
 
 /// A literal key in the form that the instances have: `[0]` of a block with `for_each` is `["0"]`.
-fn normalised(config: &Config, reference: &Reference) -> Option<Reference> {
+pub(crate) fn normalised(config: &Config, reference: &Reference) -> Option<Reference> {
     use karmaform_model::Key;
     let block = config.blocks.get(&reference.address.block())?;
     let key = match (&block.repeat, &reference.address.key) {

@@ -8,6 +8,7 @@ use crate::config::{Repeat, Repetition};
 use crate::describe::excerpt;
 use crate::eval::{Errors, article, unknown};
 use crate::evaluator::Evaluator;
+use crate::modules::Sort;
 use crate::references::{self, KeyUse, Target};
 use crate::scope::Scope;
 use crate::suggest;
@@ -38,15 +39,24 @@ impl Evaluator<'_> {
         }
         let rest = steps.get(1..).unwrap_or_default();
         match references::target(name, steps) {
+            Some(Target::Variable(name)) if scope.site.module > 0 => match self.named(scope.site.module, Sort::Variable, &name) {
+                Some(value) => self.follow(whole, &value, rest, scope, errors),
+                None => unknown(),
+            },
             Some(Target::Variable(name)) => match self.config.variables.get(&name) {
                 Some(variable) => self.follow(whole, &variable.value, rest, scope, errors),
                 None => unknown(),
             },
-            Some(Target::Local(name)) => match self.local(&name) {
+            Some(Target::Local(name)) => match self.named(scope.site.module, Sort::Local, &name) {
                 Some(value) => self.follow(whole, &value, rest, scope, errors),
                 None => unknown(),
             },
+            Some(Target::Module { call, key, used }) => self.module_traversal(whole, &call, &key, used, steps, scope, errors),
             Some(Target::Block { address, key, used }) => {
+                let address = match self.config.modules.get(scope.site.module) {
+                    Some(module) if !module.path.is_empty() => address.in_module(&module.path),
+                    _ => address,
+                };
                 match self.config.blocks.get(&address).map(|b| &b.repeat) {
                     // An index of a single block is an attribute in brackets.
                     Some(Repeat::None) => {
@@ -84,7 +94,11 @@ impl Evaluator<'_> {
                 None => unknown(),
             },
             Some(Target::Path(name)) => match name.as_str() {
-                "module" | "root" => self.follow(whole, &self.config.context.directory.as_str().into(), rest, scope, errors),
+                "module" => {
+                    let directory = &self.config.home(scope.site.module).context.directory;
+                    self.follow(whole, &directory.as_str().into(), rest, scope, errors)
+                }
+                "root" => self.follow(whole, &self.config.context.directory.as_str().into(), rest, scope, errors),
                 "cwd" => self.follow(whole, &self.config.context.working_directory.as_str().into(), rest, scope, errors),
                 _ => unknown(),
             },

@@ -1,23 +1,32 @@
 //! Finds what only evaluation finds, before anything is read: every block and output evaluated with unknown results of all others.
 
-use karmaform_model::Diagnostics;
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, Diagnostics};
 
 use crate::config::Config;
 use crate::evaluator::{Evaluator, Unknowns};
+use crate::modules::Sort;
 
 /// Instances of one block mostly make the same mistakes; more of them would only repeat the message.
 const INSTANCES: usize = 3;
 
-/// Evaluates the first instances of every block, and every output.
+/// Evaluates the first instances of every block, every output, and what goes into and out of the first instances of every module.
 pub fn validate(config: &Config) -> Diagnostics {
     let evaluator = Evaluator::new(config, &Unknowns);
     let mut all = Diagnostics::new();
+    // Of a block in a module, those in all instances of the module count together.
+    let mut seen: BTreeMap<Address, usize> = BTreeMap::new();
     for block in config.blocks.values() {
-        for key in block.repetition.keys().into_iter().take(INSTANCES) {
+        let count = seen.entry(block.address.configuration()).or_default();
+        for key in block.repetition.keys().into_iter().take(INSTANCES.saturating_sub(*count)) {
             let (_, found) = evaluator.arguments(&block.address.with_key(key));
-            let failed = found.has_errors();
+            *count += 1;
+            if found.has_errors() {
+                *count = INSTANCES;
+            }
             all.extend(found);
-            if failed {
+            if *count >= INSTANCES {
                 break;
             }
         }
@@ -25,8 +34,19 @@ pub fn validate(config: &Config) -> Diagnostics {
     for name in config.outputs.keys() {
         all.extend(evaluator.output(name).1);
     }
-    for name in config.locals.names() {
-        evaluator.local(name);
+    let mut seen: BTreeMap<Address, usize> = BTreeMap::new();
+    for (number, module) in config.modules.iter().enumerate() {
+        let count = seen.entry(Address::of_module(module.path.clone()).configuration()).or_default();
+        *count += 1;
+        if *count > INSTANCES {
+            continue;
+        }
+        let home = config.home(number);
+        home.declared.keys().for_each(|n| drop(evaluator.named(number, Sort::Variable, n)));
+        home.locals.names().for_each(|n| drop(evaluator.named(number, Sort::Local, n)));
+        if number > 0 {
+            home.outputs.keys().for_each(|n| drop(evaluator.named(number, Sort::Output, n)));
+        }
     }
     all.extend(evaluator.finish(crate::eval::Errors::default()));
     all

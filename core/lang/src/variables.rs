@@ -1,4 +1,4 @@
-//! Root variables: their declarations, where values come from, and what is checked about them.
+//! Variables: their declarations; of the root module where values come from, and what is checked about them.
 
 use std::collections::BTreeMap;
 
@@ -27,16 +27,16 @@ pub enum VariableOrigin {
 }
 
 /// A declared variable, before it has a value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Declaration {
-    ty: Type,
+    pub ty: Type,
     /// `type` was written.
     typed: bool,
-    default: Option<Value>,
-    description: Option<String>,
-    sensitive: bool,
-    nullable: bool,
-    validations: Vec<Condition>,
+    pub default: Option<Value>,
+    pub description: Option<String>,
+    pub sensitive: bool,
+    pub nullable: bool,
+    pub validations: Vec<Condition>,
     pub span: Span,
 }
 
@@ -213,13 +213,25 @@ fn value_of(config: &Config, name: &str, declaration: &Declaration, given: &Give
     value
 }
 
+const NO_BLOCKS: &str = "Variables are checked before anything is read.";
+
+/// Checks what the `validation` blocks of a module refer to; its values are checked in each of its instances.
+pub(crate) fn check_validations(config: &Config, diagnostics: &mut Diagnostics) {
+    let place = Place { no_blocks: Some(NO_BLOCKS), ..Place::default() };
+    for validation in config.declared.values().flat_map(|d| &d.validations) {
+        for expr in [&validation.condition, &validation.message] {
+            diagnostics.extend(statics::check(config, expr, place, &mut Vec::new()));
+        }
+    }
+}
+
 /// Checks the `validation` blocks; all variables have their values by now.
 pub(crate) fn validate(config: &Config, declared: &BTreeMap<String, Declaration>, given: &AllGiven) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     let evaluator = Evaluator::new(config, &Unknowns);
     let site = Site::default();
     let scope = Scope::new(&site);
-    let place = Place { no_blocks: Some("Variables are checked before anything is read."), ..Place::default() };
+    let place = Place { no_blocks: Some(NO_BLOCKS), ..Place::default() };
     for (name, declaration) in declared {
         for validation in &declaration.validations {
             let mut found = Diagnostics::new();

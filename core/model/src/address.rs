@@ -1,7 +1,7 @@
 //! Addresses: how a resource instance is named in configuration, plan, state and output.
 //!
-//! `ssh_file.motd`, `ssh_file.motd["a"]`, `data.ssh_host.cp["a"]`, and for what a composite expands into
-//! `etcd_cluster.main/member["a"]/unit`.
+//! `ssh_file.motd`, `ssh_file.motd["a"]`, `data.ssh_host.cp["a"]`, for what a composite expands into
+//! `etcd_cluster.main/member["a"]/unit`, and for what stands in a module `module.site["a"].ssh_file.motd`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -37,9 +37,20 @@ pub struct ChildStep {
     pub key: Option<Key>,
 }
 
-/// The address of one instance (or, without `key` and `child`, of a whole block).
+/// One call of a module on the way to an instance: `module.site["a"]`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModuleStep {
+    /// The label of the `module` block.
+    pub name: String,
+    /// Which one of several; none for a single one, or for all of them where an address selects.
+    pub key: Option<Key>,
+}
+
+/// The address of one instance (or, without `key` and `child`, of a whole block; or, of no type and name, of a whole module).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
+    /// The modules it is in, the outermost first; empty in the root module. First, so that what is in one module sorts together.
+    pub module: Vec<ModuleStep>,
     /// Resource or data source.
     pub mode: Mode,
     /// The type in the block's first label. Of a child: the composite's type.
@@ -65,7 +76,12 @@ pub struct AddressError {
 impl Address {
     /// A managed resource without a key.
     pub fn managed(kind: &str, name: &str) -> Self {
-        Self { mode: Mode::Managed, kind: kind.into(), name: name.into(), key: None, child: Vec::new() }
+        Self { module: Vec::new(), mode: Mode::Managed, kind: kind.into(), name: name.into(), key: None, child: Vec::new() }
+    }
+
+    /// A whole module.
+    pub fn of_module(module: Vec<ModuleStep>) -> Self {
+        Self { module, ..Self::managed("", "") }
     }
 
     /// A data source without a key.
@@ -101,9 +117,44 @@ impl Address {
         self.is_child().then(|| Self { child: Vec::new(), ..self.clone() })
     }
 
-    /// True if `self` is `other`, an instance of it, or a child below it (what `-target=other` selects).
+    /// True for a whole module, with whatever is in it.
+    pub fn is_module(&self) -> bool {
+        self.kind.is_empty()
+    }
+
+    /// The same seen from outside of this module.
+    #[must_use]
+    pub fn in_module(&self, module: &[ModuleStep]) -> Self {
+        Self { module: module.iter().chain(&self.module).cloned().collect(), ..self.clone() }
+    }
+
+    /// The same seen from inside of the module that it is in.
+    #[must_use]
+    pub fn outside_of_modules(&self) -> Self {
+        Self { module: Vec::new(), ..self.clone() }
+    }
+
+    /// The module that it is in; `None` in the root module.
+    pub fn module_address(&self) -> Option<Self> {
+        (!self.module.is_empty()).then(|| Self::of_module(self.module.clone()))
+    }
+
+    /// How the configuration names it: without any key, and without what is below a composite.
+    #[must_use]
+    pub fn configuration(&self) -> Self {
+        let module = self.module.iter().map(|s| ModuleStep::new(&s.name)).collect();
+        Self { module, ..self.with_key(None) }
+    }
+
+    /// True if `self` is `other`, an instance of it, or a child below it (what `-target=other` selects); or in `other`, a module.
     pub fn is_within(&self, other: &Self) -> bool {
-        self.mode == other.mode
+        let is_there = self.module.len() >= other.module.len()
+            && self.module.iter().zip(&other.module).all(|(m, t)| m.name == t.name && (t.key.is_none() || m.key == t.key));
+        if !is_there || other.is_module() {
+            return is_there;
+        }
+        self.module.len() == other.module.len()
+            && self.mode == other.mode
             && self.kind == other.kind
             && self.name == other.name
             && (self.key == other.key || (other.key.is_none() && other.child.is_empty()))
@@ -123,6 +174,13 @@ impl ChildStep {
     /// A step with a name as its key.
     pub fn keyed(name: &str, key: &str) -> Self {
         Self { name: name.into(), key: Some(Key::Name(key.into())) }
+    }
+}
+
+impl ModuleStep {
+    /// A step without a key.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.into(), key: None }
     }
 }
 
@@ -155,8 +213,24 @@ impl fmt::Display for ChildStep {
     }
 }
 
+impl fmt::Display for ModuleStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "module.{}", self.name)?;
+        self.key.as_ref().map_or(Ok(()), |k| write!(f, "{k}"))
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, step) in self.module.iter().enumerate() {
+            write!(f, "{}{step}", if i > 0 { "." } else { "" })?;
+        }
+        if self.is_module() {
+            return Ok(());
+        }
+        if !self.module.is_empty() {
+            f.write_str(".")?;
+        }
         if self.mode == Mode::Data {
             f.write_str("data.")?;
         }
@@ -178,6 +252,16 @@ impl FromStr for Address {
         let error = |problem| AddressError { text: text.to_owned(), problem };
         let mut rest = Scanner { text };
         let mut kind = rest.identifier().ok_or_else(|| error("expected a resource type"))?;
+        let mut module = Vec::new();
+        while kind == "module" && rest.eat('.') {
+            let name = rest.identifier().ok_or_else(|| error("expected a name after \"module.\""))?;
+            module.push(ModuleStep { name, key: rest.key().map_err(error)? });
+            if rest.text.is_empty() {
+                return Ok(Self::of_module(module));
+            }
+            let has_dot = rest.eat('.');
+            kind = rest.identifier().filter(|_| has_dot).ok_or_else(|| error("expected a resource type after the module"))?;
+        }
         let mode = if kind == "data" && rest.eat('.') {
             kind = rest.identifier().ok_or_else(|| error("expected a data source type after \"data.\""))?;
             Mode::Data
@@ -198,7 +282,7 @@ impl FromStr for Address {
         if !rest.text.is_empty() {
             return Err(error("unexpected text at its end"));
         }
-        Ok(Self { mode, kind, name, key, child })
+        Ok(Self { module, mode, kind, name, key, child })
     }
 }
 
@@ -285,10 +369,17 @@ mod tests {
             "data.ssh_host.cp[\"a\"]",
             "etcd_cluster.main/member[\"a\"]/unit",
             "etcd_cluster.main[\"x\"]/ca",
+            "module.a",
+            "module.a[0].module.b[\"x.y\"]",
+            "module.a.ssh_file.motd",
+            "module.a[\"k\"].data.ssh_host.cp[1]",
+            "module.a.module.b[2].etcd_cluster.main/member[\"a\"]/unit",
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
-        for text in ["", "x", "data.x", "a.b[", "a.b[x]", "a.b/", "a.b c", "1a.b"] {
+        for text in
+            ["", "x", "data.x", "a.b[", "a.b[x]", "a.b/", "a.b c", "1a.b", "module", "module.", "module.a.", "module.a.b", "module.a/b"]
+        {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }
@@ -302,5 +393,21 @@ mod tests {
         assert!(within("a.b/member[\"a\"]/unit", "a.b/member[\"a\"]"));
         assert!(!within("a.b/member[\"b\"]/unit", "a.b/member[\"a\"]"));
         assert!(!within("a.b", "a.b[0]"));
+        for there in ["module.m", "module.m[0]", "module.m.module.n", "module.m.module.n.a.b", "module.m[0].module.n.a.b[1]"] {
+            assert!(within("module.m[0].module.n.a.b[1]", there), "{there}");
+        }
+        for other in ["module.m[1]", "module.n", "a.b", "module.m.a.b", "module.m.module.n.a.b[0]", "module.m.module.n.module.o"] {
+            assert!(!within("module.m[0].module.n.a.b[1]", other), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_one_module_sorts_together() {
+        let texts = ["data.z.z", "module.a.z.z", "module.a.module.b.a.a", "module.a[0].a.a", "module.b.a.a"];
+        let mut addresses: Vec<Address> = texts.iter().rev().map(|t| t.parse().unwrap()).collect();
+        addresses.sort();
+        assert_eq!(addresses.iter().map(ToString::to_string).collect::<Vec<_>>(), texts);
+        assert_eq!(addresses[3].configuration().to_string(), "module.a.a.a");
+        assert_eq!(addresses[0].in_module(&addresses[3].module).to_string(), "module.a[0].data.z.z");
     }
 }

@@ -37,7 +37,7 @@ mod types;
 mod value;
 mod written_path;
 
-pub use address::{Address, AddressError, ChildStep, Key, Mode};
+pub use address::{Address, AddressError, ChildStep, Key, Mode, ModuleStep};
 pub use backend::{BackendError, Journal, JournalRecord, LockId, LockInfo, OtherState, Serial, StateBackend, States};
 pub use change::{Action, Change, ReplaceOrder};
 pub use composite::{Arg, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Margin, Point, Risk, Scene, Upkeep};

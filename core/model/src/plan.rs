@@ -33,6 +33,8 @@ pub enum Reason {
     ReplaceBecauseTainted,
     /// The block is gone.
     DeleteBecauseNoResourceConfig,
+    /// The module that it was in is gone, or this instance of it.
+    DeleteBecauseNoModule(Address),
     /// `count` is lower now.
     DeleteBecauseCountIndex,
     /// The key left `for_each`.

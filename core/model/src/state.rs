@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use crate::{Address, Content, Encoded, Key, Mode, Path, PathStep, Seal, SealError, Type, Value, from_json, to_json};
+use crate::{Address, Content, Encoded, Key, Mode, ModuleStep, Path, PathStep, Seal, SealError, Type, Value, from_json, to_json};
 
 /// Whether an instance can be trusted to be as it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +89,9 @@ pub enum StateError {
     Sealed(#[from] SealError),
 }
 
+/// What is stored together: module, mode, type and name.
+type Group<'a> = (&'a [ModuleStep], Mode, String, String);
+
 /// What Terraform has no place for; travels in `private`, which it keeps.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct Private {
@@ -101,12 +104,12 @@ struct Private {
 impl Snapshot {
     /// As version-4 JSON: two spaces, fixed order, one newline at the end. Equal states are equal bytes.
     pub fn to_text(&self) -> String {
-        let mut groups: BTreeMap<(Mode, String, String), (String, Vec<Json>)> = BTreeMap::new();
+        let mut groups: BTreeMap<Group<'_>, (String, Vec<Json>)> = BTreeMap::new();
         let all = self.resources.iter().map(|(a, r)| (a, None, r));
         let deposed = self.deposed.iter().map(|((a, d), r)| (a, Some(d), r));
         for (address, deposed, resource) in all.chain(deposed) {
             let (name, key) = stored_name(address);
-            let group = (address.mode, resource.resource_type.clone(), name);
+            let group = (address.module.as_slice(), address.mode, resource.resource_type.clone(), name);
             let provider = format!("provider[\"karmaform.io/karmaform/{}\"]", resource.provider);
             let provider =
                 if resource.provider == "terraform" { "provider[\"terraform.io/builtin/terraform\"]".to_owned() } else { provider };
@@ -114,14 +117,12 @@ impl Snapshot {
         }
         let resources: Vec<_> = groups
             .into_iter()
-            .map(|((mode, kind, name), (provider, instances))| {
-                Ordered(vec![
-                    ("mode", json!(mode)),
-                    ("type", json!(kind)),
-                    ("name", json!(name)),
-                    ("provider", json!(provider)),
-                    ("instances", Json::Array(instances)),
-                ])
+            .map(|((module, mode, kind, name), (provider, instances))| {
+                let module = (!module.is_empty()).then(|| Address::of_module(module.to_vec()).to_string());
+                let mut all: Vec<_> = module.map(|m| ("module", json!(m))).into_iter().collect();
+                all.extend([("mode", json!(mode)), ("type", json!(kind)), ("name", json!(name)), ("provider", json!(provider))]);
+                all.push(("instances", Json::Array(instances)));
+                Ordered(all)
             })
             .collect();
         let outputs: Map<_, _> = self
@@ -227,14 +228,22 @@ impl Snapshot {
             "data" => Mode::Data,
             _ => return Err(part("\"mode\"")),
         };
-        if resource.get("module").is_some() {
-            return Err(StateError::Part(format!("{}.{} is in a module, which this version does not read", text("type")?, text("name")?)));
-        }
+        let module = match optional(resource, "module", Json::as_str).map_err(StateError::Part)? {
+            None => Vec::new(),
+            Some(text) => match text.parse::<Address>() {
+                Ok(address) if address.is_module() => address.module,
+                _ => return Err(part("\"module\"")),
+            },
+        };
         let (kind, name) = (text("type")?, text("name")?);
         let base = if name.contains('/') || name.contains('.') {
-            name.parse().map_err(|e: crate::AddressError| StateError::Part(e.to_string()))?
+            let inside: Address = name.parse().map_err(|e: crate::AddressError| StateError::Part(e.to_string()))?;
+            if inside.is_module() {
+                return Err(part("\"name\""));
+            }
+            inside.in_module(&module)
         } else {
-            Address { mode, ..Address::managed(kind, name) }
+            Address { module, mode, ..Address::managed(kind, name) }
         };
         let provider = optional(resource, "provider", Json::as_str).map_err(StateError::Part)?.unwrap_or_default();
         let provider = provider.trim_end_matches("\"]").rsplit('/').next().unwrap_or_default().to_owned();
@@ -262,17 +271,17 @@ impl Snapshot {
     }
 }
 
-/// A child is stored under its own type, with its whole address as the name.
+/// A child is stored under its own type, with its whole address as the name; which module that is in stands beside it.
 fn stored_name(address: &Address) -> (String, Option<&Key>) {
-    if address.is_child() { (address.to_string(), None) } else { (address.name.clone(), address.key.as_ref()) }
+    if address.is_child() { (address.outside_of_modules().to_string(), None) } else { (address.name.clone(), address.key.as_ref()) }
 }
 
 fn instance(key: Option<&Key>, deposed: Option<&String>, resource: &ResourceState) -> Json {
     // Terraform refuses the file if an address here does not parse, so what it could not read goes to `private`.
-    let mut blocks: Vec<_> = resource.dependencies.iter().map(|a| a.block().to_string()).collect();
+    let mut blocks: Vec<_> = resource.dependencies.iter().map(|a| a.configuration().to_string()).collect();
     blocks.sort();
     blocks.dedup();
-    let exact = resource.dependencies.iter().all(|a| a.key.is_none() && !a.is_child());
+    let exact = resource.dependencies.iter().all(|a| *a == a.configuration());
     let private = Private {
         dependencies: if exact { Vec::new() } else { resource.dependencies.clone() },
         unfinished: resource.status == Status::Unfinished,
@@ -423,6 +432,9 @@ mod tests {
             ("ssh_file.c[\"k\"]", &["ssh_file.b[0]"], Status::Unfinished),
             ("etcd_cluster.main/member[\"a\"]/unit", &["etcd_cluster.main/ca"], Status::Ready),
             ("etcd_cluster.main[\"x\"]/env", &[], Status::Ready),
+            ("module.m.ssh_file.a", &["module.m.data.ssh_host.h", "ssh_file.a"], Status::Ready),
+            ("module.m[\"p\"].module.n[0].ssh_file.a[1]", &["module.m[\"p\"].ssh_file.a"], Status::Tainted),
+            ("module.m[\"p\"].etcd_cluster.main[\"x\"]/env", &["module.m[\"p\"].etcd_cluster.main[\"x\"]/ca"], Status::Ready),
         ] {
             snapshot.resources.insert(address.parse().unwrap(), resource(deps, status));
         }
@@ -431,6 +443,9 @@ mod tests {
         let text = snapshot.to_text();
         assert_eq!(Snapshot::from_text(&text).unwrap(), snapshot);
         assert_eq!(Snapshot::from_text(&text).unwrap().to_text(), text);
+        let module = "\"module\": \"module.m[\\\"p\\\"].module.n[0]\",\n      \"mode\": \"managed\",\n      \"type\": \"ssh_file\"";
+        assert!(text.contains(module), "{text}");
+        assert!(text.contains("\"module.m.ssh_file.a\""), "dependencies have no keys, as Terraform wants them: {text}");
         assert!(text.starts_with("{\n  \"version\": 4,\n  \"terraform_version\": \"0.1.0\",\n  \"serial\": 3"));
     }
 
@@ -456,6 +471,11 @@ mod tests {
 
     #[test]
     fn an_instance_that_is_half_understood_is_refused() {
+        for module in ["", "m", "module.", "a.b", "module.m.a.b", "module.m[x]"] {
+            let resource = json!({"module": module, "mode": "managed", "type": "a", "name": "b", "instances": []});
+            let error = Snapshot::from_text(&json!({"version": 4, "resources": [resource]}).to_string()).unwrap_err().to_string();
+            assert!(error.contains("module"), "{module}: {error}");
+        }
         for (name, value) in [
             ("sensitive_attributes", json!("x")),
             ("sensitive_attributes", json!([{"a": 1}])),

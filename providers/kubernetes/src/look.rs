@@ -205,7 +205,7 @@ async fn absent(client: &Client, place: &Place, question: &Question, rehearsal: 
     match &question.wanted {
         None => Absent::Makeable,
         Some(wanted) if wanted.is_wholly_known() => match dry_run(client, place, question, (wanted, rehearsal)).await {
-            Dry::Refused { error, .. } => Absent::Refused(Box::new(error)),
+            Dry::Refused { error, .. } => Absent::Refused(error),
             Dry::Made(_) | Dry::Immutable(_) => Absent::Makeable,
             Dry::Untold => Absent::Unproven,
         },
@@ -284,7 +284,7 @@ async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answ
             Dry::Immutable(message) => {
                 told.insert("immutable".to_owned(), message.into());
             }
-            Dry::Refused { error, .. } => return Err(error),
+            Dry::Refused { error, .. } => return Err(*error),
             Dry::Untold => {}
         }
     }
@@ -344,7 +344,7 @@ enum Dry {
     /// In place it can't be.
     Immutable(String),
     Refused {
-        error: Diagnostic,
+        error: Box<Diagnostic>,
         code: Option<u16>,
     },
     /// The server can't tell: a namespace or a kind is not there yet, or a webhook takes no dry runs.
@@ -363,14 +363,14 @@ async fn dry_run(client: &Client, place: &Place, question: &Question, (wanted, r
         return Dry::Untold;
     }
     if let Some(error) = service::taken(client, place, &question.name.name, &failure).await {
-        return Dry::Refused { code: None, error };
+        return Dry::Refused { code: None, error: Box::new(error) };
     }
     match failure.immutable(&hidden) {
         Some(message) => Dry::Immutable(message),
         None => match act::told(client, place, ("patch", &question.name.name), &failure, &hidden).await {
             // Webhooks of a server that karmaform manages may be what this very plan repairs.
             error if client.is_through() && (error.summary == UNABLE || error.summary == WEBHOOK) => Dry::Untold,
-            error => Dry::Refused { code: failure.code(), error },
+            error => Dry::Refused { code: failure.code(), error: Box::new(error) },
         },
     }
 }

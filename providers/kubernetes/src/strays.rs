@@ -54,7 +54,7 @@ pub(crate) async fn strays(client: &Client, known: &[Known]) -> (Vec<Stray>, Dia
             Listed::Items(items) => found.extend(items.iter().filter_map(|item| marks.stray(&kind, item))),
             Listed::Forbidden if marks.kinds.contains(&kind) => drop(lacking.insert(format!("{} in the namespace {}", kind.1, kind.2))),
             Listed::Forbidden => {}
-            Listed::Failed(error) => wrong.push(error),
+            Listed::Failed(error) => wrong.push(*error),
         }
     }
     if !lacking.is_empty() {
@@ -73,20 +73,20 @@ pub(crate) async fn strays(client: &Client, known: &[Known]) -> (Vec<Stray>, Dia
 enum Listed {
     Items(Vec<Json>),
     Forbidden,
-    Failed(Diagnostic),
+    Failed(Box<Diagnostic>),
 }
 
 async fn list(client: &Client, (version, kind, namespace): &Kind) -> Listed {
     let place = match place(client, version, kind, namespace).await {
         Ok(Some(place)) if place.namespace.is_some() => place,
         Ok(_) => return Listed::Items(Vec::new()),
-        Err(error) => return Listed::Failed(error),
+        Err(error) => return Listed::Failed(Box::new(error)),
     };
     match client.labelled(&place, &format!("{MANAGED_BY}={MANAGER}")).await {
         Ok(items) => Listed::Items(items),
         Err(failure) if failure.code() == Some(403) => Listed::Forbidden,
         Err(failure) if failure.is_unserved() => Listed::Items(Vec::new()),
-        Err(failure) => Listed::Failed(failure.diagnostic(client.place(), &place.call("list", ""), &[])),
+        Err(failure) => Listed::Failed(Box::new(failure.diagnostic(client.place(), &place.call("list", ""), &[]))),
     }
 }
 

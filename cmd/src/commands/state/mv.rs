@@ -15,7 +15,7 @@ use crate::session::Session;
 /// Arguments of `state mv`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// A resource with its instances, one instance, or a composite with all that is below it
+    /// A resource with its instances, one instance, a composite with all that is below it, or a module with all that is in it
     #[arg(value_name = "SOURCE")]
     source: String,
     /// Its new address; nothing may be there
@@ -64,9 +64,18 @@ fn move_in(app: &mut App, session: &mut Session, from: &Address, to: &Address, d
 fn moved(snapshot: &Snapshot, from: &Address, to: &Address) -> Result<Snapshot, Diagnostic> {
     let all: BTreeSet<&Address> = snapshot.resources.keys().chain(snapshot.deposed.keys().map(|(a, _)| a)).collect();
     let depth = from.child.len();
-    let sources: Vec<_> = all.iter().filter(|a| a.is_within(from)).collect();
+    // A key of a module that is left out is none: resources are moved in one instance of a module at a time.
+    let sources: Vec<_> = all.iter().filter(|a| a.is_within(from) && (from.is_module() || a.module == from.module)).collect();
     if sources.is_empty() {
         return Err(not_there(from, snapshot));
+    }
+    if from.is_module() != to.is_module() {
+        let detail = format!("{from} can't become {to}: one is a whole module, and the other is not.");
+        return Err(Diagnostic::error("Invalid state move request", detail)
+            .with_hint("Move a module to the address of a module, and a resource to the address of a resource."));
+    }
+    if from.is_module() {
+        return module_moved(snapshot, from, to);
     }
     let steps = |a: &Address| a.child.iter().map(|s| s.name.clone()).collect::<Vec<_>>();
     if (from.mode, &from.kind, steps(from)) != (to.mode, &to.kind, steps(to)) {
@@ -96,6 +105,44 @@ fn moved(snapshot: &Snapshot, from: &Address, to: &Address) -> Result<Snapshot, 
     Ok(Snapshot {
         resources: snapshot.resources.iter().map(|(a, r)| (address(a), resource(r))).collect(),
         deposed: snapshot.deposed.iter().map(|((a, key), r)| ((address(a), key.clone()), resource(r))).collect(),
+        ..snapshot.clone()
+    })
+}
+
+/// The state with all that is in one module in another. Where neither end has a key, each instance keeps its own.
+fn module_moved(snapshot: &Snapshot, from: &Address, to: &Address) -> Result<Snapshot, Diagnostic> {
+    let depth = from.module.len();
+    let key = |a: &Address, depth: usize| a.module.get(depth - 1).and_then(|s| s.key.clone());
+    let moving = || snapshot.resources.keys().chain(snapshot.deposed.keys().map(|(a, _)| a)).filter(|a| a.is_within(from));
+    let is_whole = key(from, depth).is_none() && moving().any(|a| key(a, depth).is_some());
+    if is_whole && key(to, to.module.len()).is_some() {
+        let detail = format!("{from} is a module with several instances, and {to} is the address of one.");
+        return Err(Diagnostic::error("Invalid target address", detail)
+            .with_hint("Move one instance, or give the address of a whole module, without a key."));
+    }
+    let renamed = |address: &Address| {
+        if !address.is_within(from) {
+            return address.clone();
+        }
+        let mut module = to.module.clone();
+        if let Some(last) = module.last_mut().filter(|_| is_whole) {
+            last.key = key(address, depth);
+        }
+        module.extend(address.module.iter().skip(depth).cloned());
+        Address { module, ..address.clone() }
+    };
+    let is_taken = |a: &Address| a.is_within(to) && !a.is_within(from) && (is_whole || key(a, to.module.len()) == key(to, to.module.len()));
+    if let Some(there) = snapshot.resources.keys().find(|a| is_taken(a)) {
+        let detail = format!("Nothing can be moved to {to}: {there} is in the state already.");
+        return Err(Diagnostic::error("Invalid target address", detail).with_hint("Move that away first, or forget it with state rm."));
+    }
+    let resource = |r: &ResourceState| {
+        let dependencies: BTreeSet<_> = r.dependencies.iter().map(renamed).collect();
+        ResourceState { dependencies: dependencies.into_iter().collect(), ..r.clone() }
+    };
+    Ok(Snapshot {
+        resources: snapshot.resources.iter().map(|(a, r)| (renamed(a), resource(r))).collect(),
+        deposed: snapshot.deposed.iter().map(|((a, d), r)| ((renamed(a), d.clone()), resource(r))).collect(),
         ..snapshot.clone()
     })
 }

@@ -1,6 +1,6 @@
 //! A plan as `show -json` gives it, format 1.2.
 
-use karmaform_lang::Config;
+use karmaform_lang::{Config, ModuleCall};
 use karmaform_model::{
     Action, Address, Catalog, Change, Judgement, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason,
     Snapshot, Step, StepKind, Value,
@@ -138,6 +138,7 @@ pub(crate) fn reason_word(reason: &Reason) -> Option<&'static str> {
         Reason::ReplaceBecauseCannotUpdate(_) => "replace_because_cannot_update",
         Reason::ReplaceBecauseTainted => "replace_because_tainted",
         Reason::DeleteBecauseNoResourceConfig => "delete_because_no_resource_config",
+        Reason::DeleteBecauseNoModule(_) => "delete_because_no_module",
         Reason::DeleteBecauseCountIndex => "delete_because_count_index",
         Reason::DeleteBecauseEachKey => "delete_because_each_key",
         Reason::DeleteBecauseWrongRepetition => "delete_because_wrong_repetition",
@@ -215,8 +216,8 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> 
             out["outputs"] = Json::Object(outputs);
         }
     }
-    let resources: Vec<Json> = plan.resources.iter().filter_map(|r| planned_resource(r, registry)).collect();
-    out["root_module"] = if resources.is_empty() { json!({}) } else { json!({ "resources": resources }) };
+    let resources = plan.resources.iter().filter_map(|r| Some((&r.address, planned_resource(r, registry)?)));
+    out["root_module"] = super::by_module(resources);
     out
 }
 
@@ -232,8 +233,14 @@ fn planned_resource(resource: &PlannedResource, registry: &Catalog) -> Option<Js
     Some(Json::Object(out))
 }
 
-/// What policies look at: which blocks, outputs and variables there are.
+/// What policies look at: which blocks, outputs, variables and modules there are.
 fn configuration(config: &Config, registry: &Catalog) -> Json {
+    let providers: Map<_, _> = config.providers.keys().map(|n| (n.clone(), json!({ "name": n, "full_name": provider_name(n) }))).collect();
+    json!({ "provider_config": providers, "root_module": module(config, registry) })
+}
+
+/// What stands in one directory, and what it calls.
+fn module(config: &Config, registry: &Catalog) -> Json {
     let provider = |a: &Address| match a.mode {
         Mode::Data => registry.data_source(&a.kind).map(|e| e.driver.name()),
         Mode::Managed => match registry.resource(&a.kind) {
@@ -244,13 +251,14 @@ fn configuration(config: &Config, registry: &Catalog) -> Json {
     let resources: Vec<Json> = config
         .blocks
         .values()
+        .filter(|block| block.address.module.is_empty())
         .map(|block| {
             let mut out = naming(&block.address, &block.address.kind);
             out.insert("provider_config_key".into(), json!(provider(&block.address).unwrap_or(COMPOSITES)));
             out.insert("expressions".into(), json!({}));
             let version = schema_of(registry, block.address.mode, &block.address.kind).map_or(0, |s| s.version);
             out.insert("schema_version".into(), json!(version));
-            let mut needs: Vec<_> = block.references.iter().map(|r| r.address.block().to_string()).collect();
+            let mut needs: Vec<_> = block.references.iter().map(|r| r.address.configuration().to_string()).collect();
             needs.sort();
             needs.dedup();
             if !needs.is_empty() {
@@ -262,8 +270,26 @@ fn configuration(config: &Config, registry: &Catalog) -> Json {
     let outputs: Map<_, _> =
         config.outputs.iter().map(|(n, o)| (n.clone(), json!({ "sensitive": o.sensitive, "expression": {} }))).collect();
     let variables: Map<_, _> = config.variables.iter().map(|(n, v)| (n.clone(), json!({ "sensitive": v.sensitive }))).collect();
-    let providers: Map<_, _> = config.providers.keys().map(|n| (n.clone(), json!({ "name": n, "full_name": provider_name(n) }))).collect();
-    json!({ "provider_config": providers, "root_module": { "outputs": outputs, "resources": resources, "variables": variables } })
+    let mut out = json!({ "outputs": outputs, "resources": resources, "variables": variables });
+    if !config.calls.is_empty() {
+        let called = config.calls.iter().map(|(name, call)| (name.clone(), module_call(call, registry)));
+        out["module_calls"] = called.collect::<Map<_, _>>().into();
+    }
+    out
+}
+
+fn module_call(call: &ModuleCall, registry: &Catalog) -> Json {
+    let expressions: Map<_, _> = call.inputs().map(|n| (n.to_owned(), json!({}))).collect();
+    let mut out = json!({ "source": call.source, "expressions": expressions });
+    match call.repeats() {
+        (true, _) => out["count_expression"] = json!({}),
+        (_, true) => out["for_each_expression"] = json!({}),
+        _ => {}
+    }
+    if let Some(unit) = call.unit() {
+        out["module"] = module(unit, registry);
+    }
+    out
 }
 
 fn path_json(path: &Path) -> Json {

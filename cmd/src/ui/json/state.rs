@@ -28,8 +28,9 @@ fn values(snapshot: &Snapshot, registry: &Catalog) -> Json {
     }
     let current = snapshot.resources.iter().map(|(a, r)| (a, None, r));
     let deposed = snapshot.deposed.iter().map(|((a, d), r)| (a, Some(d), r));
-    let resources: Vec<_> = current.chain(deposed).map(|(a, d, r)| resource(a, d, r, registry)).collect();
-    out["root_module"] = if resources.is_empty() { json!({}) } else { json!({ "resources": resources }) };
+    let mut all: Vec<_> = current.chain(deposed).collect();
+    all.sort_by_key(|(address, deposed, _)| (&address.module, deposed.is_some()));
+    out["root_module"] = super::by_module(all.into_iter().map(|(a, d, r)| (a, resource(a, d, r, registry))));
     out
 }
 

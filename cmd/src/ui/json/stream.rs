@@ -1,7 +1,7 @@
 //! The lines of `plan -json` and `apply -json`: one object per line.
 
 use karmaform_lang::Sources;
-use karmaform_model::{Action, Address, Diagnostic, Event, EventKind, Mode, OutputState, Plan, Reason, Severity, to_json};
+use karmaform_model::{Action, Address, Diagnostic, Event, EventKind, OutputState, Plan, Reason, Severity, to_json};
 use serde_json::{Map, Value as Json, json};
 
 use super::key_json;
@@ -146,11 +146,11 @@ impl Stream {
 
 fn resource(address: &Address, resource_type: &str) -> Json {
     let name = if address.is_child() { address.to_string() } else { address.name.clone() };
-    let prefix = if address.mode == Mode::Data { "data." } else { "" };
-    let own = if address.is_child() { address.to_string() } else { format!("{prefix}{}.{}", address.kind, address.name) };
+    let inside = address.outside_of_modules();
+    let own = if address.is_child() { inside.to_string() } else { inside.block().to_string() };
     json!({
         "addr": address.to_string(),
-        "module": "",
+        "module": address.module_address().map(|m| m.to_string()).unwrap_or_default(),
         "resource": own,
         "implied_provider": resource_type.split('_').next().unwrap_or_default(),
         "resource_type": resource_type,

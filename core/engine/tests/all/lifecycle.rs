@@ -39,7 +39,7 @@ fn replacement_on_demand() {
     check(
         &text(1, ""),
         &triggered,
-        "-/+ fake_local.a ReplaceByTriggers(Address { mode: Managed, kind: \"fake_note\", name: \"trigger\", key: None, child: [] })\n~ fake_note.trigger",
+        "-/+ fake_local.a ReplaceByTriggers(Address { module: [], mode: Managed, kind: \"fake_note\", name: \"trigger\", key: None, child: [] })\n~ fake_note.trigger",
     );
     check(&text(1, ""), &attribute, "~ fake_note.trigger");
     let mut lab = Lab::new();

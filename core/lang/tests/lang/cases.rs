@@ -1,6 +1,7 @@
 //! Messages: configurations with mistakes, and what is said about them. `BLESS=1` rewrites the expectations; read the difference.
 //!
-//! A file holds cases: `==== name`, the text, `----`, the messages. `%%%% path` starts a further text of the case.
+//! A file holds cases: `==== name`, the text, `----`, the messages. `%%%% path` starts a further text of the case, with a slash a file of
+//! a module.
 
 // The fence against files is for the library.
 #![allow(clippy::disallowed_methods)]
@@ -24,8 +25,9 @@ fn messages(text: &str) -> String {
             body.push('\n');
         }
     }
-    let texts: Vec<_> = texts.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
-    let (config, mut diagnostics, sources) = load_all(&texts, &[], |inputs| {
+    let texts = texts.iter().map(|(p, t)| (p.as_str(), t.as_str()));
+    let (files, texts): (Vec<_>, Vec<_>) = texts.partition(|(p, _)| p.contains('/'));
+    let (config, mut diagnostics, mut sources) = load_all(&texts, &files, |inputs| {
         for (name, value) in flags {
             inputs.text(name, value, VariableOrigin::CommandLine);
         }
@@ -33,6 +35,7 @@ fn messages(text: &str) -> String {
     if !diagnostics.has_errors() {
         diagnostics.extend(validate(&config));
     }
+    sources.files.extend(config.module_files);
     show(&sources, &diagnostics)
 }
 

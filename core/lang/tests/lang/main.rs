@@ -6,6 +6,7 @@ mod support;
 
 mod fuzz;
 mod loading;
+mod modules;
 mod oracle;
 mod removed;
 mod templates;
