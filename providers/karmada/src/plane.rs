@@ -33,7 +33,7 @@ use arguments::Arguments;
 pub(crate) use children::child;
 pub(crate) use extras::sum;
 pub(crate) use host::minor;
-pub(crate) use places::{ESTIMATOR_PORT, ESTIMATOR_PREFIX, part, part_of, short_sum};
+pub(crate) use places::{ESTIMATOR_PORT, ESTIMATOR_PREFIX, module_prefix, part, part_of, short_sum};
 pub(crate) use schema::{KARMADA_REGISTRY, NAMESPACE as HOST_NAMESPACE};
 
 /// The composite `karmada_control_plane`: a whole control plane in a cluster. Pure: it names parts and orders, and touches nothing.

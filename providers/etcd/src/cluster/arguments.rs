@@ -163,18 +163,20 @@ impl Arguments {
     }
 }
 
-/// The cluster's name on hosts. What can't stand in names of files and units is written by its code, so that no two keys become one name.
+/// The cluster's name on hosts, with the modules that it is in in front: what two instances of a module make must differ. What can't stand in names of files and units is written by its code, so that no two keys become one name.
 pub(crate) fn cluster_name(address: &Address) -> String {
     let plain = |text: &str| {
         let spelled =
             |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c.to_string() } else { format!("_{:x}", u32::from(c)) };
         text.chars().map(spelled).collect::<String>()
     };
-    match &address.key {
-        None => plain(&address.name),
-        Some(Key::Index(i)) => format!("{}-{i}", plain(&address.name)),
-        Some(Key::Name(key)) => format!("{}-{}", plain(&address.name), plain(key)),
-    }
+    let named = |name: &str, key: Option<&Key>| match key {
+        None => plain(name),
+        Some(Key::Index(i)) => format!("{}-{i}", plain(name)),
+        Some(Key::Name(key)) => format!("{}-{}", plain(name), plain(key)),
+    };
+    let around = address.module.iter().map(|step| named(&step.name, step.key.as_ref()) + "-");
+    around.collect::<String>() + &named(&address.name, address.key.as_ref())
 }
 
 fn given(object: &Object, name: &str, default: Value) -> Value {
@@ -289,5 +291,22 @@ fn check_directory(path: &str, found: &mut Diagnostics) {
             )
             .with_hint("Take a directory below /var/lib or on a file system of its own."),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_instances_of_a_module_never_share_a_name() {
+        for (address, name) in [
+            ("etcd_cluster.main", "main"),
+            ("etcd_cluster.main[\"a.b\"]", "main-a_2eb"),
+            ("module.site[\"eu\"].etcd_cluster.main", "site-eu-main"),
+            ("module.site[0].module.b.etcd_cluster.main[1]", "site-0-b-main-1"),
+        ] {
+            assert_eq!(cluster_name(&address.parse().unwrap()), name);
+        }
     }
 }

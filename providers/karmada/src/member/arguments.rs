@@ -8,6 +8,7 @@ use super::names::{self, name_problem};
 use super::preflight;
 use crate::api::CLUSTER_NAMESPACE;
 use crate::check::{is_label, is_label_key, is_label_value};
+use crate::plane::module_prefix;
 use crate::read::{self, Reader};
 
 /// The effects of taints that a Cluster object may have. Source: `pkg/apis/cluster/validation` in karmada.
@@ -168,7 +169,7 @@ impl Arguments {
     }
 }
 
-/// The resource's name and key. `_` becomes `-`.
+/// The resource's name and key, with the modules that it is in. `_` becomes `-`.
 fn default_name(address: &Address) -> String {
     let written = match &address.key {
         // The key of a list of members is what people call each.
@@ -176,7 +177,7 @@ fn default_name(address: &Address) -> String {
         Some(Key::Index(i)) => format!("{}-{i}", address.name),
         None => address.name.clone(),
     };
-    written.replace('_', "-")
+    (module_prefix(address) + &written).replace('_', "-")
 }
 
 /// A connection to a cluster, or what carries one.

@@ -105,15 +105,25 @@ pub(crate) fn target_port(component: Component) -> Option<i64> {
     }
 }
 
-/// What an instance is called unless it is written: the resource's name and key, as a DNS label.
+/// A name with a key.
+fn keyed(name: &str, key: Option<&Key>) -> String {
+    match key {
+        None => name.to_owned(),
+        Some(Key::Index(i)) => format!("{name}-{i}"),
+        Some(Key::Name(key)) => format!("{name}-{key}"),
+    }
+}
+
+/// What goes in front of names of what is in modules: `site-a-` in `module.site["a"]`. What two instances of a module make must differ.
+pub(crate) fn module_prefix(address: &Address) -> String {
+    address.module.iter().map(|step| keyed(&step.name, step.key.as_ref()) + "-").collect()
+}
+
+/// What an instance is called unless it is written: the resource's name and key, with the modules that it is in, as a DNS label.
 ///
 /// `_` becomes `-`. If anything else had to change, a part of the address's checksum makes sure that no two become one.
 pub(crate) fn default_name(address: &Address) -> String {
-    let written = match &address.key {
-        None => address.name.clone(),
-        Some(Key::Index(i)) => format!("{}-{i}", address.name),
-        Some(Key::Name(key)) => format!("{}-{key}", address.name),
-    };
+    let written = module_prefix(address) + &keyed(&address.name, address.key.as_ref());
     let plain = written.replace('_', "-");
     if name_problem(&plain).is_none() {
         return plain;
@@ -150,6 +160,8 @@ mod tests {
         assert_eq!(name("prod", None), "prod");
         assert_eq!(name("prod_eu", Some(Key::Index(0))), "prod-eu-0");
         assert_eq!(name("prod", Some(Key::Name("a".into()))), "prod-a");
+        let inside: Address = "module.site[\"eu\"].module.b[0].karmada_control_plane.prod".parse().unwrap();
+        assert_eq!(default_name(&inside), "site-eu-b-0-prod");
         for odd in ["Prod", "_x_", "9", &"long".repeat(20)] {
             let made = name(odd, None);
             assert!(name_problem(&made).is_none(), "{odd}: {made}");
