@@ -1,5 +1,5 @@
 //! Speed of the parts: loading, planning and applying 10,000 layered `terraform_data`, with the real backend and journal on disk; and planning
-//! 1,000 members of a Karmada, in a world in memory. And what is written for that: bytes, which are the same on every machine.
+//! 1,000 members of a Karmada, in a world in memory; and 500 modules. And what is written for that: bytes, which are the same on every machine.
 //! Whole processes, memory and growth are measured by `bench/run.sh`; `make bench` runs both.
 
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use criterion::{BatchSize, Criterion, Throughput};
 use karmaform::Wiring;
 use karmaform_engine::{ApplyOptions, Graph, Options, Pool, Runtime, World, apply, graph, observe, plan};
-use karmaform_lang::{Config, Context, SourceFile, Sources, VariableInputs, load};
+use karmaform_lang::{Config, Context, Files, SourceFile, Sources, VariableInputs, load};
 use karmaform_local::{FileJournal, LocalBackend};
 use karmaform_memory::Memory;
 use karmaform_model::{
@@ -59,6 +59,45 @@ fn layered(count: usize, changed: usize) -> String {
     text
 }
 
+/// Calls of one module with many variables, as generated configurations have them.
+const MODULES: usize = 500;
+const VARIABLES: usize = 60;
+
+/// One file in memory: the module.
+struct OneModule(String);
+
+impl Files for OneModule {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        if path == "m/main.kf.hcl" { Ok(self.0.clone().into_bytes()) } else { Err(format!("there is no {path}")) }
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        path == "m/main.kf.hcl"
+    }
+
+    fn list(&self, _: &str) -> Result<Vec<String>, String> {
+        Ok(vec!["main.kf.hcl".to_owned()])
+    }
+}
+
+/// The root module, and the one that it calls.
+fn modules(count: usize, variables: usize) -> (String, String) {
+    let names = || (0..variables).map(|v| format!("v{v}"));
+    let mut root = String::new();
+    for i in 0..count {
+        let before = if i > 0 { format!("module.m{}.sum", i - 1) } else { "\"none\"".to_owned() };
+        let values: String = names().map(|v| format!("  {v} = \"{v} of {i}\"\n")).collect();
+        root += &format!("module \"m{i}\" {{\n  source = \"./m\"\n  before = {before}\n{values}}}\n");
+    }
+    let declared: String = names().map(|v| format!("variable \"{v}\" {{\n  type = string\n}}\n")).collect();
+    let used: String = names().map(|v| format!("    {v} = var.{v}\n")).collect();
+    let module = format!(
+        "variable \"before\" {{}}\n{declared}resource \"terraform_data\" \"t\" {{\n  input = {{\n    before = var.before\n{used}  }}\n}}\n\
+         output \"sum\" {{ value = terraform_data.t.id }}\n"
+    );
+    (root, module)
+}
+
 struct Clock;
 
 impl Runtime for Clock {
@@ -91,10 +130,13 @@ impl Bench {
     }
 
     fn load(&self, text: &str) -> Config {
+        self.load_in(text, &Context::alone())
+    }
+
+    fn load_in(&self, text: &str, context: &Context) -> Config {
         let mut sources = Sources::default();
         sources.add(SourceFile { path: "main.kf.hcl".into(), text: text.to_owned() });
-        let context = Context::alone();
-        let (config, diagnostics) = load(&sources, &VariableInputs::default(), &context, &self.registry);
+        let (config, diagnostics) = load(&sources, &VariableInputs::default(), context, &self.registry);
         assert!(!diagnostics.has_errors(), "{diagnostics:?}");
         config
     }
@@ -285,10 +327,28 @@ fn thousand_members(criterion: &mut Criterion) {
     group.finish();
 }
 
+fn five_hundred_modules(criterion: &mut Criterion) {
+    let bench = Bench::new();
+    let (root, module) = modules(MODULES, VARIABLES);
+    let context = Context { files: Arc::new(OneModule(module)), ..Context::alone() };
+    let mut group = criterion.benchmark_group("500 modules of 60 variables");
+    group.sample_size(10).warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(5));
+    group.throughput(Throughput::Elements(MODULES as u64));
+    group.bench_function("load and plan", |b| {
+        b.iter(|| {
+            let config = bench.load_in(&root, &context);
+            let (plan, _) = bench.plan(&config, &Snapshot::default());
+            assert_eq!(plan.counts(), (MODULES, 0, 0));
+        });
+    });
+    group.finish();
+}
+
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     ten_thousand(&mut criterion);
     thousand_members(&mut criterion);
+    five_hundred_modules(&mut criterion);
     written(&Bench::new());
     criterion.final_summary();
 }

@@ -1,5 +1,6 @@
 //! Properties over small random graphs: after apply the plan is empty; fail or be killed at step i, for each i, then plan and apply: the
-//! world ends the same; each step applied twice equals once; a state that was lost is made anew. Through the real language and the real engine.
+//! world ends the same; each step applied twice equals once; a state that was lost is made anew. Through the real language and the real engine,
+//! in the root module and in modules.
 //!
 //! `KARMAFORM_CASES` says how many graphs (40 unless set), `KARMAFORM_SEED` repeats one.
 
@@ -12,7 +13,7 @@ use karmaform_model::ResourceState;
 
 use crate::parts::tell;
 use crate::tool::{Ended, Tool};
-use generate::Shape;
+use generate::{Layout, Shape};
 
 const USUAL: u64 = 40;
 
@@ -27,7 +28,9 @@ fn seeds() -> impl Iterator<Item = u64> {
 /// Two configurations, the second a change of the first.
 fn pair(seed: u64) -> (String, String) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let first = Shape::random(&mut random);
+    let layouts = [Layout::Flat, Layout::Inside, Layout::Split, Layout::SplitKeyed];
+    let mut first = Shape::random(&mut random);
+    first.layout = layouts[usize::try_from(seed % 4).unwrap_or(0)];
     let second = first.changed(&mut random);
     (first.text(), second.text())
 }

@@ -1,11 +1,12 @@
 //! karmaform without its command: language and engine over a world in memory, a state in memory and a journal in memory. It can be killed
 //! in the middle of an apply: then nothing of it is left but world, state and journal, as with a process.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use karmaform_engine::{ApplyOptions, Options, Outcome, Pool, World as Doors, apply, check, graph, observe, plan, rebuild, recover};
-use karmaform_lang::{Config, SourceFile, Sources, VariableInputs, load, validate};
+use karmaform_lang::{Config, Context, Files, SourceFile, Sources, VariableInputs, load, validate};
 use karmaform_memory::World;
 use karmaform_model::{
     BackendError, BoxFuture, Diagnostics, Event, Journal, JournalRecord, LockId, LockInfo, ModeOfPlan, Plan, Registry, Serial, Snapshot,
@@ -43,6 +44,23 @@ const HANGS: Duration = Duration::from_millis(60);
 /// Where nothing is to hang.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// The files of modules, by path.
+struct Modules(BTreeMap<String, String>);
+
+impl Files for Modules {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        self.0.get(path).map(|text| text.clone().into_bytes()).ok_or_else(|| "there is no such file".to_owned())
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.0.contains_key(path)
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<String>, String> {
+        Ok(self.0.keys().filter_map(|p| p.strip_prefix(directory)?.strip_prefix('/')).map(str::to_owned).collect())
+    }
+}
+
 /// What `data "memory_host"` answers.
 const HOSTS: &str = r#"
 data memory_host {"address":"one"} = {"connection":{"provider":"memory","id":"one:22"},"hostname":"one"}
@@ -69,12 +87,15 @@ impl Tool {
         }
     }
 
-    /// Loads a configuration that has no errors.
+    /// Loads a configuration that has no errors. `%%%% PATH` starts a file of a module.
     #[track_caller]
     pub(crate) fn config(&self, text: &str) -> Config {
         let mut sources = Sources::default();
-        sources.add(SourceFile { path: "main.kf.hcl".into(), text: text.to_owned() });
-        let (config, mut diagnostics) = load(&sources, &VariableInputs::default(), &context(), &self.registry);
+        let mut files = text.split("%%%% ");
+        sources.add(SourceFile { path: "main.kf.hcl".into(), text: files.next().unwrap_or_default().to_owned() });
+        let modules = files.filter_map(|f| f.split_once('\n')).map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
+        let context = Context { files: Arc::new(Modules(modules)), ..context() };
+        let (config, mut diagnostics) = load(&sources, &VariableInputs::default(), &context, &self.registry);
         diagnostics.extend(validate(&config));
         assert!(!diagnostics.has_errors(), "{diagnostics:#?}\n{text}");
         config

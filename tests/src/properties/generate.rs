@@ -8,7 +8,24 @@ use fastrand::Rng;
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     nodes: Vec<Node>,
+    pub(super) layout: Layout,
 }
+
+/// Where the nodes stand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Layout {
+    /// All in the root module.
+    Flat,
+    /// All in one module.
+    Inside,
+    /// Those with low numbers in one module, the others in another one, which gets what it needs through outputs and variables.
+    Split,
+    /// The same, with modules of one instance by `for_each` and by `count`, the second one inside of a third.
+    SplitKeyed,
+}
+
+/// Nodes below this number are in the first module.
+const LOW: usize = 3;
 
 #[derive(Clone, Debug)]
 struct Node {
@@ -51,7 +68,7 @@ impl Shape {
         for number in 0..random.usize(2..7) {
             nodes.push(Node::random(number, random));
         }
-        Self { nodes }
+        Self { nodes, layout: Layout::Flat }
     }
 
     /// One to three changes: values, keys, edges, blocks gone and new.
@@ -90,15 +107,62 @@ impl Shape {
         shape
     }
 
+    /// The text; `%%%% PATH` starts a file of a module.
     pub(super) fn text(&self) -> String {
-        let mut text = String::from("data \"memory_host\" \"h\" {\n  for_each = toset([\"one\", \"two\"])\n  address  = each.key\n}\n");
-        for node in &self.nodes {
-            node.write(&mut text, &self.nodes);
-        }
         let last = self.nodes.last().map(|n| n.whole("id")).unwrap_or_default();
-        let _ = writeln!(text, "output \"last\" {{\n  value = {last}\n}}");
-        text
+        let flat = || part(&self.nodes, &|_| true) + &output("last", &last);
+        let (low, high) = match self.layout {
+            Layout::Flat => return flat(),
+            Layout::Inside => {
+                return format!(
+                    "module \"m\" {{\n  source = \"./m\"\n}}\n{}%%%% m/main.kf.hcl\n{}",
+                    output("last", "module.m.last"),
+                    flat()
+                );
+            }
+            Layout::Split => ("", "  source = \"./high\"\n"),
+            Layout::SplitKeyed => ("  for_each = toset([\"x y\"])\n", "  source = \"./around\"\n  count = 1\n"),
+        };
+        let is_low = |n: &Node| n.number < LOW;
+        let lows = || self.nodes.iter().filter(|n| is_low(n));
+        let (low_key, high_key) = if self.layout == Layout::Split { ("", "") } else { ("[\"x y\"]", "[0]") };
+        let given: String = lows().map(|n| format!("  n{0} = module.low{low_key}.n{0}\n", n.number)).collect();
+        let variables: String = lows().map(|n| format!("variable \"n{}\" {{}}\n", n.number)).collect();
+        let outputs: String = lows().map(|n| output(&format!("n{}", n.number), &n.whole("id"))).collect();
+        let is_last_low = self.nodes.last().is_some_and(is_low);
+        let last_high = if is_last_low { output("last", "\"none\"") } else { output("last", &last) };
+        let root_last = match self.nodes.last() {
+            Some(node) if is_last_low => format!("module.low{low_key}.n{}", node.number),
+            _ => format!("module.high{high_key}.last"),
+        };
+        let passed: String = lows().map(|n| format!("  n{0} = var.n{0}\n", n.number)).collect();
+        let around = format!("{variables}module \"high\" {{\n  source = \"../high\"\n{passed}}}\n{}", output("last", "module.high.last"));
+        [
+            format!(
+                "module \"low\" {{\n  source = \"./low\"\n{low}}}\nmodule \"high\" {{\n{high}{given}}}\n{}",
+                output("last", &root_last)
+            ),
+            format!("%%%% low/main.kf.hcl\n{}{outputs}", part(&self.nodes, &is_low)),
+            format!("%%%% high/main.kf.hcl\n{variables}{}{last_high}", part(&self.nodes, &|n| !is_low(n))),
+            format!("%%%% around/main.kf.hcl\n{around}"),
+        ]
+        .concat()
     }
+}
+
+fn output(name: &str, value: &str) -> String {
+    format!("output \"{name}\" {{\n  value = {value}\n}}\n")
+}
+
+/// The nodes of one module; what others of them need comes as a variable.
+fn part(nodes: &[Node], is_here: &dyn Fn(&Node) -> bool) -> String {
+    let mut text = String::from("data \"memory_host\" \"h\" {\n  for_each = toset([\"one\", \"two\"])\n  address  = each.key\n}\n");
+    for node in nodes.iter().filter(|n| is_here(n)) {
+        let needed = nodes.iter().filter(|n| node.needs.contains(&n.number));
+        let needed: Vec<String> = needed.map(|n| if is_here(n) { n.whole("id") } else { format!("var.n{}", n.number) }).collect();
+        node.write(&mut text, &needed);
+    }
+    text
 }
 
 impl Node {
@@ -133,7 +197,7 @@ impl Node {
         }
     }
 
-    fn write(&self, text: &mut String, all: &[Self]) {
+    fn write(&self, text: &mut String, needed: &[String]) {
         let (kind, name) = self.address().split_once('.').map(|(k, n)| (k.to_owned(), n.to_owned())).unwrap_or_default();
         let _ = writeln!(text, "resource \"{kind}\" \"{name}\" {{");
         let suffix = match &self.repetition {
@@ -147,7 +211,6 @@ impl Node {
                 "-${each.key}"
             }
         };
-        let needed: Vec<String> = all.iter().filter(|n| self.needs.contains(&n.number)).map(|n| n.whole("id")).collect();
         let value = format!("{{ number = {}, needed = [{}] }}", self.value, needed.join(", "));
         if self.kind == Kind::Data {
             let _ = writeln!(text, "  input = {value}\n  triggers_replace = {}", self.replace_on);
