@@ -75,6 +75,8 @@ pub(crate) enum Command {
     ForceUnlock(commands::force_unlock::Args),
     /// Check that the place of the state is fit for it
     Doctor(commands::doctor::Args),
+    /// Show what blocks may hold, for programs
+    Schema(commands::schema::Args),
     /// Show the version
     Version(commands::version::Args),
     /// Write a completion script for a shell

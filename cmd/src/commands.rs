@@ -15,6 +15,7 @@ pub(crate) mod init;
 pub(crate) mod output;
 pub(crate) mod plan;
 pub(crate) mod refresh;
+pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod status;

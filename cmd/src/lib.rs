@@ -127,6 +127,7 @@ fn start(app: &mut App, cli: Cli) -> Ended {
         Command::Doctor(args) => commands::doctor::run(app, &args),
         Command::ForceUnlock(args) => commands::force_unlock::run(app, &args),
         Command::Version(args) => commands::version::run(app, &args),
+        Command::Schema(args) => commands::schema::run(app, &args),
         Command::Completion(args) => commands::completion::run(app, &args),
     }
 }
