@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Drift(commands::drift::Args),
     /// Open a way to a Karmada API, for yourself or for one command
     Connect(commands::connect::Args),
+    /// Look closely at an etcd cluster, save it, and care for it by hand
+    Etcd(commands::etcd::Args),
     /// Look into the state
     State(commands::state::Args),
     /// Work with several states of one configuration

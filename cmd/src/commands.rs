@@ -8,6 +8,7 @@ pub(crate) mod console;
 pub(crate) mod destroy;
 pub(crate) mod doctor;
 pub(crate) mod drift;
+pub(crate) mod etcd;
 pub(crate) mod fmt;
 pub(crate) mod force_unlock;
 pub(crate) mod graph;

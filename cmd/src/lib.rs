@@ -118,6 +118,7 @@ fn start(app: &mut App, cli: Cli) -> Ended {
         Command::Status(args) => commands::status::run(app, &args),
         Command::Drift(args) => commands::drift::run(app, &args),
         Command::Connect(args) => commands::connect::run(app, &args),
+        Command::Etcd(args) => commands::etcd::run(app, &args),
         Command::State(args) => commands::state::run(app, &args),
         Command::Workspace(args) => commands::workspace::run(app, &args),
         Command::Bundle(args) => commands::bundle::run(app, &args),

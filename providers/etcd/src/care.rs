@@ -9,9 +9,9 @@ use crate::client::{Client, within};
 use crate::look::Look;
 
 /// Of its quota, in parts of a hundred; etcd's own alert is at 95. Source: etcd's `contrib/mixin`.
-const FULL: i64 = 80;
+pub(crate) const FULL: i64 = 80;
 /// A database smaller than this needs no defragmentation, in bytes.
-const SMALL: i64 = 100 << 20;
+pub(crate) const SMALL: i64 = 100 << 20;
 /// What etcd's database may grow to unless a setting says otherwise, in bytes. Source: `--quota-backend-bytes`.
 pub(crate) const QUOTA: i64 = 2 << 30;
 

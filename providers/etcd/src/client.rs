@@ -100,10 +100,15 @@ impl Client {
 
     /// A new connection to one member, within the time limit. The error is a few words.
     pub(crate) async fn open(&self, name: &str) -> Result<etcd_client::Client, String> {
+        self.open_for(name, CALL_LIMIT).await
+    }
+
+    /// The same for calls that take longer: each may take up to `limit`.
+    pub(crate) async fn open_for(&self, name: &str, limit: Duration) -> Result<etcd_client::Client, String> {
         let door = self.members.get(name).ok_or("it is not in the connection")?;
         let (host, port) = self.way_to(door).await?;
         let authority = if host.parse::<std::net::Ipv6Addr>().is_ok() { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let mut options = ConnectOptions::new().with_connect_timeout(CONNECT_LIMIT).with_timeout(CALL_LIMIT);
+        let mut options = ConnectOptions::new().with_connect_timeout(CONNECT_LIMIT).with_timeout(limit);
         let scheme = match &self.tls {
             Some(tls) => {
                 // Through a tunnel the address we dial is not in the certificate; the member's own is.

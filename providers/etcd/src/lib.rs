@@ -2,6 +2,7 @@
 //!
 //! The composite names its children by type and attributes; this package knows nothing of SSH, of systemd or of how certificates are made.
 
+mod by_hand;
 mod care;
 mod client;
 mod cluster;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use karmaform_model::{Adapter, Composite, Driver};
 
+pub use by_hand::*;
 pub use cluster::EtcdCluster;
 pub use provider::Etcd;
 

@@ -3,6 +3,7 @@
 
 mod checkov;
 mod drift;
+mod etcd;
 mod example;
 mod failures;
 mod kill;
