@@ -1,6 +1,6 @@
 //! A composite's own record: what the state keeps of the composite itself, apart from its children.
 
-use karmaform_model::{Change, Object, Schema, Value, convert, default_plan};
+use karmaform_model::{Change, Object, Schema, Value, convert, default_plan, same};
 
 use crate::before::Before;
 use crate::decide::Decision;
@@ -39,8 +39,16 @@ pub(crate) fn record_object(schema: &Schema, arguments: &Object, outputs: Object
     record
 }
 
-/// The record itself is never replaced: its children are, each as its own type says.
-pub(crate) fn record_decision(schema: &Schema, before: &Before, record: &Object) -> Decision {
+/// All outputs are known, and nothing else is another.
+fn only_outputs_differ(schema: &Schema, before: &Object, record: &Object) -> bool {
+    record.iter().all(|(name, value)| match schema.attribute(name) {
+        Some(attribute) if attribute.is_computed() && !attribute.is_configurable() => value.is_wholly_known(),
+        _ => same(before.get(name), Some(value)),
+    })
+}
+
+/// The record itself is never replaced: its children are, each as its own type says. `is_still`: none of them changes.
+pub(crate) fn record_decision(schema: &Schema, before: &Before, record: &Object, is_still: bool) -> Decision {
     // What an earlier version kept of a connection counts for no more than what is kept now.
     let kept = |name: &str, value: &Value| {
         let is_output = schema.attribute(name).is_some_and(|a| !a.is_configurable());
@@ -52,6 +60,11 @@ pub(crate) fn record_decision(schema: &Schema, before: &Before, record: &Object)
             Change::Create { after } => Change::Update { before, after },
             other => other,
         },
+        // Nothing is to be done, and what the outputs are made of was seen to be another than the state remembers: that is no change, as for any
+        // computed attribute.
+        Change::Update { before, .. } if is_still && only_outputs_differ(schema, &before, record) => {
+            Change::NoOp { object: record.clone() }
+        }
         change => change,
     };
     Decision { change, reason: None }

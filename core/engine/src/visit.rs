@@ -169,14 +169,15 @@ impl Pass<'_> {
             let outputs = expansion.outputs.iter().map(|(name, arg)| (name.clone(), arg.resolve(&lookup))).collect();
             record = Some(record_object(schema, arguments, outputs));
         }
+        let changes = |d: &Option<Decision>| d.as_ref().is_some_and(|d| !d.change.is_no_op());
+        let is_still = !node.children.iter().any(|c| changes(&self.visits[*c].decision));
         let decision = match self.options.mode {
-            ModeOfPlan::Normal => record.as_ref().map(|record| record_decision(schema, &before, record)),
+            ModeOfPlan::Normal => record.as_ref().map(|record| record_decision(schema, &before, record, is_still)),
             ModeOfPlan::RefreshOnly => unchanged(schema, &before),
             ModeOfPlan::Destroy => before.full.clone().map(|before| Decision { change: Change::Delete { before }, reason: None }),
         };
         if self.options.mode == ModeOfPlan::Normal {
-            let changes = |d: &Option<Decision>| d.as_ref().is_some_and(|d| !d.change.is_no_op());
-            flags.pending = decision.is_none() || changes(&decision) || node.children.iter().any(|c| changes(&self.visits[*c].decision));
+            flags.pending = decision.is_none() || changes(&decision) || !is_still;
         }
         flags.failed |= decision.is_none() && self.options.mode == ModeOfPlan::Normal;
         self.set_value(number, schema, &before, decision.as_ref());
