@@ -87,4 +87,8 @@ impl Driver for Unseen {
     fn apply<'a>(&'a self, _: &'a AnyClient, _: &'a str, _: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         never()
     }
+
+    fn operate<'a>(&'a self, _: &'a AnyClient, _: &'a str, _: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
+        never()
+    }
 }

@@ -204,13 +204,14 @@ fn a_composite_with_its_parts_and_steps() {
     plan.resources[5].impact = vec!["data will be deleted".into()];
     plan.impact.insert("cluster.main".parse().unwrap(), vec!["rolling restart, quorum kept 2 of 3".into()]);
     let change = |resource, part, after: &[usize]| Step { kind: StepKind::Change { resource, part }, after: after.to_vec() };
-    let gate = GateSpec { name: "healthy after member[\"a\"]".into(), gate: "g".into(), arguments: BTreeMap::new(), limit: 300 };
+    let gate =
+        GateSpec { name: "healthy after member[\"a\"]".into(), gate: "g".into(), arguments: BTreeMap::new(), limit: 300, acts: false };
     plan.steps = vec![
         change(2, Action::Create, &[]),
         change(4, Action::Create, &[]),
         Step { kind: StepKind::Join, after: vec![0, 1] },
         change(3, Action::Update, &[2]),
-        Step { kind: StepKind::Gate { composite: "cluster.main".parse().unwrap(), gate }, after: vec![3] },
+        Step { kind: StepKind::Gate { composite: "cluster.main".parse().unwrap(), gate: Box::new(gate) }, after: vec![3] },
         change(5, Action::Delete, &[4]),
         Step { kind: StepKind::Finish { resource: 0 }, after: vec![5] },
     ];

@@ -34,7 +34,8 @@ pub(crate) fn ordered(plan: &Plan, composite: &Address) -> Vec<String> {
         levels.push(level);
         let is_own = match &step.kind {
             StepKind::Gate { composite: c, gate } if c == composite => {
-                let text = format!("wait until {} (at most {})", gate.name, duration(gate.limit));
+                let verb = if gate.acts { "" } else { "wait until " };
+                let text = format!("{verb}{} (at most {})", gate.name, duration(gate.limit));
                 rounds.entry(level).or_default().0.push(text);
                 true
             }

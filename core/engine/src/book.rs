@@ -29,7 +29,7 @@ impl Dispatcher<'_> {
             StepKind::Gate { composite, gate } => {
                 let arguments = self.filler.gate(&self.ledger, composite, gate)?;
                 self.run(step, Object::new(), None);
-                return Ok(Some(Job::Gate { composite: composite.clone(), gate: gate.clone(), arguments }));
+                return Ok(Some(Job::Gate { composite: composite.clone(), gate: (**gate).clone(), arguments }));
             }
             StepKind::Change { resource, part } => return self.start_change(step, *resource, *part).map(Some),
         }

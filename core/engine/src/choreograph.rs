@@ -112,3 +112,17 @@ pub(crate) fn forget(pass: &mut Pass<'_>, choreographies: &BTreeMap<usize, Chore
         }
     }
 }
+
+/// Gives children what only the order decides: it is in the plan like everything else that apply is to do.
+pub(crate) fn tell(pass: &mut Pass<'_>, choreographies: &BTreeMap<usize, Choreography>) {
+    for (&composite, choreography) in choreographies.iter().filter(|(_, c)| !c.told.is_empty()) {
+        let node = &pass.graph.nodes[composite];
+        for told in &choreography.told {
+            let Some(&child) = pass.graph.instances.get(&node.address.with_child(&told.child)) else { continue };
+            let change = pass.visits[child].decision.as_mut().map(|d| &mut d.change).filter(|c| !c.is_no_op());
+            if let Some(after) = change.and_then(Change::after_mut) {
+                after.insert(told.attribute.to_owned(), told.value.clone());
+            }
+        }
+    }
+}

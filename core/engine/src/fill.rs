@@ -210,6 +210,11 @@ fn merge_objects(schema: &Schema, address: &Address, planned: &Object, now: &Obj
             }
             continue;
         }
+        // What nothing is compared with may be what the order of the steps decided, and not what the configuration says.
+        if schema.attribute(name).is_some_and(|a| a.write_only) && value.is_wholly_known() {
+            merged.insert(name.clone(), value.clone());
+            continue;
+        }
         match merge(value, fresh, &Path::attribute(name)) {
             Ok(value) => drop(merged.insert(name.clone(), value)),
             Err(path) => problems.push(other_value(address, &path)),

@@ -66,6 +66,7 @@ fn decide<T>(
     };
     diagnostics.extend(problems);
     crate::choreograph::forget(&mut pass, &choreographies);
+    crate::choreograph::tell(&mut pass, &choreographies);
 
     let needed = dependencies(graph);
     let mut resources = Vec::new();

@@ -160,7 +160,7 @@ fn direct(graph: &Graph, composite: usize, choreography: &Choreography, places: 
     let mut gates: BTreeMap<&str, usize> = BTreeMap::new();
     let mut children: BTreeMap<&[ChildStep], (usize, usize)> = BTreeMap::new();
     for gate in &choreography.gates {
-        let point = places.points.step(StepKind::Gate { composite: node.address.clone(), gate: gate.clone() });
+        let point = places.points.step(StepKind::Gate { composite: node.address.clone(), gate: Box::new(gate.clone()) });
         gates.insert(&gate.name, point);
         places.points.before(point, places.up[composite]);
         if let Some(&record) = places.record.get(&composite) {

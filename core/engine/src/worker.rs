@@ -127,6 +127,10 @@ async fn wait(around: &Surroundings<'_>, step: usize, gate: &GateSpec, arguments
     let mut last = String::new();
     loop {
         let answer = match around.world.pool.reopen(entry.driver.name(), &connection).await {
+            Ok(client) if gate.acts => match around.world.hands.and_then(|h| h.driver(entry.driver.name())) {
+                Some(driver) => driver.operate(&client, &gate.gate, arguments).await,
+                None => return Err(crate::pool::unknown_provider(entry.driver.name())),
+            },
             Ok(client) => entry.driver.check(&client, &gate.gate, arguments).await,
             Err(error) => Err(error),
         };

@@ -219,6 +219,21 @@ pub struct GateSpec {
     pub arguments: BTreeMap<String, Arg>,
     /// The longest wait in seconds.
     pub limit: u64,
+    /// It is an operation: what it waits for it brings about itself, each time it is asked a little further ([`crate::Operation`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub acts: bool,
+}
+
+/// What a child is told at its change, in place of what it expanded into, because only the order of the changes decides it. Of a write-only
+/// attribute alone: those take part in no difference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// The child.
+    pub child: Vec<ChildStep>,
+    /// Its write-only attribute.
+    pub attribute: &'static str,
+    /// Its value, wholly known.
+    pub value: Value,
 }
 
 /// How many members of a cluster are up at the worst moment of a plan.
@@ -264,6 +279,8 @@ pub struct Choreography {
     /// Children to be deleted that need no deletion, because they go with something else that goes (what is in a database, for one): they
     /// are only taken out of the state. So nothing waits for a server that may not answer any more.
     pub forgotten: Vec<Vec<ChildStep>>,
+    /// What children are told at their changes.
+    pub told: Vec<Told>,
 }
 
 /// A version that runs, and how long it gets patches.

@@ -49,6 +49,13 @@ pub trait Driver: Looking {
         resource_type: &'a str,
         change: &'a Change,
     ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;
+    /// See [`crate::Operation::attempt`].
+    fn operate<'a>(
+        &'a self,
+        client: &'a AnyClient,
+        operation: &'a str,
+        arguments: &'a Object,
+    ) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>>;
 }
 
 /// Makes a [`Driver`] of any [`Provider`].
@@ -88,7 +95,8 @@ impl<P: Provider> Looking for Adapter<P> {
     }
 
     fn gate_schemas(&self) -> Vec<(&'static str, &Schema)> {
-        self.0.gates().into_iter().map(|g| (g.name(), g.schema())).collect()
+        let operations = self.0.operations().into_iter().map(|o| (o.name(), o.schema()));
+        self.0.gates().into_iter().map(|g| (g.name(), g.schema())).chain(operations).collect()
     }
 
     fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {
@@ -192,6 +200,20 @@ impl<P: Provider> Driver for Adapter<P> {
             match self.0.types().into_iter().find(|t| t.name() == resource_type) {
                 Some(t) => t.apply(self.client(client)?, change).await,
                 None => self.nothing("resource type", resource_type),
+            }
+        })
+    }
+
+    fn operate<'a>(
+        &'a self,
+        client: &'a AnyClient,
+        operation: &'a str,
+        arguments: &'a Object,
+    ) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
+        Box::pin(async move {
+            match self.0.operations().into_iter().find(|o| o.name() == operation) {
+                Some(o) => o.attempt(self.client(client)?, arguments).await,
+                None => self.nothing("operation", operation),
             }
         })
     }

@@ -40,7 +40,7 @@ mod written_path;
 pub use address::{Address, AddressError, ChildStep, Key, Mode, ModuleStep};
 pub use backend::{BackendError, Journal, JournalRecord, LockId, LockInfo, OtherState, Serial, StateBackend, States};
 pub use change::{Action, Change, ReplaceOrder};
-pub use composite::{Arg, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Margin, Point, Risk, Scene, Upkeep};
+pub use composite::{Arg, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Margin, Point, Risk, Scene, Told, Upkeep};
 pub use convert::{ConvertError, convert, fits, unify};
 pub use diagnostic::{Diagnostic, Diagnostics, FileId, Severity, Span};
 pub use diff::{default_plan, same};
@@ -56,7 +56,9 @@ pub use number::Number;
 pub use object::Object;
 pub use path::{Path, PathStep};
 pub use plan::{DriftedResource, Judgement, ModeOfPlan, OutputChange, Plan, PlannedResource, Reason, Step, StepKind, VariableValue};
-pub use provider::{Ask, BoxFuture, Connections, DataSource, Gate, GateAnswer, PlanContext, Provider, ResourceSpec, ResourceType};
+pub use provider::{
+    Ask, BoxFuture, Connections, DataSource, Gate, GateAnswer, Operation, PlanContext, Provider, ResourceSpec, ResourceType,
+};
 pub use redact::{redact, secret_leaves, without_credentials};
 pub use registry::{Catalog, DataEntry, Registry, ResourceEntry};
 pub use schema::{Attribute, Block, Connection, Nesting, Presence, Schema};

@@ -17,7 +17,7 @@ pub trait Looking: Send + Sync {
     fn specs(&self) -> Vec<&dyn ResourceSpec>;
     /// Names and schemas of its data sources.
     fn data_schemas(&self) -> Vec<(&'static str, &Schema)>;
-    /// Names and schemas of its gates.
+    /// Names and schemas of its gates and operations.
     fn gate_schemas(&self) -> Vec<(&'static str, &Schema)>;
     /// See [`crate::Provider::needs`].
     fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {

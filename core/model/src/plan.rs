@@ -95,7 +95,7 @@ pub enum StepKind {
         /// The composite it belongs to.
         composite: Address,
         /// The gate.
-        gate: GateSpec,
+        gate: Box<GateSpec>,
     },
     /// Write the composite's own record: its arguments and outputs.
     Finish {

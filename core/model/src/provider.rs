@@ -110,6 +110,18 @@ pub struct Ask {
     pub wanted: Option<Object>,
 }
 
+/// What no resource stands for and a composite's order needs done between two steps: a member is added, promoted, or leaves. It is asked
+/// again and again, as a gate is, until it says that it is done; so it may go one careful step at a time, and what an earlier run did is found by looking.
+pub trait Operation<C>: Send + Sync {
+    /// `"etcd_promote"`
+    fn name(&self) -> &'static str;
+    /// Its arguments.
+    fn schema(&self) -> &Schema;
+    /// Looks, does what is to be done next and can be done now, and says whether that was all. Safe to repeat, also when the answer to the last
+    /// try was lost. An error ends the operation unless it is retryable.
+    fn attempt<'a>(&'a self, client: &'a C, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>>;
+}
+
 /// The other connections of a run, for a provider that reaches its world through one of them.
 pub trait Connections: Send + Sync {
     /// A local address that leads to `host:port` as seen from the other end of `connection`. Lives as long as the run.
@@ -140,6 +152,11 @@ pub trait Provider: Send + Sync + 'static {
 
     /// Its gates.
     fn gates(&self) -> Vec<&dyn Gate<Self::Client>> {
+        Vec::new()
+    }
+
+    /// Its operations. Their names are not those of gates.
+    fn operations(&self) -> Vec<&dyn Operation<Self::Client>> {
         Vec::new()
     }
 

@@ -7,10 +7,12 @@ mod condition;
 mod hosts;
 mod impact;
 mod kubernetes;
+mod membership;
 mod places;
 mod preflight;
 mod refusals;
 mod render;
+mod roster;
 mod schema;
 mod settings;
 
@@ -18,6 +20,7 @@ use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, 
 
 use crate::versions::{ENDED, Version};
 use arguments::Arguments;
+pub(crate) use choreography::quorum;
 
 /// The composite `etcd_cluster`: a whole cluster on hosts or on Kubernetes. Pure: it names parts and orders, and touches nothing.
 #[derive(Clone, Copy, Debug, Default)]

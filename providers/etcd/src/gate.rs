@@ -7,7 +7,8 @@ use karmaform_model::{Attribute, BoxFuture, Diagnostic, Gate, GateAnswer, Object
 use tokio::task::JoinSet;
 
 use crate::client::Client;
-use crate::look::{Look, look};
+use crate::look::{Known, Look, look};
+use crate::operations::names;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
@@ -15,6 +16,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         vec![
             Attribute::required("cluster", Type::Any, "The connection to the cluster."),
             Attribute::required("require", Type::list(Type::String), "The names of the members that must be healthy."),
+            Attribute::optional("unfinished", Type::list(Type::String), "Peer URLs of members that are on their way in or out: nobody has to wait for them."),
         ],
     )
     .through("cluster")
@@ -39,7 +41,8 @@ impl Gate<Client> for EtcdHealthy {
                 None => client.names().map(str::to_owned).collect(),
             };
             // One good look is enough: a step that restarts a unit ends when the old process is gone, so nobody answers who is about to stop.
-            Ok(match once(client, &required).await {
+            let unfinished = names(arguments, "unfinished");
+            Ok(match once(client, &required, &unfinished).await {
                 Ok(seen) => GateAnswer::Passed(seen),
                 Err(waiting) => GateAnswer::Waiting(waiting),
             })
@@ -47,7 +50,7 @@ impl Gate<Client> for EtcdHealthy {
     }
 }
 
-async fn once(client: &Client, required: &BTreeSet<String>) -> Result<String, String> {
+async fn once(client: &Client, required: &BTreeSet<String>, unfinished: &[String]) -> Result<String, String> {
     let mut running = JoinSet::new();
     for name in required.clone() {
         let client = client.clone();
@@ -61,11 +64,11 @@ async fn once(client: &Client, required: &BTreeSet<String>) -> Result<String, St
         looks.push(done.map_err(|_| "a look at a member ended early".to_owned())?);
     }
     looks.sort_by(|a, b| a.0.cmp(&b.0));
-    judge(&looks, client.names().count())
+    judge(&looks, client.names().count(), unfinished)
 }
 
 /// What it waits for, or what was seen.
-fn judge(looks: &[(String, Result<Look, String>)], members: usize) -> Result<String, String> {
+fn judge(looks: &[(String, Result<Look, String>)], members: usize, unfinished: &[String]) -> Result<String, String> {
     let mut troubles = Vec::new();
     let mut good = Vec::new();
     for (name, seen) in looks {
@@ -91,7 +94,8 @@ fn judge(looks: &[(String, Result<Look, String>)], members: usize) -> Result<Str
         }
     }
     for (name, look) in &good {
-        for known in &look.members {
+        let is_awaited = |known: &&Known| !known.peer_urls.iter().any(|url| unfinished.contains(url));
+        for known in look.members.iter().filter(is_awaited) {
             if !known.has_started() {
                 let who = if known.name.is_empty() { format!("{:x}", known.id) } else { known.name.clone() };
                 return Err(format!("member {name} knows a member {who} that never started"));
@@ -112,7 +116,6 @@ fn judge(looks: &[(String, Result<Look, String>)], members: usize) -> Result<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::Known;
 
     fn known(id: u64, name: &str) -> Known {
         Known { id, name: name.to_owned(), learner: false, peer_urls: Vec::new(), client_urls: vec!["https://10.0.0.1:2379".to_owned()] }
@@ -139,7 +142,7 @@ mod tests {
         let mut b = healthy(2);
         change(&mut b);
         let looks = [("a".to_owned(), Ok(healthy(1))), ("b".to_owned(), Ok(b))];
-        assert_eq!(judge(&looks, 3), expected.map(str::to_owned).map_err(str::to_owned));
+        assert_eq!(judge(&looks, 3, &[]), expected.map(str::to_owned).map_err(str::to_owned));
     }
 
     #[test]
@@ -156,8 +159,18 @@ mod tests {
     }
 
     #[test]
+    fn who_is_on_its_way_is_not_waited_for() {
+        let mut b = healthy(2);
+        let urls = vec!["https://10.0.0.3:2380".to_owned()];
+        b.members.push(Known { peer_urls: urls.clone(), client_urls: Vec::new(), ..known(3, "") });
+        let looks = [("a".to_owned(), Ok(healthy(1))), ("b".to_owned(), Ok(b))];
+        assert_eq!(judge(&looks, 3, &urls), Ok("2 of 3 members healthy".to_owned()));
+        assert!(judge(&looks, 3, &["https://10.0.0.4:2380".to_owned()]).is_err());
+    }
+
+    #[test]
     fn all_that_is_waited_for_is_named() {
         let looks = [("a".to_owned(), Err("connection refused".to_owned())), ("b".to_owned(), Err("no leader".to_owned()))];
-        assert_eq!(judge(&looks, 3), Err("member a: connection refused; member b: no leader".to_owned()));
+        assert_eq!(judge(&looks, 3, &[]), Err("member a: connection refused; member b: no leader".to_owned()));
     }
 }

@@ -9,6 +9,7 @@ mod cluster;
 mod gate;
 mod look;
 mod member;
+mod operations;
 mod prefix;
 mod provider;
 mod versions;

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use karmaform_model::{Ask, Attribute, BoxFuture, Change, Diagnostic, Object, ResourceSpec, ResourceType, Schema, Type, Value};
+use karmaform_model::{
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
+    default_plan,
+};
 
 use tokio::task::JoinSet;
 
 use crate::care;
 use crate::client::Client;
-use crate::look::{Look, look};
+use crate::look::{Known, Look, look};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
@@ -21,6 +24,11 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::computed("cluster_id", Type::String, "The cluster's id, in hexadecimal digits."),
             Attribute::computed("peer_url", Type::String, "Where the other members reach it; several are separated by commas."),
             Attribute::computed("client_url", Type::String, "Where clients reach it; several are separated by commas."),
+            Attribute::computed(
+                "nonvoter",
+                Type::Bool,
+                "It has no vote: a learner that was not promoted, or one that the cluster has removed.",
+            ),
             Attribute::computed("healthy", Type::Bool, "A linearizable read went through it just now.").volatile(),
             Attribute::computed("leader", Type::Bool, "It is the leader just now.").volatile(),
             Attribute::computed("version", Type::String, "The version that it runs.").volatile(),
@@ -29,10 +37,22 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::computed("size_in_use_bytes", Type::Number, "What of that is not free, in bytes.").volatile(),
             Attribute::computed("care", Type::list(Type::String), "What it is in need of though it works, a sentence each.").volatile(),
             Attribute::computed("error", Type::String, "Why it is not healthy, in a few words.").volatile(),
+            Attribute::computed("roster", Type::list(roster_entry()), "The members that it knows.").volatile(),
         ],
     )
     .through("cluster")
 });
+
+/// A member as another one knows it.
+fn roster_entry() -> Type {
+    Type::object([
+        ("id", Type::String),
+        ("name", Type::String),
+        ("peer_urls", Type::list(Type::String)),
+        ("learner", Type::Bool),
+        ("started", Type::Bool),
+    ])
+}
 
 /// The resource type `etcd_member`.
 pub(crate) struct EtcdMember;
@@ -44,6 +64,21 @@ impl ResourceSpec for EtcdMember {
 
     fn schema(&self) -> &Schema {
         &SCHEMA
+    }
+
+    /// What does not vote is to be brought back into the cluster, with another id.
+    fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        let change = default_plan(&SCHEMA, before, wanted);
+        let is_out = before.and_then(|b| b.get("nonvoter")).and_then(Value::as_bool) == Some(true);
+        Ok(match change {
+            Change::NoOp { object } if is_out && wanted.is_some() => {
+                let mut after = object.clone();
+                after.insert("nonvoter".to_owned(), false.into());
+                after.insert("member_id".to_owned(), Value::unknown_not_null(Type::String));
+                Change::Update { before: object, after }
+            }
+            change => change,
+        })
     }
 }
 
@@ -69,6 +104,7 @@ impl ResourceType<Client> for EtcdMember {
                     let mut object = after.clone();
                     object.extend(facts(&look));
                     object.extend(moment(&look));
+                    object.insert("nonvoter".to_owned(), false.into());
                     Ok(Some(object))
                 }
                 (_, why) => Err(Diagnostic::error(
@@ -141,6 +177,7 @@ fn seen(ask: &Ask, look: &Look, care: Vec<String>) -> Option<Object> {
         return None;
     }
     object.extend(moment(look));
+    object.insert("nonvoter".to_owned(), look.learner.into());
     object.insert("care".to_owned(), Value::strings(care));
     Some(object)
 }
@@ -152,6 +189,9 @@ fn unseen(ask: &Ask, why: &str, others: &BTreeMap<String, Look>, care: Vec<Strin
     let is_removed = known.get("member_id").and_then(Value::as_str).is_some_and(|id| care::is_removed(id, others));
     let why = if is_removed { "its cluster has removed it" } else { why };
     let mut object = ask.identity.clone();
+    if is_removed {
+        object.insert("nonvoter".to_owned(), true.into());
+    }
     object.insert("healthy".to_owned(), false.into());
     object.insert("leader".to_owned(), false.into());
     object.insert("error".to_owned(), why.into());
@@ -182,7 +222,21 @@ fn moment(look: &Look) -> Object {
         ("size_in_use_bytes".to_owned(), look.in_use.into()),
         ("care".to_owned(), Value::strings(Vec::<String>::new())),
         ("error".to_owned(), trouble.map_or_else(|| Value::null(Type::String), Value::from)),
+        ("roster".to_owned(), roster(look)),
     ])
+}
+
+fn roster(look: &Look) -> Value {
+    let entry = |known: &Known| {
+        Value::object([
+            ("id", hexadecimal(known.id)),
+            ("name", known.name.as_str().into()),
+            ("peer_urls", Value::strings(&known.peer_urls)),
+            ("learner", known.learner.into()),
+            ("started", known.has_started().into()),
+        ])
+    };
+    Value::list(roster_entry(), look.members.iter().map(entry).collect())
 }
 
 fn hexadecimal(id: u64) -> Value {

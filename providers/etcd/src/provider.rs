@@ -3,11 +3,12 @@
 use std::sync::{Arc, LazyLock};
 
 use futures::future::join_all;
-use karmaform_model::{Ask, BoxFuture, Connections, Diagnostic, Gate, Object, Provider, ResourceType, Schema};
+use karmaform_model::{Ask, BoxFuture, Connections, Diagnostic, Gate, Object, Operation, Provider, ResourceType, Schema};
 
 use crate::client::Client;
 use crate::gate::EtcdHealthy;
 use crate::member::{self, EtcdMember};
+use crate::operations::{EtcdJoin, EtcdLeave, EtcdPromote};
 use crate::prefix::{self, EtcdPrefix};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
@@ -38,6 +39,10 @@ impl Provider for Etcd {
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
         vec![&EtcdHealthy]
+    }
+
+    fn operations(&self) -> Vec<&dyn Operation<Client>> {
+        vec![&EtcdJoin, &EtcdPromote, &EtcdLeave]
     }
 
     fn connect<'a>(

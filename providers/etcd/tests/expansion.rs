@@ -41,6 +41,7 @@ fn golden(name: &str, text: &str) {
 fn texts_on_hosts() {
     let plain = arguments(3);
     golden("etcd.env", &content(&plain, "environment"));
+    golden("peers.env", &content(&plain, "peers"));
     golden("etcd.service", &content(&plain, "unit"));
     golden("guard.sh", &content(&plain, "guard"));
 }
@@ -83,7 +84,7 @@ fn the_same_children_whatever_is_known() {
     hosts.insert("a".to_owned(), Value::unknown(Type::Any));
     hosts.insert("b".to_owned(), Value::object([("address", "10.0.0.12".into()), ("connection", Value::unknown(Type::Any))]));
     assert_eq!(shape(&expand(&known).unwrap()), shape(&expand(&unknown).unwrap()));
-    assert_eq!(shape(&expand(&known).unwrap()).len(), 4 + 3 * 25);
+    assert_eq!(shape(&expand(&known).unwrap()).len(), 4 + 3 * 26);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use karmaform_model::{
 };
 use tokio::sync::Notify;
 
-use super::model::World;
+use super::model::{Answer, World};
 
 /// What goes wrong, and what was done.
 #[derive(Default)]
@@ -62,6 +62,21 @@ impl Trouble {
 
     pub(super) fn log(&self) -> String {
         self.plan().log.join("\n")
+    }
+
+    /// Counts a step, and notes it.
+    fn step(&self, what: &str) -> usize {
+        let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
+        self.plan().log.push(format!("{step}: {what}"));
+        step
+    }
+
+    /// The run is killed here, if it is to be.
+    async fn strikes(&self, step: usize, is_done: bool) {
+        let kill = self.plan().kill;
+        if kill == Some((step, is_done)) {
+            self.die().await;
+        }
     }
 
     /// Nobody will hear of this call again.
@@ -259,28 +274,35 @@ impl Driver for Modelled {
     ) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
             let Client { connection, real } = client(to)?;
-            let step = self.trouble.steps.fetch_add(1, Ordering::SeqCst) + 1;
-            let (kill, is_broken) = {
-                let mut plan = self.trouble.plan();
-                plan.log.push(format!("{step}: {:?} {resource_type} on {}", change.action(), id(connection)));
-                (plan.kill, plan.broken_host.as_deref() == Some(&id(connection)))
-            };
+            let step = self.trouble.step(&format!("{:?} {resource_type} on {}", change.action(), id(connection)));
+            let is_broken = self.trouble.plan().broken_host.as_deref() == Some(&id(connection));
             // Others may get ahead: steps that are ready together end in no particular order.
             tokio::task::yield_now().await;
             if is_broken {
                 return Err(Diagnostic::error("Host can't be reached", "The test says so."));
             }
-            if kill == Some((step, false)) {
-                self.trouble.die().await;
-            }
+            self.trouble.strikes(step, false).await;
             let result = match real {
                 Some(real) => self.inner.apply(real, resource_type, change).await,
                 None => self.change(connection, resource_type, change),
             };
-            if kill == Some((step, true)) {
-                self.trouble.die().await;
-            }
+            self.trouble.strikes(step, true).await;
             result
+        })
+    }
+
+    fn operate<'a>(&'a self, _: &'a AnyClient, operation: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
+        Box::pin(async move {
+            let step = self.trouble.step(operation);
+            tokio::task::yield_now().await;
+            self.trouble.strikes(step, false).await;
+            let answer = self.world().operate(operation, arguments);
+            self.trouble.strikes(step, true).await;
+            match answer {
+                Ok(Answer::Done) => Ok(GateAnswer::Passed("done".to_owned())),
+                Ok(Answer::Waiting(why)) => Ok(GateAnswer::Waiting(why)),
+                Err(why) => Err(Diagnostic::error("The model refuses", format!("{operation}: {why}."))),
+            }
         })
     }
 }

@@ -220,3 +220,22 @@ fn a_failed_step_stops_only_what_needs_it() {
     lab.converge(&config, Normal);
     lab.healthy(3, None);
 }
+
+#[test]
+fn sizes_change_though_killed_anywhere() {
+    for (from, to) in [(1, 3), (3, 1), (3, 5), (5, 3), (2, 3), (3, 2)] {
+        killed_everywhere(|| Lab::formed(from), to, "", Normal, stride(from.max(to)));
+    }
+}
+
+#[test]
+fn lost_disks_are_replaced_though_killed_anywhere() {
+    for (members, lost) in [(3, "a"), (3, "b"), (5, "bd")] {
+        let start = || {
+            let lab = Lab::formed(members);
+            lost.chars().for_each(|m| lab.world().wipe(&m.to_string()));
+            lab
+        };
+        killed_everywhere(start, members, "", Normal, stride(members));
+    }
+}

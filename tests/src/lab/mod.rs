@@ -7,6 +7,7 @@ mod etcd;
 mod example;
 mod failures;
 mod kill;
+mod membership;
 mod project;
 pub(crate) mod secrets;
 mod users;

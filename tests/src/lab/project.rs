@@ -20,15 +20,20 @@ impl Project {
 
     pub(super) fn etcd_with(lab: &Lab, given: &Given<'_>) -> Self {
         let project = Self::example("etcd-on-hosts");
+        project.variables(lab, given);
+        project
+    }
+
+    /// Writes what it is given.
+    pub(super) fn variables(&self, lab: &Lab, given: &Given<'_>) {
         let hosts: String = given.hosts.iter().map(|(name, address)| format!("  {name} = \"{address}\"\n")).collect();
-        project.write(
+        self.write(
             "karmaform.kfvars.hcl",
             &format!(
                 "hosts = {{\n{hosts}}}\nprivate_key_file = \"{}\"\nknown_hosts_file = \"{}\"\netcd_version = \"{}\"\netcd_source = \"{}\"\n{}\n",
                 lab.key, lab.known_hosts, given.etcd.0, given.etcd.1, given.more
             ),
         );
-        project
     }
 
     pub(super) fn settings(&self, settings: &str) {
@@ -44,14 +49,19 @@ pub(super) struct Etcdctl<'a> {
 
 impl<'a> Etcdctl<'a> {
     pub(super) fn new(project: &'a Project, archive: &str) -> Self {
+        let json: serde_json::Value = serde_json::from_str(&project.must(0, &["output", "-json", "endpoints"])).expect("JSON");
+        let endpoints: Vec<_> = json.as_array().expect("a list").iter().filter_map(serde_json::Value::as_str).collect();
+        Self::at(project, archive, endpoints.join(","))
+    }
+
+    /// With these endpoints.
+    pub(super) fn at(project: &'a Project, archive: &str, endpoints: String) -> Self {
         let unpacked = Command::new("tar").args(["-xzf", archive, "--strip-components=1"]).current_dir(project.path()).status();
         assert!(unpacked.is_ok_and(|s| s.success()), "unpacking {archive}");
         for name in ["ca_certificate", "client_certificate", "client_key"] {
             project.write(name, &project.output(name));
         }
-        let json: serde_json::Value = serde_json::from_str(&project.must(0, &["output", "-json", "endpoints"])).expect("JSON");
-        let endpoints: Vec<_> = json.as_array().expect("a list").iter().filter_map(serde_json::Value::as_str).collect();
-        Self { project, endpoints: endpoints.join(",") }
+        Self { project, endpoints }
     }
 
     #[track_caller]
@@ -59,6 +69,12 @@ impl<'a> Etcdctl<'a> {
         let (worked, text) = self.attempt(arguments);
         assert!(worked, "etcdctl {}\n{text}", arguments.join(" "));
         text
+    }
+
+    /// The number that is the value of a key; `None`: nobody answered.
+    pub(super) fn value(&self, key: &str) -> Option<usize> {
+        let (worked, text) = self.attempt(&["get", key, "--print-value-only"]);
+        text.trim().parse().ok().filter(|_| worked)
     }
 
     pub(super) fn tries(&self, arguments: &[&str]) -> bool {

@@ -67,7 +67,8 @@ fn step(step: &Step, plan: &Plan) -> Json {
     let mut out = match &step.kind {
         StepKind::Change { resource, part } => json!({ "do": actions(*part).first(), "address": address(*resource) }),
         StepKind::Gate { composite, gate } => {
-            json!({ "do": "wait", "address": composite.to_string(), "gate": gate.name, "limit_seconds": gate.limit })
+            let verb = if gate.acts { "operate" } else { "wait" };
+            json!({ "do": verb, "address": composite.to_string(), "gate": gate.name, "limit_seconds": gate.limit })
         }
         StepKind::Finish { resource } => json!({ "do": "finish", "address": address(*resource) }),
         StepKind::Join => json!({ "do": "join" }),

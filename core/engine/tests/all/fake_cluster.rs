@@ -146,6 +146,7 @@ impl Composite for Cluster {
                             0 => 60,
                             limit => limit,
                         },
+                        acts: false,
                     });
                     dance.orderings.push((point(key), Point::Gate(gate.clone())));
                     if let Some(last) = last.replace(gate) {
@@ -165,6 +166,7 @@ impl Composite for Cluster {
             gate: "fake_ready".to_owned(),
             arguments: [("host".to_owned(), Arg::child(path, "host")), ("name".to_owned(), Value::from("recovered").into())].into(),
             limit: 60,
+            acts: false,
         });
         Ok(Choreography { gates: gates.collect(), ..Choreography::default() })
     }

@@ -200,6 +200,9 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
     let content = render::environment(cluster, name, host, &token());
     let made = self::file(environment.clone(), places.environment.clone(), content, "root", owner, "0640");
     children.push(at(made, &[directory("config")]));
+    let peers = part(name, "peers");
+    children
+        .push(at(self::file(peers.clone(), places.peers.clone(), render::peers(cluster), "root", owner, "0640"), &[directory("config")]));
     let content = render::guard(cluster, name).into();
     children.push(at(self::file(guard.clone(), places.guard.clone(), content, "root", "root", "0755"), &[directory("config")]));
 
@@ -207,7 +210,7 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
         .into_iter()
         .map(|f| part_of(name, "pki", f))
         .collect();
-    after.extend([guard, traces, part_of(name, "program", "etcd"), part_of(name, "program", "etcdctl")]);
+    after.extend([guard, peers, traces, part_of(name, "program", "etcd"), part_of(name, "program", "etcdctl")]);
     let unit = part(name, "unit");
     let made = child(
         unit.clone(),
@@ -246,7 +249,10 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
 fn traces(path: Vec<ChildStep>, places: &Places, keeps_data: bool) -> Child {
     let data = &places.data;
     let mut undo = format!("rm -f {} {}", places.marker, places.formation);
-    if keeps_data {
+    if !keeps_data {
+        // What a replaced member left.
+        undo.push_str(&format!("\nrm -rf {data}.replaced-*"));
+    } else {
         undo.push_str(&format!("\nif [ -n \"$(ls -A {data} 2>/dev/null)\" ]; then mv {data} {data}.kept-$(date -u +%Y%m%dT%H%M%SZ); fi"));
     }
     child(
@@ -279,7 +285,12 @@ fn file(path: Vec<ChildStep>, at: String, content: Arg, owner: &str, group: &str
 
 /// The connection value of the provider `etcd`: each member through its own host.
 pub(crate) fn connection(cluster: &Arguments) -> Arg {
-    let members = cluster.members.iter().map(|(name, host)| {
+    connection_with(cluster, &BTreeMap::new())
+}
+
+/// The same with members that are not wanted any more. It is another connection then.
+pub(crate) fn connection_with(cluster: &Arguments, more: &BTreeMap<String, Host>) -> Arg {
+    let members = cluster.members.iter().chain(more).map(|(name, host)| {
         let member = Arg::object([
             ("endpoint", endpoint(cluster, host)),
             ("host", host.address.clone().into()),
@@ -290,7 +301,7 @@ pub(crate) fn connection(cluster: &Arguments) -> Arg {
     });
     Arg::object([
         ("provider", "etcd".into()),
-        ("id", cluster.address.to_string().into()),
+        ("id", if more.is_empty() { cluster.address.to_string() } else { format!("{} and those that leave", cluster.address) }.into()),
         ("quota_bytes", super::preflight::quota(cluster).into()),
         ("members", Arg::Object(members.collect())),
         ("ca_certificate", Arg::child(&client_ca(), "certificate")),

@@ -6,12 +6,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Arg, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene, Value};
+use karmaform_model::{Action, Arg, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene, Told, Type, Value};
 
 use super::arguments::Arguments;
-use super::condition::{Condition, Member, is_formed, is_unchanged, members};
+use super::condition::{Condition, Member, is_formed, is_unchanged, members, seen};
+use super::hosts::Host;
+use super::membership::{Membership, Move, membership};
 use super::places::{client_ca, client_certificate, formed_note, part, part_of, peer_ca, stateful_set};
+use super::render::{JOINS, JOINS_EMPTY};
 use super::{children, impact, preflight, refusals};
+
+/// How long etcd may refuse a change of members, in seconds: it does so for 5 s after any connection between members came up.
+const MEMBERSHIP_LIMIT: u64 = 60;
+/// How long a learner may take to catch up, in seconds, and what comes on top for each gigabyte (facts measured: 1 s for 200 MB on a fast network).
+const CATCH_UP_LIMIT: (u64, u64) = (180, 120);
 
 /// How long forming a cluster may take, in seconds. Usually 1 to 3 s; slow disks and slow hosts need more.
 const FORMATION_LIMIT: u64 = 120;
@@ -28,16 +36,28 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     if refused.has_errors() {
         return Err(refused);
     }
-    let members = members(scene);
-    let mut order = Order::new(&wanted, scene, &members);
+    let mut members = members(scene);
+    let membership = match wanted.kubernetes.is_none() && is_formed(scene) {
+        true => {
+            membership(scene, &wanted, &members).map_err(|found| found.into_iter().map(|d| d.at(scene.address)).collect::<Diagnostics>())?
+        }
+        false => Membership::settled(&wanted),
+    };
+    for name in membership.joining() {
+        if let Some(member) = members.get_mut(name) {
+            member.condition = Condition::Joins;
+        }
+    }
+    let mut order = Order::new(&wanted, scene, &members, &membership);
+    order.start_as_members();
     order.note_first();
     order.start_and_heal();
     order.restart_suspects();
+    order.change_members();
     order.change_the_rest();
     order.read_ids();
     let mut choreography = order.choreography;
-    choreography.impact = impact::of_change(scene, &wanted, &members);
-    choreography.risk = impact::risk_of_change(&wanted, &members);
+    (choreography.impact, choreography.risk) = impact::of_change(scene, &wanted, &members, &membership);
     preflight::look(scene, &wanted, &mut choreography)?;
     Ok(choreography)
 }
@@ -61,6 +81,9 @@ struct Order<'a> {
     wanted: &'a Arguments,
     scene: &'a Scene<'a>,
     members: &'a BTreeMap<String, Member<'a>>,
+    membership: &'a Membership,
+    /// Voters, as the moves so far have left them.
+    voters: BTreeSet<String>,
     formed: bool,
     choreography: Choreography,
     /// The last gate, and whom it saw healthy.
@@ -68,8 +91,9 @@ struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    fn new(wanted: &'a Arguments, scene: &'a Scene<'a>, members: &'a BTreeMap<String, Member<'a>>) -> Self {
-        Self { wanted, scene, members, formed: is_formed(scene), choreography: Choreography::default(), last: None }
+    fn new(wanted: &'a Arguments, scene: &'a Scene<'a>, members: &'a BTreeMap<String, Member<'a>>, membership: &'a Membership) -> Self {
+        let voters = membership.established.clone();
+        Self { wanted, scene, members, membership, voters, formed: is_formed(scene), choreography: Choreography::default(), last: None }
     }
 
     fn wanted_members(&self, condition: Condition) -> impl Iterator<Item = &'a Member<'a>> + use<'a> {
@@ -77,8 +101,9 @@ impl<'a> Order<'a> {
         self.members.values().filter(move |m| m.condition == condition && wanted.members.contains_key(&m.name))
     }
 
+    /// The wanted members that vote by now.
     fn all(&self) -> BTreeSet<String> {
-        self.wanted.members.keys().cloned().collect()
+        self.voters.clone()
     }
 
     /// Whom a gate may ask for while some members are not yet repaired: those that work and those that were started. If they are no
@@ -88,7 +113,7 @@ impl<'a> Order<'a> {
         // Who does not run and has no change either does not come up by what this plan does.
         let started = self.wanted_members(Condition::Stopped).filter(|m| m.is_touched());
         let sure: BTreeSet<_> = working.chain(started).map(|m| m.name.clone()).collect();
-        if self.formed && sure.len() >= quorum(self.wanted.members.len()) { sure } else { self.all() }
+        if self.formed && sure.len() >= quorum(self.membership.voters) { sure } else { self.all() }
     }
 
     /// Members of a cluster that was formed start only as a part of it: where the note of that is gone, it is back before any of them starts.
@@ -151,6 +176,127 @@ impl<'a> Order<'a> {
             required.insert(member.name.clone());
             self.step(member.at_start(), &member.name, required);
         }
+    }
+
+    /// Members join and leave, one at a time, each behind a gate that has seen all others healthy.
+    fn change_members(&mut self) {
+        if self.membership.moves.is_empty() {
+            return;
+        }
+        let mut through: BTreeSet<String> = self.membership.up.union(&self.membership.leaving).cloned().collect();
+        if self.last.as_ref().is_none_or(|(_, seen)| !through.is_subset(seen)) {
+            let previous = self.last.take();
+            self.gate("healthy before members change", through.clone(), BEFORE_LIMIT);
+            if let Some((previous, _)) = previous {
+                self.order(Point::Gate(previous), Point::Gate("healthy before members change".to_owned()));
+            }
+        }
+        for step in &self.membership.moves {
+            match step {
+                Move::Leave { name, id, url, .. } => {
+                    through.remove(name);
+                    self.leave(name, id.as_deref(), url, &through);
+                }
+                Move::Join { name, url, replaces, initial_cluster } => {
+                    self.join(name, url, replaces.as_deref(), initial_cluster.as_deref(), &through);
+                    through.insert(name.clone());
+                    self.voters.insert(name.clone());
+                    self.gate_after(&format!("healthy with member[\"{name}\"]"), through.clone());
+                }
+            }
+        }
+    }
+
+    /// The cluster is told that a member leaves; then its process may end.
+    fn leave(&mut self, name: &str, id: Option<&str>, url: &str, through: &BTreeSet<String>) {
+        let shown = id.unwrap_or("if it is one");
+        let operation = format!("member[\"{name}\"] ({shown}) leaves the cluster");
+        let id = id.map_or_else(|| Value::null(Type::String), Value::from);
+        let arguments = [("name", name.into()), ("member_id", id.into()), ("peer_url", url.into())];
+        self.operate(&operation, "etcd_leave", through, arguments, MEMBERSHIP_LIMIT);
+        // What tells of it stays as long: a run that ends before it has left must find it again.
+        for of_it in ["unit", "etcd"] {
+            self.order(Point::Gate(operation.clone()), Point::Child(part(name, of_it)));
+        }
+        self.gate_after(&format!("healthy without member[\"{name}\"] ({shown})"), through.clone());
+    }
+
+    /// The cluster is told of a member; it is started with the list of all; it is promoted when it has caught up. What can be put on its host
+    /// before is put there before.
+    fn join(&mut self, name: &str, url: &str, replaces: Option<&str>, initial_cluster: Option<&str>, through: &BTreeSet<String>) {
+        let unit = part(name, "unit");
+        let added = format!("member[\"{name}\"] is added as a learner");
+        let replaced = replaces.map_or_else(|| Value::null(Type::String), Value::from);
+        self.operate(&added, "etcd_join", through, [("peer_url", url.into()), ("replaces", replaced.into())], MEMBERSHIP_LIMIT);
+        // One that has data of the cluster starts as any other; without it the cluster may have no majority.
+        if let Some(list) = initial_cluster {
+            for path in self.members.get(name).into_iter().flat_map(Member::outside).filter(|path| *path != unit) {
+                self.order(Point::Child(path.to_vec()), Point::Gate(added.clone()));
+            }
+            self.order(Point::Gate(added), Point::Child(unit.clone()));
+            self.start_with(&unit, &[("ETCD_INITIAL_CLUSTER", list), (JOINS, replaces.unwrap_or(JOINS_EMPTY))]);
+        }
+        let promoted = format!("member[\"{name}\"] is promoted when it has caught up");
+        let size = self.members.keys().filter_map(|n| seen(self.scene, &part(n, "etcd"), "size_bytes")?.as_i64()).max().unwrap_or(0);
+        let limit = CATCH_UP_LIMIT.0 + CATCH_UP_LIMIT.1 * u64::try_from(size >> 30).unwrap_or(0);
+        self.operate(&promoted, "etcd_promote", through, [("name", name.into()), ("peer_url", url.into())], limit);
+        self.order(Point::Child(unit), Point::Gate(promoted));
+    }
+
+    /// What a unit of a cluster that was formed is started with: never as one that forms it.
+    fn start_with(&mut self, unit: &[ChildStep], more: &[(&str, &str)]) {
+        let entries = [("ETCD_INITIAL_CLUSTER_STATE", "existing")].iter().chain(more).map(|(n, v)| ((*n).to_owned(), (*v).into()));
+        let value = Value::map(Type::String, entries.collect());
+        self.choreography.told.retain(|told| told.child != unit);
+        self.choreography.told.push(Told { child: unit.to_vec(), attribute: "start_environment", value });
+    }
+
+    /// Whoever starts now goes on from its data, whatever has happened to it meanwhile.
+    fn start_as_members(&mut self) {
+        if !self.formed {
+            return;
+        }
+        let units = self.wanted.members.keys().map(|name| part(name, "unit"));
+        for unit in units.filter(|unit| self.scene.children.contains_key(unit)).collect::<Vec<_>>() {
+            self.start_with(&unit, &[]);
+        }
+    }
+
+    /// An operation after everything so far, asked of these members.
+    fn operate<const N: usize>(
+        &mut self,
+        name: &str,
+        operation: &str,
+        through: &BTreeSet<String>,
+        arguments: [(&str, Arg); N],
+        limit: u64,
+    ) {
+        let mut arguments: BTreeMap<String, Arg> = arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect();
+        arguments.insert("cluster".to_owned(), self.connection());
+        arguments.insert("through".to_owned(), Value::strings(through).into());
+        self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: operation.to_owned(), arguments, limit, acts: true });
+        if let Some((previous, _)) = &self.last {
+            self.order(Point::Gate(previous.clone()), Point::Gate(name.to_owned()));
+        }
+        self.last = Some((name.to_owned(), BTreeSet::new()));
+    }
+
+    /// A gate after everything so far.
+    fn gate_after(&mut self, name: &str, required: BTreeSet<String>) {
+        let previous = self.last.take();
+        self.gate(name, required, RESTART_LIMIT);
+        if let Some((previous, _)) = previous {
+            self.order(Point::Gate(previous), Point::Gate(name.to_owned()));
+        }
+    }
+
+    /// The way to all that are members now: those that leave have to be asked, too, as long as they are there.
+    fn connection(&self) -> Arg {
+        let before = self.scene.before.filter(|_| !self.membership.moves.is_empty());
+        let before = before.and_then(|b| Arguments::read(self.scene.address, b).ok());
+        let leave: BTreeMap<String, Host> =
+            before.into_iter().flat_map(|b| b.members).filter(|(name, _)| self.membership.leaving.contains(name)).collect();
+        children::connection_with(self.wanted, &leave)
     }
 
     /// Members that work: one at a time, the leader last. A restart is planned work and waits until every member is healthy.
@@ -216,10 +362,11 @@ impl<'a> Order<'a> {
 
     fn gate(&mut self, name: &str, required: BTreeSet<String>, limit: u64) {
         let arguments = BTreeMap::from([
-            ("cluster".to_owned(), children::connection(self.wanted)),
+            ("cluster".to_owned(), self.connection()),
             ("require".to_owned(), Arg::Value(Value::strings(&required))),
+            ("unfinished".to_owned(), Arg::Value(Value::strings(&self.membership.unfinished))),
         ]);
-        self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: "etcd_healthy".to_owned(), arguments, limit });
+        self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: "etcd_healthy".to_owned(), arguments, limit, acts: false });
         // The Services are how names of members are known; the rest is what the question is asked with.
         let services = [vec![ChildStep::new("peer_service")], vec![ChildStep::new("client_service")]];
         for path in [client_ca(), peer_ca(), client_certificate()].iter().chain(&services) {

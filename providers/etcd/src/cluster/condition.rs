@@ -21,6 +21,8 @@ pub(crate) enum Condition {
     Stopped,
     /// It runs, but did not answer well. It may still vote, so it is treated as if it did.
     Suspect,
+    /// It is no member yet, or not any more: it starts only after the cluster was told of it.
+    Joins,
 }
 
 /// One member's part of a scene.
@@ -148,7 +150,8 @@ pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> 
             leads: seen(scene, &part(name, "etcd"), "leader").and_then(Value::as_bool) == Some(true),
             changes: Vec::new(),
         });
-        if !is_unchanged(child.change) {
+        // What lists the members for a first start has no effect on one that has data: it may be written at any time.
+        if !is_unchanged(child.change) && part_name(path) != "peers" {
             member.changes.push((path, child));
         }
     }

@@ -1,5 +1,7 @@
 //! What a plan does to a cluster, in plain words.
 
+mod moves;
+
 use std::collections::BTreeMap;
 
 use karmaform_model::{Action, ChildStep, Margin, Risk, Scene, Value};
@@ -8,12 +10,28 @@ use super::arguments::Arguments;
 use super::choreography::{leader_last, quorum};
 use super::condition::{Condition, Member, is_formed, is_unchanged, sides};
 use super::kubernetes::Storage;
+use super::membership::Membership;
 use super::places::{client_certificate, part, part_of, stateful_set};
 
 const DELETED: &str = "data of the cluster will be deleted with its volumes";
 
-/// Of a change, or of making the cluster.
-pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
+/// Of a change, or of making the cluster: in words, and what is to be counted.
+pub(crate) fn of_change(
+    scene: &Scene<'_>,
+    wanted: &Arguments,
+    members: &BTreeMap<String, Member<'_>>,
+    membership: &Membership,
+) -> (Vec<String>, Risk) {
+    let mut lines = moves::of_moves(scene, wanted, members, membership);
+    lines.extend(in_place(scene, wanted, members));
+    let mut risk = risk_of_change(wanted, members, membership);
+    let spare = |m: &Margin| m.up.saturating_sub(m.quorum);
+    risk.margin = risk.margin.into_iter().chain(membership.margin).min_by_key(spare);
+    (lines, risk)
+}
+
+/// Of what happens to members as they are.
+fn in_place(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
     let count = wanted.members.len();
     let mut lines = Vec::new();
     let with = |condition: Condition| members.values().filter(move |m| m.condition == condition && wanted.members.contains_key(&m.name));
@@ -83,8 +101,10 @@ fn crowded(wanted: &Arguments) -> Option<String> {
 }
 
 /// What a change risks: members are restarted one at a time, whatever else there is to do.
-pub(crate) fn risk_of_change(wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Risk {
-    let of_it = || members.values().filter(|m| wanted.members.contains_key(&m.name));
+fn risk_of_change(wanted: &Arguments, members: &BTreeMap<String, Member<'_>>, membership: &Membership) -> Risk {
+    let joining: Vec<&str> = membership.joining().collect();
+    // Who joins works by the time that others are restarted, or nothing is.
+    let of_it = || members.values().filter(|m| wanted.members.contains_key(&m.name) && !joining.contains(&m.name.as_str()));
     // Who is outside of the targets was not looked at, and is taken to be up.
     let works = wanted.members.len() - of_it().filter(|m| m.condition != Condition::Works).count();
     let restarts = |condition: Condition| of_it().any(|m| m.condition == condition && m.restarts());

@@ -14,6 +14,8 @@ pub(crate) struct Places {
     pub(crate) program: String,
     pub(crate) data: String,
     pub(crate) environment: String,
+    /// Who the members are, for a first start. Apart from the environment, so that others may come and go without a restart.
+    pub(crate) peers: String,
     pub(crate) guard: String,
     /// Exists once the member was ready: from then on it must have data. Not below /var, so that a lost disk does not take both.
     pub(crate) marker: String,
@@ -32,6 +34,7 @@ impl Places {
             program: format!("{programs}/etcd"),
             data: cluster.data_directory.clone(),
             environment: format!("{config}/etcd.env"),
+            peers: format!("{config}/peers.env"),
             guard: format!("{config}/guard"),
             marker: format!("{config}/formed"),
             formation: format!("/run/karmaform/{}.env", cluster.unit()),

@@ -74,7 +74,7 @@ fn disk(scene: &Scene<'_>, wanted: &Arguments, name: &str, host: &Host, choreogr
     ]);
     let made = scene.children.iter().filter(|(path, c)| member_of(path) == Some(name) && c.change.action() == Action::Create);
     choreography.orderings.extend(made.map(|(path, _)| (Point::Gate(gate.clone()), Point::Child(path.clone()))));
-    choreography.gates.push(GateSpec { name: gate, gate: "ssh_disk".to_owned(), arguments, limit: LIMIT });
+    choreography.gates.push(GateSpec { name: gate, gate: "ssh_disk".to_owned(), arguments, limit: LIMIT, acts: false });
 }
 
 /// What must get through to new members.

@@ -62,13 +62,13 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     }
 }
 
-/// False if the members are not the same; then nothing else can be compared.
+/// False if the members on Kubernetes are not the same; then nothing else can be compared. On hosts they come and go (`membership`).
 fn membership(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) -> bool {
+    if wanted.kubernetes.is_none() {
+        return true;
+    }
     let now: BTreeSet<&str> = wanted.members.keys().map(String::as_str).collect();
-    let before: BTreeSet<&str> = match scene.before.and_then(|b| b.get("hosts")).and_then(Value::as_entries) {
-        Some(hosts) => hosts.keys().map(String::as_str).collect(),
-        None => scene.children.iter().filter(|(_, c)| c.in_state).filter_map(|(path, _)| member_of(path)).collect(),
-    };
+    let before: BTreeSet<&str> = scene.children.iter().filter(|(_, c)| c.in_state).filter_map(|(path, _)| member_of(path)).collect();
     if now == before {
         return true;
     }
@@ -90,7 +90,7 @@ fn membership(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) ->
                 what.join(" and ")
             ),
         )
-        .with_hint(format!("Put `{}` back as it was.", if wanted.kubernetes.is_some() { "members" } else { "hosts" })),
+        .with_hint("Put `members` back as it was."),
     );
     false
 }
@@ -134,13 +134,14 @@ fn arguments(scene: &Scene<'_>, before: &Object, wanted: &Arguments, found: &mut
                     "A member can't move to another host yet",
                     format!("The member \"{name}\" is on {old} and would be on {now}. Moving it means adding a member and removing one."),
                 )
+                .with_hint("Give the new host a key of its own in `hosts` and take the old key out, in one change: the new member joins before the old one leaves.")
                 .with_hint("If it is the same host under another address, go on managing it by the old one."),
             );
         }
     }
 }
 
-/// A member of a formed cluster must have its data.
+/// A member keeps its data. One that has lost it takes part again as a new one (`membership`).
 fn data(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnostics) {
     let directory = scene.children.get(&part_of(name, "directory", "data"));
     let goes =
@@ -148,24 +149,7 @@ fn data(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnosti
     if wanted.kubernetes.is_some() {
         return;
     }
-    if has_data(scene, name) == Some(false) {
-        found.push(
-            Diagnostic::error(
-                "A member has lost its data",
-                format!(
-                    "The cluster was formed, but the data directory of the member \"{name}\" is missing or empty. Started like this it could \
-                     form an empty cluster beside the real one, or crash on the leader's first message. It has to be removed from the \
-                     cluster and added again, which this version does not do."
-                ),
-            )
-            .with_hint("If the data is somewhere else (a file system that is not mounted), put it back and plan again.")
-            .with_hint(
-                "Else take it out and in again by hand: `etcdctl member remove ID`, `etcdctl member add NAME --learner --peer-urls=URL`, start \
-                 etcd once on its host with the unit's environment file (the unit itself refuses an empty directory), `etcdctl member promote`, \
-                 stop it, and plan again.",
-            ),
-        );
-    } else if goes {
+    if goes && has_data(scene, name) != Some(false) {
         found.push(Diagnostic::error(
             "A member's data directory can't be replaced",
             format!("The data directory of the member \"{name}\" would be removed and made anew, and its data would be gone."),
@@ -274,7 +258,8 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     }
     for name in &started {
         let change_of = |path: &[ChildStep]| scene.children.get(path).map(|c| c.change);
-        if let Some(line) = change_of(&part(name, "environment")).and_then(|c| moved(sides(c, "content"))) {
+        let files = ["environment", "peers"].map(|file| change_of(&part(name, file)));
+        for line in files.into_iter().flatten().filter_map(|c| moved(sides(c, "content"))) {
             differences.push(format!("the member \"{name}\" would be told another {line}"));
         }
         for (path, what) in [

@@ -9,6 +9,11 @@ use super::arguments::Arguments;
 use super::hosts::Host;
 use super::places::Places;
 
+/// In the environment of a first start: the member joins a cluster that was formed. Its value is the id of the member whose place it takes, or
+pub(crate) const JOINS: &str = "KARMAFORM_JOINS";
+/// that nobody was there before.
+pub(crate) const JOINS_EMPTY: &str = "empty";
+
 /// A text made of parts that may not be known yet.
 #[derive(Default)]
 struct Text {
@@ -69,11 +74,7 @@ pub(crate) fn environment(cluster: &Arguments, name: &str, member: &Host, token:
         text.push(&format!(",https://127.0.0.1:{}", cluster.client_port));
     }
     text.push("\nETCD_ADVERTISE_CLIENT_URLS=").values(&client).push("\n");
-    text.push("ETCD_INITIAL_CLUSTER=");
-    for (i, (other, host)) in cluster.members.iter().enumerate() {
-        text.push(if i == 0 { "" } else { "," }).push(other).push("=").values(&cluster.url(host, cluster.peer_port));
-    }
-    text.push("\nETCD_INITIAL_CLUSTER_TOKEN=").arg(Arg::child(token, "id"));
+    text.push("ETCD_INITIAL_CLUSTER_TOKEN=").arg(Arg::child(token, "id"));
     // "new" is given for one start only, from outside. A member that lost its data must never find it here: it would form an empty cluster.
     text.push("\nETCD_INITIAL_CLUSTER_STATE=existing\n");
     for (variable, file) in [
@@ -105,6 +106,17 @@ pub(crate) fn environment(cluster: &Arguments, name: &str, member: &Host, token:
             text.arg(Value::unknown_not_null(karmaform_model::Type::String).into());
         }
     }
+    text.finish()
+}
+
+/// The list of members. etcd reads it once, when it starts without data; from then on the list is in its data.
+pub(crate) fn peers(cluster: &Arguments) -> Arg {
+    let mut text = Text::default();
+    text.push(&format!("# The members of {}. Written by karmaform; it undoes changes made here.\nETCD_INITIAL_CLUSTER=", cluster.address));
+    for (i, (other, host)) in cluster.members.iter().enumerate() {
+        text.push(if i == 0 { "" } else { "," }).push(other).push("=").values(&cluster.url(host, cluster.peer_port));
+    }
+    text.push("\n");
     text.finish()
 }
 
@@ -143,6 +155,20 @@ formation={formation}
 
 case "${{1:-check}}" in
 check)
+  # The cluster was told a moment ago that this member comes. If it takes the place of another one, data of that one goes aside, once.
+  replaces=${{{JOINS}:-}}
+  if [ -n "$replaces" ]; then
+    aside=$data.replaced-$replaces
+    if [ "$replaces" != {JOINS_EMPTY} ] && [ -e "$data/member" ] && [ ! -e "$aside" ]; then
+      # On another file system this is a copy, which may be cut short; only the second name says that it is whole.
+      rm -rf "$aside.part"
+      mv "$data/member" "$aside.part"
+      mv "$aside.part" "$aside"
+    fi
+    # Whatever is there at the next try is its own.
+    if [ -e "$formation" ]; then sed -i 's/^{JOINS}=.*/{JOINS}={JOINS_EMPTY}/' "$formation"; fi
+    exit 0
+  fi
   for log in "$data"/member/wal/*.wal; do
     if [ -e "$log" ]; then exit 0; fi
   done
@@ -155,8 +181,8 @@ check)
   exit 1
   ;;
 formed)
-  echo "{address} {name}" > "$marker"
   rm -f "$formation"
+  echo "{address} {name}" > "$marker"
   ;;
 *)
   echo "usage: $0 check|formed" >&2
@@ -174,7 +200,7 @@ esac
 /// The unit of a member.
 pub(crate) fn unit(cluster: &Arguments, name: &str) -> String {
     let places = Places::of(cluster);
-    let Places { data, environment, formation, guard, program, .. } = &places;
+    let Places { data, environment, peers, formation, guard, program, .. } = &places;
     format!(
         "# Written by karmaform; it undoes changes made here.
 [Unit]
@@ -189,6 +215,7 @@ Type=notify
 User={user}
 Group={user}
 EnvironmentFile={environment}
+EnvironmentFile={peers}
 EnvironmentFile=-{formation}
 ExecCondition=+/bin/sh {guard} check
 ExecStart={program}

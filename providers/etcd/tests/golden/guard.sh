@@ -10,6 +10,20 @@ formation=/run/karmaform/etcd-main.service.env
 
 case "${1:-check}" in
 check)
+  # The cluster was told a moment ago that this member comes. If it takes the place of another one, data of that one goes aside, once.
+  replaces=${KARMAFORM_JOINS:-}
+  if [ -n "$replaces" ]; then
+    aside=$data.replaced-$replaces
+    if [ "$replaces" != empty ] && [ -e "$data/member" ] && [ ! -e "$aside" ]; then
+      # On another file system this is a copy, which may be cut short; only the second name says that it is whole.
+      rm -rf "$aside.part"
+      mv "$data/member" "$aside.part"
+      mv "$aside.part" "$aside"
+    fi
+    # Whatever is there at the next try is its own.
+    if [ -e "$formation" ]; then sed -i 's/^KARMAFORM_JOINS=.*/KARMAFORM_JOINS=empty/' "$formation"; fi
+    exit 0
+  fi
   for log in "$data"/member/wal/*.wal; do
     if [ -e "$log" ]; then exit 0; fi
   done
@@ -22,8 +36,8 @@ check)
   exit 1
   ;;
 formed)
-  echo "etcd_cluster.main a" > "$marker"
   rm -f "$formation"
+  echo "etcd_cluster.main a" > "$marker"
   ;;
 *)
   echo "usage: $0 check|formed" >&2

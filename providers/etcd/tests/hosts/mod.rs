@@ -2,7 +2,7 @@
 
 use karmaform_model::{Change, Object, Type, Value};
 
-use crate::model::{World, file_sum};
+use crate::model::{Answer, World, file_sum};
 use crate::steps::Outside;
 
 fn host_of(object: &Object) -> String {
@@ -43,6 +43,13 @@ impl Outside for World {
 
     fn gate(&mut self, required: &[&str]) -> Vec<String> {
         self.gate(required)
+    }
+
+    fn operate(&mut self, operation: &str, arguments: &Object) -> Result<Option<String>, String> {
+        Ok(match self.operate(operation, arguments)? {
+            Answer::Done => None,
+            Answer::Waiting(why) => Some(why),
+        })
     }
 
     fn is_healthy(&self, member: &str) -> bool {

@@ -1,24 +1,39 @@
 //! Which start of a member is allowed: what its guard does, and what must not get past it.
 
 use super::host::Host;
+use super::roster::Roster;
 
 /// What a start would do.
 pub(super) enum Start {
     /// It goes on from its data.
-    FromData(String),
+    FromData,
     /// It takes part in forming a new cluster of this id.
     Forms(String),
+    /// It joins the cluster that was formed.
+    Joins,
 }
 
-/// The guard's three questions, in its order. It is taken from the script's text that they are asked at all.
-pub(super) fn decide(host: &Host, guard: &str, is_new: bool, cluster: &str) -> Result<Start, String> {
-    for part in ["member/wal", "\"$marker\"", "ETCD_INITIAL_CLUSTER_STATE"] {
+/// The guard's questions, in its order. It is taken from the script's text that they are asked at all.
+pub(super) fn decide(host: &mut Host, guard: &str, cluster: &str) -> Result<Start, String> {
+    for part in ["KARMAFORM_JOINS", "member/wal", "\"$marker\"", "ETCD_INITIAL_CLUSTER_STATE"] {
         if !guard.contains(part) {
             return Err(format!("the guard does not look at {part}"));
         }
     }
-    if let Some(data) = &host.data {
-        return Ok(Start::FromData(data.clone()));
+    let given = |name: &str| host.formation.as_ref().and_then(|f| f.get(name)).cloned();
+    let is_new = given("ETCD_INITIAL_CLUSTER_STATE").as_deref() == Some("new");
+    if let Some(replaces) = given("KARMAFORM_JOINS") {
+        if replaces != "empty" && host.data.is_some() && host.set_aside.insert(replaces) {
+            host.data = None;
+        }
+        // What is there at the next try is its own.
+        if let Some(formation) = &mut host.formation {
+            formation.insert("KARMAFORM_JOINS".to_owned(), "empty".to_owned());
+        }
+        return Ok(if host.data.is_some() { Start::FromData } else { Start::Joins });
+    }
+    if host.data.is_some() {
+        return Ok(Start::FromData);
     }
     if host.marker {
         return Err("refused by the guard: the data is gone".to_owned());
@@ -27,8 +42,8 @@ pub(super) fn decide(host: &Host, guard: &str, is_new: bool, cluster: &str) -> R
 }
 
 /// What is wrong with a member that starts empty, given the cluster that was formed.
-pub(super) fn danger(host: &Host, cluster: &str, formed: Option<&str>) -> Option<String> {
-    match formed {
+pub(super) fn danger(host: &Host, cluster: &str, formed: Option<&Roster>) -> Option<String> {
+    match formed.map(|f| f.id.as_str()) {
         Some(formed) if host.had_data_of.contains(formed) => {
             Some(format!("{} started as new although it was a member of the formed cluster {formed}", host.member))
         }

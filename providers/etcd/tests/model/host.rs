@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Action, Change, Object, Value};
 
 use super::guard::{self, Start};
+use super::roster::Roster;
 use super::things;
 
 /// The member's process.
@@ -32,6 +33,15 @@ impl Process {
     }
 }
 
+/// Whose data it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Data {
+    /// The cluster's id.
+    pub(crate) cluster: String,
+    /// See [`super::roster::Known::incarnation`].
+    pub(crate) incarnation: u64,
+}
+
 /// A host.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
@@ -39,19 +49,21 @@ pub(crate) struct Host {
     pub(crate) member: String,
     /// Things by type and identity, as they are.
     pub(crate) things: BTreeMap<(String, String), Object>,
-    /// The cluster whose data is in the data directory.
-    pub(crate) data: Option<String>,
+    /// What is in the data directory.
+    pub(crate) data: Option<Data>,
     /// Data that was moved aside at the end.
-    pub(crate) kept: Option<String>,
+    pub(crate) kept: Option<Data>,
+    /// Ids of members whose data was moved aside.
+    pub(crate) set_aside: BTreeSet<String>,
     /// Clusters whose data it ever had.
     pub(crate) had_data_of: BTreeSet<String>,
     /// The marker of a formed member.
     pub(crate) marker: bool,
     /// The environment of the first start, in /run.
-    pub(crate) formation: bool,
+    pub(crate) formation: Option<BTreeMap<String, String>>,
     /// The process.
     pub(crate) process: Process,
-    /// The members in its data, or in its first configuration.
+    /// The peer URLs of the members in its first configuration.
     pub(crate) known_members: BTreeSet<String>,
 }
 
@@ -62,23 +74,51 @@ impl Host {
             things: BTreeMap::new(),
             data: None,
             kept: None,
+            set_aside: BTreeSet::new(),
             had_data_of: BTreeSet::new(),
             marker: false,
-            formation: false,
+            formation: None,
             process: Process::Stopped,
             known_members: BTreeSet::new(),
         }
     }
 
-    pub(super) fn takes_part_in(&self, formed: Option<&str>) -> bool {
-        matches!(&self.process, Process::Running { joined: true, cluster, .. } if Some(cluster.as_str()) == formed)
+    /// It runs as a member that the cluster knows, and has found the others.
+    pub(super) fn takes_part_in(&self, formed: Option<&Roster>) -> bool {
+        let is_ours = |cluster: &str| formed.is_some_and(|f| f.id == cluster) && self.known_to(formed).is_some();
+        matches!(&self.process, Process::Running { joined: true, cluster, .. } if is_ours(cluster))
+    }
+
+    /// True if the cluster knows the member that its data is of: whether it votes.
+    pub(super) fn known_to(&self, formed: Option<&Roster>) -> Option<bool> {
+        let known = formed?.members.get(&self.url()?)?;
+        self.has_data_of(&formed?.id, known.incarnation).then_some(!known.learner)
+    }
+
+    pub(super) fn has_data_of(&self, cluster: &str, incarnation: u64) -> bool {
+        self.data.as_ref().is_some_and(|d| d.cluster == cluster && d.incarnation == incarnation)
+    }
+
+    pub(super) fn url(&self) -> Option<String> {
+        self.setting("ETCD_INITIAL_ADVERTISE_PEER_URLS")
+    }
+
+    pub(super) fn is_at(&self, url: &str) -> bool {
+        self.url().as_deref() == Some(url)
+    }
+
+    /// A member that was removed ends by itself, with success.
+    pub(super) fn ends_removed(&mut self) {
+        if self.process.is_running() {
+            self.process = Process::Stopped;
+        }
     }
 
     pub(super) fn becomes_ready(&mut self) {
         if let Process::Running { joined, .. } = &mut self.process {
             *joined = true;
             self.marker = true;
-            self.formation = false;
+            self.formation = None;
         }
     }
 
@@ -94,7 +134,7 @@ impl Host {
 
     /// A line of its environment file.
     pub(crate) fn setting(&self, name: &str) -> Option<String> {
-        let environment = self.file_ending("/etcd.env")?;
+        let environment = [self.file_ending("/etcd.env")?, self.file_ending("/peers.env").unwrap_or_default()].join("\n");
         environment.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
     }
 
@@ -136,7 +176,7 @@ impl Host {
         Some(seen)
     }
 
-    pub(super) fn apply(&mut self, ty: &str, change: &Change, formed: Option<&str>) -> (Result<Option<Object>, String>, Vec<String>) {
+    pub(super) fn apply(&mut self, ty: &str, change: &Change, formed: Option<&Roster>) -> (Result<Option<Object>, String>, Vec<String>) {
         let mut violations = Vec::new();
         let side = change.after().or(change.before());
         let Some(identity) = side.and_then(|o| things::identity(ty, o)) else {
@@ -163,7 +203,9 @@ impl Host {
         if ty == "ssh_systemd_unit" {
             let same = |name: &str| before.as_ref().is_some_and(|b| b.get(name) == object.get(name));
             if !(self.process.is_running() && same("content") && same("restart_triggers")) {
-                self.formation = after.get("start_environment").is_some_and(|e| e.get("ETCD_INITIAL_CLUSTER_STATE").is_some());
+                let given = after.get("start_environment").and_then(Value::as_entries);
+                let text = |(n, v): (&String, &Value)| Some((n.clone(), v.as_str()?.to_owned()));
+                self.formation = given.map(|entries| entries.iter().filter_map(text).collect());
                 self.start(formed, &mut violations);
             }
         }
@@ -177,7 +219,11 @@ impl Host {
             "ssh_systemd_unit" => self.process = Process::Stopped,
             "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains("rm -f")) => {
                 self.marker = false;
-                self.formation = false;
+                self.formation = None;
+                let undo = old.get("undo").and_then(Value::as_str).unwrap_or_default();
+                if undo.contains(".replaced-*") {
+                    self.set_aside.clear();
+                }
                 if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains("mv ")) {
                     self.kept = self.data.take();
                 }
@@ -193,14 +239,14 @@ impl Host {
     }
 
     /// Starts the unit by what is on the host now, as systemd, the guard and etcd would.
-    pub(crate) fn start(&mut self, formed: Option<&str>, violations: &mut Vec<String>) {
+    pub(crate) fn start(&mut self, formed: Option<&Roster>, violations: &mut Vec<String>) {
         self.process = match self.try_start(formed, violations) {
             Ok(process) => process,
             Err(why) => Process::Failed(why),
         };
     }
 
-    fn try_start(&mut self, formed: Option<&str>, violations: &mut Vec<String>) -> Result<Process, String> {
+    fn try_start(&mut self, formed: Option<&Roster>, violations: &mut Vec<String>) -> Result<Process, String> {
         let unit = self.unit().and_then(|u| u.get("content")?.as_str()).ok_or("no unit")?.to_owned();
         if unit.contains("BROKEN") {
             return Err("the unit is broken".to_owned());
@@ -220,28 +266,48 @@ impl Host {
         if setting("ETCD_INITIAL_CLUSTER_STATE")? != "existing" {
             violations.push(format!("{} has the state \"new\" in its lasting environment", self.member));
         }
-        let list = setting("ETCD_INITIAL_CLUSTER")?;
+        let given = self.formation.as_ref().and_then(|f| f.get("ETCD_INITIAL_CLUSTER")).cloned();
+        let list = given.map_or_else(|| setting("ETCD_INITIAL_CLUSTER"), Ok)?;
+        let urls: BTreeSet<String> = list.split(',').filter_map(|e| e.split_once('=')).map(|(_, url)| url.to_owned()).collect();
         let wanted_cluster = format!("{} {list}", setting("ETCD_INITIAL_CLUSTER_TOKEN")?);
-        let cluster = match guard::decide(self, &guard, self.formation, &wanted_cluster)? {
-            Start::FromData(cluster) => cluster,
+        let cluster = match guard::decide(self, &guard, &wanted_cluster)? {
+            Start::FromData => self.data.as_ref().map(|d| d.cluster.clone()).unwrap_or_default(),
             Start::Forms(cluster) => {
                 violations.extend(guard::danger(self, &cluster, formed));
-                self.known_members = list.split(',').filter_map(|e| e.split('=').next()).map(str::to_owned).collect();
+                self.known_members = urls;
                 self.had_data_of.insert(cluster.clone());
-                self.data = Some(cluster.clone());
+                self.data = Some(Data { cluster: cluster.clone(), incarnation: 0 });
                 cluster
             }
+            Start::Joins => {
+                let formed = formed.ok_or("no peer answers")?;
+                if urls != formed.members.keys().cloned().collect() {
+                    return Err("member count is unequal".to_owned());
+                }
+                let known = self.url().and_then(|url| formed.members.get(&url)).ok_or("not in the list")?;
+                if known.name.is_some() {
+                    violations.push(format!("{} starts empty as a member that had data: it panics", self.member));
+                }
+                self.had_data_of.insert(formed.id.clone());
+                self.data = Some(Data { cluster: formed.id.clone(), incarnation: known.incarnation });
+                formed.id.clone()
+            }
         };
+        if formed.is_some_and(|f| f.id == cluster) && self.known_to(formed).is_none() {
+            return Ok(Process::Stopped); // it learns that it was removed, and ends with success
+        }
         Ok(Process::Running { config: self.written(), cluster, joined: false })
     }
 
-    pub(super) fn leftovers(&self) -> Vec<String> {
+    /// What of a cluster is on it.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
         let mut left: Vec<String> = self.things.keys().map(|(ty, id)| format!("{ty} {id}")).collect();
         let more = [
             (self.data.is_some(), "data"),
             (self.kept.is_some(), "kept data"),
             (self.marker, "marker"),
-            (self.formation, "formation"),
+            (self.formation.is_some(), "formation"),
+            (!self.set_aside.is_empty(), "data set aside"),
             (self.process.is_running(), "process"),
         ];
         left.extend(more.into_iter().filter(|(is, _)| *is).map(|(_, what)| what.to_owned()));

@@ -10,6 +10,8 @@
 
 mod guard;
 mod host;
+mod operations;
+mod roster;
 mod things;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Change, Object, Value};
 
 pub(crate) use host::{Host, Process};
+pub(crate) use operations::Answer;
+use roster::Known;
+pub(crate) use roster::Roster;
 pub(crate) use things::file_sum;
 
 /// All hosts, and what was seen to go wrong.
@@ -24,8 +29,8 @@ pub(crate) use things::file_sum;
 pub(crate) struct World {
     /// By the `id` of their connection.
     pub(crate) hosts: BTreeMap<String, Host>,
-    /// The cluster that was formed and its members: from then on there is something to lose.
-    pub(crate) formed: Option<(String, BTreeSet<String>)>,
+    /// The cluster that was formed: from then on there is something to lose.
+    pub(crate) formed: Option<Roster>,
     /// The leader's name.
     pub(crate) leader: Option<String>,
     /// What must never happen, and did.
@@ -40,18 +45,22 @@ pub(crate) struct World {
     /// A gate passed in this run.
     pub(crate) was_looked_at: bool,
     made: u64,
+    /// Members came or went a moment ago: etcd refuses the next one for some seconds.
+    moved: bool,
+    hidden: Option<String>,
 }
 
 impl World {
     /// Majority of the formed cluster.
     pub(crate) fn quorum(&self) -> usize {
-        self.formed.as_ref().map_or(0, |(_, members)| members.len() / 2 + 1)
+        self.formed.as_ref().map_or(0, |roster| roster.voters() / 2 + 1)
     }
 
-    /// Members that take part in the formed cluster.
+    /// Voters that take part in the formed cluster.
     pub(crate) fn alive(&self) -> BTreeSet<String> {
-        let id = self.formed.as_ref().map(|(id, _)| id.as_str());
-        self.hosts.values().filter(|h| h.takes_part_in(id)).map(|h| h.member.clone()).collect()
+        let formed = self.formed.as_ref();
+        let votes = |h: &&Host| h.takes_part_in(formed) && h.known_to(formed) == Some(true);
+        self.hosts.values().filter(votes).map(|h| h.member.clone()).collect()
     }
 
     /// The formed cluster has a quorum.
@@ -68,21 +77,32 @@ impl World {
             }
         }
         for (cluster, running) in clusters {
-            let Some(first) = running.first().and_then(|h| self.hosts.get(h)) else { continue };
-            let members = first.known_members.clone();
-            if running.len() < members.len() / 2 + 1 {
+            if self.formed.is_none() {
+                self.form(&cluster, &running);
+            }
+            let Some(formed) = self.formed.as_mut() else { continue };
+            if formed.id != cluster {
+                let Some(first) = running.first().and_then(|h| self.hosts.get(h)) else { continue };
+                if running.len() > first.known_members.len() / 2 {
+                    self.violations.push(format!("a second cluster {cluster} beside {}", formed.id));
+                }
                 continue;
             }
-            match &self.formed {
-                None => self.formed = Some((cluster.clone(), members)),
-                Some((id, _)) if *id != cluster => self.violations.push(format!("a second cluster {cluster} beside {id}")),
-                Some(_) => {}
+            let votes = |id: &&String| self.hosts.get(*id).and_then(|h| h.known_to(Some(formed))) == Some(true);
+            if running.iter().filter(votes).count() < formed.voters() / 2 + 1 {
+                continue;
             }
             for id in &running {
-                if let Some(host) = self.hosts.get_mut(id) {
-                    host.becomes_ready();
-                    self.down_by_us.remove(&host.member);
+                let Some(host) = self.hosts.get_mut(id) else { continue };
+                if host.known_to(Some(formed)).is_none() {
+                    host.ends_removed();
+                    continue;
                 }
+                host.becomes_ready();
+                if let Some(known) = host.url().and_then(|url| formed.members.get_mut(&url)) {
+                    known.name = Some(host.member.clone());
+                }
+                self.down_by_us.remove(&host.member);
             }
         }
         let alive = self.alive();
@@ -90,6 +110,15 @@ impl World {
             self.leader = None;
         } else if !self.leader.as_ref().is_some_and(|l| alive.contains(l)) {
             self.leader = alive.first().cloned();
+        }
+    }
+
+    /// A majority of those that were told of each other runs: from now on there is a cluster.
+    fn form(&mut self, cluster: &str, running: &[String]) {
+        let Some(first) = running.first().and_then(|h| self.hosts.get(h)) else { return };
+        if running.len() > first.known_members.len() / 2 {
+            let known = |url: &String| (url.clone(), Known { incarnation: 0, learner: false, name: None });
+            self.formed = Some(Roster { id: cluster.to_owned(), members: first.known_members.iter().map(known).collect() });
         }
     }
 
@@ -127,6 +156,24 @@ impl World {
         }
     }
 
+    /// Somebody takes a member out of the cluster.
+    pub(crate) fn remove_by_hand(&mut self, member: &str) {
+        let Some(url) = self.hosts.values().find(|h| h.member == member).and_then(Host::url) else { return };
+        self.formed.as_mut().map(|roster| roster.members.remove(&url));
+        self.hosts.values_mut().filter(|h| h.member == member).for_each(Host::ends_removed);
+    }
+
+    /// Somebody adds a voter that nobody here knows, and that has started.
+    pub(crate) fn add_by_hand(&mut self, url: &str) {
+        let known = Known { incarnation: 99, learner: true, name: Some("stranger".to_owned()) };
+        self.formed.as_mut().map(|roster| roster.members.insert(url.to_owned(), known));
+    }
+
+    /// A member serves no clients any more, and nobody sees why: its files are as they were.
+    pub(crate) fn hide(&mut self, member: &str) {
+        self.hidden = Some(member.to_owned());
+    }
+
     /// The host of a member.
     pub(crate) fn host_mut(&mut self, member: &str) -> Option<&mut Host> {
         self.hosts.values_mut().find(|h| h.member == member)
@@ -143,7 +190,7 @@ impl World {
         let quorum_before = self.has_quorum();
         let formed = self.formed.clone();
         let on_host = self.hosts.entry(host.to_owned()).or_insert_with(|| Host::new(host));
-        let (result, mut violations) = on_host.apply(resource_type, change, formed.as_ref().map(|(id, _)| id.as_str()));
+        let (result, mut violations) = on_host.apply(resource_type, change, formed.as_ref());
         self.violations.append(&mut violations);
         let alive = self.alive();
         for member in alive_before.difference(&alive) {
@@ -152,7 +199,7 @@ impl World {
         if self.destroying {
             return result;
         }
-        let members = self.formed.as_ref().map_or(0, |(_, m)| m.len());
+        let members = self.formed.as_ref().map_or(0, Roster::voters);
         if self.down_by_us.len() > 1 {
             self.violations.push(format!("{:?} down by us at once", self.down_by_us));
         }
@@ -185,7 +232,10 @@ impl World {
 
     /// A read goes through this member, and what clients see of it is in order.
     pub(crate) fn is_healthy(&self, member: &str) -> bool {
-        self.has_quorum() && self.alive().contains(member) && self.hosts.values().any(|h| h.member == member && h.serves_clients())
+        self.has_quorum()
+            && self.hidden.as_deref() != Some(member)
+            && self.alive().contains(member)
+            && self.hosts.values().any(|h| h.member == member && h.serves_clients())
     }
 
     /// What the provider `etcd` says of a member; `known`: it is in the state.
@@ -201,16 +251,32 @@ impl World {
         ]);
         if healthy {
             self.add_ids(member, &mut seen);
+            seen.insert("roster".to_owned(), self.formed.as_ref()?.told());
+        }
+        if let Some(voter) = self.votes(member) {
+            seen.insert("nonvoter".to_owned(), (!voter).into());
         }
         Some(seen)
     }
 
+    /// What a look at the cluster tells of a member: that it votes, that it does not, or nothing.
+    fn votes(&self, member: &str) -> Option<bool> {
+        let host = self.hosts.values().find(|h| h.member == member)?;
+        match host.known_to(self.formed.as_ref()) {
+            Some(votes) => host.process.is_running().then_some(votes),
+            // Another one tells that it was removed.
+            None => self.has_quorum().then_some(false),
+        }
+    }
+
     /// The ids that the cluster gives a member.
     pub(crate) fn add_ids(&self, member: &str, object: &mut Object) {
-        let cluster = self.formed.as_ref().map(|(id, _)| id.clone()).unwrap_or_default();
+        let cluster = self.formed.as_ref().map(|roster| roster.id.clone()).unwrap_or_default();
         let host = self.hosts.values().find(|h| h.member == member);
         let url = |name: &str| host.and_then(|h| h.setting(name)).unwrap_or_default();
-        object.insert("member_id".to_owned(), format!("id-{member}").into());
+        let id = self.formed.as_ref().and_then(|roster| roster.id_of(&url("ETCD_INITIAL_ADVERTISE_PEER_URLS"))).unwrap_or_default();
+        object.insert("nonvoter".to_owned(), false.into());
+        object.insert("member_id".to_owned(), id.into());
         object.insert("cluster_id".to_owned(), cluster.into());
         object.insert("peer_url".to_owned(), url("ETCD_INITIAL_ADVERTISE_PEER_URLS").into());
         object.insert("client_url".to_owned(), url("ETCD_ADVERTISE_CLIENT_URLS").into());

@@ -99,6 +99,10 @@ impl Outside for World {
         unhealthy
     }
 
+    fn operate(&mut self, operation: &str, _: &Object) -> Result<Option<String>, String> {
+        Err(format!("{operation} of a cluster in pods"))
+    }
+
     fn is_healthy(&self, member: &str) -> bool {
         self.is_healthy(member)
     }
@@ -120,6 +124,7 @@ impl Outside for World {
     fn add_ids(&self, member: &str, object: &mut Object) {
         let cluster = self.formed.as_ref().map(|(id, _)| id.clone()).unwrap_or_default();
         let url = |name: &str| self.pods.get(member).and_then(|p| p.flag(name)).unwrap_or_default().replace("$(POD_NAME)", member);
+        object.insert("nonvoter".to_owned(), false.into());
         object.insert("member_id".to_owned(), format!("id-{member}").into());
         object.insert("cluster_id".to_owned(), cluster.into());
         object.insert("peer_url".to_owned(), url("initial-advertise-peer-urls").into());

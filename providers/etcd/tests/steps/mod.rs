@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_etcd::EtcdCluster;
 use karmaform_model::{
-    Action, Address, Change, ChildChange, ChildStep, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Type, Value,
-    default_plan,
+    Action, Address, Change, ChildChange, ChildStep, Choreography, Composite, Diagnostics, Expansion, Object, PlanContext, ResourceEntry,
+    Scene, Type, Value, default_plan,
 };
 
 pub(crate) use outside::Outside;
 pub(crate) use run::{Policy, Stop};
-use schemas::schema;
+use schemas::{REGISTRY, schema};
 
 /// A child's path.
 pub(crate) type Path = Vec<ChildStep>;
@@ -146,6 +146,12 @@ impl<W: Outside> Stage<W> {
         };
         let choreography =
             if changes.values().any(|(_, c)| !c.is_no_op()) { EtcdCluster.choreograph(&scene)? } else { Choreography::default() };
+        for told in &choreography.told {
+            let (_, change) = changes.get_mut(&told.child).unwrap_or_else(|| panic!("{:?} is told something, and is no child", told.child));
+            if let Some(after) = change.after_mut() {
+                after.insert(told.attribute.to_owned(), told.value.clone());
+            }
+        }
         let mut plan = Plan { wanted: wanted.cloned(), expansion, changes, choreography, graph: run::Graph::default() };
         plan.graph = run::graph(&plan, &self.state);
         Ok(plan)
@@ -163,7 +169,12 @@ fn difference<W: Outside>(resource_type: &str, known: Option<&Object>, seen: Opt
         (Some(known), None) if !is_outside => Some(known.clone()),
         _ => None,
     };
-    let mut change = default_plan(schema(resource_type), before.as_ref(), Some(arguments));
+    let mut change = match REGISTRY.resource(resource_type) {
+        Some(ResourceEntry::Type(_, spec)) => {
+            spec.plan(&PlanContext { now: 0 }, before.as_ref(), Some(arguments)).expect("a member can be planned")
+        }
+        _ => default_plan(schema(resource_type), before.as_ref(), Some(arguments)),
+    };
     W::foretell(resource_type, &mut change);
     // New contents of a certificate or an archive are known only when they were made.
     if let Change::Update { before, after } = &mut change {

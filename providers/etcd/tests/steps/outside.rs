@@ -18,6 +18,8 @@ pub(crate) trait Outside: Clone + Default + std::fmt::Debug {
     fn issue(&mut self, resource_type: &str, change: &Change) -> Option<Object>;
     /// A gate asks for these members: time passes, then each is looked at. Gives those that are not healthy.
     fn gate(&mut self, required: &[&str]) -> Vec<String>;
+    /// One attempt of an operation on the cluster. Gives what it waits for; `None`: it is done.
+    fn operate(&mut self, operation: &str, arguments: &Object) -> Result<Option<String>, String>;
     /// A read goes through this member.
     fn is_healthy(&self, member: &str) -> bool;
     /// What the provider `etcd` says of a member; `known`: it is in the state.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Change, ChildStep, Point, Type, Value};
+use karmaform_model::{Change, ChildStep, Object, Point, Type, Value};
 
 use super::{Outside, Path, Plan, Stage, State, needs, removes};
 
@@ -79,6 +79,18 @@ impl<W: Outside> Stage<W> {
                     let is_there = self.state.children.keys().any(|p| *p == [ChildStep::keyed("member", member), ChildStep::new("unit")]);
                     return if is_there { Err("it is tried too late".to_owned()) } else { Ok(()) };
                 }
+                if gate.acts {
+                    let arguments: Object =
+                        gate.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&|_, _| Value::unknown(Type::Any)))).collect();
+                    let mut waits = String::new();
+                    for _ in 0..5 {
+                        match self.world.operate(&gate.gate, &arguments)? {
+                            None => return Ok(()),
+                            Some(why) => waits = why,
+                        }
+                    }
+                    return Err(format!("{name}: {waits}"));
+                }
                 let required = gate.arguments["require"].resolve(&|_, _| Value::unknown(Type::Any));
                 let required: Vec<&str> = required.as_items().unwrap_or_default().iter().filter_map(Value::as_str).collect();
                 let unhealthy = self.world.gate(&required);
@@ -98,7 +110,8 @@ impl<W: Outside> Stage<W> {
                 let known = self.state.children.get(path).and_then(|(_, o)| o.get(attribute).cloned());
                 known.unwrap_or_else(|| Value::unknown(Type::Any))
             };
-            for (name, argument) in &child.arguments {
+            let is_told = |name: &str| plan.choreography.told.iter().any(|t| t.child == *path && t.attribute == name);
+            for (name, argument) in child.arguments.iter().filter(|(name, _)| !is_told(name)) {
                 let value = argument.resolve(&lookup);
                 if !value.is_wholly_known() {
                     return Err(format!("{name} is not known"));

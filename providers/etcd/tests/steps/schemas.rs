@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use karmaform_model::{Attribute, Registry, ResourceEntry, Schema, Type};
 
-static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::new(vec![karmaform_etcd::driver()], karmaform_etcd::composites()));
+pub(super) static REGISTRY: LazyLock<Registry> =
+    LazyLock::new(|| Registry::new(vec![karmaform_etcd::driver()], karmaform_etcd::composites()));
 
 static SCHEMAS: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
     let text = |name| Attribute::optional(name, Type::String, "");

@@ -106,7 +106,7 @@ fn give_up(scene: &Scene<'_>, choreography: &mut Choreography) {
     if !flag("force") || !is_silent {
         let Some(cluster) = first.change.before().and_then(|b| b.get("cluster")) else { return };
         let arguments = BTreeMap::from([("cluster".to_owned(), cluster.clone().into()), ("path".to_owned(), Arg::from("/readyz"))]);
-        choreography.gates.push(GateSpec { name: ANSWERS.to_owned(), gate: "kubernetes_ready".to_owned(), arguments, limit });
+        choreography.gates.push(GateSpec { name: ANSWERS.to_owned(), gate: "kubernetes_ready".to_owned(), arguments, limit, acts: false });
         // Before anything: one that is half gone is worse than one that is still there.
         for path in scene.children.keys() {
             choreography.orderings.push((Point::Gate(ANSWERS.to_owned()), Point::Child(path.clone())));

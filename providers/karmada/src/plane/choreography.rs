@@ -110,7 +110,7 @@ fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) 
 
 fn answers(wanted: &Arguments) -> GateSpec {
     let arguments = BTreeMap::from([("cluster".to_owned(), pki::connection(wanted)), ("path".to_owned(), Arg::from("/readyz"))]);
-    GateSpec { name: ANSWERS.to_owned(), gate: "kubernetes_ready".to_owned(), arguments, limit: ANSWER_LIMIT }
+    GateSpec { name: ANSWERS.to_owned(), gate: "kubernetes_ready".to_owned(), arguments, limit: ANSWER_LIMIT, acts: false }
 }
 
 fn runs(wanted: &Arguments, host: &Host) -> GateSpec {
@@ -120,7 +120,7 @@ fn runs(wanted: &Arguments, host: &Host) -> GateSpec {
         ("namespace".to_owned(), wanted.namespace.as_str().into()),
         ("labels".to_owned(), labels),
     ]);
-    GateSpec { name: RUNS.to_owned(), gate: "kubernetes_runs".to_owned(), arguments, limit: RUN_LIMIT }
+    GateSpec { name: RUNS.to_owned(), gate: "kubernetes_runs".to_owned(), arguments, limit: RUN_LIMIT, acts: false }
 }
 
 /// Its etcd has changed: while that did not answer the API did not either, and who lost its lease is started again.
@@ -167,7 +167,13 @@ fn admission(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreogra
         "spec": { "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": "karmaform-asks" }], "placement": {} },
     }));
     let arguments = BTreeMap::from([("cluster".to_owned(), pki::connection(wanted)), ("manifest".to_owned(), policy)]);
-    choreography.gates.push(GateSpec { name: ADMITS.to_owned(), gate: "kubernetes_accepts".to_owned(), arguments, limit: ANSWER_LIMIT });
+    choreography.gates.push(GateSpec {
+        name: ADMITS.to_owned(),
+        gate: "kubernetes_accepts".to_owned(),
+        arguments,
+        limit: ANSWER_LIMIT,
+        acts: false,
+    });
     for path in parts {
         choreography.orderings.push((Point::Child(path), Point::Gate(ADMITS.to_owned())));
     }

@@ -108,5 +108,5 @@ fn gate(plane: &Arguments, hosts: &Hosts, component: Component, name: &str) -> O
     connection.set(&["address"], format!("https://127.0.0.1:{}", hosts.ports.of(Component::ApiServer)).into());
     connection.set(&["via"], host.connection.clone().into());
     let arguments = BTreeMap::from([("cluster".to_owned(), connection), ("path".to_owned(), Arg::from(path))]);
-    Some(GateSpec { name: what, gate: "kubernetes_ready".to_owned(), arguments, limit: LIMIT })
+    Some(GateSpec { name: what, gate: "kubernetes_ready".to_owned(), arguments, limit: LIMIT, acts: false })
 }

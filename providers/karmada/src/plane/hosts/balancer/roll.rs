@@ -70,7 +70,7 @@ fn gate(plane: &Arguments, balancer: &Balancer) -> GateSpec {
     connection.set(&["address"], url(balancer.address.clone(), balancer.port));
     let arguments = BTreeMap::from([("cluster".to_owned(), connection), ("path".to_owned(), Arg::from("/readyz"))]);
     let name = format!("the Karmada API answers at {}", balancer.address.as_str().unwrap_or_default());
-    GateSpec { name, gate: "kubernetes_ready".to_owned(), arguments, limit: LIMIT }
+    GateSpec { name, gate: "kubernetes_ready".to_owned(), arguments, limit: LIMIT, acts: false }
 }
 
 /// What becomes of it, in plain words.

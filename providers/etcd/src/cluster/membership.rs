@@ -1,0 +1,369 @@
+//! Which members join and leave a cluster that was formed, one after the other, in an order that keeps as many to spare as can be: the dead leave
+//! first, since each of them counts for the quorum; then new ones join, as learners until they have caught up; then those that work and are not
+//! wanted any more leave, the leader last (rules of etcd's documentation on runtime reconfiguration).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_model::{Diagnostic, Diagnostics, Margin, Scene, Value};
+
+use super::arguments::Arguments;
+use super::choreography::quorum;
+use super::condition::{Condition, Member, has_data, is_unchanged, seen, sides};
+use super::places::{part, part_of};
+use super::roster::{Entry, former_url, peer_url, remembered, roster};
+
+/// One member comes or goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Move {
+    /// It leaves.
+    Leave {
+        name: String,
+        /// `None`: nobody could say whether it is a member; then it leaves if it turns out to be one.
+        id: Option<String>,
+        /// Where the others reach it.
+        url: String,
+        /// It works, and is not wanted any more.
+        alive: bool,
+    },
+    /// It joins.
+    Join {
+        name: String,
+        url: String,
+        /// The id that the member had at this place before; what data is left of it is set aside.
+        replaces: Option<String>,
+        /// All members at that moment as etcd's `initial-cluster` has them; `None` if it has data of this cluster already and only has to be promoted.
+        initial_cluster: Option<String>,
+    },
+}
+
+/// What is to happen to a cluster's list of members.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Membership {
+    /// Wanted members that vote and have their data.
+    pub(crate) established: BTreeSet<String>,
+    /// Those of them that work, or are started before anybody comes or goes.
+    pub(crate) up: BTreeSet<String>,
+    /// Voters that work though they are not wanted any more.
+    pub(crate) leaving: BTreeSet<String>,
+    /// In this order.
+    pub(crate) moves: Vec<Move>,
+    /// The moment with the fewest to spare; `None`: there is none.
+    pub(crate) margin: Option<Margin>,
+    /// Peer URLs of those that are on their way in or out already.
+    pub(crate) unfinished: Vec<String>,
+    /// How many vote now.
+    pub(crate) voters: usize,
+}
+
+impl Membership {
+    /// All wanted members are what they are to be.
+    pub(crate) fn settled(wanted: &Arguments) -> Self {
+        let all: BTreeSet<String> = wanted.members.keys().cloned().collect();
+        Self { established: all.clone(), up: all, voters: wanted.members.len(), ..Self::default() }
+    }
+
+    /// Those that join.
+    pub(crate) fn joining(&self) -> impl Iterator<Item = &str> {
+        self.moves.iter().filter_map(|m| if let Move::Join { name, .. } = m { Some(name.as_str()) } else { None })
+    }
+}
+
+/// The moves of a cluster on hosts that was formed.
+///
+/// # Errors
+/// Nobody can be asked, somebody unknown is a member, or too few would be left.
+pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Result<Membership, Diagnostics> {
+    // With `-target` only some members are looked at, or none. Those that are left out stay what they are, and are taken to be up.
+    let in_view = |name: &str| scene.children.contains_key(&part(name, "etcd"));
+    if !members.keys().any(|name| in_view(name)) {
+        return Ok(Membership::settled(wanted));
+    }
+    // Who is stopped and starts is there by the time that others come and go.
+    let starts = |m: &Member<'_>| m.condition == Condition::Stopped && m.is_touched() && has_data(scene, &m.name) != Some(false);
+    // A host that can't be reached says nothing of its unit; that nobody gets through to the member says enough.
+    let is_down = |m: &Member<'_>| seen(scene, &part(&m.name, "etcd"), "healthy").and_then(Value::as_bool) == Some(false);
+    let works = |m: &Member<'_>| m.condition == Condition::Works && !is_down(m) || wanted.members.contains_key(&m.name) && starts(m);
+    let told = roster(scene, wanted);
+    // Without a majority nobody looks healthy, and who runs may be well.
+    let is_silent = told.is_none();
+    let runs = |m: &Member<'_>| is_silent && m.condition == Condition::Suspect;
+    let is_alive = |name: &str| !in_view(name) || members.get(name).is_some_and(|m| works(m) || runs(m));
+    let entries = told.unwrap_or_else(|| remembered(scene));
+    let mut plan = Planner { wanted, now: entries.clone(), done: Membership::default(), is_alive: &is_alive, is_silent };
+    plan.done.voters = entries.iter().filter(|e| !e.learner).count();
+    let (mut strangers, mut without_data) = (Vec::new(), Vec::new());
+    let (mut gone, mut alive, mut joins) = (Vec::new(), Vec::new(), Vec::new());
+    for entry in &entries {
+        let lost = has_data(scene, &entry.name) == Some(false);
+        match (entry.name.is_empty(), wanted.members.contains_key(&entry.name)) {
+            (true, _) => strangers.push(entry),
+            (_, is_wanted) if !in_view(&entry.name) => drop(is_wanted.then(|| plan.done.established.insert(entry.name.clone()))),
+            // Data that is there, and does not run, may be of the member before it: both go.
+            (_, true) if !entry.started && has_data(scene, &entry.name) == Some(true) && !is_running(scene, &entry.name) => {
+                gone.push(entry.clone());
+                joins.push((entry.name.clone(), Some(entry.id.clone())));
+            }
+            (_, true) if !entry.started => joins.push((entry.name.clone(), None)),
+            (_, true) if lost && is_running(scene, &entry.name) => without_data.push(entry.name.as_str()),
+            (_, true) if lost => {
+                gone.push(entry.clone());
+                joins.push((entry.name.clone(), Some(entry.id.clone())));
+            }
+            (_, true) if entry.learner => joins.push((entry.name.clone(), None)),
+            (_, true) => drop(plan.done.established.insert(entry.name.clone())),
+            (_, false) if !entry.learner && is_alive(&entry.name) => {
+                plan.done.leaving.insert(entry.name.clone());
+                alive.push(entry.clone());
+            }
+            (_, false) => gone.push(entry.clone()),
+        }
+    }
+    let known: BTreeSet<&str> = entries.iter().map(|e| e.name.as_str()).collect();
+    let absent = wanted.members.keys().filter(|name| !known.contains(name.as_str()) && in_view(name));
+    joins.extend(absent.map(|name| (name.clone(), former_id(scene, name))));
+    joins.sort();
+    if is_silent {
+        let unsaid = members.keys().filter(|name| !wanted.members.contains_key(*name) && !known.contains(name.as_str()));
+        gone.extend(unsaid.filter_map(|name| Some(unknown(name, former_url(scene, name)?))));
+    }
+    plan.done.up = plan.done.established.iter().filter(|name| is_alive(name)).cloned().collect();
+    if !without_data.is_empty() {
+        return Err(runs_without_data(&without_data, wanted).into());
+    }
+    if gone.is_empty() && alive.is_empty() && joins.is_empty() {
+        return Ok(plan.done);
+    }
+    if is_silent {
+        if entries.is_empty() {
+            return Err(nobody_in_view().into());
+        }
+        let up = entries.iter().filter(|e| is_alive(&e.name)).count();
+        if up < quorum(entries.len()) {
+            let leaving = gone.iter().chain(&alive).map(|e| e.name.clone()).collect();
+            return Err(silent(&joins.into_iter().map(|(name, _)| name).collect(), &leaving).into());
+        }
+    }
+    let mut found = Diagnostics::new();
+    found.extend((!strangers.is_empty()).then(|| unknown_members(&strangers)));
+    found.extend(joins.iter().filter(|(name, _)| foreign_data(scene, name)).map(|(name, _)| other_data(name, wanted)));
+    let leads = |e: &Entry| members.get(&e.name).is_some_and(|m| m.leads);
+    alive.sort_by_key(|e| (leads(e), e.name.clone()));
+    plan.done.unfinished = entries.iter().chain(&gone).filter(|e| e.learner || !e.started).flat_map(|e| e.urls.clone()).collect();
+    if is_silent {
+        // Nobody says how far they are.
+        let urls = joins.iter().filter_map(|(name, _)| peer_url(wanted, wanted.members.get(name)?));
+        plan.done.unfinished.extend(urls);
+    }
+    if !joins.is_empty() || !alive.is_empty() {
+        // etcd takes no new member while one that it counts on is away; and who leaves without need must leave all others at work.
+        let away: Vec<&str> = plan.done.established.difference(&plan.done.up).map(String::as_str).collect();
+        found.extend((!away.is_empty()).then(|| not_all_work(&away)));
+    }
+    let renamed = members.keys().filter(|name| !wanted.members.contains_key(*name)).filter_map(|old| {
+        let url = former_url(scene, old)?;
+        wanted.members.iter().find(|(_, host)| peer_url(wanted, host).as_ref() == Some(&url)).map(|(new, _)| (old, new))
+    });
+    found.extend(renamed.map(|(old, new)| other_key(old, new)));
+    let steps = gone.iter().try_for_each(|entry| plan.leave(entry, false));
+    let steps = steps.and_then(|()| joins.into_iter().try_for_each(|(name, replaces)| plan.join(scene, &name, replaces)));
+    let steps = steps.and_then(|()| alive.iter().try_for_each(|entry| plan.leave(entry, true)));
+    found.extend(steps.err());
+    if found.is_empty() { Ok(plan.done) } else { Err(found) }
+}
+
+struct Planner<'a> {
+    wanted: &'a Arguments,
+    /// The list of members as it will be.
+    now: Vec<Entry>,
+    done: Membership,
+    is_alive: &'a dyn Fn(&str) -> bool,
+    /// Nobody could be asked.
+    is_silent: bool,
+}
+
+impl Planner<'_> {
+    /// Notes how many are to spare now.
+    fn spare(&mut self, up: usize) {
+        let members = self.now.iter().filter(|e| !e.learner).count();
+        let margin = Margin { members, up, quorum: quorum(members) };
+        let spare = |m: &Margin| i64::try_from(m.up).unwrap_or(0) - i64::try_from(m.quorum).unwrap_or(0);
+        if self.done.margin.as_ref().is_none_or(|worst| spare(&margin) < spare(worst)) {
+            self.done.margin = Some(margin);
+        }
+    }
+
+    /// Voters that work, of those that are there now. Who has joined works.
+    fn up(&self) -> usize {
+        let joined: Vec<&str> = self.done.joining().collect();
+        self.now.iter().filter(|e| !e.learner && ((self.is_alive)(&e.name) || joined.contains(&e.name.as_str()))).count()
+    }
+
+    fn leave(&mut self, entry: &Entry, alive: bool) -> Result<(), Diagnostic> {
+        self.now.retain(|e| e.name != entry.name || e.id != entry.id);
+        let (members, up) = (self.now.iter().filter(|e| !e.learner).count(), self.up());
+        if members == 0 || up < quorum(members) {
+            return Err(too_few(entry, up, members));
+        }
+        self.done.moves.push(Move::Leave {
+            name: entry.name.clone(),
+            id: Some(entry.id.clone()).filter(|id| !id.is_empty()),
+            url: entry.urls.first().cloned().unwrap_or_default(),
+            alive,
+        });
+        self.spare(up);
+        Ok(())
+    }
+
+    fn join(&mut self, scene: &Scene<'_>, name: &str, replaces: Option<String>) -> Result<(), Diagnostic> {
+        let host = self.wanted.members.get(name);
+        let Some(url) = host.and_then(|host| peer_url(self.wanted, host)) else { return Err(no_address(name)) };
+        let known = self.now.iter().find(|e| e.name == name).cloned();
+        let has_started = known.as_ref().map_or(self.is_silent && is_installed(scene, name), |e| e.started);
+        let is_started = has_started && has_data(scene, name) == Some(true);
+        let id = known.as_ref().map(|e| e.id.clone()).unwrap_or_default();
+        self.now.retain(|e| e.name != name);
+        self.now.push(Entry {
+            id,
+            name: name.to_owned(),
+            own_name: name.to_owned(),
+            urls: vec![url.clone()],
+            learner: false,
+            started: true,
+        });
+        let initial_cluster = (!is_started).then(|| initial_cluster(&self.now));
+        self.done.moves.push(Move::Join { name: name.to_owned(), url, replaces, initial_cluster });
+        let up = self.up();
+        self.spare(up);
+        Ok(())
+    }
+}
+
+/// One of which nobody says whether it is a member by now.
+fn unknown(name: &str, url: String) -> Entry {
+    Entry { id: String::new(), name: name.to_owned(), own_name: String::new(), urls: vec![url], learner: true, started: false }
+}
+
+fn initial_cluster(entries: &[Entry]) -> String {
+    let called = |e: &Entry| [&e.name, &e.own_name, &e.id].into_iter().find(|n| !n.is_empty()).cloned().unwrap_or_default();
+    let mut all: Vec<String> = entries.iter().flat_map(|e| e.urls.iter().map(move |url| format!("{}={url}", called(e)))).collect();
+    all.sort();
+    all.join(",")
+}
+
+/// Its unit runs and is left alone.
+fn is_running(scene: &Scene<'_>, name: &str) -> bool {
+    let unit = scene.children.get(&part(name, "unit"));
+    unit.is_some_and(|c| is_unchanged(c.change) && c.observed.is_some_and(|o| o.get("active").and_then(Value::as_bool) == Some(true)))
+}
+
+/// A run has made its unit.
+fn is_installed(scene: &Scene<'_>, name: &str) -> bool {
+    scene.children.get(&part(name, "unit")).is_some_and(|c| c.in_state)
+}
+
+/// The id that the state remembers of a member that is not in the list any more.
+fn former_id(scene: &Scene<'_>, name: &str) -> Option<String> {
+    let change = scene.children.get(&part(name, "etcd"))?.change;
+    sides(change, "member_id").0?.as_str().filter(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// There is something in its data directory, and this state has not made that directory.
+fn foreign_data(scene: &Scene<'_>, name: &str) -> bool {
+    let directory = scene.children.get(&part_of(name, "directory", "data"));
+    directory.is_some_and(|d| !d.in_state) && has_data(scene, name) == Some(true)
+}
+
+fn silent(joining: &BTreeSet<String>, leaving: &BTreeSet<String>) -> Diagnostic {
+    let quoted = |names: &mut dyn Iterator<Item = &String>| names.map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
+    let what = [
+        ("add", quoted(&mut joining.difference(leaving))),
+        ("replace, since its data is gone,", quoted(&mut joining.intersection(leaving))),
+        ("remove", quoted(&mut leaving.difference(joining))),
+    ];
+    let what: Vec<String> = what.iter().filter(|(_, names)| !names.is_empty()).map(|(verb, names)| format!("{verb} {names}")).collect();
+    Diagnostic::error(
+        "The cluster has lost its majority",
+        format!(
+            "This change would {}. Members come and go by the decision of a majority of them, and too few work or would be started.",
+            what.join(" and ")
+        ),
+    )
+    .with_hint("Put `hosts` back as it was, plan and apply: members that are stopped are started. Then change the members.")
+    .with_hint("If a majority has lost its data for good, only a snapshot helps.")
+}
+
+fn nobody_in_view() -> Diagnostic {
+    Diagnostic::error(
+        "Members come and go only together with the cluster",
+        "Whether a member can join or leave is for the others to say, and none of them is among the targets, or the state knows none of them.",
+    )
+    .with_hint("Take the whole cluster as the target.")
+}
+
+fn unknown_members(strangers: &[&Entry]) -> Diagnostic {
+    let of = |e: &&Entry| format!("{} at {}", e.id, e.urls.join(", "));
+    Diagnostic::error(
+        "The cluster has a member that is not known here",
+        format!(
+            "It is {}. Somebody else is changing the members; two such changes at once can cost the quorum.",
+            strangers.iter().map(of).collect::<Vec<_>>().join("; ")
+        ),
+    )
+    .with_hint("If nobody is at work on it, remove it with `etcdctl member remove ID`, then plan again.")
+}
+
+fn other_data(name: &str, wanted: &Arguments) -> Diagnostic {
+    Diagnostic::error(
+        "There is data of another cluster already",
+        format!("A new member starts empty, but on the host of \"{name}\" there is something in {} already.", wanted.data_directory),
+    )
+    .with_hint("Move it away or remove it, or choose another host.")
+}
+
+fn runs_without_data(names: &[&str], wanted: &Arguments) -> Diagnostic {
+    Diagnostic::error(
+        "A member runs without its data",
+        format!(
+            "Somebody has removed what was in {} while {} ran. It goes on with what it has in memory, and would not start again.",
+            wanted.data_directory,
+            names.join(", ")
+        ),
+    )
+    .with_hint(format!("Stop it on its host (`systemctl stop {}`), then plan again: it is replaced.", wanted.unit()))
+}
+
+fn other_key(old: &str, new: &str) -> Diagnostic {
+    Diagnostic::error(
+        "A member can't get another name",
+        format!("The member \"{old}\" would be called \"{new}\" on the same host, but its cluster and its files know it by its name."),
+    )
+    .with_hint("Put the key in `hosts` back.")
+}
+
+fn not_all_work(away: &[&str]) -> Diagnostic {
+    Diagnostic::error(
+        "Members can't come and go while another one is down",
+        format!(
+            "The members {} do not work, and nothing in this plan starts them. One more that joins, or one less, could be one too many for a majority.",
+            away.join(", ")
+        ),
+    )
+    .with_hint("Repair them first; or take those that are gone for good out of `hosts` in the same change: they leave before the new ones join.")
+}
+
+fn too_few(entry: &Entry, up: usize, members: usize) -> Diagnostic {
+    let who = if entry.name.is_empty() { &entry.id } else { &entry.name };
+    Diagnostic::error(
+        "Too few members would be left",
+        format!("Without \"{who}\" there are {members} members of which {up} work; it takes {} to have a majority.", quorum(members)),
+    )
+    .with_hint("Repair the others first, or add new members in the same change.")
+}
+
+fn no_address(name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "A member's address is not known yet",
+        format!("The cluster is told of the member \"{name}\" by its address, which can't be known only after apply."),
+    )
+    .with_hint("Write the address into `addresses`, or apply what the host depends on first with `-target`.")
+}

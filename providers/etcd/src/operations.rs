@@ -1,0 +1,103 @@
+//! Operations on a running cluster: what its members agree on, which no resource stands for. Each is done a careful step at a time, and what is
+//! done already is found by looking (facts of etcd: one change of members at a time; a learner costs no quorum; refusals of the first five seconds
+//! after a connection came up are no errors).
+
+mod join;
+mod leave;
+mod promote;
+
+use std::collections::BTreeMap;
+
+use etcd_client::Error;
+use karmaform_model::{Diagnostic, Object, Value};
+use tokio::task::JoinSet;
+
+pub(crate) use join::EtcdJoin;
+pub(crate) use leave::EtcdLeave;
+pub(crate) use promote::EtcdPromote;
+
+use crate::client::Client;
+use crate::look::{Known, Look, look, reason};
+
+/// gRPC's numbers for answers that say why something can't be done now, and may be done later.
+const LATER: &[i32] = &[4, 8, 9, 10, 13, 14];
+
+/// What voters say, asked all at once.
+pub(crate) struct Voters {
+    /// Those that work, by name.
+    healthy: BTreeMap<String, Look>,
+    /// Why the others don't.
+    troubles: Vec<String>,
+}
+
+impl Voters {
+    /// Asks these.
+    pub(crate) async fn ask(client: &Client, names: &[String]) -> Self {
+        let mut running = JoinSet::new();
+        for name in names {
+            let (client, name) = (client.clone(), name.clone());
+            running.spawn(async move {
+                let seen = look(&client, &name).await;
+                (name, seen)
+            });
+        }
+        let (mut healthy, mut troubles) = (BTreeMap::new(), Vec::new());
+        while let Some(Ok((name, seen))) = running.join_next().await {
+            match seen.as_ref().map(Look::trouble) {
+                Ok(None) => drop(seen.map(|look| healthy.insert(name, look))),
+                Ok(Some(why)) => troubles.push(format!("member {name}: {why}")),
+                Err(why) => troubles.push(format!("member {name}: {why}")),
+            }
+        }
+        troubles.sort();
+        Self { healthy, troubles }
+    }
+
+    /// One that works and whose list of members can be trusted: a linearizable read has just gone through it.
+    pub(crate) fn speaker(&self) -> Result<(&String, &Look), String> {
+        self.healthy.iter().next().ok_or_else(|| format!("no member can be asked: {}", self.troubles.join("; ")))
+    }
+
+    /// What waits until all of these work.
+    pub(crate) fn all_healthy(&self) -> Result<(), String> {
+        if self.troubles.is_empty() { Ok(()) } else { Err(self.troubles.join("; ")) }
+    }
+}
+
+/// The voters in a list of members.
+pub(crate) fn voters(list: &[Known]) -> usize {
+    list.iter().filter(|m| !m.learner).count()
+}
+
+/// A refusal that ends by itself: what it waits for, in a few words. `None`: it does not.
+pub(crate) fn passing(error: &Error) -> Option<String> {
+    let is_later = match error {
+        Error::GRpcStatus(status) => LATER.contains(&(status.code() as i32)),
+        // A lost answer: whether it was done is seen at the next look.
+        Error::TransportError(_) | Error::IoError(_) | Error::Internal(_) => true,
+        _ => false,
+    };
+    is_later.then(|| reason(error))
+}
+
+pub(crate) fn refused(what: &str, client: &Client, error: &Error) -> Diagnostic {
+    Diagnostic::error("etcd refuses a change of its members", format!("{what} of {} was refused: {}.", client.id(), reason(error)))
+        .with_hint("Look at `etcdctl member list` and at the log of the member that was asked, then plan again.")
+}
+
+pub(crate) fn text<'a>(arguments: &'a Object, name: &str) -> Result<&'a str, Diagnostic> {
+    arguments
+        .get(name)
+        .and_then(Value::as_str)
+        .ok_or_else(|| Diagnostic::error("An argument is missing", format!("`{name}` is not known.")))
+}
+
+pub(crate) fn names(arguments: &Object, name: &str) -> Vec<String> {
+    arguments.get(name).and_then(Value::as_items).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// A member's id as it is shown: hexadecimal digits.
+pub(crate) fn id(text: &str) -> Result<u64, Diagnostic> {
+    u64::from_str_radix(text, 16)
+        .map_err(|_| Diagnostic::error("Not a member's id", format!("\"{text}\" is no number in hexadecimal digits.")))
+}

@@ -1,0 +1,100 @@
+//! What is asked of a running cluster: members come, are promoted, and leave. etcd's own rules stand beside what the operations look at.
+
+use karmaform_model::{Object, Value};
+
+use super::World;
+use super::roster::{Known, Roster};
+
+/// What an operation says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// That was all.
+    Done,
+    /// Not yet.
+    Waiting(String),
+}
+
+impl World {
+    /// One attempt; time passes before it.
+    pub(crate) fn operate(&mut self, operation: &str, arguments: &Object) -> Result<Answer, String> {
+        self.settle();
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+        let through = arguments.get("through").and_then(Value::as_items).unwrap_or_default();
+        let through: Vec<String> = through.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let up = through.iter().filter(|n| self.is_healthy(n)).count();
+        let Some(roster) = self.formed.clone().filter(|_| up > 0) else { return Ok(Answer::Waiting("nobody can be asked".to_owned())) };
+        let had_quorum = self.has_quorum();
+        let answer = match operation {
+            "etcd_join" => {
+                let all = up == through.len();
+                Ok(self.join(&roster, &text("peer_url").ok_or("no URL")?, text("replaces").as_deref(), all))
+            }
+            "etcd_promote" => self.promote(&roster, &text("name").ok_or("no name")?, &text("peer_url").ok_or("no URL")?, up),
+            "etcd_leave" => Ok(self.leave(&roster, text("member_id").as_deref(), &text("peer_url").ok_or("no URL")?, up)),
+            _ => Err(format!("no operation {operation}")),
+        };
+        if had_quorum && !self.has_quorum() && !self.disturbed {
+            self.violations.push(format!("quorum given up by {operation}"));
+        }
+        let waiting = self.formed.as_ref().map_or(0, |r| r.members.values().filter(|m| m.learner || m.name.is_none()).count());
+        if waiting > 1 {
+            self.violations.push(format!("{waiting} members on their way at once"));
+        }
+        answer
+    }
+
+    fn join(&mut self, roster: &Roster, url: &str, replaces: Option<&str>, all: bool) -> Answer {
+        if roster.members.contains_key(url) {
+            let is_old = replaces.is_some() && roster.id_of(url).as_deref() == replaces;
+            return if is_old { Answer::Waiting("the old one is still there".to_owned()) } else { Answer::Done };
+        }
+        if !all || roster.members.values().any(|m| m.learner || m.name.is_none()) {
+            return Answer::Waiting("not all work, or one is on its way".to_owned());
+        }
+        if roster.voters() > 1 && self.alive().len() < roster.voters() || std::mem::take(&mut self.moved) {
+            return Answer::Waiting("unhealthy cluster".to_owned());
+        }
+        self.made += 1;
+        let known = Known { incarnation: self.made, learner: true, name: None };
+        self.formed.as_mut().map(|r| r.members.insert(url.to_owned(), known));
+        self.moved = true;
+        Answer::Done
+    }
+
+    fn promote(&mut self, roster: &Roster, name: &str, url: &str, up: usize) -> Result<Answer, String> {
+        let Some(known) = roster.members.get(url) else { return Err("it is no member".to_owned()) };
+        if !known.learner {
+            return Ok(if self.is_healthy(name) { Answer::Done } else { Answer::Waiting("it does not work".to_owned()) });
+        }
+        let runs = self.hosts.values().any(|h| h.member == name && h.takes_part_in(Some(roster)));
+        if !runs || up + 1 < majority(roster.voters() + 1) {
+            return Ok(Answer::Waiting("it has not caught up".to_owned()));
+        }
+        if let Some(known) = self.formed.as_mut().and_then(|r| r.members.get_mut(url)) {
+            known.learner = false;
+        }
+        self.moved = true;
+        Ok(Answer::Waiting("promoted".to_owned()))
+    }
+
+    fn leave(&mut self, roster: &Roster, id: Option<&str>, at: &str, up: usize) -> Answer {
+        let is_it = |url: &&String| id.map_or(*url == at, |_| roster.id_of(url).as_deref() == id);
+        let Some(url) = roster.members.keys().find(is_it).cloned() else { return Answer::Done };
+        let left = roster.voters() - usize::from(!roster.members[&url].learner);
+        if left == 0 || up < majority(left) {
+            return Answer::Waiting("too few would be left".to_owned());
+        }
+        self.formed.as_mut().map(|r| r.members.remove(&url));
+        let known = &roster.members[&url];
+        for host in self.hosts.values_mut().filter(|h| h.is_at(&url) && h.has_data_of(&roster.id, known.incarnation)) {
+            host.ends_removed();
+        }
+        self.moved = true;
+        self.settle();
+        Answer::Waiting("removed".to_owned())
+    }
+}
+
+fn majority(voters: usize) -> usize {
+    voters / 2 + 1
+}

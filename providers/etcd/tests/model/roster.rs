@@ -1,0 +1,61 @@
+//! The cluster that was formed and whom it knows as its members: what etcd's members agree on, and which changes of it etcd accepts (facts of
+//! etcd, "what etcd accepts": the strict rules of the versions before 3.5.30).
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Type, Value};
+
+/// A member as its cluster knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Which of the members that were at this URL one after the other; 0: the one that formed the cluster.
+    pub(crate) incarnation: u64,
+    /// It does not vote.
+    pub(crate) learner: bool,
+    /// What it calls itself, once it has started.
+    pub(crate) name: Option<String>,
+}
+
+/// The list of members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Roster {
+    /// The cluster.
+    pub(crate) id: String,
+    /// By peer URL.
+    pub(crate) members: BTreeMap<String, Known>,
+}
+
+impl Roster {
+    /// How many vote.
+    pub(crate) fn voters(&self) -> usize {
+        self.members.values().filter(|m| !m.learner).count()
+    }
+
+    /// A member's id, in hexadecimal digits: another one each time that somebody is added.
+    pub(crate) fn id_of(&self, url: &str) -> Option<String> {
+        let known = self.members.get(url)?;
+        let sum = url.bytes().fold(0x0100_0193_u64, |sum, b| sum.wrapping_mul(0x0100_0000_01b3) ^ u64::from(b));
+        Some(format!("{:x}", (sum & 0xffff_ffff) << 8 | known.incarnation))
+    }
+
+    /// What a member says of all.
+    pub(crate) fn told(&self) -> Value {
+        let entry = |(url, known): (&String, &Known)| {
+            Value::object([
+                ("id", self.id_of(url).unwrap_or_default().into()),
+                ("name", known.name.clone().unwrap_or_default().into()),
+                ("peer_urls", Value::strings([url])),
+                ("learner", known.learner.into()),
+                ("started", known.name.is_some().into()),
+            ])
+        };
+        let ty = Type::object([
+            ("id", Type::String),
+            ("name", Type::String),
+            ("peer_urls", Type::list(Type::String)),
+            ("learner", Type::Bool),
+            ("started", Type::Bool),
+        ]);
+        Value::list(ty, self.members.iter().map(entry).collect())
+    }
+}
