@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use karmaform_model::{Attribute, BoxFuture, Diagnostic, Gate, GateAnswer, Object, Schema, Type, Value};
-use tokio::task::JoinSet;
 
 use crate::client::Client;
-use crate::look::{Known, Look, look};
+use crate::look::{Known, Look, look_at};
 use crate::operations::names;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
@@ -51,19 +50,10 @@ impl Gate<Client> for EtcdHealthy {
 }
 
 async fn once(client: &Client, required: &BTreeSet<String>, unfinished: &[String]) -> Result<String, String> {
-    let mut running = JoinSet::new();
-    for name in required.clone() {
-        let client = client.clone();
-        running.spawn(async move {
-            let seen = look(&client, &name).await;
-            (name, seen)
-        });
+    let looks: Vec<_> = look_at(client, required.iter().cloned()).await.into_iter().collect();
+    if looks.len() < required.len() {
+        return Err("a look at a member ended early".to_owned());
     }
-    let mut looks = Vec::new();
-    while let Some(done) = running.join_next().await {
-        looks.push(done.map_err(|_| "a look at a member ended early".to_owned())?);
-    }
-    looks.sort_by(|a, b| a.0.cmp(&b.0));
     judge(&looks, client.names().count(), unfinished)
 }
 

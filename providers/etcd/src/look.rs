@@ -2,7 +2,10 @@
 //!
 //! A client with several endpoints would pick any of them, and then one healthy member could answer for a dead one.
 
+use std::collections::BTreeMap;
+
 use etcd_client::{AlarmAction, AlarmType, Client as Connection, Error, GetOptions};
+use tokio::task::JoinSet;
 
 use crate::client::{Client, within};
 
@@ -74,6 +77,24 @@ impl Known {
     pub(crate) fn has_started(&self) -> bool {
         !self.name.is_empty() && !self.client_urls.is_empty()
     }
+}
+
+/// Looks at these members, all at once: one that does not answer costs its time limit once, not once per member behind it. One whose look
+/// ended early is missing.
+pub(crate) async fn look_at(client: &Client, names: impl IntoIterator<Item = String>) -> BTreeMap<String, Result<Look, String>> {
+    let mut running = JoinSet::new();
+    for name in names {
+        let client = client.clone();
+        running.spawn(async move {
+            let seen = look(&client, &name).await;
+            (name, seen)
+        });
+    }
+    let mut looks = BTreeMap::new();
+    while let Some(done) = running.join_next().await {
+        looks.extend(done);
+    }
+    looks
 }
 
 /// Looks once. The error says in a few words why the member could not be asked at all.

@@ -8,11 +8,9 @@ use karmaform_model::{
     default_plan,
 };
 
-use tokio::task::JoinSet;
-
 use crate::care;
 use crate::client::Client;
-use crate::look::{Known, Look, look};
+use crate::look::{Known, Look, look, look_at};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
@@ -129,24 +127,14 @@ fn name_of(object: &Object) -> Result<&str, Diagnostic> {
         .ok_or_else(|| Diagnostic::error("An etcd member without a name", "The name must be known before the member can be looked at."))
 }
 
-/// Looks at members of one cluster, all at once: one that does not answer costs its time limit once, not once per member behind it. Then
-/// what they say of each other.
+/// Looks at members of one cluster, all at once; then what they say of each other.
 pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Result<Option<Object>, Diagnostic>> {
     let names: Vec<Result<&str, Diagnostic>> = asks.iter().map(|ask| name_of(&ask.identity)).collect();
-    let mut running = JoinSet::new();
-    for name in names.iter().flatten().map(|n| (*n).to_owned()) {
-        let client = client.clone();
-        running.spawn(async move {
-            let seen = look(&client, &name).await;
-            (name, seen)
-        });
-    }
     let (mut looks, mut silent) = (BTreeMap::new(), BTreeMap::new());
-    while let Some(done) = running.join_next().await {
-        match done {
-            Ok((name, Ok(look))) => drop(looks.insert(name, look)),
-            Ok((name, Err(why))) => drop(silent.insert(name, why)),
-            Err(_) => {}
+    for (name, seen) in look_at(client, names.iter().flatten().map(|n| (*n).to_owned())).await {
+        match seen {
+            Ok(look) => drop(looks.insert(name, look)),
+            Err(why) => drop(silent.insert(name, why)),
         }
     }
     // A connection by URLs alone knows no names, and so no strangers.

@@ -10,14 +10,13 @@ use std::collections::BTreeMap;
 
 use etcd_client::Error;
 use karmaform_model::{Diagnostic, Object, Value};
-use tokio::task::JoinSet;
 
 pub(crate) use join::EtcdJoin;
 pub(crate) use leave::EtcdLeave;
 pub(crate) use promote::EtcdPromote;
 
 use crate::client::Client;
-use crate::look::{Known, Look, look, reason};
+use crate::look::{Known, Look, look_at, reason};
 
 /// gRPC's numbers for answers that say why something can't be done now, and may be done later.
 const LATER: &[i32] = &[4, 8, 9, 10, 13, 14];
@@ -33,23 +32,16 @@ pub(crate) struct Voters {
 impl Voters {
     /// Asks these.
     pub(crate) async fn ask(client: &Client, names: &[String]) -> Self {
-        let mut running = JoinSet::new();
-        for name in names {
-            let (client, name) = (client.clone(), name.clone());
-            running.spawn(async move {
-                let seen = look(&client, &name).await;
-                (name, seen)
-            });
-        }
+        let mut looks = look_at(client, names.iter().cloned()).await;
         let (mut healthy, mut troubles) = (BTreeMap::new(), Vec::new());
-        while let Some(Ok((name, seen))) = running.join_next().await {
+        for name in names {
+            let seen = looks.remove(name).unwrap_or_else(|| Err("a look at it ended early".to_owned()));
             match seen.as_ref().map(Look::trouble) {
-                Ok(None) => drop(seen.map(|look| healthy.insert(name, look))),
+                Ok(None) => drop(seen.map(|look| healthy.insert(name.clone(), look))),
                 Ok(Some(why)) => troubles.push(format!("member {name}: {why}")),
                 Err(why) => troubles.push(format!("member {name}: {why}")),
             }
         }
-        troubles.sort();
         Self { healthy, troubles }
     }
 
