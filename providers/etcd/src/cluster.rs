@@ -15,6 +15,8 @@ mod render;
 mod roster;
 mod schema;
 mod settings;
+mod snapshot;
+mod upgrade;
 
 use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value};
 

@@ -41,7 +41,14 @@ impl Gate<Client> for EtcdHealthy {
             };
             // One good look is enough: a step that restarts a unit ends when the old process is gone, so nobody answers who is about to stop.
             let unfinished = names(arguments, "unfinished");
-            Ok(match once(client, &required, &unfinished).await {
+            let looks: Vec<_> = look_at(client, required.iter().cloned()).await.into_iter().collect();
+            if looks.len() < required.len() {
+                return Ok(GateAnswer::Waiting("a look at a member ended early".to_owned()));
+            }
+            if let Some(name) = expelled(&looks) {
+                return Err(no_member(name, client));
+            }
+            Ok(match judge(&looks, client.names().count(), &unfinished) {
                 Ok(seen) => GateAnswer::Passed(seen),
                 Err(waiting) => GateAnswer::Waiting(waiting),
             })
@@ -49,12 +56,22 @@ impl Gate<Client> for EtcdHealthy {
     }
 }
 
-async fn once(client: &Client, required: &BTreeSet<String>, unfinished: &[String]) -> Result<String, String> {
-    let looks: Vec<_> = look_at(client, required.iter().cloned()).await.into_iter().collect();
-    if looks.len() < required.len() {
-        return Err("a look at a member ended early".to_owned());
+/// One that does not answer and that the others don't know: it was removed while this went on, and waiting for it is in vain.
+fn expelled(looks: &[(String, Result<Look, String>)]) -> Option<&str> {
+    let told = looks.iter().filter_map(|(_, seen)| seen.as_ref().ok()).find(|look| look.trouble().is_none())?;
+    if told.members.iter().any(|known| known.name.is_empty()) {
+        return None;
     }
-    judge(&looks, client.names().count(), unfinished)
+    let is_out = |name: &str| told.members.iter().all(|known| known.name != name);
+    looks.iter().find(|(name, seen)| seen.is_err() && is_out(name)).map(|(name, _)| name.as_str())
+}
+
+fn no_member(name: &str, client: &Client) -> Diagnostic {
+    Diagnostic::error(
+        "A member is none any more",
+        format!("Somebody has removed \"{name}\" from {} since this was planned: the others work and don't know it.", client.id()),
+    )
+    .with_hint("Plan and apply again: it joins as a new member.")
 }
 
 /// What it waits for, or what was seen.
@@ -156,6 +173,20 @@ mod tests {
         let looks = [("a".to_owned(), Ok(healthy(1))), ("b".to_owned(), Ok(b))];
         assert_eq!(judge(&looks, 3, &urls), Ok("2 of 3 members healthy".to_owned()));
         assert!(judge(&looks, 3, &["https://10.0.0.4:2380".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn nobody_waits_for_who_was_removed() {
+        let silent = |name: &str| (name.to_owned(), Err("connection refused".to_owned()));
+        let a = |change: fn(&mut Look)| {
+            let mut look = healthy(1);
+            change(&mut look);
+            ("a".to_owned(), Ok(look))
+        };
+        assert_eq!(expelled(&[a(|_| {}), silent("b")]), None);
+        assert_eq!(expelled(&[a(|_| {}), silent("c")]), Some("c"));
+        assert_eq!(expelled(&[a(|l| l.leader = 0), silent("c")]), None);
+        assert_eq!(expelled(&[a(|l| l.members.push(known(3, ""))), silent("c")]), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use karmaform_model::{
     Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
@@ -11,6 +12,9 @@ use karmaform_model::{
 use crate::care;
 use crate::client::Client;
 use crate::look::{Known, Look, look, look_at};
+
+/// How often members that are in an election are looked at once more, a second apart.
+const ELECTION: usize = 3;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
@@ -131,7 +135,7 @@ fn name_of(object: &Object) -> Result<&str, Diagnostic> {
 pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Result<Option<Object>, Diagnostic>> {
     let names: Vec<Result<&str, Diagnostic>> = asks.iter().map(|ask| name_of(&ask.identity)).collect();
     let (mut looks, mut silent) = (BTreeMap::new(), BTreeMap::new());
-    for (name, seen) in look_at(client, names.iter().flatten().map(|n| (*n).to_owned())).await {
+    for (name, seen) in settled(client, &names).await {
         match seen {
             Ok(look) => drop(looks.insert(name, look)),
             Err(why) => drop(silent.insert(name, why)),
@@ -154,6 +158,22 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Result<Option
         }
     });
     answers.collect()
+}
+
+/// Looks until what is seen is no election: members that answer, and none of which can be read. One takes about a second (etcd's default of its
+/// `election-timeout`), and who looks in the middle of it would take a cluster that is well for one that has lost its majority.
+async fn settled(client: &Client, names: &[Result<&str, Diagnostic>]) -> BTreeMap<String, Result<Look, String>> {
+    let mut tries = ELECTION;
+    loop {
+        let looks = look_at(client, names.iter().flatten().map(|n| (*n).to_owned())).await;
+        let answer = looks.values().filter(|l| l.is_ok()).count();
+        let works = looks.values().flatten().any(|look| look.trouble().is_none());
+        if works || tries == 0 || answer <= looks.len() / 2 || looks.len() == 1 {
+            return looks;
+        }
+        tries -= 1;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 fn seen(ask: &Ask, look: &Look, care: Vec<String>) -> Option<Object> {

@@ -41,6 +41,24 @@ impl Version {
         Ok(Self { text: text.to_owned(), minor, patch })
     }
 
+    /// What a member says of itself: `3.5.16`, also with a build's name behind it. `None` for what is no release of etcd 3.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let mut numbers = text.splitn(3, '.');
+        let (major, minor, rest) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        let patch: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        let (minor, patch) = (minor.parse().ok()?, patch.parse().ok()?);
+        (major == "3").then(|| Self { text: format!("3.{minor}.{patch}"), minor, patch })
+    }
+
+    /// The lowest patch of the minor version before that this one takes over from (etcd's upgrade guides: 3.5.32 before 3.6, 3.6.11 before 3.7).
+    pub(crate) fn floor(&self) -> Option<u32> {
+        match self.minor {
+            6 => Some(32),
+            7 => Some(11),
+            _ => None,
+        }
+    }
+
     /// It answers `/livez` and `/readyz` on its metrics port; before, there was `/health` alone.
     pub(crate) fn has_livez(&self) -> bool {
         (self.minor, self.patch) >= (5, 11) || (self.minor == 4 && self.patch >= 29)

@@ -198,7 +198,6 @@ fn with(mut arguments: Object, name: &str, value: impl Into<Value>) -> Object {
 #[test]
 fn what_needs_more_care_is_refused() {
     let lab = formed(3);
-    refused(&lab, &with(arguments(3), "version", "3.5.17"), "`version` of a formed cluster can't be changed yet");
     refused(&lab, &with(arguments(3), "client_port", 12379i64), "`client_port` of a formed cluster can't be changed yet");
     refused(&lab, &with(arguments(3), "peer_port", 12380i64), "`peer_port` of a formed cluster can't be changed yet");
     refused(&lab, &with(arguments(3), "data_directory", "/data/etcd"), "`data_directory` of a formed cluster can't be changed yet");

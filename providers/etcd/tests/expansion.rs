@@ -21,10 +21,14 @@ fn expand(arguments: &Object) -> Result<Expansion, Diagnostics> {
 
 /// The content of a child of member `a`, with `TOKEN` for the formation's token.
 fn content(arguments: &Object, child: &str) -> String {
+    argument(arguments, child, "content")
+}
+
+fn argument(arguments: &Object, child: &str, argument: &str) -> String {
     let expansion = expand(arguments).unwrap();
     let wanted = format!("etcd_cluster.main/member[\"a\"]/{child}");
     let child = expansion.children.iter().find(|c| address().with_child(&c.path).to_string() == wanted).unwrap();
-    let content = child.arguments["content"].resolve(&|_, attribute| if attribute == "id" { "TOKEN".into() } else { "?".into() });
+    let content = child.arguments[argument].resolve(&|_, attribute| if attribute == "id" { "TOKEN".into() } else { "?".into() });
     content.as_str().unwrap().to_owned()
 }
 
@@ -44,6 +48,9 @@ fn texts_on_hosts() {
     golden("peers.env", &content(&plain, "peers"));
     golden("etcd.service", &content(&plain, "unit"));
     golden("guard.sh", &content(&plain, "guard"));
+    golden("snapshot.sh", &argument(&plain, "snapshot", "command"));
+    golden("snapshot-check.sh", &argument(&plain, "snapshot", "check"));
+    golden("unit-check.sh", &argument(&plain, "unit", "check"));
 }
 
 #[test]
@@ -84,7 +91,7 @@ fn the_same_children_whatever_is_known() {
     hosts.insert("a".to_owned(), Value::unknown(Type::Any));
     hosts.insert("b".to_owned(), Value::object([("address", "10.0.0.12".into()), ("connection", Value::unknown(Type::Any))]));
     assert_eq!(shape(&expand(&known).unwrap()), shape(&expand(&unknown).unwrap()));
-    assert_eq!(shape(&expand(&known).unwrap()).len(), 4 + 3 * 26);
+    assert_eq!(shape(&expand(&known).unwrap()).len(), 5 + 3 * 26);
 }
 
 #[test]

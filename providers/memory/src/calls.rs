@@ -56,7 +56,9 @@ impl Memory {
         if !ask.identity.values().all(Value::is_wholly_known) {
             return Err(bug(format!("\"{}\" was asked for something whose identity is not known.", ask.resource_type)));
         }
-        let place = Place::new(&ask.resource_type, &client.id, &text::identity(schema, &ask.identity));
+        let whole = ask.known.as_ref().or(ask.wanted.as_ref()).unwrap_or(&ask.identity);
+        let identity = nameless(schema, whole).unwrap_or_else(|| text::identity(schema, &ask.identity));
+        let place = Place::new(&ask.resource_type, &client.id, &identity);
         let fault = self.world.inner().begin_observe(&place);
         self.reach(&client.id)?;
         match fault {
@@ -94,8 +96,16 @@ impl Memory {
             Change::Delete { before } => ("delete", before),
             other => return Err(bug(format!("\"{resource_type}\" was asked to apply {:?}, which is no single change.", other.action()))),
         };
-        let identity = if schema.state_only { fingerprint(object) } else { text::identity(schema, object) };
-        let place = Place::new(resource_type, &client.id, &identity);
+        let identity = |object: &Object| match schema.state_only {
+            true => fingerprint(object),
+            false => nameless(schema, object).unwrap_or_else(|| text::identity(schema, object)),
+        };
+        let place = Place::new(resource_type, &client.id, &identity(object));
+        if let Change::Update { before, .. } = change
+            && !schema.state_only
+        {
+            self.world.inner().rename(&Place::new(resource_type, &client.id, &identity(before)), &place);
+        }
         let fault = self.world.inner().begin_apply(verb, &place);
         self.pause().await;
         self.reach(&client.id)?;
@@ -207,6 +217,13 @@ fn stored(schema: &Schema, object: &Object) -> Object {
         !value.is_null() && !is_connection && !attribute.is_some_and(|a| a.write_only)
     };
     object.iter().filter(|(n, v)| kept(n, v)).map(|(n, v)| (n.clone(), v.clone())).collect()
+}
+
+/// Tells commands apart, which nothing on a host names: by what they undo.
+fn nameless(schema: &Schema, object: &Object) -> Option<String> {
+    let has_name = schema.attributes.iter().any(|a| a.identity);
+    let undo = object.get("undo").filter(|_| !has_name)?.as_str()?;
+    Some(fingerprint(&Object::from([("undo".to_owned(), undo.into())])))
 }
 
 /// Stands for the identity of what has none: the same for equal objects.

@@ -76,6 +76,15 @@ impl Inner {
         (round.number, existing.filter(|_| repeated))
     }
 
+    /// A thing is found at another place from now on.
+    pub(crate) fn rename(&mut self, from: &Place, to: &Place) {
+        if from != to
+            && let Some(thing) = self.things.remove(from)
+        {
+            self.things.insert(to.clone(), thing);
+        }
+    }
+
     /// What was done to a place last does not count as repeated any more.
     pub(crate) fn forget_last(&mut self, place: &Place) {
         if let Some(round) = self.rounds.get_mut(place) {

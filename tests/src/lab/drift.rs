@@ -21,7 +21,7 @@ const DEEDS: &[Deed] = &[
     ("a", "rm /etc/etcd/main/guard", "missing", "guard"),
     ("a", "sed -i '/^etcd:/s#/usr/sbin/nologin#/bin/bash#' /etc/passwd", "changed", "user"),
     ("a", "chmod 0755 /etc/etcd/main/pki", "changed", "directory[\"pki\"]"),
-    ("b", "echo | tee -a /opt/karmaform/etcd-main-*/etcdctl", "changed", "program[\"etcdctl\"]"),
+    ("b", "echo | tee -a /opt/karmaform/etcd-main/etcdctl", "changed", "program[\"etcdctl\"]"),
     ("b", "rm /etc/etcd/main/pki/peer-ca.crt", "missing", "pki[\"peer-ca.crt\"]"),
     ("b", "chmod 0755 /var/lib/etcd/main", "changed", "directory[\"data\"]"),
     // Its connections stand, and it could make no new one: a restart of another before this is repaired would cost the quorum.
@@ -130,7 +130,7 @@ fn a_member_is_away(lab: &Lab, project: &Project) {
 fn the_cluster_needs_care(lab: &Lab, project: &Project, ctl: &Etcdctl<'_>) {
     // Near its quota; then most of that is free pages.
     lab.shell("a", "head -c 1000000 /dev/urandom | base64 -w 0 | head -c 1000000 >/tmp/value");
-    let endpoint = "ETCDCTL_API=3 /opt/karmaform/etcd-main-*/etcdctl --cacert=/etc/etcd/main/pki/client-ca.crt \
+    let endpoint = "ETCDCTL_API=3 /opt/karmaform/etcd-main/etcdctl --cacert=/etc/etcd/main/pki/client-ca.crt \
                     --cert=/etc/etcd/main/pki/authority/client.crt --key=/etc/etcd/main/pki/authority/client.key --endpoints=https://10.211.0.11:2379";
     let endpoint = endpoint.replace("10.211.0.11", &lab.hosts[0].1);
     lab.shell("a", &format!("for i in $(seq 128); do {endpoint} put key$i </tmp/value >/dev/null || exit 1; done"));

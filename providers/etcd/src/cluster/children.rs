@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 use super::hosts::Host;
 use super::kubernetes;
 use super::places::{Places, client_ca, client_certificate, part, part_of, peer_ca, token};
-use super::render;
+use super::{render, snapshot};
 
 /// The kind of all keys. etcd and every client speak it, and it is small and quick.
 const ALGORITHM: &str = "ECDSA-P256";
@@ -164,6 +164,7 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
                 ("sha256", cluster.source_sha256.clone().into()),
                 ("member", program.into()),
                 ("path", format!("{}/{program}", places.programs).into()),
+                ("previous", places.previous.as_str().into()),
                 ("owner", "root".into()),
                 ("group", "root".into()),
                 ("mode", "0755".into()),
@@ -206,11 +207,17 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
     let content = render::guard(cluster, name).into();
     children.push(at(self::file(guard.clone(), places.guard.clone(), content, "root", "root", "0755"), &[directory("config")]));
 
+    let keeper = snapshot::keeper(cluster).filter(|keeper| *keeper == name);
+    if keeper.is_some() {
+        children.push(at(snapshot::child(cluster, name), &[directory("data"), directory("pki"), directory("programs")]));
+    }
     let mut after: Vec<_> = ["client-ca.crt", "peer-ca.crt", "server.crt", "server.key", "peer.crt", "peer.key"]
         .into_iter()
         .map(|f| part_of(name, "pki", f))
         .collect();
     after.extend([guard, peers, traces, part_of(name, "program", "etcd"), part_of(name, "program", "etcdctl")]);
+    // That there is nothing to save it finds before the first start.
+    after.extend(keeper.map(snapshot::of));
     let unit = part(name, "unit");
     let made = child(
         unit.clone(),
@@ -233,6 +240,7 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
             ("start_environment", Value::map(Type::String, [("ETCD_INITIAL_CLUSTER_STATE".to_owned(), "new".into())].into()).into()),
             // The first member of a new cluster is ready only when a second one is there: waiting for it would wait for ever.
             ("wait", false.into()),
+            ("check", render::check(cluster).into()),
             ("drop_ins", Arg::List(Vec::new())),
             ("start_timeout", START_TIMEOUT.into()),
         ],

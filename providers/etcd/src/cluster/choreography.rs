@@ -14,7 +14,8 @@ use super::hosts::Host;
 use super::membership::{Membership, Move, membership};
 use super::places::{client_ca, client_certificate, formed_note, part, part_of, peer_ca, stateful_set};
 use super::render::{JOINS, JOINS_EMPTY};
-use super::{children, impact, preflight, refusals};
+use super::upgrade::upgrade;
+use super::{children, impact, preflight, refusals, snapshot};
 
 /// How long etcd may refuse a change of members, in seconds: it does so for 5 s after any connection between members came up.
 const MEMBERSHIP_LIMIT: u64 = 60;
@@ -48,6 +49,11 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
             member.condition = Condition::Joins;
         }
     }
+    let upgrade = match wanted.kubernetes.is_none() && is_formed(scene) {
+        true => upgrade(scene, &wanted, &members, &membership)
+            .map_err(|found| found.into_iter().map(|d| d.at(scene.address)).collect::<Diagnostics>())?,
+        false => None,
+    };
     let mut order = Order::new(&wanted, scene, &members, &membership);
     order.start_as_members();
     order.note_first();
@@ -55,9 +61,12 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.restart_suspects();
     order.change_members();
     order.change_the_rest();
+    if upgrade.is_some() {
+        order.save_first();
+    }
     order.read_ids();
     let mut choreography = order.choreography;
-    (choreography.impact, choreography.risk) = impact::of_change(scene, &wanted, &members, &membership);
+    (choreography.impact, choreography.risk) = impact::of_change(scene, &wanted, &members, &membership, upgrade.as_ref());
     preflight::look(scene, &wanted, &mut choreography)?;
     Ok(choreography)
 }
@@ -327,6 +336,26 @@ impl<'a> Order<'a> {
         };
         for member in touched {
             self.step(member.outside().filter(|path| !repaired.contains(path)), &member.name, required.clone());
+        }
+    }
+
+    /// What the data is, is saved before anything of another version is on any host, and when all members were seen healthy, unless some of
+    /// them are started only now.
+    fn save_first(&mut self) {
+        let Some(snapshot) = snapshot::keeper(self.wanted).map(snapshot::of) else { return };
+        if self.scene.children.get(&snapshot).is_none_or(|c| is_unchanged(c.change)) {
+            return;
+        }
+        let changed: BTreeSet<Vec<ChildStep>> = self.members.values().flat_map(Member::at_start).map(<[ChildStep]>::to_vec).collect();
+        if let Some(first) = self.choreography.gates.iter().find(|gate| !gate.acts).map(|gate| Point::Gate(gate.name.clone())) {
+            let waits =
+                |(before, after): &(Point, Point)| *after == first && matches!(before, Point::Child(path) if changed.contains(path));
+            if !self.choreography.orderings.iter().any(waits) {
+                self.order(first, Point::Child(snapshot.clone()));
+            }
+        }
+        for path in changed {
+            self.order(Point::Child(snapshot.clone()), Point::Child(path));
         }
     }
 

@@ -150,8 +150,9 @@ pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> 
             leads: seen(scene, &part(name, "etcd"), "leader").and_then(Value::as_bool) == Some(true),
             changes: Vec::new(),
         });
-        // What lists the members for a first start has no effect on one that has data: it may be written at any time.
-        if !is_unchanged(child.change) && part_name(path) != "peers" {
+        // What lists the members for a first start has no effect on one that has data: it may be written at any time. Saving the data does
+        // nothing to a member.
+        if !is_unchanged(child.change) && !matches!(part_name(path), "peers" | "snapshot") {
             member.changes.push((path, child));
         }
     }

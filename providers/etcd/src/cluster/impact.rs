@@ -11,7 +11,9 @@ use super::choreography::{leader_last, quorum};
 use super::condition::{Condition, Member, is_formed, is_unchanged, sides};
 use super::kubernetes::Storage;
 use super::membership::Membership;
-use super::places::{client_certificate, part, part_of, stateful_set};
+use super::places::{Places, client_certificate, part, part_of, stateful_set};
+use super::snapshot;
+use super::upgrade::Upgrade;
 
 const DELETED: &str = "data of the cluster will be deleted with its volumes";
 
@@ -21,13 +23,36 @@ pub(crate) fn of_change(
     wanted: &Arguments,
     members: &BTreeMap<String, Member<'_>>,
     membership: &Membership,
+    upgrade: Option<&Upgrade>,
 ) -> (Vec<String>, Risk) {
     let mut lines = moves::of_moves(scene, wanted, members, membership);
+    lines.extend(upgrade.into_iter().flat_map(|upgrade| of_upgrade(scene, wanted, upgrade)));
     lines.extend(in_place(scene, wanted, members));
     let mut risk = risk_of_change(wanted, members, membership);
     let spare = |m: &Margin| m.up.saturating_sub(m.quorum);
     risk.margin = risk.margin.into_iter().chain(membership.margin).min_by_key(spare);
     (lines, risk)
+}
+
+/// Of another version.
+fn of_upgrade(scene: &Scene<'_>, wanted: &Arguments, upgrade: &Upgrade) -> Vec<String> {
+    let (from, to) = (&upgrade.from, &wanted.version);
+    let on = if upgrade.begun { format!(" on {}, as the others have it already", upgrade.members.join(", ")) } else { String::new() };
+    let what = if (to.minor, to.patch) < (from.minor, from.patch) { "goes back" } else { "upgrades etcd" };
+    let mut lines = vec![format!("{what} from {} to {}{on}", from.text, to.text)];
+    if let Some(keeper) = snapshot::keeper(wanted)
+        && scene.children.get(&snapshot::of(keeper)).is_some_and(|c| !is_unchanged(c.change))
+        && to.minor >= from.minor
+    {
+        lines.push(format!("saves a snapshot first, on the host of {keeper} in {}", Places::of(wanted).snapshots));
+    }
+    if to.minor > from.minor {
+        lines.push(format!(
+            "once all members run 3.{}, there is no way back to 3.{} but that snapshot; until then there is, by the old `version`",
+            to.minor, from.minor
+        ));
+    }
+    lines
 }
 
 /// Of what happens to members as they are.

@@ -12,7 +12,11 @@ pub(crate) struct Places {
     pub(crate) authority: String,
     pub(crate) programs: String,
     pub(crate) program: String,
+    /// The programs of the version before.
+    pub(crate) previous: String,
     pub(crate) data: String,
+    /// What the data was before each upgrade. Beside the data: where there is room for that there is room for these.
+    pub(crate) snapshots: String,
     pub(crate) environment: String,
     /// Who the members are, for a first start. Apart from the environment, so that others may come and go without a restart.
     pub(crate) peers: String,
@@ -27,12 +31,15 @@ impl Places {
     /// Of each member of this cluster; they are the same on every host.
     pub(crate) fn of(cluster: &Arguments) -> Self {
         let config = format!("/etc/etcd/{}", cluster.name);
-        let programs = format!("/opt/karmaform/etcd-{}-{}", cluster.name, cluster.version.text);
+        // The same for every version: whoever starts the unit finds a program there at any moment of an upgrade.
+        let programs = format!("/opt/karmaform/etcd-{}", cluster.name);
         Self {
             pki: format!("{config}/pki"),
             authority: format!("{config}/pki/authority"),
             program: format!("{programs}/etcd"),
+            previous: format!("{programs}/previous"),
             data: cluster.data_directory.clone(),
+            snapshots: format!("{}.snapshots", cluster.data_directory),
             environment: format!("{config}/etcd.env"),
             peers: format!("{config}/peers.env"),
             guard: format!("{config}/guard"),

@@ -37,7 +37,6 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
         identity(scene, name, found);
         address(scene, name, wanted, found);
     }
-    programs(scene, wanted, found);
     on_kubernetes::check(scene, wanted, found);
     for (path, what) in [(client_ca(), "of clients and servers"), (peer_ca(), "between members")] {
         if is_reissued(scene, &path) {
@@ -111,8 +110,10 @@ fn arguments(scene: &Scene<'_>, before: &Object, wanted: &Arguments, found: &mut
     let given = |name: &str| before.get(name).filter(|v| !v.is_null());
     let text = |name: &str, default: &str| given(name).map_or(Some(default), Value::as_str).map(str::to_owned);
     let number = |name: &str, default: i64| given(name).map_or(Some(default), Value::as_i64).map(|n| n.to_string());
-    let upgrade = "An upgrade needs a backup first, an order of its own and a way back, which this version does not have.";
-    keep("version", &wanted.version.text, text("version", ""), upgrade);
+    if wanted.kubernetes.is_some() {
+        let upgrade = "An upgrade in pods needs a backup first and an order of its own, which this version does not have.";
+        keep("version", &wanted.version.text, text("version", ""), upgrade);
+    }
     let url = "The cluster and its clients know every member by its URLs, which contain it.";
     keep("client_port", &wanted.client_port.to_string(), number("client_port", CLIENT_PORT), url);
     keep("peer_port", &wanted.peer_port.to_string(), number("peer_port", PEER_PORT), url);
@@ -155,34 +156,6 @@ fn data(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnosti
             format!("The data directory of the member \"{name}\" would be removed and made anew, and its data would be gone."),
         ));
     }
-}
-
-/// Another archive may hold another version, whatever `version` says. That it is the same one from another place only its checksum shows.
-fn programs(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
-    let is_another = |name: &&str| {
-        let child = scene.children.get(&part_of(name, "program", "etcd"));
-        let Some(change) = child.filter(|c| c.in_state && !is_unchanged(c.change)).map(|c| c.change) else { return false };
-        let (source, sum) = (sides(change, "source"), sides(change, "sha256"));
-        let differs = |(before, after): (Option<&Value>, Option<&Value>)| before.is_some_and(|b| !b.is_null()) && !same(before, after);
-        let is_same_archive = sum.0.is_some_and(|b| !b.is_null()) && same(sum.0, sum.1);
-        differs(sum) || (differs(source) && !is_same_archive)
-    };
-    let names: Vec<&str> = wanted.members.keys().map(String::as_str).filter(is_another).collect();
-    if names.is_empty() {
-        return;
-    }
-    found.push(
-        Diagnostic::error(
-            "The etcd programs of a formed cluster can't be changed yet",
-            format!(
-                "The members {} would get their programs from another archive, which may hold another version of etcd: there is no way back \
-                 from most of them. An upgrade needs a backup first, an order of its own and a way back, which this version does not have.",
-                names.join(", ")
-            ),
-        )
-        .with_hint("Put `source` and `source_sha256` back as they were.")
-        .with_hint("If it is the same archive in another place, apply `source_sha256` with its checksum first, and change `source` then."),
-    );
 }
 
 /// The cluster knows a member by its peer URL. Told another one, the others would not find it.

@@ -197,6 +197,22 @@ esac
     )
 }
 
+/// The command that tells on a host whether the program there is the version that is wanted: what an archive holds its name does not prove, and
+/// from a newer version there is no way back. Names of builds may stand behind the version.
+pub(crate) fn check(cluster: &Arguments) -> String {
+    let (program, version) = (Places::of(cluster).program, &cluster.version.text);
+    format!(
+        "seen=$({program} --version 2>&1 | sed -n 's/^etcd Version: //p')
+case $seen in
+{version} | {version}[!0-9]*) ;;
+*)
+  echo \"the program from \\`source\\` is etcd ${{seen:-of no version}}, and \\`version\\` says {version}\" >&2
+  exit 1
+  ;;
+esac"
+    )
+}
+
 /// The unit of a member.
 pub(crate) fn unit(cluster: &Arguments, name: &str) -> String {
     let places = Places::of(cluster);

@@ -7,6 +7,7 @@ use karmaform_model::{Action, Change, Object, Value};
 use super::guard::{self, Start};
 use super::roster::Roster;
 use super::things;
+use super::version::{self, Version};
 
 /// The member's process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(crate) enum Process {
         cluster: String,
         /// It takes part: it found its peers since it started.
         joined: bool,
+        /// Its version.
+        version: Version,
     },
 }
 
@@ -63,6 +66,8 @@ pub(crate) struct Host {
     pub(crate) formation: Option<BTreeMap<String, String>>,
     /// The process.
     pub(crate) process: Process,
+    /// What the command that saves remembers: for which version it ran, and which one that went away from.
+    pub(crate) saved: Option<(Version, Option<Version>)>,
     /// The peer URLs of the members in its first configuration.
     pub(crate) known_members: BTreeSet<String>,
 }
@@ -79,6 +84,7 @@ impl Host {
             marker: false,
             formation: None,
             process: Process::Stopped,
+            saved: None,
             known_members: BTreeSet::new(),
         }
     }
@@ -147,10 +153,17 @@ impl Host {
         self.things.iter().find(|((ty, _), _)| ty == "ssh_systemd_unit").map(|(_, unit)| unit)
     }
 
+    /// That of the program on it.
+    pub(crate) fn version(&self) -> Option<Version> {
+        let is_it = |(ty, path): &(String, String)| ty == "ssh_artifact" && path.ends_with("/etcd");
+        let (_, program) = self.things.iter().find(|(key, _)| is_it(key))?;
+        version::of_archive(program.get("source")?.as_str()?)
+    }
+
     fn written(&self) -> String {
         let unit = self.unit().and_then(|u| u.get("content")?.as_str()).unwrap_or_default();
         let parts = ["/etcd.env", "client-ca.crt", "peer-ca.crt"].map(|f| self.file_ending(f).unwrap_or_default());
-        format!("{unit}\n{}", parts.join("\n"))
+        format!("{unit}\n{}\n{:?}", parts.join("\n"), self.version())
     }
 
     pub(super) fn observe(&self, resource_type: &str, identity: &Object) -> Option<Object> {
@@ -194,6 +207,12 @@ impl Host {
         }
         let mut object = after.clone();
         things::compute(ty, &mut object);
+        if let Some(version) = version::to_save_for(ty, after) {
+            let saved = self.save(version);
+            if let Err(why) = saved {
+                return (Err(why), violations);
+            }
+        }
         let before = self.things.insert(key, object.clone());
         if ty == "ssh_file"
             && let Some(name) = self.setting("ETCD_NAME")
@@ -217,6 +236,7 @@ impl Host {
         let Some(old) = self.things.remove(key) else { return };
         match key.0.as_str() {
             "ssh_systemd_unit" => self.process = Process::Stopped,
+            "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains(".snapshots")) => self.saved = None,
             "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains("rm -f")) => {
                 self.marker = false;
                 self.formation = None;
@@ -296,7 +316,31 @@ impl Host {
         if formed.is_some_and(|f| f.id == cluster) && self.known_to(formed).is_none() {
             return Ok(Process::Stopped); // it learns that it was removed, and ends with success
         }
-        Ok(Process::Running { config: self.written(), cluster, joined: false })
+        let version = self.version().ok_or("the program has no version")?;
+        let lowest = formed.filter(|f| f.id == cluster).and_then(|f| f.version);
+        if let Some(why) = lowest.and_then(|lowest| version::refuses(lowest, version)) {
+            violations.push(format!("{} ends at once: {why}", self.member));
+            return Err(why);
+        }
+        Ok(Process::Running { config: self.written(), cluster, joined: false, version })
+    }
+
+    /// What the command that saves does before a version.
+    fn save(&mut self, version: Version) -> Result<(), String> {
+        let (was, from) = self.saved.unwrap_or((version, None));
+        if self.saved.is_some() && was == version {
+            return Ok(());
+        }
+        let runs = matches!(self.process, Process::Running { joined: true, .. });
+        if from == Some(version) || self.data.is_none() || (self.saved.is_none() && !runs) {
+            self.saved = Some((version, None));
+            return Ok(());
+        }
+        if !runs {
+            return Err("nothing can be saved: the member does not answer".to_owned());
+        }
+        self.saved = Some((version, self.version()));
+        Ok(())
     }
 
     /// What of a cluster is on it.
@@ -308,6 +352,7 @@ impl Host {
             (self.marker, "marker"),
             (self.formation.is_some(), "formation"),
             (!self.set_aside.is_empty(), "data set aside"),
+            (self.saved.is_some(), "snapshots"),
             (self.process.is_running(), "process"),
         ];
         left.extend(more.into_iter().filter(|(is, _)| *is).map(|(_, what)| what.to_owned()));

@@ -13,6 +13,7 @@ mod host;
 mod operations;
 mod roster;
 mod things;
+mod version;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,6 +106,7 @@ impl World {
                 self.down_by_us.remove(&host.member);
             }
         }
+        self.raise_version();
         let alive = self.alive();
         if !self.has_quorum() {
             self.leader = None;
@@ -113,12 +115,25 @@ impl World {
         }
     }
 
+    /// The leader asks all voters; once all of them run a newer minor version, the cluster is at it.
+    fn raise_version(&mut self) {
+        let alive = self.alive();
+        let minors = self.hosts.values().filter(|h| alive.contains(&h.member)).filter_map(|h| match h.process {
+            Process::Running { version: (minor, _), .. } => Some(minor),
+            _ => None,
+        });
+        let lowest = minors.min();
+        if let Some(formed) = self.formed.as_mut().filter(|f| f.version.is_none() || f.voters() == alive.len()) {
+            formed.version = formed.version.max(lowest);
+        }
+    }
+
     /// A majority of those that were told of each other runs: from now on there is a cluster.
     fn form(&mut self, cluster: &str, running: &[String]) {
         let Some(first) = running.first().and_then(|h| self.hosts.get(h)) else { return };
         if running.len() > first.known_members.len() / 2 {
             let known = |url: &String| (url.clone(), Known { incarnation: 0, learner: false, name: None });
-            self.formed = Some(Roster { id: cluster.to_owned(), members: first.known_members.iter().map(known).collect() });
+            self.formed = Some(Roster { id: cluster.to_owned(), members: first.known_members.iter().map(known).collect(), version: None });
         }
     }
 
@@ -189,6 +204,8 @@ impl World {
         let alive_before = self.alive();
         let quorum_before = self.has_quorum();
         let formed = self.formed.clone();
+        let versions = |world: &Self| world.hosts.values().filter_map(Host::version).max();
+        let newest = versions(self);
         let on_host = self.hosts.entry(host.to_owned()).or_insert_with(|| Host::new(host));
         let (result, mut violations) = on_host.apply(resource_type, change, formed.as_ref());
         self.violations.append(&mut violations);
@@ -198,6 +215,12 @@ impl World {
         }
         if self.destroying {
             return result;
+        }
+        if let (Some(newest), Some((minor, _))) = (newest, versions(self).filter(|now| Some(*now) > newest))
+            && formed.is_some_and(|f| f.version.is_some_and(|v| v < minor))
+            && !self.hosts.values().any(|h| h.saved.is_some_and(|(version, from)| version.0 == minor && from.is_some_and(|f| f <= newest)))
+        {
+            self.violations.push(format!("3.{minor} is put on {host}, and nothing was saved before"));
         }
         let members = self.formed.as_ref().map_or(0, Roster::voters);
         if self.down_by_us.len() > 1 {
@@ -252,6 +275,11 @@ impl World {
         if healthy {
             self.add_ids(member, &mut seen);
             seen.insert("roster".to_owned(), self.formed.as_ref()?.told());
+        }
+        if let Some(Process::Running { version: (minor, patch), .. }) =
+            self.hosts.values().find(|h| h.member == member).map(|h| &h.process).filter(|_| healthy)
+        {
+            seen.insert("version".to_owned(), format!("3.{minor}.{patch}").into());
         }
         if let Some(voter) = self.votes(member) {
             seen.insert("nonvoter".to_owned(), (!voter).into());

@@ -23,6 +23,8 @@ pub(crate) struct Roster {
     pub(crate) id: String,
     /// By peer URL.
     pub(crate) members: BTreeMap<String, Known>,
+    /// The minor version that it is at: no member of an older one starts.
+    pub(crate) version: Option<u32>,
 }
 
 impl Roster {

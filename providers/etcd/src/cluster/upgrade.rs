@@ -1,0 +1,193 @@
+//! Another version of etcd under the data of a formed cluster on hosts: which ways there are (facts of etcd, "Rolling upgrade and downgrade"; etcd's
+//! upgrade guides), and what has to be so before the first step. The steps themselves are those of any change that restarts members.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use karmaform_model::{Diagnostic, Diagnostics, Scene, Value};
+
+use super::arguments::Arguments;
+use super::condition::{Condition, Member, is_unchanged, seen, sides};
+use super::membership::Membership;
+use super::places::{part, part_of};
+use super::snapshot;
+use crate::versions::Version;
+
+/// A cluster on its way from one version to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Upgrade {
+    /// The lowest version that is there, other than the new one.
+    pub(crate) from: Version,
+    /// Members that don't have the new one yet, by name.
+    pub(crate) members: Vec<String>,
+    /// Some have it already: a run before began this.
+    pub(crate) begun: bool,
+}
+
+/// Whether the version changes.
+///
+/// # Errors
+/// There is no such way, or not at this moment.
+pub(crate) fn upgrade(
+    scene: &Scene<'_>,
+    wanted: &Arguments,
+    members: &BTreeMap<String, Member<'_>>,
+    membership: &Membership,
+) -> Result<Option<Upgrade>, Diagnostics> {
+    let recorded = scene.before.and_then(|b| b.get("version")?.as_str()).and_then(|text| Version::parse(text).ok());
+    let joining: Vec<&str> = membership.joining().collect();
+    let staying = members.values().filter(|m| wanted.members.contains_key(&m.name) && !joining.contains(&m.name.as_str()));
+    let there: BTreeMap<&str, Known> =
+        staying.clone().filter_map(|m| Some((m.name.as_str(), known(scene, wanted, &m.name, &recorded)?))).collect();
+    let to = &wanted.version;
+    let others: BTreeMap<&str, &Version> =
+        there.iter().filter(|(_, k)| k.version.text != to.text).map(|(name, k)| (*name, &k.version)).collect();
+    let Some(from) = others.values().min_by_key(|v| (v.minor, v.patch)).map(|v| (*v).clone()) else { return Ok(None) };
+    let begun = there.values().any(|k| k.is_sure && k.version.text == to.text);
+    let mut found = Diagnostics::new();
+    if let Some(never) = others.values().find_map(|version| no_way(version, to, begun)) {
+        return Err(never.into());
+    }
+    let down: Vec<&str> = staying.filter(|m| m.condition != Condition::Works).map(|m| m.name.as_str()).collect();
+    if !begun && !down.is_empty() {
+        found.push(not_all_work(&down, &from));
+    }
+    if !begun && !membership.moves.is_empty() {
+        found.push(not_together(&from));
+    }
+    let saves = snapshot::keeper(wanted).is_some_and(|name| scene.children.contains_key(&snapshot::of(name)));
+    if !saves {
+        found.push(
+            Diagnostic::error(
+                "Another version only for the whole cluster",
+                "Before another version a snapshot is saved, and what does that is not among the targets.",
+            )
+            .with_hint("Plan without `-target`, or with the cluster as a whole as the target."),
+        );
+    }
+    if found.is_empty() { Ok(Some(Upgrade { from, members: others.keys().map(|n| (*n).to_owned()).collect(), begun })) } else { Err(found) }
+}
+
+/// The version of a member.
+struct Known {
+    version: Version,
+    /// It says so itself, or it has the program that is wanted.
+    is_sure: bool,
+}
+
+/// One that says nothing may have been restarted a moment ago: then it is what the state has a program of, and of which version that is only others
+/// with the same one can tell.
+fn known(scene: &Scene<'_>, wanted: &Arguments, name: &str, recorded: &Option<Version>) -> Option<Known> {
+    let sure = |version| Some(Known { version, is_sure: true });
+    if let Some(version) = running(scene, name) {
+        return sure(version);
+    }
+    let program = |name: &str| scene.children.get(&part_of(name, "program", "etcd"));
+    if is_unchanged(program(name)?.change) {
+        return sure(wanted.version.clone());
+    }
+    let sum = |name: &str| sides(program(name)?.change, "content_sha256").0?.as_str();
+    let twin =
+        wanted.members.keys().filter(|other| sum(other).is_some_and(|s| Some(s) == sum(name))).find_map(|other| running(scene, other));
+    Some(Known { version: twin.or_else(|| recorded.clone())?, is_sure: false })
+}
+
+/// What a member says that it runs.
+fn running(scene: &Scene<'_>, name: &str) -> Option<Version> {
+    Version::read(seen(scene, &part(name, "etcd"), "version").and_then(Value::as_str)?)
+}
+
+/// Why one version can't follow the other.
+fn no_way(from: &Version, to: &Version, begun: bool) -> Option<Diagnostic> {
+    let (old, new) = (&from.text, &to.text);
+    match to.minor.cmp(&from.minor) {
+        Ordering::Equal => None,
+        Ordering::Greater if to.minor > from.minor + 1 => Some(
+            Diagnostic::error(
+                "etcd goes from one minor version to the next",
+                format!("Members run {old}, and {new} does not start on what that has written."),
+            )
+            .with_hint(format!("Apply these one after the other: {}.", steps(from, to).join(", "))),
+        ),
+        Ordering::Greater => {
+            let floor = to.floor().filter(|floor| from.patch < *floor)?;
+            Some(
+                Diagnostic::error(
+                    "A version that can't be upgraded from",
+                    format!("Members run {old}, and to go to 3.{} they must run 3.{}.{floor} or a newer patch of it: earlier ones leave data behind that it does not take.", to.minor, from.minor),
+                )
+                .with_hint(format!("Apply the newest 3.{}, then {new}.", from.minor)),
+            )
+        }
+        // As long as one member runs the old version the cluster has not left it.
+        Ordering::Less if begun && to.minor + 1 == from.minor => None,
+        Ordering::Less => {
+            let what = format!("Members run {old}. etcd {new} does not start on what that has written.");
+            Some(
+                Diagnostic::error("There is no way back to that version", what)
+                    .with_hint(format!("Write {old} into `version` again."))
+                    .with_hint(
+                        "Only the snapshot from before the upgrade has data of the old version; what was written since is not in it.",
+                    ),
+            )
+        }
+    }
+}
+
+/// The versions on the way: the newest of each minor where that matters.
+fn steps(from: &Version, to: &Version) -> Vec<String> {
+    let on_the_way = (from.minor + 1..to.minor).map(|minor| format!("the newest 3.{minor}"));
+    let first = Version { minor: from.minor + 1, ..to.clone() }.floor().filter(|floor| from.patch < *floor);
+    let first = first.map(|_| format!("the newest 3.{}", from.minor));
+    first.into_iter().chain(on_the_way).chain([to.text.clone()]).collect()
+}
+
+fn not_all_work(down: &[&str], from: &Version) -> Diagnostic {
+    Diagnostic::error(
+        "Not all members work",
+        format!(
+            "Another version is begun only when every member works, and {} {} not.",
+            down.join(", "),
+            if down.len() == 1 { "does" } else { "do" }
+        ),
+    )
+    .with_hint(format!(
+        "Put `version` and `source` back to {}, plan and apply, so that they are repaired; then change the version.",
+        from.text
+    ))
+}
+
+fn not_together(from: &Version) -> Diagnostic {
+    Diagnostic::error("Members and the version can't change in one plan", "Each of the two takes one member of what is to spare.")
+        .with_hint(format!(
+            "Put `version` and `source` back to {} and apply the change of members first, or the other way round.",
+            from.text
+        ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_from_one_version_to_another() {
+        let version = |text: &str| Version::parse(text).unwrap();
+        for (from, to, begun, expected) in [
+            ("3.4.23", "3.5.16", false, ""),
+            ("3.5.16", "3.5.33", false, ""),
+            ("3.5.33", "3.5.16", false, ""),
+            ("3.5.33", "3.6.8", false, ""),
+            ("3.5.16", "3.6.8", false, "Apply the newest 3.5, then 3.6.8."),
+            ("3.6.8", "3.7.1", false, "Apply the newest 3.6, then 3.7.1."),
+            ("3.6.11", "3.7.1", false, ""),
+            ("3.4.23", "3.6.8", false, "Apply these one after the other: the newest 3.5, 3.6.8."),
+            ("3.5.16", "3.7.1", false, "Apply these one after the other: the newest 3.5, the newest 3.6, 3.7.1."),
+            ("3.5.16", "3.4.23", false, "Write 3.5.16 into `version` again."),
+            ("3.5.16", "3.4.23", true, ""),
+            ("3.6.8", "3.4.23", true, "Write 3.6.8 into `version` again."),
+        ] {
+            let hint = no_way(&version(from), &version(to), begun).map(|d| d.hints[0].clone()).unwrap_or_default();
+            assert_eq!(hint, expected, "{from} to {to}, begun: {begun}");
+        }
+    }
+}
