@@ -24,6 +24,8 @@ use crate::versions::{ENDED, Version};
 use arguments::Arguments;
 pub(crate) use choreography::quorum;
 
+pub(crate) use arguments::cluster_name;
+
 /// The composite `etcd_cluster`: a whole cluster on hosts or on Kubernetes. Pure: it names parts and orders, and touches nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EtcdCluster;

@@ -1,7 +1,9 @@
-//! etcd: members and health gates through etcd's own API, and the composite `etcd_cluster` with its choreography.
+//! etcd: members and health gates through etcd's own API, and the composites `etcd_cluster`, with its choreography, and
+//! `etcd_backup`.
 //!
-//! The composite names its children by type and attributes; this package knows nothing of SSH, of systemd or of how certificates are made.
+//! Composites name their children by type and attributes; this package knows nothing of SSH, of systemd or of how certificates are made.
 
+mod backup;
 mod by_hand;
 mod care;
 mod client;
@@ -18,6 +20,7 @@ use std::sync::Arc;
 
 use karmaform_model::{Adapter, Composite, Driver};
 
+pub use backup::EtcdBackup;
 pub use by_hand::*;
 pub use cluster::EtcdCluster;
 pub use provider::Etcd;
@@ -29,5 +32,5 @@ pub fn driver() -> Arc<dyn Driver> {
 
 /// The composites of this package, ready for a registry.
 pub fn composites() -> Vec<Arc<dyn Composite>> {
-    vec![Arc::new(EtcdCluster)]
+    vec![Arc::new(EtcdCluster), Arc::new(EtcdBackup)]
 }

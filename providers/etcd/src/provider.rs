@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use futures::future::join_all;
 use karmaform_model::{Ask, BoxFuture, Connections, Diagnostic, Gate, Object, Operation, Provider, ResourceType, Schema};
 
+use crate::backup::{self, EtcdBackupRecord};
 use crate::client::Client;
 use crate::gate::EtcdHealthy;
 use crate::member::{self, EtcdMember};
@@ -34,7 +35,7 @@ impl Provider for Etcd {
     }
 
     fn types(&self) -> Vec<&dyn ResourceType<Client>> {
-        vec![&EtcdMember, &EtcdPrefix]
+        vec![&EtcdMember, &EtcdPrefix, &EtcdBackupRecord]
     }
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
@@ -54,16 +55,23 @@ impl Provider for Etcd {
         Box::pin(async move { Client::new(connection, connections) })
     }
 
-    /// Members together, since they tell of each other; beside them the prefixes, all at once.
+    /// Members together, since they tell of each other; beside them the prefixes and the records of backups, all at once.
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
         Box::pin(async move {
             let is_prefix = |ask: &Ask| ask.resource_type == prefix::KIND;
-            let members: Vec<&Ask> = asks.iter().filter(|ask| !is_prefix(ask)).collect();
+            let is_record = |ask: &Ask| ask.resource_type == backup::KIND;
+            let members: Vec<&Ask> = asks.iter().filter(|ask| !is_prefix(ask) && !is_record(ask)).collect();
             let prefixes = join_all(asks.iter().filter(|ask| is_prefix(ask)).map(|ask| prefix::observe(client, ask)));
-            let (members, prefixes) = tokio::join!(member::observe(client, &members), prefixes);
-            let (mut members, mut prefixes) = (members.into_iter(), prefixes.into_iter());
+            let records = join_all(asks.iter().filter(|ask| is_record(ask)).map(|ask| backup::observe(client, ask)));
+            let (members, prefixes, records) = tokio::join!(member::observe(client, &members), prefixes, records);
+            let (mut members, mut prefixes, mut records) = (members.into_iter(), prefixes.into_iter(), records.into_iter().map(Ok));
             let lost = || Err(Diagnostic::error("A member could not be looked at", "Asking it ended before there was an answer."));
-            asks.iter().map(|ask| if is_prefix(ask) { prefixes.next() } else { members.next() }.unwrap_or_else(lost)).collect()
+            let mut next = |ask: &Ask| match (is_prefix(ask), is_record(ask)) {
+                (true, _) => prefixes.next(),
+                (_, true) => records.next(),
+                _ => members.next(),
+            };
+            asks.iter().map(|ask| next(ask).unwrap_or_else(lost)).collect()
         })
     }
 }

@@ -199,7 +199,7 @@ fn report(project: &Project) -> Value {
 
 /// The report says exactly this, and ends with the code for it.
 #[track_caller]
-fn finds(project: &Project, expected: &[(String, String)]) -> String {
+pub(super) fn finds(project: &Project, expected: &[(String, String)]) -> String {
     let report = report(project);
     let found = report["findings"].as_array().expect("findings").iter();
     let found: BTreeSet<(String, String)> =

@@ -1,6 +1,7 @@
 //! Proof on real hosts. `tests/lab/with.sh` boots them and says in the environment where they are; without them every test here says
 //! loudly that it was skipped. Hosts are shared, so one test at a time has them, and each gets them fresh.
 
+mod backup;
 mod checkov;
 mod drift;
 mod etcd;

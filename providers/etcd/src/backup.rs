@@ -1,0 +1,36 @@
+//! The composite `etcd_backup`: on each of its hosts a timer of systemd, and a script that backs up, proves and tidies. What became of it stands in
+//! etcd, where `etcd_backup_record` looks. Pure: it names parts and touches nothing.
+
+mod arguments;
+mod children;
+mod record;
+mod schema;
+
+use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema};
+
+use arguments::Arguments;
+
+pub(crate) use record::{EtcdBackupRecord, KIND, observe};
+
+/// The composite `etcd_backup`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EtcdBackup;
+
+impl Composite for EtcdBackup {
+    fn name(&self) -> &'static str {
+        "etcd_backup"
+    }
+
+    fn schema(&self) -> &Schema {
+        &schema::SCHEMA
+    }
+
+    fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {
+        Ok(children::expand(&Arguments::read(address, arguments)?))
+    }
+
+    fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+        let impact = scene.wanted.is_none().then(|| "the backups stay on the hosts that made them".to_owned());
+        Ok(Choreography { impact: impact.into_iter().collect(), ..Choreography::default() })
+    }
+}

@@ -1,0 +1,193 @@
+//! `etcd_backup_record`: what became of the backups of a cluster, as those who made them wrote it into etcd below `/karmaform.io/backups/NAME`.
+
+use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use etcd_client::{DeleteOptions, GetOptions};
+use karmaform_model::{Ask, Attribute, BoxFuture, Change, Diagnostic, Object, ResourceSpec, ResourceType, Schema, Type, Value};
+use serde_json::Value as Json;
+
+use crate::client::{Client, within};
+use crate::look::reason;
+
+/// Its name.
+pub(crate) const KIND: &str = "etcd_backup_record";
+/// Seconds of an hour.
+const HOUR: i64 = 3_600;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::new(
+        "What became of the backups of an etcd cluster, as an `etcd_backup` wrote it into the cluster: when the newest was made and proven, and why none was \
+         made since.",
+        vec![
+            Attribute::required("cluster", Type::Any, "The connection to the cluster."),
+            Attribute::required("name", Type::String, "What the backups are called.").identity(),
+            Attribute::required("max_age_hours", Type::Number, "How old the newest backup may be, in hours."),
+            Attribute::computed("healthy", Type::Bool, "The newest backup is proven and not too old, and none failed since.").volatile(),
+            Attribute::computed("last", Type::String, "When the newest backup was made, RFC 3339.").volatile(),
+            Attribute::computed("place", Type::String, "Where it is: `HOST:FILE`.").volatile(),
+            Attribute::computed("revision", Type::Number, "The newest revision in it.").volatile(),
+            Attribute::computed("error", Type::String, "Why it is not healthy, in a few words.").volatile(),
+        ],
+    )
+    .through("cluster")
+});
+
+/// The resource type.
+pub(crate) struct EtcdBackupRecord;
+
+impl ResourceSpec for EtcdBackupRecord {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn schema(&self) -> &Schema {
+        &SCHEMA
+    }
+}
+
+impl ResourceType<Client> for EtcdBackupRecord {
+    fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move { Ok(observe(client, ask).await) })
+    }
+
+    fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
+        Box::pin(async move {
+            match (change.before(), change.after()) {
+                (_, Some(after)) => Ok(Some(after.clone())),
+                // A record in an etcd that is gone hurts nobody, and must not keep the rest from being destroyed.
+                (Some(before), None) => {
+                    forget(client, name_of(before)).await;
+                    Ok(None)
+                }
+                (None, None) => Ok(None),
+            }
+        })
+    }
+}
+
+fn name_of(object: &Object) -> &str {
+    object.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn prefix(name: &str) -> String {
+    format!("/karmaform.io/backups/{name}/")
+}
+
+/// What is in the record; of one that is in no state there is nothing to tell. Nobody answering is no error: then the state's memory stands.
+pub(crate) async fn observe(client: &Client, ask: &Ask) -> Option<Object> {
+    let known = ask.known.as_ref()?;
+    let mut object = ask.identity.clone();
+    let most =
+        [Some(known), ask.wanted.as_ref()].into_iter().flatten().find_map(|o| o.get("max_age_hours")?.as_i64()).unwrap_or(i64::MAX / HOUR);
+    let facts = match read(client, name_of(&ask.identity)).await {
+        Ok(found) => judge(&found, now(), most),
+        Err(why) => Facts { error: Some(format!("no member could be asked: {why}")), ..Facts::default() },
+    };
+    object.insert("healthy".to_owned(), facts.error.is_none().into());
+    object.insert("last".to_owned(), facts.last.map_or_else(|| Value::null(Type::String), Value::from));
+    object.insert("place".to_owned(), facts.place.map_or_else(|| Value::null(Type::String), Value::from));
+    object.insert("revision".to_owned(), facts.revision.map_or_else(|| Value::null(Type::Number), Value::from));
+    object.insert("error".to_owned(), facts.error.map_or_else(|| Value::null(Type::String), Value::from));
+    Some(object)
+}
+
+/// The two notes.
+#[derive(Debug, Default)]
+struct Notes {
+    last: Option<Json>,
+    failed: Option<Json>,
+}
+
+/// What follows from them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Facts {
+    last: Option<String>,
+    place: Option<String>,
+    revision: Option<i64>,
+    error: Option<String>,
+}
+
+/// `now` in seconds since 1970, `most` in hours.
+fn judge(notes: &Notes, now: i64, most: i64) -> Facts {
+    let epoch = |note: &Json| note["epoch"].as_i64().unwrap_or(0);
+    let text = |note: &Json, name: &str| note[name].as_str().unwrap_or("?").to_owned();
+    let last = notes.last.as_ref();
+    let failed = notes.failed.as_ref().filter(|f| last.is_none_or(|l| epoch(l) <= epoch(f)));
+    let age = last.map(|l| (now - epoch(l)) / HOUR);
+    let error = match (failed, age) {
+        (Some(f), _) => Some(format!("the newest try failed on host {}: {}", text(f, "host"), text(f, "why"))),
+        (None, None) => Some("there is no backup yet".to_owned()),
+        (None, Some(hours)) if hours >= most => Some(format!("the newest backup is {hours} hours old, and {most} are allowed")),
+        (None, Some(_)) => None,
+    };
+    Facts {
+        last: last.map(|l| text(l, "created")),
+        place: last.map(|l| format!("{}:{}", text(l, "host"), text(l, "file"))),
+        revision: last.and_then(|l| l["revision"].as_i64()),
+        error,
+    }
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|d| i64::try_from(d.as_secs()).ok()).unwrap_or(0)
+}
+
+/// From the first member that answers.
+async fn read(client: &Client, name: &str) -> Result<Notes, String> {
+    let prefix = prefix(name);
+    let mut last = "there is none".to_owned();
+    for member in client.names() {
+        let answer = match client.open(member).await {
+            Ok(mut connection) => {
+                within(connection.get(prefix.clone(), Some(GetOptions::new().with_prefix()))).await.map_err(|e| reason(&e))
+            }
+            Err(why) => Err(why),
+        };
+        match answer {
+            Ok(found) => {
+                let note = |key: &str| {
+                    let wanted = format!("{prefix}{key}");
+                    let value = found.kvs().iter().find(|kv| kv.key() == wanted.as_bytes())?;
+                    // What is no JSON is a note all the same, of nothing.
+                    Some(serde_json::from_slice(value.value()).unwrap_or(Json::Null))
+                };
+                return Ok(Notes { last: note("last"), failed: note("failed") });
+            }
+            Err(why) => last = why,
+        }
+    }
+    Err(last)
+}
+
+async fn forget(client: &Client, name: &str) {
+    for member in client.names() {
+        if let Ok(mut connection) = client.open(member).await
+            && within(connection.delete(prefix(name), Some(DeleteOptions::new().with_prefix()))).await.is_ok()
+        {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn age_and_failures_are_told() {
+        let last = |epoch: i64| json!({ "epoch": epoch, "created": "T", "host": "a", "file": "/b/x.db", "revision": 7 });
+        let failed = |epoch: i64| json!({ "epoch": epoch, "host": "b", "why": "no room" });
+        let error = |last: Option<Json>, failed: Option<Json>| judge(&Notes { last, failed }, 100 * HOUR, 3).error;
+        assert_eq!(error(None, None).as_deref(), Some("there is no backup yet"));
+        assert_eq!(error(Some(last(98 * HOUR)), None), None);
+        assert_eq!(error(Some(last(90 * HOUR)), None).as_deref(), Some("the newest backup is 10 hours old, and 3 are allowed"));
+        assert_eq!(error(Some(last(98 * HOUR)), Some(failed(99 * HOUR))).as_deref(), Some("the newest try failed on host b: no room"));
+        assert_eq!(error(Some(last(99 * HOUR)), Some(failed(98 * HOUR))), None);
+        assert_eq!(error(Some(Json::Null), None).as_deref(), Some("the newest backup is 100 hours old, and 3 are allowed"));
+        let facts = judge(&Notes { last: Some(last(99 * HOUR)), failed: None }, 100 * HOUR, 3);
+        assert_eq!((facts.place.as_deref(), facts.revision), (Some("a:/b/x.db"), Some(7)));
+    }
+}
