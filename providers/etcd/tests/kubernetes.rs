@@ -135,10 +135,10 @@ fn check_with(start: &Lab, wanted: Option<&Object>, crashes: bool, what: &str, t
             converge(&mut lab, wanted, policy, &what);
             then(&lab, &what);
             let stride = match (policy, members.len()) {
-                (Policy::UnitsFirst, ..5) => 1,
+                (Policy::UnitsFirst, ..4) => 1,
                 (Policy::UnitsFirst, _) => 4,
-                (_, ..5) => 13,
-                _ => 17,
+                (_, ..4) => 13,
+                _ => 23,
             };
             for at in (0..=steps).step_by(stride) {
                 let place = format!("{what}, {policy:?}, killed after step {at}");

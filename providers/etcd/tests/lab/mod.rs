@@ -112,11 +112,13 @@ fn check_every(pace: usize, start: &Lab, wanted: Option<&Object>, what: &str) {
         let (steps, _) = lab.run(&plan, policy, &Stop::Never);
         sane(&lab, what);
         converge(&mut lab, wanted, policy, what);
-        // Every step with one order, every few with the others, and fewer of five members: the states in between hardly differ.
+        // Every step with one order, every few with the others, and fewer of four and five members: the states in between hardly differ.
         let stride = match (policy, members.len()) {
-            (Policy::UnitsFirst, ..5) => 1,
+            (Policy::UnitsFirst, ..4) => 1,
+            (Policy::UnitsFirst, 4) => 3,
             (Policy::UnitsFirst, _) => 4,
-            (_, ..5) => 11,
+            (_, ..4) => 11,
+            (_, 4) => 23,
             _ => 29,
         };
         for at in (0..=steps).step_by(stride * pace) {

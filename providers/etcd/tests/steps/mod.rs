@@ -7,7 +7,9 @@ mod outside;
 mod run;
 mod schemas;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use karmaform_etcd::EtcdCluster;
 use karmaform_model::{
@@ -47,7 +49,7 @@ pub(crate) struct Plan {
     /// Arguments, if the cluster is wanted.
     pub(crate) wanted: Option<Object>,
     /// What it expands into.
-    pub(crate) expansion: Expansion,
+    pub(crate) expansion: Rc<Expansion>,
     /// Changes by path, with the resource type.
     pub(crate) changes: BTreeMap<Path, (String, Change)>,
     /// The order.
@@ -100,12 +102,12 @@ impl<W: Outside> Stage<W> {
     /// Plans to make the world like these arguments, or to destroy it.
     pub(crate) fn plan(&self, wanted: Option<&Object>) -> Result<Plan, Diagnostics> {
         let expansion = match wanted {
-            Some(arguments) => EtcdCluster.expand(&address(), arguments)?,
-            None => Expansion::default(),
+            Some(arguments) => expanded(arguments)?,
+            None => Rc::default(),
         };
         let mut changes: BTreeMap<Path, (String, Change)> = BTreeMap::new();
         let mut observed: BTreeMap<Path, Option<Object>> = BTreeMap::new();
-        for child in sorted(&expansion) {
+        for child in &expansion.children {
             let known = self.state.children.get(&child.path).map(|(_, o)| o);
             let lookup = |path: &[ChildStep], attribute: &str| {
                 let change = changes.get(path).map(|(_, c)| c);
@@ -190,19 +192,43 @@ fn difference<W: Outside>(resource_type: &str, known: Option<&Object>, seen: Opt
     change
 }
 
-/// Children with those that they need first.
-fn sorted(expansion: &Expansion) -> Vec<&karmaform_model::Child> {
-    let mut done: BTreeSet<&[ChildStep]> = BTreeSet::new();
-    let mut sorted = Vec::new();
-    while sorted.len() < expansion.children.len() {
-        let count = sorted.len();
-        for child in &expansion.children {
-            if !done.contains(child.path.as_slice()) && needs(child).iter().all(|n| done.contains(n.as_slice())) {
-                done.insert(&child.path);
+thread_local! {
+    /// The last expansions: thousands of plans are of the same few arguments.
+    static EXPANDED: RefCell<Vec<(Object, Rc<Expansion>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The expansion of these arguments, with the children in an order in which those that they need come first.
+fn expanded(arguments: &Object) -> Result<Rc<Expansion>, Diagnostics> {
+    let known = EXPANDED.with_borrow(|all| all.iter().find(|(object, _)| object == arguments).map(|(_, e)| Rc::clone(e)));
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let mut expansion = EtcdCluster.expand(&address(), arguments)?;
+    expansion.children = sorted(expansion.children);
+    let expansion = Rc::new(expansion);
+    EXPANDED.with_borrow_mut(|all| {
+        all.truncate(3);
+        all.insert(0, (arguments.clone(), Rc::clone(&expansion)));
+    });
+    Ok(expansion)
+}
+
+fn sorted(children: Vec<karmaform_model::Child>) -> Vec<karmaform_model::Child> {
+    let (mut done, mut sorted) = (BTreeSet::new(), Vec::new());
+    let mut left: Vec<_> = children.into_iter().map(|child| (needs(&child), child)).collect();
+    while !left.is_empty() {
+        let count = left.len();
+        let mut later = Vec::new();
+        for (needs, child) in left {
+            if needs.iter().all(|n| done.contains(n)) {
+                done.insert(child.path.clone());
                 sorted.push(child);
+            } else {
+                later.push((needs, child));
             }
         }
-        assert!(sorted.len() > count, "children wait for each other");
+        assert!(later.len() < count, "children wait for each other");
+        left = later;
     }
     sorted
 }
