@@ -8,6 +8,10 @@ use super::schema::{KEEP, MAX_AGE_HOURS, SCHEDULE};
 use crate::cluster::cluster_name;
 use crate::versions::Version;
 
+/// Where the unit's sandbox hides what is there, gives it files of its own, or lets nobody write.
+const NO_PLACES: &[&str] =
+    &["/tmp", "/var/tmp", "/home", "/root", "/run", "/usr", "/etc", "/boot", "/efi", "/dev", "/proc", "/sys", "/bin", "/sbin", "/lib"];
+
 /// Backups as they are wanted, or as they were.
 #[derive(Clone, Debug)]
 pub(super) struct Arguments {
@@ -66,6 +70,13 @@ impl Arguments {
             let detail =
                 "`directory` must be an absolute path of at least two parts, of letters, digits, \".\", \"_\" and \"-\", without \"..\".";
             found.push(Diagnostic::error("A directory that can't be used", detail));
+        }
+        if let Some(place) = NO_PLACES.iter().find(|place| directory == **place || directory.starts_with(&format!("{place}/"))) {
+            let detail = format!("`directory` is below {place}, where the script has no lasting files or may not write.");
+            found.push(
+                Diagnostic::error("A directory that can't be used", detail)
+                    .with_hint("Take one below /var/backups or on a file system of its own."),
+            );
         }
         // Of one that is not known, that was said.
         let is_known = object.get("version").is_some_and(|v| v.as_str().is_some());

@@ -34,8 +34,8 @@ fi
 
 stamp=$(date -u +%Y%m%dT%H%M%SZ)
 final=$DIRECTORY/$NAME-$stamp.db
-part=$DIRECTORY/.part
-scratch=$DIRECTORY/.drill
+part=$DIRECTORY/.part-$NAME
+scratch=$DIRECTORY/.drill-$NAME
 why="it ended early"
 pid=
 fail() {
@@ -56,6 +56,20 @@ ended() {
 }
 trap ended EXIT
 trap 'exit 1' INT TERM
+# The newest of each hour, day and week, so many of each; the newest of all always stays.
+tidy() {
+  hours='' days='' weeks='' h=0 d=0 w=0 keep=1
+  for file in $(ls -1r "$DIRECTORY/$NAME"-????????T??????Z.db 2>/dev/null); do
+    stamp=${file##*-}
+    hour=$(echo "$stamp" | cut -c1-11) day=$(echo "$stamp" | cut -c1-8)
+    week=$(date -u -d "$day" +%G%V)
+    case " $hours " in *" $hour "*) ;; *) if [ "$h" -lt "$KEEP_HOURLY" ]; then hours="$hours $hour" h=$((h + 1)) keep=1; fi ;; esac
+    case " $days " in *" $day "*) ;; *) if [ "$d" -lt "$KEEP_DAILY" ]; then days="$days $day" d=$((d + 1)) keep=1; fi ;; esac
+    case " $weeks " in *" $week "*) ;; *) if [ "$w" -lt "$KEEP_WEEKLY" ]; then weeks="$weeks $week" w=$((w + 1)) keep=1; fi ;; esac
+    if [ -z "$keep" ]; then rm -f "$file" "$file.json"; fi
+    keep=
+  done
+}
 mkdir -p "$DIRECTORY"
 rm -rf "$part" "$part.part" "$scratch"
 
@@ -81,12 +95,18 @@ version=$(echo "$status" | field version)
 id=$(env printf %x "$(echo "$status" | field member_id)")
 cluster=$(env printf %x "$(echo "$status" | field cluster_id)")
 member=$(ctl member list | sed -n "s/^$id, [^,]*, \([^,]*\),.*/\1/p")
+# For the file, for the scratch etcd, and for the etcd that may live on the same disk: without room nothing is begun.
+needed=$((2 * $(echo "$status" | field dbSize) / 1024 + 1048576))
+free() { df -Pk "$DIRECTORY" | awk 'NR == 2 { print $4 }'; }
+if [ "$(free)" -lt "$needed" ]; then tidy; fi
+[ "$(free)" -ge "$needed" ] || fail "there is no room: $needed KiB are needed in $DIRECTORY, and $(free) are free"
 hashes=$(at "$source" endpoint hashkv --rev "$revision" -w json 2>/dev/null || true)
 hash=$(echo "$hashes" | field hash)
 compacted=$(echo "$hashes" | field compact_revision)
 
 "$PROGRAMS/etcdctl" --endpoints="$source" --dial-timeout=5s snapshot save "$part" >/dev/null 2>&1 || fail "$source gave no snapshot, or it could not be written"
-latest=$(at "$source" endpoint status -w json | field revision)
+latest=$(at "$source" endpoint status -w json 2>/dev/null | field revision)
+[ -n "$latest" ] || fail "$source does not say how it is any more"
 
 # Its own seal: the SHA-256 sum of the database in its last 32 bytes.
 size=$(stat -c %s "$part")
@@ -106,7 +126,9 @@ env -i "$PROGRAMS/etcd" --name drill --data-dir data --logger zap --listen-clien
 pid=$!
 drill() { env -u ETCDCTL_CACERT -u ETCDCTL_CERT -u ETCDCTL_KEY "$PROGRAMS/etcdctl" --endpoints=unix://drill:1 "$@"; }
 limit=$((60 + size / 20000000))
-until found=$(drill get "" --from-key --limit=1 --keys-only -w json 2>/dev/null); do
+until found=$(drill get "" --from-key --limit=1 --keys-only -w json 2>asked.log); do
+  # Where clients need a name and a password, so does who asks what was restored: that it asks for them says that it serves.
+  if grep -q -e 'user name is empty' -e 'permission denied' asked.log && found=$(drill endpoint status -w json 2>/dev/null); then break; fi
   kill -0 "$pid" 2>/dev/null || fail "a scratch etcd ended by itself: $(tail -n 1 etcd.log)"
   [ "$limit" -gt 0 ] || fail "a scratch etcd answers no read: $(tail -n 1 etcd.log)"
   limit=$((limit - 1))
@@ -159,15 +181,4 @@ ctl put "$record/last" "{\"epoch\":$(date -u +%s),\"created\":\"$created\",\"hos
   ctl del "$record/failed" >/dev/null || echo "etcd takes no note of it" >&2
 echo "backed up and proven: $final, $size bytes, revision $revision, ${keys:-0} keys, from $source"
 
-# The newest of each hour, day and week, so many of each; the newest of all always stays.
-hours='' days='' weeks='' h=0 d=0 w=0 keep=1
-for file in $(ls -1r "$DIRECTORY/$NAME"-*Z.db 2>/dev/null); do
-  stamp=${file##*-}
-  hour=$(echo "$stamp" | cut -c1-11) day=$(echo "$stamp" | cut -c1-8)
-  week=$(date -u -d "$day" +%G%V)
-  case " $hours " in *" $hour "*) ;; *) if [ "$h" -lt "$KEEP_HOURLY" ]; then hours="$hours $hour" h=$((h + 1)) keep=1; fi ;; esac
-  case " $days " in *" $day "*) ;; *) if [ "$d" -lt "$KEEP_DAILY" ]; then days="$days $day" d=$((d + 1)) keep=1; fi ;; esac
-  case " $weeks " in *" $week "*) ;; *) if [ "$w" -lt "$KEEP_WEEKLY" ]; then weeks="$weeks $week" w=$((w + 1)) keep=1; fi ;; esac
-  if [ -z "$keep" ]; then rm -f "$file" "$file.json"; fi
-  keep=
-done
+tidy
