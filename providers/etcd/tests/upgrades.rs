@@ -78,6 +78,27 @@ fn what_was_begun_can_be_taken_back() {
     assert!(back > 100 && kept > 10 && kept < back, "{back} taken back, {kept} not");
 }
 
+/// Nothing of the new version is anywhere before the data is saved, also at the second try.
+#[test]
+fn what_can_not_be_saved_is_not_upgraded() {
+    let new = at(3, "3.5.16");
+    for policy in POLICIES {
+        let mut lab = formed(3, "3.4.23");
+        for _ in 0..2 {
+            lab.world.host_mut("a").unwrap().has_no_room = true;
+            let plan = lab.plan(Some(&new)).unwrap();
+            let (_, failures) = lab.run(&plan, policy, &Stop::Never);
+            assert!(failures.iter().any(|f| f.contains("there is no room for a snapshot")), "{failures:?}");
+            assert!(lab.world.hosts.values().all(|h| h.version() == Some((4, 23))), "{policy:?}");
+            sane(&lab, "nothing was saved");
+            lab.world.settle();
+        }
+        lab.world.host_mut("a").unwrap().has_no_room = false;
+        converge(&mut lab, Some(&new), policy, "there is room again");
+        assert_eq!(lab.world.host_mut("a").unwrap().saved, Some(((5, 16), Some((4, 23)))));
+    }
+}
+
 #[test]
 fn what_is_no_way_is_refused() {
     let lab = formed(3, "3.4.23");

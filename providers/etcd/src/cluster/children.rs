@@ -231,6 +231,8 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
             (
                 "restart_triggers",
                 Arg::object([
+                    // Programs that are not of it are found at the restart.
+                    ("version", cluster.version.text.as_str().into()),
                     ("environment", Arg::child(&environment, "sha256")),
                     ("client_ca", Arg::child(&part_of(name, "pki", "client-ca.crt"), "sha256")),
                     ("peer_ca", Arg::child(&part_of(name, "pki", "peer-ca.crt"), "sha256")),
@@ -258,8 +260,8 @@ fn traces(path: Vec<ChildStep>, places: &Places, keeps_data: bool) -> Child {
     let data = &places.data;
     let mut undo = format!("rm -f {} {}", places.marker, places.formation);
     if !keeps_data {
-        // What a replaced member left.
-        undo.push_str(&format!("\nrm -rf {data}.replaced-*"));
+        // What a replaced member left, and what was saved before upgrades.
+        undo.push_str(&format!("\nrm -rf {data}.replaced-* {}", places.snapshots));
     } else {
         undo.push_str(&format!("\nif [ -n \"$(ls -A {data} 2>/dev/null)\" ]; then mv {data} {data}.kept-$(date -u +%Y%m%dT%H%M%SZ); fi"));
     }

@@ -347,15 +347,22 @@ impl<'a> Order<'a> {
             return;
         }
         let changed: BTreeSet<Vec<ChildStep>> = self.members.values().flat_map(Member::at_start).map(<[ChildStep]>::to_vec).collect();
+        let mut saved = Point::Child(snapshot.clone());
         if let Some(first) = self.choreography.gates.iter().find(|gate| !gate.acts).map(|gate| Point::Gate(gate.name.clone())) {
             let waits =
                 |(before, after): &(Point, Point)| *after == first && matches!(before, Point::Child(path) if changed.contains(path));
             if !self.choreography.orderings.iter().any(waits) {
-                self.order(first, Point::Child(snapshot.clone()));
+                self.order(first, saved.clone());
+                // It may have taken long.
+                let (name, last) = ("healthy after the snapshot".to_owned(), self.last.take());
+                self.gate(&name, self.all(), BEFORE_LIMIT);
+                self.last = last;
+                self.order(saved, Point::Gate(name.clone()));
+                saved = Point::Gate(name);
             }
         }
         for path in changed {
-            self.order(Point::Child(snapshot.clone()), Point::Child(path));
+            self.order(saved.clone(), Point::Child(path));
         }
     }
 

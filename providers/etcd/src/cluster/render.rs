@@ -198,14 +198,16 @@ esac
 }
 
 /// The command that tells on a host whether the program there is the version that is wanted: what an archive holds its name does not prove, and
-/// from a newer version there is no way back. Names of builds may stand behind the version.
+/// from a newer version there is no way back. Names of builds may stand behind the version. What was there before is put back, so that nobody
+/// else starts the wrong one either.
 pub(crate) fn check(cluster: &Arguments) -> String {
-    let (program, version) = (Places::of(cluster).program, &cluster.version.text);
+    let (Places { program, previous, .. }, version) = (Places::of(cluster), &cluster.version.text);
     format!(
         "seen=$({program} --version 2>&1 | sed -n 's/^etcd Version: //p')
 case $seen in
 {version} | {version}[!0-9]*) ;;
 *)
+  if [ -x {previous}/etcd ]; then cp -p {previous}/etcd {program}.back && mv {program}.back {program}; fi
   echo \"the program from \\`source\\` is etcd ${{seen:-of no version}}, and \\`version\\` says {version}\" >&2
   exit 1
   ;;

@@ -24,22 +24,16 @@ pub(crate) fn of(member: &str) -> Vec<ChildStep> {
     part(member, "snapshot")
 }
 
-/// It runs again whenever another version is wanted.
+/// It runs again whenever another version is wanted. What was saved outlives it: that goes with the member (`traces`).
 pub(crate) fn child(cluster: &Arguments, member: &str) -> Child {
     let places = Places::of(cluster);
-    // Kept data is kept with what it was.
-    let undo = if cluster.keeps_data {
-        format!("rm -f {0}/version {0}/log; rmdir {0} 2>/dev/null || :", places.snapshots)
-    } else {
-        format!("rm -rf {}", places.snapshots)
-    };
     children::child(
         of(member),
         "ssh_command",
         [
-            ("command", command(&places, cluster.client_port).into()),
+            ("command", command(&places, cluster).into()),
             ("check", check(&places).into()),
-            ("undo", undo.into()),
+            ("undo", format!("rm -f {0}/version {0}/log", places.snapshots).into()),
             ("triggers", Value::map(Type::String, Object::new()).into()),
             ("environment", Value::map(Type::String, [("ETCD_VERSION".to_owned(), cluster.version.text.as_str().into())].into()).into()),
             ("timeout", LIMIT.into()),
@@ -50,66 +44,71 @@ pub(crate) fn child(cluster: &Arguments, member: &str) -> Child {
 /// What was saved is of the moment before for so long, in minutes; then, if nothing came of that version yet, it is saved once more.
 const FRESH: u32 = 60;
 
-/// Whether there is nothing to save: the version that it was saved for is there, or it was saved a moment ago. Who may not read that says nothing.
-fn check(places: &Places) -> String {
+/// What must be free besides, in KiB: etcd writes on.
+const SPARE: u32 = 1 << 20;
+
+/// Reads what the last run noted (the version that it ran for, and the one before), and which version the programs are. Names of builds may stand
+/// behind that. Programs used to be at a place for each version.
+fn look(places: &Places) -> String {
     format!(
         r#"kept={kept}
-[ -r "$kept/version" ] || exit 0
-read -r was from <"$kept/version" || :
-[ "$was" = "$ETCD_VERSION" ] || exit 0
-[ -n "$from" ] || exit 0
-{seen}
-[ "$seen" = "$ETCD_VERSION" ] || [ -n "$(find "$kept" -name "before-$ETCD_VERSION-*.db" -mmin -{FRESH})" ]"#,
+was= from=
+if [ -e "$kept/version" ]; then read -r was from <"$kept/version" || :; fi
+for programs in {programs} {programs}-[0-9]*; do
+  if [ -x "$programs/etcdctl" ]; then break; fi
+done
+seen=$("$programs/etcd" --version 2>/dev/null | sed -n 's/^etcd Version: //p' || :)
+is_there() {{ case $seen in "$ETCD_VERSION" | "$ETCD_VERSION"[!0-9]*) ;; *) return 1 ;; esac; }}
+is_fresh() {{ [ -n "$(find "$kept" -name "before-$ETCD_VERSION-*.db" -mmin -{FRESH} 2>/dev/null)" ]; }}
+"#,
         kept = places.snapshots,
-        seen = seen(places),
+        programs = places.programs,
     )
 }
 
-/// Reads the version of the program on the host.
-fn seen(places: &Places) -> String {
-    format!("seen=$({} --version 2>/dev/null | sed -n 's/^etcd Version: //p' || :)", places.program)
+/// Whether there is nothing to do for this version: it is there, or all was saved a moment ago. Only root sees that, and who sees nothing says nothing.
+fn check(places: &Places) -> String {
+    format!(
+        r#"[ "$(id -u)" = 0 ] || exit 0
+{}[ "$was" = "$ETCD_VERSION" ] || exit 1
+[ -z "$from" ] || is_there || is_fresh"#,
+        look(places)
+    )
 }
 
 /// The command. It remembers for which version it ran, and from which one that went away, so that it neither saves twice nor stands in the way of
 /// who takes an upgrade back.
-fn command(places: &Places, port: u16) -> String {
+fn command(places: &Places, cluster: &Arguments) -> String {
     format!(
         r#"set -eu
 umask 077
-kept={kept}
-mkdir -p "$kept"
-was= from=
-if [ -e "$kept/version" ]; then read -r was from <"$kept/version" || :; fi
+{look}mkdir -p "$kept"
 note() {{
   printf '%s %s\n' "$ETCD_VERSION" "$1" >"$kept/version.part"
   mv "$kept/version.part" "$kept/version"
 }}
-{seen}
 if [ "$was" = "$ETCD_VERSION" ]; then
-  if [ -z "$from" ] || [ "$seen" = "$ETCD_VERSION" ]; then exit 0; fi
-  if [ -n "$(find "$kept" -name "before-$ETCD_VERSION-*.db" -mmin -{FRESH})" ]; then exit 0; fi
+  if [ -z "$from" ] || is_there || is_fresh; then exit 0; fi
 fi
-# An upgrade is taken back while it is under way: nothing was lost yet.
-if [ "$from" = "$ETCD_VERSION" ]; then note ''; exit 0; fi
+# A step to the next minor version is taken back while it is under way, since later there is no way: nothing was lost yet.
+if [ "$from" = "$ETCD_VERSION" ] && [ "${{from%.*}}" != "${{was%.*}}" ]; then note ''; exit 0; fi
 set -- {data}/member/wal/*.wal
 if [ ! -e "$1" ]; then note ''; exit 0; fi
+if [ -z "$was" ] && is_there; then note ''; exit 0; fi
+# It does not run. Nobody begins another version then; who goes on with one has what was saved when it was begun.
+if ! systemctl -q is-active {unit}; then exit 0; fi
 
 as={pki}/server
 if [ -e {authority}/client.crt ]; then as={authority}/client; fi
-ask() {{
-  ETCDCTL_API=3 {etcdctl} --endpoints=https://127.0.0.1:{port} --cacert={pki}/client-ca.crt --cert="$as.crt" --key="$as.key" \
-    --dial-timeout=10s --command-timeout={limit}s "$@" >"$kept/log" 2>&1
-}}
-# The member does not run, and nobody has asked for another version.
-if [ -z "$was" ] && ! ask endpoint status; then note ''; exit 0; fi
 needed=$(du -k {data}/member/snap/db | cut -f1)
 free=$(df -Pk "$kept" | awk 'NR == 2 {{ print $4 }}')
-if [ "$needed" -ge "$free" ]; then
-  echo "a snapshot needs $needed KiB in $kept, and $free are free" >&2
+if [ "$((needed + {SPARE}))" -ge "$free" ]; then
+  echo "a snapshot needs $needed KiB in $kept, etcd needs room to go on, and $free KiB are free" >&2
   exit 1
 fi
 file=$kept/before-$ETCD_VERSION-$(date -u +%Y%m%dT%H%M%SZ).db
-if ! ask snapshot save "$file"; then
+if ! ETCDCTL_API=3 "$programs/etcdctl" --endpoints=https://127.0.0.1:{port} --cacert={pki}/client-ca.crt --cert="$as.crt" --key="$as.key" \
+  --dial-timeout=10s --command-timeout={limit}s snapshot save "$file" >"$kept/log" 2>&1; then
   tail -n 1 "$kept/log" >&2
   rm -f "$file" "$file.part"
   exit 1
@@ -126,12 +125,12 @@ sync "$file"
 ls -1t "$kept"/before-*.db | tail -n +{too_many} | while read -r old; do rm -f "$old"; done
 note "$seen"
 echo "saved $file, $size bytes""#,
-        kept = places.snapshots,
+        look = look(places),
+        unit = cluster.unit(),
         data = places.data,
         pki = places.pki,
         authority = places.authority,
-        etcdctl = format_args!("{}/etcdctl", places.programs),
-        seen = seen(places),
+        port = cluster.client_port,
         limit = LIMIT - 60,
         too_many = KEPT + 1,
     )

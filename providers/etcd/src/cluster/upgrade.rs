@@ -83,13 +83,16 @@ fn known(scene: &Scene<'_>, wanted: &Arguments, name: &str, recorded: &Option<Ve
         return sure(version);
     }
     let program = |name: &str| scene.children.get(&part_of(name, "program", "etcd"));
+    let started = scene.children.get(&part(name, "unit")).and_then(|c| sides(c.change, "restart_triggers").0?.get("version")?.as_str());
     if is_unchanged(program(name)?.change) {
-        return sure(wanted.version.clone());
+        // It was started with it, or it has the old archive and nobody has said what is in that.
+        return Some(Known { version: wanted.version.clone(), is_sure: started == Some(wanted.version.text.as_str()) });
     }
     let sum = |name: &str| sides(program(name)?.change, "content_sha256").0?.as_str();
     let twin =
         wanted.members.keys().filter(|other| sum(other).is_some_and(|s| Some(s) == sum(name))).find_map(|other| running(scene, other));
-    Some(Known { version: twin.or_else(|| recorded.clone())?, is_sure: false })
+    let version = twin.or_else(|| started.and_then(Version::read)).or_else(|| recorded.clone())?;
+    Some(Known { version, is_sure: false })
 }
 
 /// What a member says that it runs.

@@ -1,39 +1,41 @@
 set -eu
 umask 077
 kept=/var/lib/etcd/main.snapshots
-mkdir -p "$kept"
 was= from=
 if [ -e "$kept/version" ]; then read -r was from <"$kept/version" || :; fi
+for programs in /opt/karmaform/etcd-main /opt/karmaform/etcd-main-[0-9]*; do
+  if [ -x "$programs/etcdctl" ]; then break; fi
+done
+seen=$("$programs/etcd" --version 2>/dev/null | sed -n 's/^etcd Version: //p' || :)
+is_there() { case $seen in "$ETCD_VERSION" | "$ETCD_VERSION"[!0-9]*) ;; *) return 1 ;; esac; }
+is_fresh() { [ -n "$(find "$kept" -name "before-$ETCD_VERSION-*.db" -mmin -60 2>/dev/null)" ]; }
+mkdir -p "$kept"
 note() {
   printf '%s %s\n' "$ETCD_VERSION" "$1" >"$kept/version.part"
   mv "$kept/version.part" "$kept/version"
 }
-seen=$(/opt/karmaform/etcd-main/etcd --version 2>/dev/null | sed -n 's/^etcd Version: //p' || :)
 if [ "$was" = "$ETCD_VERSION" ]; then
-  if [ -z "$from" ] || [ "$seen" = "$ETCD_VERSION" ]; then exit 0; fi
-  if [ -n "$(find "$kept" -name "before-$ETCD_VERSION-*.db" -mmin -60)" ]; then exit 0; fi
+  if [ -z "$from" ] || is_there || is_fresh; then exit 0; fi
 fi
-# An upgrade is taken back while it is under way: nothing was lost yet.
-if [ "$from" = "$ETCD_VERSION" ]; then note ''; exit 0; fi
+# A step to the next minor version is taken back while it is under way, since later there is no way: nothing was lost yet.
+if [ "$from" = "$ETCD_VERSION" ] && [ "${from%.*}" != "${was%.*}" ]; then note ''; exit 0; fi
 set -- /var/lib/etcd/main/member/wal/*.wal
 if [ ! -e "$1" ]; then note ''; exit 0; fi
+if [ -z "$was" ] && is_there; then note ''; exit 0; fi
+# It does not run. Nobody begins another version then; who goes on with one has what was saved when it was begun.
+if ! systemctl -q is-active etcd-main.service; then exit 0; fi
 
 as=/etc/etcd/main/pki/server
 if [ -e /etc/etcd/main/pki/authority/client.crt ]; then as=/etc/etcd/main/pki/authority/client; fi
-ask() {
-  ETCDCTL_API=3 /opt/karmaform/etcd-main/etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/main/pki/client-ca.crt --cert="$as.crt" --key="$as.key" \
-    --dial-timeout=10s --command-timeout=1740s "$@" >"$kept/log" 2>&1
-}
-# The member does not run, and nobody has asked for another version.
-if [ -z "$was" ] && ! ask endpoint status; then note ''; exit 0; fi
 needed=$(du -k /var/lib/etcd/main/member/snap/db | cut -f1)
 free=$(df -Pk "$kept" | awk 'NR == 2 { print $4 }')
-if [ "$needed" -ge "$free" ]; then
-  echo "a snapshot needs $needed KiB in $kept, and $free are free" >&2
+if [ "$((needed + 1048576))" -ge "$free" ]; then
+  echo "a snapshot needs $needed KiB in $kept, etcd needs room to go on, and $free KiB are free" >&2
   exit 1
 fi
 file=$kept/before-$ETCD_VERSION-$(date -u +%Y%m%dT%H%M%SZ).db
-if ! ask snapshot save "$file"; then
+if ! ETCDCTL_API=3 "$programs/etcdctl" --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/main/pki/client-ca.crt --cert="$as.crt" --key="$as.key" \
+  --dial-timeout=10s --command-timeout=1740s snapshot save "$file" >"$kept/log" 2>&1; then
   tail -n 1 "$kept/log" >&2
   rm -f "$file" "$file.part"
   exit 1

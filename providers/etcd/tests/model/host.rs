@@ -68,6 +68,8 @@ pub(crate) struct Host {
     pub(crate) process: Process,
     /// What the command that saves remembers: for which version it ran, and which one that went away from.
     pub(crate) saved: Option<(Version, Option<Version>)>,
+    /// Nothing can be saved there.
+    pub(crate) has_no_room: bool,
     /// The peer URLs of the members in its first configuration.
     pub(crate) known_members: BTreeSet<String>,
 }
@@ -85,6 +87,7 @@ impl Host {
             formation: None,
             process: Process::Stopped,
             saved: None,
+            has_no_room: false,
             known_members: BTreeSet::new(),
         }
     }
@@ -169,6 +172,10 @@ impl Host {
     pub(super) fn observe(&self, resource_type: &str, identity: &Object) -> Option<Object> {
         let key = (resource_type.to_owned(), things::identity(resource_type, identity)?);
         let mut seen = self.things.get(&key)?.clone();
+        // Its check says that it is done for the version that it is asked for.
+        if version::to_save_for(resource_type, identity).is_some_and(|version| self.saved.is_none_or(|(was, _)| was != version)) {
+            return None;
+        }
         match resource_type {
             "ssh_directory" if self.setting("ETCD_DATA_DIR").as_deref() == Some(key.1.as_str()) => {
                 seen.insert("empty".to_owned(), self.data.is_none().into());
@@ -236,7 +243,7 @@ impl Host {
         let Some(old) = self.things.remove(key) else { return };
         match key.0.as_str() {
             "ssh_systemd_unit" => self.process = Process::Stopped,
-            "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains(".snapshots")) => self.saved = None,
+            "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains(".snapshots/version")) => self.saved = None,
             "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains("rm -f")) => {
                 self.marker = false;
                 self.formation = None;
@@ -327,17 +334,20 @@ impl Host {
 
     /// What the command that saves does before a version.
     fn save(&mut self, version: Version) -> Result<(), String> {
-        let (was, from) = self.saved.unwrap_or((version, None));
-        if self.saved.is_some() && was == version {
+        let (was, from) = self.saved.map_or((None, None), |(was, from)| (Some(was), from));
+        if was == Some(version) {
             return Ok(());
         }
-        let runs = matches!(self.process, Process::Running { joined: true, .. });
-        if from == Some(version) || self.data.is_none() || (self.saved.is_none() && !runs) {
+        let is_taken_back = from == Some(version) && was.is_some_and(|was| was.0 != version.0);
+        if is_taken_back || self.data.is_none() || (was.is_none() && self.version() == Some(version)) {
             self.saved = Some((version, None));
             return Ok(());
         }
-        if !runs {
-            return Err("nothing can be saved: the member does not answer".to_owned());
+        if !matches!(self.process, Process::Running { joined: true, .. }) {
+            return Ok(());
+        }
+        if self.has_no_room {
+            return Err("there is no room for a snapshot".to_owned());
         }
         self.saved = Some((version, self.version()));
         Ok(())
