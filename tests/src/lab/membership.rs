@@ -1,11 +1,11 @@
 //! A real cluster that grows, goes to the next version, loses a member's disk, loses a host, and shrinks, with a client at work all the time: what
 //! was acknowledged is there, and every read is of the last write.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Lab;
-use super::project::{Etcdctl, Given};
+use super::client::Client;
+use super::project::Given;
 use crate::parts::tell;
 use crate::project::Project;
 
@@ -147,85 +147,4 @@ fn upgrade(project: &Project, lab: &Lab, client: &Client<'_>, to: &dyn Fn(&(Stri
     let restore =
         format!("ETCDCTL_API=3 /opt/karmaform/etcd-main/etcdctl snapshot restore {newest} --data-dir /run/restored >/dev/null 2>&1");
     lab.shell(&lab.hosts[0].0, &format!("{restore} && rm -r /run/restored"));
-}
-
-/// Writes and reads, one after the other.
-struct Client<'a> {
-    ctl: Etcdctl<'a>,
-}
-
-impl<'a> Client<'a> {
-    fn of(project: &'a Project, lab: &Lab, etcd: &(String, String)) -> Self {
-        let endpoints = lab.hosts.iter().map(|(_, address)| format!("https://{address}:2379")).collect::<Vec<_>>().join(",");
-        Self { ctl: Etcdctl::at(project, &etcd.1, endpoints) }
-    }
-
-    /// Writes and reads until the work is done. Every read must give the last write that was acknowledged, or one that was tried after it.
-    #[track_caller]
-    fn works_while(&self, what: &str, work: impl FnOnce()) {
-        let done = AtomicBool::new(false);
-        let (writes, longest) = std::thread::scope(|scope| {
-            let writer = scope.spawn(|| self.write(&done));
-            let end = Finally(&done);
-            work();
-            drop(end);
-            writer.join().expect("the client")
-        });
-        tell(&format!("{what}: {writes} writes, none lost; the longest gap between two was {} ms", longest.as_millis()));
-        // An election and the time of a request that it catches; a graceful change is far below. More would be a cluster that was away.
-        assert!(writes > 1 && longest < Duration::from_secs(9), "{what}: {writes} writes, the longest gap was {longest:?}");
-    }
-
-    fn write(&self, done: &AtomicBool) -> (usize, Duration) {
-        let (mut last, mut longest, mut acknowledged, mut tried) = (Instant::now(), Duration::ZERO, Vec::new(), 0_usize);
-        while !done.load(Ordering::SeqCst) {
-            tried += 1;
-            let began = acknowledged.last().copied().unwrap_or(0);
-            if self.ctl.tries(&["put", "tick", &tried.to_string()]) && self.ctl.tries(&["put", &format!("ticks/{tried}"), "x"]) {
-                longest = longest.max(last.elapsed());
-                last = Instant::now();
-                acknowledged.push(tried);
-            }
-            if let Some(seen) = self.ctl.value("tick") {
-                assert!((began..=tried).contains(&seen), "{seen} was read, after {began} was acknowledged and {tried} was tried");
-            }
-        }
-        let there = self.ctl.run(&["get", "ticks/", "--prefix", "--keys-only"]);
-        for tick in &acknowledged {
-            assert!(there.lines().any(|l| l == format!("ticks/{tick}")), "the write {tick} was acknowledged and is gone");
-        }
-        self.ctl.run(&["del", "ticks/", "--prefix"]);
-        self.ctl.run(&["put", "tick", "0"]);
-        (acknowledged.len(), longest)
-    }
-
-    #[track_caller]
-    fn has_members(&self, count: usize) {
-        let list = self.ctl.run(&["member", "list", "--write-out=simple"]);
-        assert_eq!(list.lines().count(), count, "{list}");
-        assert!(list.lines().all(|l| l.contains(", started, ") && l.ends_with("false")), "{list}");
-    }
-
-    fn id_of(&self, name: &str) -> String {
-        let list = self.ctl.run(&["member", "list", "--write-out=simple"]);
-        let line = list.lines().find(|l| l.split(", ").nth(2) == Some(name));
-        line.unwrap_or_else(|| panic!("no member {name}:\n{list}")).split(", ").next().unwrap_or_default().to_owned()
-    }
-
-    /// Hands the lead to a member.
-    fn lead_by(&self, name: &str, lab: &Lab) {
-        let id = self.id_of(name);
-        for (_, address) in &lab.hosts {
-            self.ctl.tries(&[&format!("--endpoints=https://{address}:2379"), "move-leader", &id]);
-        }
-    }
-}
-
-/// Tells that it is over, however it ends.
-struct Finally<'a>(&'a AtomicBool);
-
-impl Drop for Finally<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }

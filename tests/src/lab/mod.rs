@@ -3,10 +3,12 @@
 
 mod backup;
 mod checkov;
+mod client;
 mod drift;
 mod etcd;
 mod example;
 mod failures;
+mod faults;
 mod kill;
 mod membership;
 mod project;
