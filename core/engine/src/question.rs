@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Ask, Connection, ModeOfPlan, Object, Schema, Status, Value, to_json};
+use karmaform_model::{Ask, Connection, Kind, ModeOfPlan, Object, Schema, Status, Value, to_json};
 
 use crate::before::Before;
 use crate::options::Options;
@@ -62,7 +62,24 @@ pub(crate) fn remember_way(ways: &mut Ways, provider: &str, connection: &Value) 
 /// The same connection with fresh credentials, if the configuration has some.
 pub(crate) fn fresh(ways: &Ways, provider: &str, connection: &Value) -> Value {
     let found = connection_id(connection).and_then(|id| ways.get(&(provider.to_owned(), to_json(id).to_string())));
-    found.unwrap_or(connection).clone()
+    found.map_or_else(|| connection.clone(), |fresh| with_old_ends(fresh, connection))
+}
+
+/// A connection to several things by name (the members of a cluster) goes on leading to those that the configuration does not name any more:
+/// who looks for one of them, or takes it away, has to reach it.
+fn with_old_ends(fresh: &Value, stored: &Value) -> Value {
+    let (Kind::Object(new), Some(old)) = (&fresh.kind, stored.as_entries()) else { return fresh.clone() };
+    let ends = |value: &Value| value.as_entries().filter(|e| !e.is_empty() && e.values().all(|v| v.as_entries().is_some())).cloned();
+    let mut merged = new.clone();
+    for (name, value) in &mut merged {
+        let (Some(mut all), Some(before)) = (ends(value), old.get(name).and_then(ends)) else { continue };
+        let gone: Vec<_> = before.into_iter().filter(|(end, _)| !all.contains_key(end)).collect();
+        if !gone.is_empty() {
+            all.extend(gone);
+            *value = Value::from(all).secret_if(value.secret);
+        }
+    }
+    Value::from(merged).secret_if(fresh.secret)
 }
 
 /// The question about one instance. What is managed is asked for under the name that the state has for it, since that is the thing a
@@ -140,4 +157,30 @@ fn identity(schema: &Schema, before: &Before, wanted: Option<&Object>) -> Option
 /// A connection value as the object that a provider opens; empty if there is none.
 pub(crate) fn entries(connection: Option<&Value>) -> Object {
     connection.and_then(Value::as_entries).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fresh_way_leads_to_those_that_are_not_named_any_more() {
+        let cluster = |key: &str, members: &[&str]| {
+            let end = |name: &&str| ((*name).to_owned(), Value::object([("via", format!("{key} of {name}").as_str().into())]));
+            let members: Object = members.iter().map(end).collect();
+            Value::object([
+                ("id", "c".into()),
+                ("key", key.into()),
+                ("members", members.into()),
+                ("options", Value::object([("x", key.into())])),
+            ])
+        };
+        let ways = Ways::from([(("etcd".to_owned(), "\"c\"".to_owned()), cluster("new", &["a"]))]);
+        let way = fresh(&ways, "etcd", &cluster("old", &["a", "b"]));
+        let via = |name: &str| way.get("members").and_then(|m| m.get(name)?.get("via")?.as_str().map(str::to_owned));
+        assert_eq!((via("a").as_deref(), via("b").as_deref()), (Some("new of a"), Some("old of b")));
+        assert_eq!(way.get("key").and_then(Value::as_str), Some("new"));
+        assert_eq!(way.get("options"), cluster("new", &[]).get("options"));
+        assert_eq!(fresh(&Ways::new(), "etcd", &cluster("old", &["b"])), cluster("old", &["b"]));
+    }
 }
