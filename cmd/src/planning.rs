@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use karmaform_engine::{Graph, Options, Pool, World, graph, observe, plan as decide};
+use karmaform_engine::{Graph, Options, Pool, Relocated, World, graph, observe, plan as decide, relocate};
 use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan, Plan, Registry, Snapshot};
 
 use crate::app::{App, Stop, VERSION};
@@ -144,12 +144,15 @@ pub(crate) fn plan_with(
     let clock = Arc::clone(&app.wiring.clock);
     let mut met = Diagnostics::new();
     met.extend(project.diagnostics.clone());
-    let (graph, wrong) = graph(&project.config, state, registry);
+    let (Relocated { state, moved }, wrong) = relocate(&project.config, state);
+    met.extend(wrong);
+    let (graph, wrong) = graph(&project.config, &state, registry);
+    let graph = graph.with_moved(moved);
     met.extend(wrong);
     if met.has_errors() {
         return Err(met.into());
     }
-    let world = World { config: &project.config, registry, state, pool, runtime: clock.as_ref(), hands: Some(registry) };
+    let world = World { config: &project.config, registry, state: &state, pool, runtime: clock.as_ref(), hands: Some(registry) };
     let began = app.now();
     let (observed, wrong) = looking(app, observe(&graph, &world, options))?;
     let seen = app.now();

@@ -3,6 +3,7 @@
 mod drift;
 mod encryption;
 mod leniency;
+mod moved;
 mod policies;
 mod profile;
 mod rebuild;

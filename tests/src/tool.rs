@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use karmaform_engine::{ApplyOptions, Options, Outcome, Pool, World as Doors, apply, check, graph, observe, plan, rebuild, recover};
+use karmaform_engine::{
+    ApplyOptions, Options, Outcome, Pool, World as Doors, apply, check, graph, observe, plan, rebuild, recover, relocate,
+};
 use karmaform_lang::{Config, Context, Files, SourceFile, Sources, VariableInputs, load, validate};
 use karmaform_memory::World;
 use karmaform_model::{
@@ -123,7 +125,10 @@ impl Tool {
         let options = Options { mode, now: self.now, tool_version: "0.1.0".into(), ..Options::default() };
         let pool = Pool::new(Arc::clone(self.registry.catalog()), config.providers.clone());
         let clock = TestClock::default();
-        let (graph, mut diagnostics) = graph(config, state, &self.registry);
+        let (relocated, mut diagnostics) = relocate(config, state);
+        let (graph, wrong) = graph(config, &relocated.state, &self.registry);
+        let (graph, state) = (graph.with_moved(relocated.moved), &*relocated.state);
+        diagnostics.extend(wrong);
         let doors = Doors { config, registry: &self.registry, state, pool: &pool, runtime: &clock, hands: Some(&self.registry) };
         let (observed, wrong) = observe(&graph, &doors, &options).await;
         diagnostics.extend(wrong);
@@ -177,7 +182,8 @@ impl Tool {
                     Outcome { snapshot: state, diagnostics, interrupted: false, unsaved: false, succeeded: 0, failed: 0, skipped: 0 };
                 return Ended::Well(Box::new(outcome));
             }
-            let (graph, _) = graph(config, &state, &self.registry);
+            let (relocated, _) = relocate(config, &state);
+            let (graph, _) = graph(config, &relocated.state, &self.registry);
             let pool = Pool::new(Arc::clone(self.registry.catalog()), config.providers.clone());
             let clock = TestClock::default();
             let doors =

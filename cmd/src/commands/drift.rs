@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use karmaform_engine::relocate;
 use karmaform_model::ModeOfPlan;
 
 use crate::app::{App, Ended};
@@ -67,12 +68,14 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     use_bundle(app, &project, Use::Perhaps)?;
     let view = StateView::of(open);
     let (state, mut notes) = view.read(app)?;
+    let (state, wrong) = relocate(&project.config, &state);
+    notes.extend(wrong);
     let catalog = Arc::clone(app.wiring.registry.catalog());
     let clock = Arc::clone(&app.wiring.clock);
     let now = options.now;
     let sight = Sight { catalog: Arc::clone(&catalog), config: &project.config, state: &state, clock, options };
     let looked = looking(app, look(&sight))??;
-    let mut told = findings(&catalog, &project.config, &state, looked, now);
+    let mut told = findings(&catalog, &project.config, &state.state, looked, now);
     let rules: Vec<Rule> = args.ignore.iter().map(|text| Rule::from_flag(text)).chain(rules_of(&project.config)).collect();
     apply_rules(&mut told.findings, &rules);
     notes.extend(project.diagnostics.clone());

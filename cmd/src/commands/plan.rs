@@ -83,7 +83,7 @@ fn planned(app: &mut App, args: &Args) -> Ended {
         app.say(&trailer(args.out.as_deref(), &app.theme.clone()));
     }
     let has_changes = match planned.plan.mode {
-        ModeOfPlan::RefreshOnly => !planned.plan.drift.is_empty() || !planned.plan.outputs.is_empty(),
+        ModeOfPlan::RefreshOnly => has_news(&planned.plan),
         _ => !planned.plan.is_empty(),
     };
     Ok(if args.detailed_exitcode && has_changes { CHANGES } else { 0 })

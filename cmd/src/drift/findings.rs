@@ -48,6 +48,7 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     }
     let certificates = decay::certificates(state);
     search.planned(&certificates, now);
+    search.moved();
     search.decaying(state, &certificates, now);
     search.unkept(now);
     let mut found = search.found;
@@ -180,6 +181,20 @@ impl Search<'_> {
             let (kind, says) = told_as(resource);
             edited.extend(address.composite().filter(|_| kind == Kind::Unapplied));
             self.add(kind, address, resource_type, says.to_owned(), differences);
+        }
+    }
+
+    /// What the state knows by another address than the configuration does, and is told of for nothing else.
+    fn moved(&mut self) {
+        let looked = self.looked;
+        for (now, was) in &looked.plan.moved {
+            if let Some(planned) = self.planned.get(now).filter(|r| r.change.is_no_op()) {
+                let resource_type = planned.resource_type.clone();
+                let says = format!("it has moved: the state knows it as {was}");
+                if !self.told.contains_key(now) {
+                    self.add(Kind::Unapplied, now, &resource_type, says, Vec::new());
+                }
+            }
         }
     }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_engine::{Beside, Doubts, Options, Pool, Runtime, World, graph, observe, plan_and_doubts, strays};
+use karmaform_engine::{Beside, Doubts, Options, Pool, Relocated, Runtime, World, graph, observe, plan_and_doubts, strays};
 use karmaform_lang::Config;
-use karmaform_model::{Address, Catalog, Diagnostics, Object, Plan, Severity, Snapshot};
+use karmaform_model::{Address, Catalog, Diagnostics, Object, Plan, Severity};
 
 /// All that it takes to look.
 pub(crate) struct Sight<'a> {
@@ -13,8 +13,8 @@ pub(crate) struct Sight<'a> {
     pub(crate) catalog: Arc<Catalog>,
     /// The configuration.
     pub(crate) config: &'a Config,
-    /// The state as it was read.
-    pub(crate) state: &'a Snapshot,
+    /// The state as it was read, with what the configuration says has moved.
+    pub(crate) state: &'a Relocated<'a>,
     /// Time.
     pub(crate) clock: Arc<dyn Runtime>,
     /// What to look at, and how much at once.
@@ -44,7 +44,8 @@ pub(crate) struct Looked {
 pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
     let Sight { catalog, config, state, clock, options } = sight;
     let options = Options { tries: false, lenient: true, ..options.clone() };
-    let (graph, mut met) = graph(config, state, catalog);
+    let (graph, mut met) = graph(config, &state.state, catalog);
+    let (graph, state) = (graph.with_moved(state.moved.clone()), &*state.state);
     if met.has_errors() {
         return Err(met);
     }

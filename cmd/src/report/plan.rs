@@ -53,18 +53,20 @@ const PART: usize = 12_000;
 const PLAIN: Theme = Theme { color: false, width: None, product: "karmaform" };
 
 /// The groups of a plan's page, what can hurt first.
-const GROUPS: [Group; 7] = [
+const GROUPS: [Group; 8] = [
     Group { word: "destroy", meaning: "will be destroyed", tone: Tone::Remove },
     Group { word: "replace", meaning: "must be made anew", tone: Tone::Remove },
     Group { word: "update", meaning: "will be updated in-place", tone: Tone::Change },
     Group { word: "create", meaning: "will be created", tone: Tone::Add },
     Group { word: "read", meaning: "will be read during apply", tone: Tone::Read },
     Group { word: "forget", meaning: "will no longer be managed, and stay", tone: Tone::Change },
+    Group { word: "move", meaning: "has another address now", tone: Tone::Change },
     Group { word: "drift", meaning: "changed outside of karmaform", tone: Tone::Change },
 ];
 
-fn word(action: Action) -> Option<&'static str> {
-    Some(match action {
+fn word(resource: &PlannedResource, plan: &Plan) -> Option<&'static str> {
+    Some(match resource.change.action() {
+        Action::NoOp if plan.moved.contains_key(&resource.address) => "move",
         Action::NoOp => return None,
         Action::Read => "read",
         Action::Create => "create",
@@ -79,8 +81,8 @@ fn word(action: Action) -> Option<&'static str> {
 fn page(plan: &Plan, registry: &Catalog, config: &Config, sources: &Sources) -> Page {
     let mut told: Vec<(&'static str, &Address, Entry)> = Vec::new();
     for resource in &plan.resources {
-        let Some(group) = word(resource.change.action()) else { continue };
-        told.push((group, &resource.address, entry(group, resource, registry)));
+        let Some(group) = word(resource, plan) else { continue };
+        told.push((group, &resource.address, entry(group, resource, plan, registry)));
     }
     let secret_paths: BTreeMap<&Address, _> = plan.resources.iter().map(|r| (&r.address, r.secret_paths.as_slice())).collect();
     for resource in &plan.drift {
@@ -123,8 +125,15 @@ fn about(plan: &Plan) -> String {
     format!("{mode}{part}, made {} by karmaform {}", timestamp(plan.created), plan.tool_version)
 }
 
-fn entry(group: &'static str, resource: &PlannedResource, registry: &Catalog) -> Entry {
-    let mut says = headline(resource, &THEME);
+fn entry(group: &'static str, resource: &PlannedResource, plan: &Plan, registry: &Catalog) -> Entry {
+    let was = plan.moved.get(&resource.address);
+    let mut says = match was {
+        Some(was) if resource.change.is_no_op() => format!("was {was}"),
+        _ => headline(resource, &THEME),
+    };
+    if let (Some(was), false) = (was, resource.change.is_no_op()) {
+        says.push_str(&format!(", moved from {was}"));
+    }
     if let Some(why) = resource.reason.as_ref().and_then(|r| because(&resource.address, r, &THEME)) {
         says.push_str(&format!(", {why}"));
     }
@@ -163,7 +172,7 @@ fn texts(plan: &Plan, sources: &Sources) -> Vec<(String, String)> {
 fn markdown(plan: &Plan, registry: &Catalog, sources: &Sources) -> String {
     let mut out = format!("## {}\n\n{}.\n", verdict(plan), about(plan));
     let counts: Vec<(usize, &Group)> =
-        GROUPS.iter().map(|g| (plan.resources.iter().filter(|r| word(r.change.action()) == Some(g.word)).count(), g)).collect();
+        GROUPS.iter().map(|g| (plan.resources.iter().filter(|r| word(r, plan) == Some(g.word)).count(), g)).collect();
     let counts: Vec<_> = counts.into_iter().filter(|(count, _)| *count > 0).collect();
     if !counts.is_empty() {
         out.push_str("\n| resources | |\n|---|---|\n");

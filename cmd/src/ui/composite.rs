@@ -19,8 +19,8 @@ pub(crate) struct Group<'a> {
 
 impl Group<'_> {
     /// True if something of it is to be shown.
-    pub(crate) fn has_changes(&self) -> bool {
-        self.record.iter().chain(&self.children).any(|r| !r.change.is_no_op())
+    pub(crate) fn is_news(&self, plan: &Plan) -> bool {
+        plan.moved.contains_key(&self.address) || self.record.iter().chain(&self.children).any(|r| !r.change.is_no_op())
     }
 }
 
@@ -28,20 +28,22 @@ impl Group<'_> {
 pub(crate) fn group(group: &Group<'_>, plan: &Plan, registry: &Catalog, theme: &Theme, verbose: bool) -> String {
     let changed: Vec<_> = group.children.iter().filter(|r| !r.change.is_no_op()).collect();
     let mut impact: Vec<&String> = plan.impact.get(&group.address).into_iter().flatten().collect();
-    let mut out = match group.record.filter(|r| !r.change.is_no_op()) {
+    let was = plan.moved.get(&group.address);
+    let mut out = match group.record.filter(|r| !r.change.is_no_op() || was.is_some() && changed.is_empty()) {
         Some(record) => {
             impact.retain(|line| !record.impact.contains(line));
-            heading(record, theme)
+            heading(record, was, theme)
         }
         None => {
             let counts = format!("{} of its {} parts change", changed.len(), group.children.len());
-            format!("  {} {counts}\n", theme.strong(Tone::Plain, &format!("# {}:", group.address)))
+            let moved = was.map(|was| format!("  {}\n", theme.paint(Tone::Faint, &format!("# (moved from {was})"))));
+            format!("  {} {counts}\n{}", theme.strong(Tone::Plain, &format!("# {}:", group.address)), moved.unwrap_or_default())
         }
     };
     for line in impact {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Change, &format!("# impact: {line}"))));
     }
-    if let Some(record) = group.record.filter(|r| !r.change.is_no_op()) {
+    if let Some(record) = group.record.filter(|r| !r.change.is_no_op() || was.is_some() && changed.is_empty()) {
         out.push_str(&if verbose { body(record, registry, theme) } else { body(&argued(record, registry), registry, theme) });
     }
     let (short, full): (Vec<_>, Vec<_>) = changed.into_iter().partition(|r| !verbose && is_short(r));
@@ -50,7 +52,7 @@ pub(crate) fn group(group: &Group<'_>, plan: &Plan, registry: &Catalog, theme: &
     }
     for resource in full {
         out.push('\n');
-        out.push_str(&heading(resource, theme));
+        out.push_str(&heading(resource, None, theme));
         out.push_str(&body(resource, registry, theme));
     }
     let steps = ordered(plan, &group.address);

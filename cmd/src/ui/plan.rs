@@ -20,16 +20,18 @@ pub(crate) struct PlanOptions {
 pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options: PlanOptions) -> String {
     let mut out = drift_text(plan, registry, theme);
     if plan.mode == ModeOfPlan::RefreshOnly {
+        out.push_str(&moved_text(plan, theme));
         out.push_str(&refresh_only_text(plan, theme, !out.is_empty()));
         out.push_str(&outputs_text(&plan.outputs, theme));
         return out;
     }
     let shown: Vec<&PlannedResource> = plan.resources.iter().filter(|r| !r.change.is_no_op()).collect();
-    if shown.is_empty() && plan.outputs.is_empty() {
+    let moves = !plan.moved.is_empty();
+    if shown.is_empty() && plan.outputs.is_empty() && !moves {
         out.push_str(&no_changes(plan, theme));
         return out;
     }
-    if shown.is_empty() {
+    if shown.is_empty() && !moves {
         out.push_str(&outputs_text(&plan.outputs, theme));
         out.push_str(&theme.wrap(&format!(
             "\nYou can apply this plan to save these new output values to the {} state, without changing any real infrastructure.\n",
@@ -37,17 +39,19 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
         )));
         return out;
     }
-    out.push_str(&legend(&shown, theme));
+    if !shown.is_empty() {
+        out.push_str(&legend(&shown, theme));
+    }
     out.push_str(&format!("\n{} will perform the following actions:\n", theme.product));
     for item in items(plan) {
         match item {
-            Item::Plain(resource) if resource.change.is_no_op() => {}
+            Item::Plain(resource) if resource.change.is_no_op() && !plan.moved.contains_key(&resource.address) => {}
             Item::Plain(resource) => {
                 out.push('\n');
-                out.push_str(&heading(resource, theme));
+                out.push_str(&heading(resource, plan.moved.get(&resource.address), theme));
                 out.push_str(&body(resource, registry, theme));
             }
-            Item::Composite(g) if g.has_changes() => {
+            Item::Composite(g) if g.is_news(plan) => {
                 out.push('\n');
                 out.push_str(&group(&g, plan, registry, theme, options.verbose));
             }
@@ -131,7 +135,7 @@ fn legend(shown: &[&PlannedResource], theme: &Theme) -> String {
 pub(crate) fn verdict(plan: &Plan) -> String {
     match plan.mode {
         ModeOfPlan::RefreshOnly if has_news(plan) => "Changes outside of karmaform, to be taken into the state".to_owned(),
-        _ if plan.resources.iter().any(|r| !r.change.is_no_op()) => summary(plan),
+        _ if !plan.moved.is_empty() || plan.resources.iter().any(|r| !r.change.is_no_op()) => summary(plan),
         _ if !plan.outputs.is_empty() => "Changes to outputs only".to_owned(),
         _ => unchanged(plan.mode).to_owned(),
     }
@@ -185,6 +189,15 @@ fn drift_text(plan: &Plan, registry: &Catalog, theme: &Theme) -> String {
         out.push_str(&format!("\n{}\n", rule()));
     }
     out
+}
+
+/// What has another address now, where nothing else is told of it.
+fn moved_text(plan: &Plan, theme: &Theme) -> String {
+    let line = |(now, was): (&Address, &Address)| {
+        let [was, now] = [format!("# {was}"), now.to_string()].map(|text| theme.strong(Tone::Plain, &text));
+        format!("\n  {was} has moved to {now}\n")
+    };
+    plan.moved.iter().map(line).collect()
 }
 
 fn refresh_only_text(plan: &Plan, theme: &Theme, has_drift: bool) -> String {
@@ -266,7 +279,7 @@ pub(crate) fn rule() -> String {
 /// True if the plan has something to say besides "No changes.": also reads and drift in a refresh-only plan.
 pub(crate) fn has_news(plan: &Plan) -> bool {
     match plan.mode {
-        ModeOfPlan::RefreshOnly => !plan.drift.is_empty() || !plan.outputs.is_empty(),
+        ModeOfPlan::RefreshOnly => !plan.drift.is_empty() || !plan.outputs.is_empty() || !plan.moved.is_empty(),
         _ => !plan.is_empty() || plan.resources.iter().any(|r| r.change.action() == Action::Read),
     }
 }

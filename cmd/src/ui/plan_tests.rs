@@ -135,6 +135,7 @@ pub(crate) fn plan(resources: Vec<PlannedResource>) -> Plan {
         impact: BTreeMap::new(),
         risks: BTreeMap::new(),
         judgements: BTreeMap::new(),
+        moved: BTreeMap::new(),
         targets: vec![],
         variables: BTreeMap::new(),
         warnings: Diagnostics::new(),

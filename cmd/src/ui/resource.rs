@@ -36,6 +36,7 @@ pub(crate) fn because(address: &Address, reason: &Reason, theme: &Theme) -> Opti
     Some(match reason {
         Reason::DeleteBecauseNoResourceConfig => format!("because {} is not in configuration", address.block()),
         Reason::DeleteBecauseNoModule(module) => format!("because {module} is not in configuration"),
+        Reason::DeleteBecauseNoMoveTarget(was) => format!("because {was} was moved to {address}, which is not in configuration"),
         Reason::DeleteBecauseCountIndex => format!("because index {key} is out of range for count"),
         Reason::DeleteBecauseEachKey => format!("because key {key} is not in for_each map"),
         Reason::DeleteBecauseWrongRepetition => match address.key {
@@ -55,8 +56,15 @@ pub(crate) fn because(address: &Address, reason: &Reason, theme: &Theme) -> Opti
     })
 }
 
-/// The heading lines of a resource.
-pub(crate) fn heading(resource: &PlannedResource, theme: &Theme) -> String {
+/// The heading lines of a resource; `was`: where it was before, if it moved.
+pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, theme: &Theme) -> String {
+    if let (Some(was), Action::NoOp) = (was, resource.change.action()) {
+        return format!(
+            "  {} has moved to {}\n",
+            theme.strong(Tone::Plain, &format!("# {was}")),
+            theme.strong(Tone::Plain, &resource.address.to_string())
+        );
+    }
     let tone = match resource.change.action() {
         Action::Delete | Action::DestroyThenCreate | Action::CreateThenDestroy => Tone::Remove,
         _ => Tone::Plain,
@@ -73,6 +81,9 @@ pub(crate) fn heading(resource: &PlannedResource, theme: &Theme) -> String {
     );
     if let Some(why) = resource.reason.as_ref().and_then(|r| because(&resource.address, r, theme)) {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# ({why})"))));
+    }
+    if let (Some(was), false) = (was, matches!(resource.reason, Some(Reason::DeleteBecauseNoMoveTarget(_)))) {
+        out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# (moved from {was})"))));
     }
     for impact in &resource.impact {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Change, &format!("# impact: {impact}"))));
@@ -94,7 +105,7 @@ pub(crate) fn body(resource: &PlannedResource, registry: &Catalog, theme: &Theme
         Change::Forget { before } => printer.one_sided(8, Mark::None, schema, &ready(before)),
         Change::Update { before, after } => printer.compared(8, schema, &ready(before), &ready(after), &[]),
         Change::Replace { before, after, because, .. } => printer.compared(8, schema, &ready(before), &ready(after), because),
-        Change::NoOp { object } => printer.one_sided(8, Mark::None, schema, &ready(object)),
+        Change::NoOp { object } => printer.compared(8, schema, &ready(object), &ready(object), &[]),
     }
     printer.line(4, Mark::None, "}");
     printer.finish(theme)

@@ -15,6 +15,7 @@ use crate::dispatch::{Dispatcher, Started};
 use crate::fill::Filler;
 use crate::graph::Graph;
 use crate::ledger::Ledger;
+use crate::moves::relocated;
 use crate::options::{ApplyOptions, World};
 use crate::outcome::Outcome;
 use crate::store::Store;
@@ -44,12 +45,17 @@ pub async fn apply(
         return outcome;
     }
     let is_refresh = plan.mode == ModeOfPlan::RefreshOnly;
-    if plan.steps.is_empty() && plan.outputs.is_empty() && !is_refresh {
+    let moves = !plan.moved.is_empty();
+    if plan.steps.is_empty() && plan.outputs.is_empty() && !is_refresh && !moves {
         return outcome;
     }
+    let moved = moves.then(|| relocated(world.state, &plan.moved));
+    let world = &World { state: moved.as_ref().unwrap_or(world.state), ..*world };
     let mut ledger = Ledger::new(plan, world.registry, world.state);
+    ledger.dirty |= moves;
     let mut store = Store::new(backend, journal, world.runtime, options);
-    if let Err(problem) = store.claim(&mut ledger).await {
+    // The journal knows things by their new addresses, so the state must know them before the first step.
+    if let Err(problem) = store.claim(&mut ledger, moves && !plan.steps.is_empty()).await {
         outcome.diagnostics.push(problem);
         return outcome;
     }

@@ -39,7 +39,7 @@ pub fn graph(config: &Config, state: &Snapshot, registry: &Catalog) -> (Graph, D
     }
     diagnostics.extend(cycle::report(&nodes, config));
     let order = sequence(&nodes);
-    (Graph { nodes, instances, order }, diagnostics)
+    (Graph { nodes, instances, order, moved: BTreeMap::new() }, diagnostics)
 }
 
 struct Builder<'a> {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use karmaform_model::{Address, ModuleStep};
+use karmaform_model::{Address, ModuleStep, previous_address};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
@@ -68,9 +68,22 @@ pub struct Graph {
     pub(crate) instances: BTreeMap<Address, usize>,
     /// All nodes, each after what it needs by the configuration.
     pub(crate) order: Vec<usize>,
+    /// Where instances of the state were, by their address now.
+    pub(crate) moved: BTreeMap<Address, Address>,
 }
 
 impl Graph {
+    /// The same of a state in which these were moved: where they were, by their address now, as [`crate::relocate()`] says it.
+    #[must_use]
+    pub fn with_moved(self, moved: BTreeMap<Address, Address>) -> Self {
+        Self { moved, ..self }
+    }
+
+    /// Where an instance was, or a part of one; `None` if it is where it was.
+    pub(crate) fn previous(&self, address: &Address) -> Option<Address> {
+        previous_address(&self.moved, address)
+    }
+
     /// The addresses of all instances: configured, made by composites, and only in the state. Sorted.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.instances.keys()

@@ -60,6 +60,7 @@ fn decide<T>(
     diagnostics.extend(warnings);
     replace::set_orders(&mut pass, &create_first);
     diagnostics.extend(replace::guard(&pass));
+    diagnostics.extend(crate::moves::guard(&pass));
     let (choreographies, problems) = match options.mode {
         ModeOfPlan::RefreshOnly => Default::default(),
         _ => choreographies(&pass),
@@ -96,6 +97,7 @@ fn decide<T>(
         impact: std::collections::BTreeMap::new(),
         risks: std::collections::BTreeMap::new(),
         judgements: std::collections::BTreeMap::new(),
+        moved: graph.moved.clone(),
         targets: options.targets.clone(),
         variables: crate::options::variables(inputs.config),
         warnings: Diagnostics::new(),

@@ -11,6 +11,9 @@ use crate::values::merge;
 /// shows is never changed; where `fresh` would do something else, the saved plan does not hold any more.
 pub fn restore(saved: &mut Plan, fresh: &Plan) -> Diagnostics {
     let mut problems = Diagnostics::new();
+    if saved.moved != fresh.moved {
+        problems.push(stale());
+    }
     let by_address: BTreeMap<_, _> = fresh.resources.iter().map(|r| ((&r.address, &r.deposed), r)).collect();
     for resource in saved.resources.iter_mut().filter(|r| has_holes(&r.change)) {
         let now = by_address.get(&(&resource.address, &resource.deposed)).map(|r| &r.change);

@@ -1,9 +1,12 @@
 //! Which instances a run is about: all of them, or `-target`s with what they need.
 
-use karmaform_model::{Diagnostic, Diagnostics, ModeOfPlan};
+use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan};
 
 use crate::graph::Graph;
 use crate::options::Options;
+
+/// So many are named.
+const MOST: usize = 5;
 
 /// By node: whether the run is about it.
 pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
@@ -11,7 +14,7 @@ pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
         return vec![true; graph.nodes.len()];
     }
     let mut selected: Vec<bool> =
-        graph.nodes.iter().map(|n| !n.is_junction() && options.targets.iter().any(|t| n.address.is_within(t))).collect();
+        graph.nodes.iter().map(|n| !n.is_junction() && options.targets.iter().any(|t| is_meant(graph, &n.address, t))).collect();
     if options.mode == ModeOfPlan::Destroy {
         spread(&mut selected, &dependents(graph));
         // A composite goes with its children, and its children with it.
@@ -30,6 +33,11 @@ pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
     }
     spread(&mut selected, &needs(graph, |n| graph.nodes[n].wanted.clone()));
     selected
+}
+
+/// True if an address is what was asked for, by the name that it has or had.
+fn is_meant(graph: &Graph, address: &Address, target: &Address) -> bool {
+    address.is_within(target) || graph.previous(address).is_some_and(|was| was.is_within(target))
 }
 
 fn needs(graph: &Graph, of: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
@@ -75,8 +83,9 @@ pub(crate) fn warnings(graph: &Graph, options: &Options) -> Diagnostics {
             .with_hint("Use -target for exceptional situations only, and run plan without it afterwards."),
         );
     }
+    warnings.extend(left_out(graph, options));
     for (option, addresses) in [("-target", &options.targets), ("-replace", &options.replace)] {
-        for address in addresses.iter().filter(|a| !graph.instances.keys().any(|i| i.is_within(a))) {
+        for address in addresses.iter().filter(|a| !graph.instances.keys().any(|i| is_meant(graph, i, a))) {
             warnings.push(
                 Diagnostic::warning("No such resource", format!("Nothing in the configuration or the state is selected by {option}."))
                     .at(address)
@@ -100,4 +109,23 @@ pub(crate) fn warnings(graph: &Graph, options: &Options) -> Diagnostics {
         }
     }
     warnings
+}
+
+/// A state is moved as a whole: what moved must not be left out, or its old name would be remembered for what is there no more.
+fn left_out(graph: &Graph, options: &Options) -> Option<Diagnostic> {
+    if options.targets.is_empty() || graph.moved.is_empty() {
+        return None;
+    }
+    let selected = selected(graph, options);
+    let is_in = |a: &Address| graph.instances.get(a).is_some_and(|n| selected[*n]);
+    let left: Vec<_> = graph.moved.iter().filter(|(now, _)| !is_in(now)).collect();
+    let (now, was) = left.first()?;
+    let detail = format!(
+        "Moves are about the whole state, and {} of what moved {} not among what was asked for: {was}, which is {now} now, is the first.",
+        left.len(),
+        if left.len() == 1 { "is" } else { "are" }
+    );
+    let options: Vec<_> = left.iter().map(|(now, _)| format!("-target='{now}'")).take(MOST).collect();
+    let error = Diagnostic::error("Moved resource instances excluded by targeting", detail).at(now);
+    Some(error.with_hint(format!("Run without -target, or add {}.", options.join(" "))))
 }

@@ -29,12 +29,12 @@ impl<'a> Store<'a> {
     }
 
     /// Where others may write too, writes the state once before anything is done: if it was read stale, or somebody wrote it without a lock,
-    /// that shows now and not after the work; and whoever read it before can't write any more.
+    /// that shows now and not after the work; and whoever read it before can't write any more. `must`: wherever it is.
     ///
     /// # Errors
     /// If it can't be written; then nothing may start.
-    pub(crate) async fn claim(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Diagnostic> {
-        if !self.backend.is_shared() {
+    pub(crate) async fn claim(&mut self, ledger: &mut Ledger<'_>, must: bool) -> Result<(), Diagnostic> {
+        if !must && !self.backend.is_shared() {
             return Ok(());
         }
         self.put(ledger).await.map_err(|error| {

@@ -8,6 +8,7 @@ use karmaform_model::{Address, Catalog, Key, ModuleStep, Object, Path, Span, Typ
 use crate::context::Context;
 use crate::locals::Locals;
 use crate::modules::{ModuleCall, ModuleInstance, Name};
+use crate::moved::Moved;
 use crate::policies::Policy;
 use crate::removed::Removed;
 use crate::source::SourceFile;
@@ -34,6 +35,8 @@ pub struct Config {
     pub module_files: Vec<SourceFile>,
     /// `removed` blocks, by the address of the resource or module without any key.
     pub removed: BTreeMap<Address, Removed>,
+    /// `moved` blocks, those of modules among them, in the order in which they take effect; of the unit of a module, as they stand.
+    pub moved: Vec<Moved>,
     /// `policy` blocks, by name.
     pub policies: BTreeMap<String, Policy>,
     /// Variables that have no value: neither given nor a default. Each is an error as well.
@@ -270,6 +273,7 @@ impl Config {
             calls: BTreeMap::new(),
             module_files: Vec::new(),
             removed: BTreeMap::new(),
+            moved: Vec::new(),
             policies: BTreeMap::new(),
             missing_variables: Vec::new(),
             declared: BTreeMap::new(),

@@ -15,7 +15,7 @@ use crate::modules::{self, Loader, Name, names_in_body, names_of};
 use crate::source::Sources;
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Body, parse_body};
-use crate::{lifecycle, policies, removed, settings, suggest, variables};
+use crate::{lifecycle, moved, policies, removed, settings, suggest, variables};
 
 /// Loads a configuration. It comes with everything that could be read, so that one run shows many mistakes; if there are errors, it must
 /// not be planned.
@@ -66,6 +66,7 @@ pub(crate) fn read_blocks(config: &mut Config, blocks: TopLevel, loader: &mut Lo
     }
     config.blocks = resources;
     config.removed = removed::read(config, &blocks.removed, diagnostics);
+    config.moved = moved::read(config, &blocks.moved, diagnostics);
     check_locals(config, diagnostics);
     connect_resources(config, diagnostics);
     config.outputs = read_outputs(config, &blocks.outputs, diagnostics);
@@ -83,10 +84,12 @@ pub(crate) struct TopLevel {
     pub resources: Vec<Block>,
     pub modules: Vec<Block>,
     pub removed: Vec<Block>,
+    pub moved: Vec<Block>,
     pub policies: Vec<Block>,
 }
 
-const KNOWN: [&str; 10] = ["karmaform", "variable", "locals", "output", "data", "resource", "module", "provider", "removed", "policy"];
+const KNOWN: [&str; 11] =
+    ["karmaform", "variable", "locals", "output", "data", "resource", "module", "provider", "moved", "removed", "policy"];
 
 pub(crate) fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopLevel {
     let mut all = TopLevel::default();
@@ -108,6 +111,7 @@ pub(crate) fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopL
                 "provider" => &mut all.providers,
                 "resource" | "data" => &mut all.resources,
                 "module" => &mut all.modules,
+                "moved" => &mut all.moved,
                 "removed" => &mut all.removed,
                 "policy" => &mut all.policies,
                 _ => {
@@ -127,7 +131,7 @@ fn unknown_block(block: &Block) -> Diagnostic {
         "terraform" => Diagnostic::error("Block of another tool", "Settings stand in a block \"karmaform\" here.").with_hint(
             "Write karmaform { required_version = ..., backend ... }. Providers are built in: required_providers is not needed.",
         ),
-        "moved" | "import" | "check" | "ephemeral" | "action" => {
+        "import" | "check" | "ephemeral" | "action" => {
             Diagnostic::error("Block not supported", format!("This version does not know the block \"{name}\"."))
         }
         _ => {

@@ -85,7 +85,8 @@ fn key_after(steps: &[Step], named: usize) -> (KeyUse, usize) {
     }
 }
 
-fn literal_key(expr: &Expr) -> Option<Key> {
+/// A key that is written out.
+pub(crate) fn literal_key(expr: &Expr) -> Option<Key> {
     match &expr.bare().kind {
         ExprKind::Literal(value) => match (value.as_str(), value.as_i64()) {
             (Some(text), _) => Some(Key::Name(text.to_owned())),

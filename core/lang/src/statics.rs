@@ -321,7 +321,10 @@ impl Checker<'_, '_> {
         let twin = Address { mode: if address.mode == Mode::Data { Mode::Managed } else { Mode::Data }, ..address.clone() };
         let same_kind: Vec<_> = blocks().filter(|b| b.mode == address.mode && b.kind == address.kind).collect();
         let kinds = || blocks().filter(|b| b.mode == address.mode && b.name == address.name).map(|b| b.kind.as_str());
-        let hint = if self.config.removed.contains_key(address) {
+        let moved = self.config.moved.iter().find(|m| m.from.block() == *address && !m.from.is_module());
+        let hint = if let Some(moved) = moved {
+            format!("A moved block says that it is {} now; write that.", moved.to)
+        } else if self.config.removed.contains_key(address) {
             "A removed block says that it is gone; take this reference out as well.".to_owned()
         } else if self.config.blocks.contains_key(&twin) {
             format!("Did you mean {twin}?")

@@ -55,7 +55,9 @@ pub use nearness::nearest;
 pub use number::Number;
 pub use object::Object;
 pub use path::{Path, PathStep};
-pub use plan::{DriftedResource, Judgement, ModeOfPlan, OutputChange, Plan, PlannedResource, Reason, Step, StepKind, VariableValue};
+pub use plan::{
+    DriftedResource, Judgement, ModeOfPlan, OutputChange, Plan, PlannedResource, Reason, Step, StepKind, VariableValue, previous_address,
+};
 pub use provider::{
     Ask, BoxFuture, Connections, DataSource, Gate, GateAnswer, Operation, PlanContext, Provider, ResourceSpec, ResourceType,
 };

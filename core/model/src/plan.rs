@@ -39,6 +39,8 @@ pub enum Reason {
     DeleteBecauseCountIndex,
     /// The key left `for_each`.
     DeleteBecauseEachKey,
+    /// It was moved from this address, and nothing is configured where it is now.
+    DeleteBecauseNoMoveTarget(Address),
     /// The block has other repetition now.
     DeleteBecauseWrongRepetition,
     /// Its composite does not expand into it any more.
@@ -194,6 +196,9 @@ pub struct Plan {
     /// What policies say of it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub judgements: BTreeMap<String, Judgement>,
+    /// Where instances of the state were, by their address now; applying takes that into the state. What a composite is made of goes with it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub moved: BTreeMap<Address, Address>,
     /// `-target` addresses in effect.
     pub targets: Vec<Address>,
     /// Root variables.
@@ -206,9 +211,14 @@ impl Plan {
     /// The format this version writes and reads.
     pub const FORMAT: u32 = 1;
 
-    /// True if apply would change nothing, not even an output.
+    /// True if apply would change nothing, not even an output or an address in the state.
     pub fn is_empty(&self) -> bool {
-        self.outputs.is_empty() && !self.has_changes()
+        self.outputs.is_empty() && self.moved.is_empty() && !self.has_changes()
+    }
+
+    /// Where a resource was, or what a composite made of it; `None` if it is where it was.
+    pub fn previous_address(&self, address: &Address) -> Option<Address> {
+        previous_address(&self.moved, address)
     }
 
     /// True if a resource changes.
@@ -233,4 +243,10 @@ impl Plan {
         }
         counts
     }
+}
+
+/// Where an instance, or a part of one, was; `moved` has where instances were, by their address now. `None` if it is where it was.
+pub fn previous_address(moved: &BTreeMap<Address, Address>, address: &Address) -> Option<Address> {
+    let composite = address.composite();
+    moved.get(composite.as_ref().unwrap_or(address)).map(|was| was.with_child(&address.child))
 }

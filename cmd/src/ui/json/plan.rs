@@ -1,5 +1,6 @@
 //! A plan as `show -json` gives it, format 1.2.
 
+use karmaform_engine::relocated;
 use karmaform_lang::{Config, ModuleCall};
 use karmaform_model::{
     Action, Address, Catalog, Change, Judgement, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason,
@@ -17,11 +18,14 @@ const COMPOSITES: &str = "karmaform";
 
 /// The plan representation. `prior` is the state it was made from, if that is at hand.
 pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, registry: &Catalog) -> Json {
+    // As Terraform has it: the state that was planned from, which knows of moves.
+    let moved = prior.filter(|_| !plan.moved.is_empty()).map(|state| relocated(state, &plan.moved));
+    let prior = moved.as_ref().or(prior);
     let mut out = json!({
         "format_version": "1.2",
         "terraform_version": plan.tool_version,
         "planned_values": planned_values(plan, prior, registry),
-        "resource_changes": plan.resources.iter().map(|r| resource_change(r, registry)).collect::<Vec<_>>(),
+        "resource_changes": plan.resources.iter().map(|r| resource_change(r, plan, registry)).collect::<Vec<_>>(),
         "configuration": configuration(config, registry),
         "timestamp": timestamp(plan.created),
         "applyable": !plan.is_empty() || (plan.mode == ModeOfPlan::RefreshOnly && !plan.drift.is_empty()),
@@ -77,8 +81,11 @@ fn step(step: &Step, plan: &Plan) -> Json {
     out
 }
 
-fn resource_change(resource: &PlannedResource, registry: &Catalog) -> Json {
+fn resource_change(resource: &PlannedResource, plan: &Plan, registry: &Catalog) -> Json {
     let mut out = naming(&resource.address, &resource.resource_type);
+    if let Some(was) = plan.previous_address(&resource.address) {
+        out.insert("previous_address".into(), json!(was.to_string()));
+    }
     out.insert("provider_name".into(), json!(provider_name(resource.provider.as_deref().unwrap_or(COMPOSITES))));
     let marked = |o: &Object| marked(o, resource.address.mode, &resource.resource_type, &resource.secret_paths, registry);
     let before = resource.change.before().map(marked);
@@ -140,6 +147,7 @@ pub(crate) fn reason_word(reason: &Reason) -> Option<&'static str> {
         Reason::ReplaceBecauseTainted => "replace_because_tainted",
         Reason::DeleteBecauseNoResourceConfig => "delete_because_no_resource_config",
         Reason::DeleteBecauseNoModule(_) => "delete_because_no_module",
+        Reason::DeleteBecauseNoMoveTarget(_) => "delete_because_no_move_target",
         Reason::DeleteBecauseCountIndex => "delete_because_count_index",
         Reason::DeleteBecauseEachKey => "delete_because_each_key",
         Reason::DeleteBecauseWrongRepetition => "delete_because_wrong_repetition",

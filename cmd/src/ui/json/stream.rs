@@ -61,9 +61,17 @@ impl Stream {
             let change = json!({ "resource": resource(&drifted.address, &drifted.resource_type), "action": action });
             out.push_str(&self.line("info", &message, "resource_drift", &[("change", change)]));
         }
-        for planned in plan.resources.iter().filter(|r| !r.change.is_no_op()) {
-            let action = action_word(planned.change.action());
+        for planned in &plan.resources {
+            let was = plan.previous_address(&planned.address);
+            let action = match (planned.change.is_no_op(), &was) {
+                (true, None) => continue,
+                (true, Some(_)) => "move",
+                (false, _) => action_word(planned.change.action()),
+            };
             let mut change = json!({ "resource": resource(&planned.address, &planned.resource_type), "action": action });
+            if let Some(was) = was {
+                change["previous_resource"] = resource(&was, &planned.resource_type);
+            }
             if let Some(reason) = planned.reason.as_ref().and_then(short_reason) {
                 change["reason"] = json!(reason);
             }

@@ -60,11 +60,14 @@ impl Composite for Cluster {
     fn schema(&self) -> &Schema {
         &SCHEMA
     }
-    fn expand(&self, _: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {
+    fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {
         let Some(hosts) = arguments["hosts"].as_entries() else {
             return Err(Diagnostic::error("Hosts are not known", "How many there are has to be known.").into());
         };
         let mut expansion = Expansion::default();
+        // With this label files are called after the address, as units of real clusters are.
+        let is_named = arguments.get("label").and_then(Value::as_str) == Some("named");
+        let file = if is_named { format!("file-{}{}", address.name, address.key.as_ref().map_or("", |_| "-0")) } else { "file".to_owned() };
         let child = |path: Vec<ChildStep>, ty: &str, arguments: Vec<(&str, Arg)>, after: Vec<Vec<ChildStep>>| Child {
             resource_type: ty.into(),
             arguments: arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect(),
@@ -80,7 +83,7 @@ impl Composite for Cluster {
             expansion.children.push(child(
                 member(key, "file"),
                 "fake_thing",
-                vec![("host", way.clone()), ("name", Value::from("file").into()), ("content", content)],
+                vec![("host", way.clone()), ("name", Value::from(file.clone()).into()), ("content", content)],
                 vec![],
             ));
             let version = Arg::Text(vec![Value::from("version ").into(), arguments["version"].clone().into()]);

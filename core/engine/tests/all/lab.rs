@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::executor::block_on;
 use karmaform_engine::{
-    ApplyOptions, Options, Outcome, Pool, Runtime, World as Surroundings, apply, check, graph, observe, plan, recover, strays,
+    ApplyOptions, Options, Outcome, Pool, Runtime, World as Surroundings, apply, check, graph, observe, plan, recover, relocate, strays,
 };
 use karmaform_lang::{Config, Context, SourceFile, Sources, VariableInputs, load};
 use karmaform_model::{
@@ -161,7 +161,12 @@ impl Lab {
     pub fn plan_from(&self, text: &str, options: &Options, state: Snapshot) -> Planned {
         let config = self.load(text);
         let pool = Pool::new(self.registry.catalog().clone(), config.providers.clone());
-        let (graph, mut diagnostics) = graph(&config, &state, &self.registry);
+        let before = state.clone();
+        let (relocated, mut diagnostics) = relocate(&config, &before);
+        let (state, moved) = (relocated.state.into_owned(), relocated.moved);
+        let (graph, wrong) = graph(&config, &state, &self.registry);
+        let graph = graph.with_moved(moved);
+        diagnostics.extend(wrong);
         let world = Surroundings {
             config: &config,
             registry: &self.registry,
@@ -184,7 +189,7 @@ impl Lab {
             assert_eq!(again, plan, "a plan survives being saved");
         }
         let passes = observed.passes();
-        Planned { config, state, plan, diagnostics, passes, observed }
+        Planned { config, state: before, plan, diagnostics, passes, observed }
     }
 
     /// What is told as a stray, and beside which resource, by a run that only looks.
@@ -214,7 +219,8 @@ impl Lab {
     /// Applies a plan; whatever comes of it.
     pub fn apply_plan(&mut self, planned: &Planned) -> Outcome {
         let pool = Pool::new(self.registry.catalog().clone(), planned.config.providers.clone());
-        let (graph, _) = graph(&planned.config, &planned.state, &self.registry);
+        let (relocated, _) = relocate(&planned.config, &planned.state);
+        let (graph, _) = graph(&planned.config, &relocated.state, &self.registry);
         let world = Surroundings {
             config: &planned.config,
             registry: &self.registry,

@@ -9,6 +9,7 @@ mod fake_cluster;
 mod fake_data;
 mod lab;
 mod lifecycle;
+mod moved;
 mod observe;
 mod plan;
 mod pool;

@@ -12,6 +12,7 @@ use crate::config::{Config, Reference, Repeat, Repetition, ResourceBlock};
 use crate::eval::Errors;
 use crate::evaluator::{Evaluator, Memo, Unknowns};
 use crate::expand::{UNKNOWN, count, for_each};
+use crate::moved::Moved;
 use crate::references::KeyUse;
 use crate::statics::{self, Place, normalised};
 use crate::syntax::Expr;
@@ -50,6 +51,7 @@ pub(crate) fn expand(config: &mut Config, diagnostics: &mut Diagnostics) {
         }
     }
     take_removed(config, &tree, diagnostics);
+    take_moved(config, &tree);
     let mut work = Work { failed: diagnostics.has_errors(), instances: vec![Vec::new(); tree.nodes.len()], ..Work::default() };
     work.instances[0].push(0);
     for item in &order {
@@ -58,6 +60,8 @@ pub(crate) fn expand(config: &mut Config, diagnostics: &mut Diagnostics) {
         }
     }
     work.connect(config);
+    let moved = std::mem::take(&mut config.moved);
+    config.moved = crate::moved::checked(config, moved, diagnostics);
 }
 
 fn set(config: &mut Config, address: &Address, repetition: Option<Repetition>) {
@@ -345,6 +349,15 @@ fn add_instance(config: &mut Config, path: Vec<ModuleStep>, parent: usize, call:
         enter: Arc::clone(enter),
     });
     number
+}
+
+/// Takes in the `moved` blocks of modules. A directory that is called several times says it of each of its calls.
+fn take_moved(config: &mut Config, tree: &Tree) {
+    for node in tree.nodes.iter().skip(1) {
+        let Some(unit) = &node.unit else { continue };
+        let module = crate::moved::names(&node.path);
+        config.moved.extend(unit.moved.iter().map(|m| Moved { module: module.clone(), ..m.clone() }));
+    }
 }
 
 /// Takes in the `removed` blocks of modules, and refuses those about modules that are still called.

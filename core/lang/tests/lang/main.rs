@@ -7,6 +7,7 @@ mod support;
 mod fuzz;
 mod loading;
 mod modules;
+mod moved;
 mod oracle;
 mod removed;
 mod templates;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::{Config, Evaluator, validate};
-use karmaform_model::{Diagnostics, Type, Value};
+use karmaform_model::{Address, Diagnostics, Type, Value};
 
 use crate::support::{Known, evaluate, folded, load_all, show};
 
@@ -242,6 +242,33 @@ fn a_removed_block_is_about_whole_modules_and_what_is_in_them() {
     ] {
         assert_eq!(config.forgets(&address.parse().unwrap()), expected, "{address}");
     }
+}
+
+#[test]
+fn a_moved_block_in_a_module_is_about_each_of_its_instances() {
+    let text = "module \"m\" {\n source = \"./m\"\n count = 2\n}\nmoved {\n from = module.old\n to = module.m[1]\n}\n";
+    let m = "resource \"file\" \"b\" { path = \"p\" }\nmoved {\n from = file.a\n to = file.b\n}\n";
+    let config = loaded(text, &[("m/main.kf.hcl", m)]);
+    for (address, expected) in [
+        ("module.m[0].file.a[\"k\"]", "module.m[0].file.b[\"k\"]"),
+        ("module.old.file.a", "module.m[1].file.b"),
+        ("module.n.file.a", "module.n.file.a"),
+        ("file.a", "file.a"),
+    ] {
+        let mut found: Address = address.parse().unwrap();
+        config.moved.iter().for_each(|m| found = m.unit(&found).map_or_else(|| found.clone(), |u| u.renamed(&found)));
+        assert_eq!(found.to_string(), expected, "{address}");
+    }
+    let check = |text: &str, m: &str, summary: &str| {
+        let (_, diagnostics, sources) = load_all(&[("main.kf.hcl", text)], &[("m/main.kf.hcl", m)], |_| {});
+        assert!(diagnostics.iter().any(|d| d.summary == summary && d.span.is_some()), "{text}{m}{}", show(&sources, &diagnostics));
+    };
+    let call = "module \"m\" { source = \"./m\" }\n";
+    let moved = |from: &str, to: &str| format!("moved {{\n from = {from}\n to = {to}\n}}\n");
+    check(&(call.to_owned() + &moved("module.m", "module.n")), m, "Moved object still exists");
+    check(&(call.to_owned() + &moved("module.m.file.b", "file.b")), m, "Moved object still exists");
+    check(call, &(m.to_owned() + &moved("file.b", "file.c")), "Moved object still exists");
+    check(&(call.to_owned() + &moved("module.m.file.a", "module.m.file.z")), m, "Ambiguous moved blocks");
 }
 
 #[test]
