@@ -105,6 +105,9 @@ pub(crate) struct PlanningFlags {
     /// Only this resource and what it needs. May be repeated
     #[arg(long, value_name = "ADDRESS", action = ArgAction::Append)]
     pub(crate) target: Vec<String>,
+    /// All but this resource and what depends on it; for destroying, and what it depends on. May be repeated
+    #[arg(long, value_name = "ADDRESS", action = ArgAction::Append)]
+    pub(crate) exclude: Vec<String>,
     /// Replace this resource. May be repeated
     #[arg(long, value_name = "ADDRESS", action = ArgAction::Append)]
     pub(crate) replace: Vec<String>,
@@ -157,7 +160,12 @@ pub(crate) struct ViewFlags {
 impl PlanningFlags {
     /// True if one of them was given; they can't go with a saved plan.
     pub(crate) fn were_given(&self) -> bool {
-        self.destroy || self.refresh_only || !self.refresh || !self.target.is_empty() || !self.replace.is_empty()
+        self.destroy
+            || self.refresh_only
+            || !self.refresh
+            || !self.target.is_empty()
+            || !self.exclude.is_empty()
+            || !self.replace.is_empty()
     }
 }
 

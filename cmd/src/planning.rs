@@ -59,11 +59,16 @@ pub(crate) fn options(app: &App, flags: &PlanningFlags) -> Result<Options, Stop>
     if mode != ModeOfPlan::Normal && !flags.replace.is_empty() {
         return Err(Diagnostic::error("Flags that don't go together", "-replace is for plans that make something.").into());
     }
+    if !flags.target.is_empty() && !flags.exclude.is_empty() {
+        let why = "-target says what a plan is about, and -exclude what it is not about.";
+        return Err(Diagnostic::error("Flags that don't go together", why).with_hint("Give one of the two.").into());
+    }
     Ok(Options {
         tries: true,
         lenient: false,
         mode,
         targets: addresses("-target", &flags.target)?,
+        excludes: addresses("-exclude", &flags.exclude)?,
         replace: resources("-replace", &flags.replace)?,
         refresh: flags.refresh,
         parallelism: usize::from(flags.parallelism.most),

@@ -2,6 +2,7 @@
 
 mod drift;
 mod encryption;
+mod exclude;
 mod leniency;
 mod moved;
 mod policies;

@@ -110,7 +110,7 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
     if args.planning.were_given() {
         return Err(Diagnostic::error(
             "Can't set planning options when applying a saved plan",
-            "A saved plan says what is done. -destroy, -refresh-only, -refresh, -target and -replace belong to the command that plans.",
+            "A saved plan says what is done. -destroy, -refresh-only, -refresh, -target, -exclude and -replace belong to the command that plans.",
         )
         .into());
     }
@@ -141,6 +141,7 @@ fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved
         lenient: false,
         mode: saved.mode,
         targets: saved.targets.clone(),
+        excludes: saved.excludes.clone(),
         replace: replaced.collect(),
         refresh: true,
         parallelism,

@@ -41,6 +41,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         refresh_only: true,
         refresh: true,
         target: args.target.clone(),
+        exclude: Vec::new(),
         replace: Vec::new(),
         policies: args.policies.clone(),
         parallelism: args.parallelism,

@@ -121,7 +121,7 @@ fn about(plan: &Plan) -> String {
         ModeOfPlan::Destroy => "Plan to destroy everything",
         ModeOfPlan::RefreshOnly => "Plan to take what is seen into the state",
     };
-    let part = if plan.targets.is_empty() { "" } else { ", for a part only" };
+    let part = if plan.targets.is_empty() && plan.excludes.is_empty() { "" } else { ", for a part only" };
     format!("{mode}{part}, made {} by karmaform {}", timestamp(plan.created), plan.tool_version)
 }
 

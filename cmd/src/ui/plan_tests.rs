@@ -137,6 +137,7 @@ pub(crate) fn plan(resources: Vec<PlannedResource>) -> Plan {
         judgements: BTreeMap::new(),
         moved: BTreeMap::new(),
         targets: vec![],
+        excludes: vec![],
         variables: BTreeMap::new(),
         warnings: Diagnostics::new(),
     }

@@ -39,12 +39,12 @@ fn differs(schema: &Schema, memory: &Object, full: &Object) -> bool {
     compared.into_iter().any(|name| !same(memory.get(name), full.get(name)))
 }
 
-/// Root outputs that change. With targets only those that the targets decide.
+/// Root outputs that change. In a part of everything only those that the part decides.
 pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> BTreeMap<String, OutputChange> {
     let mut changes = BTreeMap::new();
     let state = &pass.inputs.state.outputs;
     if pass.options.mode == ModeOfPlan::Destroy {
-        if pass.options.targets.is_empty() {
+        if !pass.options.is_partial() {
             let gone = |(name, o): (&String, &karmaform_model::OutputState)| {
                 (name.clone(), OutputChange { before: Some(o.value.clone()), after: None, sensitive: o.sensitive })
             };
@@ -78,10 +78,14 @@ pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &
 }
 
 fn is_decided(pass: &Pass<'_>, output: &str) -> bool {
-    if pass.options.targets.is_empty() {
+    if !pass.options.is_partial() {
         return true;
     }
     let references = pass.inputs.config.output_references(output);
+    if !pass.options.excludes.is_empty() {
+        let is_whole = |r: &karmaform_lang::Reference| pass.graph.within(&r.address.block()).all(|(a, n)| a.is_child() || pass.selected[n]);
+        return references.iter().all(is_whole);
+    }
     // As Terraform has it: whole blocks count, and an output that needs no resource is left for a run without targets.
     let is_touched = |r: &karmaform_lang::Reference| pass.graph.within(&r.address.block()).any(|(a, n)| !a.is_child() && pass.selected[n]);
     !references.is_empty() && references.iter().all(is_touched)

@@ -59,6 +59,8 @@ pub struct Options {
     pub mode: ModeOfPlan,
     /// Only these and what they need; empty: everything.
     pub targets: Vec<Address>,
+    /// All but these and what depends on them; not together with targets.
+    pub excludes: Vec<Address>,
     /// To be replaced whether they differ or not.
     pub replace: Vec<Address>,
     /// Look at managed resources; `false` trusts the state.
@@ -75,11 +77,19 @@ pub struct Options {
     pub tool_version: String,
 }
 
+impl Options {
+    /// True if the run is about a part only.
+    pub(crate) fn is_partial(&self) -> bool {
+        !self.targets.is_empty() || !self.excludes.is_empty()
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             mode: ModeOfPlan::Normal,
             targets: Vec::new(),
+            excludes: Vec::new(),
             replace: Vec::new(),
             refresh: true,
             tries: true,

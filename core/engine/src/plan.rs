@@ -99,6 +99,7 @@ fn decide<T>(
         judgements: std::collections::BTreeMap::new(),
         moved: graph.moved.clone(),
         targets: options.targets.clone(),
+        excludes: options.excludes.clone(),
         variables: crate::options::variables(inputs.config),
         warnings: Diagnostics::new(),
     };

@@ -1,4 +1,6 @@
-//! Which instances a run is about: all of them, or `-target`s with what they need.
+//! Which instances a run is about: all of them, `-target`s with what they need, or all but what is excluded with what depends on it.
+
+mod exclude;
 
 use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan};
 
@@ -11,7 +13,7 @@ const MOST: usize = 5;
 /// By node: whether the run is about it.
 pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
     if options.targets.is_empty() {
-        return vec![true; graph.nodes.len()];
+        return exclude::remaining(graph, options);
     }
     let mut selected: Vec<bool> =
         graph.nodes.iter().map(|n| !n.is_junction() && options.targets.iter().any(|t| is_meant(graph, &n.address, t))).collect();
@@ -83,6 +85,7 @@ pub(crate) fn warnings(graph: &Graph, options: &Options) -> Diagnostics {
             .with_hint("Use -target for exceptional situations only, and run plan without it afterwards."),
         );
     }
+    warnings.extend(exclude::warnings(graph, options));
     warnings.extend(left_out(graph, options));
     for (option, addresses) in [("-target", &options.targets), ("-replace", &options.replace)] {
         for address in addresses.iter().filter(|a| !graph.instances.keys().any(|i| is_meant(graph, i, a))) {
@@ -113,7 +116,7 @@ pub(crate) fn warnings(graph: &Graph, options: &Options) -> Diagnostics {
 
 /// A state is moved as a whole: what moved must not be left out, or its old name would be remembered for what is there no more.
 fn left_out(graph: &Graph, options: &Options) -> Option<Diagnostic> {
-    if options.targets.is_empty() || graph.moved.is_empty() {
+    if !options.is_partial() || graph.moved.is_empty() {
         return None;
     }
     let selected = selected(graph, options);
@@ -125,6 +128,10 @@ fn left_out(graph: &Graph, options: &Options) -> Option<Diagnostic> {
         left.len(),
         if left.len() == 1 { "is" } else { "are" }
     );
+    if !options.excludes.is_empty() {
+        let error = Diagnostic::error("Moved resource instances excluded", detail).at(now);
+        return Some(error.with_hint("Exclude something else, or apply the moves before."));
+    }
     let options: Vec<_> = left.iter().map(|(now, _)| format!("-target='{now}'")).take(MOST).collect();
     let error = Diagnostic::error("Moved resource instances excluded by targeting", detail).at(now);
     Some(error.with_hint(format!("Run without -target, or add {}.", options.join(" "))))

@@ -201,6 +201,9 @@ pub struct Plan {
     pub moved: BTreeMap<Address, Address>,
     /// `-target` addresses in effect.
     pub targets: Vec<Address>,
+    /// `-exclude` addresses in effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excludes: Vec<Address>,
     /// Root variables.
     pub variables: BTreeMap<String, VariableValue>,
     /// Warnings met while planning.

@@ -29,7 +29,7 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         "configuration": configuration(config, registry),
         "timestamp": timestamp(plan.created),
         "applyable": !plan.is_empty() || (plan.mode == ModeOfPlan::RefreshOnly && !plan.drift.is_empty()),
-        "complete": plan.targets.is_empty(),
+        "complete": plan.targets.is_empty() && plan.excludes.is_empty(),
         "errored": false,
     });
     if !plan.variables.is_empty() {

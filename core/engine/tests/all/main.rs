@@ -4,6 +4,7 @@
 
 mod apply;
 mod composite;
+mod exclude;
 mod fake;
 mod fake_cluster;
 mod fake_data;
