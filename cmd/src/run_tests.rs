@@ -3,6 +3,7 @@
 mod drift;
 mod encryption;
 mod exclude;
+mod imports;
 mod leniency;
 mod moved;
 mod policies;

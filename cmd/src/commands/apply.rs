@@ -188,12 +188,13 @@ fn execute(
         return Ok(1);
     }
     let counts = counts(&planned.plan);
-    let Counts { add, change, destroy, forget } = counts;
+    let Counts { import, add, change, destroy, forget } = counts;
+    let imported = if import > 0 { format!("{import} imported, ") } else { String::new() };
     let forgotten = if forget > 0 { format!(", {forget} forgotten") } else { String::new() };
     let (message, operation) = if planned.plan.mode == ModeOfPlan::Destroy {
         (format!("Destroy complete! Resources: {destroy} destroyed{forgotten}."), "destroy")
     } else {
-        (format!("Apply complete! Resources: {add} added, {change} changed, {destroy} destroyed{forgotten}."), "apply")
+        (format!("Apply complete! Resources: {imported}{add} added, {change} changed, {destroy} destroyed{forgotten}."), "apply")
     };
     app.tell(|stream| stream.summary(&message, counts, operation) + &stream.outputs(&session.snapshot.outputs));
     app.say(&format!("\n{}\n", app.theme.strong(Tone::Add, &message)));

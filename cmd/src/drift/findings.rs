@@ -276,6 +276,7 @@ fn told_as(resource: &PlannedResource) -> (Kind, &'static str) {
         (Some(Reason::CreateBecauseMissing), _) => return (Kind::Missing, "it was made, and is not there any more"),
         (Some(Reason::FinishEarlierRun), _) => "an earlier run began with it and did not end",
         (Some(Reason::ReplaceBecauseTainted), _) => "it is marked as damaged, and must be made anew",
+        _ if resource.importing.is_some() => "it is there and to be imported, and was not yet",
         _ if resource.deposed.is_some() => "what it was before it was made anew is still there",
         (_, Action::Create) => "it is in the configuration, and was not made yet",
         (_, Action::Delete | Action::Forget) => "it is not in the configuration any more, and still there",

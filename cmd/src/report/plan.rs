@@ -53,13 +53,14 @@ const PART: usize = 12_000;
 const PLAIN: Theme = Theme { color: false, width: None, product: "karmaform" };
 
 /// The groups of a plan's page, what can hurt first.
-const GROUPS: [Group; 8] = [
+const GROUPS: [Group; 9] = [
     Group { word: "destroy", meaning: "will be destroyed", tone: Tone::Remove },
     Group { word: "replace", meaning: "must be made anew", tone: Tone::Remove },
     Group { word: "update", meaning: "will be updated in-place", tone: Tone::Change },
     Group { word: "create", meaning: "will be created", tone: Tone::Add },
     Group { word: "read", meaning: "will be read during apply", tone: Tone::Read },
     Group { word: "forget", meaning: "will no longer be managed, and stay", tone: Tone::Change },
+    Group { word: "import", meaning: "will be imported", tone: Tone::Change },
     Group { word: "move", meaning: "has another address now", tone: Tone::Change },
     Group { word: "drift", meaning: "changed outside of karmaform", tone: Tone::Change },
 ];
@@ -70,6 +71,7 @@ fn word(resource: &PlannedResource, plan: &Plan) -> Option<&'static str> {
         Action::NoOp => return None,
         Action::Read => "read",
         Action::Create => "create",
+        Action::Update if resource.is_import_alone() => "import",
         Action::Update => "update",
         Action::Delete => "destroy",
         Action::DestroyThenCreate | Action::CreateThenDestroy => "replace",

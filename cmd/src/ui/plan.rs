@@ -39,7 +39,7 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
         )));
         return out;
     }
-    if !shown.is_empty() {
+    if shown.iter().any(|r| !r.is_import_alone()) {
         out.push_str(&legend(&shown, theme));
     }
     out.push_str(&format!("\n{} will perform the following actions:\n", theme.product));
@@ -63,16 +63,19 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     out
 }
 
-/// `Plan: 1 to add, 0 to change, 0 to destroy.`; what is only forgotten follows if there is some, as in OpenTofu.
+/// `Plan: 1 to add, 0 to change, 0 to destroy.`; what is only forgotten follows if there is some, as in OpenTofu; what is taken over goes first.
 pub(crate) fn summary(plan: &Plan) -> String {
-    let Counts { add, change, destroy, forget } = counts(plan);
+    let Counts { import, add, change, destroy, forget } = counts(plan);
+    let imported = if import > 0 { format!("{import} to import, ") } else { String::new() };
     let forgotten = if forget > 0 { format!(", {forget} to forget") } else { String::new() };
-    format!("Plan: {add} to add, {change} to change, {destroy} to destroy{forgotten}.")
+    format!("Plan: {imported}{add} to add, {change} to change, {destroy} to destroy{forgotten}.")
 }
 
 /// How many resources come, change and go; a composite's own record does not count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
+    /// To take over, whether it changes or not.
+    pub(crate) import: usize,
     /// To add, replacements among them.
     pub(crate) add: usize,
     /// To change in place.
@@ -87,7 +90,8 @@ pub(crate) struct Counts {
 pub(crate) fn counts(plan: &Plan) -> Counts {
     let (add, change, destroy) = plan.counts();
     let forget = plan.resources.iter().filter(|r| r.provider.is_some() && r.change.action() == Action::Forget).count();
-    Counts { add, change, destroy, forget }
+    let import = plan.resources.iter().filter(|r| r.importing.is_some()).count();
+    Counts { import, add, change, destroy, forget }
 }
 
 enum Item<'a> {
@@ -123,7 +127,7 @@ fn legend(shown: &[&PlannedResource], theme: &Theme) -> String {
         theme.product
     );
     let mut out = format!("\n{}\n", theme.wrap(&intro));
-    let used: BTreeSet<Mark> = shown.iter().map(|r| Mark::of(r.change.action())).collect();
+    let used: BTreeSet<Mark> = shown.iter().filter(|r| !r.is_import_alone()).map(|r| Mark::of(r.change.action())).collect();
     let order = [Mark::Add, Mark::Change, Mark::Remove, Mark::DestroyThenCreate, Mark::CreateThenDestroy, Mark::Read, Mark::Forget];
     for mark in order.into_iter().filter(|m| used.contains(m)) {
         out.push_str(&format!("{} {}\n", mark.painted(theme), mark.meaning()));

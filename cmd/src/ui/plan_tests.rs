@@ -111,6 +111,7 @@ pub(crate) fn planned(address: &str, change: Change) -> PlannedResource {
         address,
         deposed: None,
         change,
+        importing: None,
         reason: None,
         impact: vec![],
         dependencies: vec![],

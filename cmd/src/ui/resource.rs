@@ -20,6 +20,7 @@ pub(crate) fn headline(resource: &PlannedResource, theme: &Theme) -> String {
         (Action::NoOp, _) => "stays as it is".to_owned(),
         (Action::Read, _) => "will be read during apply".to_owned(),
         (Action::Create, _) => "will be created".to_owned(),
+        (Action::Update, _) if resource.is_import_alone() => "will be imported".to_owned(),
         (Action::Update, _) => "will be updated in-place".to_owned(),
         (Action::Delete, _) => "will be destroyed".to_owned(),
         (Action::Forget, _) => format!("will no longer be managed by {}, but will not be destroyed", theme.product),
@@ -82,6 +83,9 @@ pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, theme: 
     if let Some(why) = resource.reason.as_ref().and_then(|r| because(&resource.address, r, theme)) {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# ({why})"))));
     }
+    if let Some(id) = resource.importing.as_ref().filter(|_| !resource.is_import_alone()) {
+        out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# (imported from {id:?})"))));
+    }
     if let (Some(was), false) = (was, matches!(resource.reason, Some(Reason::DeleteBecauseNoMoveTarget(_)))) {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# (moved from {was})"))));
     }
@@ -96,7 +100,7 @@ pub(crate) fn body(resource: &PlannedResource, registry: &Catalog, theme: &Theme
     let schema = schema_of(registry, resource.address.mode, &resource.resource_type);
     let ready = |object| presentable(object, schema, &resource.secret_paths);
     let mut printer = Printer::default();
-    let mark = Mark::of(resource.change.action());
+    let mark = if resource.is_import_alone() { Mark::None } else { Mark::of(resource.change.action()) };
     printer.line(4, mark, format!("{} {{", title(&resource.address, &resource.resource_type)));
     match &resource.change {
         Change::Create { after } => printer.one_sided(8, Mark::Add, schema, &ready(after)),

@@ -20,6 +20,7 @@ mod fill;
 mod forget;
 mod graph;
 mod holes;
+mod imports;
 mod ledger;
 mod moves;
 mod observe;

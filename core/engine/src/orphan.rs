@@ -49,7 +49,7 @@ impl Pass<'_> {
             ResourceEntry::Type(driver, spec) => {
                 // The configuration may tell a fresher way after the data sources are read.
                 let settled = self.reads.is_empty();
-                let circumstances = Circumstances { settled, failed: false };
+                let circumstances = Circumstances { settled, failed: false, importing: false };
                 flags.settled = if settled { self.ask(number, spec.schema(), &before, None, circumstances) } else { false };
                 self.refresh_way(driver.name(), spec.schema(), &mut before, None);
                 if self.options.mode == ModeOfPlan::RefreshOnly {

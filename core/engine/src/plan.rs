@@ -174,12 +174,14 @@ fn resource(
     }
     let is_made = node.configured && (pass.options.mode != ModeOfPlan::Destroy || stored.is_none());
     let kept = || stored.map(|s| s.dependencies.clone()).unwrap_or_default();
+    let importing = pass.import(number).filter(|_| change.before().is_some()).map(|import| import.id.clone());
     PlannedResource {
         address: address.clone(),
         resource_type: node.kind.clone(),
         deposed: None,
         provider,
         change,
+        importing,
         reason,
         impact,
         // What is to go is ordered by what the state remembers, whatever the configuration says by now.
@@ -226,6 +228,7 @@ fn leftovers(
                 deposed: Some(key.clone()),
                 provider: Some(driver.name().to_owned()),
                 change,
+                importing: None,
                 reason: None,
                 impact,
                 dependencies: stored.dependencies.clone(),

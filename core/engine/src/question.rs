@@ -47,6 +47,8 @@ pub(crate) struct Circumstances {
     pub(crate) settled: bool,
     /// Something that it needs could not be looked at.
     pub(crate) failed: bool,
+    /// It is to be taken over, so whatever is there is no stranger's.
+    pub(crate) importing: bool,
 }
 
 /// Ways to things, by provider and what they reach: a connection in the state may have old credentials, one in the configuration has not.
@@ -124,7 +126,10 @@ pub(crate) fn question(
         _ => None,
     };
     // Of what an earlier run left open only what is seen counts, but a thing that nothing outside names can't be found without the memory.
-    let known = before.memory.clone().filter(|_| is_trusted || identity.is_empty());
+    let known = match before.status {
+        None if circumstances.importing => Some(identity.clone()),
+        _ => before.memory.clone().filter(|_| is_trusted || identity.is_empty()),
+    };
     let ask = Ask {
         resource_type: resource_type.to_owned(),
         identity,

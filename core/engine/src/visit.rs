@@ -6,6 +6,7 @@ use karmaform_model::{Action, Change, Child, Connection, Diagnostics, ModeOfPlan
 use crate::before::{Before, before};
 use crate::decide::{Decision, Force, decide, tidy};
 use crate::holes;
+use crate::imports;
 use crate::observed::Answer;
 use crate::question::{Circumstances, Question, fresh, question, remember_way};
 use crate::record::{record_decision, record_object};
@@ -86,7 +87,8 @@ impl Pass<'_> {
                 remember_way(&mut self.ways, driver.name(), way);
             }
         }
-        let circumstances = Circumstances { settled: inherited.settled, failed: inherited.failed };
+        let import = self.import(number);
+        let circumstances = Circumstances { settled: inherited.settled, failed: inherited.failed, importing: import.is_some() };
         let settled = self.ask(number, schema, &before, wanted.as_ref(), circumstances);
         self.refresh_way(driver.name(), schema, &mut before, wanted.as_ref());
         if let Some(wanted) = &mut wanted {
@@ -100,7 +102,13 @@ impl Pass<'_> {
                 *wanted = spec.derived(known);
             }
         }
+        let refused =
+            import.zip(wanted.as_ref()).and_then(|(import, wanted)| imports::refused(spec, import, wanted, self.observed.answer(address)));
         let decision = match (self.options.mode, &wanted) {
+            (ModeOfPlan::Normal, _) if refused.is_some() => {
+                self.report(number, refused.into_iter().collect());
+                None
+            }
             (ModeOfPlan::Normal, Some(wanted)) => {
                 let force = Force { requested: self.is_requested(number), triggered: self.trigger(number) };
                 match decide(spec, &self.context, &before, wanted, &force) {

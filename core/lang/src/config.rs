@@ -6,6 +6,7 @@ use std::sync::Arc;
 use karmaform_model::{Address, Catalog, Key, ModuleStep, Object, Path, Span, Type, Value};
 
 use crate::context::Context;
+use crate::imports::Import;
 use crate::locals::Locals;
 use crate::modules::{ModuleCall, ModuleInstance, Name};
 use crate::moved::Moved;
@@ -37,6 +38,8 @@ pub struct Config {
     pub removed: BTreeMap<Address, Removed>,
     /// `moved` blocks, those of modules among them, in the order in which they take effect; of the unit of a module, as they stand.
     pub moved: Vec<Moved>,
+    /// `import` blocks, by the instance that takes something over.
+    pub imports: BTreeMap<Address, Import>,
     /// `policy` blocks, by name.
     pub policies: BTreeMap<String, Policy>,
     /// Variables that have no value: neither given nor a default. Each is an error as well.
@@ -274,6 +277,7 @@ impl Config {
             module_files: Vec::new(),
             removed: BTreeMap::new(),
             moved: Vec::new(),
+            imports: BTreeMap::new(),
             policies: BTreeMap::new(),
             missing_variables: Vec::new(),
             declared: BTreeMap::new(),

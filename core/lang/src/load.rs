@@ -15,7 +15,7 @@ use crate::modules::{self, Loader, Name, names_in_body, names_of};
 use crate::source::Sources;
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Body, parse_body};
-use crate::{lifecycle, moved, policies, removed, settings, suggest, variables};
+use crate::{imports, lifecycle, moved, policies, removed, settings, suggest, variables};
 
 /// Loads a configuration. It comes with everything that could be read, so that one run shows many mistakes; if there are errors, it must
 /// not be planned.
@@ -41,6 +41,7 @@ pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, regis
 
     let mut loader = Loader::new(context, registry, sources.files.len());
     let (settings, providers, policies) = (blocks.settings.clone(), blocks.providers.clone(), blocks.policies.clone());
+    let imported = blocks.imports.clone();
     read_blocks(&mut config, blocks, &mut loader, &mut diagnostics);
     config.module_files = loader.files();
 
@@ -49,6 +50,7 @@ pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, regis
     config.providers = settings::providers(&config, &providers.iter().collect::<Vec<_>>(), &mut diagnostics);
     config.policies = policies::read(&config, &policies, &mut diagnostics);
     modules::expand(&mut config, &mut diagnostics);
+    config.imports = imports::read(&config, &imported, &mut diagnostics);
     // As a reader goes through the texts, whatever stage found it.
     let mut sorted: Vec<_> = diagnostics.into_iter().collect();
     sorted.sort_by_key(|d| d.span.map(|s| (s.file, s.start)));
@@ -86,10 +88,11 @@ pub(crate) struct TopLevel {
     pub removed: Vec<Block>,
     pub moved: Vec<Block>,
     pub policies: Vec<Block>,
+    pub imports: Vec<Block>,
 }
 
-const KNOWN: [&str; 11] =
-    ["karmaform", "variable", "locals", "output", "data", "resource", "module", "provider", "moved", "removed", "policy"];
+const KNOWN: [&str; 12] =
+    ["karmaform", "variable", "locals", "output", "data", "resource", "module", "provider", "moved", "removed", "import", "policy"];
 
 pub(crate) fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopLevel {
     let mut all = TopLevel::default();
@@ -113,6 +116,7 @@ pub(crate) fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopL
                 "module" => &mut all.modules,
                 "moved" => &mut all.moved,
                 "removed" => &mut all.removed,
+                "import" => &mut all.imports,
                 "policy" => &mut all.policies,
                 _ => {
                     diagnostics.push(unknown_block(&block));
@@ -131,7 +135,7 @@ fn unknown_block(block: &Block) -> Diagnostic {
         "terraform" => Diagnostic::error("Block of another tool", "Settings stand in a block \"karmaform\" here.").with_hint(
             "Write karmaform { required_version = ..., backend ... }. Providers are built in: required_providers is not needed.",
         ),
-        "import" | "check" | "ephemeral" | "action" => {
+        "check" | "ephemeral" | "action" => {
             Diagnostic::error("Block not supported", format!("This version does not know the block \"{name}\"."))
         }
         _ => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Address, Change, Diagnostics, GateSpec, Object, Path, Risk, Value};
+use crate::{Action, Address, Change, Diagnostics, GateSpec, Object, Path, Risk, Value, same};
 
 /// What kind of plan was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +69,9 @@ pub struct PlannedResource {
     pub provider: Option<String>,
     /// What happens.
     pub change: Change,
+    /// It is taken over: by this id an `import` block names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importing: Option<String>,
     /// Why.
     pub reason: Option<Reason>,
     /// What that does to running things, in words.
@@ -210,6 +213,16 @@ pub struct Plan {
     pub warnings: Diagnostics,
 }
 
+impl PlannedResource {
+    /// True if it is taken over just as it is.
+    pub fn is_import_alone(&self) -> bool {
+        match &self.change {
+            Change::Update { before, after } => self.importing.is_some() && after.iter().all(|(name, v)| same(before.get(name), Some(v))),
+            _ => false,
+        }
+    }
+}
+
 impl Plan {
     /// The format this version writes and reads.
     pub const FORMAT: u32 = 1;
@@ -232,7 +245,7 @@ impl Plan {
     /// Resources to add, to change and to destroy. A replacement counts as added and destroyed; a composite's own record does not count.
     pub fn counts(&self) -> (usize, usize, usize) {
         let mut counts = (0, 0, 0);
-        for resource in self.resources.iter().filter(|r| r.provider.is_some()) {
+        for resource in self.resources.iter().filter(|r| r.provider.is_some() && !r.is_import_alone()) {
             match resource.change.action() {
                 Action::Create => counts.0 += 1,
                 Action::Update => counts.1 += 1,

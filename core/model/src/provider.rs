@@ -51,6 +51,13 @@ pub trait ResourceSpec: Send + Sync {
         Ok(None)
     }
 
+    /// The id that an `import` block names it by: its identity, unless its author says something else. `None`: that is not known yet.
+    fn import_id(&self, wanted: &Object) -> Option<String> {
+        let identity = self.schema().identity(wanted);
+        let parts: Option<Vec<String>> = identity.values().map(|v| v.as_str().map(str::to_owned)).collect();
+        parts.filter(|p| !p.is_empty()).map(|p| p.join("/"))
+    }
+
     /// What a change does to running things, in plain words: "restarts etcd-main.service".
     fn impact(&self, change: &Change) -> Vec<String> {
         let _ = change;

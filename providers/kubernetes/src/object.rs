@@ -185,6 +185,14 @@ impl ResourceSpec for KubernetesObject {
         wanted
     }
 
+    fn import_id(&self, wanted: &Object) -> Option<String> {
+        let manifest = wanted.get("manifest")?;
+        let part = |path: &[&str]| path.iter().try_fold(manifest, |value, name| value.get(name)).and_then(Value::as_str);
+        let namespace = part(&["metadata", "namespace"]).map(|n| format!("namespace={n},")).unwrap_or_default();
+        let (api_version, kind, name) = (part(&["apiVersion"])?, part(&["kind"])?, part(&["metadata", "name"])?);
+        Some(format!("apiVersion={api_version},kind={kind},{namespace}name={name}"))
+    }
+
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
         let Some(wanted) = wanted else {
             return Ok(match before {

@@ -90,7 +90,11 @@ fn resource_change(resource: &PlannedResource, plan: &Plan, registry: &Catalog) 
     let marked = |o: &Object| marked(o, resource.address.mode, &resource.resource_type, &resource.secret_paths, registry);
     let before = resource.change.before().map(marked);
     let after = resource.change.after().map(marked);
-    let mut change = sides(actions(resource.change.action()), before.as_ref(), after.as_ref());
+    let action = if resource.is_import_alone() { Action::NoOp } else { resource.change.action() };
+    let mut change = sides(actions(action), before.as_ref(), after.as_ref());
+    if let Some(id) = &resource.importing {
+        change["importing"] = json!({ "id": id });
+    }
     if let Change::Replace { because, .. } = &resource.change
         && !because.is_empty()
     {

@@ -66,9 +66,13 @@ impl Stream {
             let action = match (planned.change.is_no_op(), &was) {
                 (true, None) => continue,
                 (true, Some(_)) => "move",
+                (false, _) if planned.is_import_alone() => "import",
                 (false, _) => action_word(planned.change.action()),
             };
             let mut change = json!({ "resource": resource(&planned.address, &planned.resource_type), "action": action });
+            if let Some(id) = &planned.importing {
+                change["importing"] = json!({ "id": id });
+            }
             if let Some(was) = was {
                 change["previous_resource"] = resource(&was, &planned.resource_type);
             }
@@ -100,8 +104,9 @@ impl Stream {
 
     /// The counts; `operation` is `plan`, `apply` or `destroy`. `forget` is OpenTofu's.
     pub(crate) fn summary(self, message: &str, counts: Counts, operation: &str) -> String {
-        let Counts { add, change, destroy, forget } = counts;
-        let changes = json!({ "add": add, "change": change, "import": 0, "remove": destroy, "forget": forget, "operation": operation });
+        let Counts { import, add, change, destroy, forget } = counts;
+        let changes =
+            json!({ "add": add, "change": change, "import": import, "remove": destroy, "forget": forget, "operation": operation });
         self.line("info", message, "change_summary", &[("changes", changes)])
     }
 

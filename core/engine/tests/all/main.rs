@@ -8,6 +8,7 @@ mod exclude;
 mod fake;
 mod fake_cluster;
 mod fake_data;
+mod imports;
 mod lab;
 mod lifecycle;
 mod moved;

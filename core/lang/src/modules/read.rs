@@ -130,6 +130,11 @@ fn only_in_root(blocks: &TopLevel, diagnostics: &mut Diagnostics) {
             "Move the block to the root module; what differs by module goes into connections, which are values and can be given as variables.",
         ));
     }
+    for block in &blocks.imports {
+        let error =
+            Diagnostic::error("Import in a module", "What is there already is named by the root module, in \"to\" with the whole address.");
+        diagnostics.push(error.with_span(Some(block.span)).with_hint("Move the block to the root module."));
+    }
     for block in &blocks.policies {
         let error = Diagnostic::error("Policy in a module", "A policy is about a whole plan, so it stands in the root module.");
         diagnostics.push(error.with_span(Some(block.span)).with_hint("Move the block to the root module."));

@@ -5,6 +5,7 @@ mod size;
 mod support;
 
 mod fuzz;
+mod imports;
 mod loading;
 mod modules;
 mod moved;
