@@ -85,6 +85,48 @@ fn each_step_applied_twice_equals_once() {
     });
 }
 
+/// The same with every resource called something else, and `moved` blocks that say so.
+fn renamed(text: &str) -> String {
+    let files = text.split_inclusive("%%%% ").map(|file| {
+        let (mut file, mark) = file.strip_suffix("%%%% ").map_or((file.to_owned(), ""), |file| (file.to_owned(), "%%%% "));
+        // The highest number first: n1 is the start of n10 as well.
+        for number in (0..100).rev() {
+            for kind in ["terraform_data", "memory_thing", "memory_item"] {
+                let (header, name) = (format!("resource \"{kind}\" \"n{number}\""), format!("{kind}.n{number}"));
+                let is_here = file.contains(&header);
+                file = file.replace(&header, &format!("resource \"{kind}\" \"r{number}\"")).replace(&name, &format!("{kind}.r{number}"));
+                if is_here {
+                    file += &format!("moved {{\n  from = {name}\n  to = {kind}.r{number}\n}}\n");
+                }
+            }
+        }
+        file + mark
+    });
+    files.collect()
+}
+
+#[test]
+fn what_is_renamed_is_moved_and_not_made_anew() {
+    for_each_graph(|first, second| {
+        let (tool, _) = applied(first);
+        let things = tool.things();
+        let config = tool.config(&renamed(first));
+        assert!(!tool.plan(&config, Normal).0.has_changes());
+        tool.converge(&config, Normal);
+        assert_eq!((tool.things(), tool.world.applies()), (things, 0));
+        // Together with a change, and cut off behind its first step.
+        let (calm, _) = applied(first);
+        calm.converge(&calm.config(second), Normal);
+        let (tool, _) = applied(first);
+        let config = tool.config(&renamed(second));
+        tool.world.inject(Fault::apply(1).at(Moment::HangAfter));
+        let _ = tool.apply(&config, Normal);
+        tool.world.heal();
+        tool.converge(&config, Normal);
+        assert_eq!(tool.things(), calm.things());
+    });
+}
+
 /// Goes from `first` to `second` with a fault at each apply in turn, then again without: the world must be as without faults.
 fn interrupted_at_each_step(moments: &[Moment]) {
     for_each_graph(|first, second| {
