@@ -62,3 +62,29 @@ fn ids_are_what_people_call_things() {
     let manifest = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"web"}}"#;
     check("kubernetes_object", &format!("{{\"manifest\":{manifest}}}"), Some("apiVersion=v1,kind=Namespace,name=web"));
 }
+
+#[test]
+fn a_file_that_is_there_is_taken_over() {
+    let place = Place::new("");
+    place.write("motd", "hello\n");
+    let path = place.path().join("motd").display().to_string();
+    let text = |content: &str| {
+        format!(
+            "import {{\n  to = local_file.motd\n  id = \"{path}\"\n}}\nresource \"local_file\" \"motd\" {{\n  filename        = \"{path}\"\n  content         = {content:?}\n  file_permission = \"0644\"\n}}\n"
+        )
+    };
+    std::fs::set_permissions(place.path().join("motd"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    place.write("main.kf.hcl", &text("hello\n"));
+    let done = place.check(&["plan"], 0);
+    // What the disk can't tell is written into the state with it.
+    assert!(done.stdout.contains("  # (imported from \"") && done.stdout.contains("+ directory_permission = \"0755\""), "{done:#?}");
+    assert!(!done.stdout.contains("content "), "{done:#?}");
+    place.write("main.kf.hcl", &text("new\n"));
+    let done = place.check(&["apply", "-auto-approve"], 0);
+    assert!(done.stdout.contains("\nApply complete! Resources: 1 imported, 0 added, 1 changed, 0 destroyed.\n"), "{done:#?}");
+    assert_eq!(place.read("motd"), "new\n");
+    place.check(&["plan", "-detailed-exitcode"], 0);
+    std::fs::remove_file(place.path().join("motd")).unwrap();
+    std::fs::remove_file(place.path().join("karmaform.tfstate")).unwrap();
+    assert!(place.check(&["plan"], 1).stderr.contains("Cannot import non-existent remote object"));
+}
