@@ -30,6 +30,8 @@ pub(crate) struct Session {
     pub(crate) found: Serial,
     /// What the journal held.
     pub(crate) recovery: Recovery,
+    /// There was something in it.
+    has_records: bool,
     lock: Option<(LockId, Option<KeepAlive>)>,
     /// What the lock was taken for.
     operation: String,
@@ -120,6 +122,7 @@ impl Session {
             found: stored.as_ref().map_or(0, |s| s.serial),
             snapshot: stored.unwrap_or_default(),
             recovery: Recovery::default(),
+            has_records: false,
             lock: None,
             operation: String::new(),
             overrides: Overrides::new(),
@@ -132,6 +135,7 @@ impl Session {
         let records = journal.read().map_err(|e| Stop::from(journal_failed(&e)))?;
         let mut session = Self::without_journal(app, open)?;
         session.recovery = recover(&mut session.snapshot, &records);
+        session.has_records = !records.is_empty();
         session.journal = journal;
         Ok(session)
     }
@@ -139,7 +143,9 @@ impl Session {
     /// Writes what the journal brought, so that the run that follows starts from a state that is whole.
     fn settle(&mut self, app: &mut App) -> Result<(), Stop> {
         if self.recovery.changed.is_empty() {
-            return Ok(());
+            // All of it is in the state. Left there it would be read again after what comes now, and bring back what was moved meanwhile.
+            let is_done = self.has_records && self.recovery.diagnostics.is_empty();
+            return if is_done { self.journal.clear().map_err(|e| Stop::from(journal_failed(&e))) } else { Ok(()) };
         }
         self.snapshot.serial = self.snapshot.serial.saturating_add(1);
         self.snapshot.tool_version = VERSION.to_owned();

@@ -127,7 +127,7 @@ pub(crate) fn question(
     };
     // Of what an earlier run left open only what is seen counts, but a thing that nothing outside names can't be found without the memory.
     let known = match before.status {
-        None if circumstances.importing => Some(identity.clone()),
+        None | Some(Status::Unfinished) if circumstances.importing => Some(identity.clone()),
         _ => before.memory.clone().filter(|_| is_trusted || identity.is_empty()),
     };
     let ask = Ask {

@@ -2,6 +2,7 @@
 
 use karmaform_engine::Options;
 
+use crate::fake::Fault;
 use crate::lab::{Lab, changes};
 
 fn import(id: &str) -> String {
@@ -33,6 +34,20 @@ fn what_is_there_is_taken_over_and_made_as_it_should_be() {
         let again = lab.plan(&text);
         assert!(again.plan.is_empty() && again.plan.resources[0].importing.is_none());
     }
+}
+
+#[test]
+fn what_was_cut_off_is_still_taken_over() {
+    let mut lab = lab();
+    let text = import("a") + "resource \"fake_local\" \"a\" {\n name = \"a\"\n content = \"new\"\n}\n";
+    let planned = lab.plan(&text);
+    let before = lab.world.lock().operations;
+    lab.world.lock().fault = Some((before, Fault::Refused));
+    assert!(!lab.apply_plan(&planned).is_success());
+    let planned = lab.plan(&text);
+    assert_eq!(planned.plan.resources[0].importing.as_deref(), Some("a"));
+    assert!(lab.apply_plan(&planned).is_success());
+    assert!(lab.plan(&text).plan.is_empty());
 }
 
 #[test]
