@@ -298,9 +298,9 @@ pub(crate) fn connection(cluster: &Arguments) -> Arg {
     connection_with(cluster, &BTreeMap::new())
 }
 
-/// The same with members that are not wanted any more. It is another connection then.
-pub(crate) fn connection_with(cluster: &Arguments, more: &BTreeMap<String, Host>) -> Arg {
-    let members = cluster.members.iter().chain(more).map(|(name, host)| {
+/// The same with members that are not wanted any more, each with its way there. It is another connection then.
+pub(crate) fn connection_with(cluster: &Arguments, more: &BTreeMap<String, Value>) -> Arg {
+    let members = cluster.members.iter().map(|(name, host)| {
         let member = Arg::object([
             ("endpoint", endpoint(cluster, host)),
             ("host", host.address.clone().into()),
@@ -309,6 +309,7 @@ pub(crate) fn connection_with(cluster: &Arguments, more: &BTreeMap<String, Host>
         ]);
         (name.clone(), member)
     });
+    let members = members.chain(more.iter().map(|(name, way)| (name.clone(), way.clone().into())));
     Arg::object([
         ("provider", "etcd".into()),
         ("id", if more.is_empty() { cluster.address.to_string() } else { format!("{} and those that leave", cluster.address) }.into()),

@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Action, Arg, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene, Told, Type, Value};
 
 use super::arguments::Arguments;
-use super::condition::{Condition, Member, is_formed, is_unchanged, members, seen};
-use super::hosts::Host;
+use super::condition::{Condition, Member, is_formed, is_unchanged, members, seen, sides};
 use super::membership::{Membership, Move, membership};
 use super::places::{client_ca, client_certificate, formed_note, part, part_of, peer_ca, stateful_set};
 use super::render::{JOINS, JOINS_EMPTY};
@@ -301,10 +300,12 @@ impl<'a> Order<'a> {
 
     /// The way to all that are members now: those that leave have to be asked, too, as long as they are there.
     fn connection(&self) -> Arg {
-        let before = self.scene.before.filter(|_| !self.membership.moves.is_empty());
-        let before = before.and_then(|b| Arguments::read(self.scene.address, b).ok());
-        let leave: BTreeMap<String, Host> =
-            before.into_iter().flat_map(|b| b.members).filter(|(name, _)| self.membership.leaving.contains(name)).collect();
+        // What the state says of the cluster has names for hosts; the whole way is with the members themselves.
+        let way = |name: &String| {
+            let cluster = sides(self.scene.children.get(&part(name, "etcd"))?.change, "cluster").0?;
+            Some((name.clone(), cluster.get("members")?.get(name)?.clone()))
+        };
+        let leave: BTreeMap<String, Value> = self.membership.leaving.iter().filter_map(way).collect();
         children::connection_with(self.wanted, &leave)
     }
 
