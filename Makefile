@@ -13,9 +13,6 @@ ifneq ($(wildcard ../shared/data),)
 export KARMAFORM_SHARED_DATA ?= $(realpath ../shared/data)
 endif
 
-# Tests wait much for hosts, and only one at a time has them: with a thread more than there are cores these are busy meanwhile.
-export RUST_TEST_THREADS ?= $(shell echo $$(($(shell nproc) + 1)))
-
 .PHONY: help setup build demo test test-karmada lint fmt bless bench bench-karmada bench-hosts kill reference clean
 
 help: ## this list
