@@ -28,9 +28,14 @@ pub(crate) fn tell(words: &str) {
 
 /// How often to kill, and what is thrown to choose the moments: by `KARMAFORM_KILLS` and `KARMAFORM_SEED`, which are said.
 pub(crate) fn kills(usual: usize) -> (usize, fastrand::Rng) {
+    kills_from(usual, SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_secs()))
+}
+
+/// The same with moments that are the same each time, unless somebody asks for others.
+pub(crate) fn kills_from(usual: usize, seed: u64) -> (usize, fastrand::Rng) {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
     let kills = number("KARMAFORM_KILLS").and_then(|n| usize::try_from(n).ok()).unwrap_or(usual);
-    let seed = number("KARMAFORM_SEED").unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_secs()));
+    let seed = number("KARMAFORM_SEED").unwrap_or(seed);
     tell(&format!("{kills} kills, KARMAFORM_SEED={seed}"));
     (kills, fastrand::Rng::with_seed(seed))
 }

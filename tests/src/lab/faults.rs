@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::Lab;
 use super::client::Client;
 use super::project::Given;
-use crate::parts::{kills, tell};
+use crate::parts::{kills, kills_from, tell};
 use crate::project::Project;
 
 const USUAL: usize = 2;
@@ -39,10 +39,8 @@ const FAULTS: [Fault; 4] = [Fault::Kill, Fault::Pause, Fault::Cut, Fault::Ours];
 #[test]
 fn faults_while_members_change() {
     let Some(lab) = Lab::fresh("faults_while_members_change") else { return };
-    let (rounds, mut random) = kills(USUAL);
-    if ["KARMAFORM_KILLS", "KARMAFORM_SEED"].iter().all(|name| std::env::var_os(name).is_none()) {
-        random = fastrand::Rng::with_seed(USUAL_SEED);
-    }
+    let is_asked_for = std::env::var_os("KARMAFORM_KILLS").is_some();
+    let (rounds, mut random) = if is_asked_for { kills(USUAL) } else { kills_from(USUAL, USUAL_SEED) };
     let etcd = lab.etcd.last().expect("an etcd").clone();
     let project = Project::etcd_with(&lab, &Given { hosts: &lab.hosts, etcd: &etcd, more: "" });
     project.apply();
