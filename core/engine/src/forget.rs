@@ -5,7 +5,16 @@ use std::collections::BTreeSet;
 use karmaform_model::{Address, Catalog, Diagnostic, PlannedResource, ResourceEntry};
 
 /// So many are named.
-const MOST: usize = 5;
+pub(crate) const MOST: usize = 5;
+
+/// The first few, and how many more there are.
+pub(crate) fn few(addresses: &BTreeSet<Address>) -> String {
+    let names: Vec<String> = addresses.iter().take(MOST).map(ToString::to_string).collect();
+    match addresses.len().saturating_sub(MOST) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
 
 /// One warning about all that is let go; nothing if nothing is.
 pub(crate) fn warning<'a>(forgotten: impl Iterator<Item = &'a PlannedResource>, registry: &Catalog) -> Option<Diagnostic> {
@@ -16,9 +25,7 @@ pub(crate) fn warning<'a>(forgotten: impl Iterator<Item = &'a PlannedResource>, 
         let entry = registry.resource(&resource.resource_type);
         lost += usize::from(matches!(entry, Some(ResourceEntry::Type(_, spec)) if spec.schema().state_only));
     }
-    let names: Vec<String> = named.iter().take(MOST).map(ToString::to_string).collect();
-    let more = named.len().saturating_sub(MOST);
-    let names = if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") };
+    let names = few(&named);
     if names.is_empty() {
         return None;
     }

@@ -7,11 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_lang::{Config, Moved, Repetition, Unit};
 use karmaform_model::{Action, Address, Diagnostic, Diagnostics, Key, Mode, ModeOfPlan, ResourceEntry, ResourceState, Snapshot};
 
+use crate::forget::{MOST, few};
 use crate::graph::Role;
 use crate::walk::Pass;
-
-/// So many are named.
-const MOST: usize = 5;
 
 /// A state as the configuration calls things.
 #[derive(Clone, Debug)]
@@ -202,14 +200,11 @@ pub(crate) fn guard(pass: &Pass<'_>) -> Diagnostics {
 fn made_anew(pass: &Pass<'_>, now: &Address, was: &Address, anew: &BTreeSet<Address>) -> Diagnostic {
     let config = pass.inputs.config;
     let said = config.moved.iter().find(|m| m.unit(was).is_some()).map(|m| m.span);
-    let named: Vec<_> = anew.iter().take(MOST).map(ToString::to_string).collect();
-    let more = anew.len().saturating_sub(MOST);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let detail = format!(
         "A \"{}\" calls what it makes after its address. As {now} it would destroy parts of what it made as {was} and make them anew under \
-         other names, with all that they hold: {}{more}.",
+         other names, with all that they hold: {}.",
         now.kind,
-        named.join(", ")
+        few(anew)
     );
     let error =
         Diagnostic::error("Move would make things anew", detail).at(now).with_span(said.or_else(|| config.block(now).map(|b| b.span)));

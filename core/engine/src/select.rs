@@ -4,11 +4,9 @@ mod exclude;
 
 use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan};
 
+use crate::forget::MOST;
 use crate::graph::Graph;
 use crate::options::Options;
-
-/// So many are named.
-const MOST: usize = 5;
 
 /// By node: whether the run is about it.
 pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
