@@ -23,8 +23,10 @@ use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, 
 use crate::versions::{ENDED, Version};
 use arguments::Arguments;
 pub(crate) use choreography::quorum;
+pub(crate) use render::SANDBOX;
 
-pub(crate) use arguments::cluster_name;
+pub(crate) use arguments::{cluster_name, is_path};
+pub(crate) use children::{child, file};
 
 /// The composite `etcd_cluster`: a whole cluster on hosts or on Kubernetes. Pure: it names parts and orders, and touches nothing.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Address, Diagnostic, Diagnostics, Object, Type, Value};
 
 use super::schema::{KEEP, MAX_AGE_HOURS, SCHEDULE};
-use crate::cluster::cluster_name;
+use crate::cluster::{cluster_name, is_path};
 use crate::versions::Version;
 
 /// Where the unit's sandbox hides what is there, gives it files of its own, or lets nobody write.
@@ -141,12 +141,6 @@ fn hosts(object: &Object, found: &mut Diagnostics) -> BTreeMap<String, Value> {
         }
     }
     connections
-}
-
-fn is_path(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('/').skip(1).collect();
-    let plain = path.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(&b));
-    path.starts_with('/') && plain && parts.len() >= 2 && !parts.iter().any(|p| matches!(*p, "" | "." | ".."))
 }
 
 fn not_known(name: &str) -> Diagnostic {

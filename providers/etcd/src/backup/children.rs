@@ -3,6 +3,7 @@
 use karmaform_model::{Arg, Child, ChildStep, Expansion, Object, Type, Value};
 
 use super::arguments::Arguments;
+use crate::cluster::{self, SANDBOX};
 
 /// The script is the same for all: everything that differs is in its unit's environment.
 const SCRIPT: &str = include_str!("backup.sh");
@@ -39,8 +40,7 @@ fn part_of(host: &str, name: &str, key: &str) -> Vec<ChildStep> {
 }
 
 fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N], after: &[Vec<ChildStep>]) -> Child {
-    let arguments = arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect();
-    Child { path, resource_type: resource_type.to_owned(), arguments, after: after.to_vec(), apart: &[] }
+    Child { after: after.to_vec(), ..cluster::child(path, resource_type, arguments) }
 }
 
 /// The children; there are no outputs.
@@ -145,15 +145,7 @@ fn first(backup: &Arguments, host: &str, connection: &Value) -> Child {
 }
 
 fn file(path: Vec<ChildStep>, at: String, content: Arg, mode: &str, after: &[Vec<ChildStep>]) -> Child {
-    let arguments = [
-        ("path", at.into()),
-        ("content", content),
-        ("owner", "root".into()),
-        ("group", "root".into()),
-        ("mode", mode.into()),
-        ("overwrite", false.into()),
-    ];
-    child(path, "ssh_file", arguments, after)
+    Child { after: after.to_vec(), ..cluster::file(path, at, content, "root", "root", mode) }
 }
 
 /// The environment of the script.
@@ -195,20 +187,7 @@ NoNewPrivileges=true
 CapabilityBoundingSet=
 # The script makes the directory of the backups itself: it outlives what is made here.
 ProtectSystem=full
-ProtectHome=true
-PrivateTmp=true
-PrivateDevices=true
-ProtectKernelTunables=true
-ProtectKernelModules=true
-ProtectKernelLogs=true
-ProtectControlGroups=true
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-RestrictNamespaces=true
-RestrictRealtime=true
-RestrictSUIDSGID=true
-LockPersonality=true
-SystemCallArchitectures=native
-",
+{SANDBOX}",
         config = places.config,
     )
 }

@@ -275,10 +275,15 @@ fn check_user(user: &str, found: &mut Diagnostics) {
     }
 }
 
-fn check_directory(path: &str, found: &mut Diagnostics) {
+/// An absolute path of at least two plain parts: it needs no quotes anywhere, and is no directory of the system's.
+pub(crate) fn is_path(path: &str) -> bool {
     let plain = path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-'));
     let parts: Vec<&str> = path.split('/').skip(1).collect();
-    if !path.starts_with('/') || !plain || parts.len() < 2 || parts.iter().any(|p| matches!(*p, "" | "." | "..")) {
+    path.starts_with('/') && plain && parts.len() >= 2 && !parts.iter().any(|p| matches!(*p, "" | "." | ".."))
+}
+
+fn check_directory(path: &str, found: &mut Diagnostics) {
+    if !is_path(path) {
         found.push(Diagnostic::error(
             "A data directory that can't be used",
             "`data_directory` must be an absolute path of at least two parts, of letters, digits, \".\", \"_\" and \"-\", without \"..\".",

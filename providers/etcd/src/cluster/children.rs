@@ -71,7 +71,7 @@ fn ca_renew_before(cluster: &Arguments) -> Arg {
     CA_RENEW_BEFORE_HOURS.min(validity / 10).into()
 }
 
-pub(super) fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N]) -> Child {
+pub(crate) fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N]) -> Child {
     let arguments = arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect();
     Child { path, resource_type: resource_type.to_owned(), arguments, after: Vec::new(), apart: &[] }
 }
@@ -278,7 +278,7 @@ fn traces(path: Vec<ChildStep>, places: &Places, keeps_data: bool) -> Child {
     )
 }
 
-fn file(path: Vec<ChildStep>, at: String, content: Arg, owner: &str, group: &str, mode: &str) -> Child {
+pub(crate) fn file(path: Vec<ChildStep>, at: String, content: Arg, owner: &str, group: &str, mode: &str) -> Child {
     child(
         path,
         "ssh_file",

@@ -37,10 +37,10 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         return Err(refused);
     }
     let mut members = members(scene);
-    let membership = match wanted.kubernetes.is_none() && is_formed(scene) {
-        true => {
-            membership(scene, &wanted, &members).map_err(|found| found.into_iter().map(|d| d.at(scene.address)).collect::<Diagnostics>())?
-        }
+    let lives_on_hosts = wanted.kubernetes.is_none() && is_formed(scene);
+    let at_it = |found: Diagnostics| found.into_iter().map(|d| d.at(scene.address)).collect::<Diagnostics>();
+    let membership = match lives_on_hosts {
+        true => membership(scene, &wanted, &members).map_err(at_it)?,
         false => Membership::settled(&wanted),
     };
     for name in membership.joining() {
@@ -48,9 +48,8 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
             member.condition = Condition::Joins;
         }
     }
-    let upgrade = match wanted.kubernetes.is_none() && is_formed(scene) {
-        true => upgrade(scene, &wanted, &members, &membership)
-            .map_err(|found| found.into_iter().map(|d| d.at(scene.address)).collect::<Diagnostics>())?,
+    let upgrade = match lives_on_hosts {
+        true => upgrade(scene, &wanted, &members, &membership).map_err(at_it)?,
         false => None,
     };
     let mut order = Order::new(&wanted, scene, &members, &membership);

@@ -14,6 +14,22 @@ pub(crate) const JOINS: &str = "KARMAFORM_JOINS";
 /// that nobody was there before.
 pub(crate) const JOINS_EMPTY: &str = "empty";
 
+/// The end of a [Service] section, of what etcd and its backups never need.
+pub(crate) const SANDBOX: &str = "ProtectHome=true
+PrivateTmp=true
+PrivateDevices=true
+ProtectKernelTunables=true
+ProtectKernelModules=true
+ProtectKernelLogs=true
+ProtectControlGroups=true
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=true
+RestrictRealtime=true
+RestrictSUIDSGID=true
+LockPersonality=true
+SystemCallArchitectures=native
+";
+
 /// A text made of parts that may not be known yet.
 #[derive(Default)]
 struct Text {
@@ -249,20 +265,7 @@ NoNewPrivileges=true
 CapabilityBoundingSet=
 ProtectSystem=strict
 ReadWritePaths={data}
-ProtectHome=true
-PrivateTmp=true
-PrivateDevices=true
-ProtectKernelTunables=true
-ProtectKernelModules=true
-ProtectKernelLogs=true
-ProtectControlGroups=true
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-RestrictNamespaces=true
-RestrictRealtime=true
-RestrictSUIDSGID=true
-LockPersonality=true
-SystemCallArchitectures=native
-
+{SANDBOX}
 [Install]
 WantedBy=multi-user.target
 ",
