@@ -116,6 +116,11 @@ start_unit() {
       case $(systemctl show -p ActiveState,SubState,NRestarts -- "$name" </dev/null) in
         *ActiveState=active*) return 0 ;;
         *SubState=auto-restart* | *ActiveState=failed* | *NRestarts=[1-9]*) report died ;;
+        *ActiveState=inactive*)
+          # What is left of the process before can keep systemd from making a new one's control group (status 219). A condition that could not be
+          # asked for that is no condition that said no.
+          case $(property ExecCondition) in *status=219*) systemctl --no-block start -- "$name" >&2 || report start ;; esac
+          ;;
       esac
     done
     return 0
