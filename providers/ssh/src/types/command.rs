@@ -23,7 +23,10 @@ const KIND: &str = "ssh_command";
 const OUTPUT: usize = 64 << 10;
 
 /// What may hold a secret.
-const SECRET_PARTS: &[&str] = &["environment", "command", "check", "undo"];
+const SECRET_PARTS: &[&str] = &["environment", "run_environment", "command", "check", "undo"];
+
+/// Where variables are from.
+const VARIABLES: [&str; 2] = ["environment", "run_environment"];
 
 /// The type.
 pub(crate) struct Command {
@@ -48,6 +51,12 @@ impl Command {
                 Type::map(Type::String),
                 "Environment of all three commands. It is in no argument list and no log.",
             ),
+            Attribute::optional(
+                "run_environment",
+                Type::map(Type::String),
+                "More of the environment, for `command` alone. It is not remembered, and another one runs nothing again.",
+            )
+            .write_only(),
             Attribute::optional("timeout", Type::Number, "Seconds after which a command is ended.").or(60i64),
             Attribute::computed(
                 "output",
@@ -76,11 +85,11 @@ impl ResourceSpec for Command {
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
         let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
         Checks::of(wanted).no_zero_bytes("command").no_zero_bytes("check").no_zero_bytes("undo").done()?;
-        for (name, _) in entries(wanted, "environment") {
+        for (from, name) in VARIABLES.into_iter().flat_map(|from| entries(wanted, from).into_iter().map(move |(name, _)| (from, name))) {
             let good = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             if !good {
-                return Err(Diagnostic::error("Bad name", format!("\"{name}\" in \"environment\" is no name of a variable.")).into());
+                return Err(Diagnostic::error("Bad name", format!("\"{name}\" in \"{from}\" is no name of a variable.")).into());
             }
         }
         if number(wanted, "timeout").is_some_and(|t| !(1..=86400).contains(&t)) {
@@ -175,7 +184,9 @@ async fn execute(client: &Client, object: &Object, what: &str, command: &str, ch
         body.push_str(&format!("{{ {} }} >/dev/null 2>&1\nif [ $? = 0 ]; then exit 0; fi\n", run(object, check).script()));
         time += limit(object);
     }
-    body.push_str(&format!("section {}\n{}exit $?\n", quote("output"), run(object, command).script()));
+    let mut act = run(object, command);
+    act.environment.extend(entries(object, "run_environment"));
+    body.push_str(&format!("section {}\n{}exit $?\n", quote("output"), act.script()));
     let hidden = secrets(object, SECRET_PARTS);
     let output = client.change(Act::new("Running a command", body).with_timeout(time).with_secrets(hidden.clone())).await?;
     let printed = String::from_utf8_lossy(output.section("output").unwrap_or_default()).trim_end().to_owned();
