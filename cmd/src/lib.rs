@@ -10,6 +10,7 @@ mod backend;
 mod bundle;
 mod cli;
 mod commands;
+mod confirming;
 mod disk;
 mod drift;
 mod flags;

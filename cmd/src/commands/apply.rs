@@ -6,6 +6,7 @@ use karmaform_model::{Diagnostic, ModeOfPlan, Reason, Seal, Snapshot};
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::applying::carry_out;
 use crate::backend::open_backend;
+use crate::confirming::confirm;
 use crate::disk::{reason, write_private};
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{Planned, bundle_for, halted, options, plan, pool, show_plan};
@@ -41,6 +42,9 @@ pub(crate) struct How {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     pub(crate) auto_approve: bool,
+    /// Confirm by its address what approval alone is not enough for, as restoring etcd; more than once for more
+    #[arg(long, value_name = "ADDRESS", require_equals = true)]
+    pub(crate) confirm: Vec<String>,
     #[command(flatten)]
     pub(crate) variables: VariableFlags,
     #[command(flatten)]
@@ -97,11 +101,14 @@ fn planned_here(app: &mut App, project: &Project, session: &mut Session, (option
         let approved = approve(app, options.mode, &session.open.workspace);
         app.profile.phase(APPROVAL, asked, app.now());
         approved?;
+        confirm(app, &planned.plan, &how.confirm, true)?;
         // Whoever was asked may have taken his time.
         let forbidden = judge(&project.config, &mut planned.plan, overrides, app.now_seconds());
         if forbidden.has_errors() {
             return Err(forbidden.into());
         }
+    } else {
+        confirm(app, &planned.plan, &how.confirm, false)?;
     }
     execute(app, project, &planned, session, &pool, options.parallelism)
 }
@@ -123,12 +130,13 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
     let state = args.how.state.state.clone().or_else(|| saved.state.clone());
     let open = open_backend(app, &project.config.settings, state.as_deref())?;
     let mut session = Session::exclusive(app, open, "OperationTypeApply", &args.how.lock)?;
-    let ended = planned_before(app, &project, &mut session, saved, &args.planning);
+    let ended = planned_before(app, &project, &mut session, saved, args);
     session.close(app);
     profiled(app, &args.how.profile, ended)
 }
 
-fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved: SavedPlan, flags: &PlanningFlags) -> Ended {
+fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved: SavedPlan, args: &Args) -> Ended {
+    let flags = &args.planning;
     let (parallelism, overrides) = (usize::from(flags.parallelism.most), flags.policies.all());
     let notes = session.notes().clone();
     app.show(&notes);
@@ -160,6 +168,7 @@ fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved
         return Err(wrong.into());
     }
     app.show_warnings(&wrong);
+    confirm(app, &saved, &args.how.confirm, false)?;
     // What a dead run left was written to the state just now; the plan was made with it in mind.
     (saved.lineage, saved.serial) = (fresh.plan.lineage.clone(), fresh.plan.serial);
     let planned = Planned { plan: saved, graph: fresh.graph };

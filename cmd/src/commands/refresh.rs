@@ -29,6 +29,7 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let how = How {
         auto_approve: true,
+        confirm: Vec::new(),
         variables: args.variables.clone(),
         state: args.state.clone(),
         lock: args.lock.clone(),

@@ -94,6 +94,7 @@ fn joined(mut own: Choreography, recovery: Choreography) -> Choreography {
     own.impact.extend(recovery.impact);
     own.risk.data_loss.extend(recovery.risk.data_loss);
     own.risk.margin = own.risk.margin.into_iter().chain(recovery.risk.margin).min_by_key(|m| m.up);
+    own.risk.confirm = own.risk.confirm.or(recovery.risk.confirm);
     own
 }
 

@@ -256,12 +256,15 @@ pub struct Risk {
     /// Data that is deleted, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_loss: Vec<String>,
+    /// What has to be agreed to by name, beyond the approval of the plan, in a few words; nobody can tell from a difference alone that it is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<String>,
 }
 
 impl Risk {
     /// True if there is none.
     pub fn is_none(&self) -> bool {
-        self.margin.is_none() && self.data_loss.is_empty()
+        self.margin.is_none() && self.data_loss.is_empty() && self.confirm.is_none()
     }
 }
 

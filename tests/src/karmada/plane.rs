@@ -155,6 +155,11 @@ impl<'a> Plane<'a> {
 }
 
 impl Kubectl<'_> {
+    /// Whether it succeeds.
+    pub(super) fn tries(&self, arguments: &[&str]) -> bool {
+        self.host.kubectl().args(&self.arguments).args(arguments).output().is_ok_and(|o| o.status.success())
+    }
+
     /// What it prints; it must succeed.
     #[track_caller]
     pub(super) fn run(&self, arguments: &[&str]) -> String {
