@@ -63,6 +63,8 @@ pub(crate) struct Etcd {
     pub(crate) ca_certificate: Value,
     pub(crate) certificate: Value,
     pub(crate) private_key: Value,
+    /// The cluster's id; null where it is not said. With another one its data is another, whatever the endpoints are.
+    pub(crate) cluster_id: Value,
     /// Null for etcd's users' own default.
     pub(crate) prefix: Value,
     /// What is there is taken over, whosever it is.
@@ -319,7 +321,8 @@ fn etcd(reader: &mut Reader<'_, '_>) -> Etcd {
     // Whatever was written: a key is secret.
     let private_key = part("private_key").secret();
     let (ca_certificate, certificate) = (part("ca_certificate"), part("certificate"));
-    Etcd { endpoints, ca_certificate, certificate, private_key, prefix, adopt, on_destroy }
+    let cluster_id = part("cluster_id");
+    Etcd { endpoints, ca_certificate, certificate, private_key, cluster_id, prefix, adopt, on_destroy }
 }
 
 fn crds(reader: &mut Reader<'_, '_>) -> Option<Value> {

@@ -74,6 +74,10 @@ fn with(mut entries: BTreeMap<String, Arg>, more: Option<Object>) -> Arg {
 /// are read again.
 pub(crate) fn marks(plane: &Arguments, component: Component) -> BTreeMap<&'static str, Arg> {
     let mut marks: BTreeMap<&'static str, Arg> = BTreeMap::from([("ca", ca_mark(plane))]);
+    if !plane.etcd.cluster_id.is_null() {
+        // What was restored is older than what is remembered of it, by the API servers and by whoever watches them.
+        marks.insert("etcd-cluster", sum(&plane.etcd.cluster_id).into());
+    }
     if uses_etcd(component) {
         marks.insert("etcd-ca", sum(&plane.etcd.ca_certificate).into());
         marks.insert("etcd", sum(&plane.etcd.certificate).into());

@@ -108,7 +108,7 @@ pub(crate) fn of_destroy(scene: &Scene<'_>) -> Vec<String> {
 pub(crate) fn risk_of_destroy(scene: &Scene<'_>) -> Risk {
     let prefix = scene.children.get(&store::prefix_path()).filter(|c| c.change.action() == Action::Delete);
     let is_deleted = |c: &&ChildChange<'_>| c.change.before().and_then(|b| b.get("on_destroy")).and_then(Value::as_str) == Some("delete");
-    Risk { margin: None, data_loss: prefix.filter(is_deleted).map(data).into_iter().collect() }
+    Risk { data_loss: prefix.filter(is_deleted).map(data).into_iter().collect(), ..Risk::default() }
 }
 
 /// What becomes of what is in etcd.

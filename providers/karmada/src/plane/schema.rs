@@ -41,6 +41,7 @@ fn inputs() -> Vec<Attribute> {
         ("certificate", ObjectAttribute::required(Type::String)),
         ("private_key", ObjectAttribute::required(Type::String)),
         ("prefix", ObjectAttribute::optional(Type::String)),
+        ("cluster_id", ObjectAttribute::optional(Type::String)),
     ];
     vec![
         Attribute::required("version", Type::String, "The Karmada version: `1.19.0`. It is raised by one minor version at a time."),
@@ -54,7 +55,8 @@ fn inputs() -> Vec<Attribute> {
             Type::Object(etcd.into_iter().map(|(n, a)| (n.to_owned(), a)).collect()),
             "The etcd to keep everything in, as the attribute `client` of an `etcd_cluster` gives it: `endpoints` (https URLs), \
              `ca_certificate`, `certificate`, `private_key`, and optionally `prefix`, the prefix of all keys, which several control planes \
-             on one etcd must not share (\"/registry\").",
+             on one etcd must not share (\"/registry\"). With another `cluster_id` (it was restored) all components start anew: what they \
+             remember is of another time.",
         )
         .secret(),
         Attribute::optional(
