@@ -12,6 +12,7 @@ mod places;
 mod preflight;
 mod refusals;
 mod render;
+mod restore;
 mod roster;
 mod schema;
 mod settings;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use karmaform_model::{
     Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
-    default_plan,
+    default_plan, same,
 };
 
 use crate::care;
@@ -22,6 +22,11 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         vec![
             Attribute::required("cluster", Type::Any, "The connection to the cluster."),
             Attribute::required("name", Type::String, "The member's name.").identity(),
+            Attribute::optional(
+                "restoration",
+                Type::String,
+                "The restoration that its data is from; with another one it is another member.",
+            ),
             Attribute::computed("member_id", Type::String, "The member's id, in hexadecimal digits as `etcdctl` shows it."),
             Attribute::computed("cluster_id", Type::String, "The cluster's id, in hexadecimal digits."),
             Attribute::computed("peer_url", Type::String, "Where the other members reach it; several are separated by commas."),
@@ -68,7 +73,7 @@ impl ResourceSpec for EtcdMember {
         &SCHEMA
     }
 
-    /// What does not vote is to be brought back into the cluster, with another id.
+    /// What does not vote is to be brought back into the cluster, with another id. What is restored has other ids, and is in another cluster.
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
         let change = default_plan(&SCHEMA, before, wanted);
         let is_out = before.and_then(|b| b.get("nonvoter")).and_then(Value::as_bool) == Some(true);
@@ -79,9 +84,20 @@ impl ResourceSpec for EtcdMember {
                 after.insert("member_id".to_owned(), Value::unknown_not_null(Type::String));
                 Change::Update { before: object, after }
             }
+            Change::Update { before, mut after } if is_restored(&before, &after) => {
+                let ids = ["member_id", "cluster_id"].map(|name| (name.to_owned(), Value::unknown_not_null(Type::String)));
+                after.extend(ids);
+                Change::Update { before, after }
+            }
             change => change,
         })
     }
+}
+
+/// Its data is from another restoration. That a note of an old one goes changes nothing.
+fn is_restored(before: &Object, after: &Object) -> bool {
+    let of = |object: &Object| object.get("restoration").filter(|v| !v.is_null()).cloned();
+    of(after).is_some_and(|now| !same(of(before).as_ref(), Some(&now)))
 }
 
 impl ResourceType<Client> for EtcdMember {

@@ -2,6 +2,7 @@
 //! done already is found by looking (facts of etcd: one change of members at a time; a learner costs no quorum; refusals of the first five seconds
 //! after a connection came up are no errors).
 
+mod disarm;
 mod join;
 mod leave;
 mod promote;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use etcd_client::Error;
 use karmaform_model::{Diagnostic, Object, Value};
 
+pub(crate) use disarm::EtcdDisarm;
 pub(crate) use join::EtcdJoin;
 pub(crate) use leave::EtcdLeave;
 pub(crate) use promote::EtcdPromote;

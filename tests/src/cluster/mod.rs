@@ -44,7 +44,8 @@ impl Lab {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn config(&self, members: usize, settings: &str) -> Config {
+    /// With more lines in the block.
+    fn config(&self, members: usize, lines: &str) -> Config {
         let mut hosts = String::new();
         for (i, name) in ('a'..='e').take(members).enumerate() {
             let _ = write!(hosts, "{name} = \"10.0.0.{}\", ", i + 11);
@@ -52,7 +53,7 @@ impl Lab {
         self.tool.config(&format!(
             "data \"ssh_host\" \"x\" {{\n  for_each = {{ {hosts} }}\n  address = each.value\n}}\n\
              resource \"etcd_cluster\" \"main\" {{\n  version = \"3.5.16\"\n  source = \"etcd-v3.5.16-linux-amd64.tar.gz\"\n  \
-             hosts = data.ssh_host.x\n  settings = {{ {settings} }}\n}}\n\
+             hosts = data.ssh_host.x\n  {lines}\n}}\n\
              output \"endpoints\" {{\n  value = etcd_cluster.main.endpoints\n}}\n"
         ))
     }
@@ -114,17 +115,17 @@ impl Lab {
 }
 
 /// From `start`, apply this; then the same killed before and after every `stride`th step and run again.
-fn killed_everywhere(start: impl Fn() -> Lab, members: usize, settings: &str, mode: ModeOfPlan, stride: usize) {
+fn killed_everywhere(start: impl Fn() -> Lab, members: usize, lines: &str, mode: ModeOfPlan, stride: usize) {
     let lab = start();
-    lab.converge(&lab.config(members, settings), mode);
+    lab.converge(&lab.config(members, lines), mode);
     let calm = start();
-    calm.apply(&calm.config(members, settings), mode);
+    calm.apply(&calm.config(members, lines), mode);
     let steps = calm.trouble.steps();
     assert!(steps > 0, "there is nothing to do");
     for step in (1..=steps).step_by(stride) {
         for is_done in [false, true] {
             let lab = start();
-            let config = lab.config(members, settings);
+            let config = lab.config(members, lines);
             lab.trouble.kills(step, is_done);
             assert!(matches!(lab.apply(&config, mode), Ended::Killed), "step {step} of {steps} was not reached");
             lab.converge(&config, mode);
@@ -152,11 +153,39 @@ fn formed_though_killed_anywhere() {
 #[test]
 fn a_setting_rolls_though_killed_anywhere() {
     for members in 1..=5 {
-        killed_everywhere(|| Lab::formed(members), members, "snapshot-count = 5000", Normal, 1 + members / 4);
+        killed_everywhere(|| Lab::formed(members), members, "settings = { snapshot-count = 5000 }", Normal, 1 + members / 4);
     }
     let lab = Lab::formed(3);
-    lab.converge(&lab.config(3, "snapshot-count = 5000"), Normal);
+    lab.converge(&lab.config(3, "settings = { snapshot-count = 5000 }"), Normal);
     lab.healthy(3, Some(("ETCD_SNAPSHOT_COUNT", "5000")));
+}
+
+#[test]
+fn restored_though_killed_anywhere() {
+    let block = format!("restore {{\n from = \"backup.db\"\n sha256 = \"{}\"\n }}", "ab".repeat(32));
+    for members in [1, 3] {
+        killed_everywhere(|| Lab::formed(members), members, &block, Normal, 1);
+        killed_everywhere(Lab::new, members, &block, Normal, 2 * members);
+    }
+    let lab = Lab::formed(3);
+    lab.converge(&lab.config(3, &block), Normal);
+    assert!(lab.world().hosts.values().all(|h| h.data.as_ref().is_some_and(|d| d.restored.is_some()) && h.before.len() == 1));
+    lab.converge(&lab.config(3, ""), Normal);
+    assert!(lab.world().hosts.values().all(|h| h.before.is_empty()));
+    // It may be destroyed in the middle.
+    killed_everywhere(
+        || {
+            let lab = Lab::formed(3);
+            let config = lab.config(3, &block);
+            lab.trouble.kills(17, true);
+            assert!(matches!(lab.apply(&config, Normal), Ended::Killed));
+            lab
+        },
+        3,
+        &block,
+        Destroy,
+        13,
+    );
 }
 
 #[test]
@@ -198,7 +227,7 @@ fn every_damage_on_every_member_is_repaired_though_killed_anywhere() {
                 lab
             };
             killed_everywhere(start, members, "", Normal, 1);
-            killed_everywhere(start, members, "snapshot-count = 5000", Normal, members);
+            killed_everywhere(start, members, "settings = { snapshot-count = 5000 }", Normal, members);
         }
     }
 }

@@ -12,6 +12,7 @@ mod faults;
 mod kill;
 mod membership;
 mod project;
+mod restore;
 pub(crate) mod secrets;
 mod users;
 

@@ -9,6 +9,7 @@ use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Object, Type,
 use super::hosts::{Host, members};
 use super::kubernetes::Kubernetes;
 use super::places::default_data_directory;
+use super::restore::Restore;
 use super::schema::{CA_VALIDITY_HOURS, CERTIFICATE_VALIDITY_HOURS, CLIENT_PORT, DISK_LIMIT, PEER_PORT, RENEW_BEFORE_HOURS, USER};
 use super::settings;
 use crate::versions::Version;
@@ -43,6 +44,8 @@ pub(crate) struct Arguments {
     pub(crate) disk_limit: i64,
     /// Its place, if that is not hosts.
     pub(crate) kubernetes: Option<Kubernetes>,
+    /// The snapshot that it begins with.
+    pub(crate) restore: Option<Restore>,
 }
 
 /// What says something about hosts alone.
@@ -106,6 +109,7 @@ impl Arguments {
                 members(object, &mut found)
             }
         };
+        let restore = Restore::read(object, kubernetes.is_some(), &mut found);
         let settings = match object.get("settings") {
             None => Some(Object::new()),
             Some(value) if value.is_null() => Some(Object::new()),
@@ -145,6 +149,7 @@ impl Arguments {
                 user,
                 disk_limit,
                 kubernetes,
+                restore,
             }),
             _ => Err(found.into_iter().map(|d| d.at(address)).collect()),
         }

@@ -8,8 +8,8 @@ use karmaform_model::{Arg, Child, ChildStep, Expansion, Object, Type, Value};
 use super::arguments::Arguments;
 use super::hosts::Host;
 use super::kubernetes;
-use super::places::{Places, client_ca, client_certificate, part, part_of, peer_ca, token};
-use super::{render, snapshot};
+use super::places::{Places, client_ca, client_certificate, part, part_of, peer_ca, restoring, token};
+use super::{render, restore, snapshot};
 
 /// The kind of all keys. etcd and every client speak it, and it is small and quick.
 const ALGORITHM: &str = "ECDSA-P256";
@@ -59,6 +59,7 @@ pub(crate) fn expand(cluster: &Arguments) -> Expansion {
         child(token(), "terraform_data", []),
         certificate(cluster, client_certificate(), &client_ca(), CLIENT_NAME, None, &["client_auth"]),
     ];
+    children.extend(cluster.restore.iter().flat_map(restore::records));
     match &cluster.kubernetes {
         Some(place) => kubernetes::children::expand(cluster, place, &mut children),
         None => cluster.members.iter().for_each(|(name, host)| member(cluster, name, host, &mut children)),
@@ -155,22 +156,8 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
         children.push(at(made, &after));
     }
     children.push(at(self::traces(traces.clone(), &places, cluster.keeps_data), &[directory("config"), directory("data")]));
-    for program in ["etcd", "etcdctl"] {
-        let made = child(
-            part_of(name, "program", program),
-            "ssh_artifact",
-            [
-                ("source", cluster.source.clone().into()),
-                ("sha256", cluster.source_sha256.clone().into()),
-                ("member", program.into()),
-                ("path", format!("{}/{program}", places.programs).into()),
-                ("previous", places.previous.as_str().into()),
-                ("owner", "root".into()),
-                ("group", "root".into()),
-                ("mode", "0755".into()),
-            ],
-        );
-        children.push(at(made, &[directory("programs")]));
+    for name_of_it in ["etcd", "etcdctl"] {
+        children.push(at(program(cluster, &places, name, name_of_it), &[directory("programs")]));
     }
     // Both usages on both: etcd dials its own client port with the server certificate, and peers dial each other with the peer certificate.
     let both = ["server_auth", "client_auth"];
@@ -218,6 +205,11 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
     after.extend([guard, peers, traces, part_of(name, "program", "etcd"), part_of(name, "program", "etcdctl")]);
     // That there is nothing to save it finds before the first start.
     after.extend(keeper.map(snapshot::of));
+    if let Some(restore) = &cluster.restore {
+        let needed = [&after[..], std::slice::from_ref(&environment)].concat();
+        children.extend(restore::children(cluster, restore, name, &needed).into_iter().map(|(child, after)| at(child, &after)));
+        after.push(part_of(name, "restore", "switch"));
+    }
     let unit = part(name, "unit");
     let made = child(
         unit.clone(),
@@ -250,8 +242,29 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
     children.push(at(made, &after));
 
     let mut etcd = child(part(name, "etcd"), "etcd_member", [("cluster", connection(cluster)), ("name", name.into())]);
+    if cluster.restore.is_some() {
+        etcd.arguments.insert("restoration".to_owned(), Arg::child(&restoring(), "id"));
+    }
     etcd.after = vec![unit];
     children.push(etcd);
+}
+
+/// A program out of the cluster's archive, on a member's host.
+pub(super) fn program(cluster: &Arguments, places: &Places, member: &str, program: &str) -> Child {
+    child(
+        part_of(member, "program", program),
+        "ssh_artifact",
+        [
+            ("source", cluster.source.clone().into()),
+            ("sha256", cluster.source_sha256.clone().into()),
+            ("member", program.into()),
+            ("path", format!("{}/{program}", places.programs).into()),
+            ("previous", places.previous.as_str().into()),
+            ("owner", "root".into()),
+            ("group", "root".into()),
+            ("mode", "0755".into()),
+        ],
+    )
 }
 
 /// What a member leaves behind while it runs is not written by karmaform, so this child has nothing to do but to remove it at the end:
@@ -331,14 +344,15 @@ fn outputs(cluster: &Arguments) -> BTreeMap<String, Arg> {
     let ca = Arg::child(&client_ca(), "certificate");
     let certificate = Arg::child(&client_certificate(), "certificate");
     let key = Arg::child(&client_certificate(), "private_key");
+    let first = cluster.members.keys().next();
+    let cluster_id = first.map_or_else(|| Value::null(Type::String).into(), |name| Arg::child(&part(name, "etcd"), "cluster_id"));
     let client = Arg::object([
         ("endpoints", endpoints.clone()),
         ("ca_certificate", ca.clone()),
         ("certificate", certificate.clone()),
         ("private_key", key.clone()),
+        ("cluster_id", cluster_id.clone()),
     ]);
-    let first = cluster.members.keys().next();
-    let cluster_id = first.map_or_else(|| Value::null(Type::String).into(), |name| Arg::child(&part(name, "etcd"), "cluster_id"));
     BTreeMap::from([
         ("endpoints".to_owned(), endpoints),
         ("ca_certificate".to_owned(), ca),

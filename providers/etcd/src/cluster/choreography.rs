@@ -13,6 +13,7 @@ use super::condition::{Condition, Member, is_formed, is_unchanged, members, seen
 use super::membership::{Membership, Move, membership};
 use super::places::{client_ca, client_certificate, formed_note, part, part_of, peer_ca, stateful_set};
 use super::render::{JOINS, JOINS_EMPTY};
+use super::restore::restoration;
 use super::upgrade::upgrade;
 use super::{children, impact, preflight, refusals, snapshot};
 
@@ -39,6 +40,17 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     let mut members = members(scene);
     let lives_on_hosts = wanted.kubernetes.is_none() && is_formed(scene);
     let at_it = |found: Diagnostics| found.into_iter().map(|d| d.at(scene.address)).collect::<Diagnostics>();
+    if let Some(restoration) = restoration(scene, &wanted).map_err(|d| at_it(d.into()))? {
+        let membership = Membership::settled(&wanted);
+        let mut order = Order::new(&wanted, scene, &members, &membership);
+        order.start_as_members();
+        order.restore(&restoration);
+        order.read_ids();
+        let mut choreography = order.choreography;
+        (choreography.impact, choreography.risk) = impact::of_restoration(scene, &wanted, &members, &restoration);
+        preflight::look(scene, &wanted, &mut choreography)?;
+        return Ok(choreography);
+    }
     let membership = match lives_on_hosts {
         true => membership(scene, &wanted, &members).map_err(at_it)?,
         false => Membership::settled(&wanted),
@@ -55,6 +67,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     let mut order = Order::new(&wanted, scene, &members, &membership);
     order.start_as_members();
     order.note_first();
+    order.look_at_restored();
     order.start_and_heal();
     order.restart_suspects();
     order.change_members();
@@ -63,6 +76,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         order.save_first();
     }
     order.read_ids();
+    order.note_restored();
     let mut choreography = order.choreography;
     (choreography.impact, choreography.risk) = impact::of_change(scene, &wanted, &members, &membership, upgrade.as_ref());
     preflight::look(scene, &wanted, &mut choreography)?;
@@ -84,17 +98,17 @@ where
     members
 }
 
-struct Order<'a> {
-    wanted: &'a Arguments,
-    scene: &'a Scene<'a>,
-    members: &'a BTreeMap<String, Member<'a>>,
+pub(super) struct Order<'a> {
+    pub(super) wanted: &'a Arguments,
+    pub(super) scene: &'a Scene<'a>,
+    pub(super) members: &'a BTreeMap<String, Member<'a>>,
     membership: &'a Membership,
     /// Voters, as the moves so far have left them.
     voters: BTreeSet<String>,
     formed: bool,
-    choreography: Choreography,
+    pub(super) choreography: Choreography,
     /// The last gate, and whom it saw healthy.
-    last: Option<(String, BTreeSet<String>)>,
+    pub(super) last: Option<(String, BTreeSet<String>)>,
 }
 
 impl<'a> Order<'a> {
@@ -109,7 +123,7 @@ impl<'a> Order<'a> {
     }
 
     /// The wanted members that vote by now.
-    fn all(&self) -> BTreeSet<String> {
+    pub(super) fn all(&self) -> BTreeSet<String> {
         self.voters.clone()
     }
 
@@ -270,7 +284,7 @@ impl<'a> Order<'a> {
     }
 
     /// An operation after everything so far, asked of these members.
-    fn operate<const N: usize>(
+    pub(super) fn operate<const N: usize>(
         &mut self,
         name: &str,
         operation: &str,
@@ -289,7 +303,7 @@ impl<'a> Order<'a> {
     }
 
     /// A gate after everything so far.
-    fn gate_after(&mut self, name: &str, required: BTreeSet<String>) {
+    pub(super) fn gate_after(&mut self, name: &str, required: BTreeSet<String>) {
         let previous = self.last.take();
         self.gate(name, required, RESTART_LIMIT);
         if let Some((previous, _)) = previous {
@@ -417,13 +431,13 @@ impl<'a> Order<'a> {
         }
     }
 
-    fn before_gate(&mut self, path: &[ChildStep], gate: &str) {
+    pub(super) fn before_gate(&mut self, path: &[ChildStep], gate: &str) {
         if self.scene.children.get(path).is_some_and(|c| !is_unchanged(c.change)) {
             self.order(Point::Child(path.to_vec()), Point::Gate(gate.to_owned()));
         }
     }
 
-    fn order(&mut self, first: Point, second: Point) {
+    pub(super) fn order(&mut self, first: Point, second: Point) {
         self.choreography.orderings.push((first, second));
     }
 }

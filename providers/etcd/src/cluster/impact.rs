@@ -1,6 +1,7 @@
 //! What a plan does to a cluster, in plain words.
 
 mod moves;
+mod restoration;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,8 @@ use super::membership::Membership;
 use super::places::{Places, client_certificate, part, part_of, stateful_set};
 use super::snapshot;
 use super::upgrade::Upgrade;
+
+pub(crate) use restoration::of_restoration;
 
 const DELETED: &str = "data of the cluster will be deleted with its volumes";
 
@@ -158,7 +161,7 @@ fn of_destroy_there(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -
     if !goes(&stateful_set()) {
         // What runs the members is gone already, or is not there any more; what they had may go all the same.
         let lines = if deleted { vec![DELETED.to_owned()] } else { Vec::new() };
-        return (lines.clone(), Risk { margin: None, data_loss: lines });
+        return (lines.clone(), Risk { data_loss: lines, ..Risk::default() });
     }
     let names = members.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let data = match (has("volume"), has("claim"), deleted) {
@@ -171,6 +174,7 @@ fn of_destroy_there(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -
     let risk = Risk {
         margin: Some(Margin { members: members.len(), up: 0, quorum: quorum(members.len()) }),
         data_loss: if is_kept { Vec::new() } else { vec![data.to_owned()] },
+        confirm: None,
     };
     (vec![format!("stops the whole cluster: {names}"), data.to_owned()], risk)
 }

@@ -289,7 +289,7 @@ fn silent(joining: &BTreeSet<String>, leaving: &BTreeSet<String>) -> Diagnostic 
         ),
     )
     .with_hint("Put `hosts` back as it was, plan and apply: members that are stopped are started. Then change the members.")
-    .with_hint("If a majority has lost its data for good, only a snapshot helps.")
+    .with_hint("If a majority has lost its data for good, save what is left with `karmaform etcd snapshot -member=NAME -force`, and `restore` that.")
 }
 
 fn nobody_in_view() -> Diagnostic {

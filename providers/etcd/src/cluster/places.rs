@@ -17,6 +17,8 @@ pub(crate) struct Places {
     pub(crate) data: String,
     /// What the data was before each upgrade. Beside the data: where there is room for that there is room for these.
     pub(crate) snapshots: String,
+    /// What is restored, until it takes the place of the data.
+    pub(crate) restore: String,
     pub(crate) environment: String,
     /// Who the members are, for a first start. Apart from the environment, so that others may come and go without a restart.
     pub(crate) peers: String,
@@ -40,6 +42,7 @@ impl Places {
             previous: format!("{programs}/previous"),
             data: cluster.data_directory.clone(),
             snapshots: format!("{}.snapshots", cluster.data_directory),
+            restore: format!("{}.restore", cluster.data_directory),
             environment: format!("{config}/etcd.env"),
             peers: format!("{config}/peers.env"),
             guard: format!("{config}/guard"),
@@ -64,6 +67,16 @@ pub(crate) fn client_ca() -> Vec<ChildStep> {
 /// The CA of the certificates between members. Its own one, because with a shared one every client could speak as a member.
 pub(crate) fn peer_ca() -> Vec<ChildStep> {
     vec![ChildStep::new("peer_ca")]
+}
+
+/// What the state remembers of a restoration that began.
+pub(crate) fn restoring() -> Vec<ChildStep> {
+    vec![ChildStep::new("restoring")]
+}
+
+/// What the state remembers of one that ended well.
+pub(crate) fn restored() -> Vec<ChildStep> {
+    vec![ChildStep::new("restored")]
 }
 
 /// What names the formation.

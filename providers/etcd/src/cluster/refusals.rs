@@ -192,6 +192,7 @@ fn identity(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
     let seen = seen(scene, &part(name, "etcd"), "cluster_id").filter(|v| v.as_str().is_some());
     if let (Some(expected), Some(seen)) = (expected, seen)
         && !same(Some(expected), Some(seen))
+        && !is_restored(scene, name, seen)
     {
         found.push(
             Diagnostic::error(
@@ -205,6 +206,14 @@ fn identity(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
             .with_hint("Find out which of the two is right before anything is changed."),
         );
     }
+}
+
+/// What was restored has another identity. The cluster's own record is written when all is done, and a member's when it was seen to work.
+fn is_restored(scene: &Scene<'_>, name: &str, seen: &Value) -> bool {
+    let Some(change) = scene.children.get(&part(name, "etcd")).map(|c| c.change) else { return false };
+    let (before, after) = sides(change, "restoration");
+    let is_noted = before.is_some_and(|v| !v.is_null()) && same(sides(change, "cluster_id").0, Some(seen));
+    is_noted || after.is_some_and(|v| !v.is_null()) && !same(before, after)
 }
 
 /// A cluster that no apply finished. As long as nothing was started, everything may change; after that, the list of members is in the data

@@ -25,7 +25,7 @@ pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
          certificates, formed at once, and changed one member at a time behind health gates.",
         inputs().into_iter().chain(outputs()).collect(),
     )
-    .with_blocks(vec![super::kubernetes::schema::block()])
+    .with_blocks(vec![super::kubernetes::schema::block(), super::restore::block()])
 });
 
 fn inputs() -> Vec<Attribute> {
@@ -90,13 +90,18 @@ fn outputs() -> Vec<Attribute> {
         ("ca_certificate", Type::String),
         ("certificate", Type::String),
         ("private_key", Type::String),
+        ("cluster_id", Type::String),
     ]);
     vec![
         Attribute::computed("endpoints", Type::list(Type::String), "The members' client URLs."),
         Attribute::computed("ca_certificate", Type::String, "The CA that the members' server certificates come from, as PEM."),
         Attribute::computed("client_certificate", Type::String, "A client certificate with all rights, as PEM."),
         Attribute::computed("client_key", Type::String, "The private key of the client certificate, as PEM.").secret(),
-        Attribute::computed("client", client, "All that a client needs: `endpoints`, `ca_certificate`, `certificate` and `private_key`."),
+        Attribute::computed(
+            "client",
+            client,
+            "All that a client needs: `endpoints`, `ca_certificate`, `certificate`, `private_key`, and the `cluster_id`, which is another one after a restoration.",
+        ),
         Attribute::computed("cluster_id", Type::String, "The cluster's id, in hexadecimal digits."),
         Attribute::computed("members", Type::map(Type::String), "The members' ids by name, in hexadecimal digits."),
     ]

@@ -8,6 +8,14 @@ use super::arguments::Arguments;
 use super::children;
 use super::places::{Places, part};
 
+/// A shell function: whether a file is a whole snapshot. Its last 32 bytes are the SHA-256 sum of what is before them.
+pub(crate) const IS_WHOLE: &str = r#"is_whole() {
+  set -- "$1" "$(stat -c %s "$1")"
+  [ "$(($2 % 512))" = 32 ] || return 1
+  [ "$(tail -c 32 "$1" | od -An -v -tx1 | tr -d ' \n')" = "$(head -c "$(($2 - 32))" "$1" | sha256sum | cut -c1-64)" ]
+}
+"#;
+
 /// How long it may take, in seconds: 8 GiB, the most that etcd is meant for, written and read once on a slow disk.
 const LIMIT: i64 = 1_800;
 
@@ -82,7 +90,7 @@ fn command(places: &Places, cluster: &Arguments) -> String {
     format!(
         r#"set -eu
 umask 077
-{look}mkdir -p "$kept"
+{IS_WHOLE}{look}mkdir -p "$kept"
 note() {{
   printf '%s %s\n' "$ETCD_VERSION" "$1" >"$kept/version.part"
   mv "$kept/version.part" "$kept/version"
@@ -113,10 +121,7 @@ if ! ETCDCTL_API=3 "$programs/etcdctl" --endpoints=https://127.0.0.1:{port} --ca
   rm -f "$file" "$file.part"
   exit 1
 fi
-size=$(stat -c %s "$file")
-said=$(tail -c 32 "$file" | od -An -v -tx1 | tr -d ' \n')
-real=$(head -c "$((size - 32))" "$file" | sha256sum | cut -c1-64)
-if [ "$((size % 512))" -ne 32 ] || [ "$said" != "$real" ]; then
+if ! is_whole "$file"; then
   rm -f "$file"
   echo "the snapshot that was written is damaged; look at the disk under $kept" >&2
   exit 1
@@ -124,7 +129,7 @@ fi
 sync "$file"
 ls -1t "$kept"/before-*.db | tail -n +{too_many} | while read -r old; do rm -f "$old"; done
 note "$seen"
-echo "saved $file, $size bytes""#,
+echo "saved $file, $(stat -c %s "$file") bytes""#,
         look = look(places),
         unit = cluster.unit(),
         data = places.data,

@@ -1,5 +1,10 @@
 set -eu
 umask 077
+is_whole() {
+  set -- "$1" "$(stat -c %s "$1")"
+  [ "$(($2 % 512))" = 32 ] || return 1
+  [ "$(tail -c 32 "$1" | od -An -v -tx1 | tr -d ' \n')" = "$(head -c "$(($2 - 32))" "$1" | sha256sum | cut -c1-64)" ]
+}
 kept=/var/lib/etcd/main.snapshots
 was= from=
 if [ -e "$kept/version" ]; then read -r was from <"$kept/version" || :; fi
@@ -40,10 +45,7 @@ if ! ETCDCTL_API=3 "$programs/etcdctl" --endpoints=https://127.0.0.1:2379 --cace
   rm -f "$file" "$file.part"
   exit 1
 fi
-size=$(stat -c %s "$file")
-said=$(tail -c 32 "$file" | od -An -v -tx1 | tr -d ' \n')
-real=$(head -c "$((size - 32))" "$file" | sha256sum | cut -c1-64)
-if [ "$((size % 512))" -ne 32 ] || [ "$said" != "$real" ]; then
+if ! is_whole "$file"; then
   rm -f "$file"
   echo "the snapshot that was written is damaged; look at the disk under $kept" >&2
   exit 1
@@ -51,4 +53,4 @@ fi
 sync "$file"
 ls -1t "$kept"/before-*.db | tail -n +4 | while read -r old; do rm -f "$old"; done
 note "$seen"
-echo "saved $file, $size bytes"
+echo "saved $file, $(stat -c %s "$file") bytes"

@@ -29,7 +29,7 @@ impl Outside for World {
 
     fn begin(&mut self, destroying: bool) {
         self.destroying = destroying;
-        (self.was_looked_at, self.disturbed) = (false, false);
+        (self.was_looked_at, self.disturbed, self.restoring) = (false, false, false);
     }
 
     fn change(&mut self, resource_type: &str, change: &Change) -> Result<Option<Object>, String> {

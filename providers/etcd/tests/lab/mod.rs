@@ -86,6 +86,9 @@ fn as_wanted(lab: &Lab, wanted: &Object, what: &str) {
     let names: Vec<_> = roster.members.values().map(|m| (m.name.clone().unwrap_or_default(), m.learner)).collect();
     let expected: Vec<_> = hosts.keys().map(|name| (name.clone(), false)).collect();
     assert_eq!(names, expected, "{what}");
+    if wanted.contains_key("restore") {
+        assert!(roster.id.starts_with("restored-"), "{what}: {}", roster.id);
+    }
     for host in lab.world.hosts.values().filter(|h| !hosts.contains_key(&h.member)) {
         assert_eq!(host.leftovers(), Vec::<String>::new(), "{what}: on the host of {}", host.member);
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Action, Change, Object, Value};
 
 use super::guard::{self, Start};
+use super::restore;
 use super::roster::Roster;
 use super::things;
 use super::version::{self, Version};
@@ -43,6 +44,8 @@ pub(crate) struct Data {
     pub(crate) cluster: String,
     /// See [`super::roster::Known::incarnation`].
     pub(crate) incarnation: u64,
+    /// The restoration that it is from.
+    pub(crate) restored: Option<String>,
 }
 
 /// A host.
@@ -70,6 +73,12 @@ pub(crate) struct Host {
     pub(crate) saved: Option<(Version, Option<Version>)>,
     /// Nothing can be saved there.
     pub(crate) has_no_room: bool,
+    /// The restoration that data is made ready for.
+    pub(crate) prepared: Option<String>,
+    /// The restoration that is done here.
+    pub(crate) switched: Option<String>,
+    /// Data of before.
+    pub(crate) before: Vec<Data>,
     /// The peer URLs of the members in its first configuration.
     pub(crate) known_members: BTreeSet<String>,
 }
@@ -88,6 +97,9 @@ impl Host {
             process: Process::Stopped,
             saved: None,
             has_no_room: false,
+            prepared: None,
+            switched: None,
+            before: Vec::new(),
             known_members: BTreeSet::new(),
         }
     }
@@ -176,6 +188,9 @@ impl Host {
         if version::to_save_for(resource_type, identity).is_some_and(|version| self.saved.is_none_or(|(was, _)| was != version)) {
             return None;
         }
+        if restore::asked(resource_type, identity).is_some_and(|asked| !self.is_done(&asked)) {
+            return None;
+        }
         match resource_type {
             "ssh_directory" if self.setting("ETCD_DATA_DIR").as_deref() == Some(key.1.as_str()) => {
                 seen.insert("empty".to_owned(), self.data.is_none().into());
@@ -220,7 +235,18 @@ impl Host {
                 return (Err(why), violations);
             }
         }
+        let mut starts = false;
+        if let Some(asked) = restore::asked(ty, after) {
+            match self.restore(&asked) {
+                Ok(is_switched) => starts = is_switched && self.unit().is_some(),
+                Err(why) => return (Err(why), violations),
+            }
+        }
         let before = self.things.insert(key, object.clone());
+        if starts {
+            self.formation = None;
+            self.start(formed, &mut violations);
+        }
         if ty == "ssh_file"
             && let Some(name) = self.setting("ETCD_NAME")
         {
@@ -244,7 +270,13 @@ impl Host {
         match key.0.as_str() {
             "ssh_systemd_unit" => self.process = Process::Stopped,
             "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains(".snapshots/version")) => self.saved = None,
-            "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains("rm -f")) => {
+            "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains(".restore/new-*")) => {
+                (self.prepared, self.switched) = (None, None);
+                if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains(".before-*")) {
+                    self.before.clear();
+                }
+            }
+            "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains("rm -f ")) => {
                 self.marker = false;
                 self.formation = None;
                 let undo = old.get("undo").and_then(Value::as_str).unwrap_or_default();
@@ -303,7 +335,7 @@ impl Host {
                 violations.extend(guard::danger(self, &cluster, formed));
                 self.known_members = urls;
                 self.had_data_of.insert(cluster.clone());
-                self.data = Some(Data { cluster: cluster.clone(), incarnation: 0 });
+                self.data = Some(Data { cluster: cluster.clone(), incarnation: 0, restored: None });
                 cluster
             }
             Start::Joins => {
@@ -316,7 +348,7 @@ impl Host {
                     violations.push(format!("{} starts empty as a member that had data: it panics", self.member));
                 }
                 self.had_data_of.insert(formed.id.clone());
-                self.data = Some(Data { cluster: formed.id.clone(), incarnation: known.incarnation });
+                self.data = Some(Data { cluster: formed.id.clone(), incarnation: known.incarnation, restored: None });
                 formed.id.clone()
             }
         };
@@ -363,6 +395,7 @@ impl Host {
             (self.formation.is_some(), "formation"),
             (!self.set_aside.is_empty(), "data set aside"),
             (self.saved.is_some(), "snapshots"),
+            (self.prepared.is_some() || self.switched.is_some() || !self.before.is_empty(), "what was restored"),
             (self.process.is_running(), "process"),
         ];
         left.extend(more.into_iter().filter(|(is, _)| *is).map(|(_, what)| what.to_owned()));

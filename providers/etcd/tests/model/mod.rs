@@ -11,6 +11,7 @@
 mod guard;
 mod host;
 mod operations;
+mod restore;
 mod roster;
 mod things;
 mod version;
@@ -46,6 +47,8 @@ pub(crate) struct World {
     /// A gate passed in this run.
     pub(crate) was_looked_at: bool,
     made: u64,
+    /// All members stop, since what is in them is given up; until a majority serves what was restored.
+    pub(crate) restoring: bool,
     /// Members came or went a moment ago: etcd refuses the next one for some seconds.
     moved: bool,
     hidden: Option<String>,
@@ -78,7 +81,7 @@ impl World {
             }
         }
         for (cluster, running) in clusters {
-            if self.formed.is_none() {
+            if self.formed.is_none() || self.gives_way_to(&cluster, &running) {
                 self.form(&cluster, &running);
             }
             let Some(formed) = self.formed.as_mut() else { continue };
@@ -113,6 +116,23 @@ impl World {
         } else if !self.leader.as_ref().is_some_and(|l| alive.contains(l)) {
             self.leader = alive.first().cloned();
         }
+    }
+
+    /// What was restored takes the place of the cluster that there was, once nobody of that could serve any more.
+    fn gives_way_to(&mut self, cluster: &str, running: &[String]) -> bool {
+        let Some(formed) = &self.formed else { return false };
+        let known = running.first().and_then(|h| self.hosts.get(h)).map_or(0, |h| h.known_members.len());
+        let runs = |h: &&Host| {
+            matches!(&h.process, Process::Running { cluster, .. } if *cluster == formed.id) && h.known_to(Some(formed)) == Some(true)
+        };
+        let still = self.hosts.values().filter(runs).count();
+        let gives_way =
+            formed.id != cluster && cluster.starts_with("restored-") && running.len() > known / 2 && still <= formed.voters() / 2;
+        if gives_way {
+            self.restoring = false;
+            self.down_by_us.clear();
+        }
+        gives_way
     }
 
     /// The leader asks all voters; once all of them run a newer minor version, the cluster is at it.
@@ -208,12 +228,19 @@ impl World {
         let newest = versions(self);
         let on_host = self.hosts.entry(host.to_owned()).or_insert_with(|| Host::new(host));
         let (result, mut violations) = on_host.apply(resource_type, change, formed.as_ref());
+        if change
+            .after()
+            .and_then(|after| restore::asked(resource_type, after))
+            .is_some_and(|a| a.is_told && a.act != restore::Act::Prepare)
+        {
+            self.restoring = true;
+        }
         self.violations.append(&mut violations);
         let alive = self.alive();
         for member in alive_before.difference(&alive) {
             self.down_by_us.insert(member.clone());
         }
-        if self.destroying {
+        if self.destroying || self.restoring {
             return result;
         }
         if let (Some(newest), Some((minor, _))) = (newest, versions(self).filter(|now| Some(*now) > newest))

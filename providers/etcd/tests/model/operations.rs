@@ -31,6 +31,8 @@ impl World {
             }
             "etcd_promote" => self.promote(&roster, &text("name").ok_or("no name")?, &text("peer_url").ok_or("no URL")?, up),
             "etcd_leave" => Ok(self.leave(&roster, text("member_id").as_deref(), &text("peer_url").ok_or("no URL")?, up)),
+            "etcd_disarm" if up == through.len() => Ok(Answer::Done),
+            "etcd_disarm" => Ok(Answer::Waiting("not all work".to_owned())),
             _ => Err(format!("no operation {operation}")),
         };
         if had_quorum && !self.has_quorum() && !self.disturbed {

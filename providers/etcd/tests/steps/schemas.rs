@@ -92,6 +92,7 @@ static SCHEMAS: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
                 text("undo"),
                 any("triggers"),
                 any("environment"),
+                any("run_environment").write_only(),
                 any("timeout"),
                 made("output"),
             ]),

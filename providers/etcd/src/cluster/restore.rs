@@ -1,0 +1,12 @@
+//! The block `restore` of an `etcd_cluster` on hosts: all members begin anew with what a snapshot holds (facts of etcd, "Backup and restore";
+//! etcd's guide to disaster recovery). What is to be restored is made on every host while the old cluster still runs, so that a damaged file, a
+//! full disk or a wrong program is found before anything is stopped. Then all members stop, change over and start together.
+
+mod arguments;
+mod children;
+mod order;
+mod scripts;
+
+pub(super) use arguments::{Restore, block};
+pub(super) use children::{children, records};
+pub(super) use order::{Restoration, restoration};

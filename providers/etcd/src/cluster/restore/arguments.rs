@@ -1,0 +1,86 @@
+//! What the block `restore` may hold.
+
+use karmaform_model::{Attribute, Block, Diagnostic, Diagnostics, Nesting, Object, Schema, Type, Value};
+
+use super::super::arguments::known_text;
+use crate::versions::Version;
+
+/// By how much the revision is raised unless something else is written: more than a week of 1,500 writes a second (etcd's guide to recovery).
+const BUMP: i64 = 1_000_000_000;
+
+/// What is to be restored.
+#[derive(Clone, Debug)]
+pub(crate) struct Restore {
+    /// The snapshot: a path on this machine or a URL.
+    pub(crate) from: Value,
+    /// Its sum, 64 hexadecimal digits.
+    pub(crate) sha256: String,
+    /// A word for it; another one restores again.
+    pub(crate) id: String,
+    /// By how much the revision is raised; 0: it stays.
+    pub(crate) bump: i64,
+}
+
+/// The block.
+pub(crate) fn block() -> Block {
+    let attributes = vec![
+        Attribute::required(
+            "from",
+            Type::String,
+            "The snapshot, as `karmaform etcd snapshot`, `etcd_backup` or `etcdctl snapshot save` writes it: a path on this machine or a URL.",
+        ),
+        Attribute::required("sha256", Type::String, "The SHA-256 sum of that file; its manifest has it."),
+        Attribute::optional("id", Type::String, "A word for this restoration: another one restores the same file once more."),
+        Attribute::optional(
+            "bump_revision",
+            Type::Number,
+            "By how much etcd's revision is raised, so that nobody who watches takes an older state for a newer one; 0: not at all. From etcd 3.5.10 on.",
+        )
+        .or(BUMP),
+    ];
+    let doc = "Restores the cluster from a snapshot, once: all members stop, and begin anew with what is in it. What was written since is lost. \
+               Data of before stays beside the data directory until the block is taken out again.";
+    Block { name: "restore", nesting: Nesting::Single, schema: Schema::new(doc, attributes) }
+}
+
+impl Restore {
+    /// Reads and checks it. What is wrong goes to `found`.
+    pub(crate) fn read(object: &Object, on_kubernetes: bool, found: &mut Diagnostics) -> Option<Self> {
+        let block = object.get("restore").and_then(Value::as_entries)?;
+        if on_kubernetes {
+            found.push(
+                Diagnostic::error("A cluster in pods can't be restored yet", "The block `restore` is for clusters on hosts.")
+                    .with_hint("Remove the block."),
+            );
+            return None;
+        }
+        let mut text = |name: &str| known_text(block, name, "").map_err(|why| found.push(why)).ok();
+        let (sha256, id) = (text("sha256")?, text("id")?);
+        if sha256.len() != 64 || !sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
+            found.push(
+                Diagnostic::error("Bad sum", "`sha256` in `restore` is no SHA-256 sum, which has 64 hexadecimal digits.")
+                    .with_hint("The manifest beside a snapshot has it; else `sha256sum FILE` says it."),
+            );
+        }
+        if id.len() > 64 || !id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
+            found.push(Diagnostic::error("Bad word", "`id` in `restore` is made of letters, digits, \".\", \"_\" and \"-\", at most 64."));
+        }
+        let bump = block.get("bump_revision").filter(|v| !v.is_null()).cloned().unwrap_or_else(|| BUMP.into());
+        let bump = bump.as_i64().filter(|n| (0..=1 << 50).contains(n));
+        if bump.is_none() {
+            found.push(Diagnostic::error("Bad `bump_revision`", "It is a whole number from 0 on, known when planning."));
+        }
+        let from = block.get("from").cloned().unwrap_or_else(|| Value::null(Type::String));
+        Some(Self { from, sha256: sha256.to_ascii_lowercase(), id, bump: bump? })
+    }
+
+    /// What names it: restored is what has another name.
+    pub(crate) fn name(&self) -> String {
+        if self.id.is_empty() { self.sha256.clone() } else { format!("{} {}", self.sha256, self.id) }
+    }
+
+    /// By how much this version can raise the revision.
+    pub(crate) fn bump_of(&self, version: &Version) -> i64 {
+        if (version.minor, version.patch) < (5, 10) { 0 } else { self.bump }
+    }
+}
