@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_engine::Beside;
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Attribute, Catalog, DriftedResource, Kind as ValueKind, Mode, Object, Path, PlannedResource, Reason, Snapshot, Value,
-    same,
+    Action, Address, Attribute, Catalog, CheckKind, Checked, DriftedResource, Kind as ValueKind, Mode, Object, Path, PlannedResource,
+    Reason, Snapshot, Value, same,
 };
 
 use super::decay::{self, Certificate};
@@ -51,6 +51,7 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     search.moved();
     search.decaying(state, &certificates, now);
     search.unkept(now);
+    search.checked();
     let mut found = search.found;
     found.sort_by(|a, b| (a.kind, &a.address).cmp(&(b.kind, &b.address)));
     let resources = plan.resources.iter().filter(|r| r.address.mode == Mode::Managed && r.deposed.is_none()).count();
@@ -85,7 +86,7 @@ impl Search<'_> {
             differences,
             ignored: None,
             is_new: None,
-            span: self.config.block(address).map(|b| b.span),
+            span: self.config.block(address).map(|b| b.span).or_else(|| self.config.check(address).map(|c| c.span)),
         });
     }
 
@@ -232,6 +233,18 @@ impl Search<'_> {
             let kind = self.type_of(address, state);
             for trouble in decay::troubles(facts) {
                 self.add(Kind::Decay, address, &kind, trouble, Vec::new());
+            }
+        }
+    }
+
+    /// What a check of the configuration says against it. Where the data source of a check is out of reach, that is told.
+    fn checked(&mut self) {
+        let looked = self.looked;
+        let is_check = |c: &&Checked| c.kind == CheckKind::Check && !c.problems.is_empty();
+        for check in looked.plan.checks.iter().filter(is_check) {
+            let of_unseen = |data: &Address| self.config.check_of(data).as_ref() == Some(&check.address);
+            if !looked.doubts.unseen.iter().any(of_unseen) {
+                self.add(Kind::Decay, &check.address, "check", check.problems.join(" "), Vec::new());
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmaform_engine::{Beside, Doubts, Options, Pool, Relocated, Runtime, World, graph, observe, plan_and_doubts, strays};
 use karmaform_lang::Config;
-use karmaform_model::{Address, Catalog, Diagnostics, Object, Plan, Severity};
+use karmaform_model::{Address, Catalog, Diagnostic, Diagnostics, Object, Plan, Severity};
 
 /// All that it takes to look.
 pub(crate) struct Sight<'a> {
@@ -62,7 +62,9 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
     let knows_strays = options.targets.is_empty() && wrong.is_empty();
     met.extend(wrong);
     let (plan, doubts, wrong) = plan_and_doubts(&graph, &world.inputs(), &observed, &options);
-    met.extend(wrong);
+    // What a check says is a finding.
+    let is_told = |d: &Diagnostic| d.address.as_ref().is_some_and(|a| config.check(a).is_some()) && d.span.is_some() && !d.is_error();
+    met.extend(wrong.into_iter().filter(|d| !is_told(d)));
     let seen = graph.addresses().filter_map(|a| Some((a.clone(), observed.present(a)?.clone()))).collect();
     Ok(Looked { plan, doubts, seen, strays, knows_strays, met })
 }

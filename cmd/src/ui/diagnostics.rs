@@ -3,6 +3,7 @@
 //! Lines of variable files are never shown: values of secrets stand there.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use karmaform_engine::CHECK_FAILED;
 use karmaform_lang::Sources;
 use karmaform_model::{Diagnostic, Severity, Span};
 
@@ -36,7 +37,8 @@ pub(crate) fn warnings_text<'a>(
     }
     let mut out = String::new();
     for (at, warning) in warnings.iter().enumerate() {
-        let alike = |d: &&&Diagnostic| d.summary == warning.summary;
+        // Each check has its own words.
+        let alike = |d: &&&Diagnostic| d.summary == warning.summary && d.summary != CHECK_FAILED;
         let earlier = warnings[..at].iter().filter(alike).count();
         let later = warnings[at + 1..].iter().filter(alike).count();
         if earlier >= WARNINGS_ALIKE {

@@ -1,5 +1,6 @@
 //! Machine-readable forms, with Terraform's keys. No secret leaves in clear: its place holds null and its path is marked.
 
+pub(crate) mod checks;
 pub(crate) mod diagnostics;
 pub(crate) mod plan;
 pub(crate) mod state;

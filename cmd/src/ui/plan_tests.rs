@@ -136,6 +136,7 @@ pub(crate) fn plan(resources: Vec<PlannedResource>) -> Plan {
         impact: BTreeMap::new(),
         risks: BTreeMap::new(),
         judgements: BTreeMap::new(),
+        checks: vec![],
         moved: BTreeMap::new(),
         targets: vec![],
         excludes: vec![],

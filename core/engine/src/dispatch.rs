@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
-use karmaform_model::{Action, Address, Diagnostic, Diagnostics, Event, EventKind, JournalRecord, Object, Plan, ResourceState, StepKind};
+use karmaform_model::{
+    Action, Address, Diagnostic, Diagnostics, Event, EventKind, JournalRecord, Object, Plan, ResourceState, Severity, StepKind,
+};
 
 use crate::fill::Filler;
 use crate::ledger::Ledger;
@@ -69,6 +71,8 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) running: BTreeMap<usize, Running>,
     outside: usize,
     pub(crate) diagnostics: Diagnostics,
+    /// Data sources of `check` blocks that could not be read, and why.
+    pub(crate) unread: BTreeMap<Address, String>,
     stopped: bool,
     pub(crate) interrupted: bool,
 }
@@ -115,6 +119,7 @@ impl<'a> Dispatcher<'a> {
             running: BTreeMap::new(),
             outside: 0,
             diagnostics: Diagnostics::new(),
+            unread: BTreeMap::new(),
             stopped: false,
             interrupted: false,
         };
@@ -267,6 +272,17 @@ impl<'a> Dispatcher<'a> {
                 None => d,
             })
             .collect();
+        // What only a check looks at holds up nothing.
+        if let Some(address) = address.as_ref().filter(|a| self.world.config.check_of(a).is_some()) {
+            let why = named.iter().find(|d| d.is_error()).map(|d| d.detail.clone());
+            self.unread.insert(address.clone(), why.unwrap_or_default());
+            let warnings: Vec<_> = named.into_iter().map(|d| Diagnostic { severity: Severity::Warning, ..d }).collect();
+            if let Some(first) = warnings.first() {
+                self.event(step, EventKind::Failed(Box::new(first.clone())));
+            }
+            self.diagnostics.extend(warnings);
+            return self.succeed(step);
+        }
         if let Some(first) = named.iter().find(|d| d.is_error()).or(named.first()) {
             self.event(step, EventKind::Failed(Box::new(first.clone())));
         }
@@ -320,6 +336,7 @@ impl<'a> Dispatcher<'a> {
             }
         }
         crate::outputs::store(self, graph);
+        crate::checks::applied(self);
     }
 
     /// Addresses of which a step did not end well.

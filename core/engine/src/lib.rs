@@ -10,6 +10,7 @@ mod apply;
 mod before;
 mod book;
 mod check;
+mod checks;
 mod choreograph;
 mod connect;
 mod cycle;
@@ -51,6 +52,7 @@ mod worker;
 
 pub use apply::apply;
 pub use check::{check, check_steps_of};
+pub use checks::CHECK_FAILED;
 pub use connect::graph;
 pub use graph::Graph;
 pub use moves::{Relocated, relocate, relocated};

@@ -177,7 +177,7 @@ fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Di
     for (address, reading) in &observed.data {
         if let Err(error) = &reading.result {
             let mut error = error.clone().at(address).with_span(world.config.block(address).map(|b| b.span));
-            if options.mode == ModeOfPlan::Destroy {
+            if options.mode == ModeOfPlan::Destroy || world.config.check_of(address).is_some() {
                 error.severity = Severity::Warning;
             }
             errors.push(error);

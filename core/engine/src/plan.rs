@@ -97,6 +97,7 @@ fn decide<T>(
         impact: std::collections::BTreeMap::new(),
         risks: std::collections::BTreeMap::new(),
         judgements: std::collections::BTreeMap::new(),
+        checks: crate::checks::planned(&evaluator, observed, options, &mut diagnostics),
         moved: graph.moved.clone(),
         targets: options.targets.clone(),
         excludes: options.excludes.clone(),

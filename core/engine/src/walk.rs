@@ -271,6 +271,11 @@ impl Pass<'_> {
         let address = &graph.nodes[number].address;
         let Some(entry) = self.inputs.registry.data_source(&address.kind) else { return };
         let schema = entry.schema;
+        // No check is made of what is to go.
+        if self.options.mode == ModeOfPlan::Destroy && self.inputs.config.check_of(address).is_some() {
+            self.values.set(number, unknown_object(schema).into());
+            return;
+        }
         let Some(mut arguments) = self.arguments(address, evaluator) else {
             self.values.set(number, unknown_object(schema).into());
             self.visits[number].flags = Flags { failed: true, ..inherited };

@@ -25,7 +25,7 @@ pub(crate) fn arguments(evaluator: &Evaluator<'_>, instance: &Address, errors: &
 }
 
 /// What `each` and `count` are for an instance.
-fn site(evaluator: &Evaluator<'_>, block: &ResourceBlock, key: Option<&Key>) -> Site {
+pub(crate) fn site(evaluator: &Evaluator<'_>, block: &ResourceBlock, key: Option<&Key>) -> Site {
     let mut site = Site::in_module(block.module);
     match key {
         Some(Key::Index(i)) => site.count = Some(Value::from(karmaform_model::Number::from(*i))),

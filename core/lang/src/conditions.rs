@@ -1,6 +1,6 @@
-//! Conditions with a message: `validation` of variables, `precondition` of blocks and outputs, policies.
+//! Conditions with a message: `validation` of variables, `precondition` of blocks and outputs, policies, what a check asserts.
 
-use karmaform_model::{Diagnostic, Type, convert};
+use karmaform_model::{CheckStatus, Diagnostic, Type, convert};
 
 use crate::config::Condition;
 use crate::eval::Errors;
@@ -27,6 +27,18 @@ pub enum Verdict {
     Unknown,
     /// It can't be evaluated; that is a diagnostic.
     Wrong,
+}
+
+impl Verdict {
+    /// As others call it.
+    pub fn status(&self) -> CheckStatus {
+        match self {
+            Self::Holds => CheckStatus::Pass,
+            Self::Broken(_) => CheckStatus::Fail,
+            Self::Unknown => CheckStatus::Unknown,
+            Self::Wrong => CheckStatus::Error,
+        }
+    }
 }
 
 /// The message of a condition that is false.

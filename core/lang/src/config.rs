@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use karmaform_model::{Address, Catalog, Key, ModuleStep, Object, Path, Span, Type, Value};
 
+use crate::checks::Check;
 use crate::context::Context;
 use crate::imports::Import;
 use crate::locals::Locals;
@@ -42,6 +43,8 @@ pub struct Config {
     pub imports: BTreeMap<Address, Import>,
     /// `policy` blocks, by name.
     pub policies: BTreeMap<String, Policy>,
+    /// `check` blocks that stand here, by name.
+    pub checks: BTreeMap<String, Check>,
     /// Variables that have no value: neither given nor a default. Each is an error as well.
     pub missing_variables: Vec<String>,
     pub(crate) declared: BTreeMap<String, Declaration>,
@@ -146,6 +149,8 @@ pub struct ResourceBlock {
     pub(crate) body: Arc<Body>,
     pub(crate) repeat: Repeat,
     pub(crate) preconditions: Arc<[Condition]>,
+    /// The name of the `check` block that a data source stands in.
+    pub(crate) check: Option<String>,
     /// The instance of a module that it is in.
     pub(crate) module: usize,
     /// Values that it needs by name.
@@ -162,7 +167,7 @@ pub(crate) enum Repeat {
     Wrong,
 }
 
-/// A `precondition` or `validation` block.
+/// A `precondition`, `validation` or `assert` block.
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
     pub condition: Expr,
@@ -279,6 +284,7 @@ impl Config {
             moved: Vec::new(),
             imports: BTreeMap::new(),
             policies: BTreeMap::new(),
+            checks: BTreeMap::new(),
             missing_variables: Vec::new(),
             declared: BTreeMap::new(),
             locals: Locals::default(),

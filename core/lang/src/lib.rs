@@ -6,6 +6,7 @@
 mod attributes;
 mod blocks;
 mod calls;
+mod checks;
 mod conditions;
 mod config;
 mod context;
@@ -46,6 +47,7 @@ mod validate;
 mod variables;
 mod version;
 
+pub use checks::{Check, CheckSaid};
 pub use conditions::Verdict;
 pub use config::{
     Config, IgnoreChanges, IgnoredDrift, Lifecycle, Output, Reference, Repetition, ResourceBlock, Settings, SettingsBlock, Variable,

@@ -15,7 +15,7 @@ use crate::modules::{self, Loader, Name, names_in_body, names_of};
 use crate::source::Sources;
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Body, parse_body};
-use crate::{imports, lifecycle, moved, policies, removed, settings, suggest, variables};
+use crate::{checks, imports, lifecycle, moved, policies, removed, settings, suggest, variables};
 
 /// Loads a configuration. It comes with everything that could be read, so that one run shows many mistakes; if there are errors, it must
 /// not be planned.
@@ -64,11 +64,15 @@ pub(crate) fn read_blocks(config: &mut Config, blocks: TopLevel, loader: &mut Lo
     config.calls = modules::read(config, &blocks.modules, loader, diagnostics);
     let mut resources = BTreeMap::new();
     for block in blocks.resources {
-        read_resource(config, block, &mut resources, diagnostics);
+        read_resource(config, block, None, &mut resources, diagnostics);
+    }
+    for (name, block) in checks::data_of(&blocks.checks, diagnostics) {
+        read_resource(config, block, Some(name), &mut resources, diagnostics);
     }
     config.blocks = resources;
     config.removed = removed::read(config, &blocks.removed, diagnostics);
     config.moved = moved::read(config, &blocks.moved, diagnostics);
+    config.checks = checks::read(config, &blocks.checks, diagnostics);
     check_locals(config, diagnostics);
     connect_resources(config, diagnostics);
     config.outputs = read_outputs(config, &blocks.outputs, diagnostics);
@@ -89,10 +93,24 @@ pub(crate) struct TopLevel {
     pub moved: Vec<Block>,
     pub policies: Vec<Block>,
     pub imports: Vec<Block>,
+    pub checks: Vec<Block>,
 }
 
-const KNOWN: [&str; 12] =
-    ["karmaform", "variable", "locals", "output", "data", "resource", "module", "provider", "moved", "removed", "import", "policy"];
+const KNOWN: [&str; 13] = [
+    "karmaform",
+    "variable",
+    "locals",
+    "output",
+    "data",
+    "resource",
+    "module",
+    "provider",
+    "moved",
+    "removed",
+    "import",
+    "policy",
+    "check",
+];
 
 pub(crate) fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopLevel {
     let mut all = TopLevel::default();
@@ -118,6 +136,7 @@ pub(crate) fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopL
                 "removed" => &mut all.removed,
                 "import" => &mut all.imports,
                 "policy" => &mut all.policies,
+                "check" => &mut all.checks,
                 _ => {
                     diagnostics.push(unknown_block(&block));
                     continue;
@@ -135,9 +154,7 @@ fn unknown_block(block: &Block) -> Diagnostic {
         "terraform" => Diagnostic::error("Block of another tool", "Settings stand in a block \"karmaform\" here.").with_hint(
             "Write karmaform { required_version = ..., backend ... }. Providers are built in: required_providers is not needed.",
         ),
-        "check" | "ephemeral" | "action" => {
-            Diagnostic::error("Block not supported", format!("This version does not know the block \"{name}\"."))
-        }
+        "ephemeral" | "action" => Diagnostic::error("Block not supported", format!("This version does not know the block \"{name}\".")),
         _ => {
             let error = Diagnostic::error("Unknown block", format!("There is no top-level block \"{name}\"."));
             error.with_hint(suggest::hint(name, KNOWN).unwrap_or_else(|| format!("There are {}.", suggest::listed(KNOWN))))
@@ -185,7 +202,13 @@ fn check_locals(config: &Config, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn read_resource(config: &Config, block: Block, resources: &mut BTreeMap<Address, ResourceBlock>, diagnostics: &mut Diagnostics) {
+fn read_resource(
+    config: &Config,
+    block: Block,
+    check: Option<String>,
+    resources: &mut BTreeMap<Address, ResourceBlock>,
+    diagnostics: &mut Diagnostics,
+) {
     let Some([kind, name]) = decode::labels(&block, ["TYPE", "NAME"], diagnostics) else { return };
     let (Some(kind_name), Some(name)) = (decode::name(kind, diagnostics), decode::name(name, diagnostics)) else { return };
     let address = match block.kind.as_str() {
@@ -217,6 +240,7 @@ fn read_resource(config: &Config, block: Block, resources: &mut BTreeMap<Address
             body: Arc::new(block.body),
             repeat,
             preconditions: preconditions.into(),
+            check,
             module: 0,
         },
     );

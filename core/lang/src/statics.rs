@@ -26,6 +26,8 @@ pub(crate) struct Place<'a> {
     pub no_blocks: Option<&'static str>,
     /// Why nothing at all may be referred to.
     pub constant: Option<&'static str>,
+    /// The `check` block it is in.
+    pub check: Option<&'a str>,
     /// Names bound around the expression: iterators of `dynamic` blocks.
     pub bound: &'a [String],
 }
@@ -214,6 +216,11 @@ impl Checker<'_, '_> {
         if self.place.own == Some(&address) {
             let hint = "Refer to other blocks, or take the common value into a local.".to_owned();
             return self.wrong(span, "Block refers to itself", format!("{address} can't be made of its own values."), Some(hint));
+        }
+        if let Some(check) = block.check.as_deref().filter(|c| self.place.check != Some(*c)) {
+            let detail = format!("{address} stands in the check \"{check}\", and only what that asserts sees it.");
+            let hint = "Move the data source out of the check to refer to it from here.".to_owned();
+            return self.wrong(span, "Reference not allowed here", detail, Some(hint));
         }
         let (mut key, mut used) = (key.clone(), used);
         match (&block.repeat, &key) {

@@ -48,6 +48,7 @@ pub fn validate(config: &Config) -> Diagnostics {
             home.outputs.keys().for_each(|n| drop(evaluator.named(number, Sort::Output, n)));
         }
     }
+    all.extend(evaluator.check_blocks().into_iter().flat_map(|said| said.wrong));
     all.extend(evaluator.finish(crate::eval::Errors::default()));
     all
 }

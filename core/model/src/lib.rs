@@ -8,6 +8,7 @@
 mod address;
 mod backend;
 mod change;
+mod checked;
 mod composite;
 mod convert;
 mod diagnostic;
@@ -40,6 +41,7 @@ mod written_path;
 pub use address::{Address, AddressError, ChildStep, Key, Mode, ModuleStep};
 pub use backend::{BackendError, Journal, JournalRecord, LockId, LockInfo, OtherState, Serial, StateBackend, States};
 pub use change::{Action, Change, ReplaceOrder};
+pub use checked::{CheckKind, CheckStatus, Checked};
 pub use composite::{Arg, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Margin, Point, Risk, Scene, Told, Upkeep};
 pub use convert::{ConvertError, convert, fits, unify};
 pub use diagnostic::{Diagnostic, Diagnostics, FileId, Severity, Span};

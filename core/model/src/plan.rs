@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Address, Change, Diagnostics, GateSpec, Object, Path, Risk, Value, same};
+use crate::{Action, Address, Change, Checked, Diagnostics, GateSpec, Object, Path, Risk, Value, same};
 
 /// What kind of plan was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,6 +199,9 @@ pub struct Plan {
     /// What policies say of it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub judgements: BTreeMap<String, Judgement>,
+    /// What conditions say, those of `check` blocks among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Checked>,
     /// Where instances of the state were, by their address now; applying takes that into the state. What a composite is made of goes with it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub moved: BTreeMap<Address, Address>,

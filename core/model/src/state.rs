@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use crate::{Address, Content, Encoded, Key, Mode, ModuleStep, Path, PathStep, Seal, SealError, Type, Value, from_json, to_json};
+use crate::{Address, Checked, Content, Encoded, Key, Mode, ModuleStep, Path, PathStep, Seal, SealError, Type, Value, from_json, to_json};
 
 /// Whether an instance can be trusted to be as it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +67,8 @@ pub struct Snapshot {
     pub resources: BTreeMap<Address, ResourceState>,
     /// Objects left over from a `create_before_destroy` replacement: address and 8 hexadecimal digits.
     pub deposed: BTreeMap<(Address, String), ResourceState>,
+    /// What conditions said when it was written.
+    pub checks: Vec<Checked>,
 }
 
 /// Far more writes than there will ever be, and far from where adding one overflows.
@@ -144,7 +146,7 @@ impl Snapshot {
             lineage: &'a str,
             outputs: Map<String, Json>,
             resources: Vec<Ordered>,
-            check_results: Option<()>,
+            check_results: Json,
         }
         let file = File {
             version: 4,
@@ -153,7 +155,7 @@ impl Snapshot {
             lineage: &self.lineage,
             outputs,
             resources,
-            check_results: None,
+            check_results: crate::checked::to_stored(&self.checks),
         };
         let mut text = serde_json::to_string_pretty(&file).unwrap_or_default();
         text.push('\n');
@@ -214,6 +216,7 @@ impl Snapshot {
             }
             Some(_) => return Err(StateError::Part("\"outputs\" is no object".into())),
         }
+        snapshot.checks = crate::checked::from_stored(file.get("check_results"));
         for resource in list(&file, "resources").map_err(StateError::Part)? {
             snapshot.read_resource(resource)?;
         }

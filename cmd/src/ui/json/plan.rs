@@ -48,6 +48,9 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     if let Some(prior) = prior.filter(|s| !s.resources.is_empty() || !s.outputs.is_empty()) {
         out["prior_state"] = super::state::state(Some(prior), registry);
     }
+    if !plan.checks.is_empty() {
+        out["checks"] = super::checks::checks(&plan.checks);
+    }
     let impact: Map<_, _> = plan.impact.iter().map(|(a, lines)| (a.to_string(), json!(lines))).collect();
     let steps: Vec<Json> = plan.steps.iter().map(|s| step(s, plan)).collect();
     out[OURS] = json!({ "impact": impact, "steps": steps });

@@ -13,11 +13,17 @@ use crate::ui::resource::schema_of;
 pub(crate) fn state(snapshot: Option<&Snapshot>, registry: &Catalog) -> Json {
     match snapshot {
         None => json!({ "format_version": "1.0" }),
-        Some(snapshot) => json!({
-            "format_version": "1.0",
-            "terraform_version": snapshot.tool_version,
-            "values": values(snapshot, registry),
-        }),
+        Some(snapshot) => {
+            let mut out = json!({
+                "format_version": "1.0",
+                "terraform_version": snapshot.tool_version,
+                "values": values(snapshot, registry),
+            });
+            if !snapshot.checks.is_empty() {
+                out["checks"] = super::checks::checks(&snapshot.checks);
+            }
+            out
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod cases;
 mod size;
 mod support;
 
+mod checks;
 mod fuzz;
 mod imports;
 mod loading;

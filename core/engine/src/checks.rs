@@ -1,0 +1,84 @@
+//! What conditions say of what was seen and is planned, and again of what an apply has made. `check` blocks only warn: nothing waits for
+//! them, and nothing fails by them.
+
+use karmaform_lang::{CheckSaid, Evaluator, Verdict};
+use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, ModeOfPlan};
+
+use crate::dispatch::Dispatcher;
+use crate::observed::Observed;
+use crate::options::Options;
+
+/// The summary of what is told of an `assert` that does not hold; all else that is told is its author's.
+pub const CHECK_FAILED: &str = "Check failed";
+
+/// What all conditions say at the time of a plan; what `check` blocks have to say is added to the diagnostics.
+pub(crate) fn planned(evaluator: &Evaluator<'_>, observed: &Observed, options: &Options, diagnostics: &mut Diagnostics) -> Vec<Checked> {
+    if options.mode == ModeOfPlan::Destroy {
+        return Vec::new();
+    }
+    // What is left out may be what nobody knows, and no apply of this plan will tell.
+    let is_whole = options.targets.is_empty() && options.excludes.is_empty();
+    let mut all = Vec::new();
+    for said in evaluator.check_blocks() {
+        let unread = said.data.as_ref().and_then(|d| observed.data.get(d)?.result.as_ref().err()).map(|e| e.detail.clone());
+        diagnostics.extend(said.wrong.clone());
+        diagnostics.extend(warnings(&said, is_whole && unread.is_none()));
+        all.push(checked(said, unread));
+    }
+    all.extend(evaluator.conditions());
+    all
+}
+
+/// The same after an apply. What it does not tell any more is as it was planned.
+pub(crate) fn applied(dispatcher: &mut Dispatcher<'_>) {
+    let plan = dispatcher.plan;
+    if plan.mode == ModeOfPlan::Destroy {
+        dispatcher.ledger.snapshot.checks.clear();
+        return;
+    }
+    let world = dispatcher.world();
+    let mut all = Vec::new();
+    let mut diagnostics = Diagnostics::new();
+    {
+        let evaluator = Evaluator::new(world.config, &dispatcher.ledger).at(&dispatcher.filler.moment);
+        for said in evaluator.check_blocks() {
+            let unread = said.data.as_ref().and_then(|d| dispatcher.unread.get(d).cloned());
+            diagnostics.extend(said.wrong.clone());
+            diagnostics.extend(warnings(&said, false));
+            all.push(checked(said, unread));
+        }
+        all.extend(evaluator.conditions());
+    }
+    for one in all.iter_mut().filter(|one| one.status == CheckStatus::Unknown) {
+        if let Some(before) = plan.checks.iter().find(|p| (p.kind, &p.address) == (one.kind, &one.address)) {
+            one.clone_from(before);
+        }
+    }
+    dispatcher.diagnostics.extend(diagnostics);
+    dispatcher.ledger.snapshot.checks = all;
+}
+
+/// What a `check` block comes to. A data source of its own that could not be read is a problem like any other.
+fn checked(said: CheckSaid, unread: Option<String>) -> Checked {
+    let status = said.asserts.iter().map(|(verdict, _)| verdict.status()).min().unwrap_or(CheckStatus::Pass);
+    let status = if unread.is_some() { status.min(CheckStatus::Fail) } else { status };
+    let broken = said.asserts.into_iter().filter_map(|(v, _)| if let Verdict::Broken(message) = v { Some(message) } else { None });
+    Checked { kind: CheckKind::Check, address: said.address, status, problems: unread.into_iter().chain(broken).collect() }
+}
+
+/// What is to be told of a `check` block.
+fn warnings(said: &CheckSaid, tells_unknown: bool) -> Vec<Diagnostic> {
+    let warning = |summary: &str, detail: String, address: &Address| Diagnostic::warning(summary, detail).at(address);
+    let told = said.asserts.iter().filter_map(|(verdict, span)| {
+        let told = match verdict {
+            Verdict::Broken(message) => warning(CHECK_FAILED, message.clone(), &said.address),
+            Verdict::Unknown if tells_unknown => {
+                let detail = "What this check asserts depends on what is known only after apply; it is judged then.";
+                warning("Check known after apply", detail.to_owned(), &said.address)
+            }
+            _ => return None,
+        };
+        Some(told.with_span(Some(*span)))
+    });
+    told.collect()
+}

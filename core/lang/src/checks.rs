@@ -1,0 +1,163 @@
+//! `check` blocks: what is said of the world as it is, beside what is made of it. What does not hold is a warning and stops nothing.
+//! Also gives what became of all other conditions, for who keeps that.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, Severity, Span};
+
+use crate::conditions::{self, Verdict};
+use crate::config::{Condition, Config};
+use crate::decode::{self, Shape, check_shape};
+use crate::eval::Errors;
+use crate::evaluator::Evaluator;
+use crate::scope::{Scope, Site};
+use crate::statics::{self, Place};
+use crate::syntax::Block;
+
+/// What checks, outputs and variables are called in addresses.
+const CHECK: &str = "check";
+const OUTPUT: &str = "output";
+const VARIABLE: &str = "var";
+
+/// A `check` block.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// Where its header stands.
+    pub span: Span,
+    /// The data source that only this block sees, as its module names it.
+    pub(crate) data: Option<Address>,
+    pub(crate) asserts: Vec<Condition>,
+}
+
+/// What one instance of a `check` block says.
+#[derive(Clone, Debug)]
+pub struct CheckSaid {
+    /// `check.NAME`, in its module.
+    pub address: Address,
+    /// The data source that only this check sees.
+    pub data: Option<Address>,
+    /// What each `assert` says, and where it stands.
+    pub asserts: Vec<(Verdict, Span)>,
+    /// Why some of them can't be evaluated, as warnings.
+    pub wrong: Diagnostics,
+}
+
+impl Config {
+    /// The `check` block of an address like `module.m.check.NAME`.
+    pub fn check(&self, address: &Address) -> Option<&Check> {
+        let number = self.places.get(&address.module).filter(|_| address.kind == CHECK)?;
+        self.home(*number).checks.get(&address.name)
+    }
+
+    /// The check that a data source belongs to, if that is the only one that sees it.
+    pub fn check_of(&self, data: &Address) -> Option<Address> {
+        let name = self.block(data)?.check.as_ref()?;
+        Some(Address::managed(CHECK, name).in_module(&data.module))
+    }
+
+    /// All of them, with the instance of a module that each stands in.
+    fn all_checks(&self) -> impl Iterator<Item = (usize, &str, &Check)> {
+        let numbers = 0..self.modules.len();
+        numbers.flat_map(|number| self.home(number).checks.iter().map(move |(name, check)| (number, name.as_str(), check)))
+    }
+}
+
+impl Evaluator<'_> {
+    /// What all `check` blocks say, in every instance of their modules.
+    pub fn check_blocks(&self) -> Vec<CheckSaid> {
+        let said = self.config.all_checks().map(|(number, name, check)| {
+            let path = &self.config.modules[number].path;
+            let address = Address::managed(CHECK, name).in_module(path);
+            let site = Site::in_module(number);
+            let mut errors = Errors::default();
+            let verdict = |a: &Condition| (conditions::verdict(self, a, &Scope::new(&site), &mut errors), a.condition.span);
+            let asserts = check.asserts.iter().map(verdict).collect();
+            let softened = |d: Diagnostic| Diagnostic { severity: Severity::Warning, ..d.at(&address) };
+            let wrong = self.finish(errors).into_iter().map(softened).collect();
+            CheckSaid { data: check.data.as_ref().map(|d| d.in_module(path)), address, asserts, wrong }
+        });
+        said.collect()
+    }
+
+    /// What became of all other conditions: of resources, outputs and variables. What is wrong with them is told elsewhere.
+    pub fn conditions(&self) -> Vec<Checked> {
+        let mut all = Vec::new();
+        for block in self.config.blocks.values().filter(|b| !b.preconditions.is_empty()) {
+            for key in block.repetition.keys() {
+                let site = crate::attributes::site(self, block, key.as_ref());
+                all.push(self.checked(CheckKind::Resource, block.address.with_key(key), &block.preconditions, &site));
+            }
+        }
+        for number in 0..self.config.modules.len() {
+            let (home, path, site) = (self.config.home(number), &self.config.modules[number].path, Site::in_module(number));
+            for (name, output) in home.outputs.iter().filter(|(_, o)| !o.preconditions.is_empty()) {
+                all.push(self.checked(CheckKind::Output, Address::managed(OUTPUT, name).in_module(path), &output.preconditions, &site));
+            }
+            for (name, variable) in home.declared.iter().filter(|(_, v)| !v.validations.is_empty()) {
+                all.push(self.checked(CheckKind::Variable, Address::managed(VARIABLE, name).in_module(path), &variable.validations, &site));
+            }
+        }
+        all
+    }
+
+    fn checked(&self, kind: CheckKind, address: Address, conditions: &[Condition], site: &Site) -> Checked {
+        let scope = Scope::new(site);
+        let verdicts: Vec<_> = conditions.iter().map(|c| conditions::verdict(self, c, &scope, &mut Errors::silent())).collect();
+        let status = verdicts.iter().map(Verdict::status).min().unwrap_or(CheckStatus::Pass);
+        let problems = verdicts.into_iter().filter_map(|v| if let Verdict::Broken(message) = v { Some(message) } else { None });
+        Checked { kind, address, status, problems: problems.collect() }
+    }
+}
+
+/// The data sources that stand in `check` blocks, each with the name of its block.
+pub(crate) fn data_of(blocks: &[Block], diagnostics: &mut Diagnostics) -> Vec<(String, Block)> {
+    let mut all = Vec::new();
+    for block in blocks {
+        let [label] = block.labels.as_slice() else { continue };
+        for (number, data) in block.body.blocks("data").enumerate() {
+            if number > 0 {
+                let error = Diagnostic::error("Block written twice", "A check has one data source of its own.");
+                let hint = "Write another check block, or move the data source out of the check.";
+                diagnostics.push(error.with_span(Some(data.span)).with_hint(hint));
+                continue;
+            }
+            for name in ["count", "for_each"] {
+                if let Some(attribute) = data.body.attribute(name) {
+                    let error = Diagnostic::error("Repeated data source in a check", format!("\"{name}\" has no use in a check."));
+                    let hint = "Move the data source out of the check, and refer to all of its instances in the assert.";
+                    diagnostics.push(error.with_span(Some(attribute.name_span)).with_hint(hint));
+                }
+            }
+            all.push((label.text.clone(), data.clone()));
+        }
+    }
+    all
+}
+
+/// All `check` blocks by name. Their data sources are among the blocks of the configuration by now.
+pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) -> BTreeMap<String, Check> {
+    let mut all: BTreeMap<String, Check> = BTreeMap::new();
+    for block in blocks {
+        let Some(name) = decode::labels(block, ["NAME"], diagnostics).and_then(|[label]| decode::name(label, diagnostics)) else {
+            continue;
+        };
+        check_shape(&block.body, &Shape { what: "a \"check\" block", attributes: &[], blocks: &["data", "assert"] }, diagnostics);
+        if block.body.blocks("assert").next().is_none() {
+            let error = Diagnostic::error("Missing block", format!("The check \"{name}\" asserts nothing."));
+            diagnostics.push(error.with_span(Some(block.span)).with_hint("Write assert { condition = ... error_message = ... } in it."));
+        }
+        let asserts: Vec<_> = block.body.blocks("assert").filter_map(|b| decode::condition(b, diagnostics)).collect();
+        for expr in asserts.iter().flat_map(|a| [&a.condition, &a.message]) {
+            let place = Place { check: Some(name), ..Place::default() };
+            diagnostics.extend(statics::check(config, expr, place, &mut Vec::new()));
+        }
+        if let Some(first) = all.get(name) {
+            diagnostics.push(decode::double(&format!("the check \"{name}\""), block.span, first.span));
+            continue;
+        }
+        let own = |b: &&crate::config::ResourceBlock| b.check.as_deref() == Some(name);
+        let data = config.blocks.values().find(own).map(|b| b.address.clone());
+        all.insert(name.to_owned(), Check { span: block.span, data, asserts });
+    }
+    all
+}
