@@ -12,16 +12,24 @@ use crate::flags::{VariableFlag, VariableFlags};
 use crate::hidden::Hidden;
 use crate::workspace;
 
-/// A configuration's files end so.
+/// A configuration's files in HCL end so.
 pub(crate) const CONFIGURATION: &str = ".kf.hcl";
-/// Variable files end so.
+/// Variable files in HCL end so.
 pub(crate) const VARIABLES: &str = ".kfvars.hcl";
-/// Read whenever it is there.
-const DEFAULT_VARIABLES: &str = "karmaform.kfvars.hcl";
+/// The same in JSON.
+const CONFIGURATION_JSON: &str = ".kf.json";
+const VARIABLES_JSON: &str = ".kfvars.json";
+/// Read whenever they are there, in this order.
+const DEFAULT_VARIABLES: [&str; 2] = ["karmaform.kfvars.hcl", "karmaform.kfvars.json"];
 /// Read in the order of their names.
-const AUTOMATIC_VARIABLES: &str = ".auto.kfvars.hcl";
+const AUTOMATIC_VARIABLES: [&str; 2] = [".auto.kfvars.hcl", ".auto.kfvars.json"];
 /// Environment variables that give values.
 pub(crate) const VARIABLE_PREFIX: &str = "KF_VAR_";
+
+/// True for a file of a configuration, by its name. All others may hold secrets: values of variables.
+pub(crate) fn is_configuration(name: &str) -> bool {
+    name.ends_with(CONFIGURATION) || name.ends_with(CONFIGURATION_JSON)
+}
 
 /// A loaded configuration.
 pub(crate) struct Project {
@@ -54,9 +62,12 @@ pub(crate) fn load_directory(app: &mut App, flags: &VariableFlags, ask: bool) ->
     if project.configuration_files > 0 {
         return Ok(project);
     }
-    Err(Diagnostic::error("No configuration files", "This directory holds no file that ends in .kf.hcl, so there is nothing to work on.")
-        .with_hint("Change into the directory of the configuration, or name it with -chdir=DIR before the command.")
-        .into())
+    Err(Diagnostic::error(
+        "No configuration files",
+        "This directory holds no file that ends in .kf.hcl or .kf.json, so there is nothing to work on.",
+    )
+    .with_hint("Change into the directory of the configuration, or name it with -chdir=DIR before the command.")
+    .into())
 }
 
 /// The same for commands that have something to do even where there is no configuration: destroying what the state holds, for one.
@@ -66,7 +77,7 @@ pub(crate) fn load_directory(app: &mut App, flags: &VariableFlags, ask: bool) ->
 pub(crate) fn load_if_any(app: &mut App, flags: &VariableFlags, ask: bool) -> Result<Project, Stop> {
     let names = names_in(&app.directory)?;
     let mut sources = Sources::default();
-    for name in names.iter().filter(|n| n.ends_with(CONFIGURATION)) {
+    for name in names.iter().filter(|n| is_configuration(n)) {
         sources.add(text_of(app, name)?);
     }
     let configuration_files = sources.files.len();
@@ -135,8 +146,9 @@ fn add_environment(app: &App, inputs: &mut VariableInputs) {
 
 /// The variable files that are read without being asked for.
 fn add_automatic(app: &App, names: &[String], sources: &mut Sources, inputs: &mut VariableInputs) -> Result<(), Stop> {
-    let is_default = |n: &&String| n.as_str() == DEFAULT_VARIABLES;
-    for name in names.iter().filter(is_default).chain(names.iter().filter(|n| n.ends_with(AUTOMATIC_VARIABLES))) {
+    let defaults = DEFAULT_VARIABLES.iter().flat_map(|d| names.iter().filter(move |n| n == d));
+    let automatic = names.iter().filter(|n| AUTOMATIC_VARIABLES.iter().any(|end| n.ends_with(end)));
+    for name in defaults.chain(automatic) {
         let file = sources.add(text_of(app, name)?);
         inputs.file(file);
     }
@@ -199,7 +211,7 @@ fn names_in(directory: &Path) -> Result<Vec<String>, Stop> {
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_ours = name.ends_with(CONFIGURATION) || name.ends_with(VARIABLES);
+        let is_ours = is_configuration(&name) || name.ends_with(VARIABLES) || name.ends_with(VARIABLES_JSON);
         let is_left_over = name.starts_with(['.', '#']) || name.ends_with('~');
         if is_ours && !is_left_over && !entry.path().is_dir() {
             names.push(name);

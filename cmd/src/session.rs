@@ -12,7 +12,7 @@ use crate::backend::{KeepAlive, unsealable};
 use crate::flags::LockFlags;
 use crate::locking::{lock, refused};
 use crate::policies::Overrides;
-use crate::project::CONFIGURATION;
+use crate::project::is_configuration;
 use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
 use crate::workspace;
 
@@ -230,7 +230,7 @@ impl Session {
 
 /// A digest of the files of the configuration, in hexadecimal digits.
 fn configuration(app: &App) -> String {
-    let files = app.sources.files.iter().filter(|f| f.path.ends_with(CONFIGURATION));
+    let files = app.sources.files.iter().filter(|f| is_configuration(&f.path));
     let text: String = files.map(|f| format!("{}\n{}\n", f.path, crate::disk::sha256(f.text.as_bytes()))).collect();
     crate::disk::sha256(text.as_bytes())
 }

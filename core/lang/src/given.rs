@@ -5,9 +5,10 @@ use std::fmt;
 
 use karmaform_model::{Diagnostic, Diagnostics, FileId, Span};
 
+use crate::config::Config;
 use crate::source::Sources;
 use crate::suggest;
-use crate::syntax::{Expr, parse_body};
+use crate::syntax::{Expr, parse_values};
 use crate::variables::{Declaration, VariableOrigin};
 
 /// Values for root variables, in rising precedence.
@@ -99,14 +100,10 @@ pub(crate) struct AllGiven {
     pub incomplete: bool,
 }
 
-/// Reads all given values; later ones win. `broken`: a configuration file was, so what seems undeclared may be declared there.
-pub(crate) fn collect(
-    sources: &Sources,
-    inputs: &VariableInputs,
-    declared: &BTreeMap<String, Declaration>,
-    broken: bool,
-    diagnostics: &mut Diagnostics,
-) -> AllGiven {
+/// Reads all given values; later ones win.
+pub(crate) fn collect(sources: &Sources, inputs: &VariableInputs, config: &Config, diagnostics: &mut Diagnostics) -> AllGiven {
+    // Where a configuration file is broken, what seems undeclared may be declared there.
+    let (declared, broken) = (&config.declared, config.is_incomplete());
     let mut given = AllGiven::default();
     for input in &inputs.inputs {
         match input {
@@ -120,7 +117,7 @@ pub(crate) fn collect(
                 let text = Text::Literal(value.clone());
                 given.values.insert(name.clone(), Given { text, origin: origin.clone(), path: String::new() });
             }
-            Input::File(file) => read_file(sources, *file, declared, broken, &mut given, diagnostics),
+            Input::File(file) => read_file(sources, *file, config, &mut given, diagnostics),
         }
     }
     given
@@ -135,16 +132,10 @@ fn undeclared(name: &str, declared: &BTreeMap<String, Declaration>) -> Diagnosti
     error.with_hint(hint.unwrap_or_else(|| format!("Declare it: variable \"{name}\" {{}}; or remove the flag.")))
 }
 
-fn read_file(
-    sources: &Sources,
-    file: FileId,
-    declared: &BTreeMap<String, Declaration>,
-    broken: bool,
-    given: &mut AllGiven,
-    diagnostics: &mut Diagnostics,
-) {
+fn read_file(sources: &Sources, file: FileId, config: &Config, given: &mut AllGiven, diagnostics: &mut Diagnostics) {
+    let (declared, broken) = (&config.declared, config.is_incomplete());
     let source = sources.get(file);
-    let parsed = parse_body(file, &source.text);
+    let parsed = parse_values(file, source, &config.registry);
     given.incomplete |= parsed.broken;
     diagnostics.extend(parsed.diagnostics);
     for block in &parsed.body.blocks {

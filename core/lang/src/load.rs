@@ -14,7 +14,7 @@ use crate::locals::{Locals, push_new};
 use crate::modules::{self, Loader, Name, names_in_body, names_of};
 use crate::source::Sources;
 use crate::statics::{self, Place};
-use crate::syntax::{Block, Body, parse_body};
+use crate::syntax::{Block, Body, parse_file};
 use crate::{checks, imports, lifecycle, moved, policies, removed, settings, suggest, variables};
 
 /// Loads a configuration. It comes with everything that could be read, so that one run shows many mistakes; if there are errors, it must
@@ -25,7 +25,7 @@ pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, regis
     let mut bodies = Vec::new();
     let mut incomplete = false;
     for id in sources.ids().filter(|id| !variable_files.contains(id)) {
-        let parsed = parse_body(id, &sources.get(id).text);
+        let parsed = parse_file(id, sources.get(id), registry);
         incomplete |= parsed.broken;
         diagnostics.extend(parsed.diagnostics);
         bodies.push(parsed.body);
@@ -34,7 +34,7 @@ pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, regis
     let blocks = sort_out(bodies, &mut diagnostics);
 
     config.declared = declare_variables(&config, &blocks.variables, &mut diagnostics);
-    let given = given::collect(sources, inputs, &config.declared, incomplete, &mut diagnostics);
+    let given = given::collect(sources, inputs, &config, &mut diagnostics);
     let (variables, missing) = variables::assign(&config, &config.declared, &given, &mut diagnostics);
     config.variables = variables;
     config.missing_variables = missing;

@@ -1,10 +1,12 @@
 //! The syntax tree, and the only place that knows the parser library.
 //!
-//! Text goes through [`parse`]: a scan finds the top-level blocks, each is parsed on its own (so that one broken block hides no other
-//! error, and no big tree is ever held), and lowered to the types here. Knows nothing of what blocks and names mean.
+//! HCL goes through [`parse`]: a scan finds the top-level blocks, each is parsed on its own (so that one broken block hides no other
+//! error, and no big tree is ever held), and lowered to the types here. JSON goes through [`json`] to the same types. Knows nothing of what
+//! blocks and names mean, but for what of JSON is a block.
 
 mod explain;
 mod found;
+mod json;
 mod keys;
 mod lower;
 mod numbers;
@@ -18,8 +20,10 @@ use std::sync::Arc;
 use karmaform_model::{Span, Value};
 
 pub(crate) use crate::ops::{BinaryOperator, UnaryOperator};
+#[cfg(test)]
+pub(crate) use parse::parse_body;
 pub use parse::syntax_errors;
-pub(crate) use parse::{parse_body, parse_expression, parse_template};
+pub(crate) use parse::{parse_expression, parse_file, parse_template, parse_values};
 
 #[cfg(test)]
 #[path = "syntax/suite.rs"]

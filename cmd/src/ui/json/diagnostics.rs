@@ -4,6 +4,8 @@ use karmaform_lang::Sources;
 use karmaform_model::{Diagnostic, Diagnostics, Severity, Span};
 use serde_json::{Value as Json, json};
 
+use crate::project::is_configuration;
+
 /// The whole answer of `validate -json`.
 pub(crate) fn validation(diagnostics: &Diagnostics, sources: &Sources) -> Json {
     let errors = diagnostics.iter().filter(|d| d.is_error()).count();
@@ -52,7 +54,7 @@ fn range(span: Span, sources: &Sources) -> Json {
 fn snippet(span: Span, sources: &Sources) -> Option<Json> {
     let file = sources.get(span.file);
     let start = span.start as usize;
-    if !file.path.ends_with(".kf.hcl") || !file.text.is_char_boundary(start) || start > file.text.len() {
+    if !is_configuration(&file.path) || !file.text.is_char_boundary(start) || start > file.text.len() {
         return None;
     }
     let line_start = file.text[..start].rfind('\n').map_or(0, |at| at + 1);

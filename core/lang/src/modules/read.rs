@@ -15,11 +15,11 @@ use crate::load::{self, TopLevel};
 use crate::scope::{Scope, Site};
 use crate::source::SourceFile;
 use crate::statics::{self, Place};
-use crate::syntax::{Attribute, Block, ExprKind, parse_body};
+use crate::syntax::{Attribute, Block, ExprKind, parse_file};
 use crate::{lifecycle, settings, suggest, variables};
 
 /// Files of a configuration end so.
-const CONFIGURATION: &str = ".kf.hcl";
+const CONFIGURATION: [&str; 2] = [".kf.hcl", ".kf.json"];
 /// Modules are called inside of each other so deep.
 const DEEPEST: usize = 64;
 /// Arguments that say how a module is called, and are no variables of it.
@@ -94,14 +94,14 @@ impl<'a> Loader<'a> {
         };
         let names = self.context.files.names(directory).map_err(|why| unreadable(why.as_str()))?;
         let is_left_over = |n: &String| n.starts_with(['.', '#']) || n.ends_with('~');
-        let mut ours: Vec<_> = names.iter().filter(|n| n.ends_with(CONFIGURATION) && !is_left_over(n)).collect();
+        let mut ours: Vec<_> = names.iter().filter(|n| is_configuration(n) && !is_left_over(n)).collect();
         ours.sort();
         if ours.is_empty() {
             let hint = match names.iter().find(|n| n.ends_with(".tf")) {
                 Some(_) => "Files of Terraform are not read as they are: give them names that end in .kf.hcl.",
                 None => "Check the path; it is relative to the directory of the file that it stands in.",
             };
-            let detail = format!("The directory \"{directory}\" holds no file that ends in .kf.hcl.");
+            let detail = format!("The directory \"{directory}\" holds no file that ends in .kf.hcl or .kf.json.");
             return Err(Diagnostic::error("No configuration files in a module", detail).with_hint(hint));
         }
         let (mut bodies, mut broken) = (Vec::new(), false);
@@ -112,14 +112,19 @@ impl<'a> Loader<'a> {
             let text =
                 text.map_err(|why| Diagnostic::error("Module can't be read", format!("The file \"{path}\" can't be read: {why}.")))?;
             let id = FileId(u32::try_from(self.first + self.files.len()).unwrap_or(u32::MAX));
-            let parsed = parse_body(id, &text);
-            self.files.push(SourceFile { path, text });
+            let source = SourceFile { path, text };
+            let parsed = parse_file(id, &source, self.registry);
+            self.files.push(source);
             broken |= parsed.broken;
             diagnostics.extend(parsed.diagnostics);
             bodies.push(parsed.body);
         }
         Ok((bodies, broken))
     }
+}
+
+fn is_configuration(name: &str) -> bool {
+    CONFIGURATION.iter().any(|end| name.ends_with(end))
 }
 
 /// What is of the whole run and not of a part.
@@ -244,7 +249,7 @@ fn found(config: &Config, source: &str, span: Span, loader: &mut Loader<'_>, dia
     if !is_local {
         let detail = format!("\"{source}\" is no directory of this project: modules are read from directories beside the configuration.");
         let there = loader.context.files.names(&join(&config.context.directory, source));
-        let is_meant = there.is_ok_and(|names| names.iter().any(|n| n.ends_with(CONFIGURATION)));
+        let is_meant = there.is_ok_and(|names| names.iter().any(|n| is_configuration(n)));
         let hint = if is_meant { format!("Write source = \"./{source}\".") } else { LOCAL.to_owned() };
         diagnostics.push(Diagnostic::error("Source not supported", detail).with_span(Some(span)).with_hint(hint));
         return None;

@@ -24,6 +24,8 @@ pub(super) struct Lower<'t> {
     pub file: FileId,
     /// Where the text starts in its file.
     pub base: usize,
+    /// Where each byte stands, where the text is not as it is written: `base` comes on top.
+    pub places: &'t [usize],
     /// Keys that are read from the text; see `keys`.
     pub renamed: &'t BTreeSet<usize>,
     /// Objects that are parsed in pieces, by where they are in the text.
@@ -33,7 +35,7 @@ pub(super) struct Lower<'t> {
 
 impl Lower<'_> {
     pub(super) fn span(&self, range: Range<usize>) -> Span {
-        let clamp = |at: usize| u32::try_from(self.base + at).unwrap_or(u32::MAX);
+        let clamp = |at: usize| u32::try_from(self.base + self.places.get(at).copied().unwrap_or(at)).unwrap_or(u32::MAX);
         Span { file: self.file, start: clamp(range.start), end: clamp(range.end) }
     }
 
@@ -203,8 +205,8 @@ impl Lower<'_> {
             let base = self.base + start - 1;
             match keys::parse_expression(&piece) {
                 Ok(patched) => {
-                    let inner =
-                        Lower { text: &piece, file: self.file, base, renamed: &patched.renamed, big: &[], diagnostics: Diagnostics::new() };
+                    let (text, renamed) = (piece.as_str(), &patched.renamed);
+                    let inner = Lower { text, file: self.file, base, places: &[], renamed, big: &[], diagnostics: Diagnostics::new() };
                     let (object, found) = inner.whole(&patched.tree);
                     self.diagnostics.extend(found);
                     if let ExprKind::Object(more) = object.kind {
@@ -328,6 +330,6 @@ fn binary_operator(operator: tree::BinaryOperator) -> BinaryOperator {
     }
 }
 
-fn normalised(text: &str) -> String {
+pub(super) fn normalised(text: &str) -> String {
     if text.is_ascii() || is_nfc(text) { text.to_owned() } else { text.nfc().collect() }
 }

@@ -6,16 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::thread;
 
-use karmaform_model::{Diagnostic, Diagnostics, FileId, Span};
+use karmaform_model::{Catalog, Diagnostic, Diagnostics, FileId, Span};
 
 use super::found::{Big, Scan};
 use super::lower::Lower;
 use super::scan::scan;
 use super::template::{Quoting, lower_template};
-use super::{Body, Expr, Part, explain, keys};
+use super::{Body, Expr, Part, explain, json, keys};
+use crate::source::SourceFile;
 
 /// Enough for the deepest text that the parser accepts, in a debug build, several times over.
 const STACK: usize = 16 << 20;
+/// Files in JSON end so.
+const JSON: &str = ".json";
 /// Texts longer than this are parsed on several threads.
 const BIG: usize = 256 << 10;
 /// More threads than this gain nothing.
@@ -30,7 +33,17 @@ pub(crate) struct Parsed {
     pub broken: bool,
 }
 
-/// Parses a file.
+/// Parses a configuration file: JSON by its name, or HCL. The catalog says what is a block in JSON.
+pub(crate) fn parse_file(file: FileId, source: &SourceFile, catalog: &Catalog) -> Parsed {
+    if source.path.ends_with(JSON) { json::parse_body(file, &source.text, catalog) } else { parse_body(file, &source.text) }
+}
+
+/// Parses a variables file, likewise.
+pub(crate) fn parse_values(file: FileId, source: &SourceFile, catalog: &Catalog) -> Parsed {
+    if source.path.ends_with(JSON) { json::parse_values(file, &source.text, catalog) } else { parse_body(file, &source.text) }
+}
+
+/// Parses a text in HCL.
 pub(crate) fn parse_body(file: FileId, text: &str) -> Parsed {
     // A byte order mark is no part of the text.
     let base = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -40,7 +53,7 @@ pub(crate) fn parse_body(file: FileId, text: &str) -> Parsed {
         return Parsed { diagnostics: error.into(), broken: true, ..Parsed::default() };
     }
     let Scan { items, problems, big } = scan(text);
-    let whole = Whole { file, text, base };
+    let whole = Whole { file, text, base, places: &[] };
     let mut parsed = Parsed { broken: !problems.is_empty(), ..Parsed::default() };
     for part in whole.parse_parallel(&items, &big) {
         parsed.body.attributes.extend(part.body.attributes);
@@ -63,12 +76,41 @@ pub fn syntax_errors(file: FileId, text: &str) -> Diagnostics {
 
 /// Parses an expression.
 pub(crate) fn parse_expression(file: FileId, text: &str) -> (Expr, Diagnostics) {
-    let whole = Whole { file, text, base: 0 };
-    on_big_stack(|| {
-        let leading = text.len() - text.trim_start().len();
-        let inner = text.trim();
-        let base = whole.base + leading;
-        let whole = Whole { text: inner, base, ..whole };
+    let whole = Whole { file, text, base: 0, places: &[] };
+    on_big_stack(|| whole.expression())
+        .unwrap_or_else(|| (Expr::wrong(whole.span(0..text.len())), failed(whole.span(0..text.len())).into()))
+}
+
+/// Parses a template as it stands in a file.
+pub(crate) fn parse_template(file: FileId, text: &str) -> (Vec<Part>, Diagnostics) {
+    let whole = Whole { file, text, base: 0, places: &[] };
+    on_big_stack(|| whole.template()).unwrap_or_else(|| (Vec::new(), failed(whole.span(0..0)).into()))
+}
+
+/// A text, and where it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Whole<'t> {
+    pub file: FileId,
+    pub text: &'t str,
+    pub base: usize,
+    /// Where each byte stands, where the text is not as it is written.
+    pub places: &'t [usize],
+}
+
+impl<'t> Whole<'t> {
+    fn span(&self, range: Range<usize>) -> Span {
+        let clamp = |at: usize| u32::try_from(self.base + self.places.get(at).copied().unwrap_or(at)).unwrap_or(u32::MAX);
+        Span { file: self.file, start: clamp(range.start), end: clamp(range.end) }
+    }
+
+    /// The expression that it is. Recurses; see [`on_big_stack`].
+    pub(super) fn expression(self) -> (Expr, Diagnostics) {
+        let leading = self.text.len() - self.text.trim_start().len();
+        let inner = self.text.trim();
+        let whole = match self.places.get(leading..) {
+            Some(places) if !places.is_empty() => Whole { text: inner, places, ..self },
+            _ => Whole { text: inner, base: self.base + leading, ..self },
+        };
         match keys::parse_expression(inner) {
             Ok(patched) => {
                 let mut lower = whole.lower(&patched.renamed, &[]);
@@ -84,42 +126,25 @@ pub(crate) fn parse_expression(file: FileId, text: &str) -> (Expr, Diagnostics) 
                 (Expr::wrong(whole.span(0..inner.len())), diagnostics)
             }
         }
-    })
-    .unwrap_or_else(|| (Expr::wrong(whole.span(0..text.len())), failed(whole.span(0..text.len())).into()))
-}
+    }
 
-/// Parses a template as it stands in a file.
-pub(crate) fn parse_template(file: FileId, text: &str) -> (Vec<Part>, Diagnostics) {
-    let whole = Whole { file, text, base: 0 };
-    on_big_stack(|| match keys::parse_template(text) {
-        Ok(patched) => {
-            let mut lower = whole.lower(&patched.renamed, &[]);
-            let parts = lower_template(&mut lower, patched.tree.iter(), Quoting::Plain { flush: false });
-            (parts, lower.diagnostics)
+    /// The template that it is. Recurses; see [`on_big_stack`].
+    pub(super) fn template(self) -> (Vec<Part>, Diagnostics) {
+        match keys::parse_template(self.text) {
+            Ok(patched) => {
+                let mut lower = self.lower(&patched.renamed, &[]);
+                let parts = lower_template(&mut lower, patched.tree.iter(), Quoting::Plain { flush: false });
+                (parts, lower.diagnostics)
+            }
+            Err(error) => (Vec::new(), explain::template_error(&error, self.text, |range| self.span(range)).into()),
         }
-        Err(error) => (Vec::new(), explain::template_error(&error, text, |range| whole.span(range)).into()),
-    })
-    .unwrap_or_else(|| (Vec::new(), failed(whole.span(0..0)).into()))
-}
-
-#[derive(Clone, Copy)]
-struct Whole<'t> {
-    file: FileId,
-    text: &'t str,
-    base: usize,
-}
-
-impl<'t> Whole<'t> {
-    fn span(&self, range: Range<usize>) -> Span {
-        let clamp = |at: usize| u32::try_from(self.base + at).unwrap_or(u32::MAX);
-        Span { file: self.file, start: clamp(range.start), end: clamp(range.end) }
     }
 
     fn lower<'l>(&self, renamed: &'l BTreeSet<usize>, big: &'l [Big]) -> Lower<'l>
     where
         't: 'l,
     {
-        Lower { text: self.text, file: self.file, base: self.base, renamed, big, diagnostics: Diagnostics::new() }
+        Lower { text: self.text, file: self.file, base: self.base, places: self.places, renamed, big, diagnostics: Diagnostics::new() }
     }
 
     fn parse_parallel(&self, items: &[Range<usize>], big: &[Big]) -> Vec<Parsed> {
@@ -202,10 +227,11 @@ fn refuse_doubles(parsed: &mut Parsed) {
     parsed.diagnostics.extend(doubles);
 }
 
-fn on_big_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+/// Work that recurses as deep as a text is nested.
+pub(super) fn on_big_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     thread::scope(|scope| thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work).ok()?.join().ok())
 }
 
-fn failed(span: Span) -> Diagnostic {
+pub(super) fn failed(span: Span) -> Diagnostic {
     Diagnostic::error("Text could not be read", "The parser gave up on this text. This is a bug.").with_span(Some(span))
 }
