@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Connect(commands::connect::Args),
     /// Look closely at an etcd cluster, save it, and care for it by hand
     Etcd(commands::etcd::Args),
+    /// Take one thing that is there into the state, as it is
+    Import(commands::import::Args),
     /// Look into the state
     State(commands::state::Args),
     /// Work with several states of one configuration

@@ -12,6 +12,7 @@ pub(crate) mod etcd;
 pub(crate) mod fmt;
 pub(crate) mod force_unlock;
 pub(crate) mod graph;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod output;
 pub(crate) mod plan;

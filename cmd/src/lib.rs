@@ -125,6 +125,7 @@ fn start(app: &mut App, cli: Cli) -> Ended {
         Command::Bundle(args) => commands::bundle::run(app, &args),
         Command::Graph(args) => commands::graph::run(app, &args),
         Command::Console(args) => commands::console::run(app, &args),
+        Command::Import(args) => commands::import::run(app, &args),
         Command::Refresh(args) => commands::refresh::run(app, &args),
         Command::Doctor(args) => commands::doctor::run(app, &args),
         Command::ForceUnlock(args) => commands::force_unlock::run(app, &args),

@@ -1,9 +1,11 @@
-//! What `import` blocks take over: that it is there, and is what the configuration names. Pure.
+//! What is taken over, by `import` blocks or by hand: that it is there, and is what the configuration names. Pure.
 
 use karmaform_lang::Import;
-use karmaform_model::{Diagnostic, ModeOfPlan, Object, ResourceSpec, Status, Value};
+use karmaform_model::{Address, Catalog, Diagnostic, ModeOfPlan, Object, Plan, ResourceEntry, ResourceSpec, ResourceState, Status, Value};
 
+use crate::ledger::resource_state;
 use crate::observed::Answer;
+use crate::values::{with_nulls, without_volatile};
 use crate::walk::Pass;
 
 impl<'a> Pass<'a> {
@@ -18,45 +20,60 @@ impl<'a> Pass<'a> {
     }
 }
 
+/// What a plan takes over at this address, just as it is there, as the state keeps it. `None`: nothing.
+pub fn taken_over(plan: &Plan, address: &Address, catalog: &Catalog) -> Option<ResourceState> {
+    let planned = plan.resources.iter().find(|r| r.address == *address && r.deposed.is_none() && r.importing.is_some())?;
+    let Some(ResourceEntry::Type(_, spec)) = catalog.resource(&planned.resource_type) else { return None };
+    let schema = spec.schema();
+    let mut object = with_nulls(schema, &without_volatile(schema, planned.change.before()?, true));
+    crate::values::mark_paths(&mut object, &planned.secret_paths);
+    Some(resource_state(planned, schema, &object))
+}
+
 /// Why this can't be taken over, given what the look told.
 pub(crate) fn refused(spec: &dyn ResourceSpec, import: &Import, wanted: &Object, answer: &Answer) -> Option<Diagnostic> {
     let error = |summary: &str, detail: String| Diagnostic::error(summary, detail).with_span(Some(import.span));
     let id = spec.import_id(wanted);
+    let who = if import.by_hand { "The command" } else { "The block" };
     // What others have, too, would be taken for ours alone, and go when this goes.
     let shared = spec.schema().shared_by.filter(|name| wanted.get(*name).and_then(Value::as_bool) == Some(true));
     if let Some(name) = shared {
         let detail = format!("With `{name}` a thing that is there already is used without an import, and stays when this is destroyed.");
-        return Some(error("Import of a shared thing", detail).with_hint("Delete the import block."));
+        let hint = if import.by_hand { "Have it used by apply." } else { "Delete the import block." };
+        return Some(error("Import of a shared thing", detail).with_hint(hint));
     }
     let is_secret = spec.schema().identity(wanted).values().any(Value::contains_secret);
     if id.as_ref().is_some_and(|id| is_secret && *id != import.id) {
-        let detail = format!("The block imports \"{}\", and what the resource says names something else, which is secret.", import.id);
+        let detail = format!("{who} imports \"{}\", and what the resource says names something else, which is secret.", import.id);
         return Some(error("Import of another thing", detail).with_hint("Correct the id or the resource."));
     }
     if let Some(id) = id.as_ref().filter(|id| **id != import.id) {
-        let detail = format!("The block imports \"{}\", and what the resource says names \"{id}\".", import.id);
-        return Some(error("Import of another thing", detail).with_hint(format!("Write id = \"{id}\", or correct the resource.")));
+        let detail = format!("{who} imports \"{}\", and what the resource says names \"{id}\".", import.id);
+        let hint = if import.by_hand { format!("Give the id \"{id}\"") } else { format!("Write id = \"{id}\"") };
+        return Some(error("Import of another thing", detail).with_hint(format!("{hint}, or correct the resource.")));
     }
+    let or_else = |block: &str, hand: &str| if import.by_hand { hand.to_owned() } else { block.to_owned() };
     match answer {
         Answer::Present(_) => None,
         Answer::Failed(why) => {
             let detail = format!("Whether there is a \"{}\" could not be found out: {}", import.id, why.detail);
-            Some(error("Import of something unseen", detail).with_hint("Make it reachable, or delete the import block for now."))
+            let hint = or_else("Make it reachable, or delete the import block for now.", "Make it reachable, and import it then.");
+            Some(error("Import of something unseen", detail).with_hint(hint))
         }
         Answer::Absent => {
             let detail = format!("There is no \"{}\" at the place that the resource names.", import.id);
             let error = error("Cannot import non-existent remote object", detail);
-            Some(error.with_hint("Check the id and the way to it; or delete the import block, and have it made."))
+            let block = "Check the id and the way to it; or delete the import block, and have it made.";
+            Some(error.with_hint(or_else(block, "Check the id and the way to it; or have it made by apply.")))
         }
         Answer::NotAsked => {
+            let forbidden = if import.by_hand { "" } else { ", or -refresh=false forbids it" };
             let detail = format!(
-                "Nobody looked whether there is a \"{}\": what it is or the way to it is known only after apply, or -refresh=false forbids it.",
+                "Nobody looked whether there is a \"{}\": what it is or the way to it is known only after apply{forbidden}.",
                 import.id
             );
-            Some(
-                error("Import of something unseen", detail)
-                    .with_hint("Apply what it depends on first, with -target, and plan without -refresh=false."),
-            )
+            let block = "Apply what it depends on first, with -target, and plan without -refresh=false.";
+            Some(error("Import of something unseen", detail).with_hint(or_else(block, "Apply what it depends on first, with -target.")))
         }
     }
 }

@@ -206,7 +206,7 @@ impl<'a> Ledger<'a> {
 }
 
 /// An instance as the state keeps it.
-fn resource_state(planned: &PlannedResource, schema: &Schema, object: &Object) -> ResourceState {
+pub(crate) fn resource_state(planned: &PlannedResource, schema: &Schema, object: &Object) -> ResourceState {
     ResourceState {
         resource_type: planned.resource_type.clone(),
         provider: planned.provider.clone().unwrap_or_else(|| OWN_PROVIDER.to_owned()),

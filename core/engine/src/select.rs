@@ -8,6 +8,9 @@ use crate::forget::MOST;
 use crate::graph::Graph;
 use crate::options::Options;
 
+/// The summary of what is said of every run with `-target`.
+pub const TARGETING: &str = "Resource targeting is in effect";
+
 /// By node: whether the run is about it.
 pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
     if options.targets.is_empty() {
@@ -77,7 +80,7 @@ pub(crate) fn warnings(graph: &Graph, options: &Options) -> Diagnostics {
     if !options.targets.is_empty() {
         warnings.push(
             Diagnostic::warning(
-                "Resource targeting is in effect",
+                TARGETING,
                 "The -target option is set, so this plan may not hold everything that the configuration asks for.",
             )
             .with_hint("Use -target for exceptional situations only, and run plan without it afterwards."),

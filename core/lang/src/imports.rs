@@ -1,4 +1,5 @@
-//! `import` blocks: what is there already and becomes a resource's. Knows no state: what is in it already is imported by then.
+//! `import` blocks, and imports by hand: what is there already and becomes a resource's. Knows no state: what is in it already is imported
+//! by then.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +19,25 @@ use crate::syntax::{Block, Expr, ExprKind, Step, StepKind};
 pub struct Import {
     /// What names the thing, in the words of its type.
     pub id: String,
-    /// Where its id stands.
+    /// Where its id stands; of an import by hand, the block of the resource.
     pub span: Span,
+    /// No block says so, but somebody who asked for it.
+    pub by_hand: bool,
+}
+
+impl Config {
+    /// Imports one thing by hand, and nothing else.
+    ///
+    /// # Errors
+    /// If there is no such instance, or it is of a type that takes nothing over.
+    pub fn import_by_hand(&mut self, address: &Address, id: &str) -> Result<(), Diagnostic> {
+        let nowhere = Span { file: karmaform_model::FileId(u32::MAX), start: 0, end: 0 };
+        let span = self.block(address).map(|b| b.span);
+        let place = span.unwrap_or(nowhere);
+        fits(self, address.clone(), place, true).map_err(|e| Diagnostic { span, ..e })?;
+        self.imports = [(address.clone(), Import { id: id.to_owned(), span: place, by_hand: true })].into();
+        Ok(())
+    }
 }
 
 const KNOWN: &str = "Make it of variables, locals and functions.";
@@ -64,7 +82,7 @@ pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnost
         };
         for site in &sites {
             let scope = Scope::new(site);
-            let address = address(&evaluator, to, &scope, &mut errors).and_then(|a| fits(config, a, to.span));
+            let address = address(&evaluator, to, &scope, &mut errors).and_then(|a| fits(config, a, to.span, false).map_err(Some));
             let id = self::id(&evaluator, id, &scope, &mut errors);
             match (address, id) {
                 (Ok(address), Ok(import)) => {
@@ -132,7 +150,7 @@ fn id(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>, errors: &mut Er
     let value = known(evaluator, expr, scope, errors, "id")?;
     let text = convert(&value, &karmaform_model::Type::String).ok().and_then(|v| v.as_str().map(str::to_owned)).filter(|t| !t.is_empty());
     let wrong = || Diagnostic::error("Invalid id", "\"id\" is what names the thing, as text that is not empty.").with_span(Some(expr.span));
-    text.map(|id| Import { id, span: expr.span }).ok_or_else(|| Some(wrong()))
+    text.map(|id| Import { id, span: expr.span, by_hand: false }).ok_or_else(|| Some(wrong()))
 }
 
 /// A value that may be shown and is there before anything is looked at.
@@ -153,13 +171,13 @@ fn known(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>, errors: &mut
     Ok(value)
 }
 
-/// Whether there is such an instance, of a type that can take something over.
-fn fits(config: &Config, address: Address, span: Span) -> Result<Address, Option<Diagnostic>> {
+/// Whether there is such an instance, of a type that can take something over. `by_hand`: no block says so.
+fn fits(config: &Config, address: Address, span: Span, by_hand: bool) -> Result<Address, Diagnostic> {
     let at = address.clone();
     let error = |summary: &str, detail: String| Diagnostic::error(summary, detail).at(&at).with_span(Some(span));
     if address.mode == Mode::Data {
         let error = error("Import of a data source", "A data source is only read, and takes nothing over.".to_owned());
-        return Err(Some(error.with_hint("Delete this block.")));
+        return Err(error.with_hint(if by_hand { "Nothing is to be done for it: plan reads it." } else { "Delete this block." }));
     }
     let refused = match config.registry.resource(&address.kind) {
         Some(ResourceEntry::Composite(_)) => Some(
@@ -171,26 +189,27 @@ fn fits(config: &Config, address: Address, span: Span) -> Result<Address, Option
                 "Nothing to import",
                 format!("A \"{}\" lives in the state alone: there is no thing outside that could be taken over.", address.kind),
             )
-            .with_hint("Delete this block, and have it made."),
+            .with_hint(if by_hand { "Have it made by apply." } else { "Delete this block, and have it made." }),
         ),
         _ => None,
     };
     if let Some(refused) = refused {
-        return Err(Some(refused));
+        return Err(refused);
     }
     match config.block(&address) {
         Some(block) if block.repetition.has(address.key.as_ref()) => Ok(address),
         Some(block) => {
-            let hint = match block.repetition.keys().into_iter().flatten().next() {
-                Some(key) => format!("Write to = {}.", address.with_key(Some(key))),
-                None => format!("Write to = {}.", address.block()),
+            let there = match block.repetition.keys().into_iter().flatten().next() {
+                Some(key) => address.with_key(Some(key)),
+                None => address.block(),
             };
-            Err(Some(error("No such instance", format!("{} has no such instance.", address.block())).with_hint(hint)))
+            let hint = if by_hand { format!("Import {there}.") } else { format!("Write to = {there}.") };
+            Err(error("No such instance", format!("{} has no such instance.", address.block())).with_hint(hint))
         }
         None => {
             let detail = format!("{} is not configured, and what is imported has to be.", address.block());
             let hint = format!("Write resource \"{}\" \"{}\" {{ ... }} with what the thing is like.", address.kind, address.name);
-            Err(Some(error("Configuration for import target does not exist", detail).with_hint(hint)))
+            Err(error("Configuration for import target does not exist", detail).with_hint(hint))
         }
     }
 }

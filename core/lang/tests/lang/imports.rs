@@ -75,3 +75,15 @@ fn the_root_module_says_it_of_modules_too() {
     assert_eq!(summary(&import("module.m.file.a", "\"/a\""), "").as_deref(), Some("Configuration for import target does not exist"));
     assert_eq!(summary("", &import("file.a", "\"/a\"")).as_deref(), Some("Import in a module"));
 }
+
+#[test]
+fn one_thing_is_imported_by_hand_and_nothing_else() {
+    let (mut config, ..) = load_text(&(import("file.a", "\"/a\"") + FILE + MANY));
+    let refused = config.import_by_hand(&"file.many".parse().unwrap(), "/x").unwrap_err();
+    assert_eq!((refused.summary.as_str(), refused.hints), ("No such instance", vec!["Import file.many[\"x\"].".to_owned()]));
+    let refused = config.import_by_hand(&"file.b".parse().unwrap(), "/b").unwrap_err();
+    assert!(refused.span.is_none(), "there is no place to show");
+    config.import_by_hand(&"file.many[\"x\"]".parse().unwrap(), "/x").unwrap();
+    let found: Vec<_> = config.imports.iter().map(|(a, i)| (a.to_string(), i.id.as_str(), i.by_hand)).collect();
+    assert_eq!(found, [("file.many[\"x\"]".to_owned(), "/x", true)]);
+}
