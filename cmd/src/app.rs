@@ -12,7 +12,7 @@ use crate::profile::Profile;
 use crate::runtime::{Executor, Interrupt, seconds};
 use crate::ui::diagnostics::{errors_text, warnings_text};
 use crate::ui::json::stream::Stream;
-use crate::ui::style::Theme;
+use crate::ui::style::{Theme, Tone};
 use crate::wiring::Wiring;
 
 /// The version of the tool.
@@ -141,6 +141,17 @@ impl App {
         }
         self.output.print("\n");
         Ok(())
+    }
+
+    /// What somebody answers to a question about a plan, with what is to be known of it below.
+    pub(crate) fn answer(&mut self, question: &str, explanation: &str) -> Option<String> {
+        let (question, value) = (self.theme.strong(Tone::Plain, question), self.theme.strong(Tone::Plain, "Enter a value: "));
+        self.output.print(&format!("\n{question}\n{explanation}\n\n  {value}"));
+        let answer = self.output.read_line();
+        if !self.output.terminal.stdin {
+            self.output.print("\n");
+        }
+        answer
     }
 
     /// Milliseconds since 1970.

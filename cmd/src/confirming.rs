@@ -3,7 +3,6 @@
 use karmaform_model::{Diagnostic, Plan};
 
 use crate::app::{App, Stop};
-use crate::ui::style::Tone;
 
 /// Passes if all of it was named, in `given` (addresses) or by a person who is asked now.
 ///
@@ -23,13 +22,8 @@ pub(crate) fn confirm(app: &mut App, plan: &Plan, given: &[String], asks: bool) 
         .into());
     }
     for (address, what) in open {
-        let question = app.theme.strong(Tone::Plain, &format!("{address} {what}. Is that meant?"));
-        let value = app.theme.strong(Tone::Plain, "Enter a value: ");
-        app.output.print(&format!("\n{question}\n  Only its address, '{address}', will be accepted to confirm.\n\n  {value}"));
-        let answer = app.output.read_line();
-        if !app.output.terminal.stdin {
-            app.output.print("\n");
-        }
+        let explanation = format!("  Only its address, '{address}', will be accepted to confirm.");
+        let answer = app.answer(&format!("{address} {what}. Is that meant?"), &explanation);
         if answer.as_deref().map(str::trim) != Some(address.as_str()) {
             app.output.print("\nApply cancelled.\n");
             return Err(Stop::Code(1));

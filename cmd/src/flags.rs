@@ -133,6 +133,23 @@ pub(crate) struct ParallelismFlags {
     pub(crate) most: u16,
 }
 
+/// What a command takes that looks at the world and writes the state, and nothing else.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WritingFlags {
+    #[command(flatten)]
+    pub(crate) parallelism: ParallelismFlags,
+    #[command(flatten)]
+    pub(crate) variables: VariableFlags,
+    #[command(flatten)]
+    pub(crate) state: StateFlags,
+    #[command(flatten)]
+    pub(crate) lock: LockFlags,
+    /// Ask for what is missing; false never asks
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true",
+          action = ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    pub(crate) input: bool,
+}
+
 /// How to show it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ViewFlags {

@@ -256,13 +256,7 @@ fn approve(app: &mut App, mode: ModeOfPlan, workspace: &str) -> Result<(), Stop>
             "Apply cancelled.",
         ),
     };
-    let question = app.theme.strong(Tone::Plain, &question);
-    app.output.print(&format!("\n{question}\n{explanation}\n\n  {}", app.theme.strong(Tone::Plain, "Enter a value: ")));
-    let answer = app.output.read_line();
-    if !app.output.terminal.stdin {
-        app.output.print("\n");
-    }
-    if answer.as_deref() == Some("yes") {
+    if app.answer(&question, &explanation).as_deref() == Some("yes") {
         return Ok(());
     }
     app.output.print(&format!("\n{refusal}\n"));

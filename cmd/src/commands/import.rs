@@ -6,7 +6,7 @@ use karmaform_model::{Address, Diagnostic, Status};
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::backend::open_backend;
 use crate::bundle::Use;
-use crate::flags::{LockFlags, ParallelismFlags, StateFlags, VariableFlags, boolean};
+use crate::flags::WritingFlags;
 use crate::planning::{addresses, plan, pool};
 use crate::project::{Project, load_directory};
 use crate::session::Session;
@@ -22,17 +22,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
-    parallelism: ParallelismFlags,
-    #[command(flatten)]
-    variables: VariableFlags,
-    #[command(flatten)]
-    state: StateFlags,
-    #[command(flatten)]
-    lock: LockFlags,
-    /// Ask for what is missing; false never asks
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true",
-          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
-    input: bool,
+    with: WritingFlags,
 }
 
 /// Runs it.
@@ -42,11 +32,11 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         let detail = "What is imported becomes one instance of a resource, and this is the address of a whole module.";
         return Err(Diagnostic::error("Invalid address", detail).with_hint("Write module.NAME.TYPE.NAME.").into());
     };
-    let ask = app.wants_input(args.input);
-    let mut project = load_directory(app, &args.variables, ask)?.checked()?;
+    let ask = app.wants_input(args.with.input);
+    let mut project = load_directory(app, &args.with.variables, ask)?.checked()?;
     project.config.import_by_hand(&address, &args.id)?;
-    let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
-    let mut session = Session::exclusive(app, open, "import", &args.lock)?;
+    let open = open_backend(app, &project.config.settings, args.with.state.state.as_deref())?;
+    let mut session = Session::exclusive(app, open, "import", &args.with.lock)?;
     let imported = import(app, args, &project, &mut session, &address);
     session.close(app);
     imported?;
@@ -70,7 +60,7 @@ fn import(app: &mut App, args: &Args, project: &Project, session: &mut Session, 
     }
     let options = Options {
         targets: vec![address.clone()],
-        parallelism: usize::from(args.parallelism.most),
+        parallelism: usize::from(args.with.parallelism.most),
         now: app.now_seconds(),
         tool_version: VERSION.to_owned(),
         ..Options::default()

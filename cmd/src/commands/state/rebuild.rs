@@ -8,7 +8,7 @@ use karmaform_model::{Diagnostic, Diagnostics, Severity, Snapshot};
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::backend::open_backend;
 use crate::bundle::Use;
-use crate::flags::{LockFlags, ParallelismFlags, StateFlags, VariableFlags, boolean};
+use crate::flags::{WritingFlags, boolean};
 use crate::planning::{distinct, looking, plan, pool};
 use crate::project::{Project, load_directory};
 use crate::session::Session;
@@ -26,30 +26,20 @@ pub(crate) struct Args {
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     force: bool,
     #[command(flatten)]
-    parallelism: ParallelismFlags,
-    #[command(flatten)]
-    variables: VariableFlags,
-    #[command(flatten)]
-    state: StateFlags,
-    #[command(flatten)]
-    lock: LockFlags,
-    /// Ask for what is missing; false never asks
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true",
-          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
-    input: bool,
+    with: WritingFlags,
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let ask = app.wants_input(args.input);
+    let ask = app.wants_input(args.with.input);
     if args.force && !args.auto_approve && !ask {
         return Err(Diagnostic::error("State not approved", "Nobody can be asked here whether a state may be replaced: input is off.")
             .with_hint("Give -auto-approve: nothing but the state is written.")
             .into());
     }
-    let project = load_directory(app, &args.variables, ask)?.checked()?;
-    let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
-    let mut session = Session::exclusive(app, open, "state-rebuild", &args.lock)?;
+    let project = load_directory(app, &args.with.variables, ask)?.checked()?;
+    let open = open_backend(app, &project.config.settings, args.with.state.state.as_deref())?;
+    let mut session = Session::exclusive(app, open, "state-rebuild", &args.with.lock)?;
     let written = write(app, args, &project, &mut session);
     session.close(app);
     written?;
@@ -69,7 +59,7 @@ fn write(app: &mut App, args: &Args, project: &Project, session: &mut Session) -
     }
     let options = Options {
         tries: false,
-        parallelism: usize::from(args.parallelism.most),
+        parallelism: usize::from(args.with.parallelism.most),
         now: app.now_seconds(),
         tool_version: VERSION.to_owned(),
         ..Options::default()
