@@ -1,6 +1,8 @@
 //! What conditions say of what was seen and is planned, and again of what an apply has made. `check` blocks only warn: nothing waits for
 //! them, and nothing fails by them.
 
+use std::collections::BTreeMap;
+
 use karmaform_lang::{CheckSaid, Evaluator, Verdict};
 use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, ModeOfPlan};
 
@@ -49,8 +51,9 @@ pub(crate) fn applied(dispatcher: &mut Dispatcher<'_>) {
         }
         all.extend(evaluator.conditions());
     }
+    let planned: BTreeMap<_, _> = plan.checks.iter().map(|p| ((p.kind, &p.address), p)).collect();
     for one in all.iter_mut().filter(|one| one.status == CheckStatus::Unknown) {
-        if let Some(before) = plan.checks.iter().find(|p| (p.kind, &p.address) == (one.kind, &one.address)) {
+        if let Some(before) = planned.get(&(one.kind, &one.address)) {
             one.clone_from(before);
         }
     }

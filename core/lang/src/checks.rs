@@ -137,6 +137,7 @@ pub(crate) fn data_of(blocks: &[Block], diagnostics: &mut Diagnostics) -> Vec<(S
 /// All `check` blocks by name. Their data sources are among the blocks of the configuration by now.
 pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) -> BTreeMap<String, Check> {
     let mut all: BTreeMap<String, Check> = BTreeMap::new();
+    let data: BTreeMap<&str, &Address> = config.blocks.values().filter_map(|b| Some((b.check.as_deref()?, &b.address))).collect();
     for block in blocks {
         let Some(name) = decode::labels(block, ["NAME"], diagnostics).and_then(|[label]| decode::name(label, diagnostics)) else {
             continue;
@@ -155,8 +156,7 @@ pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnost
             diagnostics.push(decode::double(&format!("the check \"{name}\""), block.span, first.span));
             continue;
         }
-        let own = |b: &&crate::config::ResourceBlock| b.check.as_deref() == Some(name);
-        let data = config.blocks.values().find(own).map(|b| b.address.clone());
+        let data = data.get(name).map(|address| (*address).clone());
         all.insert(name.to_owned(), Check { span: block.span, data, asserts });
     }
     all

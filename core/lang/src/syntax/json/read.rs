@@ -107,8 +107,7 @@ impl Reader<'_> {
     fn expected(&self, what: &str) -> Problem {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let hint = match self.peek() {
-            Some(b'#') => Some("JSON has no comments; an entry with the key \"//\" is ignored."),
-            Some(b'/') => Some("JSON has no comments; an entry with the key \"//\" is ignored."),
+            Some(b'#' | b'/') => Some("JSON has no comments; an entry with the key \"//\" is ignored."),
             Some(b'\'') => Some("Texts stand in double quotes."),
             _ => None,
         };
