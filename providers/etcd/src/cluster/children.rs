@@ -278,17 +278,29 @@ fn traces(path: Vec<ChildStep>, places: &Places, keeps_data: bool) -> Child {
     } else {
         undo.push_str(&format!("\nif [ -n \"$(ls -A {data} 2>/dev/null)\" ]; then mv {data} {data}.kept-$(date -u +%Y%m%dT%H%M%SZ); fi"));
     }
+    let done = "if [ ! -d /run/systemd/system ]; then echo 'this host does not run systemd' >&2; exit 1; fi";
+    let environment = Value::map(Type::String, Object::new());
+    with(command(path, done.to_owned(), environment.into(), 60), [("undo", undo)])
+}
+
+/// A command on a member's host, with its time limit in seconds. It runs again when its text or its environment is another one.
+pub(super) fn command(path: Vec<ChildStep>, command: String, environment: Arg, limit: i64) -> Child {
     child(
         path,
         "ssh_command",
         [
-            ("command", "if [ ! -d /run/systemd/system ]; then echo 'this host does not run systemd' >&2; exit 1; fi".into()),
-            ("undo", undo.into()),
+            ("command", command.into()),
             ("triggers", Value::map(Type::String, Object::new()).into()),
-            ("environment", Value::map(Type::String, Object::new()).into()),
-            ("timeout", 60i64.into()),
+            ("environment", environment),
+            ("timeout", limit.into()),
         ],
     )
+}
+
+/// The child with more arguments that are texts.
+pub(super) fn with<const N: usize>(mut child: Child, texts: [(&str, String); N]) -> Child {
+    child.arguments.extend(texts.map(|(name, text)| (name.to_owned(), text.into())));
+    child
 }
 
 pub(crate) fn file(path: Vec<ChildStep>, at: String, content: Arg, owner: &str, group: &str, mode: &str) -> Child {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Action, Arg, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene, Told, Type, Value};
 
 use super::arguments::Arguments;
-use super::condition::{Condition, Member, is_formed, is_unchanged, members, seen, sides};
+use super::condition::{Condition, Member, changes, is_formed, members, seen, sides};
 use super::membership::{Membership, Move, membership};
 use super::places::{client_ca, client_certificate, formed_note, part, part_of, peer_ca, stateful_set};
 use super::render::{JOINS, JOINS_EMPTY};
@@ -139,11 +139,11 @@ impl<'a> Order<'a> {
 
     /// Members of a cluster that was formed start only as a part of it: where the note of that is gone, it is back before any of them starts.
     fn note_first(&mut self) {
-        if !self.formed || self.scene.children.get(&formed_note()).is_none_or(|c| is_unchanged(c.change)) {
+        if !self.formed || !changes(self.scene, &formed_note()) {
             return;
         }
         let pods = self.wanted.members.keys().map(|name| part(name, "pod"));
-        for path in pods.chain([stateful_set()]).filter(|p| self.scene.children.get(p).is_some_and(|c| !is_unchanged(c.change))) {
+        for path in pods.chain([stateful_set()]).filter(|p| changes(self.scene, p)) {
             self.order(Point::Child(formed_note()), Point::Child(path));
         }
     }
@@ -357,7 +357,7 @@ impl<'a> Order<'a> {
     /// them are started only now.
     fn save_first(&mut self) {
         let Some(snapshot) = snapshot::keeper(self.wanted).map(snapshot::of) else { return };
-        if self.scene.children.get(&snapshot).is_none_or(|c| is_unchanged(c.change)) {
+        if !changes(self.scene, &snapshot) {
             return;
         }
         let changed: BTreeSet<Vec<ChildStep>> = self.members.values().flat_map(Member::at_start).map(<[ChildStep]>::to_vec).collect();
@@ -391,7 +391,7 @@ impl<'a> Order<'a> {
     fn ids_to_read(&self) -> impl Iterator<Item = Vec<ChildStep>> + use<'a> {
         let scene = self.scene;
         let paths = self.wanted.members.keys().map(|name| part(name, "etcd"));
-        paths.filter(move |path| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change)))
+        paths.filter(move |path| changes(scene, path))
     }
 
     /// After the last gate these changes of one member, then a gate.
@@ -425,14 +425,14 @@ impl<'a> Order<'a> {
         self.last = Some((name.to_owned(), required));
     }
 
-    fn gate_before(&mut self, path: &[ChildStep], gate: &str) {
-        if self.scene.children.get(path).is_some_and(|c| !is_unchanged(c.change)) {
+    pub(super) fn gate_before(&mut self, path: &[ChildStep], gate: &str) {
+        if changes(self.scene, path) {
             self.order(Point::Gate(gate.to_owned()), Point::Child(path.to_vec()));
         }
     }
 
     pub(super) fn before_gate(&mut self, path: &[ChildStep], gate: &str) {
-        if self.scene.children.get(path).is_some_and(|c| !is_unchanged(c.change)) {
+        if changes(self.scene, path) {
             self.order(Point::Child(path.to_vec()), Point::Gate(gate.to_owned()));
         }
     }
@@ -446,7 +446,7 @@ impl<'a> Order<'a> {
 /// note: while there are pods, one that is made anew must not take itself for the first of a new cluster.
 fn destroy(scene: &Scene<'_>) -> Choreography {
     let members = members(scene);
-    let deleted = |path: &Vec<ChildStep>| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
+    let deleted = |path: &Vec<ChildStep>| changes(scene, path);
     let mut orderings = Vec::new();
     for unit in members.keys().map(|name| part(name, "unit")).filter(deleted) {
         let data = members.keys().flat_map(|name| [part(name, "traces"), part_of(name, "directory", "data")]).filter(deleted);

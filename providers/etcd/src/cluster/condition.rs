@@ -131,6 +131,11 @@ pub(crate) fn is_unchanged(change: &Change) -> bool {
     matches!(change.action(), Action::NoOp | Action::Forget)
 }
 
+/// True if this part is in the scene, and changes.
+pub(crate) fn changes(scene: &Scene<'_>, path: &[ChildStep]) -> bool {
+    scene.children.get(path).is_some_and(|c| !is_unchanged(c.change))
+}
+
 /// The cluster was formed: from then on it has an identity and data to lose.
 pub(crate) fn is_formed(scene: &Scene<'_>) -> bool {
     let has_id = scene.before.and_then(|b| b.get("cluster_id")).and_then(Value::as_str).is_some_and(|id| !id.is_empty());

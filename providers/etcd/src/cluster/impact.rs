@@ -9,7 +9,7 @@ use karmaform_model::{Action, ChildStep, Margin, Risk, Scene, Value};
 
 use super::arguments::Arguments;
 use super::choreography::{leader_last, quorum};
-use super::condition::{Condition, Member, is_formed, is_unchanged, sides};
+use super::condition::{Condition, Member, changes, is_formed, is_unchanged, sides};
 use super::kubernetes::Storage;
 use super::membership::Membership;
 use super::places::{Places, client_certificate, part, part_of, stateful_set};
@@ -44,7 +44,7 @@ fn of_upgrade(scene: &Scene<'_>, wanted: &Arguments, upgrade: &Upgrade) -> Vec<S
     let what = if (to.minor, to.patch) < (from.minor, from.patch) { "goes back" } else { "upgrades etcd" };
     let mut lines = vec![format!("{what} from {} to {}{on}", from.text, to.text)];
     if let Some(keeper) = snapshot::keeper(wanted)
-        && scene.children.get(&snapshot::of(keeper)).is_some_and(|c| !is_unchanged(c.change))
+        && changes(scene, &snapshot::of(keeper))
         && to.minor >= from.minor
     {
         lines.push(format!("saves a snapshot first, on the host of {keeper} in {}", Places::of(wanted).snapshots));
@@ -174,7 +174,7 @@ fn of_destroy_there(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_>>) -
     let risk = Risk {
         margin: Some(Margin { members: members.len(), up: 0, quorum: quorum(members.len()) }),
         data_loss: if is_kept { Vec::new() } else { vec![data.to_owned()] },
-        confirm: None,
+        ..Risk::default()
     };
     (vec![format!("stops the whole cluster: {names}"), data.to_owned()], risk)
 }
@@ -200,8 +200,7 @@ pub(crate) fn of_destroy(scene: &Scene<'_>, members: &BTreeMap<String, Member<'_
     let deleted: Vec<_> = names.iter().copied().filter(purged).collect();
     let left: Vec<_> = names.iter().copied().filter(kept).collect();
     let mut lines = Vec::new();
-    let stopped: Vec<_> =
-        names.iter().copied().filter(|name| scene.children.get(&part(name, "unit")).is_some_and(|c| !is_unchanged(c.change))).collect();
+    let stopped: Vec<_> = names.iter().copied().filter(|name| changes(scene, &part(name, "unit"))).collect();
     let all = scene.before.and_then(|b| b.get("hosts")).and_then(Value::as_entries).map_or(names.len(), |hosts| hosts.len());
     let mut risk = Risk::default();
     if !stopped.is_empty() {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use karmaform_model::{Action, ChildStep, Diagnostic, Diagnostics, Object, Scene, Value, same};
 
 use super::arguments::Arguments;
-use super::condition::{has_data, is_formed, is_unchanged, member_of, runner, seen, sides};
+use super::condition::{changes, has_data, is_formed, is_unchanged, member_of, runner, seen, sides};
 use super::places::{client_ca, default_data_directory, part, part_of, peer_ca, token};
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
 
@@ -162,7 +162,7 @@ fn data(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnosti
 fn address(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnostics) {
     let Some(host) = wanted.members.get(name) else { return };
     if host.address.is_unknown() {
-        if !scene.children.get(&part(name, "environment")).is_none_or(|c| is_unchanged(c.change)) {
+        if changes(scene, &part(name, "environment")) {
             found.push(
                 Diagnostic::error(
                     "A member's address is not known yet",

@@ -2,7 +2,7 @@
 //! changed. What is read back of it is what etcd itself checks before it restores: the sum at its end (facts of etcd: `snapshot status` does
 //! not notice a flipped bit).
 
-use karmaform_model::{Child, ChildStep, Object, Type, Value};
+use karmaform_model::{Child, ChildStep, Type, Value};
 
 use super::arguments::Arguments;
 use super::children;
@@ -16,8 +16,8 @@ pub(crate) const IS_WHOLE: &str = r#"is_whole() {
 }
 "#;
 
-/// How long it may take, in seconds: 8 GiB, the most that etcd is meant for, written and read once on a slow disk.
-const LIMIT: i64 = 1_800;
+/// How long saving or restoring may take, in seconds: 8 GiB, the most that etcd is meant for, written and read once on a slow disk.
+pub(crate) const LIMIT: i64 = 1_800;
 
 /// How many are kept.
 const KEPT: usize = 3;
@@ -35,25 +35,16 @@ pub(crate) fn of(member: &str) -> Vec<ChildStep> {
 /// It runs again whenever another version is wanted. What was saved outlives it: that goes with the member (`traces`).
 pub(crate) fn child(cluster: &Arguments, member: &str) -> Child {
     let places = Places::of(cluster);
-    children::child(
-        of(member),
-        "ssh_command",
-        [
-            ("command", command(&places, cluster).into()),
-            ("check", check(&places).into()),
-            ("undo", format!("rm -f {0}/version {0}/log", places.snapshots).into()),
-            ("triggers", Value::map(Type::String, Object::new()).into()),
-            ("environment", Value::map(Type::String, [("ETCD_VERSION".to_owned(), cluster.version.text.as_str().into())].into()).into()),
-            ("timeout", LIMIT.into()),
-        ],
-    )
+    let environment = Value::map(Type::String, [("ETCD_VERSION".to_owned(), cluster.version.text.as_str().into())].into());
+    let made = children::command(of(member), command(&places, cluster), environment.into(), LIMIT);
+    children::with(made, [("check", check(&places)), ("undo", format!("rm -f {0}/version {0}/log", places.snapshots))])
 }
 
 /// What was saved is of the moment before for so long, in minutes; then, if nothing came of that version yet, it is saved once more.
 const FRESH: u32 = 60;
 
 /// What must be free besides, in KiB: etcd writes on.
-const SPARE: u32 = 1 << 20;
+pub(crate) const SPARE: u32 = 1 << 20;
 
 /// Reads what the last run noted (the version that it ran for, and the one before), and which version the programs are. Names of builds may stand
 /// behind that. Programs used to be at a place for each version.

@@ -267,23 +267,23 @@ impl Host {
     fn remove(&mut self, key: &(String, String)) {
         let data_directory = self.setting("ETCD_DATA_DIR");
         let Some(old) = self.things.remove(key) else { return };
+        let undo = old.get("undo").and_then(Value::as_str).unwrap_or_default();
         match key.0.as_str() {
             "ssh_systemd_unit" => self.process = Process::Stopped,
-            "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains(".snapshots/version")) => self.saved = None,
-            "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains(".restore/new-*")) => {
+            "ssh_command" if undo.contains(".snapshots/version") => self.saved = None,
+            "ssh_command" if undo.contains(".restore/new-*") => {
                 (self.prepared, self.switched) = (None, None);
-                if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains(".before-*")) {
+                if undo.contains(".before-*") {
                     self.before.clear();
                 }
             }
-            "ssh_command" if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains("rm -f ")) => {
+            "ssh_command" if undo.contains("rm -f ") => {
                 self.marker = false;
                 self.formation = None;
-                let undo = old.get("undo").and_then(Value::as_str).unwrap_or_default();
                 if undo.contains(".replaced-*") {
                     self.set_aside.clear();
                 }
-                if old.get("undo").and_then(Value::as_str).is_some_and(|u| u.contains("mv ")) {
+                if undo.contains("mv ") {
                     self.kept = self.data.take();
                 }
             }

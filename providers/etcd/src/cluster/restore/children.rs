@@ -1,14 +1,13 @@
 //! What restoring puts on a member's host, and what the state remembers of it.
 
-use karmaform_model::{Arg, Child, ChildStep, Object, Type, Value};
+use karmaform_model::{Arg, Child, ChildStep};
 
 use super::{Restore, scripts};
 use crate::cluster::arguments::Arguments;
-use crate::cluster::children::child;
+use crate::cluster::children::{child, command, program, with};
 use crate::cluster::places::{Places, part_of, restored, restoring};
+use crate::cluster::snapshot::LIMIT;
 
-/// How long making what is restored may take, in seconds: 8 GiB, the most that etcd is meant for, on a slow disk.
-const LIMIT: i64 = 1_800;
 /// How long a member may take to stop, in seconds: its unit gives it 60.
 const STOP_LIMIT: i64 = 120;
 
@@ -63,33 +62,19 @@ pub(crate) fn children(
             vec![directory.clone()],
         ),
     ];
-    let mut program = part_of(member, "program", "etcdctl");
-    if cluster.version.minor >= 5 {
-        program = part_of(member, "program", "etcdutl");
-        let made = crate::cluster::children::program(cluster, &places, member, "etcdutl");
-        all.push((made, vec![part_of(member, "directory", "programs")]));
+    let restorer = scripts::restorer(cluster);
+    if restorer != "etcdctl" {
+        all.push((program(cluster, &places, member, restorer), vec![part_of(member, "directory", "programs")]));
     }
-    let command = |key: &str, command: String, check: String, undo: Option<String>, limit: i64| {
-        let undo = undo.map_or_else(|| Value::null(Type::String), Value::from);
+    let step = |key: &str, text: String, check: String, limit: i64| {
         let environment = Arg::object([("TOKEN", Arg::child(&restoring(), "id"))]);
-        child(
-            of(key),
-            "ssh_command",
-            [
-                ("command", command.into()),
-                ("check", check.into()),
-                ("undo", undo.into()),
-                ("triggers", Value::map(Type::String, Object::new()).into()),
-                ("environment", environment),
-                ("timeout", limit.into()),
-            ],
-        )
+        with(command(of(key), text, environment, limit), [("check", check)])
     };
-    let prepare = command("data", scripts::prepare(cluster, restore), scripts::is_prepared(cluster), None, LIMIT);
-    all.push((prepare, vec![of("snapshot"), program, part_of(member, "directory", "data")]));
-    let stop = command("stop", scripts::stop(cluster), scripts::is_stopped(cluster), None, STOP_LIMIT);
+    let prepare = step("data", scripts::prepare(cluster, restore), scripts::is_prepared(cluster), LIMIT);
+    all.push((prepare, vec![of("snapshot"), part_of(member, "program", restorer), part_of(member, "directory", "data")]));
+    let stop = step("stop", scripts::stop(cluster), scripts::is_stopped(cluster), STOP_LIMIT);
     all.push((stop, vec![of("data")]));
-    let switch = command("switch", scripts::switch(cluster), scripts::is_switched(cluster), Some(scripts::undo(cluster)), LIMIT);
-    all.push((switch, [&[of("stop")], unit_needs].concat()));
+    let switch = step("switch", scripts::switch(cluster), scripts::is_switched(cluster), LIMIT);
+    all.push((with(switch, [("undo", scripts::undo(cluster))]), [&[of("stop")], unit_needs].concat()));
     all
 }

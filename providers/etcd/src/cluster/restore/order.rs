@@ -8,9 +8,14 @@ use karmaform_model::{ChildStep, Diagnostic, Object, Point, Scene, Told, Type, V
 use super::Restore;
 use crate::cluster::arguments::Arguments;
 use crate::cluster::choreography::Order;
-use crate::cluster::condition::{Condition, is_unchanged};
+use crate::cluster::condition::{Condition, changes};
 use crate::cluster::places::{part, part_of, restored};
 use crate::cluster::roster::peer_url;
+
+/// How long members may take to serve what was restored, in seconds: a large database is read for up to a minute per gigabyte.
+const SERVES_LIMIT: u64 = 600;
+const SERVES: &str = "the members serve what was restored";
+const HEALTHY: &str = "healthy after the restoration";
 
 /// A restoration that is to be done, or to be finished.
 #[derive(Clone, Debug)]
@@ -34,10 +39,10 @@ pub(crate) fn switch(member: &str) -> Vec<ChildStep> {
 /// Only a part of the cluster is looked at, or not all addresses are known.
 pub(crate) fn restoration(scene: &Scene<'_>, wanted: &Arguments) -> Result<Option<Restoration>, Diagnostic> {
     let Some(what) = &wanted.restore else { return Ok(None) };
-    if scene.children.get(&restored()).is_some_and(|c| is_unchanged(c.change)) {
+    if scene.children.contains_key(&restored()) && !changes(scene, &restored()) {
         return Ok(None);
     }
-    let is_pending = |name: &&String| scene.children.get(&switch(name)).is_some_and(|c| !is_unchanged(c.change));
+    let is_pending = |name: &&String| changes(scene, &switch(name));
     let pending: BTreeSet<String> = wanted.members.keys().filter(is_pending).cloned().collect();
     if pending.is_empty() {
         return Ok(None);
@@ -74,19 +79,11 @@ impl Restoration {
     }
 }
 
-/// How long members may take to serve what was restored, in seconds: a large database is read for up to a minute per gigabyte.
-const SERVES_LIMIT: u64 = 600;
-const SERVES: &str = "the members serve what was restored";
-const HEALTHY: &str = "healthy after the restoration";
-
 impl Order<'_> {
     /// The whole of it. All members stop, so none is spared for the others: whatever else changes is done with it.
     pub(in crate::cluster) fn restore(&mut self, restoration: &Restoration) {
         let (scene, wanted) = (self.scene, self.wanted);
-        let changed = |paths: Vec<Vec<ChildStep>>| {
-            let is_changed = |path: &Vec<ChildStep>| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
-            paths.into_iter().filter(is_changed).collect::<Vec<_>>()
-        };
+        let changed = |paths: Vec<Vec<ChildStep>>| paths.into_iter().filter(|path| changes(scene, path)).collect::<Vec<_>>();
         let of = |key: &str| wanted.members.keys().map(|name| part_of(name, "restore", key)).collect::<Vec<_>>();
         // Members that are not wanted any more stop as well: what is left of the old cluster must not serve beside the new one.
         let leaving: Vec<&String> = self.members.keys().filter(|name| !wanted.members.contains_key(*name)).collect();
@@ -103,12 +100,11 @@ impl Order<'_> {
             let value = Value::map(Type::String, restoration.told(name));
             self.choreography.told.push(Told { child: part_of(name, "restore", key), attribute: "run_environment", value });
         }
-        self.operate(SERVES, "etcd_disarm", &self.all(), [], SERVES_LIMIT);
+        self.see_restored();
         let staying = wanted.members.keys().filter_map(|name| self.members.get(name));
         for path in staying.flat_map(|m| m.outside().map(<[ChildStep]>::to_vec)).collect::<Vec<_>>() {
             self.before_gate(&path, SERVES);
         }
-        self.gate_after(HEALTHY, self.all());
         self.note_restored();
         // Data of those that are not wanted any more goes when the others are seen to have what was restored.
         let data = leaving.iter().flat_map(|name| [part(name, "traces"), part_of(name, "directory", "data")]).collect();
@@ -119,19 +115,22 @@ impl Order<'_> {
 
     /// A run that was killed at the very end left nothing to do but to look.
     pub(in crate::cluster) fn look_at_restored(&mut self) {
-        let is_unnoted = self.scene.children.get(&restored()).is_some_and(|c| !is_unchanged(c.change));
         let works = |name: &String| self.members.get(name).is_some_and(|m| m.condition == Condition::Works);
-        if is_unnoted && self.wanted.restore.is_some() && self.wanted.members.keys().all(works) {
-            self.operate(SERVES, "etcd_disarm", &self.all(), [], SERVES_LIMIT);
-            self.gate_after(HEALTHY, self.all());
+        if changes(self.scene, &restored()) && self.wanted.restore.is_some() && self.wanted.members.keys().all(works) {
+            self.see_restored();
         }
+    }
+
+    /// Alarms that came with the snapshot end, and all members are seen.
+    fn see_restored(&mut self) {
+        self.operate(SERVES, "etcd_disarm", &self.all(), [], SERVES_LIMIT);
+        self.gate_after(HEALTHY, self.all());
     }
 
     /// The state takes note of a restoration when all members were seen healthy with it.
     pub(in crate::cluster) fn note_restored(&mut self) {
-        let is_noted = self.scene.children.get(&restored()).is_some_and(|c| !is_unchanged(c.change));
-        if let Some((last, _)) = self.last.clone().filter(|_| is_noted) {
-            self.order(Point::Gate(last), Point::Child(restored()));
+        if let Some((last, _)) = self.last.clone() {
+            self.gate_before(&restored(), &last);
         }
     }
 }

@@ -4,10 +4,7 @@ use super::Restore;
 use crate::cluster::arguments::Arguments;
 use crate::cluster::places::Places;
 use crate::cluster::preflight::quota;
-use crate::cluster::snapshot::IS_WHOLE;
-
-/// What must be free besides, in KiB.
-const SPARE: u32 = 1 << 20;
+use crate::cluster::snapshot::{IS_WHOLE, SPARE};
 
 /// Names, and what is there. `TOKEN` names the restoration. What was restored says so itself (`member/restored`), so that it can be told from
 /// what was there before at any moment; `switched-TOKEN` says that there is nothing more to do.
@@ -55,6 +52,11 @@ pub(super) fn is_switched(cluster: &Arguments) -> String {
     asks(cluster, "is_switched")
 }
 
+/// The program that restores (etcd's changelog of 3.5: `etcdutl`).
+pub(super) fn restorer(cluster: &Arguments) -> &'static str {
+    if cluster.version.minor < 5 { "etcdctl" } else { "etcdutl" }
+}
+
 /// Restores the snapshot into a directory beside the data. Only who restores the whole cluster says `KARMAFORM_RESTORE`: a member that joins
 /// later has nothing to restore.
 pub(super) fn prepare(cluster: &Arguments, restore: &Restore) -> String {
@@ -63,7 +65,7 @@ pub(super) fn prepare(cluster: &Arguments, restore: &Restore) -> String {
         0 => String::new(),
         bump => format!(" --bump-revision={bump} --mark-compacted"),
     };
-    let program = if cluster.version.minor < 5 { "etcdctl" } else { "etcdutl" };
+    let program = restorer(cluster);
     format!(
         r#"set -eu
 umask 077
