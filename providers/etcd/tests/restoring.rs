@@ -105,6 +105,7 @@ fn the_block_goes_and_nobody_is_restarted() {
         converge(&mut lab, Some(&arguments(3)), policy, "without the block");
         assert_eq!(started(&lab), running);
         assert!(lab.world.hosts.values().all(|h| h.before.is_empty()), "what was there before goes with the block");
+        assert!(lab.world.hosts.values().all(|h| h.prepared.is_none() && h.switched.is_none()), "so does what it was done with");
         // Written again it is meant again.
         converge(&mut lab, Some(&restored(arguments(3), "")), policy, "again");
         assert!(origins(&lab).is_disjoint(&once));
@@ -130,6 +131,157 @@ fn what_can_not_be_made_ready_stops_nobody() {
             assert_eq!(lab.world.formed.as_ref().unwrap().id, before);
         }
     }
+}
+
+/// Stops a run after each of its steps, with one order and another.
+fn stopped_everywhere(start: &Lab, wanted: &Object, check: impl Fn(Lab, &str)) {
+    let plan = start.plan(Some(wanted)).unwrap();
+    for policy in [Policy::UnitsFirst, Policy::Shuffled(5)] {
+        let (steps, _) = start.clone().run(&plan, policy, &Stop::Never);
+        for at in 0..=steps {
+            let mut lab = start.clone();
+            lab.run(&plan, policy, &Stop::After(at));
+            lab.world.settle();
+            check(lab, &format!("{policy:?}, stopped after step {at}"));
+        }
+    }
+}
+
+fn summaries(lab: &Lab, wanted: &Object) -> Vec<String> {
+    lab.plan(Some(wanted)).err().into_iter().flatten().map(|d| d.summary.clone()).collect()
+}
+
+/// Everybody still has what there was before any restoration, in its place or aside.
+fn nothing_is_lost(lab: &Lab, what: &str) {
+    for host in lab.world.hosts.values() {
+        let mut all = host.data.iter().chain(host.before.iter().map(|(_, data)| data));
+        assert!(all.any(|data| data.restored.is_none()), "{what}: {} has lost what was before", host.member);
+    }
+}
+
+#[test]
+fn the_block_goes_before_it_has_ended() {
+    let (with, without) = (restored(arguments(3), ""), arguments(3));
+    stopped_everywhere(&formed(3), &with, |mut lab, what| {
+        let is_noted = lab.state.children.keys().any(|path| path[0].name == "restored");
+        match summaries(&lab, &without)[..] {
+            [] if is_noted => converge(&mut lab, Some(&without), Policy::UnitsFirst, what),
+            [] => {
+                converge(&mut lab, Some(&without), Policy::UnitsFirst, what);
+                nothing_is_lost(&lab, what);
+            }
+            _ => {
+                refused(&lab, &without, "A restoration has begun and has not ended");
+                nothing_is_lost(&lab, what);
+                converge(&mut lab, Some(&with), Policy::UnitsLast, what);
+                assert!(lab.world.hosts.values().all(|h| h.before.len() == 1), "{what}");
+                converge(&mut lab, Some(&without), Policy::UnitsLast, what);
+            }
+        }
+        converge(&mut lab, None, Policy::Shuffled(3), &format!("{what}, destroyed"));
+    });
+}
+
+#[test]
+fn given_up_at_any_moment_for_another_one() {
+    stopped_everywhere(&formed(3), &restored(arguments(3), ""), |mut lab, what| {
+        converge(&mut lab, Some(&restored(arguments(3), "second")), Policy::UnitsLast, what);
+        nothing_is_lost(&lab, what);
+        converge(&mut lab, Some(&arguments(3)), Policy::UnitsLast, what);
+    });
+}
+
+/// Some members would begin with other things than the rest.
+#[test]
+fn what_has_begun_goes_on_as_it_began() {
+    let (with, unfit) = (restored(arguments(3), ""), "A restoration that has begun can't be changed");
+    let mut bump = with.clone();
+    if let Some(block) = bump.get("restore").and_then(Value::as_entries) {
+        let mut block = block.clone();
+        block.insert("bump_revision".to_owned(), 5i64.into());
+        bump.insert("restore".to_owned(), block.into());
+    }
+    let others = [bump, restored(at(3, "3.4.23"), ""), restored(arguments(2), ""), restored(arguments(4), "")];
+    stopped_everywhere(&formed(3), &with, |mut lab, what| {
+        let of = |name: &str| lab.state.children.keys().any(|path| path[0].name == name);
+        if of("restoring") && !of("restored") {
+            others.iter().for_each(|other| refused(&lab, other, unfit));
+            converge(&mut lab, Some(&restored(arguments(4), "second")), Policy::Shuffled(9), what);
+        } else {
+            assert!(others.iter().all(|other| !summaries(&lab, other).iter().any(|s| s == unfit)), "{what}");
+        }
+    });
+}
+
+/// The others count on what it has said to them.
+#[test]
+fn who_has_lost_what_was_restored_does_not_begin_again_alone() {
+    let with = restored(arguments(3), "");
+    stopped_everywhere(&formed(3), &with, |mut lab, what| {
+        let is_noted = lab.state.children.keys().any(|path| path[0].name == "restored");
+        let was_read = lab.state.children.values().any(|(_, of)| of.get("restoration").is_some_and(|v| !v.is_null()));
+        lab.world.wipe("c");
+        lab.world.host_mut("c").unwrap().switched = None;
+        lab.world.settle();
+        if was_read && !is_noted {
+            refused(&lab, &with, "A member has lost what was restored");
+            converge(&mut lab, Some(&restored(arguments(3), "second")), Policy::UnitsLast, what);
+        }
+    });
+}
+
+/// Nobody waits for it, and the plan says what that means.
+#[test]
+fn a_host_that_is_gone_leaves() {
+    for policy in POLICIES {
+        let mut lab = formed(3);
+        lab.world.lose("c");
+        lab.world.settle();
+        let wanted = restored(arguments(2), "");
+        let plan = lab.plan(Some(&wanted)).unwrap();
+        assert!(plan.choreography.impact.iter().any(|line| line.starts_with("c can't be reached")), "{:?}", plan.choreography.impact);
+        let (_, failures) = lab.run(&plan, policy, &Stop::Never);
+        assert!(!failures.is_empty() && failures.iter().all(|f| f.ends_with("does not answer")), "{failures:?}");
+        sane(&lab, "without c");
+        assert!(["a", "b"].iter().all(|name| lab.world.is_healthy(name)));
+        assert!(lab.state.children.keys().any(|path| path[0].name == "restored"));
+        lab.world.away.clear();
+        converge(&mut lab, Some(&wanted), policy, "c is back");
+    }
+}
+
+/// What is only read at a start changes when nobody of the old cluster runs any more, and everything else while all of them do.
+#[test]
+fn who_crashes_meanwhile_comes_back_as_it_was() {
+    let mut start = Lab::default();
+    converge(&mut start, Some(&at(3, "3.4.23")), Policy::Shuffled(7), "forming");
+    converge(&mut start, Some(&at(3, "3.5.16")), Policy::Shuffled(7), "upgrading");
+    let old = start.world.formed.as_ref().unwrap().id.clone();
+    let wanted = steps::with_setting(restored(at(3, "3.4.23"), ""), "log-level", "warn");
+    stopped_everywhere(&start, &wanted, |lab, what| {
+        let runs = |host: &&model::Host| matches!(&host.process, model::Process::Running { cluster, .. } if *cluster == old);
+        let running = lab.world.hosts.values().filter(runs).count();
+        let is_new = |host: &model::Host| host.version().is_some_and(|v| v.0 == 4) || host.setting("ETCD_LOG_LEVEL").is_some();
+        assert!(running == 0 || !lab.world.hosts.values().any(is_new), "{what}: what is to be started is there, and {running} run");
+        if running < 3 {
+            let plan = lab.plan(Some(&wanted)).unwrap();
+            let open = plan.changes.iter().filter(|(_, (kind, change))| kind.starts_with("ssh_") && !change.is_no_op());
+            let late = ["unit", "environment", "guard", "program", "restore"];
+            let early: Vec<_> = open.map(|(path, _)| path).filter(|path| !late.contains(&path[1].name.as_str())).collect();
+            assert!(early.is_empty(), "{what}: not ready, and {running} run: {early:?}");
+        }
+    });
+}
+
+#[test]
+fn nobody_begins_on_what_is_of_others() {
+    let lab = formed(3);
+    let mut renamed = restored(arguments(3), "");
+    let mut hosts = renamed["hosts"].as_entries().unwrap().clone();
+    let moved = hosts.remove("c").unwrap();
+    hosts.insert("z".to_owned(), moved);
+    renamed.insert("hosts".to_owned(), hosts.into());
+    refused(&lab, &renamed, "A member can't get another name");
 }
 
 /// The only way back from a newer version.

@@ -14,8 +14,8 @@ const TOKEN: &str = "11111111-2222";
 /// What changes something; each is counted, and one of them is where the script is killed.
 const PROGRAMS: [&str; 4] = ["mv", "cp", "rm", "sync"];
 
-/// The script of a member with its data here.
-fn script(data: &Path) -> String {
+/// A script of a part of the restoration, of a member with its data here.
+fn script(data: &Path, key: &str, attribute: &str) -> String {
     let connection = Value::object([("provider", "ssh".into()), ("id", "10.0.0.11:22".into())]);
     let host = Value::object([("address", "10.0.0.11".into()), ("connection", connection), ("clock_offset", 0i64.into())]);
     let block = Value::object([("from", "x.db".into()), ("sha256", "ab".repeat(32).into())]);
@@ -27,9 +27,9 @@ fn script(data: &Path) -> String {
     ]);
     let expansion = EtcdCluster.expand(&Address::managed("etcd_cluster", "main"), &arguments).expect("a cluster");
     let is_it =
-        |c: &&karmaform_model::Child| c.path.last().is_some_and(|s| s.name == "restore" && s.key == Some(Key::Name("switch".to_owned())));
+        |c: &&karmaform_model::Child| c.path.last().is_some_and(|s| s.name == "restore" && s.key == Some(Key::Name(key.to_owned())));
     let child = expansion.children.iter().find(is_it).expect("the child");
-    match &child.arguments["command"] {
+    match &child.arguments[attribute] {
         Arg::Value(value) => value.as_str().expect("a text").replace("/var/lib/etcd/main", &data.to_string_lossy()),
         other => panic!("{other:?}"),
     }
@@ -44,7 +44,7 @@ impl Bench {
     /// `are_apart`: the data is on a disk of its own.
     fn new(are_apart: bool) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let script = script(&folder.path().join("main"));
+        let script = script(&folder.path().join("main"), "switch", "command");
         let bench = Self { folder, script };
         bench.puts("main/member/old", "old");
         bench.puts(&format!("main.restore/new-{TOKEN}/member/new"), "new");
@@ -158,4 +158,27 @@ fn who_is_not_told_changes_nothing() {
     let mut after = bench.files();
     assert_eq!(after.remove(&format!("main.restore/switched-{TOKEN}")), Some(String::new()));
     assert_eq!(after.get("main/member/old"), before.get("main/member/old"));
+}
+
+/// What was before a restoration that has not ended stays, whatever is removed.
+#[test]
+fn only_what_was_before_ended_ones_is_removed() {
+    let bench = Bench::new(false);
+    let run = |attribute: &str, token: &str| {
+        let text = script(&bench.at("main"), "before", attribute);
+        let status = Command::new("sh").args(["-c", &text]).env("TOKEN", token).status();
+        assert!(status.is_ok_and(|s| s.success()), "{attribute} {token}");
+    };
+    for token in ["1", "2", "unfinished-2", "3"] {
+        bench.puts(&format!("main.before-{token}/old"), token);
+    }
+    run("undo", "1");
+    assert!(bench.at("main.before-1/old").exists(), "nothing has ended");
+    for token in ["1", "2", "2"] {
+        run("command", token);
+    }
+    assert_eq!(fs::read_to_string(bench.at("main.restore/ended")).expect("a list"), "1\n2\n");
+    run("undo", "2");
+    let left: Vec<String> = bench.files().into_keys().filter(|name| name.starts_with("main.before-")).collect();
+    assert_eq!(left, ["main.before-3/old"]);
 }

@@ -33,6 +33,7 @@ fn clusters_begin_anew_with_what_was_saved() {
     killed_on_the_way(&site, &client);
     a_full_one_has_room_again(&site, &client);
     the_last_one_is_enough(&site, &client);
+    who_is_dead_leaves(&site, &client);
 
     site.project.must(0, &["destroy", "-auto-approve"]);
     lab.has_files(&before);
@@ -59,6 +60,7 @@ impl<'a> Site<'a> {
     fn new(lab: &'a Lab) -> Self {
         let project = Project::example("etcd-on-hosts");
         let main = std::fs::read_to_string(project.path().join("main.kf.hcl")).expect("the example");
+        let main = main.replacen("for_each ", "required = false\n  for_each ", 1);
         Self { lab, project, main }
     }
 
@@ -83,6 +85,11 @@ impl<'a> Site<'a> {
 
     fn saves(&self, file: &str, more: &[&str]) {
         self.project.must(0, &[&["etcd", "snapshot", CLUSTER, &format!("-out={file}")], more].concat());
+    }
+
+    /// Who runs as the members.
+    fn processes(&self) -> Vec<String> {
+        self.lab.hosts.iter().map(|(host, _)| self.lab.shell(host, "systemctl show -p MainPID etcd-main")).collect()
     }
 
     /// What was there before lies beside the data.
@@ -142,6 +149,17 @@ fn what_is_damaged_stops_nobody(site: &Site<'_>, client: &Client<'_>) {
         assert!(failed.contains("Command failed") && failed.contains("no whole snapshot"), "{failed}");
     });
     assert_eq!(client.ctl.run(&["get", "k", "--print-value-only"]).trim(), "later");
+    // It is given up, and nothing of it stays.
+    site.without_block();
+    let plan = site.project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(plan.contains("gives up the restoration"), "{plan}");
+    let running = site.processes();
+    site.project.apply();
+    site.project.no_changes();
+    assert_eq!(site.processes(), running);
+    for (host, _) in &site.lab.hosts {
+        site.lab.shell(host, "! ls -d /var/lib/etcd/main.restore");
+    }
 }
 
 /// Killed at several moments, the last of them after everybody has stopped; then done. Whoever watches begins anew.
@@ -160,6 +178,15 @@ fn killed_on_the_way(site: &Site<'_>, client: &Client<'_>) {
         }
         apply.kill();
     }
+    // Members were stopped for it: it is not to be forgotten now, nor to go on as another one.
+    site.without_block();
+    let refused = site.project.must(1, &["plan"]);
+    assert!(refused.contains("A restoration has begun and has not ended"), "{refused}");
+    site.restores("saved.db", "");
+    site.given(&site.lab.hosts[1..], site.lab.etcd.last().expect("an etcd"), "");
+    let refused = site.project.must(1, &["plan"]);
+    assert!(refused.contains("A restoration that has begun can't be changed"), "{refused}");
+    site.given(&site.lab.hosts, site.lab.etcd.last().expect("an etcd"), "");
     let begun = Instant::now();
     site.project.must(0, CONFIRMED);
     tell(&format!("what was killed is done {:.1} s later", begun.elapsed().as_secs_f64()));
@@ -176,11 +203,12 @@ fn killed_on_the_way(site: &Site<'_>, client: &Client<'_>) {
         assert_eq!(site.kept(host), 1, "{host}");
     }
     site.without_block();
-    let pids = || site.lab.hosts.iter().map(|(h, _)| site.lab.shell(h, "systemctl show -p MainPID etcd-main")).collect::<Vec<_>>();
-    let running = pids();
+    let running = site.processes();
+    let plan = site.project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(plan.contains("deletes data of before the restoration"), "{plan}");
     client.works_while("the block goes", || drop(site.project.apply()));
     site.project.no_changes();
-    assert_eq!(pids(), running);
+    assert_eq!(site.processes(), running);
     for (host, _) in &site.lab.hosts {
         assert_eq!(site.kept(host), 0, "{host}");
     }
@@ -222,4 +250,26 @@ fn the_last_one_is_enough(site: &Site<'_>, client: &Client<'_>) {
     client.has_members(site.lab.hosts.len());
     assert_eq!(client.ctl.run(&["get", "last", "--print-value-only"]).trim(), "there");
     finds(&site.project, &[]);
+}
+
+/// Nobody waits for the host of a member that leaves, and what is left there goes when it is back.
+fn who_is_dead_leaves(site: &Site<'_>, client: &Client<'_>) {
+    let (stay, dead) = site.lab.hosts.split_at(2);
+    let (dead, etcd) = (&dead[0].0, site.lab.etcd.last().expect("an etcd"));
+    client.ctl.run(&["put", "dead", "no"]);
+    site.saves("two.db", &[]);
+    site.lab.act("kill", dead);
+    site.given(stay, etcd, "");
+    site.restores("two.db", "two");
+    let plan = site.project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(plan.contains(&format!("{dead} can't be reached, and nobody waits for it to stop")), "{plan}");
+    let ended = site.project.run(CONFIRMED);
+    assert!(ended.code == Some(1) && ended.text.contains(dead.as_str()), "{}", ended.text);
+    client.has_members(2);
+    assert_eq!(client.ctl.run(&["get", "dead", "--print-value-only"]).trim(), "no");
+    site.lab.act("start", dead);
+    site.project.must(0, CONFIRMED);
+    site.project.no_changes();
+    client.has_members(2);
+    assert!(!site.lab.shell(dead, "ls -d /var/lib/etcd/main* /etc/etcd/main 2>/dev/null || true").contains("main"));
 }

@@ -59,7 +59,7 @@ pub(crate) fn expand(cluster: &Arguments) -> Expansion {
         child(token(), "terraform_data", []),
         certificate(cluster, client_certificate(), &client_ca(), CLIENT_NAME, None, &["client_auth"]),
     ];
-    children.extend(cluster.restore.iter().flat_map(restore::records));
+    children.extend(cluster.restore.iter().flat_map(|what| restore::records(cluster, what)));
     match &cluster.kubernetes {
         Some(place) => kubernetes::children::expand(cluster, place, &mut children),
         None => cluster.members.iter().for_each(|(name, host)| member(cluster, name, host, &mut children)),
@@ -273,8 +273,8 @@ fn traces(path: Vec<ChildStep>, places: &Places, keeps_data: bool) -> Child {
     let data = &places.data;
     let mut undo = format!("rm -f {} {}", places.marker, places.formation);
     if !keeps_data {
-        // What a replaced member left, and what was saved before upgrades.
-        undo.push_str(&format!("\nrm -rf {data}.replaced-* {}", places.snapshots));
+        // What a replaced member left, what there was before a restoration, and what was saved before upgrades.
+        undo.push_str(&format!("\nrm -rf {data}.replaced-* {data}.before-* {}", places.snapshots));
     } else {
         undo.push_str(&format!("\nif [ -n \"$(ls -A {data} 2>/dev/null)\" ]; then mv {data} {data}.kept-$(date -u +%Y%m%dT%H%M%SZ); fi"));
     }

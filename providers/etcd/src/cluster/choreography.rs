@@ -13,7 +13,7 @@ use super::condition::{Condition, Member, changes, is_formed, members, seen, sid
 use super::membership::{Membership, Move, membership};
 use super::places::{client_ca, client_certificate, formed_note, part, part_of, peer_ca, stateful_set};
 use super::render::{JOINS, JOINS_EMPTY};
-use super::restore::restoration;
+use super::restore::{ended, restoration};
 use super::upgrade::upgrade;
 use super::{children, impact, preflight, refusals, snapshot};
 
@@ -27,20 +27,21 @@ const FORMATION_LIMIT: u64 = 120;
 /// How long a member may take to come back, in seconds. A large database is read for up to a minute per gigabyte.
 const RESTART_LIMIT: u64 = 300;
 /// How long to wait for health before work starts, in seconds. Nothing was touched yet, so an unhealthy member is a reason to stop.
-const BEFORE_LIMIT: u64 = 30;
+pub(super) const BEFORE_LIMIT: u64 = 30;
 
 /// The order of a plan's changes.
 pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
     let Some(wanted) = scene.wanted else { return Ok(destroy(scene)) };
     let wanted = Arguments::read(scene.address, wanted)?;
+    let at_it = |found: Diagnostics| found.into_iter().map(|d| d.at(scene.address)).collect::<Diagnostics>();
+    let ended = ended(scene, &wanted).map_err(|d| at_it(d.into()))?;
     let refused = refusals::check(scene, &wanted);
     if refused.has_errors() {
         return Err(refused);
     }
     let mut members = members(scene);
     let lives_on_hosts = wanted.kubernetes.is_none() && is_formed(scene);
-    let at_it = |found: Diagnostics| found.into_iter().map(|d| d.at(scene.address)).collect::<Diagnostics>();
-    if let Some(restoration) = restoration(scene, &wanted).map_err(|d| at_it(d.into()))? {
+    if let Some(restoration) = restoration(scene, &wanted, &members).map_err(at_it)? {
         let membership = Membership::settled(&wanted);
         let mut order = Order::new(&wanted, scene, &members, &membership);
         order.start_as_members();
@@ -67,11 +68,13 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     let mut order = Order::new(&wanted, scene, &members, &membership);
     order.start_as_members();
     order.note_first();
-    order.look_at_restored();
+    order.look_at_restored(true);
     order.start_and_heal();
     order.restart_suspects();
     order.change_members();
     order.change_the_rest();
+    order.look_at_restored(false);
+    order.end_restoration();
     if upgrade.is_some() {
         order.save_first();
     }
@@ -79,6 +82,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.note_restored();
     let mut choreography = order.choreography;
     (choreography.impact, choreography.risk) = impact::of_change(scene, &wanted, &members, &membership, upgrade.as_ref());
+    impact::of_ended(scene, &wanted, ended, &mut choreography);
     preflight::look(scene, &wanted, &mut choreography)?;
     Ok(choreography)
 }
@@ -206,11 +210,7 @@ impl<'a> Order<'a> {
         }
         let mut through: BTreeSet<String> = self.membership.up.union(&self.membership.leaving).cloned().collect();
         if self.last.as_ref().is_none_or(|(_, seen)| !through.is_subset(seen)) {
-            let previous = self.last.take();
-            self.gate("healthy before members change", through.clone(), BEFORE_LIMIT);
-            if let Some((previous, _)) = previous {
-                self.order(Point::Gate(previous), Point::Gate("healthy before members change".to_owned()));
-            }
+            self.gate_in_turn("healthy before members change", through.clone(), BEFORE_LIMIT);
         }
         for step in &self.membership.moves {
             match step {
@@ -304,8 +304,13 @@ impl<'a> Order<'a> {
 
     /// A gate after everything so far.
     pub(super) fn gate_after(&mut self, name: &str, required: BTreeSet<String>) {
+        self.gate_in_turn(name, required, RESTART_LIMIT);
+    }
+
+    /// The same, waiting so many seconds.
+    pub(super) fn gate_in_turn(&mut self, name: &str, required: BTreeSet<String>, limit: u64) {
         let previous = self.last.take();
-        self.gate(name, required, RESTART_LIMIT);
+        self.gate(name, required, limit);
         if let Some((previous, _)) = previous {
             self.order(Point::Gate(previous), Point::Gate(name.to_owned()));
         }
@@ -388,7 +393,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    fn ids_to_read(&self) -> impl Iterator<Item = Vec<ChildStep>> + use<'a> {
+    pub(super) fn ids_to_read(&self) -> impl Iterator<Item = Vec<ChildStep>> + use<'a> {
         let scene = self.scene;
         let paths = self.wanted.members.keys().map(|name| part(name, "etcd"));
         paths.filter(move |path| changes(scene, path))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene, Value, same};
 
-use super::places::{formed_note, part, part_of};
+use super::places::{formed_note, is_of_restoration, part, part_of};
 
 /// Parts that etcd reads only at its next start. Changing one early would put it in effect whenever the member happens to restart.
 const AT_START: &[&str] = &["environment", "guard", "program", "unit", "pod"];
@@ -156,8 +156,8 @@ pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> 
             changes: Vec::new(),
         });
         // What lists the members for a first start has no effect on one that has data: it may be written at any time. Saving the data does
-        // nothing to a member.
-        if !is_unchanged(child.change) && !matches!(part_name(path), "peers" | "snapshot") {
+        // nothing to a member, and what is left of a restoration is nothing to it either.
+        if !is_unchanged(child.change) && !matches!(part_name(path), "peers" | "snapshot") && !is_of_restoration(path) {
             member.changes.push((path, child));
         }
     }

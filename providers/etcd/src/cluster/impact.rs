@@ -16,7 +16,7 @@ use super::places::{Places, client_certificate, part, part_of, stateful_set};
 use super::snapshot;
 use super::upgrade::Upgrade;
 
-pub(crate) use restoration::of_restoration;
+pub(crate) use restoration::{of_ended, of_restoration};
 
 const DELETED: &str = "data of the cluster will be deleted with its volumes";
 

@@ -145,7 +145,8 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
     }
     let mut found = Diagnostics::new();
     found.extend((!strangers.is_empty()).then(|| unknown_members(&strangers)));
-    found.extend(joins.iter().filter(|(name, _)| foreign_data(scene, name)).map(|(name, _)| other_data(name, wanted)));
+    let joining: BTreeSet<&str> = joins.iter().map(|(name, _)| name.as_str()).collect();
+    found.extend(of_others(scene, wanted, members, &joining));
     let leads = |e: &Entry| members.get(&e.name).is_some_and(|m| m.leads);
     alive.sort_by_key(|e| (leads(e), e.name.clone()));
     plan.done.unfinished = entries.iter().chain(&gone).filter(|e| e.learner || !e.started).flat_map(|e| e.urls.clone()).collect();
@@ -159,16 +160,31 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
         let away: Vec<&str> = plan.done.established.difference(&plan.done.up).map(String::as_str).collect();
         found.extend((!away.is_empty()).then(|| not_all_work(&away)));
     }
-    let renamed = members.keys().filter(|name| !wanted.members.contains_key(*name)).filter_map(|old| {
-        let url = former_url(scene, old)?;
-        wanted.members.iter().find(|(_, host)| peer_url(wanted, host).as_ref() == Some(&url)).map(|(new, _)| (old, new))
-    });
-    found.extend(renamed.map(|(old, new)| other_key(old, new)));
     let steps = gone.iter().try_for_each(|entry| plan.leave(entry, false));
     let steps = steps.and_then(|()| joins.into_iter().try_for_each(|(name, replaces)| plan.join(scene, &name, replaces)));
     let steps = steps.and_then(|()| alive.iter().try_for_each(|entry| plan.leave(entry, true)));
     found.extend(steps.err());
     if found.is_empty() { Ok(plan.done) } else { Err(found) }
+}
+
+/// Nobody who begins does so on data of others, or in the place of one that leaves.
+///
+/// # Errors
+/// Some do.
+pub(crate) fn hosts_of_others(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Result<(), Diagnostics> {
+    let found = of_others(scene, wanted, members, &wanted.members.keys().map(String::as_str).collect());
+    if found.is_empty() { Ok(()) } else { Err(found) }
+}
+
+fn of_others(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>, who: &BTreeSet<&str>) -> Diagnostics {
+    let mut found = Diagnostics::new();
+    found.extend(who.iter().filter(|name| foreign_data(scene, name)).map(|name| other_data(name, wanted)));
+    let renamed = members.keys().filter(|name| !wanted.members.contains_key(*name)).filter_map(|old| {
+        let url = former_url(scene, old)?;
+        wanted.members.iter().find(|(_, host)| peer_url(wanted, host).as_ref() == Some(&url)).map(|(new, _)| (old, new))
+    });
+    found.extend(renamed.map(|(old, new)| other_key(old, new)));
+    found
 }
 
 struct Planner<'a> {

@@ -1,6 +1,6 @@
 //! Where a member's files are on its host, and what its children are called.
 
-use karmaform_model::ChildStep;
+use karmaform_model::{ChildStep, Key};
 
 use super::arguments::Arguments;
 
@@ -77,6 +77,18 @@ pub(crate) fn restoring() -> Vec<ChildStep> {
 /// What the state remembers of one that ended well.
 pub(crate) fn restored() -> Vec<ChildStep> {
     vec![ChildStep::new("restored")]
+}
+
+/// True for what only a restoration needs: it has no part in how a member works.
+pub(crate) fn is_of_restoration(path: &[ChildStep]) -> bool {
+    let Some(step) = path.get(1) else { return false };
+    let is_keyed = |key: &str| matches!(&step.key, Some(Key::Name(name)) if name == key);
+    match step.name.as_str() {
+        "restore" => true,
+        "directory" => is_keyed("restore"),
+        "program" => is_keyed("etcdutl"),
+        _ => false,
+    }
 }
 
 /// What names the formation.

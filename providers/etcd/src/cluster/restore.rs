@@ -5,8 +5,9 @@
 mod arguments;
 mod children;
 mod order;
+mod progress;
 mod scripts;
 
 pub(super) use arguments::{Restore, block};
 pub(super) use children::{children, records};
-pub(super) use order::{Restoration, restoration};
+pub(super) use progress::{Ended, Restoration, ended, restoration};

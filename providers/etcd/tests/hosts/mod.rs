@@ -23,17 +23,26 @@ impl Outside for World {
         }
     }
 
+    fn is_away(&self, source: &Object) -> bool {
+        self.away.contains(&host_of(source))
+    }
+
     fn observe(&self, resource_type: &str, source: &Object) -> Option<Object> {
         self.observe(&host_of(source), resource_type, source)
     }
 
     fn begin(&mut self, destroying: bool) {
         self.destroying = destroying;
-        (self.was_looked_at, self.disturbed, self.restoring) = (false, false, false);
+        (self.was_looked_at, self.disturbed) = (false, false);
+        // Who was stopped by a restoration that was cut off is down until it is gone on with.
+        self.restoring &= !self.has_quorum();
     }
 
     fn change(&mut self, resource_type: &str, change: &Change) -> Result<Option<Object>, String> {
         let host = change.after().or(change.before()).map(host_of).unwrap_or_default();
+        if self.away.contains(&host) {
+            return Err(format!("{host} does not answer"));
+        }
         self.apply(&host, resource_type, change)
     }
 

@@ -73,12 +73,14 @@ pub(crate) struct Host {
     pub(crate) saved: Option<(Version, Option<Version>)>,
     /// Nothing can be saved there.
     pub(crate) has_no_room: bool,
-    /// The restoration that data is made ready for.
-    pub(crate) prepared: Option<String>,
+    /// The restoration that data is made ready for, and the members that it is made ready with.
+    pub(crate) prepared: Option<(String, String)>,
     /// The restoration that is done here.
     pub(crate) switched: Option<String>,
-    /// Data of before.
-    pub(crate) before: Vec<Data>,
+    /// Data of before, each with the restoration that it was before.
+    pub(crate) before: Vec<(String, Data)>,
+    /// Restorations that ended well.
+    pub(crate) ended: BTreeSet<String>,
     /// The peer URLs of the members in its first configuration.
     pub(crate) known_members: BTreeSet<String>,
 }
@@ -100,6 +102,7 @@ impl Host {
             prepared: None,
             switched: None,
             before: Vec::new(),
+            ended: BTreeSet::new(),
             known_members: BTreeSet::new(),
         }
     }
@@ -170,7 +173,11 @@ impl Host {
 
     /// That of the program on it.
     pub(crate) fn version(&self) -> Option<Version> {
-        let is_it = |(ty, path): &(String, String)| ty == "ssh_artifact" && path.ends_with("/etcd");
+        self.version_of("/etcd")
+    }
+
+    pub(super) fn version_of(&self, program: &str) -> Option<Version> {
+        let is_it = |(ty, path): &(String, String)| ty == "ssh_artifact" && path.ends_with(program);
         let (_, program) = self.things.iter().find(|(key, _)| is_it(key))?;
         version::of_archive(program.get("source")?.as_str()?)
     }
@@ -271,21 +278,26 @@ impl Host {
         match key.0.as_str() {
             "ssh_systemd_unit" => self.process = Process::Stopped,
             "ssh_command" if undo.contains(".snapshots/version") => self.saved = None,
-            "ssh_command" if undo.contains(".restore/new-*") => {
-                (self.prepared, self.switched) = (None, None);
-                if undo.contains(".before-*") {
-                    self.before.clear();
-                }
+            "ssh_command" if undo.contains(".restore/ended") => {
+                let ended = &self.ended;
+                self.before.retain(|(token, _)| !ended.contains(token));
             }
             "ssh_command" if undo.contains("rm -f ") => {
                 self.marker = false;
                 self.formation = None;
                 if undo.contains(".replaced-*") {
                     self.set_aside.clear();
+                    self.before.clear();
                 }
                 if undo.contains("mv ") {
                     self.kept = self.data.take();
                 }
+            }
+            "ssh_directory" if key.1.ends_with(".restore") => {
+                let is_purged = old.get("purge").and_then(Value::as_bool) == Some(true);
+                assert!(is_purged || self.prepared.is_none(), "it is not empty, and stays");
+                (self.prepared, self.switched) = (None, None);
+                self.ended.clear();
             }
             "ssh_directory"
                 if old.get("purge").and_then(Value::as_bool) == Some(true)

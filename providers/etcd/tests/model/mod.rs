@@ -52,6 +52,8 @@ pub(crate) struct World {
     /// Members came or went a moment ago: etcd refuses the next one for some seconds.
     moved: bool,
     hidden: Option<String>,
+    /// Hosts, by the `id` of their connection, that nobody reaches.
+    pub(crate) away: BTreeSet<String>,
 }
 
 impl World {
@@ -183,6 +185,13 @@ impl World {
         }
     }
 
+    /// The host of a member is gone, and the member with it.
+    pub(crate) fn lose(&mut self, member: &str) {
+        self.crash(member);
+        let is_it = |(_, host): &(&String, &Host)| host.member == member;
+        self.away.extend(self.hosts.iter().find(is_it).map(|(id, _)| id.clone()));
+    }
+
     /// A host loses all its etcd data; the marker stays.
     pub(crate) fn wipe(&mut self, member: &str) {
         for host in self.hosts.values_mut().filter(|h| h.member == member) {
@@ -268,7 +277,9 @@ impl World {
             _ => &["certificate", "private_key"],
         };
         for name in computed {
-            if object.get(*name).is_none_or(|v| v.is_unknown() || v.is_null()) || change.before().is_some() {
+            // What is kept in the state is who it was when its value changes; certificates are made anew.
+            let is_remade = change.before().is_some() && resource_type != "terraform_data";
+            if object.get(*name).is_none_or(|v| v.is_unknown() || v.is_null()) || is_remade {
                 object.insert((*name).to_owned(), format!("{resource_type}-{name}-{}", self.made).into());
             }
         }

@@ -12,6 +12,7 @@ pub(super) enum Act {
     Prepare,
     Stop,
     Switch,
+    End,
 }
 
 /// What a command is asked for.
@@ -28,9 +29,10 @@ pub(super) struct Asked {
 
 /// `None`: it is no such command, or which restoration it is of is not known.
 pub(super) fn asked(resource_type: &str, object: &Object) -> Option<Asked> {
-    let command =
-        object.get("command").and_then(Value::as_str).filter(|c| resource_type == "ssh_command" && c.contains("KARMAFORM_RESTORE"))?;
+    let is_one = |c: &&str| resource_type == "ssh_command" && (c.contains("KARMAFORM_RESTORE") || c.contains(".restore/ended"));
+    let command = object.get("command").and_then(Value::as_str).filter(is_one)?;
     let act = match command {
+        c if c.contains(".restore/ended") => Act::End,
         c if c.contains("snapshot restore") => Act::Prepare,
         c if c.contains("carry()") => Act::Switch,
         _ => Act::Stop,
@@ -49,6 +51,10 @@ impl Host {
         self.switched.as_deref() == Some(token)
     }
 
+    fn is_prepared(&self, token: &str) -> bool {
+        self.prepared.as_ref().is_some_and(|(of, _)| of == token)
+    }
+
     fn is_in_place(&self, token: &str) -> bool {
         self.data.as_ref().is_some_and(|d| d.restored.as_deref() == Some(token))
     }
@@ -58,7 +64,8 @@ impl Host {
         let Asked { act, token, .. } = asked;
         self.is_switched(token)
             || match act {
-                Act::Prepare => self.is_in_place(token) || self.prepared.as_deref() == Some(token),
+                Act::Prepare => self.is_in_place(token) || self.is_prepared(token),
+                Act::End => true,
                 Act::Stop => self.is_in_place(token) || !self.process.is_running(),
                 Act::Switch => false,
             }
@@ -68,26 +75,29 @@ impl Host {
     pub(super) fn restore(&mut self, asked: &Asked) -> Result<bool, String> {
         let Asked { act, token, is_told, members } = asked;
         match act {
+            Act::End => drop(self.ended.insert(token.clone())),
             _ if self.is_switched(token) => {}
             Act::Prepare if *is_told && !self.is_in_place(token) => {
                 let has = |end: &str| self.things.keys().any(|(ty, path)| ty == "ssh_artifact" && path.ends_with(end));
-                if !has("/snapshot.db") || !(has("/etcdutl") || self.version().is_some_and(|v| v.0 < 5) && has("/etcdctl")) {
+                let is_old = self.version_of("/etcdctl").is_some_and(|version| version.0 < 5);
+                if !has("/snapshot.db") || !(has("/etcdutl") || is_old) {
                     return Err("no snapshot, or no program to restore it".to_owned());
                 }
                 if self.has_no_room {
                     return Err("there is no room for what is restored".to_owned());
                 }
-                self.prepared = Some(token.clone());
+                self.prepared = Some((token.clone(), members.clone()));
             }
             Act::Stop if *is_told && !self.is_in_place(token) => self.process = Process::Stopped,
             Act::Switch if !*is_told => self.switched = Some(token.clone()),
             Act::Switch => {
                 if !self.is_in_place(token) {
-                    if self.prepared.as_deref() != Some(token) {
+                    // Whoever is told of by now: it was made ready with those that there were to be then.
+                    let Some((_, members)) = self.prepared.clone().filter(|_| self.is_prepared(token)) else {
                         return Err("nothing was prepared".to_owned());
-                    }
+                    };
                     self.process = Process::Stopped;
-                    self.before.extend(self.data.take());
+                    self.before.extend(self.data.take().map(|data| (token.clone(), data)));
                     let cluster = format!("restored-{token} {members}");
                     self.known_members =
                         members.split(',').filter_map(|e| e.split_once('=')).map(|(_, url)| url.to_owned()).collect::<BTreeSet<_>>();

@@ -93,10 +93,17 @@ impl<W: Outside> Stage<W> {
     /// What is there now, over what the state remembers.
     fn observe(&self, resource_type: &str, wanted: Option<&Object>, known: Option<&Object>) -> Option<Object> {
         let source = known.or(wanted)?;
+        if self.is_unseen(resource_type, source) {
+            return None;
+        }
         if resource_type == "etcd_member" {
             return self.world.look_at_member(source.get("name").and_then(Value::as_str)?, known.is_some());
         }
         if W::is_outside(resource_type) { self.world.observe(resource_type, source) } else { None }
+    }
+
+    fn is_unseen(&self, resource_type: &str, source: &Object) -> bool {
+        W::is_outside(resource_type) && self.world.is_away(source)
     }
 
     /// Plans to make the world like these arguments, or to destroy it.
@@ -115,7 +122,9 @@ impl<W: Outside> Stage<W> {
             };
             let mut arguments: Object = child.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&lookup))).collect();
             let seen = self.observe(&child.resource_type, Some(&arguments), known);
-            let change = difference::<W>(&child.resource_type, known, seen.as_ref(), &mut arguments);
+            // Who does not answer is taken to be what the state remembers.
+            let remembered = known.filter(|known| self.is_unseen(&child.resource_type, known));
+            let change = difference::<W>(&child.resource_type, known, seen.as_ref().or(remembered), &mut arguments);
             observed.insert(child.path.clone(), seen);
             changes.insert(child.path.clone(), (child.resource_type.clone(), change));
         }
@@ -140,7 +149,7 @@ impl<W: Outside> Stage<W> {
                             change,
                             observed: observed.get(path).and_then(Option::as_ref),
                             in_state,
-                            unseen: false,
+                            unseen: change.before().or(change.after()).is_some_and(|o| self.is_unseen(resource_type, o)),
                         },
                     )
                 })

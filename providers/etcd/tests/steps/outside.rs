@@ -8,6 +8,10 @@ pub(crate) trait Outside: Clone + Default + std::fmt::Debug {
     fn is_outside(resource_type: &str) -> bool;
     /// What a provider says ahead of a change: what it will compute, or that it can't be made in place.
     fn foretell(resource_type: &str, change: &mut Change);
+    /// Where this is nobody answers: it is not seen, and can't be changed.
+    fn is_away(&self, _source: &Object) -> bool {
+        false
+    }
     /// What is there.
     fn observe(&self, resource_type: &str, source: &Object) -> Option<Object>;
     /// A run begins.

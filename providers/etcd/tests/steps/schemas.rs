@@ -45,7 +45,10 @@ static SCHEMAS: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
         ),
         ("tls_ca", tls(&[])),
         ("tls_certificate", tls(&["ca_certificate", "ca_private_key", "organizations", "dns_names", "ip_addresses", "usages"])),
-        ("terraform_data", Schema::new("", vec![any("input"), any("triggers_replace"), made("output"), made("id")]).state_only()),
+        (
+            "terraform_data",
+            Schema::new("", vec![any("input"), any("triggers_replace").forces_replace(), made("output"), made("id")]).state_only(),
+        ),
         ("ssh_user", on_host(vec![text("name").identity(), text("home"), text("shell"), any("system"), made("uid"), made("gid")])),
         (
             "ssh_directory",

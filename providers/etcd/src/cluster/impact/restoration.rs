@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Margin, Risk, Scene};
+use karmaform_model::{Action, Choreography, Margin, Risk, Scene};
 
 use super::super::arguments::Arguments;
 use super::super::choreography::quorum;
 use super::super::condition::{Member, is_formed};
-use super::super::places::Places;
-use super::super::restore::Restoration;
+use super::super::places::{Places, part, part_of};
+use super::super::restore::{Ended, Restoration};
 
 /// In words, and what is to be counted. What is given up has to be confirmed; a new cluster gives up nothing.
 pub(crate) fn of_restoration(
@@ -32,18 +32,47 @@ pub(crate) fn of_restoration(
     let places = Places::of(wanted);
     let mut lines =
         vec![loss.clone(), "stops all members at once: etcd is unavailable until they have started with what was restored".to_owned()];
-    let leaving: Vec<&String> = members.keys().filter(|name| !wanted.members.contains_key(*name)).collect();
-    if !leaving.is_empty() {
+    let mut data_loss = vec![loss];
+    let leaving = || members.keys().filter(|name| !wanted.members.contains_key(*name));
+    if leaving().next().is_some() {
+        let end = if wanted.keeps_data { "kept, moved aside" } else { "deleted" };
+        let line = format!("{} leave with it: their data is {end} when the others work with what was restored", list(&mut leaving()));
+        data_loss.extend((!wanted.keeps_data).then(|| line.clone()));
+        lines.push(line);
+    }
+    let is_away = |name: &&String| scene.children.get(&part(name, "unit")).is_some_and(|c| c.unseen);
+    let away = list(&mut leaving().filter(is_away));
+    if !away.is_empty() {
         lines.push(format!(
-            "{} leave with it: whoever of them can't be reached must not run any more, since clients could still find the old cluster there",
-            list(&mut leaving.into_iter())
+            "{away} can't be reached, and nobody waits for it to stop: what is left there must not run any more, or clients find the old cluster"
         ));
     }
     lines.push(match what.bump_of(&wanted.version) {
+        0 if what.bump == 0 => "the revision goes back, as `bump_revision` is 0: restart whoever watches or caches".to_owned(),
         0 => format!("the revision goes back, as etcd {} can't raise it: restart whoever watches or caches", wanted.version.text),
         bump => format!("the revision is raised by {bump}, so that whoever watches or caches begins anew"),
     });
-    lines.push(format!("data of before is kept in {}.before-*, until the block `restore` is taken out", places.data));
+    let until = if wanted.keeps_data { "" } else { ", until the block `restore` is taken out" };
+    lines.push(format!("data of before is kept in {}.before-*{until}", places.data));
     let margin = Margin { members: wanted.members.len(), up: 0, quorum: quorum(wanted.members.len()) };
-    (lines, Risk { margin: Some(margin), data_loss: vec![loss], confirm: Some("restores etcd from a snapshot".to_owned()) })
+    (lines, Risk { margin: Some(margin), data_loss, confirm: Some("restores etcd from a snapshot".to_owned()) })
+}
+
+/// Adds what it means that the block is taken out.
+pub(crate) fn of_ended(scene: &Scene<'_>, wanted: &Arguments, ended: Ended, choreography: &mut Choreography) {
+    let places = Places::of(wanted);
+    let is_removed = |path| scene.children.get(&path).is_some_and(|child| child.change.action() == Action::Delete);
+    let removes = wanted.members.keys().any(|name| is_removed(part_of(name, "restore", "before")));
+    match ended {
+        Ended::Well if removes => {
+            let line = format!("deletes data of before the restoration, in {}.before-*", places.data);
+            choreography.risk.data_loss.push(line.clone());
+            choreography.impact.push(line);
+        }
+        Ended::GivenUp => choreography.impact.push(format!(
+            "gives up the restoration: members go on with what they have, and what was before it, if anything, stays in {}.before-*",
+            places.data
+        )),
+        Ended::Never | Ended::Well => {}
+    }
 }

@@ -79,6 +79,14 @@ impl Restore {
         if self.id.is_empty() { self.sha256.clone() } else { format!("{} {}", self.sha256, self.id) }
     }
 
+    /// The same of arguments as the state has them.
+    pub(super) fn name_in(arguments: &Object) -> Option<String> {
+        let block = arguments.get("restore").and_then(Value::as_entries)?;
+        let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (sha256, id) = (text("sha256").to_ascii_lowercase(), text("id").to_owned());
+        Some(Self { from: Value::null(Type::String), sha256, id, bump: 0 }.name())
+    }
+
     /// By how much this version can raise the revision.
     pub(crate) fn bump_of(&self, version: &Version) -> i64 {
         if (version.minor, version.patch) < (5, 10) { 0 } else { self.bump }

@@ -1,6 +1,6 @@
 //! What restoring puts on a member's host, and what the state remembers of it.
 
-use karmaform_model::{Arg, Child, ChildStep};
+use karmaform_model::{Arg, Child, ChildStep, Object};
 
 use super::{Restore, scripts};
 use crate::cluster::arguments::Arguments;
@@ -10,15 +10,26 @@ use crate::cluster::snapshot::LIMIT;
 
 /// How long a member may take to stop, in seconds: its unit gives it 60.
 const STOP_LIMIT: i64 = 120;
+/// How long data of before may take to be removed, in seconds: 8 GiB in few files.
+const REMOVAL_LIMIT: i64 = 300;
 
-/// What the state remembers: what is restored, made when that begins, with an id that is new for each restoration; and that it was, made when the
-/// members were seen to work with it.
-pub(crate) fn records(restore: &Restore) -> [Child; 2] {
-    let name = restore.name();
+/// What the state remembers: what is restored, made when that begins, with an id that is new for each restoration, and with what all its members
+/// have to begin alike; and that it was, made when the members were seen to work with it.
+pub(crate) fn records(cluster: &Arguments, restore: &Restore) -> [Child; 2] {
     [
-        child(restoring(), "terraform_data", [("triggers_replace", name.into())]),
+        child(restoring(), "terraform_data", [("triggers_replace", restore.name().into()), ("input", alike(cluster, restore))]),
         child(restored(), "terraform_data", [("input", Arg::child(&restoring(), "id"))]),
     ]
+}
+
+/// What goes into every member's data when it is restored: with another of these it is another cluster, or one that differs from host to host.
+fn alike(cluster: &Arguments, restore: &Restore) -> Arg {
+    let url = |(name, host): (&String, _)| (name.clone(), Arg::Text(cluster.url(host, cluster.peer_port).map(Arg::Value).into()));
+    Arg::object([
+        ("bump_revision", restore.bump_of(&cluster.version).into()),
+        ("members", Arg::Object(cluster.members.iter().map(url).collect())),
+        ("minor_version", i64::from(cluster.version.minor).into()),
+    ])
 }
 
 /// The parts of one member, each with what comes before it on its host. `unit_needs`: what the member needs to start.
@@ -41,7 +52,8 @@ pub(crate) fn children(
                     ("owner", "root".into()),
                     ("group", "root".into()),
                     ("mode", "0700".into()),
-                    ("purge", false.into()),
+                    // Whatever a restoration that was given up has left in it.
+                    ("purge", true.into()),
                 ],
             ),
             vec![part_of(member, "directory", "data")],
@@ -66,15 +78,24 @@ pub(crate) fn children(
     if restorer != "etcdctl" {
         all.push((program(cluster, &places, member, restorer), vec![part_of(member, "directory", "programs")]));
     }
-    let step = |key: &str, text: String, check: String, limit: i64| {
-        let environment = Arg::object([("TOKEN", Arg::child(&restoring(), "id"))]);
-        with(command(of(key), text, environment, limit), [("check", check)])
-    };
-    let prepare = step("data", scripts::prepare(cluster, restore), scripts::is_prepared(cluster), LIMIT);
+    let step = |key: &str, text: String, token: Arg, limit: i64| command(of(key), text, Arg::object([("TOKEN", token)]), limit);
+    let begun = || Arg::child(&restoring(), "id");
+    let prepare = step("data", scripts::prepare(cluster, restore), begun(), LIMIT);
+    let prepare = with(prepare, [("check", scripts::is_prepared(cluster))]);
     all.push((prepare, vec![of("snapshot"), part_of(member, "program", restorer), part_of(member, "directory", "data")]));
-    let stop = step("stop", scripts::stop(cluster), scripts::is_stopped(cluster), STOP_LIMIT);
+    let stop = with(step("stop", scripts::stop(cluster), begun(), STOP_LIMIT), [("check", scripts::is_stopped(cluster))]);
     all.push((stop, vec![of("data")]));
-    let switch = step("switch", scripts::switch(cluster), scripts::is_switched(cluster), LIMIT);
-    all.push((with(switch, [("undo", scripts::undo(cluster))]), [&[of("stop")], unit_needs].concat()));
+    let switch = with(step("switch", scripts::switch(cluster), begun(), LIMIT), [("check", scripts::is_switched(cluster))]);
+    all.push((switch, [&[of("stop")], unit_needs].concat()));
+    if !cluster.keeps_data {
+        // What takes data of before away is there only once the restoration has ended: nothing else ever does.
+        let ended = step("before", scripts::note_ended(cluster), Arg::child(&restored(), "input"), REMOVAL_LIMIT);
+        all.push((with(ended, [("undo", scripts::remove_before(cluster))]), vec![of("switch")]));
+    }
     all
+}
+
+/// Which restoration a part of a member on its host was of.
+pub(super) fn token(of: &Object) -> Option<&str> {
+    of.get("environment")?.get("TOKEN")?.as_str()
 }

@@ -90,8 +90,15 @@ room() {{
     exit 1
   fi
 }}
-room "$here"
+# Where the data directory is a disk of its own, data of before is copied beside it, too.
+if [ -e "$data/member" ] && [ "$(stat -c %d "$data")" != "$(stat -c %d "$here")" ]; then
+  aside=$(du -sk "$data/member" | cut -f1)
+else
+  aside=0
+fi
 room "$data"
+needed=$((needed + aside))
+room "$here"
 if ! ETCDCTL_API=3 {programs}/{program} snapshot restore "$file" --name="$MEMBER" --initial-cluster="$MEMBERS" \
   --initial-advertise-peer-urls="$URL" --initial-cluster-token="restored-$TOKEN" --data-dir="$here/new-part"{bump} >"$here/log" 2>&1; then
   tail -n 1 "$here/log" >&2
@@ -159,6 +166,8 @@ if ! is_in_place; then
 fi
 if [ "$(systemctl show -p LoadState --value "$unit")" = loaded ]; then
   systemctl reset-failed "$unit" || :
+  # What the last start was told is not for this one.
+  rm -f {formation}
   # What is left of the process before can keep systemd from starting a new one for a moment, which then is not tried again.
   for _ in 1 2 3 4 5; do
     systemctl start --no-block "$unit"
@@ -168,13 +177,25 @@ if [ "$(systemctl show -p LoadState --value "$unit")" = loaded ]; then
 fi
 aside "$TOKEN"
 note"#,
-        look = look(cluster)
+        look = look(cluster),
+        formation = Places::of(cluster).formation,
     )
 }
 
-/// What goes with the block. Data of before stays where data is kept at the end of a cluster.
-pub(super) fn undo(cluster: &Arguments) -> String {
+/// Notes that the restoration has ended well: from then on what was before it may go.
+pub(super) fn note_ended(cluster: &Arguments) -> String {
+    let Places { restore, .. } = Places::of(cluster);
+    format!("grep -qsxF \"$TOKEN\" {restore}/ended || printf '%s\\n' \"$TOKEN\" >>{restore}/ended")
+}
+
+/// Removes what was before those restorations that have ended well.
+pub(super) fn remove_before(cluster: &Arguments) -> String {
     let Places { restore, data, .. } = Places::of(cluster);
-    let before = if cluster.keeps_data { String::new() } else { format!(" {data}.before-*") };
-    format!("rm -rf {restore}/new-* {restore}/switched-* {restore}/log{before}")
+    format!(
+        r#"set -eu
+if [ ! -e {restore}/ended ]; then exit 0; fi
+while read -r token; do
+  rm -rf "{data}.before-$token" "{data}.before-unfinished-$token"
+done <{restore}/ended"#
+    )
 }

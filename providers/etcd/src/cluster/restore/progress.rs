@@ -1,0 +1,186 @@
+//! How far a restoration is, by the state and the hosts, and what can't be done with it there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_model::{Diagnostic, Diagnostics, Object, Scene, Value, same};
+
+use super::{Restore, children};
+use crate::cluster::arguments::Arguments;
+use crate::cluster::condition::{Member, changes, members, seen, sides};
+use crate::cluster::membership;
+use crate::cluster::places::{Places, part, part_of, restored, restoring};
+use crate::cluster::roster::peer_url;
+
+/// A restoration that is to be done, or to be finished.
+#[derive(Clone, Debug)]
+pub(crate) struct Restoration {
+    /// Members that don't have it yet.
+    pub(crate) pending: BTreeSet<String>,
+    /// What each of all members is called and where the others reach it.
+    pub(super) urls: BTreeMap<String, String>,
+    pub(crate) what: Restore,
+}
+
+impl Restoration {
+    /// What the commands on a member's host are told: who it is, and that this is a restoration.
+    pub(super) fn told(&self, member: &str) -> Object {
+        let all: Vec<String> = self.urls.iter().map(|(name, url)| format!("{name}={url}")).collect();
+        let url = self.urls.get(member).cloned().unwrap_or_default();
+        [("KARMAFORM_RESTORE", "yes".to_owned()), ("MEMBER", member.to_owned()), ("URL", url), ("MEMBERS", all.join(","))]
+            .map(|(name, value)| (name.to_owned(), value.into()))
+            .into_iter()
+            .collect()
+    }
+}
+
+/// What of a restoration is left to be done. `None`: nothing but to take note of it, or there is none. That it was done is in the state, from the
+/// moment on in which all members were seen healthy with it; hosts alone can't tell one that was interrupted from a member that joined later.
+///
+/// # Errors
+/// Only a part of the cluster is looked at, not all addresses are known, or it can't be gone on with as it is written now.
+pub(crate) fn restoration(
+    scene: &Scene<'_>,
+    wanted: &Arguments,
+    members: &BTreeMap<String, Member<'_>>,
+) -> Result<Option<Restoration>, Diagnostics> {
+    let Some(what) = wanted.restore.as_ref().filter(|what| !is_noted(scene, what)) else { return Ok(None) };
+    let has_begun = scene.children.get(&restoring()).is_some_and(|c| c.in_state && same(sides(c.change, "id").0, sides(c.change, "id").1));
+    let is_pending = |name: &&String| changes(scene, &switch(name));
+    let pending: BTreeSet<String> = wanted.members.keys().filter(is_pending).cloned().collect();
+    if has_begun {
+        unchanged(scene)?;
+        unlost(scene, wanted, &pending)?;
+    }
+    if pending.is_empty() {
+        return Ok(None);
+    }
+    whole(scene, wanted)?;
+    membership::hosts_of_others(scene, wanted, members)?;
+    let url = |(name, host)| Some((String::clone(name), peer_url(wanted, host)?));
+    let urls: BTreeMap<String, String> = wanted.members.iter().filter_map(url).collect();
+    if urls.len() < wanted.members.len() {
+        return Err(Diagnostic::error(
+            "A member's address is not known yet",
+            "What is restored says where its members are, which can't be known only after apply.",
+        )
+        .with_hint("Write the addresses into `addresses`, or apply what the hosts depend on first with `-target`.")
+        .into());
+    }
+    Ok(Some(Restoration { pending, urls, what: what.clone() }))
+}
+
+/// The part of a member that changes over to what was restored.
+fn switch(member: &str) -> Vec<karmaform_model::ChildStep> {
+    part_of(member, "restore", "switch")
+}
+
+/// It was done. Where the note of that is out of view, what the last whole apply ended with tells.
+fn is_noted(scene: &Scene<'_>, what: &Restore) -> bool {
+    if scene.children.contains_key(&restored()) {
+        return !changes(scene, &restored());
+    }
+    scene.before.and_then(Restore::name_in).is_some_and(|name| name == what.name())
+}
+
+/// What all members have to begin alike is as it was when the restoration began.
+fn unchanged(scene: &Scene<'_>) -> Result<(), Diagnostic> {
+    let Some((before, after)) = scene.children.get(&restoring()).map(|c| sides(c.change, "input")) else { return Ok(()) };
+    let part = |side: Option<&Value>, name: &str| side.and_then(|v| v.get(name)).cloned();
+    let names =
+        [("members", "the members or their addresses"), ("minor_version", "`version`"), ("bump_revision", "how the revision is raised")];
+    let other = names.iter().find(|(name, _)| !same(part(before, name).as_ref(), part(after, name).as_ref()));
+    let Some((_, what)) = other else { return Ok(()) };
+    Err(Diagnostic::error(
+        "A restoration that has begun can't be changed",
+        format!(
+            "It has not ended, and {what} would be another than when it began: some members would begin with other things than the rest."
+        ),
+    )
+    .with_hint("Put that back and apply, so that it ends; then change it.")
+    .with_hint("Or give the block `restore` another `id`: then all members begin anew, as they are written now."))
+}
+
+/// Who has run with the others and lost its data again must not begin once more with less than it has promised them. Members are read when all of
+/// them were seen to work with what was restored.
+fn unlost(scene: &Scene<'_>, wanted: &Arguments, pending: &BTreeSet<String>) -> Result<(), Diagnostic> {
+    let begun = scene.children.get(&restoring()).and_then(|c| sides(c.change, "id").0);
+    let has_served = |name: &String| {
+        let child = scene.children.get(&part(name, "etcd")).filter(|c| c.in_state);
+        child.is_some_and(|c| same(sides(c.change, "restoration").0, begun))
+    };
+    if pending.is_empty() || !wanted.members.keys().any(has_served) {
+        return Ok(());
+    }
+    let lost: Vec<&str> = pending.iter().map(String::as_str).collect();
+    Err(Diagnostic::error(
+        "A member has lost what was restored",
+        format!(
+            "{} had it before the restoration ended, and has not any more. The others may count on what it has written since.",
+            lost.join(", ")
+        ),
+    )
+    .with_hint("Give the block `restore` another `id`: then all members begin anew."))
+}
+
+/// All members begin anew: all of them are in view.
+fn whole(scene: &Scene<'_>, wanted: &Arguments) -> Result<(), Diagnostic> {
+    let is_there = |name: &String| [switch(name), part(name, "unit")].iter().all(|path| scene.children.contains_key(path));
+    if scene.children.contains_key(&restored()) && wanted.members.keys().all(is_there) {
+        return Ok(());
+    }
+    Err(Diagnostic::error(
+        "A cluster is restored only as a whole",
+        "All members begin anew from the same snapshot, and not all of them are among the targets.",
+    )
+    .with_hint("Plan without `-target`, or with the cluster as a whole as the target."))
+}
+
+/// How a restoration stands whose block is not written any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// There was none.
+    Never,
+    /// It has ended well.
+    Well,
+    /// It was given up before anything was stopped, or all members work with what was before again.
+    GivenUp,
+}
+
+/// What taking the block out means.
+///
+/// # Errors
+/// The restoration has begun to stop members, and they don't all work with what was before: some may have what was restored.
+pub(crate) fn ended(scene: &Scene<'_>, wanted: &Arguments) -> Result<Ended, Diagnostic> {
+    let known = |path: &[karmaform_model::ChildStep]| scene.children.get(path).filter(|c| c.in_state).and_then(|c| c.change.before());
+    let Some(token) = known(&restoring()).and_then(|o| o.get("id")?.as_str()).filter(|_| wanted.restore.is_none()) else {
+        return Ok(Ended::Never);
+    };
+    if known(&restored()).and_then(|o| o.get("input")?.as_str()) == Some(token) {
+        return Ok(Ended::Well);
+    }
+    let all = members(scene);
+    let has_stopped = |name: &String| known(&part_of(name, "restore", "stop")).and_then(children::token) == Some(token);
+    let of_before = scene.before.and_then(|b| b.get("cluster_id")).filter(|id| id.as_str().is_some());
+    let is_of_before = |name: &String| {
+        let seen = |attribute: &str| seen(scene, &part(name, "etcd"), attribute);
+        seen("healthy").and_then(Value::as_bool) == Some(true) && same(seen("cluster_id"), of_before)
+    };
+    if !all.keys().any(has_stopped) || of_before.is_some() && wanted.members.keys().all(is_of_before) {
+        return Ok(Ended::GivenUp);
+    }
+    let Places { data, .. } = Places::of(wanted);
+    Err(Diagnostic::error(
+        "A restoration has begun and has not ended",
+        format!(
+            "Members were stopped for it, and some may have what was restored already, and others what was before. What was before is in \
+             {data}.before-{token} on the hosts of those."
+        ),
+    )
+    .with_hint("Put the block `restore` back as it was and apply: it goes on from where it was.")
+    .with_hint("Or `restore` another snapshot, or the same one with another `id`: then all members begin anew with that.")
+    .with_hint(format!(
+        "To have back what was before, stop the members on their hosts (`systemctl stop {}`), move it to {data}/member in the place of what is \
+         there, start them, and when all work again plan without the block.",
+        wanted.unit()
+    )))
+}
