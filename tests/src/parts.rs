@@ -1,6 +1,7 @@
 //! Parts that many tests are put together from: a fake world under the real providers, a clock that nobody waits for, commands in-process.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +25,13 @@ pub(crate) fn root() -> PathBuf {
 #[expect(clippy::print_stderr, reason = "a test talks to its reader")]
 pub(crate) fn tell(words: &str) {
     eprintln!("{words}");
+}
+
+/// Waits until nobody else, of any test binary that runs now, has `what`; it is given up with the file. The file is beside one of the lab's own.
+pub(crate) fn alone(of_the_lab: &Path, what: &str) -> File {
+    let file = File::create(of_the_lab.with_file_name(format!("{what}.lock"))).expect("a file that is locked");
+    file.lock().expect("its lock");
+    file
 }
 
 /// How often to kill, and what is thrown to choose the moments: by `KARMAFORM_KILLS` and `KARMAFORM_SEED`, which are said.

@@ -18,11 +18,12 @@ mod refusals;
 mod requests;
 mod two;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
-use crate::parts::tell;
+use crate::parts::{alone, tell};
 
 /// The Karmada whose CRDs there are.
 const KARMADA: &str = "1.19.0";
@@ -38,10 +39,8 @@ pub(crate) struct Host {
     pub(crate) etcd_version: String,
     /// The archive of Karmada's CRDs.
     pub(crate) crds: PathBuf,
-    _one_at_a_time: MutexGuard<'static, ()>,
+    _one_at_a_time: File,
 }
-
-static CLUSTER: Mutex<()> = Mutex::new(());
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|v| !v.is_empty())
@@ -62,9 +61,10 @@ impl Host {
         let etcd = variable("KARMAFORM_TEST_ETCD").unwrap_or_default();
         let Some((etcd_version, _)) = etcd.rsplit(',').next().and_then(|e| e.split_once('=')) else { return skipped("no etcd") };
         let given = |name: &str| variable(name).unwrap_or_else(|| panic!("{name} is not set, though there is a node"));
-        let one_at_a_time = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+        let kubeconfig = given("KARMAFORM_TEST_KUBECONFIG");
+        let one_at_a_time = alone(Path::new(&kubeconfig), "cluster");
         let host = Self {
-            kubeconfig: given("KARMAFORM_TEST_KUBECONFIG"),
+            kubeconfig,
             kubectl: given("KARMAFORM_TEST_KUBECTL"),
             cache: tempfile::tempdir().expect("a temporary directory"),
             namespace: namespace.to_owned(),

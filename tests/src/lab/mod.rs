@@ -17,11 +17,11 @@ pub(crate) mod secrets;
 mod users;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::parts::tell;
+use crate::parts::{alone, tell};
 
 /// The hosts of the environment.
 pub(crate) struct Lab {
@@ -34,10 +34,8 @@ pub(crate) struct Lab {
     /// etcd release archives by version, lowest first.
     pub(crate) etcd: Vec<(String, String)>,
     script: PathBuf,
-    _one_at_a_time: MutexGuard<'static, ()>,
+    _one_at_a_time: File,
 }
-
-static HOSTS: Mutex<()> = Mutex::new(());
 
 impl Lab {
     /// The hosts, fresh; `None`, and said so, if there are none.
@@ -54,7 +52,7 @@ impl Lab {
                 black_hole: variable("KARMAFORM_TEST_BLACKHOLE")?,
                 etcd: pairs(variable("KARMAFORM_TEST_ETCD")?),
                 script: variable("KARMAFORM_TEST_LAB")?.into(),
-                _one_at_a_time: HOSTS.lock().unwrap_or_else(PoisonError::into_inner),
+                _one_at_a_time: alone(Path::new(&variable("KARMAFORM_TEST_KEY")?), "hosts"),
             })
         })();
         match lab {

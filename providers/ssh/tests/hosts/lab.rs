@@ -1,19 +1,18 @@
 //! The hosts, and a small stand-in for the engine: observe, plan, apply.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use karmaform_model::{
     Action, Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, Object, PlanContext, ResourceSpec, Value,
 };
 use karmaform_ssh::Ssh;
 use tokio::runtime::Runtime;
-
-/// The tests share hosts and look at what is left on them, so they take turns.
-static TURN: Mutex<()> = Mutex::new(());
 
 /// Real hosts.
 pub(crate) struct Lab {
@@ -30,7 +29,8 @@ pub(crate) struct Lab {
     /// For local files.
     pub(crate) folder: tempfile::TempDir,
     client: Option<AnyClient>,
-    _turn: MutexGuard<'static, ()>,
+    /// The tests, also those of other binaries, share hosts and look at what is left on them, so they take turns.
+    _turn: File,
 }
 
 struct NoConnections;
@@ -54,7 +54,8 @@ pub(crate) fn lab(test: &str) -> Option<Lab> {
         say(&format!("SKIPPED: {test}: KARMAFORM_TEST_HOSTS, KARMAFORM_TEST_KEY and KARMAFORM_TEST_KNOWN_HOSTS are not all set"));
         return None;
     };
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let turn = File::create(Path::new(&key).with_file_name("hosts.lock")).expect("a file that is locked");
+    turn.lock().expect("its lock");
     let hosts = hosts.split(',').map(|h| h.split_once('=').expect("name=address")).map(|(n, a)| (n.to_owned(), a.to_owned())).collect();
     let mut lab = Lab {
         driver: Arc::new(Adapter(Ssh::new("test"))),
