@@ -242,8 +242,8 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
     children.push(at(made, &after));
 
     let mut etcd = child(part(name, "etcd"), "etcd_member", [("cluster", connection(cluster)), ("name", name.into())]);
-    if cluster.restore.is_some() {
-        etcd.arguments.insert("restoration".to_owned(), Arg::child(&restoring(), "id"));
+    if let Some(restore) = &cluster.restore {
+        etcd.arguments.insert("restoration".to_owned(), Arg::child(&restoring(restore), "id"));
     }
     etcd.after = vec![unit];
     children.push(etcd);

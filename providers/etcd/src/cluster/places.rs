@@ -3,6 +3,7 @@
 use karmaform_model::{ChildStep, Key};
 
 use super::arguments::Arguments;
+use super::restore::Restore;
 
 /// Paths on a member's host.
 pub(crate) struct Places {
@@ -69,9 +70,10 @@ pub(crate) fn peer_ca() -> Vec<ChildStep> {
     vec![ChildStep::new("peer_ca")]
 }
 
-/// What the state remembers of a restoration that began.
-pub(crate) fn restoring() -> Vec<ChildStep> {
-    vec![ChildStep::new("restoring")]
+/// What the state remembers of a restoration that began. Each has one of its own, so that nothing waits for what there is of an earlier one on a
+/// host that is gone.
+pub(crate) fn restoring(what: &Restore) -> Vec<ChildStep> {
+    vec![ChildStep::keyed("restoring", &what.name())]
 }
 
 /// What the state remembers of one that ended well.

@@ -63,16 +63,15 @@ pub(crate) fn of_ended(scene: &Scene<'_>, wanted: &Arguments, ended: Ended, chor
     let places = Places::of(wanted);
     let is_removed = |path| scene.children.get(&path).is_some_and(|child| child.change.action() == Action::Delete);
     let removes = wanted.members.keys().any(|name| is_removed(part_of(name, "restore", "before")));
-    match ended {
-        Ended::Well if removes => {
-            let line = format!("deletes data of before the restoration, in {}.before-*", places.data);
-            choreography.risk.data_loss.push(line.clone());
-            choreography.impact.push(line);
-        }
-        Ended::GivenUp => choreography.impact.push(format!(
+    if removes {
+        let line = format!("deletes data of before the restoration, in {}.before-*", places.data);
+        choreography.risk.data_loss.push(line.clone());
+        choreography.impact.push(line);
+    }
+    if ended == Ended::GivenUp {
+        choreography.impact.push(format!(
             "gives up the restoration: members go on with what they have, and what was before it, if anything, stays in {}.before-*",
             places.data
-        )),
-        Ended::Never | Ended::Well => {}
+        ));
     }
 }

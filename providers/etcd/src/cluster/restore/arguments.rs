@@ -76,7 +76,8 @@ impl Restore {
 
     /// What names it: restored is what has another name.
     pub(crate) fn name(&self) -> String {
-        if self.id.is_empty() { self.sha256.clone() } else { format!("{} {}", self.sha256, self.id) }
+        let file = self.sha256.get(..12).unwrap_or_default();
+        if self.id.is_empty() { file.to_owned() } else { format!("{file} {}", self.id) }
     }
 
     /// The same of arguments as the state has them.

@@ -17,8 +17,8 @@ const REMOVAL_LIMIT: i64 = 300;
 /// have to begin alike; and that it was, made when the members were seen to work with it.
 pub(crate) fn records(cluster: &Arguments, restore: &Restore) -> [Child; 2] {
     [
-        child(restoring(), "terraform_data", [("triggers_replace", restore.name().into()), ("input", alike(cluster, restore))]),
-        child(restored(), "terraform_data", [("input", Arg::child(&restoring(), "id"))]),
+        child(restoring(restore), "terraform_data", [("input", alike(cluster, restore))]),
+        child(restored(), "terraform_data", [("input", Arg::child(&restoring(restore), "id"))]),
     ]
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn children(
         all.push((program(cluster, &places, member, restorer), vec![part_of(member, "directory", "programs")]));
     }
     let step = |key: &str, text: String, token: Arg, limit: i64| command(of(key), text, Arg::object([("TOKEN", token)]), limit);
-    let begun = || Arg::child(&restoring(), "id");
+    let begun = || Arg::child(&restoring(restore), "id");
     let prepare = step("data", scripts::prepare(cluster, restore), begun(), LIMIT);
     let prepare = with(prepare, [("check", scripts::is_prepared(cluster))]);
     all.push((prepare, vec![of("snapshot"), part_of(member, "program", restorer), part_of(member, "directory", "data")]));

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Diagnostic, Diagnostics, Object, Scene, Value, same};
+use karmaform_model::{ChildChange, ChildStep, Diagnostic, Diagnostics, Object, Scene, Value, same};
 
 use super::{Restore, children};
 use crate::cluster::arguments::Arguments;
-use crate::cluster::condition::{Member, changes, members, seen, sides};
+use crate::cluster::condition::{Member, changes, seen, sides};
 use crate::cluster::membership;
 use crate::cluster::places::{Places, part, part_of, restored, restoring};
 use crate::cluster::roster::peer_url;
@@ -44,12 +44,12 @@ pub(crate) fn restoration(
     members: &BTreeMap<String, Member<'_>>,
 ) -> Result<Option<Restoration>, Diagnostics> {
     let Some(what) = wanted.restore.as_ref().filter(|what| !is_noted(scene, what)) else { return Ok(None) };
-    let has_begun = scene.children.get(&restoring()).is_some_and(|c| c.in_state && same(sides(c.change, "id").0, sides(c.change, "id").1));
+    let has_begun = scene.children.get(&restoring(what)).is_some_and(|c| c.in_state);
     let is_pending = |name: &&String| changes(scene, &switch(name));
     let pending: BTreeSet<String> = wanted.members.keys().filter(is_pending).cloned().collect();
     if has_begun {
-        unchanged(scene)?;
-        unlost(scene, wanted, &pending)?;
+        unchanged(scene, what)?;
+        unlost(scene, wanted, what, &pending)?;
     }
     if pending.is_empty() {
         return Ok(None);
@@ -70,7 +70,7 @@ pub(crate) fn restoration(
 }
 
 /// The part of a member that changes over to what was restored.
-fn switch(member: &str) -> Vec<karmaform_model::ChildStep> {
+fn switch(member: &str) -> Vec<ChildStep> {
     part_of(member, "restore", "switch")
 }
 
@@ -83,8 +83,8 @@ fn is_noted(scene: &Scene<'_>, what: &Restore) -> bool {
 }
 
 /// What all members have to begin alike is as it was when the restoration began.
-fn unchanged(scene: &Scene<'_>) -> Result<(), Diagnostic> {
-    let Some((before, after)) = scene.children.get(&restoring()).map(|c| sides(c.change, "input")) else { return Ok(()) };
+fn unchanged(scene: &Scene<'_>, what: &Restore) -> Result<(), Diagnostic> {
+    let Some((before, after)) = scene.children.get(&restoring(what)).map(|c| sides(c.change, "input")) else { return Ok(()) };
     let part = |side: Option<&Value>, name: &str| side.and_then(|v| v.get(name)).cloned();
     let names =
         [("members", "the members or their addresses"), ("minor_version", "`version`"), ("bump_revision", "how the revision is raised")];
@@ -102,8 +102,8 @@ fn unchanged(scene: &Scene<'_>) -> Result<(), Diagnostic> {
 
 /// Who has run with the others and lost its data again must not begin once more with less than it has promised them. Members are read when all of
 /// them were seen to work with what was restored.
-fn unlost(scene: &Scene<'_>, wanted: &Arguments, pending: &BTreeSet<String>) -> Result<(), Diagnostic> {
-    let begun = scene.children.get(&restoring()).and_then(|c| sides(c.change, "id").0);
+fn unlost(scene: &Scene<'_>, wanted: &Arguments, what: &Restore, pending: &BTreeSet<String>) -> Result<(), Diagnostic> {
+    let begun = scene.children.get(&restoring(what)).and_then(|c| sides(c.change, "id").0);
     let has_served = |name: &String| {
         let child = scene.children.get(&part(name, "etcd")).filter(|c| c.in_state);
         child.is_some_and(|c| same(sides(c.change, "restoration").0, begun))
@@ -151,21 +151,23 @@ pub(crate) enum Ended {
 /// # Errors
 /// The restoration has begun to stop members, and they don't all work with what was before: some may have what was restored.
 pub(crate) fn ended(scene: &Scene<'_>, wanted: &Arguments) -> Result<Ended, Diagnostic> {
-    let known = |path: &[karmaform_model::ChildStep]| scene.children.get(path).filter(|c| c.in_state).and_then(|c| c.change.before());
-    let Some(token) = known(&restoring()).and_then(|o| o.get("id")?.as_str()).filter(|_| wanted.restore.is_none()) else {
+    let is_known =
+        |(path, child): (&Vec<ChildStep>, &ChildChange<'_>)| child.in_state && path.first().is_some_and(|s| s.name == "restoring");
+    if wanted.restore.is_some() || !scene.children.iter().any(is_known) {
         return Ok(Ended::Never);
-    };
-    if known(&restored()).and_then(|o| o.get("input")?.as_str()) == Some(token) {
-        return Ok(Ended::Well);
     }
-    let all = members(scene);
-    let has_stopped = |name: &String| known(&part_of(name, "restore", "stop")).and_then(children::token) == Some(token);
+    let known = |path: &[ChildStep]| scene.children.get(path).filter(|c| c.in_state).and_then(|c| c.change.before());
+    let noted = known(&restored()).and_then(|o| o.get("input")?.as_str());
+    let stopped = wanted.members.keys().filter_map(|name| known(&part_of(name, "restore", "stop")).and_then(children::token));
+    let Some(token) = stopped.into_iter().find(|token| Some(*token) != noted) else {
+        return Ok(if noted.is_some() { Ended::Well } else { Ended::GivenUp });
+    };
     let of_before = scene.before.and_then(|b| b.get("cluster_id")).filter(|id| id.as_str().is_some());
     let is_of_before = |name: &String| {
         let seen = |attribute: &str| seen(scene, &part(name, "etcd"), attribute);
         seen("healthy").and_then(Value::as_bool) == Some(true) && same(seen("cluster_id"), of_before)
     };
-    if !all.keys().any(has_stopped) || of_before.is_some() && wanted.members.keys().all(is_of_before) {
+    if of_before.is_some() && wanted.members.keys().all(is_of_before) {
         return Ok(Ended::GivenUp);
     }
     let Places { data, .. } = Places::of(wanted);
