@@ -34,7 +34,7 @@ demo: build ## three real hosts, an etcd cluster on them from nothing, damage, r
 
 test: setup ## every test; real hosts are booted for it where the machine can
 	cargo test --workspace --locked --no-run
-	tests/lab/with.sh cargo test --workspace --locked --no-fail-fast
+	tests/lab/with.sh tests/lab/lanes.sh
 
 test-karmada: setup ## the tests of Karmada on Kubernetes and on hosts with real programs: KARMADA_BIN=folder KUBE_BIN=folder [HOST_BIN=folder]
 	@# HOST_BIN has the programs of the Kubernetes that the host cluster is made of, kubelet and kube-proxy too; unless given, Debian's 1.20.
