@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 
 # The test binaries of the whole workspace, each with its package's folder. Built together: a package alone would be built with other features.
 built=$(cargo test --workspace --locked --no-run --message-format=json 2>/dev/null |
-    sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo.toml".*"executable":"\([^"]*\)".*|\1 \2|p')
+    sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*|\1 \2|p')
 binaries() { grep "$@" <<<"$built"; }
 hosts_of() { binaries "/providers/ssh [^ ]*/hosts-"; }
 all_of() { binaries "/tests [^ ]*/all-"; }
