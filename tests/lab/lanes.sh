@@ -3,7 +3,7 @@
 # with.sh lanes.sh: inside of a lab, if there can be one. Each line says which lane it is of. Ends with 1 if a lane failed, when all have ended.
 #
 #   hosts    what is done to real hosts, one test at a time
-#   cluster  what is done to a real Kubernetes, one test at a time
+#   cluster  what is done to a real Kubernetes: some tests look at all that is in it, and at all that it is asked
 #   models   everything else
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,9 +11,12 @@ cd "$(dirname "$0")/../.."
 # The test binaries of the whole workspace, each with its package's folder. Built together: a package alone would be built with other features.
 built=$(cargo test --workspace --locked --no-run --message-format=json 2>/dev/null |
     sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*|\1 \2|p')
-binaries() { grep "$@" <<<"$built"; }
-hosts_of() { binaries "/providers/ssh [^ ]*/hosts-"; }
-all_of() { binaries "/tests [^ ]*/all-"; }
+hosts_of='/providers/ssh [^ ]*/hosts-'
+clusters_of='/providers/kubernetes [^ ]*/clusters-|/state-backends/kubernetes-state [^ ]*/kubernetes-'
+all_of='/tests [^ ]*/all-'
+binaries() { grep -E "$@" <<<"$built"; }
+# Tests in the binary of all, by what their names hold, that ask a real Kubernetes.
+on_cluster=(karmada:: members:: kubernetes_state:: kubernetes_proxy:: workspaces:: places:: conformance::)
 
 # Runs these binaries, of lines from the input, with these arguments.
 run() {
@@ -27,19 +30,27 @@ run() {
 
 hosts() {
     local code=0
-    hosts_of | run || code=1
-    all_of | run --skip karmada:: || code=1
+    binaries "$hosts_of" | run || code=1
+    binaries "$all_of" | run $(printf -- '--skip %s ' "${on_cluster[@]}") || code=1
     return $code
 }
-cluster() { all_of | run karmada::; }
+cluster() {
+    local code=0
+    binaries "$clusters_of" | run || code=1
+    binaries "$all_of" | run "${on_cluster[@]}" || code=1
+    return $code
+}
 models() {
     local code=0
-    binaries -v -e "/providers/ssh [^ ]*/hosts-" -e "/tests [^ ]*/all-" | run || code=1
+    binaries -v "$hosts_of|$clusters_of|$all_of" | run || code=1
     cargo test --workspace --locked --doc --no-fail-fast --quiet || code=1
     return $code
 }
 
-[ -n "$(hosts_of)" ] && [ -n "$(all_of)" ] || { echo "lanes.sh: the tests are not built" >&2; exit 1; }
+# A lane that found nothing to run would pass.
+for some in "$hosts_of" "$clusters_of" "$all_of"; do
+    binaries -q "$some" || { echo "lanes.sh: no test binary is like $some" >&2; exit 1; }
+done
 declare -A lanes=()
 for lane in hosts cluster models; do
     (

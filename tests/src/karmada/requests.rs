@@ -75,8 +75,9 @@ fn counted(plane: &Plane<'_>, log: &str) -> [BTreeMap<String, usize>; 2] {
 /// The same of any command, which sends nothing but reads.
 #[track_caller]
 pub(super) fn only_reads(plane: &Plane<'_>, log: &str, command: impl FnOnce()) -> [BTreeMap<String, usize>; 2] {
-    // Ways of the plan before may still be on their way into the log.
+    // What was asked before may still be on its way into the logs.
     settled(|| events(&fs::read_to_string(log).expect("the audit log"), "kubernetes-admin"));
+    settled(|| events(&pods(plane).into_values().collect::<String>(), "system:karmada:admin"));
     let seen = fs::read_to_string(log).expect("the audit log").len();
     let before = pods(plane);
     command();
