@@ -147,6 +147,16 @@ fn stopped_everywhere(start: &Lab, wanted: &Object, check: impl Fn(Lab, &str)) {
     }
 }
 
+/// Applies it, whatever fails of a host that is gone.
+fn converge_but_for(lab: &mut Lab, wanted: &Object, policy: Policy) {
+    let before = origins(lab);
+    let plan = lab.plan(Some(wanted)).unwrap();
+    let (_, failures) = lab.run(&plan, policy, &Stop::Never);
+    assert!(failures.iter().all(|f| f.ends_with("does not answer")), "{failures:?}");
+    sane(lab, "but for a host");
+    assert!(["a", "b"].iter().all(|name| lab.world.is_healthy(name)) && origins(lab) != before);
+}
+
 fn summaries(lab: &Lab, wanted: &Object) -> Vec<String> {
     lab.plan(Some(wanted)).err().into_iter().flatten().map(|d| d.summary.clone()).collect()
 }
@@ -230,14 +240,64 @@ fn who_has_lost_what_was_restored_does_not_begin_again_alone() {
     });
 }
 
+/// Some may have the second one already: the first is not what is there.
+#[test]
+fn back_to_the_first_one_half_way_in_the_second() {
+    let (first, second) = (restored(arguments(3), ""), restored(arguments(3), "second"));
+    let mut start = formed(3);
+    converge(&mut start, Some(&first), Policy::UnitsFirst, "the first");
+    let begun = origins(&start);
+    let is_record = |path: &&steps::Path| path[0].name == "restoring";
+    let record = start.state.children.keys().find(is_record).cloned().unwrap();
+    let of_first = start.state.children[&record].clone();
+    stopped_everywhere(&start, &second, |mut lab, what| {
+        let is_whole = lab.world.hosts.values().all(|h| h.process.is_running());
+        let second_ended =
+            lab.state.children.iter().any(|(path, (_, of))| path[0].name == "restored" && of.get("input") != of_first.1.get("id"));
+        if origins(&lab) != begun && !second_ended {
+            // What there is of the first goes at the end.
+            let mut lab = lab.clone();
+            lab.state.children.insert(record.clone(), of_first.clone());
+            assert_eq!(summaries(&lab, &first), ["A restoration has begun and has not ended"], "{what}");
+        } else if !second_ended {
+            assert!(summaries(&lab, &first).is_empty() || !is_whole, "{what}");
+        }
+        converge(&mut lab, Some(&second), Policy::UnitsLast, what);
+        assert!(origins(&lab).is_disjoint(&begun), "{what}");
+    });
+}
+
+/// Data of before stays with `on_destroy = "keep"`, also when that is written later.
+#[test]
+fn what_is_to_be_kept_is_kept() {
+    let keep = |mut arguments: Object| {
+        arguments.insert("on_destroy".to_owned(), "keep".into());
+        arguments
+    };
+    for later in [restored(arguments(3), ""), arguments(3), restored(arguments(3), "second")] {
+        let mut lab = formed(3);
+        converge(&mut lab, Some(&restored(arguments(3), "")), Policy::UnitsFirst, "restored");
+        converge(&mut lab, Some(&keep(restored(arguments(3), ""))), Policy::UnitsFirst, "to be kept");
+        converge(&mut lab, Some(&keep(later)), Policy::UnitsFirst, "later");
+        nothing_is_lost(&lab, "kept");
+    }
+}
+
 /// Nobody waits for it, and the plan says what that means.
 #[test]
 fn a_host_that_is_gone_leaves() {
     for policy in POLICIES {
         let mut lab = formed(3);
+        converge(&mut lab, Some(&restored(arguments(3), "")), policy, "the first");
         lab.world.lose("c");
         lab.world.settle();
-        let wanted = restored(arguments(2), "");
+        // What c had of the first stays in the state; with other members and written again it must not pass for done.
+        let mut left = lab.clone();
+        let plan = left.plan(Some(&arguments(2))).unwrap();
+        left.run(&plan, policy, &Stop::Never);
+        left.world.settle();
+        refused(&left, &restored(arguments(2), ""), "This restoration was done before");
+        let wanted = restored(arguments(2), "two");
         let plan = lab.plan(Some(&wanted)).unwrap();
         assert!(plan.choreography.impact.iter().any(|line| line.starts_with("c can't be reached")), "{:?}", plan.choreography.impact);
         let (_, failures) = lab.run(&plan, policy, &Stop::Never);
@@ -245,8 +305,16 @@ fn a_host_that_is_gone_leaves() {
         sane(&lab, "without c");
         assert!(["a", "b"].iter().all(|name| lab.world.is_healthy(name)));
         assert!(lab.state.children.keys().any(|path| path[0].name == "restored"));
+        // The block goes while c is away, and what is planned after that is not refused for what the record says.
+        for _ in 0..2 {
+            let plan = lab.plan(Some(&arguments(2))).unwrap();
+            lab.run(&plan, policy, &Stop::Never);
+            sane(&lab, "without the block");
+        }
+        refused(&lab, &restored(arguments(2), ""), "A restoration that has begun can't be changed");
+        converge_but_for(&mut lab, &restored(arguments(2), "again"), policy);
         lab.world.away.clear();
-        converge(&mut lab, Some(&wanted), policy, "c is back");
+        converge(&mut lab, Some(&restored(arguments(2), "again")), policy, "c is back");
     }
 }
 

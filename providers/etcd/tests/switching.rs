@@ -169,15 +169,15 @@ fn only_what_was_before_ended_ones_is_removed() {
         let status = Command::new("sh").args(["-c", &text]).env("TOKEN", token).status();
         assert!(status.is_ok_and(|s| s.success()), "{attribute} {token}");
     };
-    for token in ["1", "2", "unfinished-2", "3"] {
+    for token in ["1", "2", "unfinished-2"] {
         bench.puts(&format!("main.before-{token}/old"), token);
     }
-    run("undo", "1");
+    run("undo", "2");
     assert!(bench.at("main.before-1/old").exists(), "nothing has ended");
-    for token in ["1", "2", "2"] {
-        run("command", token);
+    for _ in 0..2 {
+        run("command", "2");
     }
-    assert_eq!(fs::read_to_string(bench.at("main.restore/ended")).expect("a list"), "1\n2\n");
+    bench.puts("main.before-3/old", "3");
     run("undo", "2");
     let left: Vec<String> = bench.files().into_keys().filter(|name| name.starts_with("main.before-")).collect();
     assert_eq!(left, ["main.before-3/old"]);

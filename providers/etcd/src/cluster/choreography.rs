@@ -15,7 +15,7 @@ use super::places::{client_ca, client_certificate, formed_note, part, part_of, p
 use super::render::{JOINS, JOINS_EMPTY};
 use super::restore::{ended, restoration};
 use super::upgrade::upgrade;
-use super::{children, impact, preflight, refusals, snapshot};
+use super::{children, impact, preflight, refusals, restore, snapshot};
 
 /// How long etcd may refuse a change of members, in seconds: it does so for 5 s after any connection between members came up.
 const MEMBERSHIP_LIMIT: u64 = 60;
@@ -251,8 +251,9 @@ impl<'a> Order<'a> {
         self.operate(&added, "etcd_join", through, [("peer_url", url.into()), ("replaces", replaced.into())], MEMBERSHIP_LIMIT);
         // One that has data of the cluster starts as any other; without it the cluster may have no majority.
         if let Some(list) = initial_cluster {
-            for path in self.members.get(name).into_iter().flat_map(Member::outside).filter(|path| *path != unit) {
-                self.order(Point::Child(path.to_vec()), Point::Gate(added.clone()));
+            let outside = self.members.get(name).into_iter().flat_map(Member::outside).filter(|path| *path != unit);
+            for path in outside.map(<[ChildStep]>::to_vec).chain(restore::of_joining(self.scene, name)) {
+                self.order(Point::Child(path), Point::Gate(added.clone()));
             }
             self.order(Point::Gate(added), Point::Child(unit.clone()));
             self.start_with(&unit, &[("ETCD_INITIAL_CLUSTER", list), (JOINS, replaces.unwrap_or(JOINS_EMPTY))]);

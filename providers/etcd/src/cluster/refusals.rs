@@ -4,7 +4,7 @@ mod on_kubernetes;
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{Action, ChildStep, Diagnostic, Diagnostics, Object, Scene, Value, same};
+use karmaform_model::{Action, ChildChange, ChildStep, Diagnostic, Diagnostics, Object, Scene, Value, same};
 
 use super::arguments::Arguments;
 use super::condition::{changes, has_data, is_formed, is_unchanged, member_of, runner, seen, sides};
@@ -34,7 +34,7 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     }
     for name in wanted.members.keys() {
         data(scene, name, wanted, found);
-        identity(scene, name, found);
+        identity(scene, name, wanted, found);
         address(scene, name, wanted, found);
     }
     on_kubernetes::check(scene, wanted, found);
@@ -187,7 +187,14 @@ fn address(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagno
 }
 
 /// Another cluster that answers in this one's place is nothing to act on.
-fn identity(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
+fn identity(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnostics) {
+    // The record is written when a whole apply has ended, which none does while there is something on a host that is gone.
+    let is_left = |(path, child): (&Vec<ChildStep>, &ChildChange<'_>)| {
+        child.in_state && child.unseen && member_of(path).is_some_and(|name| !wanted.members.contains_key(name))
+    };
+    if scene.children.iter().any(is_left) {
+        return;
+    }
     let expected = scene.before.and_then(|b| b.get("cluster_id")).filter(|v| v.as_str().is_some());
     let seen = seen(scene, &part(name, "etcd"), "cluster_id").filter(|v| v.as_str().is_some());
     if let (Some(expected), Some(seen)) = (expected, seen)

@@ -10,4 +10,5 @@ mod scripts;
 
 pub(super) use arguments::{Restore, block};
 pub(super) use children::{children, records};
+pub(super) use order::of_joining;
 pub(super) use progress::{Ended, Restoration, ended, restoration};

@@ -75,7 +75,7 @@ impl Host {
     pub(super) fn restore(&mut self, asked: &Asked) -> Result<bool, String> {
         let Asked { act, token, is_told, members } = asked;
         match act {
-            Act::End => drop(self.ended.insert(token.clone())),
+            Act::End => self.ended = self.before.iter().map(|(token, _)| token.clone()).collect(),
             _ if self.is_switched(token) => {}
             Act::Prepare if *is_told && !self.is_in_place(token) => {
                 let has = |end: &str| self.things.keys().any(|(ty, path)| ty == "ssh_artifact" && path.ends_with(end));
@@ -85,6 +85,9 @@ impl Host {
                 }
                 if self.has_no_room {
                     return Err("there is no room for what is restored".to_owned());
+                }
+                if self.before.iter().any(|(of, _)| of == token) {
+                    return Err("it was done here before".to_owned());
                 }
                 self.prepared = Some((token.clone(), members.clone()));
             }

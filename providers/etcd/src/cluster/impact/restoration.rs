@@ -6,7 +6,7 @@ use karmaform_model::{Action, Choreography, Margin, Risk, Scene};
 
 use super::super::arguments::Arguments;
 use super::super::choreography::quorum;
-use super::super::condition::{Member, is_formed};
+use super::super::condition::{Member, is_formed, sides};
 use super::super::places::{Places, part, part_of};
 use super::super::restore::{Ended, Restoration};
 
@@ -61,7 +61,10 @@ pub(crate) fn of_restoration(
 /// Adds what it means that the block is taken out.
 pub(crate) fn of_ended(scene: &Scene<'_>, wanted: &Arguments, ended: Ended, choreography: &mut Choreography) {
     let places = Places::of(wanted);
-    let is_removed = |path| scene.children.get(&path).is_some_and(|child| child.change.action() == Action::Delete);
+    let is_removed = |path| {
+        let child = scene.children.get(&path).filter(|child| child.change.action() == Action::Delete);
+        child.is_some_and(|child| sides(child.change, "undo").0.is_some_and(|undo| !undo.is_null()))
+    };
     let removes = wanted.members.keys().any(|name| is_removed(part_of(name, "restore", "before")));
     if removes {
         let line = format!("deletes data of before the restoration, in {}.before-*", places.data);

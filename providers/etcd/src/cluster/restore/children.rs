@@ -87,11 +87,12 @@ pub(crate) fn children(
     all.push((stop, vec![of("data")]));
     let switch = with(step("switch", scripts::switch(cluster), begun(), LIMIT), [("check", scripts::is_switched(cluster))]);
     all.push((switch, [&[of("stop")], unit_needs].concat()));
+    // What takes data of before away is there only once the restoration has ended: nothing else ever does.
+    let mut ended = step("before", scripts::note_ended(cluster), Arg::child(&restored(), "input"), REMOVAL_LIMIT);
     if !cluster.keeps_data {
-        // What takes data of before away is there only once the restoration has ended: nothing else ever does.
-        let ended = step("before", scripts::note_ended(cluster), Arg::child(&restored(), "input"), REMOVAL_LIMIT);
-        all.push((with(ended, [("undo", scripts::remove_before(cluster))]), vec![of("switch")]));
+        ended = with(ended, [("undo", scripts::remove_before(cluster))]);
     }
+    all.push((ended, vec![of("switch")]));
     all
 }
 

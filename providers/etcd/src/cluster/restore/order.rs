@@ -1,12 +1,12 @@
 //! In which order a cluster is restored: everything is made ready on every host; all members stop; each changes over when all have stopped, and
 //! starts; alarms that came with the snapshot end; all are seen healthy; then the state remembers that it was done.
 
-use karmaform_model::{Action, ChildStep, Key, Point, Told, Type, Value};
+use karmaform_model::{Action, ChildStep, Key, Point, Scene, Told, Type, Value};
 
 use super::Restoration;
 use crate::cluster::choreography::{BEFORE_LIMIT, Order};
 use crate::cluster::condition::{Condition, changes, member_of};
-use crate::cluster::places::{part, part_of, restored};
+use crate::cluster::places::{is_of_restoration, part, part_of, restored};
 
 /// How long members may take to serve what was restored, in seconds: a large database is read for up to a minute per gigabyte.
 const SERVES_LIMIT: u64 = 600;
@@ -15,6 +15,14 @@ const HEALTHY: &str = "healthy after the restoration";
 const ENDS: &str = "healthy before data of before is removed";
 
 type Path = Vec<ChildStep>;
+
+/// What the block puts on the host of a member that joins later, which has nothing to restore: its unit waits for it.
+pub(in crate::cluster) fn of_joining(scene: &Scene<'_>, name: &str) -> Vec<Path> {
+    let is_one = |path: &Path| is_of_restoration(path) && *path != part_of(name, "restore", "before");
+    let is_new =
+        |path: &Path| scene.children.get(path).is_some_and(|child| child.change.action() != Action::Delete && changes(scene, path));
+    scene.children.keys().filter(|path| member_of(path) == Some(name) && is_one(path) && is_new(path)).cloned().collect()
+}
 
 impl Order<'_> {
     /// The whole of it. All members stop, so none is spared for the others: whatever else changes is done with it.
@@ -52,7 +60,8 @@ impl Order<'_> {
         }
         self.note_restored();
         // Data of those that are not wanted any more goes when the others are seen to have what was restored.
-        let mut data = leaving.iter().flat_map(|name| [part(name, "traces"), part_of(name, "directory", "data")]);
+        let kept = |name: &&String| [part(name, "traces"), part_of(name, "directory", "data"), part_of(name, "restore", "before")];
+        let mut data = leaving.iter().flat_map(kept);
         for path in changed(&mut data) {
             self.order(Point::Gate(HEALTHY.to_owned()), Point::Child(path));
         }

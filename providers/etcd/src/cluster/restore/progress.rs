@@ -43,9 +43,16 @@ pub(crate) fn restoration(
     wanted: &Arguments,
     members: &BTreeMap<String, Member<'_>>,
 ) -> Result<Option<Restoration>, Diagnostics> {
-    let Some(what) = wanted.restore.as_ref().filter(|what| !is_noted(scene, what)) else { return Ok(None) };
+    let Some(what) = &wanted.restore else { return Ok(None) };
+    if is_noted(scene, what) {
+        half_way(scene, wanted)?;
+        done_here(scene, wanted)?;
+        return Ok(None);
+    }
     let has_begun = scene.children.get(&restoring(what)).is_some_and(|c| c.in_state);
-    let is_pending = |name: &&String| changes(scene, &switch(name));
+    // Another text of a command is no reason to restore.
+    let is_open = |c: &ChildChange<'_>| c.observed.is_none() || !same(sides(c.change, "environment").0, sides(c.change, "environment").1);
+    let is_pending = |name: &&String| changes(scene, &switch(name)) && scene.children.get(&switch(name)).is_some_and(is_open);
     let pending: BTreeSet<String> = wanted.members.keys().filter(is_pending).cloned().collect();
     if has_begun {
         unchanged(scene, what)?;
@@ -149,40 +156,73 @@ pub(crate) enum Ended {
 /// What taking the block out means.
 ///
 /// # Errors
-/// The restoration has begun to stop members, and they don't all work with what was before: some may have what was restored.
+/// A restoration is half done.
 pub(crate) fn ended(scene: &Scene<'_>, wanted: &Arguments) -> Result<Ended, Diagnostic> {
     let is_known =
         |(path, child): (&Vec<ChildStep>, &ChildChange<'_>)| child.in_state && path.first().is_some_and(|s| s.name == "restoring");
     if wanted.restore.is_some() || !scene.children.iter().any(is_known) {
         return Ok(Ended::Never);
     }
-    let known = |path: &[ChildStep]| scene.children.get(path).filter(|c| c.in_state).and_then(|c| c.change.before());
-    let noted = known(&restored()).and_then(|o| o.get("input")?.as_str());
-    let stopped = wanted.members.keys().filter_map(|name| known(&part_of(name, "restore", "stop")).and_then(children::token));
-    let Some(token) = stopped.into_iter().find(|token| Some(*token) != noted) else {
-        return Ok(if noted.is_some() { Ended::Well } else { Ended::GivenUp });
-    };
+    let was_given_up = half_way(scene, wanted)?;
+    Ok(if noted(scene).is_some() && !was_given_up { Ended::Well } else { Ended::GivenUp })
+}
+
+/// What the state remembers of a part.
+fn known<'a>(scene: &'a Scene<'_>, path: &[ChildStep]) -> Option<&'a Object> {
+    scene.children.get(path).filter(|c| c.in_state).and_then(|c| c.change.before())
+}
+
+/// The restoration that has ended.
+fn noted<'a>(scene: &'a Scene<'_>) -> Option<&'a str> {
+    known(scene, &restored()).and_then(|o| o.get("input")?.as_str())
+}
+
+/// True if one has begun to stop members and has not ended, and all of them work with what was before again.
+///
+/// # Errors
+/// They don't: some may have what was restored.
+fn half_way(scene: &Scene<'_>, wanted: &Arguments) -> Result<bool, Diagnostic> {
+    let noted = noted(scene);
+    let stopped = wanted.members.keys().filter_map(|name| known(scene, &part_of(name, "restore", "stop")).and_then(children::token));
+    if !stopped.into_iter().any(|token| Some(token) != noted) {
+        return Ok(false);
+    }
     let of_before = scene.before.and_then(|b| b.get("cluster_id")).filter(|id| id.as_str().is_some());
     let is_of_before = |name: &String| {
         let seen = |attribute: &str| seen(scene, &part(name, "etcd"), attribute);
         seen("healthy").and_then(Value::as_bool) == Some(true) && same(seen("cluster_id"), of_before)
     };
     if of_before.is_some() && wanted.members.keys().all(is_of_before) {
-        return Ok(Ended::GivenUp);
+        return Ok(true);
     }
     let Places { data, .. } = Places::of(wanted);
     Err(Diagnostic::error(
         "A restoration has begun and has not ended",
         format!(
-            "Members were stopped for it, and some may have what was restored already, and others what was before. What was before is in \
-             {data}.before-{token} on the hosts of those."
+            "Members were stopped for it, and some may have what was restored already, and others what was before. What was before is beside \
+             their data, in {data}.before-*."
         ),
     )
     .with_hint("Put the block `restore` back as it was and apply: it goes on from where it was.")
-    .with_hint("Or `restore` another snapshot, or the same one with another `id`: then all members begin anew with that.")
+    .with_hint("Or `restore` another snapshot, or the same one with an `id` that none had yet: then all members begin anew with that.")
     .with_hint(format!(
-        "To have back what was before, stop the members on their hosts (`systemctl stop {}`), move it to {data}/member in the place of what is \
-         there, start them, and when all work again plan without the block.",
+        "To have back what was before, stop the members on their hosts (`systemctl stop {}`), move the oldest of {data}.before-* (or \
+         {data}/member.before, if it is there) to {data}/member in the place of what is there, start them, and when all work plan without the block.",
         wanted.unit()
     )))
+}
+
+/// What has ended was with these members. A note that is left since something of it is on a host that is gone says nothing of them.
+fn done_here(scene: &Scene<'_>, wanted: &Arguments) -> Result<(), Diagnostic> {
+    let noted = noted(scene);
+    let mut switches = wanted.members.keys().map(|name| switch(name)).filter(|path| scene.children.contains_key(path)).peekable();
+    if noted.is_none() || switches.peek().is_none() || switches.any(|path| known(scene, &path).and_then(children::token) == noted) {
+        return Ok(());
+    }
+    Err(Diagnostic::error(
+        "This restoration was done before",
+        "The state still has its note, since something of it is on a host that does not answer, and none of these members has it. Written \
+         again it would do nothing.",
+    )
+    .with_hint("Give the block `restore` an `id` that none had yet."))
 }

@@ -70,6 +70,10 @@ pub(super) fn prepare(cluster: &Arguments, restore: &Restore) -> String {
         r#"set -eu
 umask 077
 {IS_WHOLE}{look}if [ "${{KARMAFORM_RESTORE:-}}" != yes ] || is_switched || is_in_place || is_prepared; then exit 0; fi
+if [ -e "$data.before-$TOKEN" ]; then
+  echo "$data.before-$TOKEN is there: this restoration was done here before" >&2
+  exit 1
+fi
 file=$here/snapshot.db
 size=$(stat -c %s "$file")
 quota={quota}
@@ -182,20 +186,26 @@ note"#,
     )
 }
 
-/// Notes that the restoration has ended well: from then on what was before it may go.
+/// Notes that the restoration has ended well, and with it whatever there is of those before it: from then on all of that may go.
 pub(super) fn note_ended(cluster: &Arguments) -> String {
-    let Places { restore, .. } = Places::of(cluster);
-    format!("grep -qsxF \"$TOKEN\" {restore}/ended || printf '%s\\n' \"$TOKEN\" >>{restore}/ended")
+    let Places { restore, data, .. } = Places::of(cluster);
+    format!(
+        r#"set -eu
+for one in {data}.before-*; do
+  if [ -e "$one" ]; then printf '%s\n' "${{one#{data}.before-}}"; fi
+done >{restore}/ended.part
+mv {restore}/ended.part {restore}/ended"#
+    )
 }
 
-/// Removes what was before those restorations that have ended well.
+/// Removes what was noted so.
 pub(super) fn remove_before(cluster: &Arguments) -> String {
     let Places { restore, data, .. } = Places::of(cluster);
     format!(
         r#"set -eu
 if [ ! -e {restore}/ended ]; then exit 0; fi
-while read -r token; do
-  rm -rf "{data}.before-$token" "{data}.before-unfinished-$token"
+while read -r one; do
+  rm -rf "{data}.before-$one"
 done <{restore}/ended"#
     )
 }
