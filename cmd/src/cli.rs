@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Workspace(commands::workspace::Args),
     /// Write a file with everything the configuration needs from elsewhere
     Bundle(commands::bundle::Args),
+    /// Run the tests of the configuration
+    Test(commands::test::Args),
     /// Draw what depends on what
     Graph(commands::graph::Args),
     /// Try expressions

@@ -21,6 +21,7 @@ pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod status;
+pub(crate) mod test;
 pub(crate) mod validate;
 pub(crate) mod version;
 pub(crate) mod workspace;

@@ -31,6 +31,7 @@ mod run_tests;
 mod runtime;
 mod saved;
 mod session;
+mod testing;
 mod trust;
 mod ui;
 mod view;
@@ -123,6 +124,7 @@ fn start(app: &mut App, cli: Cli) -> Ended {
         Command::State(args) => commands::state::run(app, &args),
         Command::Workspace(args) => commands::workspace::run(app, &args),
         Command::Bundle(args) => commands::bundle::run(app, &args),
+        Command::Test(args) => commands::test::run(app, &args),
         Command::Graph(args) => commands::graph::run(app, &args),
         Command::Console(args) => commands::console::run(app, &args),
         Command::Import(args) => commands::import::run(app, &args),

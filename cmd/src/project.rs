@@ -23,12 +23,22 @@ const VARIABLES_JSON: &str = ".kfvars.json";
 const DEFAULT_VARIABLES: [&str; 2] = ["karmaform.kfvars.hcl", "karmaform.kfvars.json"];
 /// Read in the order of their names.
 const AUTOMATIC_VARIABLES: [&str; 2] = [".auto.kfvars.hcl", ".auto.kfvars.json"];
+/// The directory of the run.
+pub(crate) const HERE: &str = ".";
 /// Environment variables that give values.
 pub(crate) const VARIABLE_PREFIX: &str = "KF_VAR_";
 
 /// True for a file of a configuration, by its name. All others may hold secrets: values of variables.
 pub(crate) fn is_configuration(name: &str) -> bool {
     name.ends_with(CONFIGURATION) || name.ends_with(CONFIGURATION_JSON)
+}
+
+/// Test files end so.
+pub(crate) const TESTS: &str = ".kftest.hcl";
+
+/// True for a file whose lines may be shown with what is said of them.
+pub(crate) fn is_shown(name: &str) -> bool {
+    is_configuration(name) || name.ends_with(TESTS)
 }
 
 /// A loaded configuration.
@@ -86,16 +96,18 @@ pub(crate) fn load_if_any(app: &mut App, flags: &VariableFlags, ask: bool) -> Re
     add_automatic(app, &names, &mut sources, &mut inputs)?;
     add_flags(app, flags, &mut sources, &mut inputs)?;
     let now = app.now_seconds();
-    load_sources(app, sources, configuration_files, inputs, Loading { ask, now })
+    load_sources(app, sources, configuration_files, inputs, Loading { ask, now, directory: HERE })
 }
 
 /// How to load texts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Loading {
+pub(crate) struct Loading<'a> {
     /// Values of missing variables may be asked for.
     pub(crate) ask: bool,
     /// Seconds since 1970, for `plantimestamp()`.
     pub(crate) now: i64,
+    /// Where the configuration stands, from the directory of the run.
+    pub(crate) directory: &'a str,
 }
 
 /// Loads these texts.
@@ -107,19 +119,11 @@ pub(crate) fn load_sources(
     sources: Sources,
     configuration_files: usize,
     mut inputs: VariableInputs,
-    how: Loading,
+    how: Loading<'_>,
 ) -> Result<Project, Stop> {
     app.sources = sources;
     let files = Arc::new(Disk::new(&app.directory));
-    let context = Context {
-        files: files.clone(),
-        now: how.now,
-        directory: ".".to_owned(),
-        working_directory: app.directory.display().to_string(),
-        workspace: workspace::current(app)?,
-        home: app.wiring.home.as_ref().map(|h| h.display().to_string()),
-        tool_version: VERSION.to_owned(),
-    };
+    let context = context(app, files.clone(), how.directory, how.now)?;
     let registry = Arc::clone(&app.wiring.registry);
     let (mut config, mut diagnostics) = load(&app.sources, &inputs, &context, &registry);
     if how.ask && !config.missing_variables.is_empty() && app.can_ask(true) {
@@ -133,6 +137,39 @@ pub(crate) fn load_sources(
     }
     app.sources.files.extend(config.module_files.iter().cloned());
     Ok(Project { config, diagnostics, files, configuration_files })
+}
+
+/// What expressions may ask of the outside, in the configuration of this directory.
+///
+/// # Errors
+/// If the workspace can't be told.
+pub(crate) fn context(app: &App, files: Arc<Disk>, directory: &str, now: i64) -> Result<Context, Stop> {
+    Ok(Context {
+        files,
+        now,
+        directory: directory.to_owned(),
+        working_directory: app.directory.display().to_string(),
+        workspace: workspace::current(app)?,
+        home: app.wiring.home.as_ref().map(|h| h.display().to_string()),
+        tool_version: VERSION.to_owned(),
+    })
+}
+
+/// The texts of a configuration in a directory, and what gives values to its variables, from the directory of the run. `aside`: a text that
+/// is no part of it, and is the first.
+///
+/// # Errors
+/// If files can't be read.
+pub(crate) fn texts(app: &App, directory: &str, aside: &SourceFile, flags: &VariableFlags) -> Result<(Sources, VariableInputs), Stop> {
+    let (mut sources, mut inputs) = (Sources::default(), VariableInputs::default());
+    inputs.aside(sources.add(aside.clone()));
+    for name in names_in(&app.directory.join(directory))?.iter().filter(|n| is_configuration(n)) {
+        let path = if directory == HERE { name.clone() } else { format!("{directory}/{name}") };
+        sources.add(text_of(app, &path)?);
+    }
+    add_surroundings(app, &mut sources, &mut inputs)?;
+    add_flags(app, flags, &mut sources, &mut inputs)?;
+    Ok((sources, inputs))
 }
 
 /// Values from the environment; the lowest precedence.
@@ -221,7 +258,11 @@ fn names_in(directory: &Path) -> Result<Vec<String>, Stop> {
     Ok(names)
 }
 
-fn text_of(app: &App, name: &str) -> Result<SourceFile, Stop> {
+/// The text of a file.
+///
+/// # Errors
+/// If it can't be read.
+pub(crate) fn text_of(app: &App, name: &str) -> Result<SourceFile, Stop> {
     let failed = |why: &str| {
         let detail = format!("The file \"{name}\" can't be read: {why}.");
         Stop::from(Diagnostic::error("Can't read a file", detail))

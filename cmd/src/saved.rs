@@ -170,7 +170,7 @@ pub(crate) fn load(app: &mut App, saved: &SavedPlan, flags: &VariableFlags) -> R
     if changed.has_errors() {
         return Err(changed.into());
     }
-    load_sources(app, sources, configuration_files, inputs, Loading { ask: true, now: saved.plan.created })
+    load_sources(app, sources, configuration_files, inputs, Loading { ask: true, now: saved.plan.created, directory: project::HERE })
 }
 
 fn changed_file(path: &str) -> Diagnostic {

@@ -315,7 +315,7 @@ fn being_changed(holder: Option<&LockInfo>) -> Diagnostic {
 }
 
 /// Where nothing may be written.
-struct NoJournal;
+pub(crate) struct NoJournal;
 
 impl Journal for NoJournal {
     fn append(&mut self, _: &[JournalRecord]) -> Result<(), BackendError> {

@@ -8,7 +8,7 @@ use karmaform_lang::Sources;
 use karmaform_model::{Diagnostic, Severity, Span};
 
 use super::style::{Theme, Tone};
-use crate::project::is_configuration;
+use crate::project::is_shown;
 
 /// More columns than this make the excerpt harder to read.
 const WIDEST_EXCERPT: usize = 160;
@@ -148,7 +148,7 @@ fn one_line(text: &str, span: Span) -> std::ops::Range<usize> {
 
 /// Variable files hold values, maybe secret ones.
 fn holds_values(path: &str) -> bool {
-    !is_configuration(path)
+    !is_shown(path)
 }
 
 #[cfg(test)]

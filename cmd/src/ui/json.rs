@@ -5,6 +5,7 @@ pub(crate) mod diagnostics;
 pub(crate) mod plan;
 pub(crate) mod state;
 pub(crate) mod stream;
+pub(crate) mod testing;
 
 use std::collections::BTreeMap;
 

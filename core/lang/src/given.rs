@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use karmaform_model::{Diagnostic, Diagnostics, FileId, Span};
+use karmaform_model::{Diagnostic, Diagnostics, FileId, Span, Value};
 
 use crate::config::Config;
 use crate::source::Sources;
@@ -15,6 +15,8 @@ use crate::variables::{Declaration, VariableOrigin};
 #[derive(Clone, Default)]
 pub struct VariableInputs {
     inputs: Vec<Input>,
+    /// Values of variables that nobody declared are passed over.
+    lenient: bool,
 }
 
 /// Values may be secret, so only names are written.
@@ -23,7 +25,9 @@ impl fmt::Debug for VariableInputs {
         f.debug_list()
             .entries(self.inputs.iter().map(|input| match input {
                 Input::Text { name, origin, .. } => format!("{name} from {origin:?}"),
+                Input::Value { name, .. } => format!("{name} from a test"),
                 Input::File(file) => format!("file {}", file.0),
+                Input::Aside(file) => format!("not file {}", file.0),
             }))
             .finish()
     }
@@ -32,7 +36,9 @@ impl fmt::Debug for VariableInputs {
 #[derive(Clone)]
 enum Input {
     Text { name: String, value: String, origin: VariableOrigin },
+    Value { name: String, value: Value, span: Span, is_told: bool },
     File(FileId),
+    Aside(FileId),
 }
 
 impl VariableInputs {
@@ -47,11 +53,28 @@ impl VariableInputs {
         self.inputs.push(Input::File(file));
     }
 
-    /// The variables files.
+    /// A value as it is, and where it is written. `is_told`: that nobody declared the variable is worth a warning.
+    pub(crate) fn value(&mut self, name: impl Into<String>, value: Value, span: Span, is_told: bool) {
+        self.inputs.push(Input::Value { name: name.into(), value, span, is_told });
+    }
+
+    /// A text among the [`Sources`] that is no part of the configuration and gives no values: diagnostics point into it.
+    pub fn aside(&mut self, file: FileId) {
+        self.inputs.push(Input::Aside(file));
+    }
+
+    /// The same values for another configuration, which need not know all of these variables.
+    #[must_use]
+    pub fn for_another(mut self) -> Self {
+        self.lenient = true;
+        self
+    }
+
+    /// The files that are no configuration.
     pub(crate) fn files(&self) -> impl Iterator<Item = FileId> {
         self.inputs.iter().filter_map(|input| match input {
-            Input::File(file) => Some(*file),
-            Input::Text { .. } => None,
+            Input::File(file) | Input::Aside(file) => Some(*file),
+            Input::Text { .. } | Input::Value { .. } => None,
         })
     }
 }
@@ -71,6 +94,8 @@ pub(crate) enum Text {
     Literal(String),
     /// In a file.
     Expression(Expr),
+    /// Evaluated already, and where that stands.
+    Value(Value, Span),
 }
 
 impl Given {
@@ -79,6 +104,7 @@ impl Given {
         match &self.text {
             Text::Literal(_) => None,
             Text::Expression(expr) => Some(expr.span),
+            Text::Value(_, span) => Some(*span),
         }
     }
 
@@ -103,7 +129,7 @@ pub(crate) struct AllGiven {
 /// Reads all given values; later ones win.
 pub(crate) fn collect(sources: &Sources, inputs: &VariableInputs, config: &Config, diagnostics: &mut Diagnostics) -> AllGiven {
     // Where a configuration file is broken, what seems undeclared may be declared there.
-    let (declared, broken) = (&config.declared, config.is_incomplete());
+    let (declared, broken) = (&config.declared, config.is_incomplete() || inputs.lenient);
     let mut given = AllGiven::default();
     for input in &inputs.inputs {
         match input {
@@ -117,7 +143,16 @@ pub(crate) fn collect(sources: &Sources, inputs: &VariableInputs, config: &Confi
                 let text = Text::Literal(value.clone());
                 given.values.insert(name.clone(), Given { text, origin: origin.clone(), path: String::new() });
             }
-            Input::File(file) => read_file(sources, *file, config, &mut given, diagnostics),
+            Input::Value { name, value, span, is_told } => {
+                if declared.contains_key(name) {
+                    let (text, origin) = (Text::Value(value.clone(), *span), VariableOrigin::File(span.file));
+                    given.values.insert(name.clone(), Given { text, origin, path: sources.get(span.file).path.clone() });
+                } else if *is_told && !config.is_incomplete() {
+                    diagnostics.push(without_use(name, *span, declared));
+                }
+            }
+            Input::File(file) => read_file(sources, *file, config, broken, &mut given, diagnostics),
+            Input::Aside(_) => {}
         }
     }
     given
@@ -132,8 +167,17 @@ fn undeclared(name: &str, declared: &BTreeMap<String, Declaration>) -> Diagnosti
     error.with_hint(hint.unwrap_or_else(|| format!("Declare it: variable \"{name}\" {{}}; or remove the flag.")))
 }
 
-fn read_file(sources: &Sources, file: FileId, config: &Config, given: &mut AllGiven, diagnostics: &mut Diagnostics) {
-    let (declared, broken) = (&config.declared, config.is_incomplete());
+fn without_use(name: &str, span: Span, declared: &BTreeMap<String, Declaration>) -> Diagnostic {
+    let warning = Diagnostic::warning(
+        "Value for an undeclared variable",
+        format!("\"{name}\" is set here, but no variable of that name is declared."),
+    );
+    let hint = suggest::hint(name, declared.keys().map(String::as_str));
+    warning.with_span(Some(span)).with_hint(hint.unwrap_or_else(|| "Remove the line, or declare the variable.".to_owned()))
+}
+
+fn read_file(sources: &Sources, file: FileId, config: &Config, broken: bool, given: &mut AllGiven, diagnostics: &mut Diagnostics) {
+    let declared = &config.declared;
     let source = sources.get(file);
     let parsed = parse_values(file, source, &config.registry);
     given.incomplete |= parsed.broken;
@@ -152,13 +196,7 @@ fn read_file(sources: &Sources, file: FileId, config: &Config, given: &mut AllGi
     for attribute in parsed.body.attributes {
         if !declared.contains_key(&attribute.name) {
             if !broken {
-                let warning = Diagnostic::warning(
-                    "Value for an undeclared variable",
-                    format!("\"{}\" is set here, but no variable of that name is declared.", attribute.name),
-                );
-                let hint = suggest::hint(&attribute.name, declared.keys().map(String::as_str));
-                let hint = hint.unwrap_or_else(|| "Remove the line, or declare the variable.".to_owned());
-                diagnostics.push(warning.with_span(Some(attribute.name_span)).with_hint(hint));
+                diagnostics.push(without_use(&attribute.name, attribute.name_span, declared));
             }
             continue;
         }

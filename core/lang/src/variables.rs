@@ -176,6 +176,7 @@ fn value_of(config: &Config, name: &str, declaration: &Declaration, given: &Give
             }
             value
         }
+        Text::Value(value, _) => value.clone(),
         Text::Expression(expr) => {
             let (value, found) = constant(config, expr);
             let failed = found.has_errors();

@@ -4,7 +4,7 @@ use karmaform_lang::Sources;
 use karmaform_model::{Diagnostic, Diagnostics, Severity, Span};
 use serde_json::{Value as Json, json};
 
-use crate::project::is_configuration;
+use crate::project::is_shown;
 
 /// The whole answer of `validate -json`.
 pub(crate) fn validation(diagnostics: &Diagnostics, sources: &Sources) -> Json {
@@ -54,7 +54,7 @@ fn range(span: Span, sources: &Sources) -> Json {
 fn snippet(span: Span, sources: &Sources) -> Option<Json> {
     let file = sources.get(span.file);
     let start = span.start as usize;
-    if !is_configuration(&file.path) || !file.text.is_char_boundary(start) || start > file.text.len() {
+    if !is_shown(&file.path) || !file.text.is_char_boundary(start) || start > file.text.len() {
         return None;
     }
     let line_start = file.text[..start].rfind('\n').map_or(0, |at| at + 1);

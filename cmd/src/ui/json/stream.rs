@@ -20,7 +20,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    fn line(self, level: &str, message: &str, kind: &str, rest: &[(&str, Json)]) -> String {
+    pub(super) fn line(self, level: &str, message: &str, kind: &str, rest: &[(&str, Json)]) -> String {
         let seconds = i64::try_from(self.now / 1000).unwrap_or(i64::MAX);
         let mut out = json!({
             "@level": level,

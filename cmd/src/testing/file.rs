@@ -1,0 +1,84 @@
+//! One test file: its runs in their order, and then everything that they made is undone.
+
+use std::collections::BTreeMap;
+
+use karmaform_lang::{Config, SourceFile, TestFile};
+use karmaform_model::{Diagnostic, Diagnostics, Object};
+
+use super::run::{Scene, run};
+use super::told::{Progress, show, tell_file, tell_run};
+use super::{FileReport, RunReport, Status};
+use crate::app::App;
+use crate::flags::VariableFlags;
+use crate::ui::diagnostics::errors_text;
+use crate::ui::style::Theme;
+
+/// How to test.
+pub(crate) struct Suite {
+    pub(crate) variables: VariableFlags,
+    pub(crate) verbose: bool,
+    pub(crate) parallelism: usize,
+}
+
+/// Runs a file. `base` is the configuration under test with the values that the file gives.
+pub(crate) fn test(app: &mut App, suite: &Suite, source: &SourceFile, tests: &TestFile, base: Config) -> FileReport {
+    let path = source.path.as_str();
+    tell_file(app, path, Progress::Starting, Status::Skipped);
+    let mut scene = Scene { source, tests, suite, base, places: BTreeMap::new(), seed: (app.wiring.ids)(), ran: Object::new() };
+    let mut report = FileReport { path: path.to_owned(), status: Status::Skipped, runs: Vec::new(), says: String::new() };
+    let mut told = Vec::new();
+    for one in &tests.runs {
+        let began = app.now();
+        tell_run(app, path, &one.name, None, 0);
+        // What can't be brought to its end leaves something that later runs know nothing of; that something is not as asserted, they do.
+        if report.status == Status::Errored || app.interrupt.is_set() {
+            tell_run(app, path, &one.name, Some(Status::Skipped), 0);
+            report.runs.push(RunReport { name: one.name.clone(), status: Status::Skipped, says: String::new(), elapsed: 0 });
+            continue;
+        }
+        let ended = run(app, &mut scene, one);
+        let elapsed = app.now().saturating_sub(began);
+        tell_run(app, path, &one.name, Some(ended.status), elapsed);
+        if !ended.shown.is_empty() {
+            app.say(&format!("\n{}\n", ended.shown.trim_end()));
+        }
+        let news = without(ended.diagnostics, &mut told);
+        show(app, &news, path, Some(&one.name));
+        let says = said(app, &news);
+        report.status = report.status.max(ended.status);
+        report.runs.push(RunReport { name: one.name.clone(), status: ended.status, says, elapsed });
+    }
+    tell_file(app, path, Progress::Teardown, report.status);
+    let mut places: Vec<_> = scene.places.into_values().collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.used));
+    for mut place in places {
+        if let Some(last) = &place.last {
+            app.sources = last.sources.clone();
+        }
+        let wrong = place.destroy(app, suite.parallelism);
+        if wrong.has_errors() {
+            report.status = Status::Errored;
+        }
+        show(app, &wrong, path, None);
+        report.says.push_str(&said(app, &wrong));
+    }
+    tell_file(app, path, Progress::Complete, report.status);
+    report
+}
+
+/// Warnings are told once in a file.
+fn without(diagnostics: Diagnostics, told: &mut Vec<Diagnostic>) -> Diagnostics {
+    let mut news = Diagnostics::new();
+    for diagnostic in diagnostics {
+        if diagnostic.is_error() || !told.contains(&diagnostic) {
+            told.push(diagnostic.clone());
+            news.push(diagnostic);
+        }
+    }
+    news
+}
+
+/// The errors as text, for a file.
+fn said(app: &App, diagnostics: &Diagnostics) -> String {
+    errors_text(diagnostics.iter(), &app.sources, &Theme { width: None, color: false, ..app.theme.clone() })
+}

@@ -1,0 +1,207 @@
+//! One run of a test file: its configuration with its values, a plan, an apply if it wants one, and what is asserted of that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use karmaform_engine::{CHECK_FAILED, Options};
+use karmaform_lang::{Config, Evaluator, Run, SourceFile, TestFile};
+use karmaform_model::{Diagnostic, Diagnostics, ModeOfPlan, Object, Plan};
+
+use super::expected::Expected;
+use super::file::Suite;
+use super::mock::{Seeds, mocked};
+use super::place::{Last, Place};
+use super::stages::{Stage, applied, planned, pool};
+use super::values::Instances;
+use super::{Ended, Status};
+use crate::app::{App, Stop, VERSION};
+use crate::planning::{Planned, halted};
+use crate::policies::{Overrides, judge};
+use crate::project::{HERE, Loading, Project, load_sources, texts};
+use crate::ui::plan::{PlanOptions, plan_text};
+use crate::ui::state::state_text;
+
+/// What the runs of a file share.
+pub(super) struct Scene<'a> {
+    pub(super) source: &'a SourceFile,
+    pub(super) tests: &'a TestFile,
+    pub(super) suite: &'a Suite,
+    /// The configuration under test with the values that the file gives.
+    pub(super) base: Config,
+    /// States by the directory of their configuration.
+    pub(super) places: BTreeMap<String, Place>,
+    /// What is made up is made of this.
+    pub(super) seed: String,
+    /// Outputs of earlier runs.
+    pub(super) ran: Object,
+}
+
+/// Does all of it.
+pub(super) fn run(app: &mut App, scene: &mut Scene<'_>, run: &Run) -> Ended {
+    let mut said = Diagnostics::new();
+    let mut shown = String::new();
+    let status = match attempt(app, scene, run, &mut said, &mut shown) {
+        Ok(status) => status,
+        Err(Stop::Because(diagnostics)) => {
+            said.extend(diagnostics);
+            Status::Errored
+        }
+        Err(Stop::Code(_)) => Status::Errored,
+    };
+    Ended { status, diagnostics: said, shown }
+}
+
+fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnostics, shown: &mut String) -> Result<Status, Stop> {
+    let directory = directory_of(run);
+    let project = load(app, scene, run, &directory)?;
+    let (mut expected, wrong) = Expected::new(run, &project.config);
+    said.extend(wrong);
+    let (left, taken) = expected.take(project.diagnostics.clone());
+    said.extend(left);
+    if said.has_errors() {
+        return Ok(Status::Errored);
+    }
+    if taken.has_errors() {
+        // A value that is refused, as was expected: there is nothing to plan.
+        said.extend(if run.is_plan { expected.missing() } else { Expected::too_early(&taken) });
+        return Ok(if said.has_errors() { Status::Errored } else { Status::Passed });
+    }
+    let options = options(app, run, scene.suite.parallelism);
+    let seed = (app.wiring.ids)();
+    let registry =
+        Arc::new(mocked(&app.wiring.registry, &scene.tests.mocks, &project.config.providers, Seeds { file: &scene.seed, run: &seed }));
+    let pool = pool(app, &project, &registry, &options)?;
+    let used = scene.places.values().map(|p| p.used).max().unwrap_or_default() + 1;
+    let place = scene.places.entry(directory).or_insert_with(|| Place::new((app.wiring.ids)()));
+    place.used = used;
+    let stage = Stage { project: &project, registry: &registry, pool: &pool, may_halt: true };
+    let (planned, mut met) = planned(app, &stage, &place.state, &options);
+    let Some(mut planned) = planned else {
+        said.extend(met);
+        return Ok(Status::Errored);
+    };
+    met.extend(judge(&project.config, &mut planned.plan, &Overrides::new(), options.now));
+    met.extend(std::mem::take(&mut planned.plan.warnings));
+    let judges_again = !run.is_plan && !is_idle(&planned.plan);
+    let (left, taken) = expected.take(met.into_iter().filter(|d| !(judges_again && d.summary == CHECK_FAILED)).collect());
+    said.extend(left);
+    if !run.is_plan && !said.has_errors() {
+        said.extend(Expected::too_early(&taken));
+    }
+    if said.has_errors() {
+        return Ok(Status::Errored);
+    }
+    if !run.is_plan {
+        apply(app, &stage, &planned, place, &mut expected, scene.suite.parallelism, said);
+    }
+    said.extend(expected.missing());
+    if scene.suite.verbose {
+        *shown = if run.is_plan {
+            plan_text(&planned.plan, &registry, &app.theme, PlanOptions { verbose: false })
+        } else {
+            state_text(&place.state, &registry, &app.theme)
+        };
+    }
+    let status = if said.has_errors() { Status::Errored } else { asserts(scene, run, &project, &planned, &registry, said) };
+    if !run.is_plan
+        && let Some(place) = scene.places.get_mut(&directory_of(run))
+    {
+        place.last = Some(Last { project, registry, sources: app.sources.clone() });
+    }
+    Ok(status)
+}
+
+/// Where its configuration stands.
+fn directory_of(run: &Run) -> String {
+    run.module.as_ref().map_or_else(|| HERE.to_owned(), |(source, _)| plain(source))
+}
+
+/// A path as it is compared: `./a/` is `a`.
+fn plain(source: &str) -> String {
+    let plain = source.trim_start_matches("./").trim_end_matches('/');
+    if plain.is_empty() { HERE.to_owned() } else { plain.to_owned() }
+}
+
+/// The configuration with all values that are given to it.
+fn load(app: &mut App, scene: &Scene<'_>, run: &Run, directory: &str) -> Result<Project, Stop> {
+    if let Some((source, span)) = run.module.as_ref().filter(|_| !app.directory.join(directory).is_dir()) {
+        let error = Diagnostic::error("Module can't be read", format!("There is no directory \"{source}\"."));
+        let hint = "The path is relative to the directory of the configuration, also in a test that stands below it.";
+        return Err(error.with_span(Some(*span)).with_hint(hint).into());
+    }
+    let now = app.now_seconds();
+    let (sources, mut inputs) = texts(app, directory, scene.source, &scene.suite.variables)?;
+    let mut wrong = scene.tests.variables(&mut inputs, &scene.base);
+    wrong.extend(run.variables(&mut inputs, &scene.base, &scene.ran));
+    if wrong.has_errors() {
+        return Err(wrong.into());
+    }
+    let files = sources.files.len();
+    if directory != HERE {
+        inputs = inputs.for_another();
+    }
+    load_sources(app, sources, files, inputs, Loading { ask: false, now, directory })
+}
+
+fn options(app: &App, run: &Run, parallelism: usize) -> Options {
+    Options {
+        mode: if run.options.refresh_only { ModeOfPlan::RefreshOnly } else { ModeOfPlan::Normal },
+        targets: run.options.targets.clone(),
+        replace: run.options.replace.clone(),
+        refresh: run.options.refresh,
+        parallelism,
+        now: app.now_seconds(),
+        tool_version: VERSION.to_owned(),
+        ..Options::default()
+    }
+}
+
+/// True if an apply of this does nothing at all, and judges nothing anew.
+fn is_idle(plan: &Plan) -> bool {
+    plan.steps.is_empty() && plan.outputs.is_empty() && plan.moved.is_empty() && plan.mode != ModeOfPlan::RefreshOnly
+}
+
+fn apply(
+    app: &App,
+    stage: &Stage<'_>,
+    planned: &Planned,
+    place: &mut Place,
+    expected: &mut Expected,
+    parallelism: usize,
+    said: &mut Diagnostics,
+) {
+    let outcome = applied(app, stage, planned, &place.state, parallelism);
+    let is_success = outcome.is_success();
+    place.state = outcome.snapshot;
+    let (left, taken) = expected.take(outcome.diagnostics);
+    said.extend(left);
+    if outcome.interrupted {
+        said.push(halted());
+    } else if !is_success && !said.has_errors() && !taken.has_errors() {
+        said.push(Diagnostic::error("Not everything was applied", "Some steps were not carried out."));
+    }
+}
+
+/// What is asserted of what is there now. What this run gives to later ones is kept.
+fn asserts(
+    scene: &mut Scene<'_>,
+    run: &Run,
+    project: &Project,
+    planned: &Planned,
+    registry: &karmaform_model::Registry,
+    said: &mut Diagnostics,
+) -> Status {
+    let Some(place) = scene.places.get(&directory_of(run)) else { return Status::Errored };
+    let instances = Instances::new(&planned.plan, &place.state, registry, !run.is_plan);
+    let judged = run.judge(&project.config, &instances, &scene.ran);
+    let status = match (judged.wrong.has_errors(), judged.failed.has_errors()) {
+        (true, _) => Status::Errored,
+        (false, true) => Status::Failed,
+        (false, false) => Status::Passed,
+    };
+    said.extend(judged.wrong);
+    said.extend(judged.failed);
+    let outputs = Evaluator::new(&project.config, &instances).outputs();
+    scene.ran.insert(run.name.clone(), outputs.into());
+    status
+}

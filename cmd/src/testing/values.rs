@@ -1,0 +1,36 @@
+//! What asserts see: instances as a plan or an apply has them.
+
+use std::collections::BTreeMap;
+
+use karmaform_lang::Resolver;
+use karmaform_model::{Address, Catalog, Mode, Object, Plan, Snapshot, Type, Value};
+
+use crate::ui::json::state::attributes;
+
+/// Instances after a plan, or after it was applied.
+pub(super) struct Instances<'a> {
+    planned: BTreeMap<&'a Address, &'a Object>,
+    state: &'a Snapshot,
+    registry: &'a Catalog,
+    /// The state is what came of the plan.
+    is_applied: bool,
+}
+
+impl<'a> Instances<'a> {
+    /// After a plan for this state, or after it was applied and became this state.
+    pub(super) fn new(plan: &'a Plan, state: &'a Snapshot, registry: &'a Catalog, is_applied: bool) -> Self {
+        let whole = plan.resources.iter().filter(|r| r.deposed.is_none());
+        Self { planned: whole.filter_map(|r| Some((&r.address, r.change.after()?))).collect(), state, registry, is_applied }
+    }
+}
+
+impl Resolver for Instances<'_> {
+    fn instance(&self, address: &Address) -> Value {
+        let stored = || self.state.resources.get(address).map(|r| Value::from(attributes(address, r, self.registry)));
+        let planned = || self.planned.get(address).map(|o| Value::from((*o).clone()));
+        // What was read for the plan need not be in the state.
+        let is_read = address.mode == Mode::Data && planned().is_some_and(|p| p.is_wholly_known());
+        let found = if self.is_applied && !is_read { stored().or_else(planned) } else { planned().or_else(stored) };
+        found.unwrap_or_else(|| Value::unknown(Type::Any))
+    }
+}

@@ -1,0 +1,218 @@
+//! Reads `run` blocks.
+
+use std::collections::BTreeSet;
+
+use karmaform_model::{Address, Diagnostic, Diagnostics, Span};
+
+use super::read::values;
+use super::{RUN, Run, RunOptions, mocks};
+use crate::decode::{self, Shape, check_shape, literal_bool, literal_text};
+use crate::references::{self, KeyUse, Target, Visit, walk};
+use crate::suggest;
+use crate::syntax::{Block, Expr, ExprKind, StepKind};
+
+/// Reads one; `earlier` are the names of those before it.
+pub(super) fn read(block: &Block, earlier: &BTreeSet<String>, diagnostics: &mut Diagnostics) -> Option<Run> {
+    let [label] = decode::labels(block, ["NAME"], diagnostics)?;
+    let name = decode::name(label, diagnostics)?.to_owned();
+    let mut body = block.body.clone();
+    body.attributes.retain(|attribute| {
+        let hint = match attribute.name.as_str() {
+            "providers" => {
+                "There are no aliases of providers: hosts and clusters are reached through connections, which are values. Leave it out."
+            }
+            "parallel" | "state_key" => "Runs go one after the other; each configuration of a file has a state of its own. Leave it out.",
+            _ => return true,
+        };
+        let error = Diagnostic::error("Argument not supported", format!("A run has no \"{}\" here.", attribute.name));
+        diagnostics.push(error.with_span(Some(attribute.name_span)).with_hint(hint));
+        false
+    });
+    body.blocks.retain(|nested| {
+        let is_override = nested.kind.starts_with("override_");
+        if is_override {
+            let error = Diagnostic::error("Block not supported", format!("A run has no block \"{}\" here.", nested.kind));
+            diagnostics.push(error.with_span(Some(nested.kind_span)).with_hint(mocks::OVERRIDE));
+        }
+        !is_override
+    });
+    let blocks = &["variables", "assert", "module", "plan_options"];
+    check_shape(&body, &Shape { what: "a \"run\" block", attributes: &["command", "expect_failures"], blocks }, diagnostics);
+    for kind in ["variables", "module", "plan_options"] {
+        if let [first, second, ..] = body.blocks(kind).collect::<Vec<_>>().as_slice() {
+            diagnostics.push(decode::double(&format!("the block \"{kind}\" of this run"), second.span, first.span));
+        }
+    }
+    let one = |kind: &'static str| body.blocks(kind).next().cloned();
+    let command = body.attribute("command").and_then(|a| keyword(&a.expr, "command", ["plan", "apply"], diagnostics));
+    let run = Run {
+        is_plan: command == Some("plan"),
+        module: one("module").and_then(|b| module(&b, diagnostics)),
+        expected: body.attribute("expect_failures").map(|a| expected(&a.expr, diagnostics)).unwrap_or_default(),
+        options: one("plan_options").map(|b| options(&b, diagnostics)).unwrap_or_default(),
+        variables: one("variables").map(|b| values(&b, diagnostics)).unwrap_or_default(),
+        asserts: body.blocks("assert").filter_map(|b| decode::condition(b, diagnostics)).collect(),
+        span: block.span,
+        name,
+    };
+    let asserted = run.asserts.iter().flat_map(|a| [&a.condition, &a.message]);
+    for expr in run.variables.iter().map(|a| &a.expr).chain(asserted) {
+        check_runs(expr, &run.name, earlier, diagnostics);
+    }
+    Some(run)
+}
+
+/// One of two words, written without quotes.
+fn keyword<'w>(expr: &Expr, what: &str, words: [&'w str; 2], diagnostics: &mut Diagnostics) -> Option<&'w str> {
+    let written = match &expr.bare().kind {
+        ExprKind::Name(name) => Some(name.as_str()),
+        _ => None,
+    };
+    let found = words.into_iter().find(|w| Some(*w) == written);
+    if found.is_none() && !matches!(expr.kind, ExprKind::Wrong) {
+        let error = Diagnostic::error("Unknown word", format!("\"{what}\" must be {} or {}, written without quotes.", words[0], words[1]));
+        diagnostics.push(error.with_span(Some(expr.span)).with_hint(format!("Write {what} = {}.", words[0])));
+    }
+    found
+}
+
+fn module(block: &Block, diagnostics: &mut Diagnostics) -> Option<(String, Span)> {
+    decode::labels(block, [], diagnostics);
+    check_shape(&block.body, &Shape { what: "the \"module\" of a run", attributes: &["source"], blocks: &[] }, diagnostics);
+    decode::required(block, "source", diagnostics)?;
+    let source = literal_text(&block.body, "source", diagnostics)?;
+    let span = block.body.attribute("source").map_or(block.span, |a| a.expr.span);
+    if !source.starts_with("./") && !source.starts_with("../") {
+        let error = Diagnostic::error("Module from elsewhere", format!("\"{source}\" is no path of a directory."));
+        let hint = "Write the path of a directory, from the directory of the configuration, starting with \"./\" or \"../\".";
+        diagnostics.push(error.with_span(Some(span)).with_hint(hint));
+        return None;
+    }
+    Some((source, span))
+}
+
+fn options(block: &Block, diagnostics: &mut Diagnostics) -> RunOptions {
+    decode::labels(block, [], diagnostics);
+    let attributes = &["mode", "refresh", "target", "replace"];
+    check_shape(&block.body, &Shape { what: "a \"plan_options\" block", attributes, blocks: &[] }, diagnostics);
+    let mode = block.body.attribute("mode").and_then(|a| keyword(&a.expr, "mode", ["normal", "refresh-only"], diagnostics));
+    let mut list = |name: &str| {
+        let attribute = block.body.attribute(name);
+        attribute.map(|a| addresses(&a.expr, name, diagnostics)).unwrap_or_default().into_iter().map(|(a, _)| a).collect()
+    };
+    let (targets, replace) = (list("target"), list("replace"));
+    let refresh = literal_bool(&block.body, "refresh", diagnostics).unwrap_or(true);
+    let options = RunOptions { refresh_only: mode == Some("refresh-only"), refresh, targets, replace };
+    if options.refresh_only && (!options.refresh || !options.replace.is_empty()) {
+        let why = "mode = refresh-only only looks, so it goes with neither refresh = false nor \"replace\".";
+        diagnostics.push(Diagnostic::error("Options that don't go together", why).with_span(Some(block.span)));
+    }
+    options
+}
+
+/// What may fail: all that has conditions, in the root module.
+fn expected(expr: &Expr, diagnostics: &mut Diagnostics) -> Vec<(Address, Span)> {
+    let named = addresses(expr, "expect_failures", diagnostics);
+    let mut all = Vec::new();
+    for (address, span) in named {
+        let wrong = if address.is_module() || !address.module.is_empty() {
+            Some((
+                "What is in a module can't be expected to fail: a run sees it from outside.",
+                "Test the module by itself, with module { source = ... } in a run; or expect what of the root module fails by it.",
+            ))
+        } else if address.key.is_some() {
+            Some(("What has conditions is named without a key: it fails if one of its instances does.", "Take the key away."))
+        } else {
+            None
+        };
+        match wrong {
+            Some((detail, hint)) => {
+                diagnostics.push(Diagnostic::error("Unexpected reference", detail).with_span(Some(span)).with_hint(hint))
+            }
+            None => all.push((address, span)),
+        }
+    }
+    all
+}
+
+/// A list of references, each as an address: of a variable it is `var.x`.
+fn addresses(expr: &Expr, what: &str, diagnostics: &mut Diagnostics) -> Vec<(Address, Span)> {
+    let ExprKind::Tuple(items) = &expr.bare().kind else {
+        if !matches!(expr.kind, ExprKind::Wrong) {
+            let error = Diagnostic::error("List needed", format!("\"{what}\" is a list of references."));
+            diagnostics.push(error.with_span(Some(expr.span)).with_hint(format!("Write {what} = [TYPE.NAME].")));
+        }
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    for item in items {
+        match address(item) {
+            Some(address) => all.push((address, item.span)),
+            None => {
+                let error = Diagnostic::error(
+                    "Reference needed",
+                    format!("\"{what}\" is a list of references to what stands in the configuration."),
+                );
+                let hint = "Write TYPE.NAME, data.TYPE.NAME, var.NAME, output.NAME, check.NAME or policy.NAME, without quotes.";
+                diagnostics.push(error.with_span(Some(item.span)).with_hint(hint));
+            }
+        }
+    }
+    all
+}
+
+fn address(expr: &Expr) -> Option<Address> {
+    let ExprKind::Traversal(root, steps) = &expr.bare().kind else { return None };
+    let ExprKind::Name(name) = &root.kind else { return None };
+    let keyed = |key: KeyUse| match key {
+        KeyUse::None => Some(None),
+        KeyUse::Literal(key) => Some(Some(key)),
+        KeyUse::Computed | KeyUse::Splat => None,
+    };
+    match references::target(name, steps)? {
+        Target::Variable(variable) if steps.len() == 1 => Some(Address::managed("var", &variable)),
+        Target::Block { address, key, used } if used == steps.len() => Some(address.with_key(keyed(key)?)),
+        Target::Module { .. } => {
+            // As an address is written, so it is read: module.a["x"].T.N
+            let text = written(name, steps)?;
+            text.parse().ok()
+        }
+        _ => None,
+    }
+}
+
+/// A reference as a text, if all its keys are literal.
+fn written(name: &str, steps: &[crate::syntax::Step]) -> Option<String> {
+    let mut text = name.to_owned();
+    for step in steps {
+        match &step.kind {
+            StepKind::Attribute(name) => text.push_str(&format!(".{name}")),
+            StepKind::Index(expr) => match references::literal_key(expr)? {
+                karmaform_model::Key::Index(i) => text.push_str(&format!("[{i}]")),
+                karmaform_model::Key::Name(n) => text.push_str(&format!("[{n:?}]")),
+            },
+            _ => return None,
+        }
+    }
+    Some(text)
+}
+
+/// Only what earlier runs gave is there.
+fn check_runs(expr: &Expr, own: &str, earlier: &BTreeSet<String>, diagnostics: &mut Diagnostics) {
+    walk(expr, &mut |visit| {
+        let Visit::Reference { name: RUN, span, steps } = visit else { return };
+        let Some(StepKind::Attribute(name)) = steps.first().map(|s| &s.kind) else { return };
+        if earlier.contains(name) {
+            return;
+        }
+        let why = if name == own { "is this run itself" } else { "is no run above this one" };
+        let error = Diagnostic::error("Unknown run", format!("run.{name} {why}, so it has given nothing yet.")).with_span(Some(span));
+        let hint = match suggest::hint(name, earlier.iter().map(String::as_str)) {
+            Some(hint) => hint,
+            None if name == own => "Refer to its outputs by output.NAME.".to_owned(),
+            None if earlier.is_empty() => "There is none above it.".to_owned(),
+            None => format!("There are {}.", suggest::listed(earlier.iter().map(String::as_str))),
+        };
+        diagnostics.push(error.with_hint(hint));
+    });
+}
