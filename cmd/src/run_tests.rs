@@ -248,6 +248,10 @@ fn fmt_changes_what_it_says() {
     let mut place = place;
     place.stdin = "a=1\n".into();
     assert_eq!(place.check(&["fmt", "-"], 0).stdout, "a = 1\n");
+    std::fs::create_dir(place.path().join("tests")).unwrap();
+    place.write("tests/a.kftest.hcl", "run \"a\" {\ncommand=plan\n}\n");
+    place.check(&["fmt", "tests"], 0);
+    assert_eq!(place.read("tests/a.kftest.hcl"), "run \"a\" {\n  command = plan\n}\n");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use karmaform_model::{Diagnostic, Diagnostics};
 use crate::app::{App, Ended};
 use crate::disk::reason;
 use crate::flags::boolean;
-use crate::project::{CONFIGURATION, VARIABLES, utf8};
+use crate::project::{CONFIGURATION, TESTS, VARIABLES, utf8};
 use crate::ui::align::unified;
 
 /// A file would change, with `-check`.
@@ -167,5 +167,5 @@ fn gather(app: &App, path: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> 
 
 fn is_ours(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    name.ends_with(CONFIGURATION) || name.ends_with(VARIABLES)
+    [CONFIGURATION, VARIABLES, TESTS].iter().any(|end| name.ends_with(end))
 }
