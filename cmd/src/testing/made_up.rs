@@ -81,8 +81,8 @@ impl Letters {
             let there = object.get(attribute.name).filter(|v| !v.is_null() && (said.is_none() || arguments.get(attribute.name) == Some(v)));
             let value = match (there, said) {
                 (Some(_), _) => continue,
+                (None, said) if is_way => self.way(provider, arguments, &attribute.ty, said),
                 (None, Some(said)) => said.clone(),
-                (None, None) if is_way => self.way(provider, arguments, &attribute.ty),
                 (None, None) => Value::unknown(attribute.ty.clone()),
             };
             object.insert(attribute.name.to_owned(), value);
@@ -91,11 +91,12 @@ impl Letters {
         object
     }
 
-    /// A connection value that leads to the mocked provider.
-    fn way(&self, provider: &str, arguments: &Object, ty: &Type) -> Value {
+    /// A connection value that leads to the mocked provider, with what is said of it besides.
+    fn way(&self, provider: &str, arguments: &Object, ty: &Type, said: Option<&Value>) -> Value {
         let mut way: Object = arguments.iter().filter(|(_, v)| !v.is_null()).map(|(n, v)| (n.clone(), v.clone())).collect();
         way.insert("provider".to_owned(), provider.into());
         way.insert("id".to_owned(), self.next().into());
+        way.extend(said.and_then(Value::as_entries).cloned().unwrap_or_default());
         if let Type::Object(wanted) = ty {
             for (name, attribute) in wanted {
                 way.entry(name.clone()).or_insert_with(|| Value::null(attribute.ty.clone()));
@@ -129,6 +130,10 @@ mod tests {
         assert!(object["key"].secret && object["key"].is_wholly_known());
         assert_eq!((object["size"].as_i64(), object["told"].as_bool()), (Some(0), Some(true)));
         assert_eq!(object["names"].as_items().map(<[Value]>::len), Some(0));
+        let said = Value::object([("server", "https://s".into())]);
+        let way = letters.way("p", &object, &Type::Any, Some(&said));
+        let part = |name: &str| way.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        assert_eq!((part("provider"), part("server"), part("id").len()), ("p".to_owned(), "https://s".to_owned(), LETTERS));
         let again = Letters::new("seed".into());
         assert_eq!((again.next(), again.next() == again.next()), (object["id"].as_str().unwrap_or_default().to_owned(), false));
     }
