@@ -126,7 +126,8 @@ fn a_host_that_falls_silent_does_not_hold_a_run_for_ever() {
 #[test]
 fn a_server_with_one_session_is_asked_one_by_one() {
     let Some(mut lab) = lab("a_server_with_one_session") else { return };
-    lab.shell("/usr/sbin/sshd -o Port=2222 -o MaxSessions=1 -o PidFile=/run/kf-sshd.pid");
+    // It goes into the background first, and writes that file when it listens.
+    lab.shell("/usr/sbin/sshd -o Port=2222 -o MaxSessions=1 -o PidFile=/run/kf-sshd.pid; timeout 30 sh -c 'until [ -s /run/kf-sshd.pid ]; do sleep 0.1; done'");
     let key = host_key(&lab);
     lab.use_client(lab.connect(&lab.connection_with([("port", 2222i64.into()), ("host_key", key.as_str().into())])).unwrap());
     let command = Change::Create { after: lab.arguments("ssh_command", [("command", "sleep 0.2; echo done".into())]) };
