@@ -55,7 +55,7 @@ declare -A lanes=()
 for lane in hosts cluster models; do
     (
         set +e
-        [ $lane != models ] || renice -n 10 -p $BASHPID >/dev/null
+        [ $lane != models ] || renice -n 19 -p $BASHPID >/dev/null
         $lane
         code=$?
         echo "took $SECONDS s, exit code $code"
