@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::future::Future;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -21,10 +22,9 @@ pub(crate) fn root() -> PathBuf {
     root.canonicalize().unwrap_or(root)
 }
 
-/// Words for whoever reads the log; not an error.
-#[expect(clippy::print_stderr, reason = "a test talks to its reader")]
+/// Words for whoever reads the log, also if the test passes: what a test prints by macros is only shown when it fails. Not an error.
 pub(crate) fn tell(words: &str) {
-    eprintln!("{words}");
+    let _ = writeln!(std::io::stderr(), "{words}");
 }
 
 /// Waits until nobody else, of any test binary that runs now, has `what`; it is given up with the file. The file is beside one of the lab's own.
