@@ -8,7 +8,7 @@ use super::Mock;
 use crate::config::Config;
 use crate::decode::{self, Shape, check_shape};
 use crate::suggest;
-use crate::syntax::Block;
+use crate::syntax::{Block, Body};
 use crate::variables;
 
 /// What to write in place of overriding a single thing.
@@ -30,26 +30,13 @@ pub(super) fn read(config: &Config, block: &Block, all: &mut BTreeMap<String, Mo
         return;
     }
     let mut body = block.body.clone();
-    body.attributes.retain(|attribute| {
-        let hint = match attribute.name.as_str() {
-            "alias" => "There are no aliases: hosts and clusters are reached through connections, which are values. Leave it out.",
-            "source" => "Write the mocked types into this block.",
-            "override_during" => {
-                "What only an apply can tell is not known to a plan: write command = apply in the run, and leave this out."
-            }
-            _ => return true,
-        };
-        let error = Diagnostic::error("Argument not supported", format!("A mocked provider has no \"{}\" here.", attribute.name));
-        diagnostics.push(error.with_span(Some(attribute.name_span)).with_hint(hint));
-        false
-    });
-    body.blocks.retain(|nested| {
-        let is_override = nested.kind.starts_with("override_");
-        if is_override {
-            let error = Diagnostic::error("Block not supported", format!("A mocked provider has no block \"{}\" here.", nested.kind));
-            diagnostics.push(error.with_span(Some(nested.kind_span)).with_hint(OVERRIDE));
+    take_unsupported(&mut body, "A mocked provider", diagnostics, |name| match name {
+        "alias" => Some("There are no aliases: hosts and clusters are reached through connections, which are values. Leave it out."),
+        "source" => Some("Write the mocked types into this block."),
+        "override_during" => {
+            Some("What only an apply can tell is not known to a plan: write command = apply in the run, and leave this out.")
         }
-        !is_override
+        _ => None,
     });
     check_shape(&body, &Shape { what: "a \"mock_provider\" block", attributes: &[], blocks: &["mock_resource", "mock_data"] }, diagnostics);
     let mut mock = Mock::default();
@@ -76,6 +63,24 @@ pub(super) fn read(config: &Config, block: &Block, all: &mut BTreeMap<String, Mo
         of.insert(kind.to_owned(), defaults(config, nested, schema, diagnostics));
     }
     all.insert(name.to_owned(), mock);
+}
+
+/// Takes out what Terraform has there and karmaform does not, and says so: arguments with a `hint`, and what overrides a single thing.
+pub(super) fn take_unsupported(body: &mut Body, who: &str, diagnostics: &mut Diagnostics, hint: impl Fn(&str) -> Option<&'static str>) {
+    body.attributes.retain(|attribute| {
+        let Some(hint) = hint(&attribute.name) else { return true };
+        let error = Diagnostic::error("Argument not supported", format!("{who} has no \"{}\" here.", attribute.name));
+        diagnostics.push(error.with_span(Some(attribute.name_span)).with_hint(hint));
+        false
+    });
+    body.blocks.retain(|nested| {
+        let is_override = nested.kind.starts_with("override_");
+        if is_override {
+            let error = Diagnostic::error("Block not supported", format!("{who} has no block \"{}\" here.", nested.kind));
+            diagnostics.push(error.with_span(Some(nested.kind_span)).with_hint(OVERRIDE));
+        }
+        !is_override
+    });
 }
 
 /// The schema of a type that must be this provider's.

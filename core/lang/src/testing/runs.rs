@@ -16,25 +16,12 @@ pub(super) fn read(block: &Block, earlier: &BTreeSet<String>, diagnostics: &mut 
     let [label] = decode::labels(block, ["NAME"], diagnostics)?;
     let name = decode::name(label, diagnostics)?.to_owned();
     let mut body = block.body.clone();
-    body.attributes.retain(|attribute| {
-        let hint = match attribute.name.as_str() {
-            "providers" => {
-                "There are no aliases of providers: hosts and clusters are reached through connections, which are values. Leave it out."
-            }
-            "parallel" | "state_key" => "Runs go one after the other; each configuration of a file has a state of its own. Leave it out.",
-            _ => return true,
-        };
-        let error = Diagnostic::error("Argument not supported", format!("A run has no \"{}\" here.", attribute.name));
-        diagnostics.push(error.with_span(Some(attribute.name_span)).with_hint(hint));
-        false
-    });
-    body.blocks.retain(|nested| {
-        let is_override = nested.kind.starts_with("override_");
-        if is_override {
-            let error = Diagnostic::error("Block not supported", format!("A run has no block \"{}\" here.", nested.kind));
-            diagnostics.push(error.with_span(Some(nested.kind_span)).with_hint(mocks::OVERRIDE));
+    mocks::take_unsupported(&mut body, "A run", diagnostics, |name| match name {
+        "providers" => {
+            Some("There are no aliases of providers: hosts and clusters are reached through connections, which are values. Leave it out.")
         }
-        !is_override
+        "parallel" | "state_key" => Some("Runs go one after the other; each configuration of a file has a state of its own. Leave it out."),
+        _ => None,
     });
     let blocks = &["variables", "assert", "module", "plan_options"];
     check_shape(&body, &Shape { what: "a \"run\" block", attributes: &["command", "expect_failures"], blocks }, diagnostics);
