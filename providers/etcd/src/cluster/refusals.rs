@@ -32,9 +32,16 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     if let Some(before) = scene.before {
         arguments(scene, before, wanted, found);
     }
+    // The record is written when a whole apply has ended, which none does while there is something on a host that is gone.
+    let is_left = |(path, child): (&Vec<ChildStep>, &ChildChange<'_>)| {
+        child.in_state && child.unseen && member_of(path).is_some_and(|name| !wanted.members.contains_key(name))
+    };
+    let is_unfinished = scene.children.iter().any(is_left);
     for name in wanted.members.keys() {
         data(scene, name, wanted, found);
-        identity(scene, name, wanted, found);
+        if !is_unfinished {
+            identity(scene, name, found);
+        }
         address(scene, name, wanted, found);
     }
     on_kubernetes::check(scene, wanted, found);
@@ -187,14 +194,7 @@ fn address(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagno
 }
 
 /// Another cluster that answers in this one's place is nothing to act on.
-fn identity(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnostics) {
-    // The record is written when a whole apply has ended, which none does while there is something on a host that is gone.
-    let is_left = |(path, child): (&Vec<ChildStep>, &ChildChange<'_>)| {
-        child.in_state && child.unseen && member_of(path).is_some_and(|name| !wanted.members.contains_key(name))
-    };
-    if scene.children.iter().any(is_left) {
-        return;
-    }
+fn identity(scene: &Scene<'_>, name: &str, found: &mut Diagnostics) {
     let expected = scene.before.and_then(|b| b.get("cluster_id")).filter(|v| v.as_str().is_some());
     let seen = seen(scene, &part(name, "etcd"), "cluster_id").filter(|v| v.as_str().is_some());
     if let (Some(expected), Some(seen)) = (expected, seen)

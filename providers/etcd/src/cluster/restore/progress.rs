@@ -6,7 +6,7 @@ use karmaform_model::{ChildChange, ChildStep, Diagnostic, Diagnostics, Object, S
 
 use super::{Restore, children};
 use crate::cluster::arguments::Arguments;
-use crate::cluster::condition::{Member, changes, seen, sides};
+use crate::cluster::condition::{Member, changes, is_unchanged, seen, sides};
 use crate::cluster::membership;
 use crate::cluster::places::{Places, part, part_of, restored, restoring};
 use crate::cluster::roster::peer_url;
@@ -51,8 +51,11 @@ pub(crate) fn restoration(
     }
     let has_begun = scene.children.get(&restoring(what)).is_some_and(|c| c.in_state);
     // Another text of a command is no reason to restore.
-    let is_open = |c: &ChildChange<'_>| c.observed.is_none() || !same(sides(c.change, "environment").0, sides(c.change, "environment").1);
-    let is_pending = |name: &&String| changes(scene, &switch(name)) && scene.children.get(&switch(name)).is_some_and(is_open);
+    let is_open = |c: &ChildChange<'_>| {
+        let (before, after) = sides(c.change, "environment");
+        !is_unchanged(c.change) && (c.observed.is_none() || !same(before, after))
+    };
+    let is_pending = |name: &&String| scene.children.get(&switch(name)).is_some_and(is_open);
     let pending: BTreeSet<String> = wanted.members.keys().filter(is_pending).cloned().collect();
     if has_begun {
         unchanged(scene, what)?;
@@ -183,8 +186,8 @@ fn noted<'a>(scene: &'a Scene<'_>) -> Option<&'a str> {
 /// They don't: some may have what was restored.
 fn half_way(scene: &Scene<'_>, wanted: &Arguments) -> Result<bool, Diagnostic> {
     let noted = noted(scene);
-    let stopped = wanted.members.keys().filter_map(|name| known(scene, &part_of(name, "restore", "stop")).and_then(children::token));
-    if !stopped.into_iter().any(|token| Some(token) != noted) {
+    let mut stopped = wanted.members.keys().filter_map(|name| known(scene, &part_of(name, "restore", "stop")).and_then(children::token));
+    if !stopped.any(|token| Some(token) != noted) {
         return Ok(false);
     }
     let of_before = scene.before.and_then(|b| b.get("cluster_id")).filter(|id| id.as_str().is_some());
