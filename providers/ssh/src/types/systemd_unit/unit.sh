@@ -115,10 +115,15 @@ start_unit() {
       sleep 0.1
       case $(systemctl show -p ActiveState,SubState,NRestarts -- "$name" </dev/null) in
         *ActiveState=active*) return 0 ;;
-        *SubState=auto-restart* | *ActiveState=failed* | *NRestarts=[1-9]*) report died ;;
+        *SubState=auto-restart* | *ActiveState=failed* | *NRestarts=[1-9]*)
+          # What is left of the process before can keep systemd from making a new one's control group (status 219): then nothing has run yet.
+          if [ "$(property ExecMainStatus)" != 219 ]; then report died; fi
+          stop_unit
+          systemctl reset-failed -- "$name" >/dev/null 2>&1
+          systemctl --no-block start -- "$name" >&2 || report start
+          ;;
         *ActiveState=inactive*)
-          # What is left of the process before can keep systemd from making a new one's control group (status 219). A condition that could not be
-          # asked for that is no condition that said no.
+          # A condition that could not be asked for the same reason is no condition that said no.
           case $(property ExecCondition) in *status=219*) systemctl --no-block start -- "$name" >&2 || report start ;; esac
           ;;
       esac
