@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene, Value, same};
 
-use super::places::{formed_note, is_of_restoration, part, part_of};
+use super::places::{formed_note, is_of_restoration, part, part_of, stateful_set};
 
 /// Parts that etcd reads only at its next start. Changing one early would put it in effect whenever the member happens to restart.
 const AT_START: &[&str] = &["environment", "guard", "program", "unit", "pod"];
@@ -147,6 +147,8 @@ pub(crate) fn is_formed(scene: &Scene<'_>) -> bool {
 pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> {
     let formed = is_formed(scene);
     let mut members: BTreeMap<String, Member<'a>> = BTreeMap::new();
+    // Pods wait for the template, and the template for all Secrets: these are no part of any member's turn then.
+    let secrets_come_first = changes(scene, &stateful_set());
     for (path, child) in &scene.children {
         let Some(name) = member_of(path) else { continue };
         let member = members.entry(name.to_owned()).or_insert_with(|| Member {
@@ -157,7 +159,12 @@ pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> 
         });
         // What lists the members for a first start has no effect on one that has data: it may be written at any time. Saving the data does
         // nothing to a member, and what is left of a restoration is nothing to it either.
-        if !is_unchanged(child.change) && !matches!(part_name(path), "peers" | "snapshot") && !is_of_restoration(path) {
+        let has_no_turn = match part_name(path) {
+            "peers" | "snapshot" => true,
+            "secret" => secrets_come_first,
+            _ => is_of_restoration(path),
+        };
+        if !is_unchanged(child.change) && !has_no_turn {
             member.changes.push((path, child));
         }
     }
