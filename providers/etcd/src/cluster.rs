@@ -1,6 +1,7 @@
 //! The composite `etcd_cluster`.
 
 mod arguments;
+mod authorities;
 mod children;
 mod choreography;
 mod condition;

@@ -202,7 +202,6 @@ fn what_needs_more_care_is_refused() {
     refused(&lab, &with(arguments(3), "peer_port", 12380i64), "`peer_port` of a formed cluster can't be changed yet");
     refused(&lab, &with(arguments(3), "data_directory", "/data/etcd"), "`data_directory` of a formed cluster can't be changed yet");
     refused(&lab, &with(arguments(3), "user", "other"), "`user` of a formed cluster can't be changed yet");
-    refused(&lab, &with(arguments(3), "ca_validity_hours", 100i64), "The CA of a formed cluster can't be replaced yet");
     let moved = Value::object([("a", "10.0.9.9".into())]);
     refused(&lab, &with(arguments(3), "addresses", moved), "A member's address can't be changed yet");
 

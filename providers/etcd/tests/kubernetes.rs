@@ -6,7 +6,7 @@ mod steps;
 
 use karmaform_model::{Diagnostics, Object, Type, Value, to_json};
 
-use pods::World;
+use pods::{Client, World};
 use steps::{Policy, State, Stop, address, with_setting};
 
 /// A cluster on Kubernetes.
@@ -76,6 +76,7 @@ fn try_to_converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, what:
             if let Some(wanted) = wanted {
                 as_wanted(lab, wanted, what);
             }
+            lab.world.clients = Client::of(&lab.state.children).into_iter().collect();
             return Ok(());
         }
         (_, failures) = lab.run(&plan, policy, &Stop::Never);
@@ -413,6 +414,32 @@ fn certificates_are_renewed_without_a_restart() {
     }
 }
 
+#[test]
+fn certificates_and_a_setting_change_together() {
+    for members in [1, 3] {
+        let wanted = with(changed(arguments(members, CLASS)), "certificate_validity_hours", 9000i64);
+        check(&formed(members, CLASS), Some(&wanted), "certificates and a setting", nothing);
+    }
+}
+
+#[test]
+fn other_cas_take_the_place_of_the_first() {
+    for members in 1..=3 {
+        let mut lab = formed(members, CLASS);
+        let of = |trusted: &[i64], signs_with: i64| {
+            let trusted = Value::list(Type::Number, trusted.iter().map(|n| (*n).into()).collect());
+            with(arguments(members, CLASS), "authorities", Value::object([("trusted", trusted), ("signs_with", signs_with.into())]))
+        };
+        refused(&lab, &of(&[1, 2], 2), "Nobody trusts that CA yet");
+        for (trusted, signs_with) in [(&[1, 2][..], 1), (&[1, 2], 2), (&[2], 2)] {
+            let (wanted, what) = (of(trusted, signs_with), format!("{members} members, {trusted:?} signing with {signs_with}"));
+            check(&lab, Some(&wanted), &what, nothing);
+            converge(&mut lab, Some(&wanted), Policy::Shuffled(3), &what);
+        }
+        assert!(lab.state.children.keys().all(|path| path[0].to_string() != "client_ca"), "the first is still there");
+    }
+}
+
 /// What a destroyed cluster leaves, without numbers.
 fn leftovers(lab: &Lab) -> Vec<String> {
     let plain = |line: String| line.split("-terraform_data").next().unwrap_or_default().to_owned();
@@ -474,7 +501,7 @@ fn a_destruction_that_stopped_halfway() {
                     let known = [
                         "A member has lost its data",
                         "The members of a formed cluster can't be changed yet",
-                        "The CA of a formed cluster can't be replaced yet",
+                        "A CA of a formed cluster can't be replaced in place",
                         "A member's volume can't be replaced",
                     ];
                     assert!(refused.iter().any(|d| known.contains(&d.summary.as_str())), "{what}: {refused:#?}");
@@ -502,7 +529,7 @@ fn what_needs_more_care_is_refused() {
     refused(&lab, &arguments(5, CLASS), "The members of a formed cluster can't be changed yet");
     refused(&lab, &arguments(2, CLASS), "The members of a formed cluster can't be changed yet");
     refused(&lab, &with(plain.clone(), "version", "3.6.9"), "`version` of a formed cluster can't be changed yet");
-    refused(&lab, &with(plain.clone(), "ca_validity_hours", 100i64), "The CA of a formed cluster can't be replaced yet");
+    refused(&lab, &with(plain.clone(), "ca_validity_hours", 100i64), "A CA of a formed cluster can't be replaced in place");
     for (name, value) in [("name", "other"), ("namespace", "other"), ("storage", "slow"), ("storage_size", "20Gi")] {
         refused(&lab, &placed(plain.clone(), name, value), &format!("`{name}` of a formed cluster can't be changed yet"));
     }

@@ -16,6 +16,7 @@ pub(crate) mod members;
 mod plane;
 mod refusals;
 mod requests;
+mod rotation;
 mod two;
 
 use std::fs::File;

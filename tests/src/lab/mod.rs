@@ -13,6 +13,7 @@ mod kill;
 mod membership;
 mod project;
 mod restore;
+mod rotation;
 pub(crate) mod secrets;
 mod users;
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Object, Type, Value};
 
+use super::authorities::Authorities;
 use super::hosts::{Host, members};
 use super::kubernetes::Kubernetes;
 use super::places::default_data_directory;
@@ -44,6 +45,8 @@ pub(crate) struct Arguments {
     pub(crate) disk_limit: i64,
     /// Its place, if that is not hosts.
     pub(crate) kubernetes: Option<Kubernetes>,
+    /// Its CAs.
+    pub(crate) authorities: Authorities,
     /// The snapshot that it begins with.
     pub(crate) restore: Option<Restore>,
 }
@@ -110,6 +113,7 @@ impl Arguments {
             }
         };
         let restore = Restore::read(object, kubernetes.is_some(), &mut found);
+        let authorities = Authorities::read(object, &mut found);
         let settings = match object.get("settings") {
             None => Some(Object::new()),
             Some(value) if value.is_null() => Some(Object::new()),
@@ -149,6 +153,7 @@ impl Arguments {
                 user,
                 disk_limit,
                 kubernetes,
+                authorities,
                 restore,
             }),
             _ => Err(found.into_iter().map(|d| d.at(address)).collect()),

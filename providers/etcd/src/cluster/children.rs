@@ -1,4 +1,4 @@
-//! What a cluster expands into: two CAs, a token, a client certificate, and for each member its user, directories, programs, certificates,
+//! What a cluster expands into: its CAs, a token, a client certificate, and for each member its user, directories, programs, certificates,
 //! environment, guard, unit, and the member itself.
 
 use std::collections::BTreeMap;
@@ -8,68 +8,25 @@ use karmaform_model::{Arg, Child, ChildStep, Expansion, Object, Type, Value};
 use super::arguments::Arguments;
 use super::hosts::Host;
 use super::kubernetes;
-use super::places::{Places, client_ca, client_certificate, part, part_of, peer_ca, restoring, token};
-use super::{render, restore, snapshot};
+use super::places::{CLIENT_CA, PEER_CA, Places, authority, client_certificate, part, part_of, restoring, token};
+use super::{authorities, render, restore, snapshot};
 
 /// The kind of all keys. etcd and every client speak it, and it is small and quick.
-const ALGORITHM: &str = "ECDSA-P256";
-/// How long before its end a CA asks to be renewed, in hours. Short, because this version can't replace a CA yet and then plans nothing else;
-/// certificates that a CA signs end with it at the latest, and `status` shows their ends.
-const CA_RENEW_BEFORE_HOURS: i64 = 24;
-/// The name in the client certificate. Where etcd's authentication is on it takes this as the user; this one may do everything.
-const CLIENT_NAME: &str = "root";
+pub(super) const ALGORITHM: &str = "ECDSA-P256";
 /// How long starting a unit may take, in seconds. Not used up: members are started without waiting, and a gate waits for all of them.
 const START_TIMEOUT: i64 = 90;
 
-/// What no member reads, and what the cluster can't be managed without: a state that was lost is made anew from it (docs/decisions/0006).
-/// Names of files, whose attribute, and which.
-pub(super) fn authority() -> [(&'static str, Vec<ChildStep>, &'static str); 4] {
-    [
-        ("client-ca.key", client_ca(), "private_key"),
-        ("peer-ca.key", peer_ca(), "private_key"),
-        ("client.crt", client_certificate(), "certificate"),
-        ("client.key", client_certificate(), "private_key"),
-    ]
-}
-
 /// The children and outputs.
 pub(crate) fn expand(cluster: &Arguments) -> Expansion {
-    let mut children = vec![
-        child(
-            client_ca(),
-            "tls_ca",
-            [
-                ("common_name", format!("etcd {} client CA", cluster.name).into()),
-                ("algorithm", ALGORITHM.into()),
-                ("validity_hours", cluster.ca_validity_hours.clone().into()),
-                ("renew_before_hours", ca_renew_before(cluster)),
-            ],
-        ),
-        child(
-            peer_ca(),
-            "tls_ca",
-            [
-                ("common_name", format!("etcd {} peer CA", cluster.name).into()),
-                ("algorithm", ALGORITHM.into()),
-                ("validity_hours", cluster.ca_validity_hours.clone().into()),
-                ("renew_before_hours", ca_renew_before(cluster)),
-            ],
-        ),
-        // Nothing but its id matters: it is new for each formation, so that no member of an earlier cluster is taken for one of this.
-        child(token(), "terraform_data", []),
-        certificate(cluster, client_certificate(), &client_ca(), CLIENT_NAME, None, &["client_auth"]),
-    ];
+    let mut children = authorities::expand(cluster);
+    // Nothing but its id matters: it is new for each formation, so that no member of an earlier cluster is taken for one of this.
+    children.push(child(token(), "terraform_data", []));
     children.extend(cluster.restore.iter().flat_map(|what| restore::records(cluster, what)));
     match &cluster.kubernetes {
         Some(place) => kubernetes::children::expand(cluster, place, &mut children),
         None => cluster.members.iter().for_each(|(name, host)| member(cluster, name, host, &mut children)),
     }
     Expansion { children, outputs: outputs(cluster) }
-}
-
-fn ca_renew_before(cluster: &Arguments) -> Arg {
-    let validity = cluster.ca_validity_hours.as_i64().unwrap_or(i64::MAX);
-    CA_RENEW_BEFORE_HOURS.min(validity / 10).into()
 }
 
 pub(crate) fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N]) -> Child {
@@ -80,7 +37,7 @@ pub(crate) fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, a
 pub(super) fn certificate(
     cluster: &Arguments,
     path: Vec<ChildStep>,
-    ca: &[ChildStep],
+    ca: &str,
     common_name: &str,
     address: Option<&Value>,
     usages: &[&str],
@@ -92,12 +49,13 @@ pub(super) fn certificate(
         Some(address) => (vec!["localhost".into()], vec![address.clone(), "127.0.0.1".into()]),
         None => (Vec::new(), Vec::new()),
     };
+    let ca = authority(ca, cluster.authorities.signs_with);
     child(
         path,
         "tls_certificate",
         [
-            ("ca_certificate", Arg::child(ca, "certificate")),
-            ("ca_private_key", Arg::child(ca, "private_key")),
+            ("ca_certificate", Arg::child(&ca, "certificate")),
+            ("ca_private_key", Arg::child(&ca, "private_key")),
             ("common_name", common_name.into()),
             ("dns_names", Value::list(Type::String, names).into()),
             ("ip_addresses", Value::list(Type::String, addresses).into()),
@@ -163,24 +121,23 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
     let both = ["server_auth", "client_auth"];
     let server = part_of(name, "certificate", "server");
     let peer = part_of(name, "certificate", "peer");
-    children.push(certificate(cluster, server.clone(), &client_ca(), name, Some(&host.address), &both));
-    children.push(certificate(cluster, peer.clone(), &peer_ca(), name, Some(&host.address), &both));
-    for (file, from, attribute, file_owner, mode) in [
-        ("client-ca.crt", &client_ca(), "certificate", "root", "0644"),
-        ("peer-ca.crt", &peer_ca(), "certificate", "root", "0644"),
-        ("server.crt", &server, "certificate", "root", "0644"),
-        ("server.key", &server, "private_key", owner, "0600"),
-        ("peer.crt", &peer, "certificate", "root", "0644"),
-        ("peer.key", &peer, "private_key", owner, "0600"),
+    children.push(certificate(cluster, server.clone(), CLIENT_CA, name, Some(&host.address), &both));
+    children.push(certificate(cluster, peer.clone(), PEER_CA, name, Some(&host.address), &both));
+    for (file, content, file_owner, mode) in [
+        ("client-ca.crt", authorities::trusted(cluster, CLIENT_CA), "root", "0644"),
+        ("peer-ca.crt", authorities::trusted(cluster, PEER_CA), "root", "0644"),
+        ("server.crt", Arg::child(&server, "certificate"), "root", "0644"),
+        ("server.key", Arg::child(&server, "private_key"), owner, "0600"),
+        ("peer.crt", Arg::child(&peer, "certificate"), "root", "0644"),
+        ("peer.key", Arg::child(&peer, "private_key"), owner, "0600"),
     ] {
         let group = if file_owner == "root" { "root" } else { owner };
-        let content = Arg::child(from, attribute);
         let made = self::file(part_of(name, "pki", file), format!("{}/{file}", places.pki), content, file_owner, group, mode);
         children.push(at(made, &[directory("pki")]));
     }
-    for (file, from, attribute) in authority().into_iter().filter(|_| cluster.keeps_authority) {
+    for (file, from, attribute) in authorities::kept(cluster).into_iter().filter(|_| cluster.keeps_authority) {
         let content = Arg::child(&from, attribute);
-        let made = self::file(part_of(name, "authority", file), format!("{}/{file}", places.authority), content, "root", "root", "0600");
+        let made = self::file(part_of(name, "authority", &file), format!("{}/{file}", places.authority), content, "root", "root", "0600");
         children.push(at(made, &[directory("authority")]));
     }
     let environment = part(name, "environment");
@@ -340,7 +297,7 @@ pub(crate) fn connection_with(cluster: &Arguments, more: &BTreeMap<String, Value
         ("id", if more.is_empty() { cluster.address.to_string() } else { format!("{} and those that leave", cluster.address) }.into()),
         ("quota_bytes", super::preflight::quota(cluster).into()),
         ("members", Arg::Object(members.collect())),
-        ("ca_certificate", Arg::child(&client_ca(), "certificate")),
+        ("ca_certificate", authorities::trusted(cluster, CLIENT_CA)),
         ("certificate", Arg::child(&client_certificate(), "certificate")),
         ("private_key", Arg::child(&client_certificate(), "private_key")),
     ])
@@ -353,7 +310,7 @@ fn endpoint(cluster: &Arguments, host: &Host) -> Arg {
 fn outputs(cluster: &Arguments) -> BTreeMap<String, Arg> {
     let endpoints = Arg::List(cluster.members.values().map(|host| endpoint(cluster, host)).collect());
     let ids = cluster.members.keys().map(|name| (name.clone(), Arg::child(&part(name, "etcd"), "member_id"))).collect();
-    let ca = Arg::child(&client_ca(), "certificate");
+    let ca = authorities::trusted(cluster, CLIENT_CA);
     let certificate = Arg::child(&client_certificate(), "certificate");
     let key = Arg::child(&client_certificate(), "private_key");
     let first = cluster.members.keys().next();

@@ -11,11 +11,11 @@ use karmaform_model::{Action, Arg, ChildStep, Choreography, Diagnostics, GateSpe
 use super::arguments::Arguments;
 use super::condition::{Condition, Member, changes, is_formed, members, seen, sides};
 use super::membership::{Membership, Move, membership};
-use super::places::{client_ca, client_certificate, formed_note, part, part_of, peer_ca, stateful_set};
+use super::places::{client_certificate, formed_note, is_authority, part, part_of, stateful_set};
 use super::render::{JOINS, JOINS_EMPTY};
 use super::restore::{ended, restoration};
 use super::upgrade::upgrade;
-use super::{children, impact, preflight, refusals, restore, snapshot};
+use super::{authorities, children, impact, preflight, refusals, restore, snapshot};
 
 /// How long etcd may refuse a change of members, in seconds: it does so for 5 s after any connection between members came up.
 const MEMBERSHIP_LIMIT: u64 = 60;
@@ -61,6 +61,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
             member.condition = Condition::Joins;
         }
     }
+    authorities::not_with_members(scene, &wanted, &membership).map_err(at_it)?;
     let upgrade = match lives_on_hosts {
         true => upgrade(scene, &wanted, &members, &membership).map_err(at_it)?,
         false => None,
@@ -79,6 +80,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         order.save_first();
     }
     order.read_ids();
+    order.drop_authorities();
     order.note_restored();
     let mut choreography = order.choreography;
     (choreography.impact, choreography.risk) = impact::of_change(scene, &wanted, &members, &membership, upgrade.as_ref());
@@ -333,15 +335,17 @@ impl<'a> Order<'a> {
         let touched = leader_last(self.wanted_members(Condition::Works).filter(|m| m.is_touched()));
         let restarts = touched.iter().any(|m| m.restarts());
         let mut repaired: BTreeSet<&[ChildStep]> = BTreeSet::new();
-        if restarts && self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all()) {
+        // Whoever has restarted may not trust any more what signed the certificates of before: then those of all others are in place first.
+        let narrows = !authorities::dropped(self.scene, self.wanted).is_empty();
+        if restarts && (narrows || self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all())) {
             let previous = self.last.take();
             self.gate("healthy before", self.all(), BEFORE_LIMIT);
             let suspects: Vec<_> = self.wanted_members(Condition::Suspect).collect();
-            let repairs = touched.iter().flat_map(|m| m.repairs());
-            for path in suspects.iter().flat_map(|m| m.at_once()).chain(repairs) {
+            let leaves = |m: &'a Member<'a>| m.outside().filter(|path| narrows && authorities::is_leaf_file(path));
+            repaired = touched.iter().flat_map(|m| m.repairs().chain(leaves(m))).collect();
+            for path in suspects.iter().flat_map(|m| m.at_once()).chain(repaired.iter().copied()) {
                 self.before_gate(path, "healthy before");
             }
-            repaired = touched.iter().flat_map(|m| m.repairs()).collect();
             match previous {
                 Some((previous, _)) => self.order(Point::Gate(previous), Point::Gate("healthy before".to_owned())),
                 None => self.template_after("healthy before"),
@@ -386,6 +390,14 @@ impl<'a> Order<'a> {
         }
     }
 
+    /// As long as not everybody has let go of a CA its key is not lost.
+    fn drop_authorities(&mut self) {
+        let Some((last, _)) = self.last.clone() else { return };
+        for path in authorities::dropped(self.scene, self.wanted) {
+            self.order(Point::Gate(last.clone()), Point::Child(path.to_vec()));
+        }
+    }
+
     /// The members' ids can be read when they work.
     fn read_ids(&mut self) {
         let Some((last, _)) = self.last.clone() else { return };
@@ -425,7 +437,8 @@ impl<'a> Order<'a> {
         self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: "etcd_healthy".to_owned(), arguments, limit, acts: false });
         // The Services are how names of members are known; the rest is what the question is asked with.
         let services = [vec![ChildStep::new("peer_service")], vec![ChildStep::new("client_service")]];
-        for path in [client_ca(), peer_ca(), client_certificate()].iter().chain(&services) {
+        let cas = self.scene.children.iter().filter(|(path, ca)| is_authority(path) && ca.change.action() != Action::Delete);
+        for path in cas.map(|(path, _)| path).chain(&[client_certificate()]).chain(&services) {
             self.before_gate(path, name);
         }
         self.last = Some((name.to_owned(), required));

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Action, ChildStep, Margin, Risk, Scene, Value};
 
 use super::arguments::Arguments;
+use super::authorities;
 use super::choreography::{leader_last, quorum};
 use super::condition::{Condition, Member, changes, is_formed, is_unchanged, sides};
 use super::kubernetes::Storage;
@@ -30,6 +31,9 @@ pub(crate) fn of_change(
 ) -> (Vec<String>, Risk) {
     let mut lines = moves::of_moves(scene, wanted, members, membership);
     lines.extend(upgrade.into_iter().flat_map(|upgrade| of_upgrade(scene, wanted, upgrade)));
+    if is_formed(scene) {
+        lines.extend(authorities::lines(scene, wanted));
+    }
     lines.extend(in_place(scene, wanted, members));
     let mut risk = risk_of_change(wanted, members, membership);
     let spare = |m: &Margin| m.up.saturating_sub(m.quorum);

@@ -60,14 +60,20 @@ pub(crate) fn default_data_directory(cluster_name: &str) -> String {
     format!("/var/lib/etcd/{cluster_name}")
 }
 
-/// The CA of server and client certificates.
-pub(crate) fn client_ca() -> Vec<ChildStep> {
-    vec![ChildStep::new("client_ca")]
+/// The role of the CA of server and client certificates.
+pub(crate) const CLIENT_CA: &str = "client_ca";
+/// That of the certificates between members. Its own one, because with a shared one every client could speak as a member.
+pub(crate) const PEER_CA: &str = "peer_ca";
+
+/// A CA of this role. The first of each has no number in its name: there are clusters that were made before there could be others.
+pub(crate) fn authority(role: &str, number: i64) -> Vec<ChildStep> {
+    let key = u64::try_from(number).ok().filter(|n| *n != 1).map(Key::Index);
+    vec![ChildStep { name: role.to_owned(), key }]
 }
 
-/// The CA of the certificates between members. Its own one, because with a shared one every client could speak as a member.
-pub(crate) fn peer_ca() -> Vec<ChildStep> {
-    vec![ChildStep::new("peer_ca")]
+/// True for a CA of either role.
+pub(crate) fn is_authority(path: &[ChildStep]) -> bool {
+    matches!(path, [step] if [CLIENT_CA, PEER_CA].contains(&step.name.as_str()))
 }
 
 /// What the state remembers of a restoration that began. Each has one of its own, so that nothing waits for what there is of an earlier one on a

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use karmaform_model::{Action, ChildChange, ChildStep, Diagnostic, Diagnostics, Object, Scene, Value, same};
 
 use super::arguments::Arguments;
+use super::authorities;
 use super::condition::{changes, has_data, is_formed, is_unchanged, member_of, runner, seen, sides};
-use super::places::{client_ca, default_data_directory, part, part_of, peer_ca, token};
+use super::places::{default_data_directory, is_authority, part, part_of, token};
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
 
 /// Finds every reason not to make this plan.
@@ -45,21 +46,7 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
         address(scene, name, wanted, found);
     }
     on_kubernetes::check(scene, wanted, found);
-    for (path, what) in [(client_ca(), "of clients and servers"), (peer_ca(), "between members")] {
-        if is_reissued(scene, &path) {
-            found.push(
-                Diagnostic::error(
-                    "The CA of a formed cluster can't be replaced yet",
-                    format!(
-                        "The CA {what} would be made anew. Members read it only when they start, so they would stop trusting each other \
-                         one after another. It takes two rolling restarts around both CAs, which this version does not do."
-                    ),
-                )
-                .with_hint("If `ca_validity_hours` or a `-replace` changes it, undo that.")
-                .with_hint("If the CA is at its end, form a new cluster and move the data to it with a snapshot."),
-            );
-        }
-    }
+    found.extend(authorities::check(scene, wanted));
     if is_remade(scene, &token()) {
         found.push(Diagnostic::error(
             "The token of a formed cluster can't change",
@@ -228,7 +215,9 @@ fn is_restored(scene: &Scene<'_>, name: &str, seen: &Value) -> bool {
 fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     let in_scene: BTreeSet<&str> = scene.children.keys().filter_map(|path| member_of(path)).collect();
     let has_unit = |name: &str| scene.children.get(&runner(name, scene)).is_some_and(|c| c.in_state || c.observed.is_some());
-    let ca_is_new = [client_ca(), peer_ca(), token()].iter().any(|path| scene.children.get(path).is_some_and(|c| !c.in_state));
+    let is_new = |path: &Vec<ChildStep>| !scene.children.get(path).is_some_and(|c| c.in_state);
+    let cas = || scene.children.keys().filter(|path| is_authority(path));
+    let ca_is_new = is_new(&token()) || cas().all(is_new);
     // An empty volume is no start: what this state made nobody has written to before there are pods.
     let is_written = |name: &str| has_data(scene, name) == Some(true) && (ca_is_new || wanted.kubernetes.is_none());
     let started: Vec<&str> =
@@ -261,7 +250,7 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
             }
         }
     }
-    if is_reissued(scene, &client_ca()) || is_reissued(scene, &peer_ca()) || is_remade(scene, &token()) {
+    if cas().any(|path| is_remade(scene, path) || is_reissued(scene, path)) || is_remade(scene, &token()) {
         differences.push("its certificates or its token would be made anew".to_owned());
     }
     if !differences.is_empty() {

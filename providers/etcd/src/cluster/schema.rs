@@ -25,7 +25,7 @@ pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
          certificates, formed at once, and changed one member at a time behind health gates.",
         inputs().into_iter().chain(outputs()).collect(),
     )
-    .with_blocks(vec![super::kubernetes::schema::block(), super::restore::block()])
+    .with_blocks(vec![super::kubernetes::schema::block(), super::restore::block(), super::authorities::block()])
 });
 
 fn inputs() -> Vec<Attribute> {
@@ -94,7 +94,11 @@ fn outputs() -> Vec<Attribute> {
     ]);
     vec![
         Attribute::computed("endpoints", Type::list(Type::String), "The members' client URLs."),
-        Attribute::computed("ca_certificate", Type::String, "The CA that the members' server certificates come from, as PEM."),
+        Attribute::computed(
+            "ca_certificate",
+            Type::String,
+            "What a client is to trust: the CA that the members' server certificates come from, as PEM; all that `authorities` trusts, one behind the other.",
+        ),
         Attribute::computed("client_certificate", Type::String, "A client certificate with all rights, as PEM."),
         Attribute::computed("client_key", Type::String, "The private key of the client certificate, as PEM.").secret(),
         Attribute::computed(

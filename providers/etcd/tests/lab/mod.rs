@@ -40,6 +40,7 @@ pub(crate) fn converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, w
         let plan = lab.plan(wanted).unwrap_or_else(|d| panic!("{what}: refused: {d:#?}"));
         if !plan.has_changes() && lab.state.before.is_some() == wanted.is_some() {
             sane(lab, what);
+            lab.world.clients = model::Client::of(&lab.state.children).into_iter().collect();
             match wanted {
                 Some(wanted) => as_wanted(lab, wanted, what),
                 None => assert_eq!(lab.world.leftovers(), Vec::<String>::new(), "{what}"),
@@ -61,7 +62,7 @@ fn go_back_if_told(lab: &mut Lab, start: &Lab, wanted: Option<&Object>, policy: 
     let inputs = |object: &Object| {
         object
             .iter()
-            .filter(|(n, _)| matches!(n.as_str(), "hosts" | "version" | "source" | "settings"))
+            .filter(|(n, _)| matches!(n.as_str(), "hosts" | "version" | "source" | "settings" | "authorities"))
             .map(|(n, v)| (n.clone(), v.clone()))
             .collect()
     };

@@ -8,6 +8,7 @@ use super::guard::{self, Start};
 use super::restore;
 use super::roster::Roster;
 use super::things;
+use super::trust::Trust;
 use super::version::{self, Version};
 
 /// The member's process.
@@ -27,6 +28,8 @@ pub(crate) enum Process {
         joined: bool,
         /// Its version.
         version: Version,
+        /// Whom it trusts.
+        trust: Trust,
     },
 }
 
@@ -162,9 +165,15 @@ impl Host {
         environment.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
     }
 
-    fn file_ending(&self, end: &str) -> Option<String> {
+    pub(super) fn file_ending(&self, end: &str) -> Option<String> {
         let file = self.things.iter().find(|((ty, path), _)| ty == "ssh_file" && path.ends_with(end))?;
         file.1.get("content").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    /// Whom it would trust after a start.
+    fn written_trust(&self) -> Trust {
+        let file = |name: &str| self.file_ending(name).unwrap_or_default();
+        Trust { clients: file("/pki/client-ca.crt"), peers: file("/pki/peer-ca.crt") }
     }
 
     fn unit(&self) -> Option<&Object> {
@@ -184,7 +193,7 @@ impl Host {
 
     fn written(&self) -> String {
         let unit = self.unit().and_then(|u| u.get("content")?.as_str()).unwrap_or_default();
-        let parts = ["/etcd.env", "client-ca.crt", "peer-ca.crt"].map(|f| self.file_ending(f).unwrap_or_default());
+        let parts = ["/etcd.env", "/pki/client-ca.crt", "/pki/peer-ca.crt"].map(|f| self.file_ending(f).unwrap_or_default());
         format!("{unit}\n{}\n{:?}", parts.join("\n"), self.version())
     }
 
@@ -373,7 +382,7 @@ impl Host {
             violations.push(format!("{} ends at once: {why}", self.member));
             return Err(why);
         }
-        Ok(Process::Running { config: self.written(), cluster, joined: false, version })
+        Ok(Process::Running { config: self.written(), cluster, joined: false, version, trust: self.written_trust() })
     }
 
     /// What the command that saves does before a version.

@@ -14,6 +14,8 @@ mod operations;
 mod restore;
 mod roster;
 mod things;
+#[path = "../trust/mod.rs"]
+mod trust;
 mod version;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +27,8 @@ pub(crate) use operations::Answer;
 use roster::Known;
 pub(crate) use roster::Roster;
 pub(crate) use things::file_sum;
+pub(crate) use trust::Client;
+use trust::Shown;
 
 /// All hosts, and what was seen to go wrong.
 #[derive(Clone, Debug, Default)]
@@ -54,9 +58,25 @@ pub(crate) struct World {
     hidden: Option<String>,
     /// Hosts, by the `id` of their connection, that nobody reaches.
     pub(crate) away: BTreeSet<String>,
+    /// Who uses the cluster.
+    pub(crate) clients: Vec<Client>,
+    /// The client certificate that the state has.
+    ours: Option<String>,
 }
 
 impl World {
+    /// Nobody is locked out.
+    fn notes_who_is_refused(&mut self) {
+        let formed = self.formed.as_ref();
+        let shown = |host: &'_ Host, file: &str| host.file_ending(file).unwrap_or_default();
+        let members = self.hosts.values().filter(|h| h.takes_part_in(formed)).filter_map(|host| {
+            let Process::Running { trust, .. } = &host.process else { return None };
+            Some(Shown { name: &host.member, trust, server: shown(host, "/pki/server.crt"), peer: shown(host, "/pki/peer.crt") })
+        });
+        let found = trust::refusals(&members.collect::<Vec<_>>(), &self.clients, self.ours.as_deref());
+        self.violations.extend(found);
+    }
+
     /// Majority of the formed cluster.
     pub(crate) fn quorum(&self) -> usize {
         self.formed.as_ref().map_or(0, |roster| roster.voters() / 2 + 1)
@@ -112,6 +132,7 @@ impl World {
             }
         }
         self.raise_version();
+        self.notes_who_is_refused();
         let alive = self.alive();
         if !self.has_quorum() {
             self.leader = None;
@@ -245,6 +266,7 @@ impl World {
             self.restoring = true;
         }
         self.violations.append(&mut violations);
+        self.notes_who_is_refused();
         let alive = self.alive();
         for member in alive_before.difference(&alive) {
             self.down_by_us.insert(member.clone());
@@ -272,15 +294,22 @@ impl World {
     pub(crate) fn issue(&mut self, resource_type: &str, change: &Change) -> Option<Object> {
         let mut object = change.after()?.clone();
         self.made += 1;
-        let computed: &[&str] = match resource_type {
-            "terraform_data" => &["id"],
-            _ => &["certificate", "private_key"],
-        };
-        for name in computed {
-            // What is kept in the state is who it was when its value changes; certificates are made anew.
-            let is_remade = change.before().is_some() && resource_type != "terraform_data";
-            if object.get(*name).is_none_or(|v| v.is_unknown() || v.is_null()) || is_remade {
-                object.insert((*name).to_owned(), format!("{resource_type}-{name}-{}", self.made).into());
+        let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let is_known = |name: &str| object.get(name).is_some_and(|v| !v.is_unknown() && !v.is_null());
+        match resource_type {
+            "tls_ca" | "tls_certificate" if is_known("certificate") => {}
+            // What is kept in the state is who it was when its value changes.
+            "terraform_data" => {
+                (!is_known("id")).then(|| object.insert("id".to_owned(), format!("id-{}", self.made).into()));
+            }
+            "tls_ca" => trust::authority(&mut object, self.made),
+            _ => {
+                let certificate = trust::leaf(&text("ca_certificate"), self.made);
+                if text("common_name") == "root" {
+                    self.ours = Some(certificate.clone());
+                }
+                object.insert("certificate".to_owned(), certificate.into());
+                object.insert("private_key".to_owned(), format!("private_key-{}", self.made).into());
             }
         }
         for name in ["not_before", "not_after", "serial_number", "output"] {

@@ -9,6 +9,8 @@
 mod objects;
 mod outside;
 mod pod;
+#[path = "../trust/mod.rs"]
+mod trust;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +18,7 @@ use karmaform_model::{Object, Value};
 use serde_json::Value as Json;
 
 pub(crate) use pod::{Data, Pod, Process};
+pub(crate) use trust::Client;
 
 /// What names an object: its kind and its name.
 pub(crate) type Name = (String, String);
@@ -49,6 +52,10 @@ pub(crate) struct World {
     pub(crate) eager: bool,
     /// A crash ends the container alone, and the kubelet starts it again; else the whole pod is evicted.
     pub(crate) soft_crash: bool,
+    /// Who uses the cluster.
+    pub(crate) clients: Vec<Client>,
+    /// The client certificate that the state has.
+    ours: Option<String>,
     made: u64,
 }
 
@@ -76,7 +83,7 @@ impl World {
             let service = set["spec"]["serviceName"].as_str().unwrap_or_default();
             self.objects.contains_key(&("Service".to_owned(), service.to_owned()))
         });
-        let takes_part = |pod: &Pod| matches!(&pod.process, Process::Running { cluster, joined: true } if cluster == formed);
+        let takes_part = |pod: &Pod| matches!(&pod.process, Process::Running { cluster, joined: true, .. } if cluster == formed);
         self.pods.iter().filter(|(_, pod)| is_named && takes_part(pod)).map(|(name, _)| name.clone()).collect()
     }
 
@@ -115,6 +122,7 @@ impl World {
                 }
             }
         }
+        self.notes_who_is_refused();
         let alive = self.alive();
         if !self.has_quorum() {
             self.leader = None;

@@ -2,7 +2,7 @@
 
 use karmaform_model::{Change, Object, Value};
 
-use super::{Process, World, objects};
+use super::{Process, World, objects, trust};
 use crate::steps::Outside;
 
 impl Outside for World {
@@ -52,6 +52,7 @@ impl Outside for World {
             "kubernetes_object" => self.change_object(change),
             _ => self.change_pod(change),
         };
+        self.notes_who_is_refused();
         let alive = self.alive();
         let members = self.formed.as_ref().map_or(0, |(_, m)| m.len());
         if !self.destroying {
@@ -74,11 +75,21 @@ impl Outside for World {
         let mut object = change.after()?.clone();
         self.made += 1;
         let number = self.made;
-        let ca = object.get("ca_certificate").and_then(Value::as_str).unwrap_or_default().to_owned();
-        for name in ["id", "certificate", "private_key"] {
-            if object.get(name).is_some_and(|v| v.is_unknown() || v.is_null()) || (name != "id" && change.before().is_some()) {
-                let signed = if name == "certificate" && !ca.is_empty() { format!(" by {ca}") } else { String::new() };
-                object.insert(name.to_owned(), format!("{resource_type}-{name}-{number}{signed}").into());
+        let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let is_known = |name: &str| object.get(name).is_some_and(|v| !v.is_unknown() && !v.is_null());
+        match resource_type {
+            "terraform_data" => {
+                (!is_known("id")).then(|| object.insert("id".to_owned(), format!("terraform_data-id-{number}").into()));
+            }
+            _ if is_known("certificate") => {}
+            "tls_ca" => trust::authority(&mut object, number),
+            _ => {
+                let certificate = trust::leaf(&text("ca_certificate"), number);
+                if text("common_name") == "root" {
+                    self.ours = Some(certificate.clone());
+                }
+                object.insert("certificate".to_owned(), certificate.into());
+                object.insert("private_key".to_owned(), format!("private_key-{number}").into());
             }
         }
         for name in ["not_before", "not_after", "serial_number", "output"] {

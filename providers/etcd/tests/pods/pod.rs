@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value as Json;
 
 use super::World;
+use super::trust::{Shown, Trust, accepts, refusals};
 
 /// What a member wrote to its volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(crate) enum Process {
         cluster: String,
         /// It takes part: it found its peers since it started.
         joined: bool,
+        /// Whom it trusts.
+        trust: Trust,
     },
 }
 
@@ -100,13 +103,32 @@ impl World {
         if pod.forgets() { pod.data.as_ref() } else { self.disks.get(&self.disk_of(member)?) }
     }
 
+    /// An entry of its Secret.
+    fn entry(&self, member: &str, name: &str) -> String {
+        let secret = self.manifest("Secret", &format!("{member}-tls")).unwrap_or_default();
+        secret["stringData"][name].as_str().unwrap_or_default().to_owned()
+    }
+
+    fn written_trust(&self, member: &str) -> Trust {
+        Trust { clients: self.entry(member, "client-ca.crt"), peers: self.entry(member, "peer-ca.crt") }
+    }
+
     /// Its Secret has everything, and it fits together.
     pub(super) fn has_certificates(&self, member: &str) -> bool {
-        let Some(secret) = self.manifest("Secret", &format!("{member}-tls")) else { return false };
-        let entry = |name: &str| secret["stringData"][name].as_str().unwrap_or_default();
-        let is_signed = |certificate: &str, ca: &str| !entry(ca).is_empty() && entry(certificate).ends_with(&format!("by {}", entry(ca)));
+        let entry = |name: &str| self.entry(member, name);
         let has_keys = !entry("server.key").is_empty() && !entry("peer.key").is_empty();
-        has_keys && is_signed("server.crt", "client-ca.crt") && is_signed("peer.crt", "peer-ca.crt")
+        has_keys && accepts(&entry("client-ca.crt"), &entry("server.crt")) && accepts(&entry("peer-ca.crt"), &entry("peer.crt"))
+    }
+
+    /// Nobody is locked out.
+    pub(super) fn notes_who_is_refused(&mut self) {
+        let alive = self.alive();
+        let members = self.pods.iter().filter(|(name, _)| alive.contains(*name)).filter_map(|(name, pod)| {
+            let Process::Running { trust, .. } = &pod.process else { return None };
+            Some(Shown { name, trust, server: self.entry(name, "server.crt"), peer: self.entry(name, "peer.crt") })
+        });
+        let found = refusals(&members.collect::<Vec<_>>(), &self.clients, self.ours.as_deref());
+        self.violations.extend(found);
     }
 
     /// The kubelet tries to start a pod's container.
@@ -122,7 +144,7 @@ impl World {
         }
         let process = match self.try_start(member) {
             Ok(data) => {
-                let process = Process::Running { cluster: data.cluster.clone(), joined: false };
+                let process = Process::Running { cluster: data.cluster.clone(), joined: false, trust: self.written_trust(member) };
                 let (forgets, disk) = (self.pods[member].forgets(), self.disk_of(member));
                 match disk {
                     Some(disk) if !forgets => drop(self.disks.insert(disk, data)),

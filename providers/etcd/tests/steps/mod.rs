@@ -189,8 +189,12 @@ fn difference<W: Outside>(resource_type: &str, known: Option<&Object>, seen: Opt
     W::foretell(resource_type, &mut change);
     // New contents of a certificate or an archive are known only when they were made.
     if let Change::Update { before, after } = &mut change {
+        // When to renew is no part of a certificate.
+        let differs = |name: &&String| !matches!(name.as_str(), "renew_before_hours") && before.get(*name) != after.get(*name);
+        let is_reissued = after.keys().any(|name| differs(&name));
         let computed: &[&str] = match resource_type {
-            "tls_certificate" | "tls_ca" => &["certificate", "private_key"],
+            "tls_certificate" if is_reissued => &["certificate", "private_key"],
+            "tls_ca" if is_reissued => &["certificate"],
             "ssh_artifact" if before.get("source") != after.get("source") => &["content_sha256"],
             _ => &[],
         };

@@ -5,9 +5,10 @@ use karmaform_model::{Arg, Child, ChildStep, Type, Value};
 use serde_json::{Value as Json, json};
 
 use super::super::arguments::Arguments;
-use super::super::children::{self, certificate, child, connection};
+use super::super::authorities;
+use super::super::children::{certificate, child, connection};
 use super::super::choreography::quorum;
-use super::super::places::{client_ca, formed_note, part, part_of, peer_ca, stateful_set, token};
+use super::super::places::{CLIENT_CA, PEER_CA, authority, formed_note, part, part_of, stateful_set, token};
 use super::template::{self, Parts};
 use super::{Kubernetes, Minor, Storage, given};
 
@@ -33,13 +34,13 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
     }
     for ordinal in 0..place.members {
         let name = place.member(ordinal);
-        for (role, ca) in [("server", client_ca()), ("peer", peer_ca())] {
+        for (role, ca) in [("server", CLIENT_CA), ("peer", PEER_CA)] {
             let path = part_of(&name, "certificate", role);
             let address = cluster.members.get(&name).map(|host| &host.address);
             // Both usages on both: etcd dials its own client port with the server certificate, and peers dial each other with the peer's.
-            children.push(certificate(cluster, path, &ca, &name, address, &["server_auth", "client_auth"]));
+            children.push(certificate(cluster, path, ca, &name, address, &["server_auth", "client_auth"]));
         }
-        add(children, secret(place, &name));
+        add(children, secret(cluster, place, &name));
         match &place.storage {
             Storage::EmptyDir => {}
             Storage::HostPath { nodes } => {
@@ -53,7 +54,7 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
         }
     }
     if cluster.keeps_authority {
-        children.push(authority(place));
+        children.push(kept(cluster, place));
     }
     let Parts { template, revision } = template::template(cluster, place);
     children.push(stateful_set_child(place, template, needed));
@@ -131,11 +132,12 @@ fn disruption_budget(place: &Kubernetes) -> Child {
     object(place, vec![ChildStep::new("disruption_budget")], made)
 }
 
-fn secret(place: &Kubernetes, member: &str) -> Child {
+fn secret(cluster: &Arguments, place: &Kubernetes, member: &str) -> Child {
     let mut made = manifest(place, "v1", "Secret", &template::secret_name(member), json!({ "type": "Opaque" }));
+    for (file, role) in [("client-ca.crt", CLIENT_CA), ("peer-ca.crt", PEER_CA)] {
+        made.set(&["stringData", file], authorities::trusted(cluster, role));
+    }
     for (file, from, attribute) in [
-        ("client-ca.crt", client_ca(), "certificate"),
-        ("peer-ca.crt", peer_ca(), "certificate"),
         ("server.crt", part_of(member, "certificate", "server"), "certificate"),
         ("server.key", part_of(member, "certificate", "server"), "private_key"),
         ("peer.crt", part_of(member, "certificate", "peer"), "certificate"),
@@ -147,13 +149,11 @@ fn secret(place: &Kubernetes, member: &str) -> Child {
 }
 
 /// What no pod has, and what the cluster can't be managed without.
-fn authority(place: &Kubernetes) -> Child {
+fn kept(cluster: &Arguments, place: &Kubernetes) -> Child {
     let mut made = manifest(place, "v1", "Secret", &format!("{}-authority", place.name), json!({ "type": "Opaque" }));
-    for (file, from, attribute) in children::authority() {
-        made.set(&["stringData", file], Arg::child(&from, attribute));
+    for (file, from, attribute) in authorities::kept(cluster) {
+        made.set(&["stringData", &file], Arg::child(&from, attribute));
     }
-    made.set(&["stringData", "client-ca.crt"], Arg::child(&client_ca(), "certificate"));
-    made.set(&["stringData", "peer-ca.crt"], Arg::child(&peer_ca(), "certificate"));
     object(place, vec![ChildStep::new("authority")], made)
 }
 
@@ -212,7 +212,8 @@ fn claim(cluster: &Arguments, place: &Kubernetes, member: &str) -> Child {
     let mut claim = object(place, part(member, "claim"), made);
     claim.arguments.insert("keep".to_owned(), cluster.keeps_data.into());
     // So a claim that is there while the CAs are not in the state is of another cluster, and never of an apply that did not finish.
-    claim.after = vec![client_ca(), peer_ca(), token()];
+    let signs_with = cluster.authorities.signs_with;
+    claim.after = vec![authority(CLIENT_CA, signs_with), authority(PEER_CA, signs_with), token()];
     claim
 }
 

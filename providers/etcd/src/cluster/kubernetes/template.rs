@@ -15,6 +15,9 @@ pub(super) const DATA: &str = "data";
 pub(super) const STATE: &str = "initial-cluster-state";
 /// The annotation that tells pods of one template from those of another.
 const REVISION: &str = "karmaform.io/revision";
+/// The annotation with the CAs that a pod trusts: etcd reads them only when it starts, so pods of others are to be made anew. Not there for the
+/// first ones, which pods trusted before there could be others.
+const AUTHORITIES: &str = "karmaform.io/authorities";
 /// Where the certificates are in a pod: a folder for each member.
 const PKI: &str = "/etc/etcd/pki";
 /// Where the volume is in a pod.
@@ -76,11 +79,16 @@ pub(super) fn template(cluster: &Arguments, place: &Kubernetes) -> Parts {
     }
     extend(&mut template, &["metadata", "labels"], given(&place.block, "labels"));
     extend(&mut template, &["metadata", "annotations"], given(&place.block, "annotations"));
+    // Where nobody knows whether there are annotations this one is among them, or not known like all others.
+    let are_known = !given(&place.block, "annotations").is_some_and(|a| a.is_unknown());
+    if are_known && !cluster.authorities.trusts_the_first_alone() {
+        template.set(&["metadata", "annotations", AUTHORITIES], cluster.authorities.text().into());
+    }
     let (mut flags, known) = flags(cluster, place);
     template.set(&["spec", "containers", "0", "args"], flags.clone());
     let revision = if known { revision(&template) } else { Value::unknown_not_null(Type::String) };
     // Not known are all of them, or it would look as if there were no others.
-    if !given(&place.block, "annotations").is_some_and(|a| a.is_unknown()) {
+    if are_known {
         template.set(&["metadata", "annotations", REVISION], revision.clone().into());
     }
     // Not a part of the revision: it never changes, and is not known when the first plan is made.
