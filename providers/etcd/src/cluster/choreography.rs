@@ -4,23 +4,20 @@
 //! *other* members healthy; and there is a gate between any two restarts. So at most one member is down because of us, and never the one
 //! that makes the quorum.
 
+mod gates;
+mod moves;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Arg, ChildStep, Choreography, Diagnostics, GateSpec, Point, Scene, Told, Type, Value};
+use karmaform_model::{Action, ChildStep, Choreography, Diagnostics, Point, Scene};
 
 use super::arguments::Arguments;
-use super::condition::{Condition, Member, changes, is_formed, members, seen, sides};
-use super::membership::{Membership, Move, membership};
-use super::places::{client_certificate, formed_note, is_authority, part, part_of, stateful_set};
-use super::render::{JOINS, JOINS_EMPTY};
+use super::condition::{Condition, Member, changes, is_formed, members};
+use super::membership::{Membership, membership};
+use super::places::{formed_note, part, part_of, stateful_set};
 use super::restore::{ended, restoration};
 use super::upgrade::upgrade;
-use super::{authorities, children, impact, preflight, refusals, restore, snapshot};
-
-/// How long etcd may refuse a change of members, in seconds: it does so for 5 s after any connection between members came up.
-const MEMBERSHIP_LIMIT: u64 = 60;
-/// How long a learner may take to catch up, in seconds, and what comes on top for each gigabyte (facts measured: 1 s for 200 MB on a fast network).
-const CATCH_UP_LIMIT: (u64, u64) = (180, 120);
+use super::{authorities, impact, preflight, refusals, snapshot};
 
 /// How long forming a cluster may take, in seconds. Usually 1 to 3 s; slow disks and slow hosts need more.
 const FORMATION_LIMIT: u64 = 120;
@@ -205,131 +202,6 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Members join and leave, one at a time, each behind a gate that has seen all others healthy.
-    fn change_members(&mut self) {
-        if self.membership.moves.is_empty() {
-            return;
-        }
-        let mut through: BTreeSet<String> = self.membership.up.union(&self.membership.leaving).cloned().collect();
-        if self.last.as_ref().is_none_or(|(_, seen)| !through.is_subset(seen)) {
-            self.gate_in_turn("healthy before members change", through.clone(), BEFORE_LIMIT);
-        }
-        for step in &self.membership.moves {
-            match step {
-                Move::Leave { name, id, url, .. } => {
-                    through.remove(name);
-                    self.leave(name, id.as_deref(), url, &through);
-                }
-                Move::Join { name, url, replaces, initial_cluster } => {
-                    self.join(name, url, replaces.as_deref(), initial_cluster.as_deref(), &through);
-                    through.insert(name.clone());
-                    self.voters.insert(name.clone());
-                    self.gate_after(&format!("healthy with member[\"{name}\"]"), through.clone());
-                }
-            }
-        }
-    }
-
-    /// The cluster is told that a member leaves; then its process may end.
-    fn leave(&mut self, name: &str, id: Option<&str>, url: &str, through: &BTreeSet<String>) {
-        let shown = id.unwrap_or("if it is one");
-        let operation = format!("member[\"{name}\"] ({shown}) leaves the cluster");
-        let id = id.map_or_else(|| Value::null(Type::String), Value::from);
-        let arguments = [("name", name.into()), ("member_id", id.into()), ("peer_url", url.into())];
-        self.operate(&operation, "etcd_leave", through, arguments, MEMBERSHIP_LIMIT);
-        // What tells of it stays as long: a run that ends before it has left must find it again.
-        for of_it in ["unit", "etcd"] {
-            self.order(Point::Gate(operation.clone()), Point::Child(part(name, of_it)));
-        }
-        self.gate_after(&format!("healthy without member[\"{name}\"] ({shown})"), through.clone());
-    }
-
-    /// The cluster is told of a member; it is started with the list of all; it is promoted when it has caught up. What can be put on its host
-    /// before is put there before.
-    fn join(&mut self, name: &str, url: &str, replaces: Option<&str>, initial_cluster: Option<&str>, through: &BTreeSet<String>) {
-        let unit = part(name, "unit");
-        let added = format!("member[\"{name}\"] is added as a learner");
-        let replaced = replaces.map_or_else(|| Value::null(Type::String), Value::from);
-        self.operate(&added, "etcd_join", through, [("peer_url", url.into()), ("replaces", replaced.into())], MEMBERSHIP_LIMIT);
-        // One that has data of the cluster starts as any other; without it the cluster may have no majority.
-        if let Some(list) = initial_cluster {
-            let outside = self.members.get(name).into_iter().flat_map(Member::outside).filter(|path| *path != unit);
-            for path in outside.map(<[ChildStep]>::to_vec).chain(restore::of_joining(self.scene, name)) {
-                self.order(Point::Child(path), Point::Gate(added.clone()));
-            }
-            self.order(Point::Gate(added), Point::Child(unit.clone()));
-            self.start_with(&unit, &[("ETCD_INITIAL_CLUSTER", list), (JOINS, replaces.unwrap_or(JOINS_EMPTY))]);
-        }
-        let promoted = format!("member[\"{name}\"] is promoted when it has caught up");
-        let size = self.members.keys().filter_map(|n| seen(self.scene, &part(n, "etcd"), "size_bytes")?.as_i64()).max().unwrap_or(0);
-        let limit = CATCH_UP_LIMIT.0 + CATCH_UP_LIMIT.1 * u64::try_from(size >> 30).unwrap_or(0);
-        self.operate(&promoted, "etcd_promote", through, [("name", name.into()), ("peer_url", url.into())], limit);
-        self.order(Point::Child(unit), Point::Gate(promoted));
-    }
-
-    /// What a unit of a cluster that was formed is started with: never as one that forms it.
-    fn start_with(&mut self, unit: &[ChildStep], more: &[(&str, &str)]) {
-        let entries = [("ETCD_INITIAL_CLUSTER_STATE", "existing")].iter().chain(more).map(|(n, v)| ((*n).to_owned(), (*v).into()));
-        let value = Value::map(Type::String, entries.collect());
-        self.choreography.told.retain(|told| told.child != unit);
-        self.choreography.told.push(Told { child: unit.to_vec(), attribute: "start_environment", value });
-    }
-
-    /// Whoever starts now goes on from its data, whatever has happened to it meanwhile.
-    fn start_as_members(&mut self) {
-        if !self.formed {
-            return;
-        }
-        let units = self.wanted.members.keys().map(|name| part(name, "unit"));
-        for unit in units.filter(|unit| self.scene.children.contains_key(unit)).collect::<Vec<_>>() {
-            self.start_with(&unit, &[]);
-        }
-    }
-
-    /// An operation after everything so far, asked of these members.
-    pub(super) fn operate<const N: usize>(
-        &mut self,
-        name: &str,
-        operation: &str,
-        through: &BTreeSet<String>,
-        arguments: [(&str, Arg); N],
-        limit: u64,
-    ) {
-        let mut arguments: BTreeMap<String, Arg> = arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect();
-        arguments.insert("cluster".to_owned(), self.connection());
-        arguments.insert("through".to_owned(), Value::strings(through).into());
-        self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: operation.to_owned(), arguments, limit, acts: true });
-        if let Some((previous, _)) = &self.last {
-            self.order(Point::Gate(previous.clone()), Point::Gate(name.to_owned()));
-        }
-        self.last = Some((name.to_owned(), BTreeSet::new()));
-    }
-
-    /// A gate after everything so far.
-    pub(super) fn gate_after(&mut self, name: &str, required: BTreeSet<String>) {
-        self.gate_in_turn(name, required, RESTART_LIMIT);
-    }
-
-    /// The same, waiting so many seconds.
-    pub(super) fn gate_in_turn(&mut self, name: &str, required: BTreeSet<String>, limit: u64) {
-        let previous = self.last.take();
-        self.gate(name, required, limit);
-        if let Some((previous, _)) = previous {
-            self.order(Point::Gate(previous), Point::Gate(name.to_owned()));
-        }
-    }
-
-    /// The way to all that are members now: those that leave have to be asked, too, as long as they are there.
-    fn connection(&self) -> Arg {
-        // What the state says of the cluster has names for hosts; the whole way is with the members themselves.
-        let way = |name: &String| {
-            let cluster = sides(self.scene.children.get(&part(name, "etcd"))?.change, "cluster").0?;
-            Some((name.clone(), cluster.get("members")?.get(name)?.clone()))
-        };
-        let leave: BTreeMap<String, Value> = self.membership.leaving.iter().filter_map(way).collect();
-        children::connection_with(self.wanted, &leave)
-    }
-
     /// Members that work: one at a time, the leader last. A restart is planned work and waits until every member is healthy.
     fn change_the_rest(&mut self) {
         let touched = leader_last(self.wanted_members(Condition::Works).filter(|m| m.is_touched()));
@@ -410,54 +282,6 @@ impl<'a> Order<'a> {
         let scene = self.scene;
         let paths = self.wanted.members.keys().map(|name| part(name, "etcd"));
         paths.filter(move |path| changes(scene, path))
-    }
-
-    /// After the last gate these changes of one member, then a gate.
-    fn step<'p>(&mut self, paths: impl Iterator<Item = &'p [ChildStep]>, member: &str, required: BTreeSet<String>) {
-        let name = format!("healthy after member[\"{member}\"]");
-        let previous = self.last.take().map(|(name, _)| name);
-        for path in paths {
-            if let Some(previous) = &previous {
-                self.order(Point::Gate(previous.clone()), Point::Child(path.to_vec()));
-            }
-            self.before_gate(path, &name);
-        }
-        if let Some(previous) = previous {
-            self.order(Point::Gate(previous), Point::Gate(name.clone()));
-        }
-        self.gate(&name, required, RESTART_LIMIT);
-    }
-
-    fn gate(&mut self, name: &str, required: BTreeSet<String>, limit: u64) {
-        let arguments = BTreeMap::from([
-            ("cluster".to_owned(), self.connection()),
-            ("require".to_owned(), Arg::Value(Value::strings(&required))),
-            ("unfinished".to_owned(), Arg::Value(Value::strings(&self.membership.unfinished))),
-        ]);
-        self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: "etcd_healthy".to_owned(), arguments, limit, acts: false });
-        // The Services are how names of members are known; the rest is what the question is asked with.
-        let services = [vec![ChildStep::new("peer_service")], vec![ChildStep::new("client_service")]];
-        let cas = self.scene.children.iter().filter(|(path, ca)| is_authority(path) && ca.change.action() != Action::Delete);
-        for path in cas.map(|(path, _)| path).chain(&[client_certificate()]).chain(&services) {
-            self.before_gate(path, name);
-        }
-        self.last = Some((name.to_owned(), required));
-    }
-
-    pub(super) fn gate_before(&mut self, path: &[ChildStep], gate: &str) {
-        if changes(self.scene, path) {
-            self.order(Point::Gate(gate.to_owned()), Point::Child(path.to_vec()));
-        }
-    }
-
-    pub(super) fn before_gate(&mut self, path: &[ChildStep], gate: &str) {
-        if changes(self.scene, path) {
-            self.order(Point::Child(path.to_vec()), Point::Gate(gate.to_owned()));
-        }
-    }
-
-    pub(super) fn order(&mut self, first: Point, second: Point) {
-        self.choreography.orderings.push((first, second));
     }
 }
 
