@@ -11,7 +11,7 @@ use karmaform_model::{
 
 use crate::connect::OWN_PROVIDER;
 use crate::recover::mark_started;
-use crate::values::{remembered, secret_paths, unknown_object, with_nulls, with_unknown};
+use crate::values::{is_wholly_known, remembered, secret_paths, unknown_object, with_nulls, with_unknown};
 
 /// The books of one apply.
 pub(crate) struct Ledger<'a> {
@@ -54,6 +54,21 @@ impl Resolver for Ledger<'_> {
     }
 }
 
+/// What is not known yet (a connection with a certificate that this apply renews) is in the state as it was: there it would be nothing at all.
+fn known_or_stored(schema: &Schema, object: &Object, stored: &ResourceState) -> Object {
+    let mut known = object.clone();
+    if is_wholly_known(object) {
+        return known;
+    }
+    let Ok(stored) = remembered(schema, stored) else { return known };
+    for (name, value) in known.iter_mut().filter(|(_, value)| !value.is_wholly_known()) {
+        if let Some(was) = stored.get(name) {
+            *value = was.clone();
+        }
+    }
+    known
+}
+
 impl<'a> Ledger<'a> {
     /// Opens the books on a state. What the plan saw and did not change is taken over at once: it may know fresher ways to things.
     pub(crate) fn new(plan: &'a Plan, registry: &'a Catalog, state: &Snapshot) -> Self {
@@ -79,7 +94,8 @@ impl<'a> Ledger<'a> {
             else {
                 continue;
             };
-            let mut fresh = resource_state(planned, schema, object);
+            let object = known_or_stored(schema, object, stored);
+            let mut fresh = resource_state(planned, schema, &object);
             if self.plan.mode == ModeOfPlan::RefreshOnly {
                 fresh = ResourceState { attributes: fresh.attributes, ..stored.clone() };
             }

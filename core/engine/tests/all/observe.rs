@@ -229,6 +229,29 @@ fn the_way_may_change_the_place_may_not() {
 }
 
 #[test]
+fn a_way_with_a_part_that_this_apply_makes_is_not_lost() {
+    let text = |v: &str| {
+        format!(
+            r#"
+            resource "fake_note" "a" {{ input = "{v}" }}
+            data "fake_host" "h" {{ address = "h1" }}
+            resource "fake_thing" "t" {{
+              host = merge(data.fake_host.h.connection, {{ password = fake_note.a.output }})
+              name = "t"
+            }}"#
+        )
+    };
+    let mut lab = Lab::new();
+    lab.converge(&text("1"));
+    assert_eq!(changes(&lab.plan(&text("2")).plan), "~ fake_note.a");
+    lab.run(&text("2"));
+    let state = lab.state();
+    let thing = state.resources.values().find(|r| r.resource_type == "fake_thing").unwrap();
+    let host = format!("{:?}", thing.attributes);
+    assert!(host.contains("\"1\"") || host.contains("\"2\""), "{host}");
+}
+
+#[test]
 fn behind_what_is_still_to_be_made_silence_is_no_error() {
     // A first run was cut off after it made the note; the host that the things are on comes with another resource.
     let text = r#"
