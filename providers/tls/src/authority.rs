@@ -23,7 +23,7 @@ pub(crate) fn without_key(what: &str) -> Diagnostic {
     let detail = format!("{what}, but nobody knows the key of the authority any more.");
     Diagnostic::error("Certificate authority without its key", detail)
         .with_hint("If a state from before it was lost is left anywhere, bring it back: state push FILE.")
-        .with_hint("Or replace the authority with -replace=ADDRESS. What trusts the old one must trust the new one then.")
+        .with_hint("Or take another authority: in an etcd_cluster by its block `authorities`, else with -replace=ADDRESS. What trusts the old one must trust the new one then.")
 }
 
 fn refused(detail: &str) -> Diagnostic {

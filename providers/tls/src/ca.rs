@@ -73,12 +73,15 @@ impl ResourceSpec for Ca {
         let change = default_plan(&self.schema, before, wanted);
         let Some(wanted) = wanted else { return Ok(change) };
         check(wanted)?;
-        let change = renewal::plan(&self.schema, &REISSUED, context.now, change);
+        let (plain, change) = (change.clone(), renewal::plan(&self.schema, &REISSUED, context.now, change));
         if let Change::Update { before, after } = &change
             && before.get("private_key").is_none_or(Value::is_null)
             && before.get("certificate").is_some_and(|c| !c.is_null())
             && renewal::is_wanted(after)
         {
+            if renewal::lasts(&self.schema, context.now, &plain) {
+                return Ok(plain);
+            }
             return Err(authority::without_key("It has to be renewed").into());
         }
         Ok(change)

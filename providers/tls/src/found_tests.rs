@@ -104,12 +104,26 @@ fn keys_of_others_are_no_keys() {
         crate::testing::summaries(&refused).contains("Certificate authority without its key"),
         "it is due, and must not get another key"
     );
+    // As long as it lasts, that it is due keeps nothing else from being planned; another validity would need the key.
+    let soon = now() + 87_600 * crate::testing::HOUR - 100;
+    assert_eq!(plan(&Ca::new(), soon, Some(&stored(&Ca::new(), &found)), &wanted_a).unwrap().action(), Action::NoOp);
+    let mut longer = wanted_a.clone();
+    longer.insert("validity_hours".into(), 90_000i64.into());
+    assert!(plan(&Ca::new(), now(), Some(&stored(&Ca::new(), &found)), &longer).is_err());
     // A file with a certificate and a key in it is neither of the two.
     let both = format!("{}{}", crate::testing::text(&ca_a, "certificate"), crate::testing::text(&ca_a, "private_key"));
     let both = Object::from([("certificate".into(), both.as_str().into()), ("private_key".into(), both.as_str().into())]);
     assert!(Ca::new().recovered(&wanted_a, &both).unwrap().is_none());
     let mut keyless = leaf(&ca_a, "ECDSA-P256", "a");
     keyless.insert("ca_private_key".into(), Value::null(Type::String));
+    let mut there = leaf(&ca_a, "ECDSA-P256", "a");
+    there = stored(
+        &Certificate::new(),
+        &crate::testing::applied(&Certificate::new(), &plan(&Certificate::new(), now(), None, &there).unwrap()),
+    );
+    let at = |hours: i64| plan(&Certificate::new(), now() + hours * crate::testing::HOUR, Some(&there), &keyless);
+    assert_eq!(at(8_759).unwrap().action(), Action::NoOp, "it is due, and lasts an hour");
+    assert!(at(8_761).is_err());
     let refused = plan(&Certificate::new(), now(), None, &keyless).unwrap_err();
     assert!(crate::testing::summaries(&refused).contains("Certificate authority without its key"));
     let wanted = leaf(&ca_a, "ECDSA-P256", "a");

@@ -43,6 +43,13 @@ pub(crate) fn plan(schema: &Schema, reissued: &[&str], now: i64, change: Change)
     Change::Update { before, after }
 }
 
+/// Nobody can sign any more, and only time asks for a new certificate: what there is stays as long as it lasts. Else one lost key would keep
+/// everything else from being planned, also what takes another authority.
+pub(crate) fn lasts(schema: &Schema, now: i64, change: &Change) -> bool {
+    let (Change::NoOp { object: before } | Change::Update { before, .. }, Some(after)) = (change, change.after()) else { return false };
+    lifetime::end(before).is_some_and(|end| end > now) && changed(schema, before, after).is_empty()
+}
+
 /// Known after apply, and not null then.
 fn forget(schema: &Schema, names: &[&str], object: &mut Object) {
     for name in names {
