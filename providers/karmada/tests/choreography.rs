@@ -278,6 +278,39 @@ fn no_key_goes_that_data_is_encrypted_with() {
 }
 
 #[test]
+fn who_is_behind_its_etcd_does_not_follow_to_the_next_certificates() {
+    let of = |ca: Value, certificate: Value| {
+        let mut all = arguments();
+        let mut etcd = all["etcd"].as_entries().unwrap().clone();
+        etcd.insert("ca_certificate".to_owned(), ca);
+        etcd.insert("certificate".to_owned(), certificate);
+        all.insert("etcd".to_owned(), etcd.into());
+        all
+    };
+    let later = || Value::unknown(karmaform_model::Type::String);
+    let before = record(&of("ca 1".into(), "leaf 1".into()));
+    let is_behind = |ca: Value, certificate: Value| {
+        let (wanted, address) = (of(ca, certificate), address());
+        let scene = Scene { address: &address, before: Some(&before), wanted: Some(&wanted), children: BTreeMap::new() };
+        let refused = composite().recover(&scene).err();
+        refused.is_some_and(|found| found.iter().any(|d| d.summary == "The control plane is behind its etcd"))
+    };
+    // One more CA, new certificates, one CA less, a CA renewed: each the etcd's own change.
+    for (ca, certificate) in [
+        (later(), "leaf 1".into()),
+        ("ca 1".into(), later()),
+        ("ca 1".into(), "leaf 2".into()),
+        ("ca 1 and 2".into(), "leaf 1".into()),
+        (later(), later()),
+    ] {
+        assert!(!is_behind(ca, certificate));
+    }
+    // Both CAs were never given to it, and certificates of the second are next; or its new certificate was not, and the first CA goes.
+    assert!(is_behind("ca 1 and 2".into(), later()));
+    assert!(is_behind("ca 2".into(), "leaf 2".into()));
+}
+
+#[test]
 fn after_a_change_of_etcd_the_api_answers_and_all_components_run() {
     let recovered = |arguments: &Object, ready: bool, unseen: bool| {
         let children = children(Some(arguments));

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene, Value};
+use karmaform_model::{
+    Action, Arg, Change, ChildChange, ChildStep, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene, Value, same,
+};
 
 use serde_json::json;
 
@@ -123,10 +125,31 @@ fn runs(wanted: &Arguments, host: &Host) -> GateSpec {
     GateSpec { name: RUNS.to_owned(), gate: "kubernetes_runs".to_owned(), arguments, limit: RUN_LIMIT, acts: false }
 }
 
+/// The etcd goes on to other certificates or CAs, and the control plane does not have yet what the last apply gave to clients: an apply that did
+/// not end, or had other targets. A change of one of the two alone is the etcd's own change of this plan, which the control plane follows in it.
+fn is_behind(scene: &Scene<'_>, wanted: &Arguments) -> bool {
+    let Some(before) = scene.before.and_then(|b| b.get("etcd")) else { return false };
+    let is_other = |name: &str, now: &Value| before.get(name).is_some_and(|was| !was.is_null()) && !same(before.get(name), Some(now));
+    let (ca, certificate) = (&wanted.etcd.ca_certificate, &wanted.etcd.certificate);
+    ca.is_wholly_known() && is_other("ca_certificate", ca) && is_other("certificate", certificate)
+}
+
+fn behind() -> Diagnostic {
+    Diagnostic::error(
+        "The control plane is behind its etcd",
+        "The API servers do not have what the last apply gave to clients of etcd (its CAs, or their certificate), and this plan goes on to others: \
+         etcd would refuse them, or they it.",
+    )
+    .with_hint("Put the etcd back as it was at the last apply, plan and apply, the control plane included; then change it.")
+}
+
 /// Its etcd has changed: while that did not answer the API did not either, and who lost its lease is started again.
 pub(crate) fn recover(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
     let Some(wanted) = scene.wanted else { return Ok(Choreography::default()) };
     let wanted = Arguments::read(scene.address, wanted)?;
+    if is_behind(scene, &wanted) {
+        return Err(behind().at(scene.address).into());
+    }
     let mut choreography = Choreography::default();
     if wanted.components.iter().any(|(c, s)| matches!(c, Component::ApiServer) && s.replicas() == 0) {
         return Ok(choreography);
