@@ -529,7 +529,7 @@ fn what_needs_more_care_is_refused() {
     refused(&lab, &arguments(5, CLASS), "The members of a formed cluster can't be changed yet");
     refused(&lab, &arguments(2, CLASS), "The members of a formed cluster can't be changed yet");
     refused(&lab, &with(plain.clone(), "version", "3.6.9"), "`version` of a formed cluster can't be changed yet");
-    refused(&lab, &with(plain.clone(), "ca_validity_hours", 100i64), "A CA of a formed cluster can't be replaced in place");
+    refused(&lab, &with(plain.clone(), "ca_validity_hours", 80_000i64), "A CA of a formed cluster can't be replaced in place");
     for (name, value) in [("name", "other"), ("namespace", "other"), ("storage", "slow"), ("storage_size", "20Gi")] {
         refused(&lab, &placed(plain.clone(), name, value), &format!("`{name}` of a formed cluster can't be changed yet"));
     }

@@ -44,6 +44,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         order.start_as_members();
         order.restore(&restoration);
         order.read_ids();
+        order.drop_authorities();
         let mut choreography = order.choreography;
         (choreography.impact, choreography.risk) = impact::of_restoration(scene, &wanted, &members, &restoration);
         preflight::look(scene, &wanted, &mut choreography)?;
@@ -59,6 +60,9 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         }
     }
     authorities::not_with_members(scene, &wanted, &membership).map_err(at_it)?;
+    if is_formed(scene) {
+        authorities::all_are_seen(scene, &wanted, &members).map_err(at_it)?;
+    }
     let upgrade = match lives_on_hosts {
         true => upgrade(scene, &wanted, &members, &membership).map_err(at_it)?,
         false => None,
@@ -207,13 +211,17 @@ impl<'a> Order<'a> {
         let touched = leader_last(self.wanted_members(Condition::Works).filter(|m| m.is_touched()));
         let restarts = touched.iter().any(|m| m.restarts());
         let mut repaired: BTreeSet<&[ChildStep]> = BTreeSet::new();
-        // Whoever has restarted may not trust any more what signed the certificates of before: then those of all others are in place first.
+        // Whoever has restarted may not trust any more what signed the certificates of before: then those of all others are in place first. What a
+        // renewed CA signs everybody trusts already.
         let narrows = !authorities::dropped(self.scene, self.wanted).is_empty();
-        if restarts && (narrows || self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all())) {
+        let leaves_first = narrows || authorities::renews(self.scene);
+        // No restart shows that somebody runs with what it is to trust; but from now on karmaform asks with a certificate of the new CA.
+        let is_tried = !touched.is_empty() && authorities::signs_anew(self.scene, self.wanted);
+        if is_tried || restarts && (narrows || self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all())) {
             let previous = self.last.take();
             self.gate("healthy before", self.all(), BEFORE_LIMIT);
             let suspects: Vec<_> = self.wanted_members(Condition::Suspect).collect();
-            let leaves = |m: &'a Member<'a>| m.outside().filter(|path| narrows && authorities::is_leaf_file(path));
+            let leaves = |m: &'a Member<'a>| m.outside().filter(|path| restarts && leaves_first && authorities::is_leaf_file(path));
             repaired = touched.iter().flat_map(|m| m.repairs().chain(leaves(m))).collect();
             for path in suspects.iter().flat_map(|m| m.at_once()).chain(repaired.iter().copied()) {
                 self.before_gate(path, "healthy before");
@@ -223,7 +231,7 @@ impl<'a> Order<'a> {
                 None => self.template_after("healthy before"),
             }
         }
-        let required = if restarts {
+        let required = if restarts || is_tried {
             self.all()
         } else {
             self.last
@@ -264,9 +272,16 @@ impl<'a> Order<'a> {
 
     /// As long as not everybody has let go of a CA its key is not lost.
     fn drop_authorities(&mut self) {
+        let cas: Vec<Vec<ChildStep>> = authorities::dropped(self.scene, self.wanted).into_iter().map(<[ChildStep]>::to_vec).collect();
+        if cas.is_empty() {
+            return;
+        }
+        if self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all()) {
+            self.gate_after("healthy without the CA", self.all());
+        }
         let Some((last, _)) = self.last.clone() else { return };
-        for path in authorities::dropped(self.scene, self.wanted) {
-            self.order(Point::Gate(last.clone()), Point::Child(path.to_vec()));
+        for path in cas.into_iter().chain(authorities::dropped_keys(self.scene, self.wanted)) {
+            self.order(Point::Gate(last.clone()), Point::Child(path));
         }
     }
 

@@ -158,9 +158,9 @@ pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> 
             changes: Vec::new(),
         });
         // What lists the members for a first start has no effect on one that has data: it may be written at any time. Saving the data does
-        // nothing to a member, and what is left of a restoration is nothing to it either.
+        // nothing to a member, nor is what is left of a restoration or kept for a state that gets lost anything to it.
         let has_no_turn = match part_name(path) {
-            "peers" | "snapshot" => true,
+            "peers" | "snapshot" | "authority" => true,
             "secret" => secrets_come_first,
             _ => is_of_restoration(path),
         };

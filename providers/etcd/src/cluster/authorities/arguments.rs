@@ -46,7 +46,11 @@ impl Default for Authorities {
 impl Authorities {
     /// Reads and checks the block of a cluster's arguments. What is wrong goes to `found`.
     pub(crate) fn read(object: &Object, found: &mut Diagnostics) -> Self {
-        let Some(block) = object.get("authorities").and_then(Value::as_entries) else { return Self::default() };
+        let Some(block) = object.get("authorities").filter(|v| !v.is_null()) else { return Self::default() };
+        let Some(block) = block.as_entries() else {
+            found.push(not_known("authorities"));
+            return Self::default();
+        };
         let given = |name: &str| block.get(name).filter(|v| !v.is_null());
         if ["trusted", "signs_with"].into_iter().any(|name| given(name).is_some_and(|v| !v.is_wholly_known())) {
             found.push(not_known("authorities"));

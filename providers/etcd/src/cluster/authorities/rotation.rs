@@ -3,12 +3,14 @@
 //! Two things are known of before: what the last apply that ended had, which clients have learned of; and what the state says of each certificate
 //! and of each member, which also is true after an apply that did not end.
 
+use std::collections::BTreeMap;
+
 use karmaform_model::{Action, Change, ChildChange, ChildStep, Diagnostic, Diagnostics, Key, Scene, Value, same};
 
 use super::super::arguments::Arguments;
-use super::super::condition::{is_unchanged, sides};
+use super::super::condition::{Condition, Member, is_unchanged, member_of, runner, sides};
 use super::super::membership::Membership;
-use super::super::places::{CLIENT_CA, PEER_CA, authority, client_certificate, part, part_of};
+use super::super::places::{CLIENT_CA, PEER_CA, authority, client_certificate, is_authority, part, part_of};
 use super::Authorities;
 
 const ROLES: [(&str, &str); 2] = [(CLIENT_CA, "of clients and servers"), (PEER_CA, "between members")];
@@ -23,9 +25,9 @@ pub(in crate::cluster) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagno
             // One that nothing comes from can be any: whoever trusts it learns of the new one as of any that is added.
             let signs = [Some(now), former.as_ref()].into_iter().flatten().any(|a| a.signs_with == *number);
             let is_in_use = signs || leaves(wanted).any(|(of, path)| of == role && is_perhaps_of(scene, role, &path, *number));
-            // Pods are not made anew for it, and etcd reads it only when it starts.
-            if is_in_use && (wanted.kubernetes.is_some() || !keeps_key(ca.change)) {
-                found.push(replaced(what));
+            // Pods are made anew for another number alone, and etcd reads CAs only when it starts.
+            if wanted.kubernetes.is_some() || is_in_use && !keeps_key(ca.change) {
+                found.push(replaced(what, ca.in_state));
             }
         }
     }
@@ -35,10 +37,28 @@ pub(in crate::cluster) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagno
     } else if let Some(who) = trust_changes(scene, wanted).filter(|_| now.signs_with != former.signs_with) {
         found.push(not_both(now, &former, who));
     }
-    if !now.trusted.contains(&former.signs_with) {
-        found.push(signs_still(&former));
-    }
+    found.extend(dropping(scene, wanted, &former));
     found
+}
+
+/// Why a CA can't be dropped.
+fn dropping(scene: &Scene<'_>, wanted: &Arguments, former: &Authorities) -> Option<Diagnostic> {
+    if !wanted.authorities.trusted.contains(&former.signs_with) {
+        return Some(signs_still(former, former.signs_with));
+    }
+    let gone: Vec<i64> = dropped(scene, wanted).into_iter().filter_map(number_of).collect();
+    // A run that did not end has signed with it already.
+    let has_signed = |number: &&i64| {
+        let is_of_it = |(role, path): (&str, Vec<ChildStep>)| {
+            scene.children.get(&path).is_some_and(|leaf| leaf.in_state && is_signed_by(scene, leaf.change, role, **number))
+        };
+        leaves(wanted).any(is_of_it)
+    };
+    if let Some(number) = gone.iter().find(|n| has_signed(n)).copied() {
+        return Some(signs_still(former, number));
+    }
+    let is_in_view = |name: &String| scene.children.contains_key(&runner(name, scene));
+    (!gone.is_empty() && !wanted.members.keys().any(is_in_view)).then(alone)
 }
 
 /// Members come and go by what all of them trust at that moment.
@@ -54,12 +74,57 @@ pub(in crate::cluster) fn not_with_members(scene: &Scene<'_>, wanted: &Arguments
         .into())
 }
 
+/// A CA goes when all members were seen with certificates of those that stay: karmaform trusts no others then. In pods that takes a while after the
+/// apply that made them.
+///
+/// # Errors
+/// Some were not, and nobody has let go of it yet.
+pub(in crate::cluster) fn all_are_seen(
+    scene: &Scene<'_>,
+    wanted: &Arguments,
+    members: &BTreeMap<String, Member<'_>>,
+) -> Result<(), Diagnostics> {
+    let Some(former) = former(scene).filter(|_| !dropped(scene, wanted).is_empty()) else { return Ok(()) };
+    let ours = || members.values().filter(|m| wanted.members.contains_key(&m.name));
+    let unseen: Vec<&str> = ours().filter(|m| m.condition != Condition::Works).map(|m| m.name.as_str()).collect();
+    if unseen.is_empty() || ours().any(|m| scene.children.contains_key(&runner(&m.name, scene)) && !m.restarts()) {
+        return Ok(());
+    }
+    let what = format!("A CA goes when all members answer with certificates of those that stay, and {} do not.", unseen.join(", "));
+    Err(Diagnostic::error("Not all members are seen without that CA", what)
+        .with_hint("In pods a changed Secret is seen after a minute or so: plan again then.")
+        .with_hint(format!(
+            "Put `authorities` back to {}, plan and apply, so that those that are down are repaired; then drop it.",
+            written(&former)
+        ))
+        .into())
+}
+
+/// A CA in the state gets another certificate with its key.
+pub(in crate::cluster) fn renews(scene: &Scene<'_>) -> bool {
+    scene.children.iter().any(|(path, ca)| is_authority(path) && ca.in_state && is_reissued(ca) && keeps_key(ca.change))
+}
+
+/// Certificates come from another CA than at the last apply.
+pub(in crate::cluster) fn signs_anew(scene: &Scene<'_>, wanted: &Arguments) -> bool {
+    former(scene).is_some_and(|former| former.signs_with != wanted.authorities.signs_with)
+}
+
 /// The CAs of the state that are not wanted any more.
 pub(in crate::cluster) fn dropped<'a>(scene: &'a Scene<'_>, wanted: &Arguments) -> Vec<&'a [ChildStep]> {
     let is_dropped = |path: &[ChildStep], child: &ChildChange<'_>| {
         number_of(path).is_some_and(|n| !wanted.authorities.trusted.contains(&n)) && child.change.action() == Action::Delete
     };
     scene.children.iter().filter(|(path, child)| is_dropped(path, child)).map(|(path, _)| path.as_slice()).collect()
+}
+
+/// What members keep of CAs that are not wanted any more.
+pub(in crate::cluster) fn dropped_keys(scene: &Scene<'_>, wanted: &Arguments) -> Vec<Vec<ChildStep>> {
+    let is_one = |path: &[ChildStep], child: &ChildChange<'_>| {
+        let is_kept = path.get(1).is_some_and(|step| step.name == "authority");
+        is_kept && child.change.action() == Action::Delete && member_of(path).is_some_and(|name| wanted.members.contains_key(name))
+    };
+    scene.children.iter().filter(|(path, child)| is_one(path, child)).map(|(path, _)| path.clone()).collect()
 }
 
 /// True for the file of a member on its host that a certificate or its key is in.
@@ -85,9 +150,15 @@ pub(in crate::cluster) fn lines(scene: &Scene<'_>, wanted: &Arguments) -> Vec<St
         lines.push(format!("does not trust {gone} any more: clients with certificates of it are refused"));
     }
     for (role, what) in ROLES {
-        let renewed =
-            now.trusted.iter().filter(|n| scene.children.get(&authority(role, **n)).is_some_and(|ca| ca.in_state && is_reissued(ca)));
-        let renewed = list(renewed);
+        let reissued = |keeps: bool| {
+            let is_one = |ca: &ChildChange<'_>| is_reissued(ca) && keeps_key(ca.change) == keeps;
+            let known = now.trusted.iter().filter(|n| former.trusted.contains(n));
+            list(known.filter(|n| scene.children.get(&authority(role, **n)).is_some_and(is_one)))
+        };
+        let (renewed, remade) = (reissued(true), reissued(false));
+        if !remade.is_empty() {
+            lines.push(format!("makes {remade} {what} anew, with another key; nothing is signed with it yet"));
+        }
         if !renewed.is_empty() {
             lines.push(format!(
                 "renews {renewed} {what} with the same key: what it signed stays valid, members trust it when they have restarted"
@@ -192,15 +263,31 @@ fn written(authorities: &Authorities) -> String {
     format!("`trusted = [{}]` with `signs_with = {}`", trusted.join(", "), authorities.signs_with)
 }
 
-fn replaced(what: &str) -> Diagnostic {
-    Diagnostic::error(
+fn replaced(what: &str, is_known: bool) -> Diagnostic {
+    let found = Diagnostic::error(
         "A CA of a formed cluster can't be replaced in place",
         format!(
             "The CA {what} would be made anew. Members read it only when they start, so they would stop trusting each other one after another."
         ),
+    );
+    if !is_known {
+        return found
+            .with_hint(
+                "The state does not have it. If it was lost, make it anew with `authorities` as it was at the last apply: `state rebuild`.",
+            )
+            .with_hint("Else take another number for a new CA.");
+    }
+    found
+        .with_hint("If `ca_validity_hours` or a `-replace` changes it, undo that.")
+        .with_hint("For another CA write the block `authorities`, with one more number in `trusted`.")
+}
+
+fn alone() -> Diagnostic {
+    Diagnostic::error(
+        "A CA goes only together with the cluster",
+        "Members have to let go of it first, and none of them is among the targets.",
     )
-    .with_hint("If `ca_validity_hours` or a `-replace` changes it, undo that.")
-    .with_hint("For another CA write the block `authorities`, with one more number in `trusted`.")
+    .with_hint("Take the whole cluster as the target.")
 }
 
 fn not_trusted_yet(now: &Authorities, former: &Authorities) -> Diagnostic {
@@ -225,14 +312,13 @@ fn not_both(now: &Authorities, former: &Authorities, who: &str) -> Diagnostic {
     .with_hint(format!("Put `signs_with` back to {}, plan and apply; then change it.", former.signs_with))
 }
 
-fn signs_still(former: &Authorities) -> Diagnostic {
-    let trusted: Vec<String> = former.trusted.iter().map(ToString::to_string).collect();
+fn signs_still(former: &Authorities, number: i64) -> Diagnostic {
     Diagnostic::error(
         "A CA that is in use can't be dropped",
-        format!("At the last apply CA {} signed the certificates of members and clients, which would be refused.", former.signs_with),
+        format!("CA {number} has signed certificates of members and clients, which would be refused."),
     )
     .with_hint(format!(
-        "Put `trusted` back to [{}]; if another one of them is to sign, change `signs_with` and apply that first.",
-        trusted.join(", ")
+        "Put `authorities` back to {}, plan and apply; if another one is to sign, change `signs_with` and apply that first.",
+        written(former)
     ))
 }
