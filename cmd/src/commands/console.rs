@@ -1,6 +1,6 @@
 //! `console`: try expressions against the configuration and the state.
 
-use karmaform_lang::{Config, Evaluator, Resolver, render};
+use karmaform_lang::{Config, Evaluator, Moment, Resolver, render};
 use karmaform_model::{Address, Catalog, Snapshot, Type, Value};
 
 use crate::app::{App, Ended};
@@ -74,7 +74,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 fn evaluate(app: &mut App, config: &Config, snapshot: &Snapshot, expression: &str) -> i32 {
     let registry = std::sync::Arc::clone(&app.wiring.registry);
     let resolver = FromState { snapshot, registry: &registry };
-    let (value, diagnostics) = Evaluator::new(config, &resolver).expression(expression);
+    // Nothing is planned here, so there is no apply to wait for: the time is now, and each expression has identifiers of its own.
+    let moment = Moment { now: app.now_seconds(), seed: (app.wiring.ids)() };
+    let (value, diagnostics) = Evaluator::new(config, &resolver).at(&moment).expression(expression);
     app.show(&diagnostics);
     if diagnostics.has_errors() {
         return 1;

@@ -81,3 +81,10 @@ fn the_console_says_what_is_wrong_with_what_was_begun() {
     let done = place.check(&["console"], 1);
     assert!(done.stdout.starts_with("2\n") && done.stderr.contains("Error"), "{done:#?}");
 }
+
+#[test]
+fn the_console_knows_the_time() {
+    let mut place = Place::new(TWO);
+    place.stdin = "timestamp() == plantimestamp()\nlength(uuid())\nuuid() == uuid()\n".to_owned();
+    assert_eq!(place.check(&["console"], 0).stdout, "true\n36\nfalse\n");
+}
