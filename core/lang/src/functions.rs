@@ -98,6 +98,11 @@ pub(crate) fn call(name: &str, arguments: &[Value], context: &Context) -> Result
     call::run(function, arguments, context)
 }
 
+/// What the argument of this number (from 0) is called.
+pub(crate) fn parameter_name(function: &str, argument: usize) -> Option<&'static str> {
+    find(function)?.parameter(argument).map(|p| p.name)
+}
+
 /// A point in time as functions write it; nothing for a clock that is far off. `seconds` since 1970-01-01 UTC.
 pub(crate) fn time_text(seconds: i64) -> Option<String> {
     timestamps::Stamp::from_seconds(seconds).map(|stamp| stamp.text())

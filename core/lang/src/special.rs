@@ -63,7 +63,9 @@ impl Evaluator<'_> {
                         if plain { None } else { excerpt(value) }
                     });
                     let given = shown.map(|text| format!(" The argument is {text}.")).unwrap_or_default();
-                    let detail = format!("{}() failed: {}.{given}", call.name, error.message.trim_end_matches('.'));
+                    let at = error.argument.and_then(|i| functions::parameter_name(&call.name, i));
+                    let at = at.map(|name| format!(" at the argument \"{name}\"")).unwrap_or_default();
+                    let detail = format!("{}() failed{at}: {}.{given}", call.name, error.message.trim_end_matches('.'));
                     let span = argument.map_or(call.name_span, |(expr, _)| expr.span);
                     self.fail(whole, span, scope, errors, "Invalid function call", detail)
                 }

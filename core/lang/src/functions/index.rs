@@ -21,7 +21,7 @@ pub(super) const FUNCTION: Function = Function {
                 None => return Ok(a.unknown()),
             }
         }
-        Err(FunctionError::at(1, "is not in the list"))
+        Err(FunctionError::at(1, "this value is not in the list"))
     }),
     #[cfg(test)]
     rows: &[
