@@ -76,7 +76,10 @@ impl Files for Disk {
     fn list(&self, directory: &str) -> Result<Vec<String>, String> {
         let base = self.root.join(directory);
         let mut found = Vec::new();
-        walk(&base, &base, &mut found)?;
+        // A folder of things that may be added is often not there yet.
+        if !matches!(std::fs::symlink_metadata(&base), Err(error) if error.kind() == std::io::ErrorKind::NotFound) {
+            walk(&base, &base, &mut found)?;
+        }
         found.sort();
         Ok(found)
     }
@@ -165,6 +168,7 @@ mod tests {
         assert_eq!(disk.read("d/a").unwrap(), b"x");
         assert_eq!(disk.read("nope").unwrap_err(), "there is no such file");
         assert_eq!(disk.list("d").unwrap(), ["a"]);
+        assert!(disk.list("nowhere").unwrap().is_empty());
         assert!(disk.exists("d/a") && !disk.exists("d"));
         assert_eq!(disk.reads()["d/a"], disk.hash("d/a"));
         assert_eq!(disk.reads()["nope"], "");

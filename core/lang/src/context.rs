@@ -11,7 +11,7 @@ pub trait Files: Send + Sync {
     fn read(&self, path: &str) -> Result<Vec<u8>, String>;
     /// True if there is a file.
     fn exists(&self, path: &str) -> bool;
-    /// All files below a directory, relative to it, sorted.
+    /// All files below a directory, relative to it, sorted; none if there is no such directory.
     ///
     /// # Errors
     /// Why it can't be listed, in words.

@@ -16,6 +16,9 @@ pub(super) const FUNCTION: Function = Function {
             FunctionError::at(0, format!("{} can't be listed{why}", a.quote(0)))
         })?;
         let patterns = alternatives(&pattern, 0).ok_or_else(|| FunctionError::at(1, "holds a `{` that is never closed, or too many"))?;
+        if patterns.iter().flat_map(|p| p.split('/')).any(is_broken) {
+            return Err(FunctionError::at(1, "holds a `[` that is never closed, or ends in a `\\` that stands for nothing"));
+        }
         let patterns: Vec<Vec<&str>> = patterns.iter().map(|p| p.split('/').collect()).collect();
         let fits = |path: &str| {
             let parts: Vec<&str> = path.split('/').collect();
@@ -35,6 +38,11 @@ pub(super) const FUNCTION: Function = Function {
         ("fileset(\"conf\",\"**\")", "toset([\"a.conf\", \"b.conf\", \"deep/c.conf\"])"),
         ("fileset(\"conf\",\"*.md\")", "toset([])"),
         ("fileset(\"conf\",\"{a\")", "ERROR never closed"),
+        ("fileset(\"conf\",\"[a\")", "ERROR `[` that is never closed"),
+        ("fileset(\"conf\",\"{a,[]}\")", "ERROR `[` that is never closed"),
+        ("fileset(\"conf\",\"[ab]\\\\\")", "ERROR `\\` that stands for nothing"),
+        ("fileset(\"conf\",\"\\\\[a\")", "toset([])"),
+        ("fileset(\"nowhere\",\"*\")", "toset([])"),
         ("fileset(u.id,\"*\")", "UNKNOWN set(string)"),
     ],
     ..Function::BASE
@@ -67,6 +75,23 @@ fn alternatives(pattern: &str, depth: usize) -> Option<Vec<String>> {
         }
     }
     None
+}
+
+/// True if a part of a pattern can't be read, so that it would match nothing for ever.
+fn is_broken(part: &str) -> bool {
+    let mut rest = part.chars();
+    while let Some(c) = rest.next() {
+        let is_whole = match c {
+            // A bracket that comes first closes nothing.
+            '[' => rest.next().is_some() && rest.any(|c| c == ']'),
+            '\\' => rest.next().is_some(),
+            _ => true,
+        };
+        if !is_whole {
+            return true;
+        }
+    }
+    false
 }
 
 fn matches_path(pattern: &[&str], path: &[&str]) -> bool {
