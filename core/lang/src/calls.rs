@@ -46,6 +46,11 @@ pub(crate) fn check(call: &Call) -> Option<Diagnostic> {
 }
 
 fn unknown(call: &Call) -> Diagnostic {
+    if let Some(elsewhere) = functions::elsewhere(&call.name) {
+        return Diagnostic::error("Function not supported", format!("{}() is not here: {}.", call.name, elsewhere.why))
+            .with_span(Some(call.name_span))
+            .with_hint(elsewhere.instead);
+    }
     let error = Diagnostic::error("Unknown function", format!("There is no function \"{}\".", call.name)).with_span(Some(call.name_span));
     match suggest::hint(&call.name, functions::names()) {
         Some(hint) => error.with_hint(hint),

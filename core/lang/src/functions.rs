@@ -21,6 +21,7 @@ mod definition;
 mod digests;
 mod distinct;
 mod element;
+mod elsewhere;
 mod file;
 mod fileset;
 mod flatten;
@@ -86,6 +87,8 @@ use karmaform_model::Value;
 pub(crate) use arguments::FunctionError;
 use definition::Function;
 pub use definition::{ParameterSignature, Signature};
+pub(crate) use elsewhere::elsewhere;
+pub use elsewhere::{ELSEWHERE, Elsewhere};
 
 use crate::Context;
 

@@ -56,7 +56,7 @@ pub use config::{
 pub use context::{Context, Files};
 pub use evaluator::{Evaluator, Resolver};
 pub use format::{FormatError, format};
-pub use functions::{ParameterSignature, Signature, all as function_signatures};
+pub use functions::{ELSEWHERE, Elsewhere, ParameterSignature, Signature, all as function_signatures};
 pub use given::VariableInputs;
 pub use imports::Import;
 pub use load::load;
