@@ -52,7 +52,7 @@ lint: setup ## formatting and clippy, warnings are errors
 fmt: ## format everything
 	cargo fmt --all
 
-bless: setup ## rewrite the expectations of tests/cases and docs/reference; read that diff
+bless: setup ## rewrite the expectations of tests/cases, docs/reference and docs/language; read that diff
 	BLESS=1 cargo test --locked -p karmaform-tests --test all -- cases reference examples
 
 bench: build ## speed: criterion, whole-process runs with ratios, and real hosts

@@ -18,6 +18,7 @@ mod karmada_on_hosts;
 mod kubernetes_proxy;
 mod kubernetes_state;
 mod lab;
+mod language;
 mod members;
 mod pages;
 mod parts;

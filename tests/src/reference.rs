@@ -40,7 +40,10 @@ fn pages_say_what_schemas_say() {
 fn pages() -> BTreeMap<String, String> {
     let registry = real_registry();
     let mut pages = BTreeMap::new();
-    let mut index = String::from("# Reference\n\nWritten from the schemas by `make reference`.\n");
+    let mut index = String::from(
+        "# Reference\n\nResources, data sources, backends and settings, written from the schemas by `make reference`. Blocks, expressions and functions are in \
+         [the language](../language/README.md).\n",
+    );
     let list = |index: &mut String, title: &str, items: &[(&str, &Schema)]| {
         let _ = write!(index, "\n## {title}\n\n| name | what it is |\n|---|---|\n");
         for (name, schema) in items {

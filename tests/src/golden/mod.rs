@@ -20,6 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub(crate) use state::context;
+pub(crate) use steps::brief;
 
 use crate::parts::root;
 

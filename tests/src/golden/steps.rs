@@ -191,7 +191,7 @@ fn without_sum(line: &str) -> String {
 }
 
 /// Without what is always the same, and without double blank lines.
-fn brief(text: &str) -> String {
+pub(crate) fn brief(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in text.lines().filter(|l| !ALWAYS_THE_SAME.iter().any(|s| l.starts_with(s))) {
         if !(line.is_empty() && lines.last().is_none_or(|l| l.is_empty())) {
