@@ -1,6 +1,6 @@
 //! `console`: try expressions against the configuration and the state.
 
-use karmaform_lang::{Config, Evaluator, Moment, Resolver, render};
+use karmaform_lang::{Config, Evaluator, Moment, Resolver, is_unfinished, render};
 use karmaform_model::{Address, Catalog, Snapshot, Type, Value};
 
 use crate::app::{App, Ended};
@@ -59,7 +59,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
             break;
         }
         text.push_str(&line);
-        if is_open(&text) {
+        if is_unfinished(&text) {
             text.push('\n');
             continue;
         }
@@ -83,36 +83,4 @@ fn evaluate(app: &mut App, config: &Config, snapshot: &Snapshot, expression: &st
     }
     app.output.print(&format!("{}\n", render(&value)));
     0
-}
-
-/// True while brackets are open, so that an expression may have several lines.
-fn is_open(text: &str) -> bool {
-    let mut depth = 0i32;
-    let mut in_string = false;
-    let mut escaped = false;
-    for c in text.chars() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if in_string => escaped = true,
-            '"' => in_string = !in_string,
-            '(' | '[' | '{' if !in_string => depth += 1,
-            ')' | ']' | '}' if !in_string => depth -= 1,
-            _ => {}
-        }
-    }
-    depth > 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn open_brackets_ask_for_more() {
-        assert!(is_open("[1,"));
-        assert!(is_open("{ a = \"}\""));
-        assert!(!is_open("[1]"));
-        assert!(!is_open("\"[\""));
-        assert!(!is_open("]"));
-    }
 }

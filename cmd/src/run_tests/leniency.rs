@@ -83,6 +83,13 @@ fn the_console_says_what_is_wrong_with_what_was_begun() {
 }
 
 #[test]
+fn an_expression_in_the_console_has_as_many_lines_as_it_needs() {
+    let mut place = Place::new(TWO);
+    place.stdin = "\"${upper(\"(\")}\"\n[1,\n]\n<<EOT\nhi\nEOT\nupper(<<EOT\nho\nEOT\n)\n2".to_owned();
+    assert_eq!(place.check(&["console"], 0).stdout, "\"(\"\n[\n  1,\n]\n<<EOT\nhi\n\nEOT\n<<EOT\nHO\n\nEOT\n2\n");
+}
+
+#[test]
 fn the_console_knows_the_time() {
     let mut place = Place::new(TWO);
     place.stdin = "timestamp() == plantimestamp()\nlength(uuid())\nuuid() == uuid()\n".to_owned();

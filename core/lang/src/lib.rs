@@ -68,7 +68,7 @@ pub use removed::Removed;
 pub use render::render;
 pub use settings::OTHER_VERSION;
 pub use source::{SourceFile, Sources};
-pub use syntax::syntax_errors;
+pub use syntax::{is_unfinished, syntax_errors};
 pub use testing::{Judged, Mock, Run, RunOptions, TestFile, read_tests};
 pub use validate::validate;
 pub use variables::{MISSING_VARIABLE, VariableOrigin};

@@ -22,7 +22,7 @@ use karmaform_model::{Span, Value};
 pub(crate) use crate::ops::{BinaryOperator, UnaryOperator};
 #[cfg(test)]
 pub(crate) use parse::parse_body;
-pub use parse::syntax_errors;
+pub use parse::{is_unfinished, syntax_errors};
 pub(crate) use parse::{parse_expression, parse_file, parse_template, parse_values};
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ pub(super) struct Scan {
     pub problems: Vec<Problem>,
     /// Object literals with very many entries, outermost ones only, in order.
     pub big: Vec<Big>,
+    /// Nothing is wrong with the text but that it ends too early: more of it may close what is open.
+    pub unfinished: bool,
 }
 
 /// An object literal that is parsed in pieces: the parser's time grows with the square of the number of entries.

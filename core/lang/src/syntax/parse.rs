@@ -52,7 +52,7 @@ pub(crate) fn parse_body(file: FileId, text: &str) -> Parsed {
         let error = Diagnostic::error("File too large", "A configuration file may have at most 4 GiB.");
         return Parsed { diagnostics: error.into(), broken: true, ..Parsed::default() };
     }
-    let Scan { items, problems, big } = scan(text);
+    let Scan { items, problems, big, .. } = scan(text);
     let whole = Whole { file, text, base, places: &[] };
     let mut parsed = Parsed { broken: !problems.is_empty(), ..Parsed::default() };
     for part in whole.parse_parallel(&items, &big) {
@@ -72,6 +72,11 @@ pub(crate) fn parse_body(file: FileId, text: &str) -> Parsed {
 /// What is wrong with the syntax of a text; nothing is said of its meaning.
 pub fn syntax_errors(file: FileId, text: &str) -> Diagnostics {
     parse_body(file, text).diagnostics
+}
+
+/// True if an expression goes on: so far nothing is wrong with it, but a bracket, an interpolation or a heredoc in it is open.
+pub fn is_unfinished(text: &str) -> bool {
+    scan(&format!("{text}\n")).unfinished
 }
 
 /// Parses an expression.

@@ -72,6 +72,7 @@ impl Scanner<'_> {
                 self.end_item();
                 return;
             }
+            self.scan.unfinished |= self.scan.problems.is_empty();
             let opened = self.blame_open(None);
             match self.next_header(opened) {
                 Some(start) => self.restart(start),

@@ -33,3 +33,14 @@ fn the_unclosed_one_is_blamed_and_the_rest_goes_on() {
     check("a = 1 }\nb = 2\n", &["b = 2"], &["Closer(125) line 1 \"}\""]);
     check("a = 1 /* x\nb = 2\n", &[], &["Comment line 1 \"/*\""]);
 }
+
+#[test]
+fn what_goes_on_is_told_from_what_is_wrong() {
+    let unfinished = |text: &str| scan(&format!("{text}\n")).unfinished;
+    for text in ["[1,", "{ a = \"}\"", "upper(\"a\",", "\"${upper(", "<<EOT", "<<EOT\nhi", "f(<<EOT\nhi\nEOT"] {
+        assert!(unfinished(text), "{text}");
+    }
+    for text in ["[1]", "\"[\"", "]", "\"${upper(\"(\")}\"", "\"abc", "\"${f(\"x", "[1)", "<<EOT\nhi\nEOT", "1 # ("] {
+        assert!(!unfinished(text), "{text}");
+    }
+}
