@@ -54,7 +54,7 @@ pub use host_facts::{concerns, firewalls, free_bytes};
 pub use json::{from_json, implied_from_json, to_json};
 pub use looking::Looking;
 pub use nearness::nearest;
-pub use number::Number;
+pub use number::{KEPT_DIGITS, Number};
 pub use object::Object;
 pub use path::{Path, PathStep};
 pub use plan::{

@@ -8,8 +8,10 @@ use std::str::FromStr;
 use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive, Zero};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How many significant digits a division keeps (a 512-bit binary float has 154).
-pub(crate) const DIGITS: u64 = 154;
+/// How many significant digits are shown and compared (a 512-bit binary float has 154).
+const DIGITS: u64 = 154;
+/// How many significant digits a calculation keeps: some more than are seen, so that `10 / 3 * 3` is 10 and not a little less.
+pub const KEPT_DIGITS: u64 = DIGITS + 8;
 /// Beyond this many digits a written number is refused: `1e99999999` parses at once and prints 100 MB.
 const LONGEST: i64 = 4096;
 
@@ -27,14 +29,14 @@ pub enum Number {
 }
 
 impl Number {
-    /// From an exact decimal; whole numbers become [`Number::Int`].
+    /// From an exact decimal, of which [`KEPT_DIGITS`] are kept; what is seen as a whole number is one.
     pub fn from_decimal(decimal: BigDecimal) -> Self {
-        if decimal.is_integer()
-            && let Some(int) = decimal.to_i64()
-        {
-            return Self::Int(int);
+        let whole = if decimal.is_integer() { Some(decimal.clone()) } else { Some(seen(&decimal)).filter(BigDecimal::is_integer) };
+        match whole.map(|whole| whole.to_i64().ok_or(whole)) {
+            Some(Ok(int)) => Self::Int(int),
+            Some(Err(long)) => Self::Decimal(Box::new(long.normalized())),
+            None => Self::Decimal(Box::new(rounded(&decimal, KEPT_DIGITS).normalized())),
         }
-        Self::Decimal(Box::new(rounded(&decimal).normalized()))
     }
 
     /// From a float; `None` for NaN.
@@ -49,8 +51,13 @@ impl Number {
         format!("{float}").parse().ok()
     }
 
-    /// The exact decimal, `None` for an infinity.
+    /// The decimal as it is seen, `None` for an infinity.
     pub fn decimal(&self) -> Option<BigDecimal> {
+        self.kept().map(|d| seen(&d))
+    }
+
+    /// The decimal with all digits that a calculation goes on with, `None` for an infinity.
+    pub fn kept(&self) -> Option<BigDecimal> {
         match self {
             Self::Int(i) => Some(BigDecimal::from(*i)),
             Self::Decimal(d) => Some((**d).clone()),
@@ -87,10 +94,14 @@ impl Number {
     }
 }
 
-/// Whole numbers stay exact; anything else keeps [`DIGITS`] digits.
-fn rounded(decimal: &BigDecimal) -> BigDecimal {
-    match NonZeroU64::new(DIGITS) {
-        Some(digits) if !decimal.is_integer() => decimal.with_precision_round(digits, RoundingMode::HalfEven),
+/// Whole numbers stay exact; anything else has [`DIGITS`] digits that are seen.
+fn seen(decimal: &BigDecimal) -> BigDecimal {
+    if decimal.is_integer() { decimal.clone() } else { rounded(decimal, DIGITS) }
+}
+
+fn rounded(decimal: &BigDecimal, digits: u64) -> BigDecimal {
+    match NonZeroU64::new(digits) {
+        Some(most) if decimal.digits() > digits => decimal.with_precision_round(most, RoundingMode::HalfEven),
         _ => decimal.clone(),
     }
 }
@@ -141,7 +152,7 @@ impl fmt::Display for Number {
         match self {
             Self::Int(i) => write!(f, "{i}"),
             Self::Decimal(d) if d.is_zero() => f.write_str("0"),
-            Self::Decimal(d) => f.write_str(&d.to_plain_string()),
+            Self::Decimal(d) => f.write_str(&seen(d).to_plain_string()),
             Self::PositiveInfinity => f.write_str("+Inf"),
             Self::NegativeInfinity => f.write_str("-Inf"),
         }
@@ -172,7 +183,7 @@ impl Ord for Number {
         };
         match (self, other) {
             (Int(a), Int(b)) => a.cmp(b),
-            (Decimal(a), Decimal(b)) => a.cmp(b),
+            (Decimal(a), Decimal(b)) => seen(a).cmp(&seen(b)),
             (Int(a), Decimal(b)) => BigDecimal::from(*a).cmp(b),
             (Decimal(a), Int(b)) => (**a).cmp(&BigDecimal::from(*b)),
             (a, b) => rank(a).cmp(&rank(b)),
@@ -210,6 +221,17 @@ mod tests {
         for text in ["", "0x10", "1_000", "1e99999999", "abc", " 1", "+1"] {
             assert!(text.parse::<Number>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn digits_that_are_kept_are_not_seen() {
+        let third = Number::from_decimal(BigDecimal::from_str(&format!("0.{}", "3".repeat(200))).unwrap());
+        assert_eq!(third.kept().unwrap().digits(), KEPT_DIGITS);
+        let text = third.to_string();
+        assert_eq!(text, format!("0.{}", "3".repeat(154)));
+        assert_eq!(text.parse::<Number>().unwrap(), third, "what is read again is the same");
+        let nearly = BigDecimal::from_str(&format!("9.{}", "9".repeat(160))).unwrap();
+        assert_eq!(Number::from_decimal(nearly).as_i64(), Some(10));
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(super) const CEIL: Function = Function {
     doc: "The nearest whole number that is not smaller.",
     body: Some(|a| Ok(round(&a.number(0), RoundingMode::Ceiling).into())),
     #[cfg(test)]
-    rows: &[("ceil(1.1)", "2"), ("ceil(-1.9)", "-1"), ("ceil(5)", "5"), ("ceil(1/0)", "+Inf")],
+    rows: &[("ceil(1.1)", "2"), ("ceil(-1.9)", "-1"), ("ceil(5)", "5"), ("ceil(7/49*49)", "7"), ("ceil(1/0)", "+Inf")],
     ..BASE
 };
 
@@ -22,6 +22,7 @@ pub(super) const FLOOR: Function = Function {
     rows: &[
         ("floor(-1.1)", "-2"),
         ("floor(1.9)", "1"),
+        ("floor(10/3*3)", "10"),
         ("floor(null)", "ERROR must not be null"),
         ("floor([])", "ERROR number required, but have tuple"),
     ],

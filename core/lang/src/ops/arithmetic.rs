@@ -4,11 +4,9 @@ use std::num::NonZeroU64;
 
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, RoundingMode, Signed, Zero};
-use karmaform_model::Number;
 use karmaform_model::Number::{Int, NegativeInfinity, PositiveInfinity};
+use karmaform_model::{KEPT_DIGITS, Number};
 
-/// Digits that a division keeps; what a 512-bit binary float holds, so that results look the same.
-const DIGITS: u64 = 154;
 /// Longest result. Without a limit a chain of thirty locals, each the square of the one before, would fill the memory.
 const LONGEST: u64 = 4096;
 
@@ -70,7 +68,7 @@ pub(crate) fn divide(a: &Number, b: &Number) -> Result<Number, String> {
     let ((top, top_scale), (bottom, bottom_scale)) = (decimal(a).into_bigint_and_exponent(), decimal(b).into_bigint_and_exponent());
     // So many zeros behind the numerator that the whole part of the quotient has all digits wanted, and two more to round by.
     let digits = |n: &BigInt| i64::try_from(n.magnitude().to_string().len()).unwrap_or(i64::MAX);
-    let zeros = (i64::try_from(DIGITS).unwrap_or(0) + 2 + digits(&bottom) - digits(&top)).max(0);
+    let zeros = (i64::try_from(KEPT_DIGITS).unwrap_or(0) + 2 + digits(&bottom) - digits(&top)).max(0);
     let top = top * BigInt::from(10).pow(u32::try_from(zeros).unwrap_or(u32::MAX));
     let mut quotient = &top / &bottom;
     let mut scale = top_scale - bottom_scale + zeros;
@@ -79,7 +77,7 @@ pub(crate) fn divide(a: &Number, b: &Number) -> Result<Number, String> {
         let sign = if (top.sign() == Sign::Minus) == (bottom.sign() == Sign::Minus) { 1 } else { -1 };
         quotient = quotient * 10 + sign;
         scale += 1;
-        let digits = NonZeroU64::new(DIGITS).unwrap_or(NonZeroU64::MIN);
+        let digits = NonZeroU64::new(KEPT_DIGITS).unwrap_or(NonZeroU64::MIN);
         return finite(BigDecimal::new(quotient, scale).with_precision_round(digits, RoundingMode::HalfEven));
     }
     finite(BigDecimal::new(quotient, scale))
@@ -152,7 +150,7 @@ fn infinity(negative: bool) -> Number {
 
 /// The decimal of a finite number; infinities never get here.
 fn decimal(a: &Number) -> BigDecimal {
-    a.decimal().unwrap_or_default()
+    a.kept().unwrap_or_default()
 }
 
 fn finite(result: BigDecimal) -> Result<Number, String> {
