@@ -32,7 +32,8 @@ impl Expected {
                 Some(_) => None,
             };
             if let Some((summary, detail)) = error.filter(|_| !config.is_incomplete()) {
-                let hint = "What may be expected to fail is what has a validation, a precondition or an assert, or is a policy.";
+                let hint =
+                    "What may be expected to fail is what has a validation, a precondition, a postcondition or an assert, or is a policy.";
                 wrong.push(Diagnostic::error(summary, detail).with_span(Some(*span)).with_hint(hint));
             }
             all.push(One { address: address.clone(), span: *span, conditions: conditions.unwrap_or_default(), has_failed: false });

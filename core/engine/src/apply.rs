@@ -14,6 +14,7 @@ use crate::alike::alike;
 use crate::dispatch::{Dispatcher, Started};
 use crate::fill::Filler;
 use crate::graph::Graph;
+use crate::judge::Open;
 use crate::ledger::Ledger;
 use crate::moves::relocated;
 use crate::options::{ApplyOptions, World};
@@ -59,7 +60,8 @@ pub async fn apply(
         outcome.diagnostics.push(problem);
         return outcome;
     }
-    let mut dispatcher = Dispatcher::new(plan, ledger, Filler::new(plan, graph, world, &options.seed), world, options, on_event);
+    let mut dispatcher =
+        Dispatcher::new(plan, ledger, Filler::new(plan, graph, world, &options.seed), Open::new(plan, graph), world, options, on_event);
     let begin = JournalRecord::Begin {
         lineage: world.state.lineage.clone(),
         serial: store.stored().unwrap_or(world.state.serial),

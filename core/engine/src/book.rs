@@ -17,8 +17,14 @@ impl Dispatcher<'_> {
                 let record = self.filler.record(&self.ledger, *resource)?;
                 self.event(step, EventKind::Started);
                 self.ledger.made(*resource, record);
-                self.event(step, EventKind::Succeeded(None));
-                self.succeed(step);
+                let planned = &self.plan.resources[*resource];
+                let broken = self.after_step(&planned.address, planned.change.action());
+                if broken.has_errors() {
+                    self.fail(step, broken);
+                } else {
+                    self.event(step, EventKind::Succeeded(None));
+                    self.succeed(step);
+                }
             }
             StepKind::Change { resource, part } if *part == Action::Forget || self.plan.resources[*resource].provider.is_none() => {
                 self.event(step, EventKind::Started);
@@ -38,6 +44,9 @@ impl Dispatcher<'_> {
 
     fn start_change(&mut self, step: usize, resource: usize, part: Action) -> Result<Job, Diagnostics> {
         let planned = &self.plan.resources[resource];
+        if part != Action::Delete {
+            self.before_step(&planned.address)?;
+        }
         let change = self.filler.change(&self.ledger, resource, part)?;
         if let Change::Read { after } = &change {
             let mut arguments = after.clone();
@@ -64,18 +73,19 @@ impl Dispatcher<'_> {
         let Some(running) = self.running.get(&done.step) else { return };
         let (sent, prior) = (running.sent.clone(), running.prior.clone());
         self.interrupted |= done.interrupted;
-        let problem = match (&self.plan.steps[done.step].kind, done.result) {
+        let problem: Option<Diagnostics> = match (&self.plan.steps[done.step].kind, done.result) {
             (StepKind::Change { resource, part }, Err(error)) => {
                 let (resource, part) = (*resource, *part);
                 if part != Action::Read {
                     self.ledger.failed(resource, part, done.touched, prior);
                 }
-                Some(error)
+                Some(error.into())
             }
-            (_, Err(error)) => Some(error),
+            (_, Err(error)) => Some(error.into()),
             (StepKind::Change { resource, part }, Ok(success)) => {
                 let (resource, part) = (*resource, *part);
-                self.book(resource, part, &sent, success, done.touched, prior)
+                let problem = self.book(resource, part, &sent, success, done.touched, prior).map(Diagnostics::from);
+                problem.or_else(|| Some(self.after_step(&self.plan.resources[resource].address, part)).filter(Diagnostics::has_errors))
             }
             (_, Ok(Success::Passed(seen))) => {
                 self.event(done.step, EventKind::Succeeded(Some(seen)));
@@ -84,7 +94,7 @@ impl Dispatcher<'_> {
             (_, Ok(_)) => None,
         };
         match problem {
-            Some(error) => self.fail(done.step, error.into()),
+            Some(error) => self.fail(done.step, error),
             None => {
                 if let StepKind::Change { resource, .. } = &self.plan.steps[done.step].kind {
                     let id = self.ledger.attribute(&self.plan.resources[*resource].address, "id");

@@ -9,6 +9,7 @@ use karmaform_model::{
 };
 
 use crate::fill::Filler;
+use crate::judge::Open;
 use crate::ledger::Ledger;
 use crate::options::{ApplyOptions, World};
 use crate::worker::{Job, Note};
@@ -56,6 +57,7 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) ledger: Ledger<'a>,
     pub(crate) filler: Filler<'a>,
+    pub(crate) open: Open,
     world: &'a World<'a>,
     options: &'a ApplyOptions,
     on_event: &'a mut dyn FnMut(Event),
@@ -93,6 +95,7 @@ impl<'a> Dispatcher<'a> {
         plan: &'a Plan,
         ledger: Ledger<'a>,
         filler: Filler<'a>,
+        open: Open,
         world: &'a World<'a>,
         options: &'a ApplyOptions,
         on_event: &'a mut dyn FnMut(Event),
@@ -107,6 +110,7 @@ impl<'a> Dispatcher<'a> {
             plan,
             ledger,
             filler,
+            open,
             world,
             options,
             on_event,
@@ -177,6 +181,12 @@ impl<'a> Dispatcher<'a> {
             let room = self.outside < self.options.parallelism.max(1);
             let next = self.ready.pop_first().or_else(|| if room { self.ready_outside.pop_first().map(|(_, step)| step) } else { None });
             let Some(step) = next else { break };
+            if let Some(because) = self.held_up_by(step) {
+                self.stages[step] = Stage::Skipped;
+                self.event(step, EventKind::Skipped(Some(because.clone())));
+                self.skip_behind(step, Some(because));
+                continue;
+            }
             match self.start(step) {
                 Ok(Some(job)) => started.push(Started { step, job }),
                 Ok(None) => {}
@@ -336,6 +346,7 @@ impl<'a> Dispatcher<'a> {
             }
         }
         crate::outputs::store(self, graph);
+        self.judge_rest();
         crate::checks::applied(self);
     }
 

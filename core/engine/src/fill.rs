@@ -45,6 +45,11 @@ impl<'a> Filler<'a> {
         Self { plan, graph, world, moment, behind_reads: plan.resources.iter().map(is_behind).collect(), expansions: BTreeMap::new() }
     }
 
+    /// Where an instance stands in the graph.
+    pub(crate) fn number(&self, address: &Address) -> Option<usize> {
+        self.graph.instances.get(address).copied()
+    }
+
     /// The change to be made, with everything in it that can be known before it is made.
     pub(crate) fn change(&mut self, ledger: &Ledger<'_>, resource: usize, part: Action) -> Result<Change, Diagnostics> {
         let planned = &self.plan.resources[resource];

@@ -22,6 +22,7 @@ mod forget;
 mod graph;
 mod holes;
 mod imports;
+mod judge;
 mod ledger;
 mod moves;
 mod observe;

@@ -29,7 +29,7 @@ pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
             }
         }
         let mut value = after.clone();
-        if !value.is_wholly_known() {
+        if !value.is_wholly_known() || dispatcher.open.has_output(name) {
             let (now, problems) = Evaluator::new(world.config, &dispatcher.ledger).at(&dispatcher.filler.moment).output(name);
             let failed = problems.has_errors();
             dispatcher.diagnostics.extend(problems);

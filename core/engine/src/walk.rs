@@ -225,6 +225,9 @@ impl Pass<'_> {
                 }
                 _ => self.visit_composite(number, inherited),
             }
+            if node.role != Role::Child {
+                self.judge(number, evaluator);
+            }
         }
     }
 

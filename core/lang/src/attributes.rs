@@ -17,7 +17,7 @@ pub(crate) fn arguments(evaluator: &Evaluator<'_>, instance: &Address, errors: &
     let (Some(block), Some(schema)) = (evaluator.config.block(instance), evaluator.config.schema(instance)) else { return Object::new() };
     let site = site(evaluator, block, instance.key.as_ref());
     let scope = Scope::new(&site);
-    conditions::preconditions(evaluator, &block.preconditions, "Precondition failed", &scope, errors);
+    conditions::preconditions(evaluator, &block.preconditions, conditions::PRECONDITION, &scope, errors);
     let mut object = body_object(evaluator, schema, &block.body, &scope, errors);
     object.retain(|name, _| schema.attribute(name).is_none_or(Attribute::is_configurable));
     schema.mark(&mut object);

@@ -82,31 +82,43 @@ impl Evaluator<'_> {
     /// What became of all other conditions: of resources, outputs and variables. What is wrong with them is told elsewhere.
     pub fn conditions(&self) -> Vec<Checked> {
         let mut all = Vec::new();
-        for block in self.config.blocks.values().filter(|b| !b.preconditions.is_empty()) {
+        for block in self.config.blocks.values().filter(|b| !(b.preconditions.is_empty() && b.postconditions.is_empty())) {
             for key in block.repetition.keys() {
                 let site = crate::attributes::site(self, block, key.as_ref());
-                all.push(self.checked(CheckKind::Resource, block.address.with_key(key), &block.preconditions, &site));
+                let address = block.address.with_key(key);
+                let scope = Scope::new(&site);
+                let mut verdicts = self.verdicts(&block.preconditions, &scope);
+                if !block.postconditions.is_empty() {
+                    let own = [(conditions::SELF, self.instance(&address))];
+                    verdicts.extend(scope.bind(&own, |scope| self.verdicts(&block.postconditions, scope)));
+                }
+                all.push(checked(CheckKind::Resource, address, verdicts));
             }
         }
         for number in 0..self.config.modules.len() {
             let (home, path, site) = (self.config.home(number), &self.config.modules[number].path, Site::in_module(number));
             for (name, output) in home.outputs.iter().filter(|(_, o)| !o.preconditions.is_empty()) {
-                all.push(self.checked(CheckKind::Output, Address::managed(OUTPUT, name).in_module(path), &output.preconditions, &site));
+                let verdicts = self.verdicts(&output.preconditions, &Scope::new(&site));
+                all.push(checked(CheckKind::Output, Address::managed(OUTPUT, name).in_module(path), verdicts));
             }
             for (name, variable) in home.declared.iter().filter(|(_, v)| !v.validations.is_empty()) {
-                all.push(self.checked(CheckKind::Variable, Address::managed(VARIABLE, name).in_module(path), &variable.validations, &site));
+                let verdicts = self.verdicts(&variable.validations, &Scope::new(&site));
+                all.push(checked(CheckKind::Variable, Address::managed(VARIABLE, name).in_module(path), verdicts));
             }
         }
         all
     }
 
-    fn checked(&self, kind: CheckKind, address: Address, conditions: &[Condition], site: &Site) -> Checked {
-        let scope = Scope::new(site);
-        let verdicts: Vec<_> = conditions.iter().map(|c| conditions::verdict(self, c, &scope, &mut Errors::silent())).collect();
-        let status = verdicts.iter().map(Verdict::status).min().unwrap_or(CheckStatus::Pass);
-        let problems = verdicts.into_iter().filter_map(|v| if let Verdict::Broken(message) = v { Some(message) } else { None });
-        Checked { kind, address, status, problems: problems.collect() }
+    fn verdicts(&self, all: &[Condition], scope: &Scope<'_>) -> Vec<Verdict> {
+        all.iter().map(|c| conditions::verdict(self, c, scope, &mut Errors::silent())).collect()
     }
+}
+
+/// What several conditions of one thing come to: the worst of them.
+fn checked(kind: CheckKind, address: Address, verdicts: Vec<Verdict>) -> Checked {
+    let status = verdicts.iter().map(Verdict::status).min().unwrap_or(CheckStatus::Pass);
+    let problems = verdicts.into_iter().filter_map(|v| if let Verdict::Broken(message) = v { Some(message) } else { None });
+    Checked { kind, address, status, problems: problems.collect() }
 }
 
 /// The data sources that stand in `check` blocks, each with the name of its block.

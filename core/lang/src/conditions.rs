@@ -1,6 +1,7 @@
-//! Conditions with a message: `validation` of variables, `precondition` of blocks and outputs, policies, what a check asserts.
+//! Conditions with a message: `validation` of variables, `precondition` of blocks and outputs, `postcondition` of blocks, policies, what a
+//! check asserts.
 
-use karmaform_model::{CheckStatus, Diagnostic, Type, convert};
+use karmaform_model::{Address, CheckStatus, Diagnostic, Diagnostics, Type, convert};
 
 use crate::config::Condition;
 use crate::eval::Errors;
@@ -13,6 +14,37 @@ pub(crate) fn preconditions(evaluator: &Evaluator<'_>, conditions: &[Condition],
         if let Some(message) = failed(evaluator, condition, scope, errors) {
             errors.push(Diagnostic::error(summary, message).with_span(Some(condition.condition.span)));
         }
+    }
+}
+
+/// What is said of a precondition of a block that is false.
+pub(crate) const PRECONDITION: &str = "Precondition failed";
+/// What `self` is called where it has a value.
+pub(crate) const SELF: &str = "self";
+
+impl Evaluator<'_> {
+    /// The preconditions of an instance that are false, or can't be evaluated. One that is not known yet is passed over.
+    pub fn preconditions(&self, instance: &Address) -> Diagnostics {
+        let mut errors = Errors::default();
+        if let Some(block) = self.config.block(instance) {
+            let site = crate::attributes::site(self, block, instance.key.as_ref());
+            preconditions(self, &block.preconditions, PRECONDITION, &Scope::new(&site), &mut errors);
+        }
+        self.finish(errors).into_iter().map(|d| d.at(instance)).collect()
+    }
+
+    /// The postconditions of an instance that are false, or can't be evaluated, as the resolver knows it now. One that is not known yet is
+    /// passed over.
+    pub fn postconditions(&self, instance: &Address) -> Diagnostics {
+        let mut errors = Errors::default();
+        let Some(block) = self.config.block(instance).filter(|b| !b.postconditions.is_empty() && !instance.is_child()) else {
+            return Diagnostics::new();
+        };
+        let site = crate::attributes::site(self, block, instance.key.as_ref());
+        Scope::new(&site).bind(&[(SELF, self.instance(instance))], |scope| {
+            preconditions(self, &block.postconditions, "Postcondition failed", scope, &mut errors);
+        });
+        self.finish(errors).into_iter().map(|d| d.at(instance)).collect()
     }
 }
 

@@ -149,6 +149,8 @@ pub struct ResourceBlock {
     pub(crate) body: Arc<Body>,
     pub(crate) repeat: Repeat,
     pub(crate) preconditions: Arc<[Condition]>,
+    /// What is asked of it when it is there; in these `self` is the instance.
+    pub(crate) postconditions: Arc<[Condition]>,
     /// The name of the `check` block that a data source stands in.
     pub(crate) check: Option<String>,
     /// The instance of a module that it is in.
@@ -167,7 +169,7 @@ pub(crate) enum Repeat {
     Wrong,
 }
 
-/// A `precondition`, `validation` or `assert` block.
+/// A `precondition`, `postcondition`, `validation` or `assert` block.
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
     pub condition: Expr,

@@ -134,7 +134,7 @@ pub(crate) fn literal_text(body: &Body, name: &str, diagnostics: &mut Diagnostic
     }
 }
 
-/// A `validation` or `precondition` block.
+/// A block of a condition and its message, such as `validation` or `precondition`.
 pub(crate) fn condition(block: &Block, diagnostics: &mut Diagnostics) -> Option<Condition> {
     let what = format!("a \"{}\" block", block.kind);
     check_shape(&block.body, &Shape { what: &what, attributes: &["condition", "error_message"], blocks: &[] }, diagnostics);

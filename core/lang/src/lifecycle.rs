@@ -10,10 +10,17 @@ use crate::statics::{self, Place};
 use crate::syntax::{Body, Expr, ExprKind, Step, StepKind};
 use crate::{modules, suggest};
 
+/// The conditions that the `lifecycle` blocks of a body hold.
+#[derive(Default)]
+pub(crate) struct Conditions {
+    pub(crate) before: Vec<Condition>,
+    pub(crate) after: Vec<Condition>,
+}
+
 /// What the `lifecycle` blocks of a body say, without the references in them.
-pub(crate) fn read(body: &Body, schema: Option<&Schema>, mode: Mode, diagnostics: &mut Diagnostics) -> (Lifecycle, Vec<Condition>) {
+pub(crate) fn read(body: &Body, schema: Option<&Schema>, mode: Mode, diagnostics: &mut Diagnostics) -> (Lifecycle, Conditions) {
     let mut lifecycle = Lifecycle::default();
-    let mut preconditions = Vec::new();
+    let mut conditions = Conditions::default();
     let mut first = None;
     for block in body.blocks("lifecycle") {
         if let Some(first) = first {
@@ -34,16 +41,10 @@ pub(crate) fn read(body: &Body, schema: Option<&Schema>, mode: Mode, diagnostics
         if let Some(attribute) = block.body.attribute("ignore_drift") {
             lifecycle.ignore_drift = ignore_drift(&attribute.expr, schema, diagnostics);
         }
-        preconditions.extend(block.body.blocks("precondition").filter_map(|b| decode::condition(b, diagnostics)));
-        for postcondition in block.body.blocks("postcondition") {
-            diagnostics.push(
-                Diagnostic::error("Postconditions are not supported", "This version checks conditions only before a change.")
-                    .with_span(Some(postcondition.span))
-                    .with_hint("Use a precondition in what depends on this block."),
-            );
-        }
+        conditions.before.extend(block.body.blocks("precondition").filter_map(|b| decode::condition(b, diagnostics)));
+        conditions.after.extend(block.body.blocks("postcondition").filter_map(|b| decode::condition(b, diagnostics)));
     }
-    (lifecycle, preconditions)
+    (lifecycle, conditions)
 }
 
 fn ignore_changes(expr: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> IgnoreChanges {

@@ -225,7 +225,7 @@ fn read_resource(
         Some(schema) => check_body(schema, &block.body, &address.to_string(), &block, true, &mut found),
         None => found.push(unknown_type(&config.registry, &address).with_span(Some(kind.span))),
     }
-    let (lifecycle, preconditions) = lifecycle::read(&block.body, schema, address.mode, &mut found);
+    let (lifecycle, conditions) = lifecycle::read(&block.body, schema, address.mode, &mut found);
     let repeat = repeat(&block.body, &mut found);
     diagnostics.extend(found.into_iter().map(|d| d.at(&address)));
     resources.insert(
@@ -239,7 +239,8 @@ fn read_resource(
             names: names(&block.body),
             body: Arc::new(block.body),
             repeat,
-            preconditions: preconditions.into(),
+            preconditions: conditions.before.into(),
+            postconditions: conditions.after.into(),
             check,
             module: 0,
         },
@@ -323,7 +324,9 @@ fn connect_resources(config: &mut Config, diagnostics: &mut Diagnostics) {
 /// What a block refers to, but for how many instances it has.
 fn inside(config: &Config, block: &ResourceBlock, body: &Body, place: Place<'_>, references: &mut Vec<Reference>) -> Diagnostics {
     let mut found = check_references(config, body, place, true, references);
-    for condition in block.preconditions.iter() {
+    let owned = Place { has_self: true, ..place };
+    let conditions = block.preconditions.iter().map(|c| (c, place)).chain(block.postconditions.iter().map(|c| (c, owned)));
+    for (condition, place) in conditions {
         for expr in [&condition.condition, &condition.message] {
             found.extend(statics::check(config, expr, place, references));
         }

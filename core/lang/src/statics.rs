@@ -18,6 +18,8 @@ use crate::syntax::{Expr, Part, Step, StepKind};
 pub(crate) struct Place<'a> {
     /// The block it is in.
     pub own: Option<&'a Address>,
+    /// `self` means something: an instance of that block.
+    pub has_self: bool,
     /// `each` means something.
     pub each: bool,
     /// `count` means something.
@@ -119,12 +121,7 @@ impl Checker<'_, '_> {
                     self.wrong(span, "Unknown reference", format!("There is no \"{name}.{part}\"; there is terraform.workspace."), None);
                 }
             }
-            Target::Own => self.wrong(
-                span,
-                "\"self\" outside of a check",
-                "\"self\" has no value here.",
-                Some("Refer to other blocks by TYPE.NAME.".into()),
-            ),
+            Target::Own => self.own(steps, span),
             Target::Alone => self.alone(name, span),
         }
     }
@@ -206,6 +203,18 @@ impl Checker<'_, '_> {
         }
     }
 
+    fn own(&mut self, steps: &[Step], span: Span) {
+        let Some(own) = self.place.own.filter(|_| self.place.has_self) else {
+            let hint = "Refer to other blocks by TYPE.NAME.".to_owned();
+            return self.wrong(span, "\"self\" outside of a postcondition", "\"self\" has a value only in a postcondition.", Some(hint));
+        };
+        if let Some(schema) = self.config.schema(own)
+            && let Err((at, problem, hint)) = check_steps(schema, own, steps)
+        {
+            self.wrong(at, "Unknown attribute", problem, hint);
+        }
+    }
+
     fn block(&mut self, address: Address, key: &KeyUse, used: usize, steps: &[Step], span: Span) {
         if let Some(why) = self.place.no_blocks {
             return self.wrong(span, "Reference not allowed here", why, None);
@@ -214,8 +223,13 @@ impl Checker<'_, '_> {
             return self.no_block(&address, span);
         };
         if self.place.own == Some(&address) {
+            let detail = format!("{address} can't be made of its own values.");
+            if self.place.has_self {
+                let hint = "In a postcondition write self, which is the instance that is judged.".to_owned();
+                return self.wrong(span, "Block refers to itself", detail, Some(hint));
+            }
             let hint = "Refer to other blocks, or take the common value into a local.".to_owned();
-            return self.wrong(span, "Block refers to itself", format!("{address} can't be made of its own values."), Some(hint));
+            return self.wrong(span, "Block refers to itself", detail, Some(hint));
         }
         if let Some(check) = block.check.as_deref().filter(|c| self.place.check != Some(*c)) {
             let detail = format!("{address} stands in the check \"{check}\", and only what that asserts sees it.");

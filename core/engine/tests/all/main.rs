@@ -4,6 +4,7 @@
 
 mod apply;
 mod composite;
+mod conditions;
 mod exclude;
 mod fake;
 mod fake_cluster;

@@ -104,7 +104,7 @@ impl Config {
             (Mode::Managed, OUTPUT) => self.outputs.get(&address.name).map(|o| of(&o.preconditions)),
             (Mode::Managed, "check") => self.checks.get(&address.name).map(|c| of(&c.asserts)),
             (Mode::Managed, "policy") => self.policies.get(&address.name).map(|p| vec![p.condition_span()]),
-            _ => self.blocks.get(address).map(|b| of(&b.preconditions)),
+            _ => self.blocks.get(address).map(|b| [of(&b.preconditions), of(&b.postconditions)].concat()),
         }
     }
 }

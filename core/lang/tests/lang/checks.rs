@@ -12,6 +12,7 @@ impl Resolver for One {
     fn instance(&self, address: &Address) -> Value {
         match address.to_string().as_str() {
             "file.a" => Value::object([("path", "here".into())]),
+            "file.a[\"x\"]" => Value::object([("path", "here".into()), ("size", Value::unknown(Type::Number))]),
             _ => Value::unknown(Type::Any),
         }
     }
@@ -61,4 +62,28 @@ fn conditions_of_all_kinds_are_gathered() {
         ("var.v", CheckStatus::Pass),
     ];
     assert_eq!(told, expected.map(|(a, s)| (a.to_owned(), s)));
+}
+
+#[test]
+fn a_postcondition_knows_the_instance_that_it_is_about() {
+    let text = |condition: &str| {
+        format!(
+            "resource \"file\" \"a\" {{\n for_each = toset([\"x\"])\n path = each.key\n lifecycle {{\n postcondition {{\n condition = {condition}\n \
+             error_message = \"${{self.path}} of ${{each.key}}\"\n }}\n }}\n}}\n"
+        )
+    };
+    let said = |condition: &str| {
+        let (config, diagnostics, sources) = load_text(&text(condition));
+        assert!(diagnostics.is_empty(), "{}", show(&sources, &diagnostics));
+        let evaluator = Evaluator::new(&config, &One);
+        let address = "file.a[\"x\"]".parse().unwrap();
+        let told: Vec<_> = evaluator.postconditions(&address).into_iter().map(|d| (d.summary, d.detail)).collect();
+        assert!(evaluator.preconditions(&address).is_empty(), "it is asked when the instance is there");
+        (told, evaluator.conditions()[0].status)
+    };
+    let broken = ("Postcondition failed".to_owned(), "here of x".to_owned());
+    assert_eq!(said("self.path == \"here\""), (vec![], CheckStatus::Pass));
+    assert_eq!(said("self.path == each.key"), (vec![broken], CheckStatus::Fail));
+    assert_eq!(said("self.size == 1"), (vec![], CheckStatus::Unknown));
+    assert_eq!(said("tonumber(self.path) == 1").1, CheckStatus::Error);
 }
