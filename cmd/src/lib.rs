@@ -13,6 +13,7 @@ mod commands;
 mod confirming;
 mod disk;
 mod drift;
+mod expanding;
 mod flags;
 mod hidden;
 mod lines;

@@ -3,11 +3,12 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use karmaform_engine::{Graph, Options, Pool, Relocated, World, graph, observe, plan as decide, relocate};
+use karmaform_engine::{Graph, Options, Pool, Relocated, World, graph, observe_again, plan as decide, relocate};
 use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan, Plan, Registry, Snapshot};
 
 use crate::app::{App, Stop, VERSION};
 use crate::bundle::{Use, use_bundle};
+use crate::expanding::{refusal, without_open};
 use crate::flags::PlanningFlags;
 use crate::project::Project;
 use crate::runtime::pause;
@@ -153,13 +154,18 @@ pub(crate) fn plan_with(
     met.extend(wrong);
     let (graph, wrong) = graph(&project.config, &state, registry);
     let graph = graph.with_moved(moved);
+    let wrong = without_open(project, registry, wrong, options);
+    let refused = refusal(project, &graph, &wrong, options);
+    if refused.has_errors() {
+        return Err(refused.into());
+    }
     met.extend(wrong);
     if met.has_errors() {
         return Err(met.into());
     }
     let world = World { config: &project.config, registry, state: &state, pool, runtime: clock.as_ref(), hands: Some(registry) };
     let began = app.now();
-    let (observed, wrong) = looking(app, observe(&graph, &world, options))?;
+    let (observed, wrong) = looking(app, observe_again(&graph, &world, options, project.observed.clone()))?;
     let seen = app.now();
     app.profile.phase("look", began, seen);
     met.extend(wrong);

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use karmaform_lang::{Config, Context, MISSING_VARIABLE, SourceFile, Sources, VariableInputs, VariableOrigin, load};
+use karmaform_engine::Observed;
+use karmaform_lang::{Config, Context, MISSING_VARIABLE, NothingKnown, SourceFile, Sources, VariableInputs, VariableOrigin, load_with};
 use karmaform_model::{Diagnostic, Diagnostics};
 
 use crate::app::{App, Stop, VERSION};
 use crate::disk::{Disk, reason};
+use crate::expanding::Texts;
 use crate::flags::{VariableFlag, VariableFlags};
 use crate::hidden::Hidden;
 use crate::workspace;
@@ -51,14 +53,29 @@ pub(crate) struct Project {
     pub(crate) files: Arc<Disk>,
     /// How many of the sources are configuration files; the rest are variable files.
     pub(crate) configuration_files: usize,
+    /// What it was read from, if it has to be read again with what is there: something stands so often that the text does not say it.
+    pub(crate) texts: Option<Box<Texts>>,
+    /// What was seen to tell how often things stand.
+    pub(crate) observed: Observed,
+    /// What could not be looked at then.
+    pub(crate) unseen: Diagnostics,
 }
 
 impl Project {
-    /// The configuration, or all that is wrong with it.
+    /// The configuration, or all that is wrong with it. What is not known to stand how often is wrong, too.
     ///
     /// # Errors
     /// If there is an error among the diagnostics.
-    pub(crate) fn checked(self) -> Result<Self, Stop> {
+    pub(crate) fn checked(mut self) -> Result<Self, Stop> {
+        self.diagnostics.extend(self.config.open.clone());
+        self.readable()
+    }
+
+    /// The same for who expands it with what is there.
+    ///
+    /// # Errors
+    /// If there is an error among the diagnostics.
+    pub(crate) fn readable(self) -> Result<Self, Stop> {
         if self.diagnostics.has_errors() { Err(self.diagnostics.into()) } else { Ok(self) }
     }
 }
@@ -125,7 +142,7 @@ pub(crate) fn load_sources(
     let files = Arc::new(Disk::new(&app.directory));
     let context = context(app, files.clone(), how.directory, how.now)?;
     let registry = Arc::clone(&app.wiring.registry);
-    let (mut config, mut diagnostics) = load(&app.sources, &inputs, &context, &registry);
+    let (mut config, mut diagnostics) = load_with(&app.sources, &inputs, &context, &registry, &NothingKnown);
     if how.ask && !config.missing_variables.is_empty() && app.can_ask(true) {
         for name in config.missing_variables.clone() {
             let variable = config.variables.get(&name);
@@ -133,10 +150,12 @@ pub(crate) fn load_sources(
             let value = ask_for(app, &name, description.as_deref(), variable.is_some_and(|v| v.sensitive))?;
             inputs.text(name, value, VariableOrigin::CommandLine);
         }
-        (config, diagnostics) = load(&app.sources, &inputs, &context, &registry);
+        (config, diagnostics) = load_with(&app.sources, &inputs, &context, &registry, &NothingKnown);
     }
+    let is_open = !config.open.is_empty();
+    let texts = is_open.then(|| Box::new(Texts { sources: app.sources.clone(), inputs, context }));
     app.sources.files.extend(config.module_files.iter().cloned());
-    Ok(Project { config, diagnostics, files, configuration_files })
+    Ok(Project { config, diagnostics, files, configuration_files, texts, observed: Observed::default(), unseen: Diagnostics::new() })
 }
 
 /// What expressions may ask of the outside, in the configuration of this directory.

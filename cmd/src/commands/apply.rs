@@ -8,6 +8,7 @@ use crate::applying::carry_out;
 use crate::backend::open_backend;
 use crate::confirming::confirm;
 use crate::disk::{reason, write_private};
+use crate::expanding::expand;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{Planned, bundle_for, halted, options, plan, pool, show_plan};
 use crate::policies::{Overrides, advice, judge, overrides_of};
@@ -77,19 +78,26 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
     let options = options(app, planning)?;
     let ask = app.wants_input(how.view.input) && !app.lines.only;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
-    let project = load(app, &how.variables, ask)?.checked()?;
+    let mut project = load(app, &how.variables, ask)?.readable()?;
     let open = open_backend(app, &project.config.settings, how.state.state.as_deref())?;
     let operation = if planning.refresh_only { "OperationTypeRefresh" } else { "OperationTypeApply" };
     let mut session = Session::exclusive(app, open, operation, &how.lock)?;
-    let ended = planned_here(app, &project, &mut session, (&options, &planning.policies.all()), how);
+    let ended = planned_here(app, &mut project, &mut session, (&options, &planning.policies.all()), how);
     session.close(app);
     profiled(app, &how.profile, ended)
 }
 
-fn planned_here(app: &mut App, project: &Project, session: &mut Session, (options, overrides): (&Options, &Overrides), how: &How) -> Ended {
+fn planned_here(
+    app: &mut App,
+    project: &mut Project,
+    session: &mut Session,
+    (options, overrides): (&Options, &Overrides),
+    how: &How,
+) -> Ended {
     let notes = session.notes().clone();
     app.show(&notes);
     let pool = pool(app, project, bundle_for(options.mode))?;
+    expand(app, project, &session.snapshot, &pool, options)?;
     let mut planned = plan(app, project, &session.snapshot, &pool, options)?;
     let forbidden = judge(&project.config, &mut planned.plan, overrides, options.now);
     show_plan(app, &planned, how.view.verbose);
@@ -126,16 +134,16 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
             .with_hint("To choose another directory use -chdir=DIR before the command; apply takes no directory.")
             .into());
     };
-    let project = saved::load(app, &saved, &args.how.variables)?.checked()?;
+    let mut project = saved::load(app, &saved, &args.how.variables)?.readable()?;
     let state = args.how.state.state.clone().or_else(|| saved.state.clone());
     let open = open_backend(app, &project.config.settings, state.as_deref())?;
     let mut session = Session::exclusive(app, open, "OperationTypeApply", &args.how.lock)?;
-    let ended = planned_before(app, &project, &mut session, saved, args);
+    let ended = planned_before(app, &mut project, &mut session, saved, args);
     session.close(app);
     profiled(app, &args.how.profile, ended)
 }
 
-fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved: SavedPlan, args: &Args) -> Ended {
+fn planned_before(app: &mut App, project: &mut Project, session: &mut Session, saved: SavedPlan, args: &Args) -> Ended {
     let flags = &args.planning;
     let (parallelism, overrides) = (usize::from(flags.parallelism.most), flags.policies.all());
     let notes = session.notes().clone();
@@ -156,6 +164,7 @@ fn planned_before(app: &mut App, project: &Project, session: &mut Session, saved
         now: saved.created,
         tool_version: VERSION.to_owned(),
     };
+    expand(app, project, &session.snapshot, &pool, &options)?;
     let fresh = plan(app, project, &session.snapshot, &pool, &options)?;
     let mut wrong = restore(&mut saved, &fresh.plan);
     // It was judged when it was made; a window may have closed since, and a member may be down.

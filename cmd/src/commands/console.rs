@@ -36,7 +36,7 @@ impl Resolver for FromState<'_> {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let project = load_if_any(app, &args.variables, true)?.checked()?;
+    let project = load_if_any(app, &args.variables, true)?.readable()?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
     let notes = session.notes().clone();

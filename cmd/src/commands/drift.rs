@@ -12,6 +12,7 @@ use crate::backend::open_backend;
 use crate::bundle::{Use, use_bundle};
 use crate::drift::report::{OFFERED, report, text};
 use crate::drift::{Rule, Sight, apply_rules, findings, look, news, past, rules_of};
+use crate::expanding::{Around, Expanded, expanded};
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, looking};
 use crate::project::load_directory;
@@ -62,16 +63,28 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     };
     // A wrong file is told before anybody is asked anything.
     let past = args.previous.as_ref().map(|file| past(&app.directory.join(file), file)).transpose()?;
-    let project = load_directory(app, &args.variables, false)?.checked()?;
+    let mut project = load_directory(app, &args.variables, false)?.readable()?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     use_trust(app, &project, Use::Perhaps)?;
     use_bundle(app, &project, Use::Perhaps)?;
     let view = StateView::of(open);
     let (state, mut notes) = view.read(app)?;
-    let (state, wrong) = relocate(&project.config, &state);
-    notes.extend(wrong);
     let catalog = Arc::clone(app.wiring.registry.catalog());
     let clock = Arc::clone(&app.wiring.clock);
+    if let Some(texts) = project.texts.take() {
+        // With nothing in hand that could change anything, as all that drift does.
+        let pool = karmaform_engine::Pool::only_looking(Arc::clone(&catalog), project.config.providers.clone());
+        let options = karmaform_engine::Options { tries: false, lenient: true, ..options.clone() };
+        let around = Around { registry: &catalog, state: &state, pool: &pool, clock: clock.as_ref(), hands: None, options: &options };
+        let Expanded { config, unseen, wrong, .. } = looking(app, expanded(&project.config, &texts, &around))?;
+        if !config.open.is_empty() && unseen.has_errors() {
+            return Err(unseen.into());
+        }
+        (project.config, project.diagnostics) = (config, wrong);
+        project = project.checked()?;
+    }
+    let (state, wrong) = relocate(&project.config, &state);
+    notes.extend(wrong);
     let now = options.now;
     let sight = Sight { catalog: Arc::clone(&catalog), config: &project.config, state: &state, clock, options };
     let looked = looking(app, look(&sight))??;

@@ -6,6 +6,7 @@ use karmaform_model::{Address, Diagnostic, Status};
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::backend::open_backend;
 use crate::bundle::Use;
+use crate::expanding::expand;
 use crate::flags::WritingFlags;
 use crate::planning::{addresses, plan, pool};
 use crate::project::{Project, load_directory};
@@ -33,17 +34,17 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         return Err(Diagnostic::error("Invalid address", detail).with_hint("Write module.NAME.TYPE.NAME.").into());
     };
     let ask = app.wants_input(args.with.input);
-    let mut project = load_directory(app, &args.with.variables, ask)?.checked()?;
+    let mut project = load_directory(app, &args.with.variables, ask)?.readable()?;
     project.config.import_by_hand(&address, &args.id)?;
     let open = open_backend(app, &project.config.settings, args.with.state.state.as_deref())?;
     let mut session = Session::exclusive(app, open, "import", &args.with.lock)?;
-    let imported = import(app, args, &project, &mut session, &address);
+    let imported = import(app, args, &mut project, &mut session, &address);
     session.close(app);
     imported?;
     Ok(0)
 }
 
-fn import(app: &mut App, args: &Args, project: &Project, session: &mut Session, address: &Address) -> Result<(), Stop> {
+fn import(app: &mut App, args: &Args, project: &mut Project, session: &mut Session, address: &Address) -> Result<(), Stop> {
     let notes = session.notes().clone();
     app.show(&notes);
     // What an earlier run began and did not end is not known to be there.
@@ -66,6 +67,8 @@ fn import(app: &mut App, args: &Args, project: &Project, session: &mut Session, 
         ..Options::default()
     };
     let pool = pool(app, project, Use::Perhaps)?;
+    expand(app, project, &session.snapshot, &pool, &options)?;
+    project.config.import_by_hand(address, &args.id)?;
     let planned = plan(app, project, &session.snapshot, &pool, &options).map_err(untargeted)?.plan;
     let met = planned.warnings.iter().filter(|w| w.address.as_ref() == Some(address)).cloned().collect();
     app.show_warnings(&met);

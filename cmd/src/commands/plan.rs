@@ -4,6 +4,7 @@ use karmaform_model::ModeOfPlan;
 
 use crate::app::{App, Ended};
 use crate::backend::open_backend;
+use crate::expanding::expand;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
 use crate::planning::{bundle_for, options, plan, pool, show_plan};
 use crate::policies::judge;
@@ -56,12 +57,13 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     let options = options(app, &args.planning)?;
     let ask = app.wants_input(args.view.input) && !args.view.json;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
-    let project = load(app, &args.variables, ask)?.checked()?;
+    let mut project = load(app, &args.variables, ask)?.readable()?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
     let notes = session.notes().clone();
     app.show(&notes);
     let pool = pool(app, &project, bundle_for(options.mode))?;
+    expand(app, &mut project, &session.snapshot, &pool, &options)?;
     let mut planned = plan(app, &project, &session.snapshot, &pool, &options)?;
     let forbidden = judge(&project.config, &mut planned.plan, &args.planning.policies.all(), options.now);
     show_plan(app, &planned, args.view.verbose);

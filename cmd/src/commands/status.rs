@@ -70,7 +70,7 @@ struct Seen {
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let wanted = addresses("ADDRESS", &args.addresses)?;
-    let project = load_directory(app, &args.variables, true)?.checked()?;
+    let project = load_directory(app, &args.variables, true)?.readable()?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
     let pool = pool(app, &project, Use::Perhaps)?;

@@ -11,7 +11,7 @@ use super::expected::Expected;
 use super::file::Suite;
 use super::mock::{Seeds, mocked};
 use super::place::{Last, Place};
-use super::stages::{Stage, applied, planned, pool};
+use super::stages::{Stage, applied, expand, planned, pool};
 use super::values::Instances;
 use super::{Ended, Status};
 use crate::app::{App, Stop, VERSION};
@@ -53,7 +53,7 @@ pub(super) fn run(app: &mut App, scene: &mut Scene<'_>, run: &Run) -> Ended {
 
 fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnostics, shown: &mut String) -> Result<Status, Stop> {
     let directory = directory_of(run);
-    let project = load(app, scene, run, &directory)?;
+    let mut project = load(app, scene, run, &directory)?;
     let (mut expected, wrong) = Expected::new(run, &project.config);
     said.extend(wrong);
     let (left, taken) = expected.take(project.diagnostics.clone());
@@ -74,6 +74,10 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
     let used = scene.places.values().map(|p| p.used).max().unwrap_or_default() + 1;
     let place = scene.places.entry(directory).or_insert_with(|| Place::new((app.wiring.ids)()));
     place.used = used;
+    if let Err(wrong) = expand(app, &mut project, &registry, &pool, &place.state, &options) {
+        said.extend(wrong);
+        return Ok(Status::Errored);
+    }
     let stage = Stage { project: &project, registry: &registry, pool: &pool, may_halt: true };
     let (planned, mut met) = planned(app, &stage, &place.state, &options);
     let Some(mut planned) = planned else {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use karmaform_engine::{ApplyOptions, Options, Outcome, Pool, Relocated, World, apply, graph, observe, plan, relocate};
+use karmaform_engine::{ApplyOptions, Options, Outcome, Pool, Relocated, World, apply, graph, observe_again, plan, relocate};
 use karmaform_model::{Diagnostics, Registry, Snapshot};
 
 use super::memory::InMemory;
 use crate::app::{App, Stop};
 use crate::bundle::use_bundle;
+use crate::expanding::{Around, Expanded, expanded, refusal, without_open};
 use crate::planning::{Planned, bundle_for, distinct, halted};
 use crate::project::Project;
 use crate::session::NoJournal;
@@ -35,6 +36,32 @@ pub(super) fn pool(app: &App, project: &Project, registry: &Registry, options: &
     }
 }
 
+/// Decides how often things stand by what is there, as a run has made it.
+///
+/// # Errors
+/// If what is known by now is wrong.
+pub(super) fn expand(
+    app: &App,
+    project: &mut Project,
+    registry: &Registry,
+    pool: &Arc<Pool>,
+    state: &Snapshot,
+    options: &Options,
+) -> Result<(), Diagnostics> {
+    let Some(texts) = project.texts.as_deref() else { return Ok(()) };
+    let clock = Arc::clone(&app.wiring.clock);
+    let around = Around { registry, state, pool, clock: clock.as_ref(), hands: Some(registry), options };
+    let Expanded { config, observed, unseen, wrong } = {
+        let stage = Stage { project, registry, pool, may_halt: true };
+        wait(app, &stage, expanded(&project.config, texts, &around)).ok_or_else(|| Diagnostics::from(halted()))?
+    };
+    if wrong.has_errors() {
+        return Err(wrong);
+    }
+    (project.config, project.diagnostics, project.observed, project.unseen) = (config, wrong, observed, unseen);
+    Ok(())
+}
+
 /// The plan, as far as one can be made, with all that was met on the way.
 pub(super) fn planned(app: &App, stage: &Stage<'_>, state: &Snapshot, options: &Options) -> (Option<Planned>, Diagnostics) {
     let Stage { project, registry, pool, .. } = stage;
@@ -42,12 +69,17 @@ pub(super) fn planned(app: &App, stage: &Stage<'_>, state: &Snapshot, options: &
     let (Relocated { state, moved }, mut met) = relocate(&project.config, state);
     let (graph, wrong) = graph(&project.config, &state, registry);
     let graph = graph.with_moved(moved);
+    let wrong = without_open(project, registry, wrong, options);
+    let refused = refusal(project, &graph, &wrong, options);
+    if refused.has_errors() {
+        return (None, refused);
+    }
     met.extend(wrong);
     if met.has_errors() {
         return (None, met);
     }
     let world = World { config: &project.config, registry, state: &state, pool, runtime: clock.as_ref(), hands: Some(registry) };
-    let Some((observed, wrong)) = wait(app, stage, observe(&graph, &world, options)) else {
+    let Some((observed, wrong)) = wait(app, stage, observe_again(&graph, &world, options, project.observed.clone())) else {
         return (None, halted().into());
     };
     met.extend(wrong);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_lang::{Config, Evaluator, Resolver, ResourceBlock};
+use karmaform_lang::{Config, Evaluator, Repetition, Resolver, ResourceBlock};
 use karmaform_model::{Address, Catalog, Composite, Diagnostic, Diagnostics, Expansion, Mode, ResourceEntry, Snapshot, Type, Value};
 
 use crate::cycle;
@@ -123,7 +123,12 @@ impl Builder<'_> {
             let junction = self.add(Node::new(Role::Block, address.clone(), &kind, true));
             self.nodes[junction].wanted = members.iter().copied().filter(|m| self.nodes[*m].configured).collect();
             self.nodes[junction].stored = members;
+            self.nodes[junction].open = self.config.block(&address).is_some_and(|b| b.repetition == Repetition::Open);
             self.blocks.insert(address, junction);
+        }
+        for address in self.config.open_modules.keys() {
+            let junction = self.add(Node { open: true, ..Node::new(Role::Enter, address.clone(), "", true) });
+            self.blocks.insert(address.clone(), junction);
         }
     }
 
@@ -195,6 +200,9 @@ impl Builder<'_> {
             let instances: Vec<usize> =
                 block.repetition.keys().into_iter().filter_map(|k| self.instances.get(&block.address.with_key(k)).copied()).collect();
             let mut needs = self.needs(block);
+            if let (Repetition::Open, Some(&junction)) = (&block.repetition, self.blocks.get(&block.address)) {
+                self.nodes[junction].wanted.extend(&needs);
+            }
             if instances.first().is_some_and(|i| self.nodes[*i].role == Role::Composite) {
                 for composite in instances {
                     self.expand(composite, &needs);
@@ -208,6 +216,12 @@ impl Builder<'_> {
             }
             for instance in instances {
                 self.nodes[instance].wanted.extend(&needs);
+            }
+        }
+        for (address, references) in &self.config.open_modules {
+            let needs: Vec<usize> = references.iter().filter_map(|r| self.target(&r.address)).collect();
+            if let Some(&junction) = self.blocks.get(address) {
+                self.nodes[junction].wanted.extend(needs);
             }
         }
     }

@@ -46,12 +46,15 @@ pub(crate) struct Node {
     /// Of a child that has nothing to do with some of its composite's arguments: what stands for the needs of the others. While it is new, it is
     /// made once these are there.
     pub(crate) near: Option<usize>,
+    /// It stands for a block or a module of which it is not known yet how often it stands.
+    pub(crate) open: bool,
 }
 
 impl Node {
     pub(crate) fn new(role: Role, address: Address, kind: &str, configured: bool) -> Self {
         let (wanted, stored, children) = (Vec::new(), Vec::new(), Vec::new());
-        Self { role, address, kind: kind.to_owned(), wanted, stored, configured, forgotten: false, composite: None, children, near: None }
+        let kind = kind.to_owned();
+        Self { role, address, kind, wanted, stored, configured, forgotten: false, composite: None, children, near: None, open: false }
     }
 
     /// True if it stands for nothing of its own.

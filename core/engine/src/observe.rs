@@ -19,12 +19,22 @@ use crate::wanted::may_fail;
 /// Asks for everything that can be asked for. Each round asks all connections at once, each connection for all its things in one batch.
 /// What could not be looked at is an error; everything else is looked at all the same.
 pub async fn observe(graph: &Graph, world: &World<'_>, options: &Options) -> (Observed, Diagnostics) {
-    look_at_all(graph, world, options, true).await
+    look_at_all(graph, world, options, true, Observed::default()).await
+}
+
+/// The same a moment after a look at the same world, by a graph that had less in it: nothing that was seen is asked again.
+pub async fn observe_again(graph: &Graph, world: &World<'_>, options: &Options, earlier: Observed) -> (Observed, Diagnostics) {
+    look_at_all(graph, world, options, true, earlier.kept()).await
 }
 
 /// The same; `excuses` says whether a connection may fail that leads to what is still to be made.
-pub(crate) async fn look_at_all(graph: &Graph, world: &World<'_>, options: &Options, excuses: bool) -> (Observed, Diagnostics) {
-    let mut observed = Observed::default();
+pub(crate) async fn look_at_all(
+    graph: &Graph,
+    world: &World<'_>,
+    options: &Options,
+    excuses: bool,
+    mut observed: Observed,
+) -> (Observed, Diagnostics) {
     loop {
         observed.passes += 1;
         let (looks, reads, flags, learned) = {

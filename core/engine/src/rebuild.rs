@@ -44,7 +44,7 @@ pub async fn rebuild(graph: &Graph, world: &World<'_>, options: &Options) -> (Re
     loop {
         let known = rebuilt.snapshot.clone();
         let now = World { state: &known, ..*world };
-        let (observed, problems) = look_at_all(graph, &now, options, false).await;
+        let (observed, problems) = look_at_all(graph, &now, options, false, Observed::default()).await;
         met.extend(problems);
         let (inputs, observed) = (now.inputs(), &observed);
         let mut book =

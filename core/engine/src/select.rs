@@ -5,7 +5,7 @@ mod exclude;
 use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan};
 
 use crate::forget::MOST;
-use crate::graph::Graph;
+use crate::graph::{Graph, Node};
 use crate::options::Options;
 
 /// The summary of what is said of every run with `-target`.
@@ -16,8 +16,7 @@ pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
     if options.targets.is_empty() {
         return exclude::remaining(graph, options);
     }
-    let mut selected: Vec<bool> =
-        graph.nodes.iter().map(|n| !n.is_junction() && options.targets.iter().any(|t| is_meant(graph, &n.address, t))).collect();
+    let mut selected: Vec<bool> = graph.nodes.iter().map(|n| options.targets.iter().any(|t| is_named(graph, n, t))).collect();
     if options.mode == ModeOfPlan::Destroy {
         spread(&mut selected, &dependents(graph));
         // A composite goes with its children, and its children with it.
@@ -41,6 +40,25 @@ pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
 /// True if an address is what was asked for, by the name that it has or had.
 fn is_meant(graph: &Graph, address: &Address, target: &Address) -> bool {
     address.is_within(target) || graph.previous(address).is_some_and(|was| was.is_within(target))
+}
+
+/// True if a run can't do without knowing how often this stands, which a diagnostic says to be open. It is about a block or a module.
+pub fn is_needed(graph: &Graph, options: &Options, open: &Diagnostic) -> bool {
+    // What is there is in the state, and what is not there is not destroyed.
+    let is_asked = options.mode != ModeOfPlan::Destroy;
+    let junction = graph.nodes.iter().position(|n| n.open && Some(&n.address) == open.address.as_ref());
+    is_asked && junction.is_none_or(|n| selected(graph, options)[n])
+}
+
+/// True if a node is what was asked for. Of what is not known to stand how often, an instance may be meant.
+fn is_named(graph: &Graph, node: &Node, target: &Address) -> bool {
+    is_meant(graph, &node.address, target) && !node.is_junction()
+        || node.open && (node.address.is_within(target) || target.is_within(&node.address))
+}
+
+/// True if anything is meant by an address.
+fn is_there(graph: &Graph, address: &Address) -> bool {
+    graph.nodes.iter().any(|n| is_named(graph, n, address))
 }
 
 fn needs(graph: &Graph, of: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
@@ -89,7 +107,7 @@ pub(crate) fn warnings(graph: &Graph, options: &Options) -> Diagnostics {
     warnings.extend(exclude::warnings(graph, options));
     warnings.extend(left_out(graph, options));
     for (option, addresses) in [("-target", &options.targets), ("-replace", &options.replace)] {
-        for address in addresses.iter().filter(|a| !graph.instances.keys().any(|i| is_meant(graph, i, a))) {
+        for address in addresses.iter().filter(|a| !is_there(graph, a)) {
             warnings.push(
                 Diagnostic::warning("No such resource", format!("Nothing in the configuration or the state is selected by {option}."))
                     .at(address)

@@ -205,6 +205,11 @@ impl Pass<'_> {
         let inherited = self.inherited(number);
         if node.is_junction() {
             self.visits[number].flags = inherited;
+            let is_normal = self.options.mode == ModeOfPlan::Normal;
+            if node.open {
+                // What it will be is not even begun to be known.
+                self.visits[number].flags = Flags { pending: is_normal, unready: true, ..inherited };
+            }
             if let Some(composite) = node.composite
                 && self.selected[number]
             {
@@ -289,7 +294,8 @@ impl Pass<'_> {
             arguments.insert(REQUIRED.to_owned(), false.into());
         }
         let is_known = is_wholly_known(&arguments);
-        let reading = self.observed.data.get(address).filter(|r| r.arguments == arguments);
+        // What an earlier look read is of no use where something that it needs changes first.
+        let reading = self.observed.data.get(address).filter(|r| r.arguments == arguments && !inherited.pending);
         let mut flags = Flags { pending: false, ..inherited };
         let mut object = with_unknown(schema, &arguments);
         let mut decision = None;

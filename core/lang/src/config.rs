@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_model::{Address, Catalog, Key, ModuleStep, Object, Path, Span, Type, Value};
+use karmaform_model::{Address, Catalog, Diagnostics, Key, ModuleStep, Object, Path, Span, Type, Value};
 
 use crate::checks::Check;
 use crate::context::Context;
@@ -47,6 +47,10 @@ pub struct Config {
     pub checks: BTreeMap<String, Check>,
     /// Variables that have no value: neither given nor a default. Each is an error as well.
     pub missing_variables: Vec<String>,
+    /// What stands so often that it is not known yet: an error for each, for who can't go on without knowing.
+    pub open: Diagnostics,
+    /// The modules among these, each with what has to be known first.
+    pub open_modules: BTreeMap<Address, Vec<Reference>>,
     pub(crate) declared: BTreeMap<String, Declaration>,
     pub(crate) locals: Locals,
     /// All instances of modules; the first is the root.
@@ -130,6 +134,8 @@ pub enum Repetition {
     Count(u64),
     /// `for_each`: key to value; values may be unknown.
     ForEach(Object),
+    /// By `count` or `for_each`, and how often is not known yet.
+    Open,
 }
 
 /// A `resource` or `data` block.
@@ -239,15 +245,17 @@ impl Repetition {
             Self::Single => vec![None],
             Self::Count(n) => (0..*n).map(|i| Some(Key::Index(i))).collect(),
             Self::ForEach(entries) => entries.keys().map(|k| Some(Key::Name(k.clone()))).collect(),
+            Self::Open => Vec::new(),
         }
     }
 
-    /// True if there is an instance of this key.
+    /// True if there is an instance of this key, or may be.
     pub fn has(&self, key: Option<&Key>) -> bool {
         match (self, key) {
             (Self::Single, None) => true,
             (Self::Count(n), Some(Key::Index(i))) => i < n,
             (Self::ForEach(entries), Some(Key::Name(k))) => entries.contains_key(k),
+            (Self::Open, key) => key.is_some(),
             _ => false,
         }
     }
@@ -288,6 +296,8 @@ impl Config {
             policies: BTreeMap::new(),
             checks: BTreeMap::new(),
             missing_variables: Vec::new(),
+            open: Diagnostics::new(),
+            open_modules: BTreeMap::new(),
             declared: BTreeMap::new(),
             locals: Locals::default(),
             modules: Vec::new(),
@@ -296,6 +306,15 @@ impl Config {
             registry,
             incomplete,
         }
+    }
+
+    /// True if everything stands as often as in another configuration of the same texts.
+    pub fn is_expanded_like(&self, other: &Self) -> bool {
+        let keys = |config: &Self| -> Vec<(Address, bool, Vec<Option<Key>>)> {
+            let told = |b: &ResourceBlock| (b.address.clone(), b.repetition == Repetition::Open, b.repetition.keys());
+            config.blocks.values().map(told).collect()
+        };
+        self.places == other.places && self.open.len() == other.open.len() && keys(self) == keys(other)
     }
 
     /// True if a part of the texts did not parse, so that anything may be missing here.

@@ -21,9 +21,9 @@ pub trait Resolver {
 }
 
 /// A resolver that knows nothing yet.
-pub(crate) struct Unknowns;
+pub struct NothingKnown;
 
-impl Resolver for Unknowns {
+impl Resolver for NothingKnown {
     fn instance(&self, _: &Address) -> Value {
         Value::unknown_not_null(Type::Any)
     }

@@ -8,7 +8,7 @@ use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Mode, ResourceEntry
 use crate::config::{Config, Repetition};
 use crate::decode::{self, Shape, check_shape};
 use crate::eval::Errors;
-use crate::evaluator::{Evaluator, Unknowns};
+use crate::evaluator::{Evaluator, NothingKnown};
 use crate::expand::for_each;
 use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
@@ -45,7 +45,7 @@ const KNOWN: &str = "Make it of variables, locals and functions.";
 /// All `import` blocks, by the instance that takes the thing over. Instances are known by now.
 pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) -> BTreeMap<Address, Import> {
     let mut all = BTreeMap::new();
-    let evaluator = Evaluator::new(config, &Unknowns);
+    let evaluator = Evaluator::new(config, &NothingKnown);
     for block in blocks {
         decode::labels(block, [], diagnostics);
         let shape = Shape { what: "an \"import\" block", attributes: &["to", "id", "for_each"], blocks: &[] };

@@ -23,6 +23,7 @@ impl Evaluator<'_> {
         let Some(block) = self.config.blocks.get(address) else { return Value::unknown(Type::Any) };
         match &block.repetition {
             Repetition::Single => self.instance(address),
+            Repetition::Open => Value::unknown_not_null(Type::Any),
             Repetition::Count(_) => {
                 Value::tuple(block.repetition.keys().into_iter().map(|key| self.instance(&address.with_key(key))).collect())
             }

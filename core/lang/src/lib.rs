@@ -54,12 +54,12 @@ pub use config::{
     Config, IgnoreChanges, IgnoredDrift, Lifecycle, Output, Reference, Repetition, ResourceBlock, Settings, SettingsBlock, Variable,
 };
 pub use context::{Context, Files};
-pub use evaluator::{Evaluator, Resolver};
+pub use evaluator::{Evaluator, NothingKnown, Resolver};
 pub use format::{FormatError, format};
 pub use functions::{ELSEWHERE, Elsewhere, ParameterSignature, Signature, all as function_signatures};
 pub use given::VariableInputs;
 pub use imports::Import;
-pub use load::load;
+pub use load::{load, load_with};
 pub use modules::ModuleCall;
 pub use moment::Moment;
 pub use moved::{Moved, Unit};

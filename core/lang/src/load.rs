@@ -9,6 +9,7 @@ use crate::blocks::{check_body, check_references};
 use crate::config::{Config, Output, Reference, Repeat, Repetition, ResourceBlock};
 use crate::context::Context;
 use crate::decode::{self, Shape, check_shape, literal_bool, literal_text};
+use crate::evaluator::{NothingKnown, Resolver};
 use crate::given::{self, VariableInputs};
 use crate::locals::{Locals, push_new};
 use crate::modules::{self, Loader, Name, names_in_body, names_of};
@@ -17,9 +18,23 @@ use crate::statics::{self, Place};
 use crate::syntax::{Block, Body, parse_file};
 use crate::{checks, imports, lifecycle, moved, policies, removed, settings, suggest, variables};
 
-/// Loads a configuration. It comes with everything that could be read, so that one run shows many mistakes; if there are errors, it must
-/// not be planned.
+/// Loads a configuration from its text alone. It comes with everything that could be read, so that one run shows many mistakes; if there
+/// are errors, it must not be planned. What stands so often that the text does not say it is an error.
 pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, registry: &Catalog) -> (Config, Diagnostics) {
+    let (config, mut diagnostics) = load_with(sources, inputs, context, registry, &NothingKnown);
+    diagnostics.extend(config.open.clone());
+    (config, sorted(diagnostics))
+}
+
+/// The same with what is known of instances. What stands so often that it is not known even so is no error: it is in [`Config::open`], and
+/// the configuration has no instances of it.
+pub fn load_with(
+    sources: &Sources,
+    inputs: &VariableInputs,
+    context: &Context,
+    registry: &Catalog,
+    known: &dyn Resolver,
+) -> (Config, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let variable_files: Vec<_> = inputs.files().collect();
     let mut bodies = Vec::new();
@@ -49,12 +64,16 @@ pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, regis
     config.settings = settings::settings(&config, &settings.iter().collect::<Vec<_>>(), &mut diagnostics);
     config.providers = settings::providers(&config, &providers.iter().collect::<Vec<_>>(), &mut diagnostics);
     config.policies = policies::read(&config, &policies, &mut diagnostics);
-    modules::expand(&mut config, &mut diagnostics);
+    modules::expand(&mut config, known, &mut diagnostics);
     config.imports = imports::read(&config, &imported, &mut diagnostics);
-    // As a reader goes through the texts, whatever stage found it.
+    (config, sorted(diagnostics))
+}
+
+/// As a reader goes through the texts, whatever stage found it.
+fn sorted(diagnostics: Diagnostics) -> Diagnostics {
     let mut sorted: Vec<_> = diagnostics.into_iter().collect();
     sorted.sort_by_key(|d| d.span.map(|s| (s.file, s.start)));
-    (config, sorted.into_iter().collect())
+    sorted.into_iter().collect()
 }
 
 /// Reads what the root and the unit of a module have in common. Variables are known by now.

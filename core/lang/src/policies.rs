@@ -8,7 +8,7 @@ use crate::conditions::{self, Verdict};
 use crate::config::{Condition, Config};
 use crate::decode::{self, Shape, check_shape, literal_text};
 use crate::eval::Errors;
-use crate::evaluator::{Evaluator, Unknowns};
+use crate::evaluator::{Evaluator, NothingKnown};
 use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
 use crate::suggest;
@@ -42,7 +42,7 @@ impl Policy {
 impl Config {
     /// What each policy says of this plan.
     pub fn judge(&self, plan: &Value) -> Vec<(&str, &Policy, Verdict, Diagnostics)> {
-        let evaluator = Evaluator::new(self, &Unknowns);
+        let evaluator = Evaluator::new(self, &NothingKnown);
         let site = Site::default();
         Scope::new(&site).bind(&[(PLAN, plan.clone())], |scope| {
             let judged = self.policies.iter().map(|(name, policy)| {

@@ -9,7 +9,7 @@ use crate::blocks::check_body;
 use crate::config::{Config, Reference, Settings, SettingsBlock};
 use crate::decode::{self, Shape, check_shape, literal_text};
 use crate::eval::Errors;
-use crate::evaluator::{Evaluator, Unknowns};
+use crate::evaluator::{Evaluator, NothingKnown};
 use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
 use crate::suggest;
@@ -109,7 +109,7 @@ fn check_version(config: &Config, block: &Block, constraint: &str, diagnostics: 
 /// The arguments of a block whose schema somebody else knows.
 fn free_form(config: &Config, block: &Block, kind: &str, diagnostics: &mut Diagnostics) -> SettingsBlock {
     let place = Place { no_blocks: Some(BEFORE_PLAN), ..Place::default() };
-    let evaluator = Evaluator::new(config, &Unknowns);
+    let evaluator = Evaluator::new(config, &NothingKnown);
     let arguments = free_body(&evaluator, &block.body, place, diagnostics);
     let spans = block.body.attributes.iter().map(|a| (a.name.clone(), a.expr.span));
     let spans: BTreeMap<_, _> = spans.chain(block.body.blocks.iter().map(|b| (b.kind.clone(), b.span))).collect();
@@ -120,7 +120,7 @@ fn free_form(config: &Config, block: &Block, kind: &str, diagnostics: &mut Diagn
 fn early_text(config: &Config, attribute: &Attribute, diagnostics: &mut Diagnostics) -> Option<String> {
     let place = Place { no_blocks: Some(BEFORE_PLAN), ..Place::default() };
     let alone = Body { attributes: vec![attribute.clone()], ..Body::default() };
-    let value = free_body(&Evaluator::new(config, &Unknowns), &alone, place, diagnostics).get(&attribute.name).cloned()?;
+    let value = free_body(&Evaluator::new(config, &NothingKnown), &alone, place, diagnostics).get(&attribute.name).cloned()?;
     if value.as_str().is_none() && !value.is_null() && !value.is_unknown() {
         let detail = format!("\"{}\" is the path of a file, as text.", attribute.name);
         diagnostics.push(Diagnostic::error("Invalid value", detail).with_span(Some(attribute.expr.span)));
@@ -178,7 +178,7 @@ pub(crate) fn providers(config: &Config, blocks: &[&Block], diagnostics: &mut Di
         let mut object = match written.get(driver.name()) {
             Some(block) => provider(config, block, schema, diagnostics),
             None => {
-                let evaluator = Evaluator::new(config, &Unknowns);
+                let evaluator = Evaluator::new(config, &NothingKnown);
                 body_object(&evaluator, schema, &Body::default(), &Scope::new(&Site::default()), &mut Errors::silent())
             }
         };
@@ -208,7 +208,7 @@ fn provider(config: &Config, block: &Block, schema: &karmaform_model::Schema, di
     found.extend(crate::blocks::check_references(config, &body, place, false, &mut Vec::<Reference>::new()));
     let failed = found.has_errors();
     diagnostics.extend(found);
-    let evaluator = Evaluator::new(config, &Unknowns);
+    let evaluator = Evaluator::new(config, &NothingKnown);
     let mut errors = if failed { Errors::silent() } else { Errors::default() };
     let object = body_object(&evaluator, schema, &body, &Scope::new(&Site::default()), &mut errors);
     if !failed {

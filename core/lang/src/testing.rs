@@ -14,7 +14,7 @@ pub use read::read_tests;
 
 use crate::config::{Condition, Config};
 use crate::eval::Errors;
-use crate::evaluator::{Evaluator, Unknowns};
+use crate::evaluator::{Evaluator, NothingKnown};
 use crate::given::VariableInputs;
 use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
@@ -103,7 +103,7 @@ impl Run {
     /// runs by the name of the run.
     pub fn variables(&self, inputs: &mut VariableInputs, config: &Config, ran: &Object) -> Diagnostics {
         let bound = [RUN.to_owned()];
-        let evaluator = Evaluator::new(config, &Unknowns);
+        let evaluator = Evaluator::new(config, &NothingKnown);
         let site = Site::default();
         let mut diagnostics = Diagnostics::new();
         for attribute in &self.variables {

@@ -117,6 +117,7 @@ impl Evaluator<'_> {
             return self.unknown_instance(address).secret_if(secret);
         }
         let wanted = match &block.repetition {
+            Repetition::Open => return self.unknown_instance(address).secret_if(secret),
             Repetition::Single => None,
             Repetition::Count(_) => {
                 convert(key, &Type::Number).ok().and_then(|n| n.as_i64()).and_then(|i| u64::try_from(i).ok()).map(Key::Index)
@@ -127,7 +128,7 @@ impl Evaluator<'_> {
             return self.instance(&address.with_key(Some(wanted))).secret_if(secret);
         }
         let there = match &block.repetition {
-            Repetition::Single => "it has neither count nor for_each".to_owned(),
+            Repetition::Single | Repetition::Open => "it has neither count nor for_each".to_owned(),
             Repetition::Count(0) => "its count is 0".to_owned(),
             Repetition::Count(n) => format!("its indexes go from 0 to {}", n - 1),
             Repetition::ForEach(entries) if entries.is_empty() => "its for_each is empty".to_owned(),

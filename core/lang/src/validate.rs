@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Address, Diagnostics};
 
 use crate::config::Config;
-use crate::evaluator::{Evaluator, Unknowns};
+use crate::evaluator::{Evaluator, NothingKnown};
 use crate::modules::Sort;
 
 /// Instances of one block mostly make the same mistakes; more of them would only repeat the message.
@@ -13,7 +13,7 @@ const INSTANCES: usize = 3;
 
 /// Evaluates the first instances of every block, every output, and what goes into and out of the first instances of every module.
 pub fn validate(config: &Config) -> Diagnostics {
-    let evaluator = Evaluator::new(config, &Unknowns);
+    let evaluator = Evaluator::new(config, &NothingKnown);
     let mut all = Diagnostics::new();
     // Of a block in a module, those in all instances of the module count together.
     let mut seen: BTreeMap<Address, usize> = BTreeMap::new();

@@ -8,7 +8,7 @@ use crate::conditions;
 use crate::config::{Condition, Config, Variable};
 use crate::decode::{self, Shape, check_shape, literal_bool, literal_text};
 use crate::eval::Errors;
-use crate::evaluator::{Evaluator, TYPED, Unknowns};
+use crate::evaluator::{Evaluator, NothingKnown, TYPED};
 use crate::given::{AllGiven, Given, Text};
 use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
@@ -98,7 +98,7 @@ pub(crate) fn constant(config: &Config, expr: &Expr) -> (Value, Diagnostics) {
     if diagnostics.has_errors() {
         return (crate::eval::unknown(), diagnostics);
     }
-    let evaluator = Evaluator::new(config, &Unknowns);
+    let evaluator = Evaluator::new(config, &NothingKnown);
     let mut errors = Errors::default();
     let value = evaluator.eval(expr, &Scope::new(&Site { closed: true, ..Site::default() }), &mut errors);
     diagnostics.extend(evaluator.finish(errors));
@@ -229,7 +229,7 @@ pub(crate) fn check_validations(config: &Config, diagnostics: &mut Diagnostics) 
 /// Checks the `validation` blocks; all variables have their values by now.
 pub(crate) fn validate(config: &Config, declared: &BTreeMap<String, Declaration>, given: &AllGiven) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
-    let evaluator = Evaluator::new(config, &Unknowns);
+    let evaluator = Evaluator::new(config, &NothingKnown);
     let site = Site::default();
     let scope = Scope::new(&site);
     let place = Place { no_blocks: Some(NO_BLOCKS), ..Place::default() };

@@ -2,7 +2,7 @@
 
 use karmaform_model::{Diagnostic, Diagnostics, ModeOfPlan};
 
-use super::{is_meant, needs, spread};
+use super::{is_named, is_there, needs, spread};
 use crate::graph::{Graph, Role};
 use crate::options::Options;
 
@@ -12,8 +12,7 @@ pub(super) fn remaining(graph: &Graph, options: &Options) -> Vec<bool> {
     if options.excludes.is_empty() {
         return vec![true; count];
     }
-    let named: Vec<bool> =
-        graph.nodes.iter().map(|n| !n.is_junction() && options.excludes.iter().any(|e| is_meant(graph, &n.address, e))).collect();
+    let named: Vec<bool> = graph.nodes.iter().map(|n| options.excludes.iter().any(|e| is_named(graph, n, e))).collect();
     let mut stays = named.clone();
     if options.mode == ModeOfPlan::Destroy {
         // What stays keeps all that it was made of. A part of a composite that stays does so by itself, as data that is to be kept.
@@ -72,7 +71,7 @@ pub(super) fn warnings(graph: &Graph, options: &Options) -> Diagnostics {
         )
         .with_hint("Use -exclude for exceptional situations only, and run plan without it afterwards."),
     );
-    for address in options.excludes.iter().filter(|a| !graph.instances.keys().any(|i| is_meant(graph, i, a))) {
+    for address in options.excludes.iter().filter(|a| !is_there(graph, a)) {
         found.push(
             Diagnostic::error("Nothing is excluded", "Nothing in the configuration or the state is named by this value of -exclude.")
                 .at(address)

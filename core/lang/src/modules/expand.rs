@@ -10,7 +10,7 @@ use super::tree::{Item, MOST, Tree, What, too_many};
 use super::{Called, ModuleCall, ModuleInstance, Name};
 use crate::config::{Config, Reference, Repeat, Repetition, ResourceBlock};
 use crate::eval::Errors;
-use crate::evaluator::{Evaluator, Memo, Unknowns};
+use crate::evaluator::{Evaluator, Memo, Resolver};
 use crate::expand::{UNKNOWN, count, for_each};
 use crate::moved::Moved;
 use crate::references::KeyUse;
@@ -26,7 +26,7 @@ pub(super) fn references_in(unit: &Config, expr: &Expr) -> Vec<Reference> {
 }
 
 /// Makes the instances of all modules, with their blocks, and decides how often each block stands.
-pub(crate) fn expand(config: &mut Config, diagnostics: &mut Diagnostics) {
+pub(crate) fn expand(config: &mut Config, known: &dyn Resolver, diagnostics: &mut Diagnostics) {
     config.modules = vec![ModuleInstance::root()];
     config.places = [(Vec::new(), 0)].into();
     let tree = match Tree::grow(config) {
@@ -52,13 +52,22 @@ pub(crate) fn expand(config: &mut Config, diagnostics: &mut Diagnostics) {
     }
     take_removed(config, &tree, diagnostics);
     take_moved(config, &tree);
-    let mut work = Work { failed: diagnostics.has_errors(), instances: vec![Vec::new(); tree.nodes.len()], ..Work::default() };
+    let mut work = Work {
+        failed: diagnostics.has_errors(),
+        resolver: known,
+        memo: Memo::default(),
+        instances: vec![Vec::new(); tree.nodes.len()],
+        known: BTreeMap::new(),
+        joined: BTreeMap::new(),
+        open: Diagnostics::new(),
+    };
     work.instances[0].push(0);
     for item in &order {
         if item.node == 0 || is_whole {
             work.item(config, &tree, item, is_whole, diagnostics);
         }
     }
+    config.open = std::mem::take(&mut work.open);
     work.connect(config);
     let moved = std::mem::take(&mut config.moved);
     config.moved = crate::moved::checked(config, moved, diagnostics);
@@ -74,10 +83,11 @@ fn set(config: &mut Config, address: &Address, repetition: Option<Repetition>) {
 }
 
 /// What is known while instances are made.
-#[derive(Default)]
-struct Work {
+struct Work<'a> {
     /// There were errors before, so what is not known may be so because of them.
     failed: bool,
+    /// What instances are, as far as that is known.
+    resolver: &'a dyn Resolver,
     memo: Memo,
     /// By node of the tree.
     instances: Vec<Vec<usize>>,
@@ -85,6 +95,8 @@ struct Work {
     known: BTreeMap<(usize, What), Arc<Vec<Reference>>>,
     /// What an output of all instances of a module needs.
     joined: BTreeMap<(usize, String, String), Arc<Vec<Reference>>>,
+    /// What stands so often that it is not known.
+    open: Diagnostics,
 }
 
 /// References without doubles.
@@ -102,7 +114,7 @@ impl Gathered {
     }
 }
 
-impl Work {
+impl Work<'_> {
     fn item(&mut self, config: &mut Config, tree: &Tree, item: &Item, is_whole: bool, diagnostics: &mut Diagnostics) {
         let instances = self.instances[item.node].clone();
         if let What::Block(address) = &item.what {
@@ -171,7 +183,15 @@ impl Work {
                 Name::Variable(name) => self.add_known(instance, What::Variable(name.clone()), all),
                 Name::Local(name) => self.add_known(instance, What::Local(name.clone()), all),
                 Name::Output { call, key, output } => {
-                    let Some(called) = here.children.get(call) else { continue };
+                    let Some(called) = here.children.get(call) else {
+                        // How often it stands is not known: what needs it must not be taken for what needs nothing.
+                        if let Some(span) = config.home(instance).calls.get(call).map(|c| c.span) {
+                            let mut path = here.path.clone();
+                            path.push(ModuleStep::new(call));
+                            all.add(Reference { address: Address::of_module(path), attribute: None, span });
+                        }
+                        continue;
+                    };
                     let is_joined = called.instances.len() > 1 && !matches!(key, KeyUse::Literal(_));
                     for output in outputs(config, called, output.as_ref()) {
                         if is_joined {
@@ -227,6 +247,11 @@ impl Work {
                 self.repetition(config, parent, repeat, &call.repeat_names, &call.repeat_references, &address, diagnostics)
             }
         };
+        if repetition == Some(Repetition::Open) {
+            let needs = self.enter(config, parent, call);
+            config.open_modules.insert(Address::of_module(path), needs.to_vec());
+            return;
+        }
         let Some(repetition) = repetition else { return };
         let keys = repetition.keys();
         if config.modules.len() + keys.len() > MOST {
@@ -277,9 +302,9 @@ impl Work {
         let own = needs.list.is_empty();
         let is_wrong = |r: &Reference| config.blocks.get(&r.address.block()).is_some_and(|b| matches!(b.repeat, Repeat::Wrong));
         let behind_wrong = needs.list.iter().any(is_wrong);
-        let evaluator = Evaluator::with_memo(config, &Unknowns, std::mem::take(&mut self.memo));
+        let evaluator = Evaluator::with_memo(config, self.resolver, std::mem::take(&mut self.memo));
         let mut errors = Errors::default();
-        let repetition = match repeat {
+        let mut repetition = match repeat {
             Repeat::Count(expr) => count(&evaluator, expr, instance, &mut errors),
             Repeat::ForEach(expr) => for_each(&evaluator, expr, instance, &mut errors),
             Repeat::None | Repeat::Wrong => None,
@@ -288,8 +313,19 @@ impl Work {
         if (own || behind_wrong) && reported {
             errors.list.retain(|d| !d.hints.iter().any(|h| h == UNKNOWN));
         }
-        diagnostics.extend(evaluator.finish(errors).into_iter().map(|d| d.at(address)));
+        for problem in evaluator.finish(errors).into_iter().map(|d| d.at(address)) {
+            if problem.hints.iter().any(|h| h == UNKNOWN) {
+                repetition = Some(Repetition::Open);
+                self.open.push(problem);
+            } else {
+                diagnostics.push(problem);
+            }
+        }
         self.memo = evaluator.memo;
+        if let (Some(Repetition::ForEach(entries)), false) = (&mut repetition, own) {
+            // What comes from instances is evaluated again by each pass, whose instances these are.
+            entries.iter_mut().filter(|(key, value)| value.as_str() != Some(key)).for_each(|(_, value)| *value = crate::eval::unknown());
+        }
         repetition
     }
 

@@ -10,7 +10,7 @@ use crate::config::{Config, Repeat, Variable};
 use crate::context::Context;
 use crate::decode;
 use crate::eval::Errors;
-use crate::evaluator::{Evaluator, Unknowns};
+use crate::evaluator::{Evaluator, NothingKnown};
 use crate::load::{self, TopLevel};
 use crate::scope::{Scope, Site};
 use crate::source::SourceFile;
@@ -229,7 +229,7 @@ fn source(config: &Config, attribute: &Attribute, is_inner: bool, diagnostics: &
     if failed {
         return None;
     }
-    let evaluator = Evaluator::new(config, &Unknowns);
+    let evaluator = Evaluator::new(config, &NothingKnown);
     let mut errors = Errors::default();
     let value = evaluator.eval(expr, &Scope::new(&Site::default()), &mut errors);
     let found = evaluator.finish(errors);

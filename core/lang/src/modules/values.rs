@@ -339,7 +339,7 @@ impl Called {
     /// The instance of a key.
     fn child(&self, key: &Value) -> Option<usize> {
         let key = match &self.repetition {
-            Repetition::Single => None,
+            Repetition::Single | Repetition::Open => None,
             Repetition::Count(_) => {
                 let index = convert(key, &Type::Number).ok()?.as_i64()?;
                 Some(Key::Index(u64::try_from(index).ok()?))
@@ -351,7 +351,7 @@ impl Called {
 
     fn there(&self) -> String {
         match &self.repetition {
-            Repetition::Single => "it has neither count nor for_each".to_owned(),
+            Repetition::Single | Repetition::Open => "it has neither count nor for_each".to_owned(),
             Repetition::Count(0) => "its count is 0".to_owned(),
             Repetition::Count(n) => format!("its indexes go from 0 to {}", n - 1),
             Repetition::ForEach(entries) if entries.is_empty() => "its for_each is empty".to_owned(),

@@ -11,7 +11,7 @@ use karmaform_model::{Catalog, FileId, Object, Value, same};
 
 use super::{Body, parse_body};
 use crate::eval::Errors;
-use crate::evaluator::{Evaluator, Unknowns};
+use crate::evaluator::{Evaluator, NothingKnown};
 use crate::scope::{Scope, Site};
 use crate::{Context, Sources, VariableInputs, load};
 
@@ -66,7 +66,7 @@ fn the_specification_suite_holds() {
     };
     let context = Context::alone();
     let (config, _) = load(&Sources::default(), &VariableInputs::default(), &context, &Catalog::default());
-    let evaluator = Evaluator::new(&config, &Unknowns);
+    let evaluator = Evaluator::new(&config, &NothingKnown);
     let site = Site { closed: true, ..Site::default() };
     let mut paths = Vec::new();
     cases(&Path::new(&data).join("hcl/specsuite/tests"), &mut paths);

@@ -10,6 +10,7 @@ mod imports;
 mod loading;
 mod modules;
 mod moved;
+mod open;
 mod oracle;
 mod removed;
 mod templates;
