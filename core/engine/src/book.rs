@@ -33,6 +33,9 @@ impl Dispatcher<'_> {
                 self.succeed(step);
             }
             StepKind::Gate { composite, gate } => {
+                if gate.acts {
+                    self.before_step(composite)?;
+                }
                 let arguments = self.filler.gate(&self.ledger, composite, gate)?;
                 self.run(step, Object::new(), None);
                 return Ok(Some(Job::Gate { composite: composite.clone(), gate: (**gate).clone(), arguments }));
@@ -44,7 +47,8 @@ impl Dispatcher<'_> {
 
     fn start_change(&mut self, step: usize, resource: usize, part: Action) -> Result<Job, Diagnostics> {
         let planned = &self.plan.resources[resource];
-        if part != Action::Delete {
+        // What goes for good is asked nothing. What goes to be made anew is asked before it goes, as far as that is known by then.
+        if part != Action::Delete || planned.change.action() != Action::Delete || planned.address.is_child() {
             self.before_step(&planned.address)?;
         }
         let change = self.filler.change(&self.ledger, resource, part)?;

@@ -155,8 +155,11 @@ impl Dispatcher<'_> {
             found.extend(evaluator.preconditions(&address));
             found.extend(evaluator.postconditions(&address));
         }
-        let is_broken = found.has_errors();
-        self.diagnostics.extend(found);
+        // A data source of a check holds up nothing.
+        let of_check = self.world().config.check_of(&address).is_some();
+        let is_broken = found.has_errors() && !of_check;
+        let softened = |d: Diagnostic| if of_check { Diagnostic { severity: Severity::Warning, ..d } } else { d };
+        self.diagnostics.extend(found.into_iter().map(softened));
         self.open.said.insert(place, is_broken);
         is_broken
     }

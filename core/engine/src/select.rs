@@ -47,7 +47,12 @@ pub fn is_needed(graph: &Graph, options: &Options, open: &Diagnostic) -> bool {
     // What is there is in the state, and what is not there is not destroyed.
     let is_asked = options.mode != ModeOfPlan::Destroy;
     let junction = graph.nodes.iter().position(|n| n.open && Some(&n.address) == open.address.as_ref());
-    is_asked && junction.is_none_or(|n| selected(graph, options)[n])
+    let chosen = selected(graph, options);
+    // Instances in the state of which nobody can tell whether they are wanted would be taken for ones that are not.
+    let would_go = |(number, node): (usize, &Node)| {
+        chosen[number] && !node.configured && open.address.as_ref().is_some_and(|a| node.address.is_within(a))
+    };
+    is_asked && (junction.is_none_or(|n| chosen[n]) || graph.nodes.iter().enumerate().any(would_go))
 }
 
 /// True if a node is what was asked for. Of what is not known to stand how often, an instance may be meant.
