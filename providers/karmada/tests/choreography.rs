@@ -288,7 +288,9 @@ fn who_is_behind_its_etcd_does_not_follow_to_the_next_certificates() {
         all
     };
     let later = || Value::unknown(karmaform_model::Type::String);
-    let before = record(&of("ca 1".into(), "leaf 1".into()));
+    let cas = |names: &[&str]| Value::from(names.iter().map(|n| format!("-----BEGIN CERTIFICATE-----\n{n}\n")).collect::<String>());
+    let (one, both) = (|| cas(&["1"]), || cas(&["1", "2"]));
+    let before = record(&of(one(), "leaf 1".into()));
     let is_behind = |ca: Value, certificate: Value| {
         let (wanted, address) = (of(ca, certificate), address());
         let scene = Scene { address: &address, before: Some(&before), wanted: Some(&wanted), children: BTreeMap::new() };
@@ -298,16 +300,17 @@ fn who_is_behind_its_etcd_does_not_follow_to_the_next_certificates() {
     // One more CA, new certificates, one CA less, a CA renewed: each the etcd's own change.
     for (ca, certificate) in [
         (later(), "leaf 1".into()),
-        ("ca 1".into(), later()),
-        ("ca 1".into(), "leaf 2".into()),
-        ("ca 1 and 2".into(), "leaf 1".into()),
+        (one(), later()),
+        (one(), "leaf 2".into()),
+        (both(), "leaf 1".into()),
         (later(), later()),
+        (cas(&["1 renewed"]), "leaf 2".into()),
     ] {
         assert!(!is_behind(ca, certificate));
     }
     // Both CAs were never given to it, and certificates of the second are next; or its new certificate was not, and the first CA goes.
-    assert!(is_behind("ca 1 and 2".into(), later()));
-    assert!(is_behind("ca 2".into(), "leaf 2".into()));
+    assert!(is_behind(both(), later()));
+    assert!(is_behind(both(), "leaf 2".into()));
 }
 
 #[test]

@@ -131,7 +131,10 @@ fn is_behind(scene: &Scene<'_>, wanted: &Arguments) -> bool {
     let Some(before) = scene.before.and_then(|b| b.get("etcd")) else { return false };
     let is_other = |name: &str, now: &Value| before.get(name).is_some_and(|was| !was.is_null()) && !same(before.get(name), Some(now));
     let (ca, certificate) = (&wanted.etcd.ca_certificate, &wanted.etcd.certificate);
-    ca.is_wholly_known() && is_other("ca_certificate", ca) && is_other("certificate", certificate)
+    let count = |bundle: Option<&Value>| bundle.and_then(Value::as_str).map(|pem| pem.matches("-----BEGIN CERTIFICATE-----").count());
+    // As many CAs as before: one was renewed with its key, or it is another etcd; both are followed at once.
+    let has_other_cas = count(before.get("ca_certificate")) != count(Some(ca));
+    ca.is_wholly_known() && has_other_cas && is_other("ca_certificate", ca) && is_other("certificate", certificate)
 }
 
 fn behind() -> Diagnostic {
