@@ -284,7 +284,7 @@ fn check_ca_validity(object: &Object, found: &mut Diagnostics) {
                 "Certificates that outlive their CA",
                 format!("Certificates are valid for {leaf} hours and the CAs for {ca}: nobody takes a certificate when its CA has ended."),
             )
-            .with_hint("Make `ca_validity_hours` several times as long as `certificate_validity_hours`."),
+            .with_hint("Make `certificate_validity_hours` at most half of `ca_validity_hours`."),
         );
     }
 }

@@ -36,7 +36,7 @@ fn renew_before(cluster: &Arguments) -> Value {
     let (validity, leaf) = (cluster.ca_validity_hours.as_i64(), cluster.certificate_validity_hours.as_i64());
     match (validity, leaf) {
         (Some(validity), _) if cluster.kubernetes.is_some() => RENEW_BEFORE_HOURS_IN_PODS.min(validity / 10).into(),
-        (Some(validity), Some(leaf)) => leaf.min(validity / 10 * 9).into(),
+        (Some(validity), Some(leaf)) => leaf.min(validity / 2).into(),
         _ => Value::unknown_not_null(Type::Number),
     }
 }
