@@ -70,6 +70,19 @@ fn a_precondition_that_only_an_apply_can_tell_keeps_its_step_from_being_started(
 }
 
 #[test]
+fn what_is_to_be_made_anew_does_not_go_before_it_may_be_made() {
+    let mut lab = Lab::new();
+    lab.converge(&pair(""));
+    let condition = "precondition {\n condition = timestamp() == \"\"\n error_message = \"not today\"\n}";
+    let text = pair(condition).replace("name = \"a\"", "name = \"a2\"");
+    assert!(changes(&lab.plan(&text).plan).contains("-/+ fake_local.a"), "{}", changes(&lab.plan(&text).plan));
+    let outcome = lab.run(&text);
+    assert_eq!(outcome.diagnostics.iter().next().unwrap().detail, "not today");
+    assert_eq!(lab.state().resources[&"fake_local.a".parse().unwrap()].status, Status::Ready, "the old one is there");
+    assert_eq!(changes(&lab.plan(&pair("")).plan), "+ fake_local.b", "only what needs it had to go before it");
+}
+
+#[test]
 fn a_composite_is_judged_when_its_record_is_there_and_its_parts_wait_for_what_must_hold_before() {
     let text = |conditions: &str| {
         format!(
