@@ -92,11 +92,11 @@ async fn half_an_answer_is_none() {
 #[tokio::test]
 async fn a_slow_answer_is_waited_for_and_one_that_stops_is_not() {
     // Longer than one try may take until its answer begins.
-    let slow = |pieces, announced| Fake::new(move |_, _| Act::Drip { pieces, announced, pause: Duration::from_millis(80) });
-    let fake = slow(6, 6);
-    assert_eq!(store(&fake, 0).get(&Item::State).await.unwrap().unwrap().bytes, b"xxxxxx");
+    let slow = |pieces, announced| Fake::new(move |_, _| Act::Drip { pieces, announced, pause: Duration::from_millis(40) });
+    let fake = slow(12, 12);
+    assert_eq!(store(&fake, 0).get(&Item::State).await.unwrap().unwrap().bytes, b"xxxxxxxxxxxx");
     assert_eq!(fake.seen().len(), 1);
-    for (pieces, announced) in [(1, 2), (100, 100)] {
+    for (pieces, announced) in [(1, 2), (200, 200)] {
         let fake = slow(pieces, announced);
         let start = Instant::now();
         assert!(matches!(store(&fake, 1).get(&Item::State).await, Err(StoreError::Unreachable(_))));
