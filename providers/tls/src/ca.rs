@@ -73,15 +73,13 @@ impl ResourceSpec for Ca {
         let change = default_plan(&self.schema, before, wanted);
         let Some(wanted) = wanted else { return Ok(change) };
         check(wanted)?;
-        let (plain, change) = (change.clone(), renewal::plan(&self.schema, &REISSUED, context.now, change));
+        let can_sign = change.before().is_none_or(|b| b.get("private_key").is_some_and(|key| !key.is_null()));
+        let change = renewal::plan(&self.schema, &REISSUED, context.now, can_sign, change);
         if let Change::Update { before, after } = &change
             && before.get("private_key").is_none_or(Value::is_null)
             && before.get("certificate").is_some_and(|c| !c.is_null())
             && renewal::is_wanted(after)
         {
-            if renewal::lasts(&self.schema, context.now, &plain) {
-                return Ok(plain);
-            }
             return Err(authority::without_key("It has to be renewed").into());
         }
         Ok(change)

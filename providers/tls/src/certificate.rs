@@ -150,10 +150,7 @@ impl ResourceSpec for Certificate {
         let mut problems = check(wanted);
         let before = before.map(|b| in_wanted_order(b, wanted));
         let change = default_plan(&self.schema, before.as_ref(), Some(wanted));
-        let (plain, change) = (change.clone(), renewal::plan(&self.schema, &REISSUED, context.now, change));
-        if problems.is_empty() && check_key(wanted).is_some() && renewal::lasts(&self.schema, context.now, &plain) {
-            return Ok(plain);
-        }
+        let change = renewal::plan(&self.schema, &REISSUED, context.now, check_key(wanted).is_none(), change);
         if let Some(after) = change.after().filter(|a| renewal::is_wanted(a)) {
             problems.extend(check_key(wanted));
             problems.extend(check_authority(context.now, after).err());

@@ -25,8 +25,12 @@ pub(crate) fn computed() -> [Attribute; 5] {
 }
 
 /// Turns a difference into a new certificate where one is needed: if anything that it is made of changes, or if it is due. `reissued`
-/// are the computed attributes that a new certificate changes.
-pub(crate) fn plan(schema: &Schema, reissued: &[&str], now: i64, change: Change) -> Change {
+/// are the computed attributes that a new certificate changes. Where nobody `can_sign`, what only time asks for is not planned as long as the
+/// certificate lasts: else one lost key would keep everything else from being planned, also what takes another authority.
+pub(crate) fn plan(schema: &Schema, reissued: &[&str], now: i64, can_sign: bool, change: Change) -> Change {
+    if !can_sign && lasts(schema, now, &change) {
+        return change;
+    }
     let (before, mut after) = match change {
         Change::NoOp { object } if lifetime::is_due(now, &object, &object) => (object.clone(), object),
         Change::Update { before, after } => (before, after),
@@ -43,9 +47,8 @@ pub(crate) fn plan(schema: &Schema, reissued: &[&str], now: i64, change: Change)
     Change::Update { before, after }
 }
 
-/// Nobody can sign any more, and only time asks for a new certificate: what there is stays as long as it lasts. Else one lost key would keep
-/// everything else from being planned, also what takes another authority.
-pub(crate) fn lasts(schema: &Schema, now: i64, change: &Change) -> bool {
+/// The certificate has not ended, and nothing that it is made of changes.
+fn lasts(schema: &Schema, now: i64, change: &Change) -> bool {
     let (Change::NoOp { object: before } | Change::Update { before, .. }, Some(after)) = (change, change.after()) else { return false };
     lifetime::end(before).is_some_and(|end| end > now) && changed(schema, before, after).is_empty()
 }
