@@ -95,7 +95,6 @@ impl Arguments {
         check_user(&user, &mut found);
         check_directory(&data_directory, &mut found);
         check_validity(object, &mut found);
-        check_ca_validity(object, &mut found);
         let version = Version::parse(&version);
         let kubernetes = Kubernetes::read(address, object, version.as_ref().ok(), &mut found);
         let members = match &kubernetes {
@@ -270,19 +269,15 @@ fn check_validity(object: &Object, found: &mut Diagnostics) {
             .with_hint("Make `renew_before_hours` about a third of `certificate_validity_hours`."),
         );
     }
-}
-
-fn check_ca_validity(object: &Object, found: &mut Diagnostics) {
-    let hours = |name: &str, default: i64| given(object, name, default.into());
-    let leaf = hours("certificate_validity_hours", CERTIFICATE_VALIDITY_HOURS);
-    let ca = hours("ca_validity_hours", CA_VALIDITY_HOURS);
-    if let (Some(leaf), Some(ca)) = (leaf.as_i64(), ca.as_i64())
-        && leaf > ca
+    if let (Some(validity), Some(ca)) = (validity.as_i64(), hours("ca_validity_hours", CA_VALIDITY_HOURS).as_i64())
+        && validity > ca
     {
         found.push(
             Diagnostic::error(
                 "Certificates that outlive their CA",
-                format!("Certificates are valid for {leaf} hours and the CAs for {ca}: nobody takes a certificate when its CA has ended."),
+                format!(
+                    "Certificates are valid for {validity} hours and the CAs for {ca}: nobody takes a certificate when its CA has ended."
+                ),
             )
             .with_hint("Make `certificate_validity_hours` at most half of `ca_validity_hours`."),
         );

@@ -8,4 +8,6 @@ mod rotation;
 
 pub(super) use arguments::{Authorities, block};
 pub(super) use children::{expand, kept, trusted};
-pub(super) use rotation::{all_are_seen, check, dropped, dropped_keys, is_leaf_file, lines, not_with_members, renews, signs_anew};
+pub(super) use rotation::{
+    all_are_seen, check, dropped, dropped_keys, is_leaf_file, is_reissued, lines, not_with_members, renews, signs_anew,
+};

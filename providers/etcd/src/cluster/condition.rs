@@ -224,6 +224,12 @@ pub(crate) fn sides<'a>(change: &'a Change, attribute: &str) -> (Option<&'a Valu
     (get(change.before()), get(change.after()))
 }
 
+/// An attribute is another one on the two sides, or not known on one of them.
+pub(crate) fn differs(change: &Change, attribute: &str) -> bool {
+    let (before, after) = sides(change, attribute);
+    !same(before, after)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -71,9 +71,21 @@ pub(crate) fn authority(role: &str, number: i64) -> Vec<ChildStep> {
     vec![ChildStep { name: role.to_owned(), key }]
 }
 
+/// The number of a CA of either role; `None`: it is none.
+pub(crate) fn number_of_authority(path: &[ChildStep]) -> Option<i64> {
+    match path {
+        [step] if [CLIENT_CA, PEER_CA].contains(&step.name.as_str()) => match &step.key {
+            None => Some(1),
+            Some(Key::Index(number)) => i64::try_from(*number).ok(),
+            Some(Key::Name(_)) => None,
+        },
+        _ => None,
+    }
+}
+
 /// True for a CA of either role.
 pub(crate) fn is_authority(path: &[ChildStep]) -> bool {
-    matches!(path, [step] if [CLIENT_CA, PEER_CA].contains(&step.name.as_str()))
+    number_of_authority(path).is_some()
 }
 
 /// What the state remembers of a restoration that began. Each has one of its own, so that nothing waits for what there is of an earlier one on a

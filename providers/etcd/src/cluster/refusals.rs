@@ -8,7 +8,7 @@ use karmaform_model::{Action, ChildChange, ChildStep, Diagnostic, Diagnostics, O
 
 use super::arguments::Arguments;
 use super::authorities;
-use super::condition::{changes, has_data, is_formed, is_unchanged, member_of, runner, seen, sides};
+use super::condition::{changes, has_data, is_formed, member_of, runner, seen, sides};
 use super::places::{default_data_directory, is_authority, part, part_of, token};
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
 
@@ -216,8 +216,8 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     let in_scene: BTreeSet<&str> = scene.children.keys().filter_map(|path| member_of(path)).collect();
     let has_unit = |name: &str| scene.children.get(&runner(name, scene)).is_some_and(|c| c.in_state || c.observed.is_some());
     let is_new = |path: &Vec<ChildStep>| !scene.children.get(path).is_some_and(|c| c.in_state);
-    let cas = || scene.children.keys().filter(|path| is_authority(path));
-    let ca_is_new = is_new(&token()) || cas().all(is_new);
+    let cas = || scene.children.iter().filter(|(path, _)| is_authority(path));
+    let ca_is_new = is_new(&token()) || cas().all(|(path, _)| is_new(path));
     // An empty volume is no start: what this state made nobody has written to before there are pods.
     let is_written = |name: &str| has_data(scene, name) == Some(true) && (ca_is_new || wanted.kubernetes.is_none());
     let started: Vec<&str> =
@@ -250,7 +250,7 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
             }
         }
     }
-    if cas().any(|path| is_remade(scene, path) || is_reissued(scene, path)) || is_remade(scene, &token()) {
+    if cas().any(|(_, ca)| authorities::is_reissued(ca)) || is_remade(scene, &token()) {
         differences.push("its certificates or its token would be made anew".to_owned());
     }
     if !differences.is_empty() {
@@ -295,14 +295,6 @@ fn place(wanted: &Arguments) -> String {
         Some(_) => "its volumes".to_owned(),
         None => format!("{} on their hosts", wanted.data_directory),
     }
-}
-
-/// A CA gets another certificate.
-fn is_reissued(scene: &Scene<'_>, path: &[ChildStep]) -> bool {
-    scene.children.get(path).is_some_and(|c| {
-        let (before, after) = sides(c.change, "certificate");
-        !is_unchanged(c.change) && !same(before, after)
-    })
 }
 
 /// It is made anew, with another identity.

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use karmaform_model::{Action, Change, ChildChange, ChildStep, Diagnostic, Diagnostics, Key, Scene, Value, same};
 
 use super::super::arguments::Arguments;
-use super::super::condition::{Condition, Member, is_unchanged, member_of, runner, sides};
+use super::super::condition::{Condition, Member, differs, is_unchanged, member_of, runner, sides};
 use super::super::membership::Membership;
-use super::super::places::{CLIENT_CA, PEER_CA, authority, client_certificate, is_authority, part, part_of};
+use super::super::places::{CLIENT_CA, PEER_CA, authority, client_certificate, is_authority, number_of_authority, part, part_of};
 use super::Authorities;
 
 const ROLES: [(&str, &str); 2] = [(CLIENT_CA, "of clients and servers"), (PEER_CA, "between members")];
@@ -46,7 +46,7 @@ fn dropping(scene: &Scene<'_>, wanted: &Arguments, former: &Authorities) -> Opti
     if !wanted.authorities.trusted.contains(&former.signs_with) {
         return Some(signs_still(former, former.signs_with));
     }
-    let gone: Vec<i64> = dropped(scene, wanted).into_iter().filter_map(number_of).collect();
+    let gone: Vec<i64> = dropped(scene, wanted).into_iter().filter_map(number_of_authority).collect();
     // A run that did not end has signed with it already.
     let has_signed = |number: &&i64| {
         let is_of_it = |(role, path): (&str, Vec<ChildStep>)| {
@@ -113,7 +113,7 @@ pub(in crate::cluster) fn signs_anew(scene: &Scene<'_>, wanted: &Arguments) -> b
 /// The CAs of the state that are not wanted any more.
 pub(in crate::cluster) fn dropped<'a>(scene: &'a Scene<'_>, wanted: &Arguments) -> Vec<&'a [ChildStep]> {
     let is_dropped = |path: &[ChildStep], child: &ChildChange<'_>| {
-        number_of(path).is_some_and(|n| !wanted.authorities.trusted.contains(&n)) && child.change.action() == Action::Delete
+        number_of_authority(path).is_some_and(|n| !wanted.authorities.trusted.contains(&n)) && child.change.action() == Action::Delete
     };
     scene.children.iter().filter(|(path, child)| is_dropped(path, child)).map(|(path, _)| path.as_slice()).collect()
 }
@@ -179,23 +179,11 @@ fn former(scene: &Scene<'_>) -> Option<Authorities> {
         return Authorities::recorded(before);
     }
     let known = scene.children.iter().filter(|(path, child)| child.in_state && path.first().is_some_and(|s| s.name == CLIENT_CA));
-    let mut trusted: Vec<i64> = known.filter_map(|(path, _)| number_of(path)).collect();
+    let mut trusted: Vec<i64> = known.filter_map(|(path, _)| number_of_authority(path)).collect();
     trusted.sort_unstable();
     let certificate = scene.children.get(&client_certificate())?.change;
     let signs_with = *trusted.iter().find(|n| is_signed_by(scene, certificate, CLIENT_CA, **n))?;
     Some(Authorities { trusted, signs_with })
-}
-
-/// The number of a CA.
-fn number_of(path: &[ChildStep]) -> Option<i64> {
-    match path {
-        [step] if [CLIENT_CA, PEER_CA].contains(&step.name.as_str()) => match &step.key {
-            None => Some(1),
-            Some(Key::Index(number)) => i64::try_from(*number).ok(),
-            Some(Key::Name(_)) => None,
-        },
-        _ => None,
-    }
 }
 
 /// Certificates, each with the CA that it comes from.
@@ -216,45 +204,37 @@ fn is_signed_by(scene: &Scene<'_>, certificate: &Change, role: &str, number: i64
 /// It is in the state, and no other one than this is known to have signed it.
 fn is_perhaps_of(scene: &Scene<'_>, role: &str, path: &[ChildStep], number: i64) -> bool {
     let Some(child) = scene.children.get(path).filter(|c| c.in_state) else { return false };
-    let others = scene.children.keys().filter(|ca| ca.first().is_some_and(|s| s.name == role)).filter_map(|ca| number_of(ca));
+    let others = scene.children.keys().filter(|ca| ca.first().is_some_and(|s| s.name == role)).filter_map(|ca| number_of_authority(ca));
     !others.filter(|n| *n != number).any(|n| is_signed_by(scene, child.change, role, n))
 }
 
 /// A member that was not started with what it is to trust.
 fn trust_changes<'a>(scene: &Scene<'_>, wanted: &'a Arguments) -> Option<&'a str> {
     let in_state = |path: &[ChildStep]| scene.children.get(path).filter(|c| c.in_state && !is_unchanged(c.change)).map(|c| c.change);
-    let is_rewritten = |file: &Change| {
-        let (before, after) = sides(file, "content");
-        !same(before, after)
-    };
     let is_restarted = |unit: &Change| {
         let (before, after) = sides(unit, "restart_triggers");
         let of = |side: Option<&Value>, key: &str| side.and_then(|triggers| triggers.get(key)).cloned();
         let is_known = after.is_some_and(|triggers| !triggers.is_unknown());
         !is_known || ["client_ca", "peer_ca"].iter().any(|key| !same(of(before, key).as_ref(), of(after, key).as_ref()))
     };
-    let is_older = |pod: &Change| {
-        let (before, after) = sides(pod, "revision");
-        !same(before, after)
-    };
     let is_one = |name: &&String| {
         let files = ["client-ca.crt", "peer-ca.crt"].map(|file| part_of(name, "pki", file));
-        let runs_otherwise = in_state(&part(name, "unit")).is_some_and(is_restarted) || in_state(&part(name, "pod")).is_some_and(is_older);
-        runs_otherwise || files.iter().filter_map(|file| in_state(file)).any(is_rewritten)
+        let runs_otherwise = in_state(&part(name, "unit")).is_some_and(is_restarted)
+            || in_state(&part(name, "pod")).is_some_and(|pod| differs(pod, "revision"));
+        runs_otherwise || files.iter().filter_map(|file| in_state(file)).any(|file| differs(file, "content"))
     };
     wanted.members.keys().find(is_one).map(String::as_str)
 }
 
 /// It gets another certificate, or its first.
-fn is_reissued(ca: &ChildChange<'_>) -> bool {
-    let (before, after) = sides(ca.change, "certificate");
-    !is_unchanged(ca.change) && !same(before, after)
+pub(in crate::cluster) fn is_reissued(ca: &ChildChange<'_>) -> bool {
+    !is_unchanged(ca.change) && differs(ca.change, "certificate")
 }
 
 /// A certificate that is made anew for the key that it had: whoever trusts the old one takes what the new one signs, as long as the old one is valid.
 fn keeps_key(change: &Change) -> bool {
-    let (before, after) = sides(change, "private_key");
-    change.action() == Action::Update && before.is_some_and(|key| !key.is_null()) && same(before, after)
+    let has_one = sides(change, "private_key").0.is_some_and(|key| !key.is_null());
+    change.action() == Action::Update && has_one && !differs(change, "private_key")
 }
 
 /// As it is written in a configuration.

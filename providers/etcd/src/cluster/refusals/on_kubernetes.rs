@@ -3,7 +3,7 @@
 use karmaform_model::{Action, Diagnostic, Diagnostics, Object, Scene, Value, same};
 
 use crate::cluster::arguments::Arguments;
-use crate::cluster::condition::{member_of, seen, sides};
+use crate::cluster::condition::{differs, member_of, seen, sides};
 use crate::cluster::kubernetes::Storage;
 use crate::cluster::places::{part, stateful_set};
 
@@ -145,7 +145,7 @@ fn pods_with_data(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics
 fn restarted<'a>(scene: &Scene<'_>, wanted: &'a Arguments) -> Vec<&'a String> {
     let turns = |name: &&String| {
         let change = scene.children.get(&part(name, "pod")).map(|c| c.change);
-        change.is_some_and(|c| c.action() == Action::Update && !same(sides(c, "revision").0, sides(c, "revision").1))
+        change.is_some_and(|c| c.action() == Action::Update && differs(c, "revision"))
     };
     wanted.members.keys().filter(turns).collect()
 }
