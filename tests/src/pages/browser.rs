@@ -12,6 +12,10 @@ use serde_json::{Value as Json, json};
 const LIMIT: Duration = Duration::from_secs(120);
 /// What chromedriver says when it listens.
 const STARTED: &str = "was started successfully on port ";
+/// What it says before it ends when another program has its port.
+const TAKEN: &str = "port not available";
+/// How often a port may be taken in a row.
+const ATTEMPTS: usize = 20;
 
 /// A browser without a window, of its own profile. It ends with this.
 pub(super) struct Browser {
@@ -29,16 +33,35 @@ impl Drop for Browser {
     }
 }
 
+/// chromedriver and where it listens; `None` if there is none on this machine.
+///
+/// It takes a free port of IPv4 and then the same one of IPv6, which other tests may have at that moment: then it ends, and
+/// is started again. Whatever else ends it is told in its own words.
+fn driver() -> Option<(Child, u16)> {
+    for _ in 0..ATTEMPTS {
+        let mut driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+        let mut lines = BufReader::new(driver.stdout.take().expect("its output")).lines().map_while(Result::ok);
+        let mut said = Vec::new();
+        for line in lines.by_ref() {
+            if let Some((_, port)) = line.rsplit_once(STARTED) {
+                let port = port.trim_end_matches('.').parse().expect("a port");
+                // It goes on talking, and must not stand still for it.
+                std::thread::spawn(move || lines.for_each(drop));
+                return Some((driver, port));
+            }
+            said.push(line);
+        }
+        let status = driver.wait().expect("its end");
+        assert!(said.iter().any(|line| line.contains(TAKEN)), "chromedriver ended ({status}): {said:#?}");
+    }
+    panic!("chromedriver found its port taken {ATTEMPTS} times");
+}
+
 impl Browser {
     /// `None`: there is none on this machine.
     pub(super) fn start() -> Option<Self> {
         let chromium = ["/usr/bin/chromium", "/usr/bin/google-chrome"].into_iter().find(|p| Path::new(p).exists())?;
-        let mut driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
-        let mut lines = BufReader::new(driver.stdout.take().expect("its output")).lines().map_while(Result::ok);
-        let line = lines.find(|line| line.contains(STARTED)).expect("chromedriver starts");
-        let port = line.rsplit_once(STARTED).and_then(|(_, p)| p.trim_end_matches('.').parse().ok()).expect("a port");
-        // It goes on talking, and must not stand still for it.
-        std::thread::spawn(move || lines.for_each(drop));
+        let (driver, port) = driver()?;
         let profile = tempfile::tempdir().expect("a folder");
         let mut browser = Self { driver, port, session: String::new(), _profile: profile };
         let folder = format!("--user-data-dir={}", browser._profile.path().display());
