@@ -174,6 +174,9 @@ pub(crate) fn carry_out(
     });
     app.profile.connect(&planned.plan.steps);
     app.profile.phase("apply", began, app.now());
+    if !outcome.unsaved && outcome.snapshot.serial != session.snapshot.serial {
+        session.stored = Some(outcome.snapshot.serial);
+    }
     session.snapshot = outcome.snapshot.clone();
     if outcome.succeeded + outcome.failed > 0 {
         session.overrides = broken_of(&planned.plan);

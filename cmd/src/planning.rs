@@ -3,16 +3,16 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use karmaform_engine::{Graph, Options, Pool, Relocated, World, graph, observe_again, plan as decide, relocate};
+use karmaform_engine::{Graph, Options, Pool, Relocated, World, graph, observe_again, plan as decide, relocate, without_deferred};
 use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan, Plan, Registry, Snapshot};
 
 use crate::app::{App, Stop, VERSION};
 use crate::bundle::{Use, use_bundle};
-use crate::expanding::{refusal, without_open};
 use crate::flags::PlanningFlags;
 use crate::project::Project;
 use crate::runtime::pause;
 use crate::trust::use_trust;
+use crate::ui::deferred::{name, reason};
 use crate::ui::live::{NO_SPINNER, spinner};
 use crate::ui::plan::{PlanOptions, plan_text};
 
@@ -154,12 +154,7 @@ pub(crate) fn plan_with(
     met.extend(wrong);
     let (graph, wrong) = graph(&project.config, &state, registry);
     let graph = graph.with_moved(moved);
-    let wrong = without_open(project, registry, wrong, options);
-    let refused = refusal(project, &graph, &wrong, options);
-    if refused.has_errors() {
-        return Err(refused.into());
-    }
-    met.extend(wrong);
+    met.extend(without_deferred(&graph, options, wrong));
     if met.has_errors() {
         return Err(met.into());
     }
@@ -226,6 +221,14 @@ pub(crate) fn distinct(diagnostics: Diagnostics) -> Diagnostics {
         }
     }
     seen.into_iter().collect()
+}
+
+/// Something stays put off although nothing is left to do.
+pub(crate) fn never_known(plan: &Plan) -> Diagnostic {
+    let first = plan.deferred.first().map(|d| format!(": {}, since {}", name(d), reason(d, plan))).unwrap_or_default();
+    let detail = format!("Nothing is left to apply, and something is still deferred{first}.");
+    Diagnostic::error("Nothing more comes to be known", detail)
+        .with_hint("Make count and for_each of what stays as it is once it is there; timestamp() and uuid() are never known to a plan.")
 }
 
 /// The run was interrupted before it changed anything, or while it did.

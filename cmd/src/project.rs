@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use karmaform_engine::Observed;
+use karmaform_engine::{Expanded, Observed};
 use karmaform_lang::{Config, Context, MISSING_VARIABLE, NothingKnown, SourceFile, Sources, VariableInputs, VariableOrigin, load_with};
 use karmaform_model::{Diagnostic, Diagnostics};
 
@@ -57,8 +57,6 @@ pub(crate) struct Project {
     pub(crate) texts: Option<Box<Texts>>,
     /// What was seen to tell how often things stand.
     pub(crate) observed: Observed,
-    /// What could not be looked at then.
-    pub(crate) unseen: Diagnostics,
 }
 
 impl Project {
@@ -69,6 +67,19 @@ impl Project {
     pub(crate) fn checked(mut self) -> Result<Self, Stop> {
         self.diagnostics.extend(self.config.open.clone());
         self.readable()
+    }
+
+    /// Goes on with what is known by now of how often things stand.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn take(&mut self, expanded: Expanded) -> Result<(), Diagnostics> {
+        let Expanded { config, observed, wrong } = expanded;
+        if wrong.has_errors() {
+            return Err(wrong);
+        }
+        (self.config, self.diagnostics, self.observed) = (config, wrong, observed);
+        Ok(())
     }
 
     /// The same for who expands it with what is there.
@@ -155,7 +166,7 @@ pub(crate) fn load_sources(
     let is_open = !config.open.is_empty();
     let texts = is_open.then(|| Box::new(Texts { sources: app.sources.clone(), inputs, context }));
     app.sources.files.extend(config.module_files.iter().cloned());
-    Ok(Project { config, diagnostics, files, configuration_files, texts, observed: Observed::default(), unseen: Diagnostics::new() })
+    Ok(Project { config, diagnostics, files, configuration_files, texts, observed: Observed::default() })
 }
 
 /// What expressions may ask of the outside, in the configuration of this directory.

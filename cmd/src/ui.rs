@@ -3,6 +3,7 @@
 pub(crate) mod align;
 pub(crate) mod attributes;
 pub(crate) mod composite;
+pub(crate) mod deferred;
 pub(crate) mod diagnostics;
 pub(crate) mod diff;
 pub(crate) mod graph;

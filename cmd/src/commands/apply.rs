@@ -1,7 +1,7 @@
 //! `apply`: plan, ask, and do it; or do what a saved plan says.
 
 use karmaform_engine::{Options, restore};
-use karmaform_model::{Diagnostic, ModeOfPlan, Reason, Seal, Snapshot};
+use karmaform_model::{Diagnostic, ModeOfPlan, Plan, Reason, Seal, Snapshot};
 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::applying::carry_out;
@@ -10,12 +10,13 @@ use crate::confirming::confirm;
 use crate::disk::{reason, write_private};
 use crate::expanding::expand;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
-use crate::planning::{Planned, bundle_for, halted, options, plan, pool, show_plan};
+use crate::planning::{Planned, bundle_for, halted, never_known, options, plan, pool, show_plan};
 use crate::policies::{Overrides, advice, judge, overrides_of};
 use crate::profile::{APPROVAL, ProfileFlags, profiled};
 use crate::project::{Project, load_directory, load_if_any};
 use crate::saved::{self, SavedPlan};
 use crate::session::Session;
+use crate::ui::deferred::count;
 use crate::ui::plan::{Counts, counts, has_news};
 use crate::ui::state::outputs_text;
 use crate::ui::style::Tone;
@@ -32,6 +33,10 @@ pub(crate) struct Args {
     pub(crate) file: Option<String>,
     #[command(flatten)]
     pub(crate) planning: PlanningFlags,
+    /// Plan and apply again, showing each plan, until nothing is deferred
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    pub(crate) until_done: bool,
     #[command(flatten)]
     pub(crate) how: How,
 }
@@ -62,13 +67,13 @@ pub(crate) struct How {
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     app.view(&args.how.view)?;
     match &args.file {
-        None => from_configuration(app, &args.planning, &args.how),
+        None => from_configuration(app, &args.planning, &args.how, args.until_done),
         Some(file) => from_file(app, file, args),
     }
 }
 
-/// Plans, asks, does.
-pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &How) -> Ended {
+/// Plans, asks, does; with `until_done` again and again, until nothing is deferred.
+pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &How, until_done: bool) -> Ended {
     if !how.auto_approve && (how.view.json || !app.wants_input(how.view.input)) {
         let why = "Nobody can be asked for approval here: input is off, or the answer is to be JSON.";
         return Err(Diagnostic::error("Plan not approved", why)
@@ -82,9 +87,55 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
     let open = open_backend(app, &project.config.settings, how.state.state.as_deref())?;
     let operation = if planning.refresh_only { "OperationTypeRefresh" } else { "OperationTypeApply" };
     let mut session = Session::exclusive(app, open, operation, &how.lock)?;
-    let ended = planned_here(app, &mut project, &mut session, (&options, &planning.policies.all()), how);
+    let notes = session.notes().clone();
+    app.show(&notes);
+    let overrides = planning.policies.all();
+    let ended = match until_done {
+        false => planned_here(app, &mut project, &mut session, (&options, &overrides), how).map(|round| left(app, &round)),
+        true => rounds(app, &mut project, &mut session, (options, &overrides), how),
+    };
     session.close(app);
     profiled(app, &how.profile, ended)
+}
+
+/// What a plan and its apply came to.
+struct Round {
+    code: i32,
+    plan: Plan,
+}
+
+/// Says what is left to the next plan; gives the exit code.
+fn left(app: &mut App, round: &Round) -> i32 {
+    if let Some(count) = count(&round.plan).filter(|_| round.code == 0) {
+        app.say(&format!("\n{count}: plan again to see what is left.\n"));
+    }
+    round.code
+}
+
+/// One plan after the other, until nothing is deferred. Each is made with what the one before has made, and each is asked about.
+fn rounds(
+    app: &mut App,
+    project: &mut Project,
+    session: &mut Session,
+    (mut options, overrides): (Options, &Overrides),
+    how: &How,
+) -> Ended {
+    loop {
+        let Round { code, plan } = planned_here(app, project, session, (&options, overrides), how)?;
+        if code != 0 || plan.deferred.is_empty() {
+            return Ok(code);
+        }
+        if !has_news(&plan) {
+            return Err(never_known(&plan).into());
+        }
+        // What was to be replaced is, and the next plan is of another time.
+        options.replace.clear();
+        options.now = app.now_seconds();
+        if let Some(texts) = &mut project.texts {
+            texts.context.now = options.now;
+        }
+        app.say("\nPlanning again, for what was deferred.\n");
+    }
 }
 
 fn planned_here(
@@ -93,9 +144,7 @@ fn planned_here(
     session: &mut Session,
     (options, overrides): (&Options, &Overrides),
     how: &How,
-) -> Ended {
-    let notes = session.notes().clone();
-    app.show(&notes);
+) -> Result<Round, Stop> {
     let pool = pool(app, project, bundle_for(options.mode))?;
     expand(app, project, &session.snapshot, &pool, options)?;
     let mut planned = plan(app, project, &session.snapshot, &pool, options)?;
@@ -118,7 +167,8 @@ fn planned_here(
     } else {
         confirm(app, &planned.plan, &how.confirm, false)?;
     }
-    execute(app, project, &planned, session, &pool, options.parallelism)
+    let code = execute(app, project, &planned, session, &pool, options.parallelism)?;
+    Ok(Round { code, plan: planned.plan })
 }
 
 fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
@@ -128,6 +178,10 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
             "A saved plan says what is done. -destroy, -refresh-only, -refresh, -target, -exclude and -replace belong to the command that plans.",
         )
         .into());
+    }
+    if args.until_done {
+        let why = "A saved plan is applied as it is; what it puts off is for the next one.";
+        return Err(Diagnostic::error("Flags that don't go together", why).with_hint("Run apply -until-done without a file.").into());
     }
     let Some(saved) = saved::read(app, file, &args.how.variables)? else {
         return Err(Diagnostic::error("Not a saved plan", format!("The file \"{file}\" was not written by plan -out."))
@@ -181,7 +235,8 @@ fn planned_before(app: &mut App, project: &mut Project, session: &mut Session, s
     // What a dead run left was written to the state just now; the plan was made with it in mind.
     (saved.lineage, saved.serial) = (fresh.plan.lineage.clone(), fresh.plan.serial);
     let planned = Planned { plan: saved, graph: fresh.graph };
-    execute(app, project, &planned, session, &pool, parallelism)
+    let code = execute(app, project, &planned, session, &pool, parallelism)?;
+    Ok(left(app, &Round { code, plan: planned.plan }))
 }
 
 fn execute(

@@ -17,5 +17,5 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     app.view(&args.how.view)?;
     let planning = PlanningFlags { destroy: true, ..args.planning.clone() };
-    from_configuration(app, &planning, &args.how)
+    from_configuration(app, &planning, &args.how, false)
 }

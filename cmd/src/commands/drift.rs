@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use karmaform_engine::relocate;
+use karmaform_engine::{World, relocate};
 use karmaform_model::ModeOfPlan;
 
 use crate::app::{App, Ended};
@@ -12,7 +12,7 @@ use crate::backend::open_backend;
 use crate::bundle::{Use, use_bundle};
 use crate::drift::report::{OFFERED, report, text};
 use crate::drift::{Rule, Sight, apply_rules, findings, look, news, past, rules_of};
-use crate::expanding::{Around, Expanded, expanded};
+use crate::expanding::expanded;
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, looking};
 use crate::project::load_directory;
@@ -75,13 +75,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         // With nothing in hand that could change anything, as all that drift does.
         let pool = karmaform_engine::Pool::only_looking(Arc::clone(&catalog), project.config.providers.clone());
         let options = karmaform_engine::Options { tries: false, lenient: true, ..options.clone() };
-        let around = Around { registry: &catalog, state: &state, pool: &pool, clock: clock.as_ref(), hands: None, options: &options };
-        let Expanded { config, unseen, wrong, .. } = looking(app, expanded(&project.config, &texts, &around))?;
-        if !config.open.is_empty() && unseen.has_errors() {
-            return Err(unseen.into());
-        }
-        (project.config, project.diagnostics) = (config, wrong);
-        project = project.checked()?;
+        let world = World { config: &project.config, registry: &catalog, state: &state, pool: &pool, runtime: clock.as_ref(), hands: None };
+        let expanded = looking(app, expanded(&world, &texts, &options))?;
+        project.take(expanded)?;
     }
     let (state, wrong) = relocate(&project.config, &state);
     notes.extend(wrong);

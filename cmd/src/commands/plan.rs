@@ -86,7 +86,7 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     }
     let has_changes = match planned.plan.mode {
         ModeOfPlan::RefreshOnly => has_news(&planned.plan),
-        _ => !planned.plan.is_empty(),
+        _ => !planned.plan.is_empty() || !planned.plan.deferred.is_empty(),
     };
     Ok(if args.detailed_exitcode && has_changes { CHANGES } else { 0 })
 }

@@ -47,5 +47,5 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         policies: args.policies.clone(),
         parallelism: args.parallelism,
     };
-    from_configuration(app, &planning, &how)
+    from_configuration(app, &planning, &how, false)
 }

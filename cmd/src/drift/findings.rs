@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_engine::Beside;
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Attribute, Catalog, CheckKind, Checked, DriftedResource, Kind as ValueKind, Mode, Object, Path, PlannedResource,
-    Reason, Snapshot, Value, same,
+    Action, Address, Attribute, Catalog, CheckKind, Checked, Deferred, DriftedResource, Kind as ValueKind, Mode, Object, Path,
+    PlannedResource, Reason, Snapshot, Value, same,
 };
 
 use super::decay::{self, Certificate};
 use super::{Difference, Finding, Kind, Looked, Told};
 use crate::ui::attributes::marked;
+use crate::ui::deferred::reason;
 use crate::ui::resource::schema_of;
 use crate::ui::values::{SECRET, UNKNOWN};
 
@@ -49,6 +50,7 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     let certificates = decay::certificates(state);
     search.planned(&certificates, now);
     search.moved();
+    search.deferred();
     search.decaying(state, &certificates, now);
     search.unkept(now);
     search.checked();
@@ -196,6 +198,23 @@ impl Search<'_> {
                     self.add(Kind::Unapplied, now, &resource_type, says, Vec::new());
                 }
             }
+        }
+    }
+
+    /// What can't be told before something else is applied. Of what is there nobody knows what it is compared with.
+    fn deferred(&mut self) {
+        let Looked { plan, doubts, .. } = self.looked;
+        let mut blind: BTreeSet<&Address> = doubts.unseen.iter().chain(&doubts.unsure).collect();
+        let is_blind = |d: &Deferred, blind: &BTreeSet<&Address>| d.because.iter().any(|a| blind.contains(a));
+        // What waits for something that nobody could look at is no better off, and so on.
+        while let Some(next) = plan.deferred.iter().find(|d| !blind.contains(&d.address) && is_blind(d, &blind)) {
+            blind.insert(&next.address);
+        }
+        for deferred in &plan.deferred {
+            let kind = if blind.contains(&deferred.address) { Kind::Unreachable } else { Kind::Unapplied };
+            let seen = if deferred.stored > 0 { ", and is not compared with anything" } else { "" };
+            let says = format!("{}{seen}", reason(deferred, plan));
+            self.add(kind, &deferred.address, &deferred.address.kind, says, Vec::new());
         }
     }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_engine::{Beside, Doubts, Options, Pool, Relocated, Runtime, World, graph, observe, plan_and_doubts, strays};
+use karmaform_engine::{
+    Beside, Doubts, Options, Pool, Relocated, Runtime, World, graph, observe, plan_and_doubts, strays, without_deferred,
+};
 use karmaform_lang::Config;
 use karmaform_model::{Address, Catalog, Diagnostic, Diagnostics, Object, Plan, Severity};
 
@@ -44,7 +46,8 @@ pub(crate) struct Looked {
 pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
     let Sight { catalog, config, state, clock, options } = sight;
     let options = Options { tries: false, lenient: true, ..options.clone() };
-    let (graph, mut met) = graph(config, &state.state, catalog);
+    let (graph, wrong) = graph(config, &state.state, catalog);
+    let mut met = without_deferred(&graph, &options, wrong);
     let (graph, state) = (graph.with_moved(state.moved.clone()), &*state.state);
     if met.has_errors() {
         return Err(met);

@@ -33,6 +33,7 @@ pub(super) fn of(plan: &Plan, now: i64) -> Value {
         ("quorum", margins.collect::<Object>().into()),
         ("data_loss", losses.map(|(address, risk)| (address.to_string(), texts(&risk.data_loss))).collect::<Object>().into()),
         ("drift", texts(&plan.drift.iter().map(|d| d.address.to_string()).collect::<Vec<_>>())),
+        ("deferred", texts(&plan.deferred.iter().map(crate::ui::deferred::name).collect::<Vec<_>>())),
         ("excludes", texts(&plan.excludes.iter().map(ToString::to_string).collect::<Vec<_>>())),
         ("targets", texts(&plan.targets.iter().map(ToString::to_string).collect::<Vec<_>>())),
         ("time", time(now)),

@@ -8,6 +8,7 @@ use karmaform_model::{Action, Address, Catalog, ModeOfPlan, Plan, PlannedResourc
 use super::{Format, Wanted, wanted};
 use crate::app::{App, Stop};
 use crate::page::{Entry, Group, Page, THEME};
+use crate::ui::deferred::{name, reason};
 use crate::ui::diagnostics::warnings_text;
 use crate::ui::json::timestamp;
 use crate::ui::plan::{PlanOptions, outputs_text, plan_text, verdict};
@@ -53,7 +54,7 @@ const PART: usize = 12_000;
 const PLAIN: Theme = Theme { color: false, width: None, product: "karmaform" };
 
 /// The groups of a plan's page, what can hurt first.
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group; 10] = [
     Group { word: "destroy", meaning: "will be destroyed", tone: Tone::Remove },
     Group { word: "replace", meaning: "must be made anew", tone: Tone::Remove },
     Group { word: "update", meaning: "will be updated in-place", tone: Tone::Change },
@@ -62,6 +63,7 @@ const GROUPS: [Group; 9] = [
     Group { word: "forget", meaning: "will no longer be managed, and stay", tone: Tone::Change },
     Group { word: "import", meaning: "will be imported", tone: Tone::Change },
     Group { word: "move", meaning: "has another address now", tone: Tone::Change },
+    Group { word: "defer", meaning: "is decided by a later plan", tone: Tone::Read },
     Group { word: "drift", meaning: "changed outside of karmaform", tone: Tone::Change },
 ];
 
@@ -85,6 +87,10 @@ fn page(plan: &Plan, registry: &Catalog, config: &Config, sources: &Sources) -> 
     for resource in &plan.resources {
         let Some(group) = word(resource, plan) else { continue };
         told.push((group, &resource.address, entry(group, resource, plan, registry)));
+    }
+    for deferred in &plan.deferred {
+        let (name, says) = (name(deferred), reason(deferred, plan));
+        told.push(("defer", &deferred.address, Entry { group: "defer", name, says, impact: Vec::new(), place: None, text: String::new() }));
     }
     let secret_paths: BTreeMap<&Address, _> = plan.resources.iter().map(|r| (&r.address, r.secret_paths.as_slice())).collect();
     for resource in &plan.drift {
@@ -173,8 +179,11 @@ fn texts(plan: &Plan, sources: &Sources) -> Vec<(String, String)> {
 /// The same in Markdown: what it comes to in the open, all else folded, cut where a comment would be too long.
 fn markdown(plan: &Plan, registry: &Catalog, sources: &Sources) -> String {
     let mut out = format!("## {}\n\n{}.\n", verdict(plan), about(plan));
-    let counts: Vec<(usize, &Group)> =
-        GROUPS.iter().map(|g| (plan.resources.iter().filter(|r| word(r, plan) == Some(g.word)).count(), g)).collect();
+    let count = |word_of_group: &str| match word_of_group {
+        "defer" => plan.deferred.len(),
+        other => plan.resources.iter().filter(|r| word(r, plan) == Some(other)).count(),
+    };
+    let counts: Vec<(usize, &Group)> = GROUPS.iter().map(|g| (count(g.word), g)).collect();
     let counts: Vec<_> = counts.into_iter().filter(|(count, _)| *count > 0).collect();
     if !counts.is_empty() {
         out.push_str("\n| resources | |\n|---|---|\n");

@@ -15,7 +15,7 @@ use super::stages::{Stage, applied, expand, planned, pool};
 use super::values::Instances;
 use super::{Ended, Status};
 use crate::app::{App, Stop, VERSION};
-use crate::planning::{Planned, halted};
+use crate::planning::{Planned, halted, never_known};
 use crate::policies::{Overrides, judge};
 use crate::project::{HERE, Loading, Project, load_sources, texts};
 use crate::ui::plan::{PlanOptions, plan_text};
@@ -66,7 +66,7 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
         said.extend(if run.is_plan { expected.missing() } else { Expected::too_early(&taken) });
         return Ok(if said.has_errors() { Status::Errored } else { Status::Passed });
     }
-    let options = options(app, run, scene.suite.parallelism);
+    let mut options = options(app, run, scene.suite.parallelism);
     let seed = (app.wiring.ids)();
     let registry =
         Arc::new(mocked(&app.wiring.registry, &scene.tests.mocks, &project.config.providers, Seeds { file: &scene.seed, run: &seed }));
@@ -74,30 +74,41 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
     let used = scene.places.values().map(|p| p.used).max().unwrap_or_default() + 1;
     let place = scene.places.entry(directory).or_insert_with(|| Place::new((app.wiring.ids)()));
     place.used = used;
-    if let Err(wrong) = expand(app, &mut project, &registry, &pool, &place.state, &options) {
-        said.extend(wrong);
-        return Ok(Status::Errored);
-    }
-    let stage = Stage { project: &project, registry: &registry, pool: &pool, may_halt: true };
-    let (planned, mut met) = planned(app, &stage, &place.state, &options);
-    let Some(mut planned) = planned else {
-        said.extend(met);
-        return Ok(Status::Errored);
+    let planned = loop {
+        if let Err(wrong) = expand(app, &mut project, &registry, &pool, &place.state, &options) {
+            said.extend(wrong);
+            return Ok(Status::Errored);
+        }
+        let stage = Stage { project: &project, registry: &registry, pool: &pool, may_halt: true };
+        let (planned, mut met) = planned(app, &stage, &place.state, &options);
+        let Some(mut planned) = planned else {
+            said.extend(met);
+            return Ok(Status::Errored);
+        };
+        met.extend(judge(&project.config, &mut planned.plan, &Overrides::new(), options.now));
+        met.extend(std::mem::take(&mut planned.plan.warnings));
+        let judges_again = !run.is_plan && !is_idle(&planned.plan);
+        let (left, taken) = expected.take(met.into_iter().filter(|d| !(judges_again && d.summary == CHECK_FAILED)).collect());
+        said.extend(left);
+        if !run.is_plan && !said.has_errors() {
+            said.extend(Expected::too_early(&taken));
+        }
+        if said.has_errors() {
+            return Ok(Status::Errored);
+        }
+        if !run.is_plan {
+            apply(app, &stage, &planned, place, &mut expected, scene.suite.parallelism, said);
+        }
+        // What an apply run asserts is about all of it, so it goes on until nothing is put off.
+        if run.is_plan || said.has_errors() || planned.plan.deferred.is_empty() {
+            break planned;
+        }
+        if is_idle(&planned.plan) {
+            said.push(never_known(&planned.plan));
+            break planned;
+        }
+        options.replace.clear();
     };
-    met.extend(judge(&project.config, &mut planned.plan, &Overrides::new(), options.now));
-    met.extend(std::mem::take(&mut planned.plan.warnings));
-    let judges_again = !run.is_plan && !is_idle(&planned.plan);
-    let (left, taken) = expected.take(met.into_iter().filter(|d| !(judges_again && d.summary == CHECK_FAILED)).collect());
-    said.extend(left);
-    if !run.is_plan && !said.has_errors() {
-        said.extend(Expected::too_early(&taken));
-    }
-    if said.has_errors() {
-        return Ok(Status::Errored);
-    }
-    if !run.is_plan {
-        apply(app, &stage, &planned, place, &mut expected, scene.suite.parallelism, said);
-    }
     said.extend(expected.missing());
     if scene.suite.verbose {
         *shown = if run.is_plan {

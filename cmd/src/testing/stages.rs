@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use karmaform_engine::{ApplyOptions, Options, Outcome, Pool, Relocated, World, apply, graph, observe_again, plan, relocate};
+use karmaform_engine::{
+    ApplyOptions, Options, Outcome, Pool, Relocated, World, apply, graph, observe_again, plan, relocate, without_deferred,
+};
 use karmaform_model::{Diagnostics, Registry, Snapshot};
 
 use super::memory::InMemory;
 use crate::app::{App, Stop};
 use crate::bundle::use_bundle;
-use crate::expanding::{Around, Expanded, expanded, refusal, without_open};
+use crate::expanding::expanded;
 use crate::planning::{Planned, bundle_for, distinct, halted};
 use crate::project::Project;
 use crate::session::NoJournal;
@@ -50,16 +52,10 @@ pub(super) fn expand(
 ) -> Result<(), Diagnostics> {
     let Some(texts) = project.texts.as_deref() else { return Ok(()) };
     let clock = Arc::clone(&app.wiring.clock);
-    let around = Around { registry, state, pool, clock: clock.as_ref(), hands: Some(registry), options };
-    let Expanded { config, observed, unseen, wrong } = {
-        let stage = Stage { project, registry, pool, may_halt: true };
-        wait(app, &stage, expanded(&project.config, texts, &around)).ok_or_else(|| Diagnostics::from(halted()))?
-    };
-    if wrong.has_errors() {
-        return Err(wrong);
-    }
-    (project.config, project.diagnostics, project.observed, project.unseen) = (config, wrong, observed, unseen);
-    Ok(())
+    let world = World { config: &project.config, registry, state, pool, runtime: clock.as_ref(), hands: Some(registry) };
+    let stage = Stage { project, registry, pool, may_halt: true };
+    let expanded = wait(app, &stage, expanded(&world, texts, options)).ok_or_else(|| Diagnostics::from(halted()))?;
+    project.take(expanded)
 }
 
 /// The plan, as far as one can be made, with all that was met on the way.
@@ -69,12 +65,7 @@ pub(super) fn planned(app: &App, stage: &Stage<'_>, state: &Snapshot, options: &
     let (Relocated { state, moved }, mut met) = relocate(&project.config, state);
     let (graph, wrong) = graph(&project.config, &state, registry);
     let graph = graph.with_moved(moved);
-    let wrong = without_open(project, registry, wrong, options);
-    let refused = refusal(project, &graph, &wrong, options);
-    if refused.has_errors() {
-        return (None, refused);
-    }
-    met.extend(wrong);
+    met.extend(without_deferred(&graph, options, wrong));
     if met.has_errors() {
         return (None, met);
     }

@@ -1,6 +1,6 @@
 //! What asserts see: instances as a plan or an apply has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::Resolver;
 use karmaform_model::{Address, Catalog, Mode, Object, Plan, Snapshot, Type, Value};
@@ -12,6 +12,8 @@ pub(super) struct Instances<'a> {
     planned: BTreeMap<&'a Address, &'a Object>,
     state: &'a Snapshot,
     registry: &'a Catalog,
+    /// What the plan put off, and may be another thing by then.
+    deferred: BTreeSet<&'a Address>,
     /// The state is what came of the plan.
     is_applied: bool,
 }
@@ -20,13 +22,15 @@ impl<'a> Instances<'a> {
     /// After a plan for this state, or after it was applied and became this state.
     pub(super) fn new(plan: &'a Plan, state: &'a Snapshot, registry: &'a Catalog, is_applied: bool) -> Self {
         let whole = plan.resources.iter().filter(|r| r.deposed.is_none());
-        Self { planned: whole.filter_map(|r| Some((&r.address, r.change.after()?))).collect(), state, registry, is_applied }
+        let planned = whole.filter_map(|r| Some((&r.address, r.change.after()?))).collect();
+        Self { planned, deferred: plan.deferred.iter().map(|d| &d.address).collect(), state, registry, is_applied }
     }
 }
 
 impl Resolver for Instances<'_> {
     fn instance(&self, address: &Address) -> Value {
-        let stored = || self.state.resources.get(address).map(|r| Value::from(attributes(address, r, self.registry)));
+        let told = self.state.resources.get(address).filter(|_| !self.deferred.contains(address));
+        let stored = || told.map(|r| Value::from(attributes(address, r, self.registry)));
         let planned = || self.planned.get(address).map(|o| Value::from((*o).clone()));
         // What was read for the plan need not be in the state.
         let is_read = address.mode == Mode::Data && planned().is_some_and(|p| p.is_wholly_known());

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Action, Address, Catalog, ModeOfPlan, OutputChange, Plan, PlannedResource};
 
 use super::composite::{Group, group};
+use super::deferred::{count, deferred_text, nothing_yet, way_on};
 use super::resource::{body, drifted, heading};
 use super::style::{Mark, Theme, Tone};
 use super::values::{Printer, key_texts, nothing, shortened};
@@ -23,15 +24,18 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
         out.push_str(&moved_text(plan, theme));
         out.push_str(&refresh_only_text(plan, theme, !out.is_empty()));
         out.push_str(&outputs_text(&plan.outputs, theme));
+        out.push_str(&deferred_text(plan, theme));
         return out;
     }
     let shown: Vec<&PlannedResource> = plan.resources.iter().filter(|r| !r.change.is_no_op()).collect();
     let moves = !plan.moved.is_empty();
     if shown.is_empty() && plan.outputs.is_empty() && !moves {
-        out.push_str(&no_changes(plan, theme));
+        out.push_str(&if plan.deferred.is_empty() { no_changes(plan, theme) } else { nothing_yet(theme) });
+        out.push_str(&deferred_text(plan, theme));
         return out;
     }
     if shown.is_empty() && !moves {
+        out.push_str(&deferred_text(plan, theme));
         out.push_str(&outputs_text(&plan.outputs, theme));
         out.push_str(&theme.wrap(&format!(
             "\nYou can apply this plan to save these new output values to the {} state, without changing any real infrastructure.\n",
@@ -58,8 +62,10 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
             Item::Composite(_) => {}
         }
     }
+    out.push_str(&deferred_text(plan, theme));
     out.push_str(&format!("\n{}\n", theme.strong(Tone::Plain, &summary(plan))));
     out.push_str(&outputs_text(&plan.outputs, theme));
+    out.push_str(&way_on(plan, theme));
     out
 }
 
@@ -137,12 +143,15 @@ fn legend(shown: &[&PlannedResource], theme: &Theme) -> String {
 
 /// What a plan comes to, in a line.
 pub(crate) fn verdict(plan: &Plan) -> String {
-    match plan.mode {
+    let rest = count(plan).map(|count| format!(" {count}.")).unwrap_or_default();
+    let done = match plan.mode {
         ModeOfPlan::RefreshOnly if has_news(plan) => "Changes outside of karmaform, to be taken into the state".to_owned(),
         _ if !plan.moved.is_empty() || plan.resources.iter().any(|r| !r.change.is_no_op()) => summary(plan),
         _ if !plan.outputs.is_empty() => "Changes to outputs only".to_owned(),
+        _ if !plan.deferred.is_empty() => "Nothing can be done yet.".to_owned(),
         _ => unchanged(plan.mode).to_owned(),
-    }
+    };
+    done + &rest
 }
 
 fn unchanged(mode: ModeOfPlan) -> &'static str {

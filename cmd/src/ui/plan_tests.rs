@@ -140,6 +140,7 @@ pub(crate) fn plan(resources: Vec<PlannedResource>) -> Plan {
         moved: BTreeMap::new(),
         targets: vec![],
         excludes: vec![],
+        deferred: vec![],
         variables: BTreeMap::new(),
         warnings: Diagnostics::new(),
     }

@@ -7,19 +7,19 @@ use karmaform_lang::{CheckSaid, Evaluator, Verdict};
 use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, ModeOfPlan};
 
 use crate::dispatch::Dispatcher;
-use crate::observed::Observed;
-use crate::options::Options;
+use crate::walk::Pass;
 
 /// The summary of what is told of an `assert` that does not hold; all else that is told is its author's.
 pub const CHECK_FAILED: &str = "Check failed";
 
 /// What all conditions say at the time of a plan; what `check` blocks have to say is added to the diagnostics.
-pub(crate) fn planned(evaluator: &Evaluator<'_>, observed: &Observed, options: &Options, diagnostics: &mut Diagnostics) -> Vec<Checked> {
+pub(crate) fn planned(evaluator: &Evaluator<'_>, pass: &Pass<'_>, diagnostics: &mut Diagnostics) -> Vec<Checked> {
+    let Pass { observed, options, deferred, .. } = pass;
     if options.mode == ModeOfPlan::Destroy {
         return Vec::new();
     }
     // What is left out may be what nobody knows, and no apply of this plan will tell.
-    let is_whole = options.targets.is_empty() && options.excludes.is_empty();
+    let is_whole = !options.is_partial() && !deferred.contains(&true);
     let mut all = Vec::new();
     for said in evaluator.check_blocks() {
         let unread = said.data.as_ref().and_then(|d| observed.data.get(d)?.result.as_ref().err()).map(|e| e.detail.clone());

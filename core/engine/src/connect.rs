@@ -21,6 +21,7 @@ pub fn graph(config: &Config, state: &Snapshot, registry: &Catalog) -> (Graph, D
         nodes: Vec::new(),
         instances: BTreeMap::new(),
         blocks: BTreeMap::new(),
+        open: Vec::new(),
         diagnostics: Diagnostics::new(),
     };
     builder.add_configured();
@@ -29,7 +30,7 @@ pub fn graph(config: &Config, state: &Snapshot, registry: &Catalog) -> (Graph, D
     builder.add_modules(state);
     builder.connect_configured();
     builder.connect_stored(state);
-    let Builder { mut nodes, instances, mut diagnostics, .. } = builder;
+    let Builder { mut nodes, instances, open, mut diagnostics, .. } = builder;
     for node in &mut nodes {
         for list in [&mut node.wanted, &mut node.stored, &mut node.children] {
             list.sort_unstable();
@@ -39,7 +40,7 @@ pub fn graph(config: &Config, state: &Snapshot, registry: &Catalog) -> (Graph, D
     }
     diagnostics.extend(cycle::report(&nodes, config));
     let order = sequence(&nodes);
-    (Graph { nodes, instances, order, moved: BTreeMap::new() }, diagnostics)
+    (Graph { nodes, open, instances, order, moved: BTreeMap::new() }, diagnostics)
 }
 
 struct Builder<'a> {
@@ -49,6 +50,8 @@ struct Builder<'a> {
     instances: BTreeMap<Address, usize>,
     /// Junctions, of blocks that are more than one instance without a key.
     blocks: BTreeMap<Address, usize>,
+    /// Those of them whose instances are not known.
+    open: Vec<usize>,
     diagnostics: Diagnostics,
 }
 
@@ -116,18 +119,21 @@ impl Builder<'_> {
             members.entry(address.block()).or_default().push(number);
         }
         for (address, members) in members {
-            if matches!(members[..], [only] if self.nodes[only].address.key.is_none()) {
+            let open = self.config.block(&address).is_some_and(|b| b.repetition == Repetition::Open);
+            if !open && matches!(members[..], [only] if self.nodes[only].address.key.is_none()) {
                 continue;
             }
             let kind = address.kind.clone();
             let junction = self.add(Node::new(Role::Block, address.clone(), &kind, true));
             self.nodes[junction].wanted = members.iter().copied().filter(|m| self.nodes[*m].configured).collect();
             self.nodes[junction].stored = members;
-            self.nodes[junction].open = self.config.block(&address).is_some_and(|b| b.repetition == Repetition::Open);
+            self.nodes[junction].open = open;
+            self.open.extend(open.then_some(junction));
             self.blocks.insert(address, junction);
         }
         for address in self.config.open_modules.keys() {
             let junction = self.add(Node { open: true, ..Node::new(Role::Enter, address.clone(), "", true) });
+            self.open.push(junction);
             self.blocks.insert(address.clone(), junction);
         }
     }
@@ -149,14 +155,15 @@ impl Builder<'_> {
         if let Some(there) = self.target(address) {
             return Some(there);
         }
+        let open: Vec<usize> = self.open.iter().copied().filter(|n| self.nodes[*n].address.is_within(address)).collect();
         let near = self.instances.range(first_in(&address.module)..).take_while(|(a, _)| is_around(a, &address.module));
         if !address.is_module() {
             let members: Vec<usize> = near.filter(|(a, _)| !a.is_child() && a.is_within(address)).map(|(_, n)| *n).collect();
-            if members.is_empty() {
+            if members.is_empty() && open.is_empty() {
                 return None;
             }
             let junction = self.add(Node::new(Role::Block, address.clone(), &address.kind, true));
-            self.nodes[junction].wanted = members.iter().copied().filter(|m| self.nodes[*m].configured).collect();
+            self.nodes[junction].wanted = members.iter().copied().filter(|m| self.nodes[*m].configured).chain(open).collect();
             self.nodes[junction].stored = members;
             self.blocks.insert(address.clone(), junction);
             return Some(junction);
@@ -172,7 +179,7 @@ impl Builder<'_> {
         }
         let parts: Vec<usize> = blocks.iter().filter_map(|b| self.join(b)).collect();
         let junction = self.add(Node::new(Role::Enter, address.clone(), "", true));
-        self.nodes[junction].wanted.clone_from(&parts);
+        self.nodes[junction].wanted = parts.iter().copied().chain(open).collect();
         self.nodes[junction].stored = parts;
         self.blocks.insert(address.clone(), junction);
         Some(junction)

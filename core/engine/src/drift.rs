@@ -39,7 +39,7 @@ fn differs(schema: &Schema, memory: &Object, full: &Object) -> bool {
     compared.into_iter().any(|name| !same(memory.get(name), full.get(name)))
 }
 
-/// Root outputs that change. In a part of everything only those that the part decides.
+/// Root outputs that change. In a part of everything only those that the part decides; none that needs what is put off.
 pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> BTreeMap<String, OutputChange> {
     let mut changes = BTreeMap::new();
     let state = &pass.inputs.state.outputs;
@@ -78,10 +78,17 @@ pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &
 }
 
 fn is_decided(pass: &Pass<'_>, output: &str) -> bool {
-    if !pass.options.is_partial() {
+    let has_deferred = pass.deferred.contains(&true);
+    if !pass.options.is_partial() && !has_deferred {
         return true;
     }
     let references = pass.inputs.config.output_references(output);
+    if has_deferred && references.iter().any(|r| crate::deferred::is_deferred(pass, &r.address)) {
+        return false;
+    }
+    if !pass.options.is_partial() {
+        return true;
+    }
     if !pass.options.excludes.is_empty() {
         let is_whole = |r: &karmaform_lang::Reference| pass.graph.within(&r.address.block()).all(|(a, n)| a.is_child() || pass.selected[n]);
         return references.iter().all(is_whole);

@@ -67,6 +67,8 @@ impl Node {
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     pub(crate) nodes: Vec<Node>,
+    /// Junctions of blocks and modules whose instances are not known yet.
+    pub(crate) open: Vec<usize>,
     /// Instances by address.
     pub(crate) instances: BTreeMap<Address, usize>,
     /// All nodes, each after what it needs by the configuration.

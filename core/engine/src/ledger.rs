@@ -1,7 +1,7 @@
 //! What an apply knows: the state as it becomes, the results so far, and what the journal has still to be told. Everything here costs the
 //! same however large the state is. Touches nothing outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::Resolver;
 use karmaform_model::{
@@ -18,6 +18,8 @@ pub(crate) struct Ledger<'a> {
     plan: &'a Plan,
     registry: &'a Catalog,
     by_address: BTreeMap<&'a Address, usize>,
+    /// What is put off, and may be another thing by then.
+    deferred: BTreeSet<&'a Address>,
     /// The state now.
     pub(crate) snapshot: Snapshot,
     /// The snapshot differs from what the backend holds.
@@ -47,7 +49,8 @@ impl Resolver for Ledger<'_> {
                 with_unknown(schema, object.unwrap_or(&Object::new())).into()
             }
             None => {
-                let stored = self.snapshot.resources.get(address).and_then(|r| remembered(schema, r).ok());
+                let told = self.snapshot.resources.get(address).filter(|_| !self.deferred.contains(address));
+                let stored = told.and_then(|r| remembered(schema, r).ok());
                 stored.map_or_else(|| unknown_object(schema).into(), |object| with_nulls(schema, &object).into())
             }
         }
@@ -77,6 +80,7 @@ impl<'a> Ledger<'a> {
             plan,
             registry,
             by_address: instances.map(|(i, r)| (&r.address, i)).collect(),
+            deferred: plan.deferred.iter().map(|d| &d.address).collect(),
             snapshot: Snapshot { tool_version: plan.tool_version.clone(), ..state.clone() },
             dirty: false,
             records: Vec::new(),

@@ -6,6 +6,7 @@ use karmaform_lang::Evaluator;
 use karmaform_model::{Action, Address, Change, Diagnostic, Diagnostics, Mode, ModeOfPlan, Path, Plan, PlannedResource, ResourceEntry};
 
 use crate::choreograph::choreographies;
+use crate::deferred::deferred;
 use crate::drift::{drift, outputs};
 use crate::forget;
 use crate::graph::{Graph, Role};
@@ -68,6 +69,7 @@ fn decide<T>(
     diagnostics.extend(problems);
     crate::choreograph::forget(&mut pass, &choreographies);
     crate::choreograph::tell(&mut pass, &choreographies);
+    diagnostics.extend(crate::deferred::outlived(&pass));
 
     let needed = dependencies(graph);
     let mut resources = Vec::new();
@@ -97,8 +99,9 @@ fn decide<T>(
         impact: std::collections::BTreeMap::new(),
         risks: std::collections::BTreeMap::new(),
         judgements: std::collections::BTreeMap::new(),
-        checks: crate::checks::planned(&evaluator, observed, options, &mut diagnostics),
+        checks: crate::checks::planned(&evaluator, &pass, &mut diagnostics),
         moved: graph.moved.clone(),
+        deferred: deferred(&pass),
         targets: options.targets.clone(),
         excludes: options.excludes.clone(),
         variables: crate::options::variables(inputs.config),

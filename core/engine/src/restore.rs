@@ -1,9 +1,9 @@
 //! Fills in what a saved plan leaves out. Secrets are not saved in clear: each is replaced by "unknown, secret". Planning again from the
 //! same inputs gives them back, and shows on the way whether the saved plan still holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Change, Diagnostic, Diagnostics, Kind, Object, Path, Plan, StepKind, Value};
+use karmaform_model::{Address, Change, Diagnostic, Diagnostics, Kind, Object, Path, Plan, PlannedResource, StepKind, Value};
 
 use crate::values::merge;
 
@@ -15,6 +15,12 @@ pub fn restore(saved: &mut Plan, fresh: &Plan) -> Diagnostics {
         problems.push(stale());
     }
     let by_address: BTreeMap<_, _> = fresh.resources.iter().map(|r| ((&r.address, &r.deposed), r)).collect();
+    let is_left_out = |r: &&PlannedResource| r.change.after().is_some() && !by_address.contains_key(&(&r.address, &r.deposed));
+    let left_out = saved.resources.iter().find(is_left_out).map(|r| &r.address);
+    let (put_off, now) = (addresses(saved), addresses(fresh));
+    if let Some(address) = left_out.or_else(|| put_off.symmetric_difference(&now).next().copied()) {
+        problems.push(other_instances(address));
+    }
     for resource in saved.resources.iter_mut().filter(|r| has_holes(&r.change)) {
         let now = by_address.get(&(&resource.address, &resource.deposed)).map(|r| &r.change);
         let filled = now.filter(|now| now.action() == resource.change.action()).and_then(|now| fill(&resource.change, now));
@@ -50,9 +56,19 @@ pub fn restore(saved: &mut Plan, fresh: &Plan) -> Diagnostics {
     problems
 }
 
+/// What a plan puts off.
+fn addresses(plan: &Plan) -> BTreeSet<&Address> {
+    plan.deferred.iter().map(|d| &d.address).collect()
+}
+
+fn other_instances(address: &Address) -> Diagnostic {
+    let detail = "How often things stand was told by what was there when the plan was made. By what is there now it is another thing.";
+    Diagnostic::error("Saved plan is stale", detail).at(address).with_hint("Run plan again, review it, and apply the new one.")
+}
+
 type Arguments = BTreeMap<String, karmaform_model::Arg>;
 
-fn gate(kind: &StepKind) -> Option<((&karmaform_model::Address, &str), &Arguments)> {
+fn gate(kind: &StepKind) -> Option<((&Address, &str), &Arguments)> {
     match kind {
         StepKind::Gate { composite, gate } => Some(((composite, &gate.name), &gate.arguments)),
         _ => None,

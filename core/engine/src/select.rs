@@ -1,6 +1,9 @@
 //! Which instances a run is about: all of them, `-target`s with what they need, or all but what is excluded with what depends on it.
 
+mod defer;
 mod exclude;
+
+pub use defer::without_deferred;
 
 use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan};
 
@@ -11,8 +14,26 @@ use crate::options::Options;
 /// The summary of what is said of every run with `-target`.
 pub const TARGETING: &str = "Resource targeting is in effect";
 
-/// By node: whether the run is about it.
-pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
+/// What a run is about.
+pub(crate) struct Selection {
+    /// By node: whether the run is about it.
+    pub(crate) selected: Vec<bool>,
+    /// By node: whether it would be, but is put off.
+    pub(crate) deferred: Vec<bool>,
+}
+
+/// What a run is about by its options and by what can be told.
+pub(crate) fn selection(graph: &Graph, options: &Options) -> Selection {
+    let mut selected = selected(graph, options);
+    let mut deferred = defer::deferred(graph, options);
+    for (selected, deferred) in selected.iter_mut().zip(&mut deferred) {
+        (*selected, *deferred) = (*selected && !*deferred, *selected && *deferred);
+    }
+    Selection { selected, deferred }
+}
+
+/// By node: whether the run is about it by its options.
+fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
     if options.targets.is_empty() {
         return exclude::remaining(graph, options);
     }
@@ -40,19 +61,6 @@ pub(crate) fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
 /// True if an address is what was asked for, by the name that it has or had.
 fn is_meant(graph: &Graph, address: &Address, target: &Address) -> bool {
     address.is_within(target) || graph.previous(address).is_some_and(|was| was.is_within(target))
-}
-
-/// True if a run can't do without knowing how often this stands, which a diagnostic says to be open. It is about a block or a module.
-pub fn is_needed(graph: &Graph, options: &Options, open: &Diagnostic) -> bool {
-    // What is there is in the state, and what is not there is not destroyed.
-    let is_asked = options.mode != ModeOfPlan::Destroy;
-    let junction = graph.nodes.iter().position(|n| n.open && Some(&n.address) == open.address.as_ref());
-    let chosen = selected(graph, options);
-    // Instances in the state of which nobody can tell whether they are wanted would be taken for ones that are not.
-    let would_go = |(number, node): (usize, &Node)| {
-        chosen[number] && !node.configured && open.address.as_ref().is_some_and(|a| node.address.is_within(a))
-    };
-    is_asked && (junction.is_none_or(|n| chosen[n]) || graph.nodes.iter().enumerate().any(would_go))
 }
 
 /// True if a node is what was asked for. Of what is not known to stand how often, an instance may be meant.

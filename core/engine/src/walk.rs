@@ -15,6 +15,7 @@ use crate::graph::{Graph, Role};
 use crate::observed::Observed;
 use crate::options::{Inputs, Options};
 use crate::question::{Look, Read, Ways};
+use crate::select::{Selection, selection};
 use crate::values::{carry_marks, is_wholly_known, remembered, unknown_object, with_nulls, with_unknown};
 use crate::wanted::REQUIRED;
 
@@ -104,6 +105,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) options: &'a Options,
     pub(crate) context: PlanContext,
     pub(crate) selected: Vec<bool>,
+    /// By node: whether it would be selected, but is put off.
+    pub(crate) deferred: Vec<bool>,
     pub(crate) entries: Vec<Option<ResourceEntry<'a>>>,
     pub(crate) values: &'a Values<'a>,
     pub(crate) visits: Vec<Visit>,
@@ -165,13 +168,15 @@ pub(crate) fn walk_again<'a>(
 }
 
 fn begun<'a>(graph: &'a Graph, inputs: Inputs<'a>, observed: &'a Observed, options: &'a Options, values: &'a Values<'a>) -> Pass<'a> {
+    let Selection { selected, deferred } = selection(graph, options);
     Pass {
         graph,
         inputs,
         observed,
         options,
         context: PlanContext { now: options.now },
-        selected: crate::select::selected(graph, options),
+        selected,
+        deferred,
         entries: entries(graph, inputs),
         values,
         visits: vec![Visit::default(); graph.nodes.len()],
@@ -249,10 +254,10 @@ impl Pass<'_> {
         })
     }
 
-    /// Not part of this run: it is as the state says.
+    /// Not part of this run: it is as the state says. What is put off may be another thing by then.
     fn leave_out(&self, number: usize) {
         let node = &self.graph.nodes[number];
-        let stored = self.inputs.state.resources.get(&node.address);
+        let stored = self.inputs.state.resources.get(&node.address).filter(|_| !self.deferred[number]);
         let value = self.entries[number].map(|entry| {
             let object = stored.and_then(|s| remembered(entry.schema(), s).ok());
             object.unwrap_or_else(|| unknown_object(entry.schema())).into()

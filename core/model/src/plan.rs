@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Address, Change, Checked, Diagnostics, GateSpec, Object, Path, Risk, Value, same};
+use crate::{Action, Address, Change, Checked, Deferred, Diagnostics, GateSpec, Object, Path, Risk, Value, same};
 
 /// What kind of plan was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -205,6 +205,9 @@ pub struct Plan {
     /// Where instances of the state were, by their address now; applying takes that into the state. What a composite is made of goes with it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub moved: BTreeMap<Address, Address>,
+    /// What is left to a later plan, since it can't be told yet. Ordered by address.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deferred: Vec<Deferred>,
     /// `-target` addresses in effect.
     pub targets: Vec<Address>,
     /// `-exclude` addresses in effect.

@@ -14,7 +14,7 @@ use crate::ui::resource::schema_of;
 /// The key of all that Terraform has no place for.
 const OURS: &str = "karmaform";
 /// The provider of a composite's own record.
-const COMPOSITES: &str = "karmaform";
+pub(super) const COMPOSITES: &str = "karmaform";
 
 /// The plan representation. `prior` is the state it was made from, if that is at hand.
 pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, registry: &Catalog) -> Json {
@@ -29,7 +29,7 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         "configuration": configuration(config, registry),
         "timestamp": timestamp(plan.created),
         "applyable": !plan.is_empty() || (plan.mode == ModeOfPlan::RefreshOnly && !plan.drift.is_empty()),
-        "complete": plan.targets.is_empty() && plan.excludes.is_empty(),
+        "complete": plan.targets.is_empty() && plan.excludes.is_empty() && plan.deferred.is_empty(),
         "errored": false,
     });
     if !plan.variables.is_empty() {
@@ -41,6 +41,9 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     }
     if !plan.drift.is_empty() {
         out["resource_drift"] = plan.drift.iter().map(|d| drift(d, plan, registry)).collect();
+    }
+    if !plan.deferred.is_empty() {
+        out["deferred_changes"] = plan.deferred.iter().map(|d| super::deferred::deferred(d, prior, registry)).collect();
     }
     if !plan.outputs.is_empty() {
         out["output_changes"] = Json::Object(plan.outputs.iter().map(|(n, o)| (n.clone(), output_change(o))).collect());
@@ -118,7 +121,7 @@ fn marked(object: &Object, mode: Mode, resource_type: &str, secret_paths: &[Path
     whole.as_entries().cloned().unwrap_or_default()
 }
 
-fn sides(actions: &[&str], before: Option<&Object>, after: Option<&Object>) -> Json {
+pub(super) fn sides(actions: &[&str], before: Option<&Object>, after: Option<&Object>) -> Json {
     let values = |o: Option<&Object>| o.map_or(Json::Null, |o| Json::Object(known_object(o)));
     let secret = |o: Option<&Object>| o.map_or(Json::Bool(false), |o| shape_object(o, &|v| v.secret));
     json!({

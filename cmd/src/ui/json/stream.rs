@@ -82,6 +82,12 @@ impl Stream {
             let message = format!("{}: Plan to {action}", planned.address);
             out.push_str(&self.line("info", &message, "planned_change", &[("change", change)]));
         }
+        for deferred in &plan.deferred {
+            let because: Vec<String> = deferred.because.iter().map(ToString::to_string).collect();
+            let told = json!({ "resource": super::deferred::named(deferred), "reason": super::deferred::reason_word(deferred.reason), "because": because });
+            let message = format!("{}: Deferred", crate::ui::deferred::name(deferred));
+            out.push_str(&self.line("info", &message, "deferred_change", &[("deferred", told)]));
+        }
         out.push_str(&self.summary(&crate::ui::plan::summary(plan), counts(plan), "plan"));
         if !plan.outputs.is_empty() {
             let outputs: Map<_, _> = plan

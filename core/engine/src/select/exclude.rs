@@ -26,16 +26,20 @@ pub(super) fn remaining(graph: &Graph, options: &Options) -> Vec<bool> {
         spread(&mut stays, &dependents(graph));
         keep_needed(graph, &mut stays);
     }
-    // What leads into a composite is asked for only where something of it is wanted.
-    let is_out = |n: usize| stays[n] && graph.nodes[n].children.iter().all(|c| stays[*c]);
-    let closed: Vec<usize> =
-        (0..count).filter(|n| graph.nodes[*n].is_junction() && graph.nodes[*n].composite.is_some_and(is_out)).collect();
-    closed.into_iter().for_each(|n| stays[n] = true);
+    close_entrances(graph, &mut stays);
     stays.into_iter().map(|stays| !stays).collect()
 }
 
+/// What leads into a composite is asked for only where something of it is wanted.
+pub(super) fn close_entrances(graph: &Graph, stays: &mut [bool]) {
+    let is_out = |n: usize| stays[n] && graph.nodes[n].children.iter().all(|c| stays[*c]);
+    let is_entrance = |n: &usize| graph.nodes[*n].is_junction() && graph.nodes[*n].composite.is_some_and(is_out);
+    let closed: Vec<usize> = (0..stays.len()).filter(is_entrance).collect();
+    closed.into_iter().for_each(|n| stays[n] = true);
+}
+
 /// By node: what needs it by the configuration.
-fn dependents(graph: &Graph) -> Vec<Vec<usize>> {
+pub(super) fn dependents(graph: &Graph) -> Vec<Vec<usize>> {
     let mut dependents = vec![Vec::new(); graph.nodes.len()];
     for (number, node) in graph.nodes.iter().enumerate() {
         node.wanted.iter().for_each(|needed| dependents[*needed].push(number));
@@ -44,7 +48,7 @@ fn dependents(graph: &Graph) -> Vec<Vec<usize>> {
 }
 
 /// What is not configured any more would be destroyed; not while something that stays as it is was made of it.
-fn keep_needed(graph: &Graph, stays: &mut [bool]) {
+pub(super) fn keep_needed(graph: &Graph, stays: &mut [bool]) {
     let mut seen = vec![false; graph.nodes.len()];
     let mut open: Vec<usize> = (0..stays.len()).filter(|n| stays[*n] && !graph.nodes[*n].is_junction()).collect();
     while let Some(number) = open.pop() {

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use futures::executor::block_on;
 use karmaform_engine::{
-    ApplyOptions, Options, Outcome, Pool, Runtime, World as Surroundings, apply, check, graph, observe, plan, recover, relocate, strays,
+    ApplyOptions, Known, Options, Outcome, Pool, Runtime, World as Surroundings, apply, check, expand, graph, observe, plan, recover,
+    relocate, strays, without_deferred,
 };
-use karmaform_lang::{Config, Context, SourceFile, Sources, VariableInputs, load};
+use karmaform_lang::{Config, Context, NothingKnown, Resolver, SourceFile, Sources, VariableInputs, load_with};
 use karmaform_model::{
     Action, Adapter, BackendError, BoxFuture, Composite, Diagnostics, Driver, Event, EventKind, Journal, JournalRecord, LockId, LockInfo,
     Plan, Registry, Snapshot, StateBackend, StepKind,
@@ -141,12 +142,35 @@ impl Lab {
 
     /// The configuration; the text must be right.
     pub fn load(&self, text: &str) -> Config {
+        self.load_with(text, &NothingKnown)
+    }
+
+    fn load_with(&self, text: &str, known: &dyn Resolver) -> Config {
         let mut sources = Sources::default();
         sources.add(SourceFile { path: "main.kf.hcl".into(), text: text.into() });
         let context = Context::alone();
-        let (config, diagnostics) = load(&sources, &VariableInputs::default(), &context, &self.registry);
+        let (config, diagnostics) = load_with(&sources, &VariableInputs::default(), &context, &self.registry, known);
         assert!(!diagnostics.has_errors(), "{diagnostics:?}\n{text}");
         config
+    }
+
+    /// The same with all instances that can be told by what is there.
+    fn expanded(&self, text: &str, options: &Options, state: &Snapshot) -> Config {
+        let config = self.load(text);
+        if config.open.is_empty() {
+            return config;
+        }
+        let pool = Pool::new(self.registry.catalog().clone(), config.providers.clone());
+        let world = Surroundings {
+            config: &config,
+            registry: &self.registry,
+            state,
+            pool: &pool,
+            runtime: &self.clock,
+            hands: Some(&self.registry),
+        };
+        let read = |known: &Known| (self.load_with(text, known), Diagnostics::new());
+        block_on(expand(&world, options, &read)).config
     }
 
     pub fn state(&self) -> Snapshot {
@@ -159,14 +183,14 @@ impl Lab {
     }
 
     pub fn plan_from(&self, text: &str, options: &Options, state: Snapshot) -> Planned {
-        let config = self.load(text);
+        let config = self.expanded(text, options, &state);
         let pool = Pool::new(self.registry.catalog().clone(), config.providers.clone());
         let before = state.clone();
         let (relocated, mut diagnostics) = relocate(&config, &before);
         let (state, moved) = (relocated.state.into_owned(), relocated.moved);
         let (graph, wrong) = graph(&config, &state, &self.registry);
         let graph = graph.with_moved(moved);
-        diagnostics.extend(wrong);
+        diagnostics.extend(without_deferred(&graph, options, wrong));
         let world = Surroundings {
             config: &config,
             registry: &self.registry,
@@ -262,7 +286,14 @@ impl Lab {
     pub fn converge(&mut self, text: &str) {
         let outcome = self.run(text);
         assert!(outcome.is_success(), "{:#?}\n{text}", outcome.diagnostics);
-        let planned = self.plan(text);
+        let mut planned = self.plan(text);
+        // What waits for what was made comes with the plans that follow.
+        while !planned.plan.is_empty() && !self.load(text).open.is_empty() {
+            let outcome = self.apply_plan(&planned);
+            assert!(outcome.is_success(), "{:#?}\n{text}", outcome.diagnostics);
+            planned = self.plan(text);
+        }
+        assert!(planned.plan.deferred.is_empty(), "something waits for ever:\n{}\n{text}", show(&planned.plan));
         assert!(planned.plan.is_empty(), "there is something left to do:\n{}\n{text}", show(&planned.plan));
         assert_eq!(planned.plan.steps, []);
     }

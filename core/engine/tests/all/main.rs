@@ -5,6 +5,7 @@
 mod apply;
 mod composite;
 mod conditions;
+mod deferred;
 mod exclude;
 mod fake;
 mod fake_cluster;

@@ -9,17 +9,21 @@ use crate::fake::Fault;
 use crate::lab::{Lab, show};
 
 /// A small generator of numbers; the same seed gives the same graph everywhere.
-struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 }
 
 /// A configuration of a few resources, each needing some of the earlier ones.
-fn configuration(dice: &mut Dice) -> String {
+pub fn configuration(dice: &mut Dice) -> String {
     let count = 2 + dice.roll(6);
     let mut text = String::new();
     let mut ids: Vec<String> = Vec::new();

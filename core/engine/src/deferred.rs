@@ -1,0 +1,105 @@
+//! What a plan tells of what it puts off.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_model::{Address, Change, Deferred, DeferredReason, Diagnostic, Diagnostics};
+
+use crate::forget::few;
+use crate::walk::Pass;
+
+/// All that is put off, by address: blocks and modules whose instances are not known, and instances that need such a thing. Parts of
+/// composites and what is only in the state of an open block go with these and are not named.
+pub(crate) fn deferred(pass: &Pass<'_>) -> Vec<Deferred> {
+    let nodes = pass.graph.nodes.iter().enumerate().filter(|(n, _)| pass.deferred[*n]);
+    let mut found: Vec<Deferred> = nodes
+        .filter(|(_, node)| node.open || !node.is_junction() && !node.address.is_child() && !is_of_open(pass, &node.address))
+        .map(|(number, node)| Deferred {
+            address: node.address.clone(),
+            reason: if node.open { DeferredReason::InstanceCountUnknown } else { DeferredReason::DeferredPrereq },
+            because: because(pass, number).into_iter().collect(),
+            stored: stored(pass, &node.address, node.open),
+        })
+        .collect();
+    found.sort_by(|a, b| a.address.cmp(&b.address));
+    found
+}
+
+/// True if what an address means is put off, or a part of it.
+pub(crate) fn is_deferred(pass: &Pass<'_>, address: &Address) -> bool {
+    let block = address.block();
+    let touches = |other: &Address| other.is_within(&block) || block.is_within(other);
+    let is_open = |n: &usize| pass.deferred[*n] && touches(&pass.graph.nodes[*n].address);
+    pass.graph.open.iter().any(is_open) || pass.graph.within(&block).any(|(_, n)| pass.deferred[n])
+}
+
+/// True for what only the state has of an open block or module.
+fn is_of_open(pass: &Pass<'_>, address: &Address) -> bool {
+    let graph = pass.graph;
+    !graph.is_configured(address) && graph.open.iter().any(|open| address.is_within(&graph.nodes[*open].address))
+}
+
+/// How many instances the state has of what is put off: one, or those of an open block or module.
+fn stored(pass: &Pass<'_>, address: &Address, is_open: bool) -> usize {
+    let resources = &pass.inputs.state.resources;
+    if !is_open {
+        return usize::from(resources.contains_key(address));
+    }
+    pass.graph.within(address).filter(|(a, _)| !a.is_child() && resources.contains_key(*a)).count()
+}
+
+/// What is made anew while something that was made of it waits: that stays made of what was, until a later plan comes to it.
+pub(crate) fn outlived(pass: &Pass<'_>) -> Diagnostics {
+    let graph = pass.graph;
+    let mut found: BTreeMap<Address, BTreeSet<Address>> = BTreeMap::new();
+    let waiting = (0..graph.nodes.len()).filter(|n| pass.deferred[*n] && !graph.nodes[*n].is_junction());
+    for number in waiting {
+        let mut seen = BTreeSet::new();
+        let mut next = graph.nodes[number].stored.clone();
+        while let Some(needed) = next.pop() {
+            if !seen.insert(needed) {
+                continue;
+            }
+            let node = &graph.nodes[needed];
+            if node.is_junction() {
+                next.extend(&node.stored);
+            } else if pass.visits[needed].decision.as_ref().is_some_and(|d| matches!(d.change, Change::Replace { .. })) {
+                found.entry(node.address.clone()).or_default().insert(graph.nodes[number].address.clone());
+            }
+        }
+    }
+    let warning = |(made, waiting): (Address, BTreeSet<Address>)| {
+        let detail =
+            format!("It is replaced while what was made of it is deferred, and stays as it is until a later plan: {}.", few(&waiting));
+        let span = pass.inputs.config.block(&made).map(|b| b.span);
+        Diagnostic::warning("Replaced before what depends on it", detail)
+            .at(&made)
+            .with_span(span)
+            .with_hint("If that can't be without it, let count and for_each depend on something that stays, and plan again.")
+    };
+    found.into_iter().map(warning).collect()
+}
+
+/// What a node waits for: of its own needs those that are put off, are made or changed first, or could not be looked at.
+fn because(pass: &Pass<'_>, number: usize) -> BTreeSet<Address> {
+    let graph = pass.graph;
+    let mut found = BTreeSet::new();
+    let mut seen = vec![false; graph.nodes.len()];
+    let mut next: Vec<usize> = graph.nodes[number].wanted.clone();
+    while let Some(needed) = next.pop() {
+        let node = &graph.nodes[needed];
+        if std::mem::replace(&mut seen[needed], true) {
+            continue;
+        }
+        if node.is_junction() && !node.open {
+            next.extend(&node.wanted);
+            continue;
+        }
+        let flags = &pass.visits[needed].flags;
+        if pass.deferred[needed] || flags.pending || flags.unready || flags.failed {
+            found.insert(node.address.composite().unwrap_or_else(|| node.address.clone()));
+        }
+    }
+    // Its own parts are no reason.
+    found.remove(&graph.nodes[number].address);
+    found
+}
