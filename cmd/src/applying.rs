@@ -179,7 +179,7 @@ pub(crate) fn carry_out(
     }
     session.snapshot = outcome.snapshot.clone();
     if outcome.succeeded + outcome.failed > 0 {
-        session.overrides = broken_of(&planned.plan);
+        session.overrides.extend(broken_of(&planned.plan));
     }
     outcome
 }

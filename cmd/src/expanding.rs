@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use karmaform_engine::{Expanded, Known, Options, Pool, World};
 use karmaform_lang::{Context, Sources, VariableInputs, load_with};
-use karmaform_model::Snapshot;
+use karmaform_model::{ModeOfPlan, Snapshot};
 
 use crate::app::{App, Stop};
 use crate::planning::looking;
@@ -28,6 +28,10 @@ pub(crate) fn expand(app: &mut App, project: &mut Project, state: &Snapshot, poo
     let began = app.now();
     let expanded = looking(app, expanded(&world, texts, options))?;
     app.profile.phase("expand", began, app.now());
+    // What is to go goes by what is there, so nobody needs to know how often it would stand.
+    if options.mode == ModeOfPlan::Destroy && expanded.wrong.has_errors() {
+        return Ok(());
+    }
     Ok(project.take(expanded)?)
 }
 

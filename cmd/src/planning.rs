@@ -12,7 +12,7 @@ use crate::flags::PlanningFlags;
 use crate::project::Project;
 use crate::runtime::pause;
 use crate::trust::use_trust;
-use crate::ui::deferred::{name, reason};
+use crate::ui::deferred::{name, open, reason};
 use crate::ui::live::{NO_SPINNER, spinner};
 use crate::ui::plan::{PlanOptions, plan_text};
 
@@ -225,8 +225,8 @@ pub(crate) fn distinct(diagnostics: Diagnostics) -> Diagnostics {
 
 /// Something stays put off although nothing is left to do.
 pub(crate) fn never_known(plan: &Plan) -> Diagnostic {
-    let first = plan.deferred.first().map(|d| format!(": {}, since {}", name(d), reason(d, plan))).unwrap_or_default();
-    let detail = format!("Nothing is left to apply, and something is still deferred{first}.");
+    let first = plan.deferred.first().map(|d| format!(": {}, since {}", name(d), reason(d, &open(plan)))).unwrap_or_default();
+    let detail = format!("No apply brings anything nearer that is still deferred{first}.");
     Diagnostic::error("Nothing more comes to be known", detail)
         .with_hint("Make count and for_each of what stays as it is once it is there; timestamp() and uuid() are never known to a plan.")
 }

@@ -120,16 +120,19 @@ fn rounds(
     (mut options, overrides): (Options, &Overrides),
     how: &How,
 ) -> Ended {
+    let mut before = None;
     loop {
         let Round { code, plan } = planned_here(app, project, session, (&options, overrides), how)?;
         if code != 0 || plan.deferred.is_empty() {
             return Ok(code);
         }
-        if !has_news(&plan) {
+        // What changes with every plan is no step on the way.
+        if before.as_ref() == Some(&plan.deferred) || !has_news(&plan) {
             return Err(never_known(&plan).into());
         }
-        // What was to be replaced is, and the next plan is of another time.
-        options.replace.clear();
+        // What was to be replaced is, if it could be; and the next plan is of another time.
+        options.replace.retain(|address| !plan.resources.iter().any(|r| r.address == *address));
+        before = Some(plan.deferred);
         options.now = app.now_seconds();
         if let Some(texts) = &mut project.texts {
             texts.context.now = options.now;

@@ -12,7 +12,7 @@ use karmaform_model::{
 use super::decay::{self, Certificate};
 use super::{Difference, Finding, Kind, Looked, Told};
 use crate::ui::attributes::marked;
-use crate::ui::deferred::reason;
+use crate::ui::deferred::{open, reason};
 use crate::ui::resource::schema_of;
 use crate::ui::values::{SECRET, UNKNOWN};
 
@@ -207,13 +207,22 @@ impl Search<'_> {
         let mut blind: BTreeSet<&Address> = doubts.unseen.iter().chain(&doubts.unsure).collect();
         let is_blind = |d: &Deferred, blind: &BTreeSet<&Address>| d.because.iter().any(|a| blind.contains(a));
         // What waits for something that nobody could look at is no better off, and so on.
-        while let Some(next) = plan.deferred.iter().find(|d| !blind.contains(&d.address) && is_blind(d, &blind)) {
-            blind.insert(&next.address);
+        let mut known = 0;
+        while blind.len() > known {
+            known = blind.len();
+            plan.deferred
+                .iter()
+                .filter(|d| is_blind(d, &blind))
+                .map(|d| &d.address)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|a| drop(blind.insert(a)));
         }
+        let open = open(plan);
         for deferred in &plan.deferred {
             let kind = if blind.contains(&deferred.address) { Kind::Unreachable } else { Kind::Unapplied };
             let seen = if deferred.stored > 0 { ", and is not compared with anything" } else { "" };
-            let says = format!("{}{seen}", reason(deferred, plan));
+            let says = format!("{}{seen}", reason(deferred, &open));
             self.add(kind, &deferred.address, &deferred.address.kind, says, Vec::new());
         }
     }

@@ -8,7 +8,7 @@ use karmaform_model::{Action, Address, Catalog, ModeOfPlan, Plan, PlannedResourc
 use super::{Format, Wanted, wanted};
 use crate::app::{App, Stop};
 use crate::page::{Entry, Group, Page, THEME};
-use crate::ui::deferred::{name, reason};
+use crate::ui::deferred::{name, open, reason};
 use crate::ui::diagnostics::warnings_text;
 use crate::ui::json::timestamp;
 use crate::ui::plan::{PlanOptions, outputs_text, plan_text, verdict};
@@ -88,8 +88,9 @@ fn page(plan: &Plan, registry: &Catalog, config: &Config, sources: &Sources) -> 
         let Some(group) = word(resource, plan) else { continue };
         told.push((group, &resource.address, entry(group, resource, plan, registry)));
     }
+    let open = open(plan);
     for deferred in &plan.deferred {
-        let (name, says) = (name(deferred), reason(deferred, plan));
+        let (name, says) = (name(deferred), reason(deferred, &open));
         told.push(("defer", &deferred.address, Entry { group: "defer", name, says, impact: Vec::new(), place: None, text: String::new() }));
     }
     let secret_paths: BTreeMap<&Address, _> = plan.resources.iter().map(|r| (&r.address, r.secret_paths.as_slice())).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmaform_engine::{CHECK_FAILED, Options};
 use karmaform_lang::{Config, Evaluator, Run, SourceFile, TestFile};
-use karmaform_model::{Diagnostic, Diagnostics, ModeOfPlan, Object, Plan};
+use karmaform_model::{Deferred, Diagnostic, Diagnostics, ModeOfPlan, Object, Plan};
 
 use super::expected::Expected;
 use super::file::Suite;
@@ -74,6 +74,7 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
     let used = scene.places.values().map(|p| p.used).max().unwrap_or_default() + 1;
     let place = scene.places.entry(directory).or_insert_with(|| Place::new((app.wiring.ids)()));
     place.used = used;
+    let mut before: Option<Vec<Deferred>> = None;
     let planned = loop {
         if let Err(wrong) = expand(app, &mut project, &registry, &pool, &place.state, &options) {
             said.extend(wrong);
@@ -90,8 +91,12 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
         let judges_again = !run.is_plan && !is_idle(&planned.plan);
         let (left, taken) = expected.take(met.into_iter().filter(|d| !(judges_again && d.summary == CHECK_FAILED)).collect());
         said.extend(left);
-        if !run.is_plan && !said.has_errors() {
+        if !run.is_plan && before.is_none() && !said.has_errors() {
             said.extend(Expected::too_early(&taken));
+        }
+        // What was expected to fail could only do so once something was applied.
+        if before.is_some() && taken.has_errors() {
+            break planned;
         }
         if said.has_errors() {
             return Ok(Status::Errored);
@@ -100,14 +105,16 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
             apply(app, &stage, &planned, place, &mut expected, scene.suite.parallelism, said);
         }
         // What an apply run asserts is about all of it, so it goes on until nothing is put off.
-        if run.is_plan || said.has_errors() || planned.plan.deferred.is_empty() {
+        let is_refresh = options.mode == ModeOfPlan::RefreshOnly;
+        if run.is_plan || is_refresh || said.has_errors() || planned.plan.deferred.is_empty() {
             break planned;
         }
-        if is_idle(&planned.plan) {
+        if is_idle(&planned.plan) || before.as_ref() == Some(&planned.plan.deferred) {
             said.push(never_known(&planned.plan));
             break planned;
         }
-        options.replace.clear();
+        options.replace.retain(|address| !planned.plan.resources.iter().any(|r| r.address == *address));
+        before = Some(planned.plan.deferred);
     };
     said.extend(expected.missing());
     if scene.suite.verbose {

@@ -14,13 +14,13 @@ pub(crate) fn name(deferred: &Deferred) -> String {
     if deferred.is_open() { format!("{}[*]", deferred.address) } else { deferred.address.to_string() }
 }
 
-/// Why it is put off, and what becomes of what there is of it.
-pub(crate) fn reason(deferred: &Deferred, plan: &Plan) -> String {
-    let open: BTreeSet<&Address> = plan.deferred.iter().filter(|d| d.is_open()).map(|d| &d.address).collect();
-    reason_among(deferred, &open)
+/// The blocks and modules of a plan whose instances are not known.
+pub(crate) fn open(plan: &Plan) -> BTreeSet<&Address> {
+    plan.deferred.iter().filter(|d| d.is_open()).map(|d| &d.address).collect()
 }
 
-fn reason_among(deferred: &Deferred, open: &BTreeSet<&Address>) -> String {
+/// Why it is put off, and what becomes of what there is of it. `open` as [`open()`] of the same plan.
+pub(crate) fn reason(deferred: &Deferred, open: &BTreeSet<&Address>) -> String {
     let named = |a: &Address| if open.contains(a) { format!("{a}[*]") } else { a.to_string() };
     let mut names: Vec<String> = deferred.because.iter().take(NAMED).map(named).collect();
     if deferred.because.len() > NAMED {
@@ -50,12 +50,12 @@ pub(crate) fn deferred_text(plan: &Plan, theme: &Theme) -> String {
     if plan.deferred.is_empty() {
         return String::new();
     }
-    let open: BTreeSet<&Address> = plan.deferred.iter().filter(|d| d.is_open()).map(|d| &d.address).collect();
+    let open = open(plan);
     let intro = "Deferred: this plan can't tell what becomes of these, and a later one will.";
     let mut out = format!("\n{}\n\n", theme.wrap(intro));
     for deferred in &plan.deferred {
         let name = theme.strong(Tone::Plain, &format!("# {}", name(deferred)));
-        out.push_str(&format!("  {name}: {}\n", reason_among(deferred, &open)));
+        out.push_str(&format!("  {name}: {}\n", reason(deferred, &open)));
     }
     out
 }

@@ -5,18 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Address, Change, Deferred, DeferredReason, Diagnostic, Diagnostics};
 
 use crate::forget::few;
+use crate::graph::Role;
 use crate::walk::Pass;
 
 /// All that is put off, by address: blocks and modules whose instances are not known, and instances that need such a thing. Parts of
 /// composites and what is only in the state of an open block go with these and are not named.
 pub(crate) fn deferred(pass: &Pass<'_>) -> Vec<Deferred> {
     let nodes = pass.graph.nodes.iter().enumerate().filter(|(n, _)| pass.deferred[*n]);
+    let mut causes = Causes { pass, junctions: BTreeMap::new() };
     let mut found: Vec<Deferred> = nodes
         .filter(|(_, node)| node.open || !node.is_junction() && !node.address.is_child() && !is_of_open(pass, &node.address))
         .map(|(number, node)| Deferred {
             address: node.address.clone(),
             reason: if node.open { DeferredReason::InstanceCountUnknown } else { DeferredReason::DeferredPrereq },
-            because: because(pass, number).into_iter().collect(),
+            because: causes.of(number).into_iter().collect(),
             stored: stored(pass, &node.address, node.open),
         })
         .collect();
@@ -79,27 +81,53 @@ pub(crate) fn outlived(pass: &Pass<'_>) -> Diagnostics {
     found.into_iter().map(warning).collect()
 }
 
-/// What a node waits for: of its own needs those that are put off, are made or changed first, or could not be looked at.
-fn because(pass: &Pass<'_>, number: usize) -> BTreeSet<Address> {
-    let graph = pass.graph;
-    let mut found = BTreeSet::new();
-    let mut seen = vec![false; graph.nodes.len()];
-    let mut next: Vec<usize> = graph.nodes[number].wanted.clone();
-    while let Some(needed) = next.pop() {
-        let node = &graph.nodes[needed];
-        if std::mem::replace(&mut seen[needed], true) {
-            continue;
+/// What nodes wait for: of their own needs those that are put off, are made or changed first, or could not be looked at. A block of which
+/// several instances are meant is named once, so that n that wait for n others cost 2n.
+struct Causes<'a> {
+    pass: &'a Pass<'a>,
+    /// What is found behind each junction.
+    junctions: BTreeMap<usize, BTreeSet<Address>>,
+}
+
+impl Causes<'_> {
+    fn of(&mut self, number: usize) -> BTreeSet<Address> {
+        let mut found = BTreeSet::new();
+        for &needed in &self.pass.graph.nodes[number].wanted {
+            self.add(needed, &mut found);
         }
-        if node.is_junction() && !node.open {
-            next.extend(&node.wanted);
-            continue;
-        }
-        let flags = &pass.visits[needed].flags;
-        if pass.deferred[needed] || flags.pending || flags.unready || flags.failed {
-            found.insert(node.address.composite().unwrap_or_else(|| node.address.clone()));
-        }
+        // Its own parts are no reason.
+        found.remove(&self.pass.graph.nodes[number].address);
+        found
     }
-    // Its own parts are no reason.
-    found.remove(&graph.nodes[number].address);
-    found
+
+    fn add(&mut self, needed: usize, found: &mut BTreeSet<Address>) {
+        let node = &self.pass.graph.nodes[needed];
+        if !node.is_junction() || node.open {
+            let flags = &self.pass.visits[needed].flags;
+            if self.pass.deferred[needed] || flags.pending || flags.unready || flags.failed {
+                found.insert(node.address.composite().unwrap_or_else(|| node.address.clone()));
+            }
+            return;
+        }
+        if !self.junctions.contains_key(&needed) {
+            let mut behind = BTreeSet::new();
+            node.wanted.iter().for_each(|n| self.add(*n, &mut behind));
+            if node.role == Role::Block && behind.len() > 1 {
+                behind = BTreeSet::from([node.address.clone()]);
+            }
+            self.junctions.insert(needed, behind);
+        }
+        found.extend(self.junctions.get(&needed).into_iter().flatten().cloned());
+    }
+}
+
+/// What was to be replaced and is put off.
+pub(crate) fn not_replaced(pass: &Pass<'_>) -> Diagnostics {
+    let is_deferred_now = |a: &&Address| is_deferred(pass, a) && !pass.graph.instances.get(*a).is_some_and(|n| pass.selected[*n]);
+    let warning = |address: &Address| {
+        Diagnostic::warning("Replacement is deferred", "It is to be replaced by -replace, but nothing can be decided of it yet.")
+            .at(address)
+            .with_hint("Give -replace again with the plan that follows; apply -until-done does that by itself.")
+    };
+    if pass.graph.open.is_empty() { Diagnostics::new() } else { pass.options.replace.iter().filter(is_deferred_now).map(warning).collect() }
 }

@@ -52,14 +52,17 @@ pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &
         }
         return changes;
     }
+    let has_deferred = pass.deferred.contains(&true);
     for (name, output) in &pass.inputs.config.outputs {
-        if !is_decided(pass, name) {
+        let is_deferred =
+            has_deferred && pass.inputs.config.output_references(name).iter().any(|r| crate::deferred::is_deferred(pass, &r.address));
+        if !is_deferred && !is_decided(pass, name) {
             continue;
         }
         let (value, problems) = evaluator.output(name);
         let failed = problems.has_errors();
         diagnostics.extend(problems);
-        if failed {
+        if failed || is_deferred {
             continue;
         }
         let after = value.secret_if(output.sensitive);
@@ -78,17 +81,10 @@ pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &
 }
 
 fn is_decided(pass: &Pass<'_>, output: &str) -> bool {
-    let has_deferred = pass.deferred.contains(&true);
-    if !pass.options.is_partial() && !has_deferred {
-        return true;
-    }
-    let references = pass.inputs.config.output_references(output);
-    if has_deferred && references.iter().any(|r| crate::deferred::is_deferred(pass, &r.address)) {
-        return false;
-    }
     if !pass.options.is_partial() {
         return true;
     }
+    let references = pass.inputs.config.output_references(output);
     if !pass.options.excludes.is_empty() {
         let is_whole = |r: &karmaform_lang::Reference| pass.graph.within(&r.address.block()).all(|(a, n)| a.is_child() || pass.selected[n]);
         return references.iter().all(is_whole);

@@ -11,8 +11,8 @@ use crate::observe::observe_again;
 use crate::observed::Observed;
 use crate::options::{Options, World};
 
-/// More rounds come of no configuration: each knows what depends on one thing more.
-const MOST: usize = 64;
+/// More rounds come of no configuration that anybody writes: each knows what depends on one thing more.
+const MOST: usize = 1000;
 
 /// A configuration with all instances that can be told.
 pub struct Expanded {

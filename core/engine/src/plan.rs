@@ -70,6 +70,7 @@ fn decide<T>(
     crate::choreograph::forget(&mut pass, &choreographies);
     crate::choreograph::tell(&mut pass, &choreographies);
     diagnostics.extend(crate::deferred::outlived(&pass));
+    diagnostics.extend(crate::deferred::not_replaced(&pass));
 
     let needed = dependencies(graph);
     let mut resources = Vec::new();

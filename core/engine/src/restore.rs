@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Address, Change, Diagnostic, Diagnostics, Kind, Object, Path, Plan, PlannedResource, StepKind, Value};
+use karmaform_model::{Address, Change, Diagnostic, Diagnostics, Kind, ModeOfPlan, Object, Path, Plan, PlannedResource, StepKind, Value};
 
 use crate::values::merge;
 
@@ -17,6 +17,11 @@ pub fn restore(saved: &mut Plan, fresh: &Plan) -> Diagnostics {
     let by_address: BTreeMap<_, _> = fresh.resources.iter().map(|r| ((&r.address, &r.deposed), r)).collect();
     let is_left_out = |r: &&PlannedResource| r.change.after().is_some() && !by_address.contains_key(&(&r.address, &r.deposed));
     let left_out = saved.resources.iter().find(is_left_out).map(|r| &r.address);
+    let is_wanted = |r: &&PlannedResource| {
+        let now = by_address.get(&(&r.address, &r.deposed));
+        saved.mode == ModeOfPlan::Normal && r.change.after().is_none() && now.is_some_and(|now| now.change.after().is_some())
+    };
+    let left_out = left_out.or_else(|| saved.resources.iter().find(is_wanted).map(|r| &r.address));
     let (put_off, now) = (addresses(saved), addresses(fresh));
     if let Some(address) = left_out.or_else(|| put_off.symmetric_difference(&now).next().copied()) {
         problems.push(other_instances(address));

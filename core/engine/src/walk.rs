@@ -222,6 +222,10 @@ impl Pass<'_> {
             }
         } else if !self.selected[number] {
             self.leave_out(number);
+            if self.deferred[number] && node.configured && node.role != Role::Child {
+                // What is wrong with it whatever comes is wrong now, and not only when half of all is done.
+                drop(self.arguments(&node.address, evaluator));
+            }
         } else if node.configured {
             match node.role {
                 Role::Data => self.visit_data(number, inherited, evaluator),

@@ -47,12 +47,16 @@ pub(super) fn dependents(graph: &Graph) -> Vec<Vec<usize>> {
     dependents
 }
 
-/// What is not configured any more would be destroyed; not while something that stays as it is was made of it.
+/// What is not configured any more would be destroyed; not while something that stays as it is was made of it. A composite stays with all
+/// its parts.
 pub(super) fn keep_needed(graph: &Graph, stays: &mut [bool]) {
     let mut seen = vec![false; graph.nodes.len()];
     let mut open: Vec<usize> = (0..stays.len()).filter(|n| stays[*n] && !graph.nodes[*n].is_junction()).collect();
     while let Some(number) = open.pop() {
-        for &needed in &graph.nodes[number].stored {
+        let node = &graph.nodes[number];
+        let whole = node.composite.filter(|_| !node.configured && !node.is_junction());
+        let parts = node.children.iter().filter(|_| !node.configured);
+        for &needed in node.stored.iter().chain(parts).chain(&whole) {
             let node = &graph.nodes[needed];
             if (node.is_junction() || !node.configured) && !std::mem::replace(&mut seen[needed], true) {
                 stays[needed] |= !node.is_junction();

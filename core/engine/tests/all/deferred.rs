@@ -196,3 +196,63 @@ fn all_plans_together_come_to_what_one_would() {
     }
     assert!(tried > 60 && rounds > 40, "{tried} configurations, {rounds} rounds");
 }
+
+#[test]
+fn a_composite_that_is_needed_stays_with_its_parts() {
+    let text = |cluster: &str, note: &str| {
+        format!(
+            r#"
+        resource "fake_local" "a" {{
+          name = "a"
+          size = "{cluster}"
+        }}
+        resource "fake_local" "b" {{
+          count   = min(2, length(fake_local.a.id))
+          name    = "b${{count.index}}"
+          content = {note}
+        }}"#
+        )
+    };
+    let cluster = r#"
+        data "fake_host" "h" {
+          for_each = toset(["a", "b"])
+          address  = each.key
+        }
+        resource "fake_cluster" "main" { hosts = data.fake_host.h }"#;
+    let mut lab = Lab::new();
+    lab.converge(&(text("1", "fake_cluster.main.ids[\"a\"]") + cluster));
+    let parts = |lab: &Lab| lab.world.contents().keys().filter(|k| !k.starts_with('/')).count();
+    let before = parts(&lab);
+    assert!(before > 2);
+    // Neither of them is configured any more, and what was made of them can't be planned yet.
+    let second = text("2", "\"x\"");
+    let planned = lab.plan(&second);
+    assert!(!changes(&planned.plan).contains("fake_cluster"), "{}", show(&planned.plan));
+    assert!(lab.apply_plan(&planned).is_success());
+    assert_eq!(parts(&lab), before);
+    let left = Options { excludes: vec!["fake_local.b".parse().unwrap()], ..Options::default() };
+    assert!(!changes(&lab.plan_with(&second, &left).plan).contains("fake_cluster"));
+    lab.converge(&second);
+    assert_eq!(parts(&lab), 0);
+}
+
+#[test]
+fn n_that_wait_for_n_others_are_told_in_n_words() {
+    let text = r#"
+        resource "fake_local" "a" { name = "a" }
+        resource "fake_local" "o" {
+          count = length(fake_local.a.id)
+          name  = "o${count.index}"
+        }
+        resource "fake_note" "b" {
+          count = 50
+          input = length(fake_local.o)
+        }
+        resource "fake_note" "c" {
+          count = 50
+          input = fake_note.b[*].id
+        }"#;
+    let plan = Lab::new().plan(text).plan;
+    assert_eq!(plan.deferred.len(), 101);
+    assert!(plan.deferred.iter().all(|d| d.because.len() == 1), "{:?}", deferred(&plan));
+}
