@@ -85,3 +85,45 @@ fn a_state_that_is_there_stays_unless_it_is_to_go() {
     let (before, after) = (Snapshot::from_text(&before).unwrap(), Snapshot::from_text(&place.read("karmaform.tfstate")).unwrap());
     assert_eq!((after.lineage, after.serial), (before.lineage, before.serial + 1));
 }
+
+#[test]
+fn what_waits_for_another_file_is_restarted_once_it_is_there() {
+    let text = |content: &str| {
+        format!(
+            r#"
+data "ssh_host" "a" {{
+  address = "10.0.0.1"
+}}
+resource "ssh_file" "config" {{
+  host    = data.ssh_host.a.connection
+  path       = "/etc/some.conf"
+  content    = "{content}"
+}}
+resource "ssh_systemd_unit" "some" {{
+  host             = data.ssh_host.a.connection
+  name             = "some.service"
+  content          = "[Service]\nExecStart=/bin/true\n"
+  restart_triggers = {{ config = ssh_file.config.sha256 }}
+}}
+resource "ssh_systemd_unit" "other" {{
+  host             = data.ssh_host.a.connection
+  name             = "other.service"
+  content          = "[Service]\nExecStart=/bin/true\n"
+  restart_triggers = {{ always = "the same" }}
+}}
+"#
+        )
+    };
+    let world = three_hosts();
+    let place = Place::new(&text("old")).over(&world);
+    place.check(&["apply", "-auto-approve"], 0);
+    lose(&place);
+    // Written by somebody else, or by a run that ended before it came to the unit.
+    place.write("main.kf.hcl", &text("new"));
+    place.check(&["state", "rebuild"], 0);
+    let plan = place.check(&["plan"], 0).stdout;
+    assert!(plan.contains("Plan: 0 to add, 2 to change, 0 to destroy."), "{plan}");
+    assert!(plan.contains("ssh_systemd_unit.some will be updated") && !plan.contains("ssh_systemd_unit.other"), "{plan}");
+    place.check(&["apply", "-auto-approve"], 0);
+    assert!(place.check(&["plan"], 0).stdout.contains("No changes."));
+}

@@ -6,7 +6,10 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::Evaluator;
-use karmaform_model::{Address, Change, Diagnostics, Object, OutputState, ResourceEntry, ResourceState, Schema, Snapshot, Status, Value};
+use karmaform_model::{
+    Address, Change, Diagnostics, Object, OutputState, PlanContext, ResourceEntry, ResourceSpec, ResourceState, Schema, Snapshot, Status,
+    Value,
+};
 
 use crate::connect::OWN_PROVIDER;
 use crate::drift::outputs;
@@ -232,23 +235,27 @@ impl Book<'_> {
     fn adopt(&mut self, all: bool) -> bool {
         let objects = self.pass(false, |pass, _| {
             let mut objects = Vec::new();
-            for (address, &number) in &self.graph.instances {
+            // By node: the next plan changes it.
+            let mut changes = vec![false; self.graph.nodes.len()];
+            for &number in &self.graph.order {
+                let node = &self.graph.nodes[number];
+                let is_behind = node.wanted.iter().any(|needed| changes[*needed]);
                 let visit = &pass.visits[number];
-                let is_new = visit.before.status.is_none() && matches!(self.observed.answer(address), Answer::Present(_));
+                changes[number] = if node.is_junction() {
+                    is_behind
+                } else {
+                    visit.before.status.is_some() && visit.decision.as_ref().is_some_and(|d| d.change.action().acts())
+                };
+                let is_new = visit.before.status.is_none() && matches!(self.observed.answer(&node.address), Answer::Present(_));
                 let (Some(ResourceEntry::Type(_, spec)), Some(wanted), Some(seen)) =
                     (pass.entries[number], &visit.wanted, &visit.before.compared)
                 else {
                     continue;
                 };
                 if is_new && (all || is_known(spec.schema(), wanted)) {
-                    // What can't be planned is reported by the last pass: something of the same name that is not ours, for one.
-                    // What can't be seen of it is taken to be as wanted.
-                    let filled = spec.schema().filled(seen, &known(wanted));
-                    match spec.plan(&pass.context, Some(&filled), Some(wanted)) {
-                        Ok(Change::NoOp { object }) => objects.push((number, object)),
-                        Ok(_) => objects.push((number, filled)),
-                        Err(_) => {}
-                    }
+                    let (object, is_as_wanted) = taken(spec, &pass.context, seen, wanted, is_behind);
+                    changes[number] = !is_as_wanted;
+                    objects.extend(object.map(|object| (number, object)));
                 }
             }
             objects
@@ -282,6 +289,25 @@ impl Book<'_> {
             status: Status::Ready,
         };
         self.rebuilt.snapshot.resources.insert(node.address.clone(), state);
+    }
+}
+
+/// What a state knows of something that was seen, and whether that is all as wanted. What can't be planned is reported by the last pass:
+/// something of the same name that is not ours, for one.
+///
+/// What can't be seen of it is taken to be as wanted; but not where what it needs is going to change (`is_behind`): a unit that was started
+/// with another file than the one that is wanted has to be restarted, and would not be if it were said to know the new one already.
+fn taken(spec: &dyn ResourceSpec, context: &PlanContext, seen: &Object, wanted: &Object, is_behind: bool) -> (Option<Object>, bool) {
+    let filled = spec.schema().filled(seen, &known(wanted));
+    let planned = spec.plan(context, Some(&filled), Some(wanted));
+    let is_as_wanted = matches!(planned, Ok(Change::NoOp { .. }));
+    if is_behind && is_as_wanted && matches!(spec.plan(context, Some(seen), Some(wanted)), Ok(Change::Update { .. })) {
+        return (Some(seen.clone()), false);
+    }
+    match planned {
+        Ok(Change::NoOp { object }) => (Some(object), true),
+        Ok(_) => (Some(filled), false),
+        Err(_) => (None, false),
     }
 }
 
