@@ -9,6 +9,8 @@ pub(super) struct Scan {
     pub items: Vec<Range<usize>>,
     /// What is not.
     pub problems: Vec<Problem>,
+    /// Comments, without the line breaks behind them.
+    pub comments: Vec<Range<usize>>,
     /// Object literals with very many entries, outermost ones only, in order.
     pub big: Vec<Big>,
     /// Nothing is wrong with the text but that it ends too early: more of it may close what is open.

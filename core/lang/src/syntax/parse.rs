@@ -2,6 +2,7 @@
 //!
 //! The parser recurses, so it runs on threads with a stack of known size; big texts are parsed on several.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::thread;
@@ -92,6 +93,19 @@ pub(crate) fn parse_template(file: FileId, text: &str) -> (Vec<Part>, Diagnostic
     on_big_stack(|| whole.template()).unwrap_or_else(|| (Vec::new(), failed(whole.span(0..0)).into()))
 }
 
+/// The text with spaces for its comments: the parser knows none before and behind an expression that stands alone.
+fn without_comments(text: &str) -> Cow<'_, str> {
+    if !text.contains(['#', '/']) {
+        return text.into();
+    }
+    let mut copy = text.to_owned();
+    for comment in scan(text).comments {
+        let blank = text[comment.clone()].split('\n').map(|line| " ".repeat(line.len())).collect::<Vec<_>>().join("\n");
+        copy.replace_range(comment, &blank);
+    }
+    copy.into()
+}
+
 /// A text, and where it stands.
 #[derive(Clone, Copy)]
 pub(super) struct Whole<'t> {
@@ -110,13 +124,14 @@ impl<'t> Whole<'t> {
 
     /// The expression that it is. Recurses; see [`on_big_stack`].
     pub(super) fn expression(self) -> (Expr, Diagnostics) {
-        let leading = self.text.len() - self.text.trim_start().len();
-        let inner = self.text.trim();
+        let bare = without_comments(self.text);
+        let leading = bare.len() - bare.trim_start().len();
+        let inner = &self.text[leading..bare.trim_end().len().max(leading)];
         let whole = match self.places.get(leading..) {
             Some(places) if !places.is_empty() => Whole { text: inner, places, ..self },
             _ => Whole { text: inner, base: self.base + leading, ..self },
         };
-        match keys::parse_expression(inner) {
+        match keys::parse_expression(bare.trim()) {
             Ok(patched) => {
                 let mut lower = whole.lower(&patched.renamed, &[]);
                 let expr = lower.expression(&patched.tree, false);

@@ -35,11 +35,19 @@ struct Scanner<'t> {
     broken: bool,
     /// A bracket whose closer stands further left than its own line: a hint at what is not closed.
     suspect: Option<(u8, usize, usize)>,
+    /// Lines that look like the beginning of a top-level block are taken for one, whatever is open.
+    guesses: bool,
     scan: Scan,
 }
 
-/// Walks over the text.
+/// Walks over the text. Only where something is wrong with it are lines looked at for where it goes on: in a text without indentation
+/// a block may well stand in another at the beginning of a line.
 pub(super) fn scan(text: &str) -> Scan {
+    let found = walk(text, false);
+    if found.problems.is_empty() { found } else { walk(text, true) }
+}
+
+fn walk(text: &str, guesses: bool) -> Scan {
     let mut scanner = Scanner {
         text,
         bytes: text.as_bytes(),
@@ -49,6 +57,7 @@ pub(super) fn scan(text: &str) -> Scan {
         item: None,
         broken: false,
         suspect: None,
+        guesses,
         scan: Scan::default(),
     };
     scanner.run();
@@ -187,7 +196,7 @@ impl Scanner<'_> {
     fn new_line(&mut self) {
         self.line_start = self.at;
         let in_code = matches!(self.stack.last(), Some(Open::Bracket { .. } | Open::Interpolation { .. }));
-        if in_code && self.bytes.get(self.at).is_some_and(u8::is_ascii_lowercase) && self.is_header(self.at) {
+        if self.guesses && in_code && self.bytes.get(self.at).is_some_and(u8::is_ascii_lowercase) && self.is_header(self.at) {
             let word = self.text[self.at..].split([' ', '"', '{']).next().unwrap_or_default().len();
             self.blame_open(Some(self.at..self.at + word));
             self.restart(self.at);
@@ -195,12 +204,15 @@ impl Scanner<'_> {
     }
 
     fn skip_line(&mut self) {
+        let start = self.at;
         self.at = self.text[self.at..].find('\n').map_or(self.bytes.len(), |n| self.at + n);
+        self.scan.comments.push(start..self.at);
     }
 
     fn comment(&mut self) {
         match self.text[self.at + 2..].find("*/") {
             Some(n) => {
+                self.scan.comments.push(self.at..self.at + n + 4);
                 self.at += n + 4;
             }
             None => {

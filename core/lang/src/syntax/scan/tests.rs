@@ -16,6 +16,7 @@ fn items_are_found_in_balanced_texts() {
     check("a = <<EOT\n }\nEOT\nb = 2", &["a = <<EOT\n }\nEOT", "b = 2"], &[]);
     check("a = \"x${{ a = \"}\" }}y\"\n", &["a = \"x${{ a = \"}\" }}y\""], &[]);
     check("a = \"$${\" # {\n/* { */ b = 1\n", &["a = \"$${\" # {", "b = 1"], &[]);
+    check("run \"a\" {\nvariables {\n}\nmodule {\n}\n}\n", &["run \"a\" {\nvariables {\n}\nmodule {\n}\n}"], &[]);
     check("a = <<-EOT\n  EOTX\n  ${x}\n  EOT\n", &["a = <<-EOT\n  EOTX\n  ${x}\n  EOT"], &[]);
 }
 
