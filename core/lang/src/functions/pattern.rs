@@ -11,18 +11,31 @@ pub(super) fn compile(a: &Arguments<'_>, index: usize, expression: &str) -> Resu
 
 /// The compiled expression, if it is valid.
 pub(super) fn quietly(expression: &str) -> Option<Regex> {
-    Regex::new(&translate(expression)).ok()
+    Regex::new(&translate(expression)?).ok()
 }
 
 /// Where the dialects differ: `\d \w \s \b` are ASCII only; a `{` that starts no repetition stands for itself; inside `[]` there are no
-/// nested sets and no set operators; `\Q...\E` quotes.
-fn translate(expression: &str) -> String {
+/// nested sets and no set operators; `\Q...\E` quotes; a repetition is not repeated again, and there is no flag `x`.
+fn translate(expression: &str) -> Option<String> {
     let mut out = String::with_capacity(expression.len());
     let mut rest = expression;
     let mut in_set = false;
+    let mut repeated = false;
     while let Some(c) = rest.chars().next() {
+        let length = if in_set { None } else { repetition(rest) };
+        if let Some(length) = length {
+            if repeated {
+                return None;
+            }
+            out.push_str(&rest[..length]);
+            rest = &rest[length..];
+            repeated = true;
+            continue;
+        }
+        repeated = false;
         rest = &rest[c.len_utf8()..];
         match c {
+            '(' if !in_set && has_foreign_flag(rest) => return None,
             '\\' if rest.starts_with('Q') && !in_set => {
                 let (quoted, after) = rest[1..].split_once("\\E").unwrap_or((&rest[1..], ""));
                 out.push_str(&::regex::escape(quoted));
@@ -52,11 +65,29 @@ fn translate(expression: &str) -> String {
             }
             '&' | '~' if in_set => out.extend(['\\', c]),
             '-' if in_set && rest.starts_with('-') => out.push_str("\\-"),
-            '{' if !in_set && !repeats(rest) => out.push_str("\\{"),
+            // One that repeats was taken above.
+            '{' if !in_set => out.push_str("\\{"),
             _ => out.push(c),
         }
     }
-    out
+    Some(out)
+}
+
+/// The length of the repetition that a text begins with, and of the `?` behind it.
+fn repetition(text: &str) -> Option<usize> {
+    let length = match text.as_bytes().first()? {
+        b'*' | b'+' | b'?' => 1,
+        b'{' if repeats(&text[1..]) => text.find('}')? + 1,
+        _ => return None,
+    };
+    Some(length + usize::from(text[length..].starts_with('?')))
+}
+
+/// True if this, behind a `(`, sets flags other than `i`, `m`, `s` and `U`.
+fn has_foreign_flag(rest: &str) -> bool {
+    let Some(flags) = rest.strip_prefix('?') else { return false };
+    let end = flags.find(|c: char| !c.is_ascii_alphabetic() && c != '-').unwrap_or(flags.len());
+    flags[end..].starts_with([':', ')']) && flags[..end].contains(|c| !"imsU-".contains(c))
 }
 
 fn move_prefix<'a>(rest: &'a str, prefix: &str, out: &mut String) -> &'a str {
@@ -86,10 +117,29 @@ fn escape<'a>(rest: &'a str, in_set: bool, out: &mut String) -> &'a str {
         ('w', true) => out.push_str("0-9A-Za-z_"),
         ('s', true) => out.push_str("\\t\\n\\f\\r "),
         ('b', false) => out.push_str("(?-u:\\b)"),
-
+        // Those have a meaning of their own in the library.
+        ('<' | '>', _) => out.push(c),
+        ('0'..='7', _) => return octal(rest, out),
+        // `\p{Greek}`, `\x{1F600}`: these braces are no repetition.
+        ('p' | 'P' | 'x', _) if rest[1..].starts_with('{') => {
+            let end = rest.find('}').map_or(rest.len(), |i| i + 1);
+            out.push('\\');
+            out.push_str(&rest[..end]);
+            return &rest[end..];
+        }
         _ => out.extend(['\\', c]),
     }
     &rest[c.len_utf8()..]
+}
+
+/// A character by its number in up to three octal digits. A single digit but 0 would be a reference to a group, which there are none.
+fn octal<'a>(rest: &'a str, out: &mut String) -> &'a str {
+    let length = rest.bytes().take(3).take_while(|b| matches!(b, b'0'..=b'7')).count();
+    match u32::from_str_radix(&rest[..length], 8) {
+        Ok(number) if length > 1 || number == 0 => out.push_str(&format!("\\x{{{number:x}}}")),
+        _ => out.extend(['\\', rest.chars().next().unwrap_or_default()]),
+    }
+    &rest[length..]
 }
 
 /// True if this, behind a `{`, is the rest of `{2}`, `{2,}` or `{2,3}`.
@@ -105,7 +155,7 @@ mod tests {
 
     #[track_caller]
     fn check(expression: &str, text: &str, expected: Option<&str>) {
-        let regex = quietly(expression).unwrap_or_else(|| panic!("{expression} became {}", translate(expression)));
+        let regex = quietly(expression).unwrap_or_else(|| panic!("{expression} became {:?}", translate(expression)));
         assert_eq!(regex.find(text).map(|m| m.as_str()), expected, "{expression}");
     }
 
@@ -132,8 +182,16 @@ mod tests {
         check(r"(?s)a.c", "a\nc", Some("a\nc"));
         check(r"\.\/\-", "./-", Some("./-"));
         check(r"\pL+", "1é", Some("é"));
+        check(r"\p{Greek}+", "aαβ", Some("αβ"));
+        check(r"[^\p{L}]", "a1", Some("1"));
+        check(r"\x{1F600}", "😀", Some("😀"));
+        check(r"\141\07", "a\u{7}", Some("a\u{7}"));
+        check(r"\<a", "<a", Some("<a"));
+        check(r"(?i:A)b{1,2}?", "abb", Some("ab"));
         check(r"^[^@]+@[^@]+$", "a@b", Some("a@b"));
         assert!(quietly("(").is_none());
-        assert!(quietly(r"(?=a)").is_none());
+        for wrong in [r"(?=a)", "a**", "a?+", "a{2}{3}", "(?x)a b", r"(a)\1"] {
+            assert!(quietly(wrong).is_none(), "{wrong}");
+        }
     }
 }
