@@ -75,6 +75,7 @@ mod verbs;
 mod yamldecode;
 mod yamlencode;
 mod yamlscalars;
+mod yamlwriter;
 mod zipmap;
 
 #[cfg(test)]

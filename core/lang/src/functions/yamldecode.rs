@@ -37,6 +37,7 @@ pub(super) const FUNCTION: Function = Function {
         ("yamldecode(\"a: &x [1]\\nb: *x\")", "{\"a\" = [1] \"b\" = [1]}"),
         ("yamldecode(\"a: &x {p: 1, q: 1}\\nb: {<<: *x, q: 2}\")", "{\"a\" = {\"p\" = 1 \"q\" = 1} \"b\" = {\"p\" = 1 \"q\" = 2}}"),
         ("yamldecode(\"[!!str 1, !!float 3]\")", "[\"1\", 3]"),
+        ("yamldecode(\"[!!int '1', !!null '']\")", "[\"1\", \"\"]"),
         ("yamldecode(\"2001-12-14t21:59:43.10-05:00\")", "\"2001-12-14T21:59:43-05:00\""),
         ("yamldecode(\"\")", "ERROR has no document"),
         ("yamldecode(\"--- 1\\n--- 2\")", "ERROR more than one document"),

@@ -27,13 +27,14 @@ pub(super) fn plain(text: &str) -> Result<Value, String> {
 pub(super) fn tagged(tag: &str, text: &str, bare: bool) -> Result<Value, String> {
     let wanted = match tag {
         "!" | "str" | "binary" | "timestamp" => return Ok(string(text)),
+        // In quotes it is a string, whatever the tag says.
+        "null" | "int" | "float" | "bool" if !bare => return Ok(string(text)),
         "null" => return Ok(Value::null(Type::Any)),
         "int" | "float" => Type::Number,
         "bool" => Type::Bool,
         _ => return Err(unsupported()),
     };
-    let value = if bare { plain(text)? } else { string(text) };
-    convert(&value, &wanted).map_err(|_| format!("has a value tagged as {tag} that is none"))
+    convert(&plain(text)?, &wanted).map_err(|_| format!("has a value tagged as {tag} that is none"))
 }
 
 fn number(text: &str) -> Option<Number> {
