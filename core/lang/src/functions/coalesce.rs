@@ -51,8 +51,8 @@ pub(super) const COALESCELIST: Function = Function {
         for (i, value) in a.values().iter().copied().enumerate() {
             match &value.kind {
                 Kind::Unknown(_) => return Ok(unknown(Type::Any, false)),
-                Kind::List(_, items) | Kind::Tuple(items) | Kind::Set(_, items) if items.is_empty() => {}
-                Kind::List(..) | Kind::Tuple(_) | Kind::Set(..) => return Ok(value.clone()),
+                Kind::List(_, items) | Kind::Tuple(items) if items.is_empty() => {}
+                Kind::List(..) | Kind::Tuple(_) => return Ok(value.clone()),
                 _ => return Err(FunctionError::at(i, "must be a list")),
             }
         }
@@ -63,6 +63,7 @@ pub(super) const COALESCELIST: Function = Function {
         ("coalescelist([],[1])", "[1]"),
         ("coalescelist(null,[1])", "ERROR must not be null"),
         ("coalescelist([],[])", "ERROR all lists are empty"),
+        ("coalescelist(toset([1]))", "ERROR must be a list"),
         ("coalescelist(\"a\")", "ERROR must be a list"),
         ("coalescelist([1],u.list)", "[1]"),
         ("coalescelist(u.list,[1])", "UNKNOWN"),

@@ -11,7 +11,7 @@ pub(super) const FUNCTION: Function = Function {
         if a.len() == 0 {
             return Err(FunctionError::new("at least one list must be given"));
         }
-        if let Some(i) = a.values().iter().copied().position(|v| !matches!(v.kind, Kind::List(..) | Kind::Tuple(_) | Kind::Set(..))) {
+        if let Some(i) = a.values().iter().copied().position(|v| !matches!(v.kind, Kind::List(..) | Kind::Tuple(_))) {
             return Err(FunctionError::at(i, "must be a list"));
         }
         let secret = a.values().iter().copied().any(|v| v.secret);
@@ -27,6 +27,7 @@ pub(super) const FUNCTION: Function = Function {
         ("concat(tolist([1]),[2])", "[1, 2]"),
         ("concat([])", "[]"),
         ("concat(\"a\")", "ERROR must be a list"),
+        ("concat([1],toset([2]))", "ERROR must be a list"),
         ("concat()", "ERROR at least one list"),
         ("concat([1],[u.id])", "[1, UNKNOWN string]"),
         ("concat(tolist([\"a\"]),u.list)", "UNKNOWN list(string)"),

@@ -34,6 +34,7 @@ pub(super) const FUNCTION: Function = Function {
         ("fileset(\"conf\",\"?.conf\")", "toset([\"a.conf\", \"b.conf\"])"),
         ("fileset(\"conf\",\"[b-z].conf\")", "toset([\"b.conf\"])"),
         ("fileset(\"conf\",\"[^b].conf\")", "toset([\"a.conf\"])"),
+        ("fileset(\"conf\",\"[!b].conf\")", "toset([\"b.conf\"])"),
         ("fileset(\".\",\"conf/deep/*\")", "toset([\"conf/deep/c.conf\"])"),
         ("fileset(\"conf\",\"**\")", "toset([\"a.conf\", \"b.conf\", \"deep/c.conf\"])"),
         ("fileset(\"conf\",\"*.md\")", "toset([])"),
@@ -124,7 +125,7 @@ fn matches_name(pattern: &[char], name: &[char]) -> bool {
 /// What stands in `[...]`.
 fn class(set: &[char], c: char) -> bool {
     let (negated, mut set) = match set.split_first() {
-        Some(('^' | '!', rest)) => (true, rest),
+        Some(('^', rest)) => (true, rest),
         _ => (false, set),
     };
     let mut found = false;

@@ -22,6 +22,8 @@ pub(super) const ADD: Function = Function {
         ("timeadd(\"2024-01-01T00:00:00.9Z\",\"100ms\")", "\"2024-01-01T00:00:01Z\""),
         ("timeadd(\"2024-01-01T00:00:00Z\",\"0\")", "\"2024-01-01T00:00:00Z\""),
         ("timeadd(\"2024-01-01T00:00:00Z\",\"1d\")", "ERROR \"1d\" is no duration"),
+        ("timeadd(\"2024-01-01T00:00:00Z\",\"2562047h\")", "\"2316-04-11T23:00:00Z\""),
+        ("timeadd(\"2024-01-01T00:00:00Z\",\"2562048h\")", "ERROR is no duration"),
         ("timeadd(\"2024-01-01\",\"1h\")", "ERROR \"2024-01-01\" is no point in time"),
         ("timeadd(\"2024-02-30T00:00:00Z\",\"1h\")", "ERROR is no point in time"),
         ("timeadd(plantimestamp(),\"1h\")", "\"2023-11-14T23:13:20Z\""),

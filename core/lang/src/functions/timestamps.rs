@@ -129,6 +129,6 @@ pub(super) fn parse_duration(text: &str) -> Option<SignedDuration> {
         rest = &rest[unit_end..];
     }
     let total = if negative { -total } else { total };
-    let seconds = i64::try_from(total / 1_000_000_000).ok()?;
-    Some(SignedDuration::new(seconds, i32::try_from(total % 1_000_000_000).ok()?))
+    // Longer than 64 bits of nanoseconds (292 years) there is none.
+    i64::try_from(total).ok().map(SignedDuration::from_nanos)
 }
