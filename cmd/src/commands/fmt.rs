@@ -112,7 +112,9 @@ fn standard_input(app: &mut App, args: &Args) -> Ended {
         let text = unified(&text, &formatted, "<stdin>", &app.theme);
         app.output.print(&text);
     } else if !args.check {
-        app.output.print(&formatted);
+        // Other than a file, what goes to a terminal or a pipe always ends its last line.
+        let end = if formatted.ends_with('\n') { "" } else { "\n" };
+        app.output.print(&format!("{formatted}{end}"));
     }
     Ok(if has_changes && args.check { WOULD_CHANGE } else { 0 })
 }

@@ -111,7 +111,7 @@ fn unwrapped(tokens: &[Token]) -> Vec<Token> {
     let start = inside.iter().position(|t| t.kind != Kind::Newline).unwrap_or(0);
     let stop = inside.iter().rposition(|t| t.kind != Kind::Newline).map_or(0, |i| i + 1);
     let inside = inside.get(start..stop).unwrap_or_default();
-    if !inside.iter().any(|t| t.kind == Kind::Newline) {
+    if !inside.iter().any(|t| t.kind == Kind::Newline) || is_in_brackets(inside) {
         return inside.to_vec();
     }
     // On several lines it needs brackets around it, as line breaks end a value outside of any.
@@ -119,4 +119,14 @@ fn unwrapped(tokens: &[Token]) -> Vec<Token> {
     out.extend_from_slice(inside);
     out.push(Token::new(Kind::Close, ")"));
     out
+}
+
+/// True if the first bracket is closed by the last token.
+fn is_in_brackets(tokens: &[Token]) -> bool {
+    let mut depth = 0;
+    let closed = tokens.iter().position(|t| {
+        depth += t.brackets();
+        depth == 0
+    });
+    tokens.first().is_some_and(|t| t.is("(")) && closed == Some(tokens.len() - 1)
 }

@@ -98,7 +98,10 @@ fn lines_are_indented() {
     check("s = foo(a, {\nx = 1\n}, [\n1,\n2\n])\n", "s = foo(a, {\n  x = 1\n  }, [\n  1,\n  2\n])\n");
     check("y = [\n{ a = 1 },\n{\nbb = 2\n}]\n", "y = [\n  { a = 1 },\n  {\n    bb = 2\n}]\n");
     check("\n   \n\ta = 1   \n\n", "\n\na = 1\n\n");
-    check("a {\r\n  b = 1\r\n}\r\n", "a {\n  b = 1\n}\n");
+    check("a {\r\nb = 1\r\n}\r\n", "a {\r\n  b = 1\r\n}\r\n");
+    check("a=1\nb=<<E\r\nx\r\nE\r\n", "a = 1\nb = <<E\r\nx\r\nE\r\n");
+    check("a = \"${[\r\n1\r\n]\r\n}\"\r\n", "a = ([\r\n  1\r\n])\r\n");
+    check("a = \"${(b ?\n1 :\n2)}\"\n", "a = (b ?\n  1 :\n2)\n");
     assert_eq!(format("\u{feff}a=1").as_deref(), Ok("a = 1"));
     check("", "");
 }
