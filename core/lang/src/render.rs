@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use karmaform_model::{Kind, Value};
+use karmaform_model::{Kind, Type, Value};
 
 /// The value as text. Secrets and what is not known yet are only named.
 pub fn render(value: &Value) -> String {
@@ -18,10 +18,13 @@ fn write_value(value: &Value, indent: usize, out: &mut String) {
     }
     match &value.kind {
         Kind::Null(ty) => match ty {
-            karmaform_model::Type::Any => out.push_str("null"),
-            karmaform_model::Type::String => out.push_str("tostring(null)"),
-            karmaform_model::Type::Number => out.push_str("tonumber(null)"),
-            karmaform_model::Type::Bool => out.push_str("tobool(null)"),
+            Type::Any => out.push_str("null"),
+            Type::String => out.push_str("tostring(null)"),
+            Type::Number => out.push_str("tonumber(null)"),
+            Type::Bool => out.push_str("tobool(null)"),
+            Type::List(element) | Type::Set(element) | Type::Map(element) => {
+                let _ = write!(out, "to{}(null) /* of {} */", ty.word(), phrase(element));
+            }
             other => drop(write!(out, "null /* {} */", other.word())),
         },
         Kind::Unknown(_) => out.push_str("(known after apply)"),
@@ -82,11 +85,19 @@ fn write_entries(entries: &std::collections::BTreeMap<String, Value>, indent: us
     out.push('}');
 }
 
-/// Text of several lines is shown as a heredoc.
+/// `list of string`
+fn phrase(ty: &Type) -> String {
+    match ty {
+        Type::List(element) | Type::Set(element) | Type::Map(element) => format!("{} of {}", ty.word(), phrase(element)),
+        _ => ty.word().to_owned(),
+    }
+}
+
+/// Text of several lines is shown as a heredoc, all of whose lines are indented, also empty ones.
 fn write_string(text: &str, indent: usize, out: &mut String) {
     let lines: Vec<_> = text.split('\n').collect();
-    let printable = |c: char| !c.is_control() || c == '\t' || c == '\n';
-    if lines.len() < 2 || !text.chars().all(printable) {
+    let printable = |line: &&str| line.strip_suffix('\r').unwrap_or(line).chars().all(|c| !c.is_control() || c == '\t');
+    if lines.len() < 2 || !lines.iter().all(printable) {
         return quoted(text, out);
     }
     let mut marker = "EOT".to_owned();
@@ -96,54 +107,64 @@ fn write_string(text: &str, indent: usize, out: &mut String) {
     out.push_str(if indent == 0 { "<<" } else { "<<-" });
     out.push_str(&marker);
     for part in &lines {
-        if part.is_empty() {
-            out.push('\n');
-        } else {
-            line(indent, out);
-            out.push_str(&part.replace("${", "$${").replace("%{", "%%{"));
-        }
+        line(indent, out);
+        out.push_str(part);
     }
     line(indent, out);
     out.push_str(&marker);
 }
 
+/// In quotes, with escapes for what can't be seen. `${` stands as it is: this is what the text holds, not how it would be written.
 fn quoted(text: &str, out: &mut String) {
     out.push('"');
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
+    for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            '$' | '%' if rest.peek() == Some(&'{') => {
-                out.push(c);
-                out.push(c);
-            }
-            c if c.is_control() || c == '\u{200d}' || c == '\u{2028}' || c == '\u{2029}' => drop(write!(out, "\\u{:04x}", u32::from(c))),
-            c => out.push(c),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if is_visible(c) => out.push(c),
+            c => out.push_str(&match u32::from(c) {
+                code @ ..0x80 => format!("\\x{code:02x}"),
+                code @ ..0x10000 => format!("\\u{code:04x}"),
+                code => format!("\\U{code:08x}"),
+            }),
         }
     }
     out.push('"');
 }
 
+/// False for control and format characters, all spaces but the usual one, and what is for private use.
+fn is_visible(c: char) -> bool {
+    let hidden = matches!(c,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..);
+    c == ' ' || !(hidden || c.is_control() || c.is_whitespace())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karmaform_model::Type;
 
     #[test]
     fn values_look_like_the_language() {
         let value = Value::object([
-            ("a", Value::strings(["x", "y${"])),
+            ("a", Value::strings(["x", "y${\u{1}"])),
             ("b", Value::tuple(vec![1i64.into(), Value::from("s").secret(), Value::unknown(Type::String)])),
             ("c", Value::map(Type::Any, Default::default())),
             ("d", Value::null(Type::String)),
             ("e", "l1\nl2\n".into()),
         ]);
-        let expected = "{\n  \"a\" = tolist([\n    \"x\",\n    \"y$${\",\n  ])\n  \"b\" = [\n    1,\n    (sensitive value),\n    (known after apply),\n  ]\n  \"c\" = tomap({})\n  \"d\" = tostring(null)\n  \"e\" = <<-EOT\n  l1\n  l2\n\n  EOT\n}";
+        let expected = "{\n  \"a\" = tolist([\n    \"x\",\n    \"y${\\x01\",\n  ])\n  \"b\" = [\n    1,\n    (sensitive value),\n    (known after apply),\n  ]\n  \"c\" = tomap({})\n  \"d\" = tostring(null)\n  \"e\" = <<-EOT\n  l1\n  l2\n  \n  EOT\n}";
         assert_eq!(render(&value), expected);
         assert_eq!(render(&"a\"b".into()), "\"a\\\"b\"");
+        assert_eq!(render(&"\u{200d}\u{a0}\u{f0000}\u{b}é".into()), "\"\\u200d\\u00a0\\U000f0000\\vé\"");
+        assert_eq!(render(&Value::null(Type::list(Type::list(Type::String)))), "tolist(null) /* of list of string */");
     }
 }
