@@ -209,9 +209,13 @@ fn convert_unknown(unknown: &Unknown, ty: &Type) -> Option<Kind> {
     })
 }
 
-/// The one type all of these convert to: any mix of primitives is string, tuples become lists and objects maps where they differ.
+/// The one type all of these convert to: what meets a string becomes one, tuples become lists and objects maps where they differ.
 pub fn unify(types: &[Type]) -> Option<Type> {
     let mut types = types.iter().filter(|t| **t != Type::Any);
+    // A number and a bool have nothing in common, unless a string is among them.
+    if types.clone().all(Type::is_primitive) && types.clone().any(|t| *t == Type::String) {
+        return Some(Type::String);
+    }
     let Some(first) = types.next() else { return Some(Type::Any) };
     types.try_fold(first.clone(), |a, b| unify_two(&a, b))
 }
@@ -223,17 +227,14 @@ fn unify_two(a: &Type, b: &Type) -> Option<Type> {
     }
     Some(match (a, b) {
         (Any, t) | (t, Any) => t.clone(),
-        (a, b) if a.is_primitive() && b.is_primitive() => {
-            // Booleans and numbers only meet as text.
-            Type::String
-        }
+        (Type::String, other) | (other, Type::String) if other.is_primitive() => Type::String,
         (List(a), List(b)) => Type::list(unify_two(a, b)?),
         (Set(a), Set(b)) => Type::set(unify_two(a, b)?),
         (List(a), Set(b)) | (Set(a), List(b)) => Type::list(unify_two(a, b)?),
         (Map(a), Map(b)) => Type::map(unify_two(a, b)?),
         (Tuple(x), Tuple(y))
             if x.len() == y.len()
-                && x.iter().zip(y).all(|(p, q)| p.is_primitive() == q.is_primitive())
+                && x.iter().zip(y).all(|(p, q)| p.is_primitive() == q.is_primitive() || *p == Any || *q == Any)
                 && x.iter().zip(y).all(|(p, q)| unify_two(p, q).is_some()) =>
         {
             Tuple(x.iter().zip(y).map(|(p, q)| unify_two(p, q)).collect::<Option<_>>()?)

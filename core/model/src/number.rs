@@ -127,11 +127,15 @@ impl From<usize> for Number {
 impl FromStr for Number {
     type Err = ();
 
-    /// Decimal notation with an optional exponent; no hexadecimal, no underscores, no surrounding space.
+    /// Decimal notation with an optional exponent, `.5` and `+5` too, or `Inf`; no hexadecimal, no underscores, no surrounding space.
     fn from_str(text: &str) -> Result<Self, ()> {
-        let digits = text.strip_prefix('-').unwrap_or(text);
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        if matches!(digits, "Inf" | "inf") {
+            return Ok(if text.starts_with('-') { Self::NegativeInfinity } else { Self::PositiveInfinity });
+        }
         let ok = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
-        if !digits.starts_with(|c: char| c.is_ascii_digit()) || !digits.chars().all(ok) {
+        let begins = digits.strip_prefix('.').unwrap_or(digits).starts_with(|c: char| c.is_ascii_digit());
+        if !begins || !digits.chars().all(ok) {
             return Err(());
         }
         if let Ok(int) = text.parse::<i64>() {
@@ -218,7 +222,10 @@ mod tests {
         {
             assert_eq!(text.parse::<Number>().unwrap().to_string(), printed);
         }
-        for text in ["", "0x10", "1_000", "1e99999999", "abc", " 1", "+1"] {
+        for (text, printed) in [("+1", "1"), (".5", "0.5"), ("-.5e1", "-5"), ("5.", "5"), ("inf", "+Inf"), ("-Inf", "-Inf")] {
+            assert_eq!(text.parse::<Number>().unwrap().to_string(), printed);
+        }
+        for text in ["", "0x10", "1_000", "1e99999999", "abc", " 1", "+-1", ".", "infinity"] {
             assert!(text.parse::<Number>().is_err(), "{text}");
         }
     }

@@ -370,17 +370,17 @@ impl Value {
         }
     }
 
-    /// An order over all values, for sets: bools, numbers, strings (by bytes), then the rest by their structure.
+    /// An order over all values, for sets: bools, numbers, strings (by bytes), then the rest by their structure, and nulls last.
     pub fn total_order(&self, other: &Self) -> Ordering {
         fn rank(v: &Value) -> u8 {
             match v.kind {
-                Kind::Null(_) => 0,
                 Kind::Bool(_) => 1,
                 Kind::Number(_) => 2,
                 Kind::String(_) => 3,
                 Kind::List(..) | Kind::Set(..) | Kind::Tuple(_) => 4,
                 Kind::Map(..) | Kind::Object(_) => 5,
                 Kind::Unknown(_) => 6,
+                Kind::Null(_) => 7,
             }
         }
         match (&self.kind, &other.kind) {

@@ -187,6 +187,15 @@ impl Lower<'_> {
                     ObjectKey::Name(normalised(written.trim_matches('"')))
                 }
                 (tree::ObjectKey::Ident(name), None) => ObjectKey::Name(normalised(name.as_str())),
+                (tree::ObjectKey::Expression(tree::Expression::Null(_)), None) => ObjectKey::Name("null".into()),
+                (tree::ObjectKey::Expression(tree::Expression::Traversal(_)), None) => {
+                    self.diagnostics.push(
+                        Diagnostic::error("Ambiguous key", "This may be meant as a reference, or as a name with dots in it.")
+                            .with_span(Some(key_span))
+                            .with_hint("Put a reference in parentheses, and a name in quotes."),
+                    );
+                    ObjectKey::Name(String::new())
+                }
                 (tree::ObjectKey::Expression(expr), None) => ObjectKey::Expr(self.expression_in(expr, false, span)),
             };
             items.push((key, self.expression_in(value.expr(), false, key_span)));
@@ -257,7 +266,21 @@ impl Lower<'_> {
                 );
             }
             let kind = match operator.value() {
-                TraversalOperator::AttrSplat(_) => StepKind::AttributeSplat,
+                TraversalOperator::AttrSplat(_) => {
+                    let before = steps.iter().rev().map(|s| &s.kind);
+                    let mut before = before.skip_while(|k| matches!(k, StepKind::Attribute(_) | StepKind::LegacyIndex(_)));
+                    if matches!(before.next(), Some(StepKind::AttributeSplat)) {
+                        self.diagnostics.push(
+                            Diagnostic::error(
+                                "Splat in a splat",
+                                "What follows \".*\" goes to each element, where another \".*\" can't stand.",
+                            )
+                            .with_span(Some(step_span))
+                            .with_hint("Write the splats as [*], or use a for expression."),
+                        );
+                    }
+                    StepKind::AttributeSplat
+                }
                 TraversalOperator::FullSplat(_) => StepKind::FullSplat,
                 TraversalOperator::GetAttr(name) => StepKind::Attribute(normalised(name.as_str())),
                 TraversalOperator::Index(expr) => StepKind::Index(self.expression_in(expr, true, step_span)),
