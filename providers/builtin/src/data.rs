@@ -29,9 +29,10 @@ impl TerraformData {
     }
 }
 
-/// What `output` is while `input` waits to be applied: of the same type and as secret. A null input has a null output at once.
-fn output_to_come(input: &Value) -> Value {
-    if input.is_null() { input.clone() } else { Value::unknown(input.ty()).secret_if(input.contains_secret()) }
+/// What `output` is while `input` waits to be applied: of the same type and as secret. A new one with a null input has a null output at
+/// once.
+fn output_to_come(input: &Value, is_new: bool) -> Value {
+    if input.is_null() && is_new { input.clone() } else { Value::unknown(input.ty()).secret_if(input.contains_secret()) }
 }
 
 impl ResourceSpec for TerraformData {
@@ -54,7 +55,7 @@ impl ResourceSpec for TerraformData {
         if let Some(after) = change.after_mut() {
             let input = after.get("input").cloned().unwrap_or_else(|| Value::null(Type::Any));
             // What stays is taken from the input and not from the state, which keeps no marks of computed attributes.
-            let output = kept.flatten().unwrap_or_else(|| output_to_come(&input));
+            let output = kept.flatten().unwrap_or_else(|| output_to_come(&input, is_new));
             after.insert("output".into(), output);
             if is_new {
                 after.insert("id".into(), Value::unknown_not_null(Type::String));
@@ -146,7 +147,7 @@ mod tests {
         check(&[("input", tuple.clone())], &[("input", tuple.clone())], Action::NoOp, r#"[1, "a"]"#, true);
         check(&[], &[("input", null())], Action::NoOp, "null(any)", true);
         check(&[("input", "a".into())], &[("input", 5i64.into())], Action::Update, "unknown(number)", true);
-        check(&[("input", "a".into())], &[], Action::Update, "null(any)", true);
+        check(&[("input", "a".into())], &[], Action::Update, "unknown(any)", true);
         check(&[("input", "a".into())], &[("input", Value::unknown(Type::String))], Action::Update, "unknown(string)", true);
         let with = |t: i64| [("input", Value::from("a")), ("triggers_replace", t.into())];
         check(&with(1), &with(1), Action::NoOp, r#""a""#, true);
