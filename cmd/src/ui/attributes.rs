@@ -1,11 +1,11 @@
 //! The attributes and nested blocks of one resource, one-sided or compared, by its schema.
 
-use karmaform_model::{Attribute, Block, Connection, Nesting, Object, Path, Schema, Value};
+use karmaform_model::{Attribute, Block, Connection, Nesting, Object, Path, Schema, Type, Value};
 
 use crate::redact::same_or_withheld;
 
 use super::style::Mark;
-use super::values::{Printer, key_texts, nothing, quoted, shortened, shortened_object};
+use super::values::{Manner, Printer, key_texts, nothing, quoted, shortened, shortened_object, untyped};
 
 /// What a write-only attribute looks like.
 const WRITE_ONLY: &str = "(write-only attribute)";
@@ -38,6 +38,8 @@ impl Printer {
         for (key, (name, value)) in keys.iter().zip(&shown) {
             if is_write_only(schema, name) {
                 self.line(indent, mark, format!("{key} = {WRITE_ONLY}"));
+            } else if is_untyped(schema, name) {
+                self.value(indent, mark, &format!("{key} = "), &untyped(value), suffix);
             } else {
                 self.value(indent, mark, &format!("{key} = "), value, suffix);
             }
@@ -76,14 +78,19 @@ impl Printer {
         let mut shown: Vec<(&String, bool)> =
             changed.into_iter().map(|n| (n, true)).chain(naming.into_iter().map(|n| (n, false))).collect();
         shown.sort_unstable();
-        let keys = key_texts(shown.iter().map(|(n, _)| *n), false);
+        // What is hidden has its place in the width of the names.
+        let keys = key_texts(shown.iter().map(|(n, _)| *n).chain(hidden.iter().copied()), false);
         for (key, (name, is_changed)) in keys.iter().zip(&shown) {
             let (b, a) = (before.get(*name).unwrap_or(&null), after.get(*name).unwrap_or(&null));
             let position = self.position();
-            if *is_changed {
-                self.difference(indent, &format!("{key} = "), b, a, "");
-            } else {
+            if !*is_changed {
                 self.value(indent, Mark::None, &format!("{key} = "), b, "");
+            } else if is_untyped(schema, name) {
+                let around = std::mem::replace(&mut self.manner, Manner { untyped: true, bare: false });
+                self.difference(indent, &format!("{key} = "), &untyped(b), &untyped(a), "");
+                self.manner = around;
+            } else {
+                self.difference(indent, &format!("{key} = "), b, a, "");
             }
             if *is_changed && because.iter().any(|p| p.root() == Some(name.as_str())) {
                 self.note(position, "# forces replacement");
@@ -142,6 +149,10 @@ fn is_block(schema: Option<&Schema>, name: &str) -> bool {
 
 fn is_write_only(schema: Option<&Schema>, name: &str) -> bool {
     schema.and_then(|s| s.attribute(name)).is_some_and(|a: &Attribute| a.write_only)
+}
+
+fn is_untyped(schema: Option<&Schema>, name: &str) -> bool {
+    schema.and_then(|s| s.attribute(name)).is_some_and(|a| a.ty == Type::Any)
 }
 
 type Attributes<'a> = Vec<(&'a String, &'a Value)>;
@@ -233,7 +244,7 @@ mod tests {
         printer.compared(4, Some(&schema()), &object("old", None), &object("new", Some("b")), &[Path::attribute("content")]);
         assert_eq!(
             printer.finish(&Theme::plain()),
-            "  ~ content = \"old\" -> \"new\" # forces replacement\n    path    = \"/a\"\n    # (2 unchanged attributes hidden)\n\n  \
+            "  ~ content  = \"old\" -> \"new\" # forces replacement\n    path     = \"/a\"\n    # (2 unchanged attributes hidden)\n\n  \
              + component \"b\" {\n      + args = {\n          + \"v\" = \"4\"\n        }\n    }\n"
         );
     }

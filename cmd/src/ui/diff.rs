@@ -6,7 +6,7 @@ use crate::redact::same_or_withheld;
 
 use super::align::{Edit, TEXT_CONTEXT, align, near_changes};
 use super::style::Mark;
-use super::values::{Printer, SECRET, UNKNOWN, inline, is_map, json_structure, key_texts, nothing, visible};
+use super::values::{Manner, Printer, SECRET, UNKNOWN, inline, is_map, json_structure, key_texts, nothing, visible};
 
 impl Printer {
     /// Both sides of an attribute that differ.
@@ -26,6 +26,11 @@ impl Printer {
             let arrow = if suffix.is_empty() { " -> null" } else { suffix };
             return self.value(indent, Mark::Remove, prefix, before, arrow);
         }
+        self.change(indent, prefix, before, after, suffix);
+    }
+
+    /// Both sides, neither of which is null or secret.
+    fn change(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
         match (&before.kind, &after.kind) {
             (_, Kind::Unknown(_)) => {
                 let start = self.position();
@@ -43,6 +48,15 @@ impl Printer {
             (Kind::List(_, a) | Kind::Tuple(a), Kind::List(_, b) | Kind::Tuple(b)) => self.list_difference(indent, prefix, a, b, suffix),
             _ => self.both(indent, prefix, before, after, suffix),
         }
+    }
+
+    /// Both sides of a part of a value, where a null is a value as others are if nothing has a type.
+    fn inner_difference(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
+        let one_is_null = before.is_null() != after.is_null();
+        if self.manner.untyped && one_is_null && !before.secret && !after.secret {
+            return self.both(indent, prefix, before, after, suffix);
+        }
+        self.difference(indent, prefix, before, after, suffix);
     }
 
     /// `before -> after`, whatever they are.
@@ -71,8 +85,18 @@ impl Printer {
         let (changed, unchanged): (Vec<_>, Vec<_>) = names
             .into_iter()
             .partition(|n| !same_or_withheld(before.get(*n), after.get(*n)) || before.contains_key(*n) != after.contains_key(*n));
-        for (key, name) in key_texts(changed.iter().copied(), quote).iter().zip(&changed) {
-            self.difference(indent, &format!("{key} = "), &side(before, name), &side(after, name), "");
+        // What is hidden has its place in the width of the keys.
+        let mut keys = key_texts(changed.iter().chain(&unchanged).copied(), quote);
+        keys.truncate(changed.len());
+        for (key, name) in keys.iter().zip(&changed) {
+            let (b, a) = (side(before, name), side(after, name));
+            if after.contains_key(*name) && before.contains_key(*name) {
+                self.inner_difference(indent, &format!("{key} = "), &b, &a, "");
+            } else if self.manner.bare && !b.secret && !after.contains_key(*name) {
+                self.value(indent, Mark::Remove, &format!("{key} = "), &b, "");
+            } else {
+                self.difference(indent, &format!("{key} = "), &b, &a, "");
+            }
         }
         self.hidden(indent, unchanged.len(), noun);
     }
@@ -100,7 +124,9 @@ impl Printer {
 
     fn list_difference(&mut self, indent: usize, prefix: &str, before: &[Value], after: &[Value], suffix: &str) {
         self.line(indent, Mark::Change, format!("{prefix}["));
-        let edits = align(before.len(), after.len(), |i, j| same_or_withheld(Some(&before[i]), Some(&after[j])));
+        let same = |i: usize, j: usize| same_or_withheld(Some(&before[i]), Some(&after[j]));
+        let pairs = self.manner.untyped && before.len() == after.len();
+        let edits = if pairs { by_place(before.len(), same) } else { align(before.len(), after.len(), same) };
         let shown = near_changes(&edits, 1);
         let mut at = 0;
         while at < edits.len() {
@@ -114,8 +140,8 @@ impl Printer {
                 }
                 Edit::Drop(i) => match edits.get(at + 1) {
                     // An element that changed inside is shown as such, not as one gone and one new.
-                    Some(Edit::Insert(j)) if alike(&before[i], &after[*j]) => {
-                        self.difference(indent + 4, "", &before[i], &after[*j], ",");
+                    Some(Edit::Insert(j)) if pairs || alike(&before[i], &after[*j]) => {
+                        self.inner_difference(indent + 4, "", &before[i], &after[*j], ",");
                         at += 2;
                         continue;
                     }
@@ -135,7 +161,9 @@ impl Printer {
                 self.value(indent + 4, Mark::None, "", &a, "");
             } else {
                 self.line(indent, Mark::Change, format!("{prefix}jsonencode("));
+                let around = std::mem::replace(&mut self.manner, Manner { untyped: true, bare: true });
                 self.difference(indent + 4, "", &a, &b, "");
+                self.manner = around;
             }
             return self.line(indent, Mark::None, format!("){suffix}"));
         }
@@ -149,7 +177,8 @@ impl Printer {
         let lines = |s: &str| s.strip_suffix('\n').unwrap_or(s).split('\n').map(str::to_owned).collect::<Vec<_>>();
         let (a, b) = (lines(before), lines(after));
         self.line(indent, Mark::Change, format!("{prefix}<<-EOT"));
-        let edits = align(a.len(), b.len(), |i, j| a[i] == b[j]);
+        let same = |i: usize, j: usize| a[i] == b[j];
+        let edits = if self.manner.untyped && a.len() == b.len() { by_place(a.len(), same) } else { align(a.len(), b.len(), same) };
         let shown = near_changes(&edits, TEXT_CONTEXT);
         let mut at = 0;
         while at < edits.len() {
@@ -171,6 +200,12 @@ impl Printer {
         }
         self.line(indent, Mark::None, format!("EOT{suffix}"));
     }
+}
+
+/// Of two sides with as many elements, those of the same place belong together.
+fn by_place(count: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Edit> {
+    let place = |i| if same(i, i) { vec![Edit::Keep(i, i)] } else { vec![Edit::Drop(i), Edit::Insert(i)] };
+    (0..count).flat_map(place).collect()
 }
 
 /// Objects and lists can change inside; anything else is another element.
@@ -230,6 +265,25 @@ mod tests {
             "  ~ x = [\n      ~ {\n          ~ a = 1 -> 2\n        },\n    ]\n",
         );
         check(&Value::strings(["a"]), &Value::unknown(Type::Any), "  ~ x = [\n      - \"a\",\n    ] -> (known after apply)\n");
+    }
+
+    #[test]
+    fn what_has_no_type_is_compared_place_by_place_if_as_long() {
+        let check = |before: &Value, after: &Value, expected: &str| {
+            let mut printer = Printer::comparing(Manner { untyped: true, bare: true });
+            printer.difference(4, "x = ", before, after, "");
+            assert_eq!(printer.finish(&Theme::plain()), expected);
+        };
+        let numbers = |all: &[i64]| Value::tuple(all.iter().map(|n| (*n).into()).collect());
+        check(&numbers(&[1, 2, 3]), &numbers(&[1, 3, 4]), "  ~ x = [\n        1,\n      ~ 2 -> 3,\n      ~ 3 -> 4,\n    ]\n");
+        check(&numbers(&[1, 2, 3]), &numbers(&[1, 3]), "  ~ x = [\n        1,\n      - 2,\n        3,\n    ]\n");
+        check(&Value::tuple(vec![nothing()]), &numbers(&[1]), "  ~ x = [\n      ~ null -> 1,\n    ]\n");
+        check(&"a\nb\n".into(), &"b\nc\n".into(), "  ~ x = <<-EOT\n      - a\n      + b\n      - b\n      + c\n    EOT\n");
+        check(
+            &Value::object([("a", 1i64.into()), ("b", 1i64.into()), ("long", 1i64.into())]),
+            &Value::object([("a", nothing()), ("long", 1i64.into())]),
+            "  ~ x = {\n      ~ a    = 1 -> null\n      - b    = 1\n        # (1 unchanged attribute hidden)\n    }\n",
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(crate) mod testing;
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Key, Kind, Mode, ModuleStep, Object, Value, to_json};
+use karmaform_model::{Address, Key, Kind, Mode, ModuleStep, Object, Type, Value, to_json};
 use serde_json::{Map, Value as Json, json};
 
 /// The value as far as it is known: secrets are null, unknown parts are left out of objects and null in arrays.
@@ -34,7 +34,7 @@ pub(crate) fn known_object(object: &Object) -> Map<String, Json> {
     object.iter().filter_map(|(n, v)| Some((n.clone(), known(v)?))).collect()
 }
 
-/// `true` where `is` holds, in the shape of the value; objects leave out what has nothing.
+/// `true` where `is` holds, in the shape of the value; objects leave out what would be a lone `false`.
 pub(crate) fn shape(value: &Value, is: &dyn Fn(&Value) -> bool) -> Json {
     if is(value) {
         return Json::Bool(true);
@@ -44,20 +44,27 @@ pub(crate) fn shape(value: &Value, is: &dyn Fn(&Value) -> bool) -> Json {
         _ if value.secret => Json::Bool(false),
         Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => Json::Array(items.iter().map(|v| shape(v, is)).collect()),
         Kind::Map(_, entries) | Kind::Object(entries) => shape_object(entries, is),
+        // Of what is unknown only the type is seen.
+        Kind::Unknown(unknown) => match unknown.ty {
+            Type::List(_) | Type::Set(_) | Type::Tuple(_) => json!([]),
+            Type::Map(_) | Type::Object(_) => json!({}),
+            _ => Json::Bool(false),
+        },
         _ => Json::Bool(false),
     }
 }
 
 /// [`shape`] of all attributes.
 pub(crate) fn shape_object(object: &Object, is: &dyn Fn(&Value) -> bool) -> Json {
-    Json::Object(object.iter().map(|(n, v)| (n.clone(), shape(v, is))).filter(|(_, j)| holds_something(j)).collect())
+    Json::Object(object.iter().map(|(n, v)| (n.clone(), shape(v, is))).filter(|(_, j)| *j != Json::Bool(false)).collect())
 }
 
+/// True if something is marked in a [`shape`].
 fn holds_something(json: &Json) -> bool {
     match json {
         Json::Bool(b) => *b,
         Json::Array(items) => items.iter().any(holds_something),
-        Json::Object(entries) => !entries.is_empty(),
+        Json::Object(entries) => entries.values().any(holds_something),
         _ => false,
     }
 }
@@ -67,13 +74,20 @@ pub(crate) fn provider_name(provider: &str) -> String {
     if provider == "terraform" { "terraform.io/builtin/terraform".to_owned() } else { format!("karmaform.io/karmaform/{provider}") }
 }
 
-/// The keys that name a resource: `address`, `mode`, `type`, `name`, `index`. A child's name is its whole address, as in the state.
-pub(crate) fn naming(address: &Address, resource_type: &str) -> Map<String, Json> {
-    let mut out = Map::new();
-    out.insert("address".into(), json!(address.to_string()));
+/// The keys that name a resource that changes: those of [`naming`], and `module_address`.
+pub(crate) fn naming_of_change(address: &Address, resource_type: &str) -> Map<String, Json> {
+    let mut out = naming(address, resource_type);
     if let Some(module) = address.module_address() {
         out.insert("module_address".into(), json!(module.to_string()));
     }
+    out
+}
+
+/// The keys that name a resource: `address`, `mode`, `type`, `name`, `index`. A child's name is its whole address, as in the state. What
+/// is listed in its module does not name that again.
+pub(crate) fn naming(address: &Address, resource_type: &str) -> Map<String, Json> {
+    let mut out = Map::new();
+    out.insert("address".into(), json!(address.to_string()));
     out.insert("mode".into(), json!(if address.mode == Mode::Data { "data" } else { "managed" }));
     out.insert("type".into(), json!(resource_type));
     if address.is_child() {
@@ -139,8 +153,6 @@ pub(crate) fn timestamp(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use karmaform_model::Type;
-
     use super::*;
 
     #[test]
@@ -153,7 +165,9 @@ mod tests {
         ]);
         assert_eq!(known(&value).unwrap_or_default().to_string(), r#"{"a":1,"b":null,"d":[null,"x"]}"#);
         assert_eq!(shape(&value, &Value::is_unknown).to_string(), r#"{"c":true,"d":[true,false]}"#);
-        assert_eq!(shape(&value, &|v| v.secret).to_string(), r#"{"b":true}"#);
+        assert_eq!(shape(&value, &|v| v.secret).to_string(), r#"{"b":true,"d":[false,false]}"#);
+        let lists = Value::object([("e", Value::tuple(vec![])), ("l", Value::unknown(Type::list(Type::String)))]);
+        assert_eq!(shape(&lists, &|v| v.secret).to_string(), r#"{"e":[],"l":[]}"#);
     }
 
     #[test]

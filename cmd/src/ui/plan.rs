@@ -8,7 +8,7 @@ use super::composite::{Group, group};
 use super::deferred::{count, deferred_text, nothing_yet, way_on};
 use super::resource::{body, drifted, heading};
 use super::style::{Mark, Theme, Tone};
-use super::values::{Printer, key_texts, nothing, shortened};
+use super::values::{Manner, Printer, key_texts, nothing, shortened, untyped};
 
 /// What to draw besides the plan itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -235,10 +235,10 @@ pub(crate) fn outputs_text(outputs: &BTreeMap<String, OutputChange>, theme: &The
     if outputs.is_empty() {
         return String::new();
     }
-    let mut printer = Printer::default();
+    let mut printer = Printer::comparing(Manner { untyped: true, bare: true });
     for (key, output) in key_texts(outputs.keys(), false).iter().zip(outputs.values()) {
         let side = |v: &Option<karmaform_model::Value>| {
-            v.as_ref().map_or_else(nothing, |v| shortened(v).secret_if(output.sensitive && !v.is_null()))
+            v.as_ref().map_or_else(nothing, |v| untyped(&shortened(v)).secret_if(output.sensitive && !v.is_null()))
         };
         printer.difference(4, &format!("{key} = "), &side(&output.before), &side(&output.after), "");
     }

@@ -272,7 +272,7 @@ fn drift_that_matters_is_shown_first() {
     let shown = text(&plan);
     assert!(shown.starts_with("\nNote: Objects have changed outside of karmaform\n"), "{shown}");
     assert!(
-        shown.contains("  # thing.a has changed\n  ~ resource \"thing\" \"a\" {\n      ~ content = \"wanted\" -> \"edited\"\n"),
+        shown.contains("  # thing.a has changed\n  ~ resource \"thing\" \"a\" {\n      ~ content  = \"wanted\" -> \"edited\"\n"),
         "{shown}"
     );
     assert!(!shown.contains("thing.b"), "drift that no change follows is not shown");

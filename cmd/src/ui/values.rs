@@ -25,6 +25,17 @@ pub(crate) struct Line {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Printer {
     lines: Vec<Line>,
+    /// How the values that come are compared.
+    pub(super) manner: Manner,
+}
+
+/// How two values are compared, and what goes is marked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Manner {
+    /// They have no type of their own: elements of as many are compared place by place, and a null is a value as others are.
+    pub(super) untyped: bool,
+    /// What goes from inside a value says no ` -> null`.
+    pub(super) bare: bool,
 }
 
 /// What a secret looks like.
@@ -33,6 +44,11 @@ pub(crate) const SECRET: &str = "(sensitive value)";
 pub(crate) const UNKNOWN: &str = "(known after apply)";
 
 impl Printer {
+    /// One that compares values in that manner.
+    pub(super) fn comparing(manner: Manner) -> Self {
+        Self { manner, ..Self::default() }
+    }
+
     /// Adds a line.
     pub(crate) fn line(&mut self, indent: usize, mark: Mark, text: impl Into<String>) {
         self.lines.push(Line { indent, mark, text: text.into(), note: None, faint: false });
@@ -166,7 +182,7 @@ pub(crate) fn inline(value: &Value) -> Option<String> {
     })
 }
 
-/// A string as it would be written in the language.
+/// A string in quotes, with escapes for what can't be seen. `${` stands as it is: this is what the text holds, not how it would be written.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -181,7 +197,7 @@ pub(crate) fn quoted(text: &str) -> String {
         }
     }
     out.push('"');
-    out.replace("${", "$${").replace("%{", "%%{")
+    out
 }
 
 /// A line of a multi-line string; control characters must not reach the terminal.
@@ -194,6 +210,17 @@ pub(crate) fn key_texts<'a>(keys: impl Iterator<Item = &'a String>, quote_all: b
     let texts: Vec<String> = keys.map(|k| if quote_all || !is_identifier(k) { quoted(k) } else { k.clone() }).collect();
     let width = texts.iter().map(|k| k.chars().count()).max().unwrap_or(0);
     texts.into_iter().map(|k| format!("{k:width$}")).collect()
+}
+
+/// The value as JSON has it, where only objects and tuples are told apart: that of an output, or of an attribute of any type.
+pub(crate) fn untyped(value: &Value) -> Value {
+    let all = |items: &[Value]| items.iter().map(untyped).collect::<Vec<_>>();
+    let plain = match &value.kind {
+        Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => Value::tuple(all(items)),
+        Kind::Map(_, entries) | Kind::Object(entries) => entries.iter().map(|(n, v)| (n.clone(), untyped(v))).collect::<Object>().into(),
+        _ => return value.clone(),
+    };
+    plain.secret_if(value.secret)
 }
 
 /// Keys of maps are data and always quoted; those of objects are names.
@@ -265,7 +292,7 @@ mod tests {
     #[test]
     fn one_side_of_each_kind() {
         check(&"a\"b".into(), "  + x = \"a\\\"b\"\n");
-        check(&"${a}".into(), "  + x = \"$${a}\"\n");
+        check(&"${a}".into(), "  + x = \"${a}\"\n");
         check(&Value::from("pw").secret(), "  + x = (sensitive value)\n");
         check(&Value::unknown(Type::String), "  + x = (known after apply)\n");
         check(&Value::strings(["a"]), "  + x = [\n      + \"a\",\n    ]\n");

@@ -190,8 +190,11 @@ impl fmt::Display for Key {
             Self::Index(i) => write!(f, "[{i}]"),
             Self::Name(n) => {
                 f.write_str("[\"")?;
-                for c in n.chars() {
+                let mut rest = n.chars().peekable();
+                while let Some(c) = rest.next() {
                     match c {
+                        // What would begin an interpolation is doubled, as in the language.
+                        '$' | '%' if rest.peek() == Some(&'{') => write!(f, "{c}{c}")?,
                         '"' => f.write_str("\\\"")?,
                         '\\' => f.write_str("\\\\")?,
                         '\n' => f.write_str("\\n")?,
@@ -332,6 +335,10 @@ impl Scanner<'_> {
                         Some((_, c)) => name.push(c),
                         None => break,
                     },
+                    '$' | '%' if self.text[i + 1..].starts_with([c]) && self.text[i + 2..].starts_with('{') => {
+                        chars.next();
+                        name.push(c);
+                    }
                     c => name.push(c),
                 }
             }

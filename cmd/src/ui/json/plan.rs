@@ -8,7 +8,7 @@ use karmaform_model::{
 };
 use serde_json::{Map, Value as Json, json};
 
-use super::{known, known_object, naming, provider_name, shape, shape_object, timestamp};
+use super::{known, known_object, naming, naming_of_change, provider_name, shape, shape_object, timestamp};
 use crate::ui::resource::schema_of;
 
 /// The key of all that Terraform has no place for.
@@ -88,7 +88,7 @@ fn step(step: &Step, plan: &Plan) -> Json {
 }
 
 fn resource_change(resource: &PlannedResource, plan: &Plan, registry: &Catalog) -> Json {
-    let mut out = naming(&resource.address, &resource.resource_type);
+    let mut out = naming_of_change(&resource.address, &resource.resource_type);
     if let Some(was) = plan.previous_address(&resource.address) {
         out.insert("previous_address".into(), json!(was.to_string()));
     }
@@ -174,7 +174,7 @@ fn drift(drifted: &karmaform_model::DriftedResource, plan: &Plan, registry: &Cat
     let provider = planned.and_then(|r| r.provider.clone()).unwrap_or_else(|| COMPOSITES.to_owned());
     let marked = |o: &Object| marked(o, drifted.address.mode, &drifted.resource_type, &secret_paths, registry);
     let (before, after) = (marked(&drifted.before), drifted.after.as_ref().map(marked));
-    let mut out = naming(&drifted.address, &drifted.resource_type);
+    let mut out = naming_of_change(&drifted.address, &drifted.resource_type);
     out.insert("provider_name".into(), json!(provider_name(&provider)));
     let action: &[&str] = if after.is_some() { &["update"] } else { &["delete"] };
     out.insert("change".into(), sides(action, Some(&before), after.as_ref()));
