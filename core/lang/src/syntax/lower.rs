@@ -188,14 +188,6 @@ impl Lower<'_> {
                 }
                 (tree::ObjectKey::Ident(name), None) => ObjectKey::Name(normalised(name.as_str())),
                 (tree::ObjectKey::Expression(tree::Expression::Null(_)), None) => ObjectKey::Name("null".into()),
-                (tree::ObjectKey::Expression(tree::Expression::Traversal(_)), None) => {
-                    self.diagnostics.push(
-                        Diagnostic::error("Ambiguous key", "This may be meant as a reference, or as a name with dots in it.")
-                            .with_span(Some(key_span))
-                            .with_hint("Put a reference in parentheses, and a name in quotes."),
-                    );
-                    ObjectKey::Name(String::new())
-                }
                 (tree::ObjectKey::Expression(expr), None) => ObjectKey::Expr(self.expression_in(expr, false, span)),
             };
             items.push((key, self.expression_in(value.expr(), false, key_span)));
