@@ -210,13 +210,8 @@ impl Search<'_> {
         let mut known = 0;
         while blind.len() > known {
             known = blind.len();
-            plan.deferred
-                .iter()
-                .filter(|d| is_blind(d, &blind))
-                .map(|d| &d.address)
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|a| drop(blind.insert(a)));
+            let more: Vec<&Address> = plan.deferred.iter().filter(|d| is_blind(d, &blind)).map(|d| &d.address).collect();
+            blind.extend(more);
         }
         let open = open(plan);
         for deferred in &plan.deferred {
