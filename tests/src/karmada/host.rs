@@ -56,16 +56,29 @@ impl Host {
         }
     }
 
-    /// The names of all objects, in namespaces and outside, but for what comes and goes by itself.
+    /// The names of all objects that stay, in namespaces and outside, but for what comes and goes by itself. What earlier tests had is gone
+    /// only when its namespace is.
     #[track_caller]
     pub(crate) fn inventory(&self) -> BTreeSet<String> {
+        self.listed().into_iter().filter_map(|(name, stays)| stays.then_some(name)).collect()
+    }
+
+    /// All of these, and whether they stay: neither they nor their namespace are on their way out.
+    #[track_caller]
+    fn listed(&self) -> Vec<(String, bool)> {
         let kinds = self.run(&["api-resources", "--verbs=list,delete", "-o", "name"]);
         let kinds: Vec<_> = kinds.split_whitespace().filter(|k| !NOT_COUNTED.contains(k)).collect();
-        let format = "-o=jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
+        let format =
+            "-o=jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name} {.metadata.deletionTimestamp}{\"\\n\"}{end}";
         let text = self.run(&["get", &kinds.join(","), "--all-namespaces", format]);
         // Tests of states keep theirs in the same cluster at the same time.
         let is_state = |line: &str| line.contains("/tfstate-") || line.contains("/lock-tfstate-");
-        text.lines().filter(|l| !l.is_empty() && !is_state(l)).map(str::to_owned).collect()
+        let objects: Vec<(&str, &str)> = text.lines().filter(|l| !is_state(l)).filter_map(|l| l.split_once(' ')).collect();
+        let is_going = |name: &str| objects.iter().any(|(n, deleted)| *n == name && !deleted.is_empty());
+        let going: BTreeSet<&str> =
+            objects.iter().filter_map(|(n, _)| n.strip_prefix("Namespace//")).filter(|n| is_going(&format!("Namespace//{n}"))).collect();
+        let stays = |name: &str, deleted: &str| deleted.is_empty() && name.split('/').nth(1).is_none_or(|n| !going.contains(n));
+        objects.iter().map(|(name, deleted)| ((*name).to_owned(), stays(name, deleted))).collect()
     }
 
     /// Everything is as it was; what is on its way out is waited for.
@@ -73,7 +86,7 @@ impl Host {
     pub(crate) fn is_as_before(&self, before: &BTreeSet<String>) {
         let started = Instant::now();
         loop {
-            let now = self.inventory();
+            let now: BTreeSet<String> = self.listed().into_iter().map(|(name, _)| name).collect();
             let more: Vec<_> = now.difference(before).collect();
             let less: Vec<_> = before.difference(&now).collect();
             if more.is_empty() && less.is_empty() {
