@@ -211,13 +211,32 @@ fn convert_unknown(unknown: &Unknown, ty: &Type) -> Option<Kind> {
 
 /// The one type all of these convert to: what meets a string becomes one, tuples become lists and objects maps where they differ.
 pub fn unify(types: &[Type]) -> Option<Type> {
-    let mut types = types.iter().filter(|t| **t != Type::Any);
+    let types = types.iter().filter(|t| **t != Type::Any);
     // A number and a bool have nothing in common, unless a string is among them.
     if types.clone().all(Type::is_primitive) && types.clone().any(|t| *t == Type::String) {
         return Some(Type::String);
     }
-    let Some(first) = types.next() else { return Some(Type::Any) };
-    types.try_fold(first.clone(), |a, b| unify_two(&a, b))
+    let mut types: Vec<&Type> = types.collect();
+    fold(&types).or_else(|| {
+        // Deeper down too: what holds a string goes first, so that the others meet it and not each other.
+        types.sort_by_key(|t| !holds_string(t));
+        fold(&types)
+    })
+}
+
+fn fold(types: &[&Type]) -> Option<Type> {
+    let Some((first, rest)) = types.split_first() else { return Some(Type::Any) };
+    rest.iter().try_fold((*first).clone(), |a, b| unify_two(&a, b))
+}
+
+fn holds_string(ty: &Type) -> bool {
+    match ty {
+        Type::String => true,
+        Type::List(e) | Type::Set(e) | Type::Map(e) => holds_string(e),
+        Type::Tuple(parts) => parts.iter().any(holds_string),
+        Type::Object(attributes) => attributes.values().any(|a| holds_string(&a.ty)),
+        _ => false,
+    }
 }
 
 fn unify_two(a: &Type, b: &Type) -> Option<Type> {

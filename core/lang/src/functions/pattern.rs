@@ -41,7 +41,11 @@ fn translate(expression: &str) -> Option<String> {
                 out.push_str(&::regex::escape(quoted));
                 rest = after;
             }
-            '\\' => rest = escape(rest, in_set, &mut out),
+            '\\' => {
+                let is_class = in_set && rest.starts_with(['d', 'D', 'w', 'W', 's', 'S', 'p', 'P']);
+                rest = escape(rest, in_set, &mut out);
+                rest = if is_class { literal_hyphen(rest, &mut out) } else { rest };
+            }
             '[' if !in_set => {
                 in_set = true;
                 out.push('[');
@@ -57,6 +61,7 @@ fn translate(expression: &str) -> Option<String> {
                 out.push_str(if end == 0 { "\\[" } else { "[" });
                 out.push_str(&rest[..end]);
                 rest = &rest[end..];
+                rest = if end > 0 { literal_hyphen(rest, &mut out) } else { rest };
             }
             '[' => out.push_str("\\["),
             ']' if in_set => {
@@ -100,6 +105,17 @@ fn move_prefix<'a>(rest: &'a str, prefix: &str, out: &mut String) -> &'a str {
     }
 }
 
+/// Behind a class in a set a hyphen stands for itself: a class begins no range.
+fn literal_hyphen<'a>(rest: &'a str, out: &mut String) -> &'a str {
+    match rest.strip_prefix('-') {
+        Some(after) => {
+            out.push_str("\\-");
+            after
+        }
+        None => rest,
+    }
+}
+
 /// What follows a backslash.
 fn escape<'a>(rest: &'a str, in_set: bool, out: &mut String) -> &'a str {
     let Some(c) = rest.chars().next() else {
@@ -120,7 +136,18 @@ fn escape<'a>(rest: &'a str, in_set: bool, out: &mut String) -> &'a str {
         // Those have a meaning of their own in the library.
         ('<' | '>', _) => out.push(c),
         ('0'..='7', _) => return octal(rest, out),
+        // `\pL`
+        ('p' | 'P', _) if rest[1..].starts_with(|l: char| l.is_ascii_alphabetic()) => {
+            out.push('\\');
+            out.push_str(&rest[..2]);
+            return &rest[2..];
+        }
         // `\p{Greek}`, `\x{1F600}`: these braces are no repetition.
+        ('p' | 'P', _) if rest[1..].starts_with("{^") => {
+            let (name, after) = rest[3..].split_once('}').unwrap_or((&rest[3..], ""));
+            out.push_str(&format!("\\{}{{{name}}}", if c == 'p' { 'P' } else { 'p' }));
+            return after;
+        }
         ('p' | 'P' | 'x', _) if rest[1..].starts_with('{') => {
             let end = rest.find('}').map_or(rest.len(), |i| i + 1);
             out.push('\\');
@@ -185,6 +212,13 @@ mod tests {
         check(r"\p{Greek}+", "aαβ", Some("αβ"));
         check(r"[^\p{L}]", "a1", Some("1"));
         check(r"\x{1F600}", "😀", Some("😀"));
+        check(r"[\w-\.]+@", "a-b.c@x", Some("a-b.c@"));
+        check(r"[\w-z]+", "`-z", Some("-z"));
+        check(r"[\s-x]+", "a -x", Some(" -x"));
+        check(r"[\pL-1]+", "+-1", Some("-1"));
+        check(r"[[:digit:]-b]+", "a-1b", Some("-1b"));
+        check(r"^[\w-\.]+@([\w-]+\.)+[\w-]{2,4}$", "a@b.com", Some("a@b.com"));
+        check(r"\p{^Greek}", "αb", Some("b"));
         check(r"\141\07", "a\u{7}", Some("a\u{7}"));
         check(r"\<a", "<a", Some("<a"));
         check(r"(?i:A)b{1,2}?", "abb", Some("ab"));
