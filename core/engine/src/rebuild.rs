@@ -241,10 +241,12 @@ impl Book<'_> {
                 let node = &self.graph.nodes[number];
                 let is_behind = node.wanted.iter().any(|needed| changes[*needed]);
                 let visit = &pass.visits[number];
-                changes[number] = if node.is_junction() {
+                // What stands for others, or is read from them, changes as they do.
+                changes[number] = if node.is_junction() || matches!(node.role, Role::Composite | Role::Data) {
                     is_behind
                 } else {
-                    visit.before.status.is_some() && visit.decision.as_ref().is_some_and(|d| d.change.action().acts())
+                    let is_told = visit.before.status.is_some() || visit.before.is_absent;
+                    is_told && visit.decision.as_ref().is_some_and(|d| d.change.action().acts())
                 };
                 let is_new = visit.before.status.is_none() && matches!(self.observed.answer(&node.address), Answer::Present(_));
                 let (Some(ResourceEntry::Type(_, spec)), Some(wanted), Some(seen)) =
