@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::plan::{COMPOSITES, sides};
 use super::state::attributes;
-use super::{naming, provider_name};
+use super::{naming_of_change, provider_name};
 use crate::ui::deferred::name;
 
 /// The word of Terraform's for why something is put off.
@@ -19,7 +19,7 @@ pub(crate) fn reason_word(reason: DeferredReason) -> &'static str {
 /// What names it. Of a block or a module it is all instances, whose keys are not known; of a module neither type nor name are.
 pub(crate) fn named(deferred: &Deferred) -> Map<String, Json> {
     let address = &deferred.address;
-    let mut out = naming(address, &address.kind);
+    let mut out = naming_of_change(address, &address.kind);
     out.insert("address".into(), json!(name(deferred)));
     if deferred.is_open() {
         out.insert("index_unknown".into(), json!(true));

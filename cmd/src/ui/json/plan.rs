@@ -124,11 +124,13 @@ fn marked(object: &Object, mode: Mode, resource_type: &str, secret_paths: &[Path
 pub(super) fn sides(actions: &[&str], before: Option<&Object>, after: Option<&Object>) -> Json {
     let values = |o: Option<&Object>| o.map_or(Json::Null, |o| Json::Object(known_object(o)));
     let secret = |o: Option<&Object>| o.map_or(Json::Bool(false), |o| shape_object(o, &|v| v.secret));
+    // The shape is told only where something in it is unknown.
+    let unknown = after.map(|o| shape_object(o, &Value::is_unknown)).filter(super::holds_something);
     json!({
         "actions": actions,
         "before": values(before),
         "after": values(after),
-        "after_unknown": after.map_or(json!({}), |o| shape_object(o, &Value::is_unknown)),
+        "after_unknown": unknown.unwrap_or_else(|| json!({})),
         "before_sensitive": secret(before),
         "after_sensitive": secret(after),
     })
