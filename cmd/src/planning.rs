@@ -223,6 +223,11 @@ pub(crate) fn distinct(diagnostics: Diagnostics) -> Diagnostics {
     seen.into_iter().collect()
 }
 
+/// Makes ready for the plan after this one: what it replaces need not be replaced again, and what it put off has its turn.
+pub(crate) fn go_on(options: &mut Options, plan: &Plan) {
+    options.replace.retain(|address| !plan.resources.iter().any(|r| r.address == *address));
+}
+
 /// Something stays put off although nothing is left to do.
 pub(crate) fn never_known(plan: &Plan) -> Diagnostic {
     let first = plan.deferred.first().map(|d| format!(": {}, since {}", name(d), reason(d, &open(plan)))).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::confirming::confirm;
 use crate::disk::{reason, write_private};
 use crate::expanding::expand;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
-use crate::planning::{Planned, bundle_for, halted, never_known, options, plan, pool, show_plan};
+use crate::planning::{Planned, bundle_for, go_on, halted, never_known, options, plan, pool, show_plan};
 use crate::policies::{Overrides, advice, judge, overrides_of};
 use crate::profile::{APPROVAL, ProfileFlags, profiled};
 use crate::project::{Project, load_directory, load_if_any};
@@ -130,9 +130,9 @@ fn rounds(
         if before.as_ref() == Some(&plan.deferred) || !has_news(&plan) {
             return Err(never_known(&plan).into());
         }
-        // What was to be replaced is, if it could be; and the next plan is of another time.
-        options.replace.retain(|address| !plan.resources.iter().any(|r| r.address == *address));
+        go_on(&mut options, &plan);
         before = Some(plan.deferred);
+        // The next plan is of another time.
         options.now = app.now_seconds();
         if let Some(texts) = &mut project.texts {
             texts.context.now = options.now;

@@ -15,7 +15,7 @@ use super::stages::{Stage, applied, expand, planned, pool};
 use super::values::Instances;
 use super::{Ended, Status};
 use crate::app::{App, Stop, VERSION};
-use crate::planning::{Planned, halted, never_known};
+use crate::planning::{Planned, go_on, halted, never_known};
 use crate::policies::{Overrides, judge};
 use crate::project::{HERE, Loading, Project, load_sources, texts};
 use crate::ui::plan::{PlanOptions, plan_text};
@@ -113,7 +113,7 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
             said.push(never_known(&planned.plan));
             break planned;
         }
-        options.replace.retain(|address| !planned.plan.resources.iter().any(|r| r.address == *address));
+        go_on(&mut options, &planned.plan);
         before = Some(planned.plan.deferred);
     };
     said.extend(expected.missing());

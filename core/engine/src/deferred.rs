@@ -53,6 +53,10 @@ fn stored(pass: &Pass<'_>, address: &Address, is_open: bool) -> usize {
 pub(crate) fn outlived(pass: &Pass<'_>) -> Diagnostics {
     let graph = pass.graph;
     let mut found: BTreeMap<Address, BTreeSet<Address>> = BTreeMap::new();
+    let is_replaced = |number: usize| pass.visits[number].decision.as_ref().is_some_and(|d| matches!(d.change, Change::Replace { .. }));
+    if !(0..graph.nodes.len()).any(is_replaced) {
+        return Diagnostics::new();
+    }
     let waiting = (0..graph.nodes.len()).filter(|n| pass.deferred[*n] && !graph.nodes[*n].is_junction());
     for number in waiting {
         let mut seen = BTreeSet::new();
@@ -64,7 +68,7 @@ pub(crate) fn outlived(pass: &Pass<'_>) -> Diagnostics {
             let node = &graph.nodes[needed];
             if node.is_junction() {
                 next.extend(&node.stored);
-            } else if pass.visits[needed].decision.as_ref().is_some_and(|d| matches!(d.change, Change::Replace { .. })) {
+            } else if is_replaced(needed) {
                 found.entry(node.address.clone()).or_default().insert(graph.nodes[number].address.clone());
             }
         }
