@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 /// What apply, destroy and refresh share.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct How {
     /// Don't ask for approval
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
@@ -61,6 +61,9 @@ pub(crate) struct How {
     pub(crate) view: ViewFlags,
     #[command(flatten)]
     pub(crate) profile: ProfileFlags,
+    /// The command is `destroy`, which ends in other words than an apply of a plan that destroys
+    #[arg(skip)]
+    pub(crate) is_destroy: bool,
 }
 
 /// Runs it.
@@ -170,7 +173,7 @@ fn planned_here(
     } else {
         confirm(app, &planned.plan, &how.confirm, false)?;
     }
-    let code = execute(app, project, &planned, session, &pool, options.parallelism)?;
+    let code = execute(app, project, &planned, session, &pool, (options.parallelism, how.is_destroy))?;
     Ok(Round { code, plan: planned.plan })
 }
 
@@ -238,7 +241,7 @@ fn planned_before(app: &mut App, project: &mut Project, session: &mut Session, s
     // What a dead run left was written to the state just now; the plan was made with it in mind.
     (saved.lineage, saved.serial) = (fresh.plan.lineage.clone(), fresh.plan.serial);
     let planned = Planned { plan: saved, graph: fresh.graph };
-    let code = execute(app, project, &planned, session, &pool, parallelism)?;
+    let code = execute(app, project, &planned, session, &pool, (parallelism, false))?;
     Ok(left(app, &Round { code, plan: planned.plan }))
 }
 
@@ -248,7 +251,7 @@ fn execute(
     planned: &Planned,
     session: &mut Session,
     pool: &std::sync::Arc<karmaform_engine::Pool>,
-    parallelism: usize,
+    (parallelism, is_destroy): (usize, bool),
 ) -> Ended {
     session.begin(app)?;
     app.say("\n");
@@ -267,7 +270,8 @@ fn execute(
     let Counts { import, add, change, destroy, forget } = counts;
     let imported = if import > 0 { format!("{import} imported, ") } else { String::new() };
     let forgotten = if forget > 0 { format!(", {forget} forgotten") } else { String::new() };
-    let (message, operation) = if planned.plan.mode == ModeOfPlan::Destroy {
+    // As Terraform: by the command, and not by what the plan does. Tools look for the line that goes with the command they ran.
+    let (message, operation) = if is_destroy {
         (format!("Destroy complete! Resources: {destroy} destroyed{forgotten}."), "destroy")
     } else {
         (format!("Apply complete! Resources: {imported}{add} added, {change} changed, {destroy} destroyed{forgotten}."), "apply")

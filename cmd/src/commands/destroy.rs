@@ -15,7 +15,8 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    app.view(&args.how.view)?;
+    let how = How { is_destroy: true, ..args.how.clone() };
+    app.view(&how.view)?;
     let planning = PlanningFlags { destroy: true, ..args.planning.clone() };
-    from_configuration(app, &planning, &args.how, false)
+    from_configuration(app, &planning, &how, false)
 }

@@ -35,6 +35,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         lock: args.lock.clone(),
         view: args.view.clone(),
         profile: ProfileFlags::default(),
+        is_destroy: false,
     };
     app.view(&how.view)?;
     let planning = PlanningFlags {
