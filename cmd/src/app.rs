@@ -17,6 +17,8 @@ use crate::wiring::Wiring;
 
 /// The version of the tool.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of Terraform whose forms and lines are kept. Others compare it: below 0.12 they would take us for something else.
+pub(crate) const TERRAFORM: &str = "1.11.4";
 /// Prose is not set wider than this.
 const WIDEST_PROSE: usize = 100;
 

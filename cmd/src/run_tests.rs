@@ -179,7 +179,8 @@ fn wrong_command_lines() {
     place.check(&["plan", "-destroy", "-refresh-only"], 1);
     place.check(&["-chdir=nowhere", "plan"], 1);
     place.check(&["-version"], 0);
-    assert!(place.check(&["version", "-json"], 0).stdout.contains("\"terraform_version\""));
+    let version: serde_json::Value = serde_json::from_str(&place.check(&["version", "-json"], 0).stdout).unwrap();
+    assert_eq!((&version["terraform_version"], &version["karmaform_version"]), (&"1.11.4".into(), &env!("CARGO_PKG_VERSION").into()));
     assert!(place.check(&["completion", "bash"], 0).stdout.contains("karmaform"));
 }
 
@@ -307,4 +308,24 @@ fn in_automation_the_words_are_those_that_tools_search_for() {
     let done = place.check(&["plan"], 0);
     assert!(done.stdout.contains("\nTerraform will perform the following actions:\n"), "{}", done.stdout);
     assert!(!done.stdout.contains("Note: You didn't use the -out option"), "{}", done.stdout);
+    // Whoever runs it as Terraform compares this.
+    let version = place.check(&["version"], 0).stdout;
+    assert!(version.starts_with("Terraform v1.11.4\non ") && version.contains("\n+ karmaform v"), "{version}");
+}
+
+#[test]
+fn the_last_line_is_that_of_the_command() {
+    let place = Place::new(TWO);
+    for (last, commands) in [
+        ("Apply complete! Resources: 0 added, 0 changed, 2 destroyed.", vec![vec!["apply", "-destroy", "-auto-approve"]]),
+        (
+            "Apply complete! Resources: 0 added, 0 changed, 2 destroyed.",
+            vec![vec!["plan", "-destroy", "-out=saved"], vec!["apply", "saved"]],
+        ),
+        ("Destroy complete! Resources: 2 destroyed.", vec![vec!["destroy", "-auto-approve"]]),
+    ] {
+        place.check(&["apply", "-auto-approve"], 0);
+        let printed: Vec<String> = commands.iter().map(|c| place.check(c, 0).stdout).collect();
+        assert!(printed.last().is_some_and(|p| p.ends_with(&format!("\n{last}\n"))), "{commands:?}: {printed:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::app::{App, Ended, VERSION};
+use crate::app::{App, Ended, TERRAFORM, VERSION};
 use crate::flags::boolean;
 
 /// Arguments of `version`.
@@ -24,7 +24,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let platform = format!("{}_{architecture}", std::env::consts::OS);
     if args.json {
         let version = json!({
-            "terraform_version": VERSION,
+            "terraform_version": TERRAFORM,
             "karmaform_version": VERSION,
             "platform": platform,
             "provider_selections": {},
@@ -32,7 +32,13 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         });
         app.output.print(&format!("{version:#}\n"));
     } else {
-        app.output.print(&format!("{} v{VERSION}\non {platform}\n", app.theme.product));
+        // Tools that call it in place of Terraform look for its name and compare its version.
+        let text = if app.in_automation() {
+            format!("Terraform v{TERRAFORM}\non {platform}\n+ karmaform v{VERSION}\n")
+        } else {
+            format!("karmaform v{VERSION}\non {platform}\n")
+        };
+        app.output.print(&text);
     }
     Ok(0)
 }

@@ -1,6 +1,7 @@
 //! Machine-readable forms, with Terraform's keys. No secret leaves in clear: its place holds null and its path is marked.
 
 pub(crate) mod checks;
+mod configuration;
 pub(crate) mod deferred;
 pub(crate) mod diagnostics;
 pub(crate) mod plan;

@@ -47,6 +47,7 @@ mod types;
 mod validate;
 mod variables;
 mod version;
+mod written;
 
 pub use checks::{Check, CheckSaid};
 pub use conditions::Verdict;
@@ -72,3 +73,4 @@ pub use syntax::{is_unfinished, syntax_errors};
 pub use testing::{Judged, Mock, Run, RunOptions, TestFile, read_tests};
 pub use validate::validate;
 pub use variables::{MISSING_VARIABLE, VariableOrigin};
+pub use written::{Said, Written};

@@ -1,14 +1,16 @@
 //! A plan as `show -json` gives it, format 1.2.
 
 use karmaform_engine::relocated;
-use karmaform_lang::{Config, ModuleCall};
+use karmaform_lang::Config;
 use karmaform_model::{
     Action, Address, Catalog, Change, Judgement, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason,
     Snapshot, Step, StepKind, Value,
 };
 use serde_json::{Map, Value as Json, json};
 
+use super::configuration::configuration;
 use super::{known, known_object, naming, naming_of_change, provider_name, shape, shape_object, timestamp};
+use crate::app::TERRAFORM;
 use crate::ui::resource::schema_of;
 
 /// The key of all that Terraform has no place for.
@@ -23,7 +25,7 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     let prior = moved.as_ref().or(prior);
     let mut out = json!({
         "format_version": "1.2",
-        "terraform_version": plan.tool_version,
+        "terraform_version": TERRAFORM,
         "planned_values": planned_values(plan, prior, registry),
         "resource_changes": plan.resources.iter().map(|r| resource_change(r, plan, registry)).collect::<Vec<_>>(),
         "configuration": configuration(config, registry),
@@ -56,7 +58,7 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     }
     let impact: Map<_, _> = plan.impact.iter().map(|(a, lines)| (a.to_string(), json!(lines))).collect();
     let steps: Vec<Json> = plan.steps.iter().map(|s| step(s, plan)).collect();
-    out[OURS] = json!({ "impact": impact, "steps": steps });
+    out[OURS] = json!({ "version": plan.tool_version, "impact": impact, "steps": steps });
     if !plan.risks.is_empty() {
         out[OURS]["risks"] = plan.risks.iter().map(|(a, risk)| (a.to_string(), json!(risk))).collect::<Map<_, _>>().into();
     }
@@ -252,65 +254,6 @@ fn planned_resource(resource: &PlannedResource, registry: &Catalog) -> Option<Js
     out.insert("values".into(), Json::Object(known_object(&after)));
     out.insert("sensitive_values".into(), shape_object(&after, &|v| v.secret));
     Some(Json::Object(out))
-}
-
-/// What policies look at: which blocks, outputs, variables and modules there are.
-fn configuration(config: &Config, registry: &Catalog) -> Json {
-    let providers: Map<_, _> = config.providers.keys().map(|n| (n.clone(), json!({ "name": n, "full_name": provider_name(n) }))).collect();
-    json!({ "provider_config": providers, "root_module": module(config, registry) })
-}
-
-/// What stands in one directory, and what it calls.
-fn module(config: &Config, registry: &Catalog) -> Json {
-    let provider = |a: &Address| match a.mode {
-        Mode::Data => registry.data_source(&a.kind).map(|e| e.driver.name()),
-        Mode::Managed => match registry.resource(&a.kind) {
-            Some(karmaform_model::ResourceEntry::Type(driver, _)) => Some(driver.name()),
-            _ => None,
-        },
-    };
-    let resources: Vec<Json> = config
-        .blocks
-        .values()
-        .filter(|block| block.address.module.is_empty())
-        .map(|block| {
-            let mut out = naming(&block.address, &block.address.kind);
-            out.insert("provider_config_key".into(), json!(provider(&block.address).unwrap_or(COMPOSITES)));
-            out.insert("expressions".into(), json!({}));
-            let version = schema_of(registry, block.address.mode, &block.address.kind).map_or(0, |s| s.version);
-            out.insert("schema_version".into(), json!(version));
-            let mut needs: Vec<_> = block.references.iter().map(|r| r.address.configuration().to_string()).collect();
-            needs.sort();
-            needs.dedup();
-            if !needs.is_empty() {
-                out.insert("depends_on".into(), json!(needs));
-            }
-            Json::Object(out)
-        })
-        .collect();
-    let outputs: Map<_, _> =
-        config.outputs.iter().map(|(n, o)| (n.clone(), json!({ "sensitive": o.sensitive, "expression": {} }))).collect();
-    let variables: Map<_, _> = config.variables.iter().map(|(n, v)| (n.clone(), json!({ "sensitive": v.sensitive }))).collect();
-    let mut out = json!({ "outputs": outputs, "resources": resources, "variables": variables });
-    if !config.calls.is_empty() {
-        let called = config.calls.iter().map(|(name, call)| (name.clone(), module_call(call, registry)));
-        out["module_calls"] = called.collect::<Map<_, _>>().into();
-    }
-    out
-}
-
-fn module_call(call: &ModuleCall, registry: &Catalog) -> Json {
-    let expressions: Map<_, _> = call.inputs().map(|n| (n.to_owned(), json!({}))).collect();
-    let mut out = json!({ "source": call.source, "expressions": expressions });
-    match call.repeats() {
-        (true, _) => out["count_expression"] = json!({}),
-        (_, true) => out["for_each_expression"] = json!({}),
-        _ => {}
-    }
-    if let Some(unit) = call.unit() {
-        out["module"] = module(unit, registry);
-    }
-    out
 }
 
 fn path_json(path: &Path) -> Json {

@@ -6,6 +6,7 @@ use karmaform_model::{Address, Catalog, Object, OutputState, ResourceState, Snap
 use serde_json::{Map, Value as Json, json};
 
 use super::{known, known_object, naming, provider_name, shape_object};
+use crate::app::TERRAFORM;
 use crate::ui::attributes::marked;
 use crate::ui::resource::schema_of;
 
@@ -16,7 +17,7 @@ pub(crate) fn state(snapshot: Option<&Snapshot>, registry: &Catalog) -> Json {
         Some(snapshot) => {
             let mut out = json!({
                 "format_version": "1.0",
-                "terraform_version": snapshot.tool_version,
+                "terraform_version": TERRAFORM,
                 "values": values(snapshot, registry),
             });
             if !snapshot.checks.is_empty() {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::key_json;
 use super::plan::reason_word;
+use crate::app::TERRAFORM;
 use crate::ui::plan::{Counts, counts};
 use crate::ui::progress::subject;
 
@@ -37,7 +38,8 @@ impl Stream {
 
     /// The first line.
     pub(crate) fn version(self, version: &str) -> String {
-        self.line("info", &format!("karmaform {version}"), "version", &[("terraform", json!(version)), ("ui", json!(UI))])
+        let versions = [("terraform", json!(TERRAFORM)), ("karmaform", json!(version)), ("ui", json!(UI))];
+        self.line("info", &format!("karmaform {version}"), "version", &versions)
     }
 
     /// A message.

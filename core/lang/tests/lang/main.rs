@@ -14,3 +14,4 @@ mod open;
 mod oracle;
 mod removed;
 mod templates;
+mod written;

@@ -1,0 +1,79 @@
+//! What stands in blocks, as the text alone tells.
+
+use karmaform_lang::Said;
+use karmaform_model::{Type, Value};
+
+use crate::support::{load_all, load_text, show};
+
+fn made(references: &[&str]) -> Said {
+    Said::Made(references.iter().map(|r| (*r).to_owned()).collect())
+}
+
+#[test]
+fn arguments_are_constants_or_say_what_they_are_made_of() {
+    let text = r#"
+variable "v" { default = { a = "x" } }
+locals { l = "x" }
+data "host" "h" {
+  for_each = toset(["a"])
+  address  = each.key
+}
+resource "file" "a" {
+  count   = 2
+  path    = "a"
+  content = "${var.v.a} ${local.l} ${upper(var.v["a"])} ${data.host.h["a"].address}"
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+resource "file" "b" {
+  for_each = toset(["k"])
+  path     = upper("b")
+  content  = join("", concat(file.a[*].path, [for f in file.a : f.path], [file.a[0].path, file.a[length("x")].path]))
+}
+output "constant" { value = [1, { a = true, "b" = null }] }
+output "made" { value = file.b["k"].path }
+"#;
+    let (config, diagnostics, sources) = load_text(text);
+    assert!(diagnostics.is_empty(), "{}", show(&sources, &diagnostics));
+    let block = |address: &str| config.block(&address.parse().expect("an address")).expect("a block");
+    let a = block("file.a").written();
+    assert_eq!(a.arguments.keys().collect::<Vec<_>>(), ["content", "path"]);
+    assert!(a.blocks.is_empty(), "{a:?}");
+    assert_eq!(a.arguments["path"], Said::Constant("a".into()));
+    let references = ["var.v.a", "var.v", "local.l", "var.v[\"a\"]", "data.host.h[\"a\"].address", "data.host.h[\"a\"]", "data.host.h"];
+    assert_eq!(a.arguments["content"], made(&references));
+    assert_eq!(block("file.a").written_repeats(), (Some(Said::Constant(2i64.into())), None));
+
+    let b = block("file.b").written();
+    assert_eq!(b.arguments["path"], made(&[]), "a function of constants");
+    assert_eq!(b.arguments["content"], made(&["file.a", "file.a[0].path", "file.a[0]"]), "names that a for binds are none");
+    assert_eq!(block("file.b").written_repeats(), (None, Some(made(&[]))));
+
+    let inner = Value::object([("a", true.into()), ("b", Value::null(Type::Any))]);
+    assert_eq!(config.outputs["constant"].written(), Said::Constant(Value::tuple(vec![1i64.into(), inner])));
+    assert_eq!(config.outputs["made"].written(), made(&["file.b[\"k\"].path", "file.b[\"k\"]", "file.b"]));
+}
+
+#[test]
+fn modules_say_what_they_are_given() {
+    let root = r#"
+module "m" {
+  source = "./m"
+  count  = 1
+  name   = "x"
+  path   = module.n.path
+}
+module "n" {
+  source = "./m"
+}
+"#;
+    let module = "variable \"name\" { default = null }\nvariable \"path\" { default = null }\noutput \"path\" { value = var.path }\n";
+    let (config, diagnostics, sources) = load_all(&[("main.kf.hcl", root)], &[("m/main.kf.hcl", module)], |_| {});
+    assert!(diagnostics.is_empty(), "{}", show(&sources, &diagnostics));
+    let given = config.calls["m"].written();
+    assert_eq!(given["name"], Said::Constant("x".into()));
+    assert_eq!(given["path"], made(&["module.n.path", "module.n"]));
+    assert_eq!(config.calls["m"].written_repeats(), (Some(Said::Constant(1i64.into())), None));
+    assert!(config.calls["n"].written().is_empty());
+}
