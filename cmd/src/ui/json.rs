@@ -17,11 +17,9 @@ use serde_json::{Map, Value as Json, json};
 /// The value as far as it is known: secrets are null, unknown parts are left out of objects and null in arrays.
 /// `None`: nothing of it is known.
 pub(crate) fn known(value: &Value) -> Option<Json> {
-    if value.secret {
-        return Some(Json::Null);
-    }
     match &value.kind {
         Kind::Unknown(_) => None,
+        _ if value.secret => Some(Json::Null),
         Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => {
             Some(Json::Array(items.iter().map(|v| known(v).unwrap_or(Json::Null)).collect()))
         }
@@ -162,11 +160,12 @@ mod tests {
             ("a", 1i64.into()),
             ("b", Value::from("hunter2").secret()),
             ("c", Value::unknown(Type::String)),
+            ("s", Value::unknown(Type::String).secret()),
             ("d", Value::tuple(vec![Value::unknown(Type::String), "x".into()])),
         ]);
         assert_eq!(known(&value).unwrap_or_default().to_string(), r#"{"a":1,"b":null,"d":[null,"x"]}"#);
-        assert_eq!(shape(&value, &Value::is_unknown).to_string(), r#"{"c":true,"d":[true,false]}"#);
-        assert_eq!(shape(&value, &|v| v.secret).to_string(), r#"{"b":true,"d":[false,false]}"#);
+        assert_eq!(shape(&value, &Value::is_unknown).to_string(), r#"{"c":true,"d":[true,false],"s":true}"#);
+        assert_eq!(shape(&value, &|v| v.secret).to_string(), r#"{"b":true,"d":[false,false],"s":true}"#);
         let lists = Value::object([("e", Value::tuple(vec![])), ("l", Value::unknown(Type::list(Type::String)))]);
         assert_eq!(shape(&lists, &|v| v.secret).to_string(), r#"{"e":[],"l":[]}"#);
     }

@@ -3,8 +3,8 @@
 use karmaform_engine::relocated;
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Catalog, Change, Judgement, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason,
-    Snapshot, Step, StepKind, Value,
+    Action, Catalog, Change, Judgement, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason, Snapshot,
+    Step, StepKind, Value,
 };
 use serde_json::{Map, Value as Json, json};
 
