@@ -34,9 +34,12 @@ for server in seaweedfs moto; do
 done
 "$HERE/checkov.sh" install >/dev/null &
 CHECKOV=$!
+"$HERE/readers.sh" install >/dev/null &
+READERS=$!
 await_s3() {
     local one env
     ! wait "$CHECKOV" || export KARMAFORM_TEST_CHECKOV=$HERE/checkov.sh
+    ! wait "$READERS" || export KARMAFORM_TEST_READERS=$HERE/readers.sh
     for one in "${S3[@]}"; do
         if wait "${one#*:}" && env=$("$HERE/s3.sh" env "${one%:*}" "$KARMAFORM_LAB"); then
             . "$env"

@@ -27,6 +27,7 @@ mod places;
 mod project;
 mod properties;
 mod proxy;
+mod readers;
 mod reference;
 mod remote_state;
 mod s3;
