@@ -3,7 +3,7 @@
 set -euo pipefail
 
 BUILD="gcc g++ make perl pkg-config protobuf-compiler libprotobuf-dev ca-certificates"
-LAB="debootstrap debian-archive-keyring systemd-container dbus iproute2 openssh-client procps util-linux python3-venv curl"
+LAB="debootstrap debian-archive-keyring systemd-container dbus iproute2 openssh-client procps util-linux python3-venv curl jq rsync"
 REGISTRY="docker-registry" # run by tests, on ports of their own
 EXTRA="time chromium chromium-driver" # whole-process measurements of `make bench`; reports are looked at in a browser
 

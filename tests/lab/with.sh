@@ -36,10 +36,13 @@ done
 CHECKOV=$!
 "$HERE/readers.sh" install >/dev/null &
 READERS=$!
+"$HERE/gitlab.sh" install >/dev/null &
+GITLAB=$!
 await_s3() {
     local one env
     ! wait "$CHECKOV" || export KARMAFORM_TEST_CHECKOV=$HERE/checkov.sh
     ! wait "$READERS" || export KARMAFORM_TEST_READERS=$HERE/readers.sh
+    ! wait "$GITLAB" || export KARMAFORM_TEST_GITLAB=$HERE/gitlab.sh
     for one in "${S3[@]}"; do
         if wait "${one#*:}" && env=$("$HERE/s3.sh" env "${one%:*}" "$KARMAFORM_LAB"); then
             . "$env"

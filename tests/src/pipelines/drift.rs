@@ -1,0 +1,69 @@
+//! That `drift.sh` tells what is new, and that once, with the real command and a webhook on loopback.
+
+use std::process::Command;
+use std::sync::atomic::Ordering;
+
+use serde_json::Value;
+
+use super::webhook::Webhook;
+use crate::parts::root;
+use crate::project::Project;
+
+const CONFIG: &str = "resource \"terraform_data\" \"a\" {\n  input = \"one\"\n}\n";
+
+/// Runs the script as cron would, and gives its exit code.
+fn drift(project: &Project, hooks: &[(&str, &Webhook)]) -> Option<i32> {
+    let urls = hooks.iter().map(|(name, hook)| (format!("DRIFT_{name}_URL"), format!("http://127.0.0.1:{}", hook.port)));
+    let output = Command::new("sh")
+        .arg(root().join("docs/pipelines/drift.sh"))
+        .current_dir(project.path())
+        .env("KARMAFORM", env!("CARGO_BIN_EXE_karmaform-under-test"))
+        .env("DRIFT_DIR", project.path().join("reports"))
+        .env("DRIFT_TEXTFILE", project.path().join("drift.prom"))
+        .env("DRIFT_MAX_TIME", "5")
+        .envs(urls)
+        .output()
+        .expect("sh");
+    output.status.code()
+}
+
+#[test]
+fn drift_is_told_once_and_what_was_not_heard_is_told_again() {
+    let project = Project::new();
+    project.write("main.kf.hcl", CONFIG);
+    project.must(0, &["init"]);
+    project.apply();
+    let (slack, alerts, plain) = (Webhook::start(), Webhook::start(), Webhook::start());
+    let hooks = [("SLACK", &slack), ("ALERTMANAGER", &alerts), ("WEBHOOK", &plain)];
+    assert_eq!(drift(&project, &hooks), Some(0));
+    assert_eq!((slack.told(), plain.told(), alerts.told()), (vec![], vec![], vec!["[]\n".to_owned()]));
+
+    project.write("main.kf.hcl", &CONFIG.replace("one", "two"));
+    // Slack is away: who heard it hears it again, rather than nobody.
+    slack.status.store(500, Ordering::SeqCst);
+    assert_eq!(drift(&project, &hooks), Some(2));
+    assert_eq!((slack.told().len(), plain.told().len(), alerts.told().len()), (0, 1, 1));
+    slack.status.store(200, Ordering::SeqCst);
+    assert_eq!(drift(&project, &hooks), Some(2));
+    let told = slack.told();
+    assert!(told.len() == 1 && told[0].contains("1 new, 0 gone") && told[0].contains("terraform_data.a"), "{told:?}");
+    let report: Value = serde_json::from_str(&plain.told()[0]).expect("the report");
+    assert_eq!(report["findings"][0]["new"], true);
+
+    alerts.told();
+    assert_eq!(drift(&project, &hooks), Some(2));
+    assert_eq!(
+        (slack.told().len(), plain.told().len(), alerts.told().len()),
+        (0, 0, 1),
+        "nothing is new, and Alertmanager decides by itself"
+    );
+    project.apply();
+    assert_eq!(drift(&project, &hooks), Some(0));
+    assert!(slack.told()[0].contains("0 new, 1 gone"));
+    assert!(std::fs::read_to_string(project.path().join("drift.prom")).is_ok_and(|t| t.contains("karmaform_drift_exit_code 0")));
+
+    // A configuration that can't be read: no report, no news, and what was told last stays.
+    project.write("main.kf.hcl", "resource {");
+    assert_eq!(drift(&project, &hooks), Some(1));
+    assert!(slack.told().is_empty() && project.path().join("reports/previous.json").exists());
+}

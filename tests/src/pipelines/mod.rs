@@ -1,0 +1,10 @@
+//! `docs/pipelines`: what stands there runs. Scripts are taken out of the files as they are and run in a scratch folder with what the service would give;
+//! GitLab's file by a program that reads it as GitLab does, where that can be had.
+
+mod drift;
+mod flags;
+mod github;
+mod gitlab;
+mod kubernetes;
+mod scratch;
+mod webhook;
