@@ -42,6 +42,8 @@ pub(crate) struct App {
     pub(crate) lines: Lines,
     /// What took how long.
     pub(crate) profile: Profile,
+    /// The same for a collector that asked for it, when the run is over.
+    pub(crate) trace: Option<String>,
     /// `-compact-warnings`
     pub(crate) compact_warnings: bool,
     /// The texts that diagnostics point into.
@@ -104,6 +106,7 @@ impl App {
             error_theme,
             lines: Lines::default(),
             profile: Profile::default(),
+            trace: None,
             compact_warnings: false,
             sources: Sources::default(),
         })
@@ -220,6 +223,15 @@ impl App {
         self.stream_all(diagnostics, true);
         if !self.lines.only {
             let text = errors_text(diagnostics.iter(), &self.sources, &self.error_theme);
+            self.output.complain(&text);
+        }
+    }
+
+    /// Warnings of what goes on beside the command: to standard error, as standard output may be one whole answer by now.
+    pub(crate) fn remark(&mut self, warnings: &Diagnostics) {
+        self.stream_all(warnings, false);
+        if !self.lines.only {
+            let text = warnings_text(warnings.iter(), &self.sources, &self.error_theme, self.compact_warnings);
             self.output.complain(&text);
         }
     }

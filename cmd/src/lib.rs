@@ -83,6 +83,7 @@ pub fn run(args: Vec<OsString>, wiring: Wiring, output: Output) -> i32 {
         Err(diagnostic) => Err((*diagnostic).into()),
     };
     let code = app.end(ended);
+    profile::send(&mut app);
     app.executor.close();
     code
 }

@@ -1,32 +1,26 @@
-//! What took how long in a run: its phases and steps, and which of them the whole run had to wait for. Written on request (`-profile`).
+//! What took how long in a run: its phases and steps, and which of them the whole run had to wait for. Written and sent on request ([`asked`]).
 
+mod asked;
 mod chrome;
+mod collector;
 mod otlp;
 mod page;
+mod variables;
 
 use std::collections::BTreeMap;
 
 use karmaform_model::{Catalog, Event, EventKind, Plan, PlannedResource, Step, StepKind};
 
-use crate::app::{App, Ended, Stop, VERSION};
-use crate::report::{Format, Wanted, wanted, write};
+use crate::app::{Ended, Stop};
 use crate::ui::attributes::connection_of;
 use crate::ui::progress::subject;
 use crate::ui::resource::schema_of;
+pub(crate) use asked::{ProfileFlags, profiled, send};
 
 /// The phase in which somebody is asked.
 pub(crate) const APPROVAL: &str = "approval";
 /// A retry says so in these words.
 const AGAIN: &str = "trying again";
-
-/// `-profile`
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct ProfileFlags {
-    /// Write what took how long: html (a page), chrome (trace events, for Perfetto) or otlp (OpenTelemetry, as JSON). May be repeated
-    #[arg(long = "profile", value_name = "FORMAT=FILE", action = clap::ArgAction::Append,
-          value_parser = wanted(&[Format::Html, Format::Chrome, Format::Otlp]))]
-    pub(crate) wanted: Vec<Wanted>,
-}
 
 /// A part of a run. Times are milliseconds since 1970.
 #[derive(Clone, Debug)]
@@ -37,6 +31,21 @@ pub(crate) struct Phase {
     pub(crate) begin: u64,
     /// When it ended.
     pub(crate) end: u64,
+}
+
+/// The whole run. Times are milliseconds since 1970.
+#[derive(Clone, Debug)]
+pub(crate) struct Whole {
+    /// `plan`
+    pub(crate) command: &'static str,
+    /// When it began.
+    pub(crate) begin: u64,
+    /// When it ended.
+    pub(crate) end: u64,
+    /// With this exit code.
+    pub(crate) code: i32,
+    /// What kept it from its end, in words without a name or a value.
+    pub(crate) failed: Option<String>,
 }
 
 /// A step. Times are milliseconds since 1970.
@@ -74,6 +83,8 @@ impl Timed {
 /// All that was measured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Profile {
+    /// Once it is over.
+    pub(crate) whole: Option<Whole>,
     /// In their order.
     pub(crate) phases: Vec<Phase>,
     /// In the order in which they began.
@@ -83,6 +94,15 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
+    /// The run is over.
+    pub(crate) fn over(&mut self, command: &'static str, begin: u64, end: u64, ended: &Ended) {
+        let (code, failed) = match ended {
+            Ok(code) | Err(Stop::Code(code)) => (*code, None),
+            Err(Stop::Because(why)) => (1, why.iter().find(|d| d.is_error()).map(|d| d.summary.clone())),
+        };
+        self.whole = Some(Whole { command, begin, end: end.max(begin), code, failed });
+    }
+
     /// A phase that ended now.
     pub(crate) fn phase(&mut self, name: &'static str, begin: u64, end: u64) {
         self.phases.push(Phase { name, begin, end: end.max(begin) });
@@ -145,8 +165,9 @@ impl Profile {
 
     /// When it began and ended.
     pub(crate) fn span(&self) -> (u64, u64) {
-        let begins = self.phases.iter().map(|p| p.begin).chain(self.steps.iter().map(|s| s.begin));
-        let ends = self.phases.iter().map(|p| p.end).chain(self.steps.iter().map(|s| s.end));
+        let begins =
+            self.phases.iter().map(|p| p.begin).chain(self.steps.iter().map(|s| s.begin)).chain(self.whole.iter().map(|w| w.begin));
+        let ends = self.phases.iter().map(|p| p.end).chain(self.steps.iter().map(|s| s.end)).chain(self.whole.iter().map(|w| w.end));
         let begin = begins.min().unwrap_or(0);
         (begin, ends.max().unwrap_or(0).max(begin))
     }
@@ -174,31 +195,6 @@ fn timed(event: &Event, plan: &Plan, catalog: &Catalog, now: u64) -> Timed {
 fn place(resource: &PlannedResource, catalog: &Catalog) -> Option<String> {
     let object = resource.change.after().or_else(|| resource.change.before())?;
     connection_of(schema_of(catalog, resource.address.mode, &resource.resource_type)?, object)
-}
-
-/// Writes what is wanted of the run that ended so. Also of a run that failed it is told what took how long. Nothing that was done is undone by a file that can't be written.
-pub(crate) fn profiled(app: &mut App, flags: &ProfileFlags, ended: Ended) -> Ended {
-    match (write_profiles(app, flags), ended) {
-        (Err(Stop::Because(why)), Err(Stop::Because(mut others))) => {
-            others.extend(why);
-            Err(Stop::Because(others))
-        }
-        (Err(stop), Ok(_)) => Err(stop),
-        (_, ended) => ended,
-    }
-}
-
-fn write_profiles(app: &App, flags: &ProfileFlags) -> Result<(), Stop> {
-    if flags.wanted.is_empty() {
-        return Ok(());
-    }
-    let parent = app.wiring.environment.get("TRACEPARENT").and_then(|text| otlp::Parent::parse(text));
-    let seed = (app.wiring.ids)();
-    write(app, &flags.wanted, |format| match format {
-        Format::Chrome => format!("{}\n", chrome::trace(&app.profile)),
-        Format::Otlp => format!("{}\n", otlp::spans(&app.profile, parent.as_ref(), &seed, VERSION)),
-        _ => page::page(&app.profile).html(),
-    })
 }
 
 /// `0.4 s`, `12 s`, `3 min 20 s`

@@ -13,6 +13,7 @@ mod removed;
 mod reports;
 mod secrets;
 mod state;
+mod traces;
 mod workspaces;
 mod world;
 

@@ -33,4 +33,5 @@ mod remote_state;
 mod s3;
 mod tidy;
 mod tool;
+mod traces;
 mod workspaces;

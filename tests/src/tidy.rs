@@ -73,7 +73,7 @@ const USERS: &[(&str, &[&str])] = &[
     ("etcd_client", &["providers/etcd/src/", "state-backends/etcd-state/src/"]),
     ("kube", &["providers/kubernetes/src/", "state-backends/kubernetes-state/src/"]),
     ("object_store", &["state-backends/s3/src/"]),
-    ("reqwest", &["state-backends/s3/src/", "state-backends/http-state/src/"]),
+    ("reqwest", &["state-backends/s3/src/", "state-backends/http-state/src/", "cmd/src/profile/collector.rs"]),
     ("quick_xml", &["state-backends/s3/src/"]),
     ("clap", &["cmd/src/"]),
 ];

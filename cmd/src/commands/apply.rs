@@ -69,10 +69,10 @@ pub(crate) struct How {
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     app.view(&args.how.view)?;
-    match &args.file {
+    profiled(app, &args.how.profile, "apply", |app| match &args.file {
         None => from_configuration(app, &args.planning, &args.how, args.until_done),
         Some(file) => from_file(app, file, args),
-    }
+    })
 }
 
 /// Plans, asks, does; with `until_done` again and again, until nothing is deferred.
@@ -98,7 +98,7 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
         true => rounds(app, &mut project, &mut session, (options, &overrides), how),
     };
     session.close(app);
-    profiled(app, &how.profile, ended)
+    ended
 }
 
 /// What a plan and its apply came to.
@@ -200,7 +200,7 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
     let mut session = Session::exclusive(app, open, "OperationTypeApply", &args.how.lock)?;
     let ended = planned_before(app, &mut project, &mut session, saved, args);
     session.close(app);
-    profiled(app, &args.how.profile, ended)
+    ended
 }
 
 fn planned_before(app: &mut App, project: &mut Project, session: &mut Session, saved: SavedPlan, args: &Args) -> Ended {

@@ -3,6 +3,7 @@
 use super::apply::{How, from_configuration};
 use crate::app::{App, Ended};
 use crate::flags::PlanningFlags;
+use crate::profile::profiled;
 
 /// Arguments of `destroy`.
 #[derive(clap::Args, Debug)]
@@ -18,5 +19,5 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let how = How { is_destroy: true, ..args.how.clone() };
     app.view(&how.view)?;
     let planning = PlanningFlags { destroy: true, ..args.planning.clone() };
-    from_configuration(app, &planning, &how, false)
+    profiled(app, &how.profile, "destroy", |app| from_configuration(app, &planning, &how, false))
 }

@@ -15,6 +15,7 @@ use crate::drift::{Rule, Sight, apply_rules, findings, look, news, past, rules_o
 use crate::expanding::expanded;
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, looking};
+use crate::profile::{ProfileFlags, profiled};
 use crate::project::load_directory;
 use crate::report::{Format, Wanted, wanted, write};
 use crate::trust::use_trust;
@@ -49,10 +50,16 @@ pub(crate) struct Args {
     variables: VariableFlags,
     #[command(flatten)]
     state: StateFlags,
+    #[command(flatten)]
+    profile: ProfileFlags,
 }
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
+    profiled(app, &args.profile, "drift", |app| told(app, args))
+}
+
+fn told(app: &mut App, args: &Args) -> Ended {
     let options = karmaform_engine::Options {
         mode: ModeOfPlan::Normal,
         targets: addresses("-target", &args.target)?,
@@ -76,14 +83,17 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         let pool = karmaform_engine::Pool::only_looking(Arc::clone(&catalog), project.config.providers.clone());
         let options = karmaform_engine::Options { tries: false, lenient: true, ..options.clone() };
         let world = World { config: &project.config, registry: &catalog, state: &state, pool: &pool, runtime: clock.as_ref(), hands: None };
+        let began = app.now();
         let expanded = looking(app, expanded(&world, &texts, &options))?;
+        app.profile.phase("expand", began, app.now());
         project.take(expanded)?;
     }
     let (state, wrong) = relocate(&project.config, &state);
     notes.extend(wrong);
     let now = options.now;
     let sight = Sight { catalog: Arc::clone(&catalog), config: &project.config, state: &state, clock, options };
-    let looked = looking(app, look(&sight))??;
+    let mut looked = looking(app, look(&sight))??;
+    app.profile.phases.append(&mut looked.phases);
     let mut told = findings(&catalog, &project.config, &state.state, looked, now);
     let rules: Vec<Rule> = args.ignore.iter().map(|text| Rule::from_flag(text)).chain(rules_of(&project.config)).collect();
     apply_rules(&mut told.findings, &rules);

@@ -49,8 +49,7 @@ pub(crate) struct Args {
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     app.view(&args.view)?;
-    let ended = planned(app, args);
-    profiled(app, &args.profile, ended)
+    profiled(app, &args.profile, "plan", |app| planned(app, args))
 }
 
 fn planned(app: &mut App, args: &Args) -> Ended {

@@ -3,7 +3,7 @@
 use super::apply::{How, from_configuration};
 use crate::app::{App, Ended};
 use crate::flags::{LockFlags, OverrideFlags, ParallelismFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags};
-use crate::profile::ProfileFlags;
+use crate::profile::{ProfileFlags, profiled};
 
 /// Arguments of `refresh`.
 #[derive(clap::Args, Debug)]
@@ -48,5 +48,5 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         policies: args.policies.clone(),
         parallelism: args.parallelism,
     };
-    from_configuration(app, &planning, &how, false)
+    profiled(app, &how.profile, "refresh", |app| from_configuration(app, &planning, &how, false))
 }

@@ -9,6 +9,8 @@ use karmaform_engine::{
 use karmaform_lang::Config;
 use karmaform_model::{Address, Catalog, Diagnostic, Diagnostics, Object, Plan, Severity};
 
+use crate::profile::Phase;
+
 /// All that it takes to look.
 pub(crate) struct Sight<'a> {
     /// Providers, for who only looks.
@@ -37,6 +39,8 @@ pub(crate) struct Looked {
     pub(crate) knows_strays: bool,
     /// What was met on the way.
     pub(crate) met: Diagnostics,
+    /// What took how long.
+    pub(crate) phases: Vec<Phase>,
 }
 
 /// Looks. What can't be reached is no error here: it is part of the answer.
@@ -54,7 +58,9 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
     }
     let pool = Pool::only_looking(Arc::clone(catalog), config.providers.clone());
     let world = World { config, registry: catalog, state, pool: &pool, runtime: &**clock, hands: None };
+    let began = clock.now();
     let (observed, wrong) = observe(&graph, &world, &options).await;
+    let seen_all = clock.now();
     // Who is out of reach is named below; why is worth a note.
     met.extend(wrong.into_iter().map(|mut d| {
         d.severity = Severity::Warning;
@@ -64,10 +70,13 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
     let (strays, wrong) = if options.targets.is_empty() { strays(&world, &observed, options.parallelism).await } else { <_>::default() };
     let knows_strays = options.targets.is_empty() && wrong.is_empty();
     met.extend(wrong);
+    let searched = clock.now();
     let (plan, doubts, wrong) = plan_and_doubts(&graph, &world.inputs(), &observed, &options);
     // What a check says is a finding.
     let is_told = |d: &Diagnostic| d.address.as_ref().is_some_and(|a| config.check(a).is_some()) && d.span.is_some() && !d.is_error();
     met.extend(wrong.into_iter().filter(|d| !is_told(d)));
     let seen = graph.addresses().filter_map(|a| Some((a.clone(), observed.present(a)?.clone()))).collect();
-    Ok(Looked { plan, doubts, seen, strays, knows_strays, met })
+    let times = [("look", began, seen_all), ("look for strays", seen_all, searched), ("decide", searched, clock.now())];
+    let phases = times.map(|(name, begin, end)| Phase { name, begin, end: end.max(begin) }).into();
+    Ok(Looked { plan, doubts, seen, strays, knows_strays, met, phases })
 }
