@@ -133,6 +133,8 @@ pub(crate) struct Told {
     pub(crate) certificates: Vec<(Address, i64)>,
     /// What is not told any more, if an earlier look was named.
     pub(crate) news: Option<News>,
+    /// An error came before anything was looked at: all of the above is empty, as nothing is known.
+    pub(crate) is_blind: bool,
     /// What else was met: why something could not be looked at, warnings.
     pub(crate) notes: Diagnostics,
     /// When it was looked, in seconds since 1970.
@@ -148,6 +150,12 @@ impl Finding {
 }
 
 impl Told {
+    /// What there is to tell where an error came first. What an earlier look told (`past`, if it could be read) is neither gone nor seen again.
+    pub(crate) fn blind(why: Diagnostics, past: Option<Vec<Past>>, now: i64) -> Self {
+        let news = past.map(|carried| News { gone: Vec::new(), carried });
+        Self { is_blind: true, notes: why, news, now, ..Self::default() }
+    }
+
     /// What counts: all that no rule says does not matter.
     pub(crate) fn counted(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|f| f.ignored.is_none())
@@ -167,7 +175,7 @@ impl Told {
     pub(crate) fn code(&self) -> i32 {
         if self.counted().any(|f| f.kind.is_drift()) {
             2
-        } else if self.count(Kind::Unreachable) > 0 || self.notes.has_errors() {
+        } else if self.is_blind || self.count(Kind::Unreachable) > 0 || self.notes.has_errors() {
             1
         } else if self.count(Kind::Decay) > 0 {
             3

@@ -15,8 +15,9 @@
 #   KARMAFORM               the program; by default karmaform
 #
 # Exit codes: those of `drift` (0, 2, 3, 1), and 4 where drift says 0 and somebody could not be told.
+# Where nothing could be looked at (1), all receivers are told so, each time.
 # What was told last (previous.json) is replaced only when all receivers took their message. So what could not be sent is told by the next run;
-# where one of several receivers failed, the others hear it twice. Nobody's URL is in an argument list or in what is printed.
+# where one of several receivers failed, the others hear it twice. A run that saw nothing does not replace it either. Nobody's URL is in an argument list or in what is printed.
 set -u
 newline='
 '
@@ -91,7 +92,7 @@ fi
 if [ -n "$alertmanager" ]; then
     post Alertmanager "${alertmanager%/}/api/v2/alerts" "$dir/latest/drift.alertmanager.json" "${DRIFT_ALERTMANAGER_CURL_FILE:-}"
 fi
-# Empty where nothing is new and nothing is gone.
+# Empty where nothing is new and nothing is gone, and it could be looked.
 if [ -s "$dir/latest/drift.slack.json" ]; then
     if [ -n "$webhook" ]; then
         post 'the webhook' "$webhook" "$dir/latest/drift.json" "${DRIFT_WEBHOOK_CURL_FILE:-}"
@@ -101,7 +102,10 @@ if [ -s "$dir/latest/drift.slack.json" ]; then
     fi
 fi
 
-if [ "$unsent" = 0 ]; then
+# An error came before anything was looked at: that is nothing to compare with.
+if grep -q '^  "looked": false' "$dir/latest/drift.json"; then
+    say 'nothing could be looked at; what was told last is kept'
+elif [ "$unsent" = 0 ]; then
     # Whole or not at all.
     if ! cp -- "$dir/latest/drift.json" "$dir/previous.json.new" || ! mv -f -- "$dir/previous.json.new" "$dir/previous.json"; then
         say 'what was told could not be kept: the next run tells it again'

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use karmaform_engine::{World, relocate};
 use karmaform_model::ModeOfPlan;
 
-use crate::app::{App, Ended};
+use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
 use crate::bundle::{Use, use_bundle};
 use crate::drift::report::{OFFERED, report, text};
-use crate::drift::{Rule, Sight, apply_rules, findings, look, news, past, rules_of};
+use crate::drift::{Past, Rule, Sight, Told, apply_rules, findings, look, news, past, rules_of};
 use crate::expanding::expanded;
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, looking};
 use crate::profile::{ProfileFlags, profiled};
 use crate::project::load_directory;
-use crate::report::{Format, Wanted, wanted, write};
+use crate::report::{Format, Reads, Wanted, reads, wanted, write};
 use crate::trust::use_trust;
 use crate::view::StateView;
 
@@ -60,6 +60,54 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 }
 
 fn told(app: &mut App, args: &Args) -> Ended {
+    // A wrong file is told before anybody is asked anything.
+    let past = args.previous.as_ref().map(|file| past(&app.directory.join(file), file)).transpose();
+    let (past, seen) = match past {
+        Ok(past) => (past, seen(app, args)),
+        Err(wrong) => (None, Err(wrong.into())),
+    };
+    match seen {
+        Ok((mut told, reads)) => {
+            if let Some(past) = past {
+                news(&mut told, past);
+            }
+            write(app, &args.report, |format| report(format, &told, &reads, &app.sources))?;
+            let shown = if args.json { report(Format::Json, &told, &reads, &app.sources) } else { text(&told, &app.sources, &app.theme) };
+            app.output.print(&shown);
+            Ok(told.code())
+        }
+        Err(stop) => Err(unseen(app, args, past, stop)),
+    }
+}
+
+/// An error came before anything was looked at: the reports say that, or else the last ones would be taken for how things are.
+fn unseen(app: &mut App, args: &Args, past: Option<Vec<Past>>, stop: Stop) -> Stop {
+    let Stop::Because(mut why) = stop else { return stop };
+    // Whoever ended the run knows, and what was told last is as good as before.
+    if app.interrupt.is_set() {
+        return Stop::Because(why);
+    }
+    let real = |file: &String| {
+        let path = app.directory.join(file);
+        std::fs::canonicalize(&path).unwrap_or(path)
+    };
+    // What could not be read as what was told last may still be that.
+    let kept = args.previous.as_ref().filter(|_| past.is_none()).map(real);
+    let written: Vec<Wanted> = args.report.iter().filter(|w| Some(real(&w.file)) != kept).cloned().collect();
+    let told = Told::blind(why.clone(), past, app.now_seconds());
+    let report = |format| report(format, &told, &Reads::new(), &app.sources);
+    if let Err(Stop::Because(more)) = write(app, &written, report) {
+        why.extend(more);
+    }
+    if args.json {
+        let shown = report(Format::Json);
+        app.output.print(&shown);
+    }
+    Stop::Because(why)
+}
+
+/// What is not as it should be, and which blocks read which data sources.
+fn seen(app: &mut App, args: &Args) -> Result<(Told, Reads), Stop> {
     let options = karmaform_engine::Options {
         mode: ModeOfPlan::Normal,
         targets: addresses("-target", &args.target)?,
@@ -68,8 +116,6 @@ fn told(app: &mut App, args: &Args) -> Ended {
         tool_version: crate::app::VERSION.to_owned(),
         ..karmaform_engine::Options::default()
     };
-    // A wrong file is told before anybody is asked anything.
-    let past = args.previous.as_ref().map(|file| past(&app.directory.join(file), file)).transpose()?;
     let mut project = load_directory(app, &args.variables, false)?.readable()?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     use_trust(app, &project, Use::Perhaps)?;
@@ -100,12 +146,5 @@ fn told(app: &mut App, args: &Args) -> Ended {
     notes.extend(project.diagnostics.clone());
     notes.extend(std::mem::take(&mut told.notes));
     told.notes = crate::planning::distinct(notes);
-
-    if let Some(past) = past {
-        news(&mut told, past);
-    }
-    write(app, &args.report, |format| report(format, &told, &project.config, &app.sources))?;
-    let shown = if args.json { report(Format::Json, &told, &project.config, &app.sources) } else { text(&told, &app.sources, &app.theme) };
-    app.output.print(&shown);
-    Ok(told.code())
+    Ok((told, reads(&project.config)))
 }

@@ -68,6 +68,7 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
         unsure: looked.doubts.unsure.iter().cloned().collect(),
         is_partial: !plan.targets.is_empty(),
         knows_strays: looked.knows_strays,
+        is_blind: false,
         notes: looked.met,
         now,
     }

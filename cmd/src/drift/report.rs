@@ -10,11 +10,12 @@ mod sarif;
 mod slack;
 mod text;
 
-use karmaform_lang::{Config, Sources};
+use karmaform_lang::Sources;
 use karmaform_model::Diagnostic;
 
 use super::{Finding, Told};
-use crate::report::Format;
+use crate::report::{Format, Reads};
+use crate::ui::json::timestamp;
 use crate::ui::style::Theme;
 pub(crate) use text::text;
 
@@ -34,8 +35,8 @@ pub(crate) const OFFERED: &[Format] = &[
 /// What it calls itself in files.
 const PRODUCT: &str = "karmaform";
 
-/// A report in this form.
-pub(crate) fn report(format: Format, told: &Told, config: &Config, sources: &Sources) -> String {
+/// A report in this form. `reads`: which blocks read which data sources, for a picture.
+pub(crate) fn report(format: Format, told: &Told, reads: &Reads, sources: &Sources) -> String {
     match format {
         Format::Human => text(told, sources, &Theme { color: false, width: None, product: PRODUCT }),
         Format::Json => format!("{:#}\n", json::json(told, sources)),
@@ -45,7 +46,7 @@ pub(crate) fn report(format: Format, told: &Told, config: &Config, sources: &Sou
         Format::Prometheus => prometheus::prometheus(told),
         Format::Slack => slack::slack(told),
         Format::Alertmanager => format!("{:#}\n", alertmanager::alertmanager(told)),
-        Format::Html | Format::Chrome | Format::Otlp => html::page(told, config, sources).html(),
+        Format::Html | Format::Chrome | Format::Otlp => html::page(told, reads, sources).html(),
     }
 }
 
@@ -61,9 +62,16 @@ fn resources(told: &Told) -> String {
     if told.resources == 1 { "1 resource".to_owned() } else { format!("{} resources", told.resources) }
 }
 
+/// Of how many things it is told, and when they were looked at.
+fn extent(told: &Told) -> String {
+    let when = timestamp(told.now);
+    if told.is_blind { format!("Nothing seen, tried {when}") } else { format!("{}, looked at {when}", resources(told)) }
+}
+
 /// What it comes down to.
 fn title(told: &Told) -> &'static str {
     match told.code() {
+        _ if told.is_blind => "Nothing could be looked at",
         0 => "No drift",
         2 => "Drift",
         3 => "No drift, but care is needed",

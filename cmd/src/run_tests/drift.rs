@@ -224,3 +224,119 @@ fn only_what_is_new_is_told_again() {
     let done = place.check(&flags, 1);
     assert!(done.stderr.contains("Previous report can't be read") && place.read("last.json") == "no report", "{done:#?}");
 }
+
+/// All forms, to files with the name of each.
+fn all_reports() -> Vec<String> {
+    let forms = ["human", "json", "junit", "sarif", "markdown", "prometheus", "html", "slack", "alertmanager"];
+    forms.map(|f| format!("-report={f}={f}.out")).into()
+}
+
+#[test]
+fn a_look_that_could_not_begin_is_told_in_every_report() {
+    let place = drifted();
+    let broken = [
+        ("main.kf.hcl", "resource \"terraform_data\" \"a\" {\n  inptu = 1\n}\n", "inptu"),
+        ("karmaform.tfstate", "no state", "karmaform.tfstate"),
+        ("last.json", "no report", "Previous report"),
+    ];
+    let reports = all_reports();
+    let arguments: Vec<&str> = ["drift", "-previous=last.json"].into_iter().chain(reports.iter().map(String::as_str)).collect();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/schemas/drift.schema.json");
+    let schema: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for (file, text, says) in broken {
+        let before = place.read(file);
+        place.write(file, text);
+        let done = place.check(&arguments, 1);
+        assert!(done.stderr.contains(says) && done.stdout.is_empty(), "{done:#?}");
+        for form in ["human", "json", "junit", "sarif", "markdown", "html", "slack", "alertmanager"] {
+            let report = place.read(&format!("{form}.out")).replace('\\', "");
+            assert!(report.contains(says), "{file}, {form}:\n{report}");
+            assert!(!report.contains("terraform_data.d") && !report.contains("hunter"), "{file}, {form}:\n{report}");
+        }
+        let json: Json = serde_json::from_str(&place.read("json.out")).unwrap();
+        fits(&json, &schema, "report");
+        assert_eq!((&json["looked"], &json["exit_code"], json["findings"].as_array().unwrap().len()), (&false.into(), &1.into(), 0));
+        assert_eq!(json["diagnostics"][0]["severity"], "error");
+        let junit = place.read("junit.out");
+        assert!(
+            junit.contains("tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\"")
+                && junit.contains("<error message=\"nothing could be looked at\">"),
+            "{junit}"
+        );
+        let sarif: Json = serde_json::from_str(&place.read("sarif.out")).unwrap();
+        let invocation = &sarif["runs"][0]["invocations"][0];
+        assert_eq!((&invocation["executionSuccessful"], &invocation["exitCode"]), (&false.into(), &1.into()));
+        assert_eq!(
+            (&invocation["toolExecutionNotifications"][0]["level"], &sarif["runs"][0]["results"]),
+            (&"error".into(), &serde_json::json!([]))
+        );
+        assert!(
+            place.read("markdown.out").starts_with("## Nothing could be looked at\n\nNothing seen, tried 2"),
+            "{}",
+            place.read("markdown.out")
+        );
+        assert!(
+            place.read("html.out").contains("Nothing could be looked at")
+                && place.read("human.out").ends_with("\nNothing could be looked at.\n")
+        );
+        let slack: Json = serde_json::from_str(&place.read("slack.out")).unwrap();
+        assert!(slack["text"].as_str().unwrap().starts_with("*Nothing could be looked at*\n• "), "{slack}");
+        let alerts: Json = serde_json::from_str(&place.read("alertmanager.out")).unwrap();
+        assert_eq!((alerts.as_array().unwrap().len(), &alerts[0]["labels"]["alertname"]), (1, &"KarmaformDriftFailed".into()));
+        // No count that looks as if all were well, and none of before.
+        let metrics = place.read("prometheus.out");
+        let series: Vec<&str> = metrics.lines().filter(|l| !l.starts_with('#')).map(|l| l.split(' ').next().unwrap()).collect();
+        assert_eq!(series, ["karmaform_drift_failed", "karmaform_drift_exit_code", "karmaform_drift_timestamp_seconds"]);
+        assert!(
+            metrics.contains("karmaform_drift_failed 1\nkarmaform_drift") || metrics.contains("karmaform_drift_failed 1\n#"),
+            "{metrics}"
+        );
+        let done = place.check(&["drift", "-json"], if file == "last.json" { 2 } else { 1 });
+        let printed: Json = serde_json::from_str(&done.stdout).unwrap();
+        assert_eq!(printed["looked"], file == "last.json");
+        place.write(file, &before);
+        let _ = std::fs::remove_file(place.path().join("last.json"));
+    }
+    place.check(&arguments, 2);
+    assert!(place.read("prometheus.out").contains("karmaform_drift_failed 0\n"));
+    let json: Json = serde_json::from_str(&place.read("json.out")).unwrap();
+    assert_eq!(json["looked"], true);
+}
+
+#[test]
+fn what_was_told_outlives_a_look_that_could_not_begin() {
+    let place = drifted();
+    let flags = ["drift", "-previous=last.json", "-report=json=last.json", "-report=slack=slack.json", "-report=alertmanager=alerts.json"];
+    let read = |name: &str| -> Json { serde_json::from_str(&place.read(name)).unwrap() };
+    place.check(&flags, 2);
+    let good = place.read("main.kf.hcl");
+    // As often as it may be: what was told is handed on, and its alerts stand.
+    for _ in 0..2 {
+        place.write("main.kf.hcl", "resource {");
+        place.check(&flags, 1);
+        let (report, alerts) = (read("last.json"), read("alerts.json"));
+        assert_eq!((report["carried"].as_array().unwrap().len(), report["gone"].as_array().unwrap().len()), (3, 0));
+        let names: Vec<&str> = alerts.as_array().unwrap().iter().map(|a| a["labels"]["alertname"].as_str().unwrap()).collect();
+        assert_eq!(names, ["KarmaformDriftFailed", "KarmaformDrift", "KarmaformDrift", "KarmaformDrift"]);
+        assert!(
+            alerts
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|a| a["endsAt"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap() > jiff::Timestamp::now())
+        );
+        assert!(place.read("slack.json").contains("Nothing could be looked at"));
+    }
+    place.write("main.kf.hcl", &good);
+    place.check(&flags, 2);
+    let report = read("last.json");
+    assert!(
+        report["findings"].as_array().unwrap().iter().all(|f| f["new"] != true) && report["gone"].as_array().unwrap().is_empty(),
+        "{report:#}"
+    );
+    assert_eq!(place.read("slack.json"), "");
+    // A file that is no report may be what was told last all the same: it stays, and everything else is written.
+    place.write("last.json", "no report");
+    place.check(&flags, 1);
+    assert!(place.read("last.json") == "no report" && place.read("slack.json").contains("Previous report can't be read"));
+}

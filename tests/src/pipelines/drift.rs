@@ -62,8 +62,25 @@ fn drift_is_told_once_and_what_was_not_heard_is_told_again() {
     assert!(slack.told()[0].contains("0 new, 1 gone"));
     assert!(std::fs::read_to_string(project.path().join("drift.prom")).is_ok_and(|t| t.contains("karmaform_drift_exit_code 0")));
 
-    // A configuration that can't be read: no report, no news, and what was told last stays.
+    // A configuration that can't be read: everybody hears that, each time, and what was told last stays.
+    let read = |name: &str| std::fs::read_to_string(project.path().join(name)).expect("a file");
+    let last = read("reports/previous.json");
     project.write("main.kf.hcl", "resource {");
-    assert_eq!(drift(&project, &hooks), Some(1));
-    assert!(slack.told().is_empty() && project.path().join("reports/previous.json").exists());
+    alerts.told();
+    plain.told();
+    for _ in 0..2 {
+        assert_eq!(drift(&project, &hooks), Some(1));
+        let (message, report, alert) = (slack.told(), plain.told(), alerts.told());
+        assert!(message.len() == 1 && message[0].contains("Nothing could be looked at"), "{message:?}");
+        let report: Value = serde_json::from_str(&report[0]).expect("the report");
+        assert_eq!((&report["looked"], &report["exit_code"]), (&false.into(), &1.into()));
+        assert!(alert[0].contains("KarmaformDriftFailed"), "{alert:?}");
+        assert_eq!(read("reports/previous.json"), last);
+    }
+    let metrics = read("drift.prom");
+    assert!(metrics.contains("karmaform_drift_failed 1\n") && !metrics.contains("karmaform_drift_findings"), "{metrics}");
+    project.write("main.kf.hcl", &CONFIG.replace("one", "two"));
+    assert_eq!(drift(&project, &hooks), Some(0));
+    assert_eq!((slack.told(), plain.told()), (vec![], vec![]));
+    assert!(read("drift.prom").contains("karmaform_drift_failed 0\n"));
 }

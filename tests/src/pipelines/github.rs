@@ -112,7 +112,7 @@ fn drift_is_kept_and_told_by_its_code() {
     assert_eq!(job.output("code").as_deref(), Some("2"));
     assert!(job.read("GITHUB_STEP_SUMMARY").contains("data.a</code>"), "{}", job.read("GITHUB_STEP_SUMMARY"));
     assert!(scratch.at("repository/.drift/previous.json").exists(), "what the cache keeps");
-    let sarif: serde_json::Value = serde_json::from_str(&scratch.read("repository/.drift/drift.sarif")).expect("the report");
+    let sarif: serde_json::Value = serde_json::from_str(&scratch.read("repository/.drift/latest/drift.sarif")).expect("the report");
     let texts = sarif.to_string();
     assert!(texts.contains("\"uri\":\"fleet/main.kf.hcl\""), "paths are from the root of the repository: {texts}");
 

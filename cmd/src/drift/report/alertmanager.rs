@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use super::super::{Kind, Told};
-use super::difference;
+use super::{difference, note};
 use crate::ui::json::timestamp;
 
 /// An alert ends by itself if it is not sent again within so many seconds: three times what lies between two checks by the hour.
@@ -21,7 +21,7 @@ struct Alert {
     is_gone: bool,
 }
 
-/// The alerts: of all that counts, and of what is gone, which end now.
+/// The alerts: of all that counts, and of what is gone, which end now. Where nothing could be looked at, one of that.
 pub(super) fn alertmanager(told: &Told) -> Json {
     let mut alerts: BTreeMap<(String, String), Alert> = BTreeMap::new();
     for past in told.news.iter().flat_map(|n| &n.gone) {
@@ -43,7 +43,18 @@ pub(super) fn alertmanager(told: &Told) -> Json {
         alert.lines.push(finding.says.clone());
         alert.lines.extend(finding.differences.iter().map(difference));
     }
-    alerts.into_iter().map(|((kind, address), alert)| one(&kind, &address, &alert, told.now)).collect()
+    let blind = told.is_blind.then(|| blind(told));
+    blind.into_iter().chain(alerts.into_iter().map(|((kind, address), alert)| one(&kind, &address, &alert, told.now))).collect()
+}
+
+/// By another name: it is not about a thing, and whoever is to know of things may not be who repairs the look.
+fn blind(told: &Told) -> Json {
+    let errors: Vec<String> = told.notes.iter().filter(|d| d.is_error()).map(note).collect();
+    json!({
+        "labels": { "alertname": "KarmaformDriftFailed", "severity": "critical" },
+        "annotations": { "summary": "nothing could be looked at", "description": errors.join("\n") },
+        "endsAt": timestamp(told.now + LASTS),
+    })
 }
 
 fn one(kind: &str, address: &str, alert: &Alert, now: i64) -> Json {

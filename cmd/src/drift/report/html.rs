@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_lang::{Config, Sources};
+use karmaform_lang::Sources;
 
 use super::super::{Difference, Finding, Kind, Past, Told};
-use super::{place, resources, summary, title};
+use super::{extent, place, summary, title};
 use crate::page::{Entry, Group, Page, THEME, marked};
+use crate::report::Reads;
 use crate::ui::diagnostics::{errors_text, warnings_text};
-use crate::ui::json::timestamp;
 use crate::ui::style::{Mark, Tone};
 
 /// The group of what is told of and does not count.
@@ -17,7 +17,7 @@ const IGNORED: &str = "ignored";
 const GONE: &str = "gone";
 
 /// The report.
-pub(super) fn page(told: &Told, config: &Config, sources: &Sources) -> Page {
+pub(super) fn page(told: &Told, reads: &Reads, sources: &Sources) -> Page {
     let mut groups: Vec<Group> = Kind::ALL.map(|k| Group { word: k.word(), meaning: k.meaning(), tone: k.tone() }).into();
     groups.push(Group { word: IGNORED, meaning: "told, and not counted", tone: Tone::Faint });
     groups.push(Group { word: GONE, meaning: "told before, and well now", tone: Tone::Add });
@@ -36,11 +36,11 @@ pub(super) fn page(told: &Told, config: &Config, sources: &Sources) -> Page {
     };
     Page {
         title: [title(told).to_owned(), summary(told)].into_iter().filter(|t| !t.is_empty()).collect::<Vec<_>>().join(": "),
-        about: format!("{}, looked at {}", resources(told), timestamp(told.now)),
+        about: extent(told),
         tone: Some(tone),
         groups,
         entries: shown.iter().map(|f| entry(f, sources)).chain(told.news.iter().flat_map(|n| &n.gone).map(gone)).collect(),
-        picture: crate::report::picture(told.graph.iter().map(|(a, needs)| (a, needs.as_slice())), &marks, &crate::report::reads(config)),
+        picture: crate::report::picture(told.graph.iter().map(|(a, needs)| (a, needs.as_slice())), &marks, reads),
         drawing: None,
         texts: notes(told, sources),
         rest: told.graph.keys().filter(|a| !named.contains(a)).map(ToString::to_string).collect(),

@@ -8,7 +8,7 @@ use super::place;
 use crate::ui::json::timestamp;
 
 /// The version of the format; the second number grows when something is added, the first when something is not as before.
-const FORMAT: &str = "1.2";
+const FORMAT: &str = "1.3";
 
 /// The report.
 pub(super) fn json(told: &Told, sources: &Sources) -> Json {
@@ -17,6 +17,7 @@ pub(super) fn json(told: &Told, sources: &Sources) -> Json {
         "format_version": FORMAT,
         "timestamp": timestamp(told.now),
         "exit_code": told.code(),
+        "looked": !told.is_blind,
         "resources": told.resources,
         "counts": counts,
         "ignored": told.ignored(),

@@ -24,15 +24,16 @@ pub(super) fn junit(told: &Told, sources: &Sources) -> String {
     let stamp = timestamp(told.now);
     let stamp = stamp.trim_end_matches('Z');
     out.push_str(&format!("  <testsuite name=\"everything else\" {} timestamp=\"{stamp}\">\n", counts(&[], 1, errors)));
-    out.push_str(&format!("    <testcase name=\"{} resources looked at\" classname=\"karmaform\"", told.resources));
+    let (name, wrong) = match told.is_blind {
+        true => ("a look at all resources".to_owned(), "nothing could be looked at"),
+        false => (format!("{} resources looked at", told.resources), "not everything could be looked at"),
+    };
+    out.push_str(&format!("    <testcase name=\"{name}\" classname=\"karmaform\""));
     if errors == 0 {
         out.push_str("/>\n");
     } else {
         let all: Vec<String> = told.notes.iter().filter(|d| d.is_error()).map(note).collect();
-        out.push_str(&format!(
-            ">\n      <error message=\"not everything could be looked at\">{}</error>\n    </testcase>\n",
-            escaped(&all.join("\n"))
-        ));
+        out.push_str(&format!(">\n      <error message=\"{wrong}\">{}</error>\n    </testcase>\n", escaped(&all.join("\n"))));
     }
     out.push_str("  </testsuite>\n");
     for (block, findings) in suites {

@@ -3,8 +3,7 @@
 use karmaform_lang::Sources;
 
 use super::super::{Finding, Kind, Told};
-use super::{difference, note, place, resources, summary, title};
-use crate::ui::json::timestamp;
+use super::{difference, extent, note, place, summary, title};
 
 /// So many findings of a kind are shown open; the rest is folded.
 const OPEN: usize = 20;
@@ -13,7 +12,7 @@ const OPEN: usize = 20;
 pub(super) fn markdown(told: &Told, sources: &Sources) -> String {
     let counts = summary(told);
     let title = if counts.is_empty() { title(told).to_owned() } else { format!("{}: {counts}", title(told)) };
-    let mut out = format!("## {title}\n\n{}, looked at {}.\n", resources(told), timestamp(told.now));
+    let mut out = format!("## {title}\n\n{}.\n", extent(told));
     for kind in Kind::ALL {
         let of_kind: Vec<&Finding> = told.counted().filter(|f| f.kind == kind).collect();
         section(&mut out, (kind.word(), kind.meaning()), &of_kind, sources);

@@ -16,16 +16,25 @@ pub(super) fn prometheus(told: &Told) -> String {
             let _ = writeln!(out, "{name}{labels} {value}");
         }
     };
-    let counts = Kind::ALL.map(|kind| (format!("{{kind=\"{}\"}}", kind.word()), told.count(kind).to_string()));
-    family("karmaform_drift_findings", "Findings that count, by kind.", counts.to_vec());
-    family("karmaform_drift_ignored", "Findings that are ignored.", vec![(String::new(), told.ignored().to_string())]);
-    family("karmaform_drift_resources", "Resources looked at.", vec![(String::new(), told.resources.to_string())]);
+    family(
+        "karmaform_drift_failed",
+        "1: nothing could be looked at, and there are no counts.",
+        vec![(String::new(), u8::from(told.is_blind).to_string())],
+    );
     family(
         "karmaform_drift_exit_code",
         "0 clean, 2 drift, 1 could not look, 3 only decay.",
         vec![(String::new(), told.code().to_string())],
     );
-    family("karmaform_drift_timestamp_seconds", "When it was looked, since 1970.", vec![(String::new(), told.now.to_string())]);
+    family("karmaform_drift_timestamp_seconds", "When it was looked, or tried, since 1970.", vec![(String::new(), told.now.to_string())]);
+    // Zeros would say that all is well.
+    if told.is_blind {
+        return out;
+    }
+    let counts = Kind::ALL.map(|kind| (format!("{{kind=\"{}\"}}", kind.word()), told.count(kind).to_string()));
+    family("karmaform_drift_findings", "Findings that count, by kind.", counts.to_vec());
+    family("karmaform_drift_ignored", "Findings that are ignored.", vec![(String::new(), told.ignored().to_string())]);
+    family("karmaform_drift_resources", "Resources looked at.", vec![(String::new(), told.resources.to_string())]);
     // Of one thing there may be several findings of a kind; a series is there once.
     let each: BTreeSet<String> =
         told.counted().map(|f| format!("{{address=\"{}\",kind=\"{}\"}}", label(&f.address.to_string()), f.kind.word())).collect();

@@ -5,13 +5,16 @@
 use serde_json::json;
 
 use super::super::Told;
-use super::title;
+use super::{note, title};
 
 /// So many are named; a channel is no place for more.
 const NAMED: usize = 20;
 
 /// The message; nothing at all if there is nothing to tell, so that a pipeline can see that.
 pub(super) fn slack(told: &Told) -> String {
+    if told.is_blind {
+        return blind(told);
+    }
     let new: Vec<_> = told.counted().filter(|f| f.is_new != Some(false)).collect();
     let gone = told.news.as_ref().map(|n| n.gone.as_slice()).unwrap_or_default();
     if new.is_empty() && gone.is_empty() {
@@ -26,6 +29,17 @@ pub(super) fn slack(told: &Told) -> String {
         text.push_str(&line("gone", &past.address, &format!("it was {}: {}", past.kind, past.says)));
     }
     text.push_str(&more(gone.len()));
+    format!("{}\n", json!({ "text": text.trim_end() }))
+}
+
+/// Told each time, however often it was told before: who is told nothing takes all for well.
+fn blind(told: &Told) -> String {
+    let errors: Vec<String> = told.notes.iter().filter(|d| d.is_error()).map(note).collect();
+    let mut text = format!("*{}*\n", title(told));
+    for error in errors.iter().take(NAMED) {
+        text.push_str(&format!("• {}\n", escaped(error)));
+    }
+    text.push_str(&more(errors.len()));
     format!("{}\n", json!({ "text": text.trim_end() }))
 }
 
