@@ -111,6 +111,15 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
     }
 }
 
+/// Where a directory is from the top of the work tree of git that it is in, as `fleets/eu`; nothing for the top itself, and outside of any.
+pub(crate) fn in_work_tree(directory: &Path) -> String {
+    let real = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    // A folder as a rule; a file in what `git worktree` made, and in submodules.
+    let top = real.ancestors().find(|parent| parent.join(".git").exists());
+    let below = top.and_then(|top| real.strip_prefix(top).ok());
+    below.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 /// Writes a file that its owner alone can read, whole or not at all: a temporary file is made so, and renamed.
 ///
 /// # Errors

@@ -6,8 +6,8 @@
 #   DRIFT_DIR               folder for the reports and for what was told last; by default $STATE_DIRECTORY (systemd), else ./.drift
 #   DRIFT_CHDIR             folder of the configuration; by default the current one
 #   DRIFT_TEXTFILE          a *.prom file for node_exporter's textfile collector; an absolute path
-#   DRIFT_SLACK_URL         incoming webhook: told when something is new or gone
-#   DRIFT_WEBHOOK_URL       anything that takes the JSON report: told when something is new or gone
+#   DRIFT_SLACK_URL         incoming webhook: told when something is new or gone, or nothing could be looked at
+#   DRIFT_WEBHOOK_URL       anything that takes the JSON report: told at the same times
 #   DRIFT_ALERTMANAGER_URL  base address of an Alertmanager (/api/v2/alerts is added): told at each run, it knows itself what is new
 #   DRIFT_..._URL_FILE      a file with the URL, instead of the URL itself; a file that does not exist counts as not set
 #   DRIFT_..._CURL_FILE     a file of curl's (see `man curl`, --config) with more for this receiver, like `header = "Authorization: Bearer ..."`

@@ -10,7 +10,8 @@ use karmaform_model::ModeOfPlan;
 use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
 use crate::bundle::{Use, use_bundle};
-use crate::drift::report::{OFFERED, report, text};
+use crate::disk::in_work_tree;
+use crate::drift::report::{Around, OFFERED, report, text};
 use crate::drift::{Past, Rule, Sight, Told, apply_rules, findings, look, news, past, rules_of};
 use crate::expanding::expanded;
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
@@ -71,8 +72,10 @@ fn told(app: &mut App, args: &Args) -> Ended {
             if let Some(past) = past {
                 news(&mut told, past);
             }
-            write(app, &args.report, |format| report(format, &told, &reads, &app.sources))?;
-            let shown = if args.json { report(Format::Json, &told, &reads, &app.sources) } else { text(&told, &app.sources, &app.theme) };
+            let folder = in_work_tree(&app.directory);
+            let around = Around { reads: &reads, sources: &app.sources, folder: &folder };
+            write(app, &args.report, |format| report(format, &told, &around))?;
+            let shown = if args.json { report(Format::Json, &told, &around) } else { text(&told, &app.sources, &app.theme) };
             app.output.print(&shown);
             Ok(told.code())
         }
@@ -95,7 +98,7 @@ fn unseen(app: &mut App, args: &Args, past: Option<Vec<Past>>, stop: Stop) -> St
     let kept = args.previous.as_ref().filter(|_| past.is_none()).map(real);
     let written: Vec<Wanted> = args.report.iter().filter(|w| Some(real(&w.file)) != kept).cloned().collect();
     let told = Told::blind(why.clone(), past, app.now_seconds());
-    let report = |format| report(format, &told, &Reads::new(), &app.sources);
+    let report = |format| report(format, &told, &Around { reads: &Reads::new(), sources: &app.sources, folder: "" });
     if let Err(Stop::Because(more)) = write(app, &written, report) {
         why.extend(more);
     }

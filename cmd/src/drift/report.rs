@@ -35,13 +35,24 @@ pub(crate) const OFFERED: &[Format] = &[
 /// What it calls itself in files.
 const PRODUCT: &str = "karmaform";
 
-/// A report in this form. `reads`: which blocks read which data sources, for a picture.
-pub(crate) fn report(format: Format, told: &Told, reads: &Reads, sources: &Sources) -> String {
+/// What a report is drawn with, besides what is told.
+pub(crate) struct Around<'a> {
+    /// Which blocks read which data sources, for a picture.
+    pub(crate) reads: &'a Reads,
+    /// The texts that blocks stand in.
+    pub(crate) sources: &'a Sources,
+    /// The folder of the configuration, from the top of its repository.
+    pub(crate) folder: &'a str,
+}
+
+/// A report in this form.
+pub(crate) fn report(format: Format, told: &Told, around: &Around<'_>) -> String {
+    let Around { reads, sources, folder } = around;
     match format {
         Format::Human => text(told, sources, &Theme { color: false, width: None, product: PRODUCT }),
         Format::Json => format!("{:#}\n", json::json(told, sources)),
         Format::Junit => junit::junit(told, sources),
-        Format::Sarif => format!("{:#}\n", sarif::sarif(told, sources)),
+        Format::Sarif => format!("{:#}\n", sarif::sarif(told, sources, folder)),
         Format::Markdown => markdown::markdown(told, sources),
         Format::Prometheus => prometheus::prometheus(told),
         Format::Slack => slack::slack(told),

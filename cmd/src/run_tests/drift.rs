@@ -139,6 +139,27 @@ fn code_scanning_gets_places_and_suppressions() {
 }
 
 #[test]
+fn code_scanning_gets_files_from_the_top_of_the_work_tree() {
+    let place = Place::new("");
+    std::fs::create_dir_all(place.path().join("fleets/eu 1")).unwrap();
+    place.write("fleets/eu 1/main.kf.hcl", BEFORE);
+    let uri = || {
+        place.check(&["-chdir=fleets/eu 1", "drift", "-report=sarif=s.out", "-report=json=j.out"], 2);
+        let sarif: Json = serde_json::from_str(&place.read("fleets/eu 1/s.out")).unwrap();
+        // Nobody else counts from there.
+        let json: Json = serde_json::from_str(&place.read("fleets/eu 1/j.out")).unwrap();
+        assert_eq!(json["findings"][0]["place"]["file"], "main.kf.hcl");
+        sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].clone()
+    };
+    assert_eq!(uri(), "main.kf.hcl");
+    std::fs::create_dir(place.path().join(".git")).unwrap();
+    assert_eq!(uri(), "fleets/eu%201/main.kf.hcl");
+    // A work tree in the work tree: the nearest is the one.
+    place.write("fleets/.git", "gitdir: elsewhere");
+    assert_eq!(uri(), "eu%201/main.kf.hcl");
+}
+
+#[test]
 fn test_results_are_whole_and_escaped() {
     let junit = drifted().read("junit.out");
     assert!(junit.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"karmaform drift\" tests=\"5\" failures=\"3\" errors=\"0\" skipped=\"1\">"), "{junit}");

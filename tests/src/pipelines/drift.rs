@@ -84,3 +84,26 @@ fn drift_is_told_once_and_what_was_not_heard_is_told_again() {
     assert_eq!((slack.told(), plain.told()), (vec![], vec![]));
     assert!(read("drift.prom").contains("karmaform_drift_failed 0\n"));
 }
+
+#[test]
+fn the_file_that_code_scanning_gets_names_files_that_are_there() {
+    let project = Project::new();
+    std::fs::create_dir_all(project.path().join("fleets/eu")).expect("folders");
+    std::fs::create_dir(project.path().join(".git")).expect("a folder");
+    project.write("fleets/eu/main.kf.hcl", CONFIG);
+    // As the workflow runs it, from the top of the repository.
+    let script = Command::new("sh")
+        .arg(root().join("docs/pipelines/drift.sh"))
+        .current_dir(project.path())
+        .env("KARMAFORM", env!("CARGO_BIN_EXE_karmaform-under-test"))
+        .env("DRIFT_CHDIR", "fleets/eu")
+        .output()
+        .expect("sh");
+    assert_eq!(script.status.code(), Some(2), "{script:?}");
+    let workflow = std::fs::read_to_string(root().join("docs/pipelines/github-actions.yml")).expect("the workflow");
+    let file = workflow.lines().find_map(|line| line.trim().strip_prefix("sarif_file: ")).expect("a file");
+    let text = std::fs::read_to_string(project.path().join(file)).expect("the file that is sent");
+    let sarif: Value = serde_json::from_str(&text).expect("JSON");
+    let location = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+    assert!(project.path().join(location.as_str().expect("a place")).is_file(), "{location}");
+}

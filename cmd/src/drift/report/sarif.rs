@@ -9,8 +9,8 @@ use crate::app::VERSION;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// The report.
-pub(super) fn sarif(told: &Told, sources: &Sources) -> Json {
+/// The report. `folder`: where the configuration is, from where code scanning counts.
+pub(super) fn sarif(told: &Told, sources: &Sources, folder: &str) -> Json {
     let rules = Kind::ALL.map(|kind| {
         json!({
             "id": kind.word(),
@@ -30,7 +30,7 @@ pub(super) fn sarif(told: &Told, sources: &Sources) -> Json {
                 "exitCode": told.code(),
                 "toolExecutionNotifications": notes.collect::<Vec<_>>(),
             }],
-            "results": told.findings.iter().map(|f| result(f, sources)).collect::<Vec<_>>(),
+            "results": told.findings.iter().map(|f| result(f, sources, folder)).collect::<Vec<_>>(),
         }],
     })
 }
@@ -42,12 +42,33 @@ fn level(kind: Kind) -> &'static str {
     }
 }
 
-fn result(finding: &Finding, sources: &Sources) -> Json {
+/// The address of a file as a reference, which has no `..` in it as far as that can be, and no sign that means something else in one.
+fn uri(folder: &str, file: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    let from_root = file.starts_with('/');
+    let folder = if from_root { "" } else { folder };
+    for part in folder.split('/').chain(file.split('/')).filter(|part| !matches!(*part, "" | ".")) {
+        match part {
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let mut out = if from_root { "/".to_owned() } else { String::new() };
+    for byte in parts.join("/").bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => out.push(char::from(byte)),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+fn result(finding: &Finding, sources: &Sources, folder: &str) -> Json {
     let lines: Vec<String> = finding.differences.iter().map(difference).collect();
     let more = if lines.is_empty() { String::new() } else { format!("\n{}", lines.join("\n")) };
     let mut location = json!({ "logicalLocations": [{ "fullyQualifiedName": finding.address.to_string(), "kind": "resource" }] });
     if let Some((file, line)) = place(finding, sources) {
-        location["physicalLocation"] = json!({ "artifactLocation": { "uri": file }, "region": { "startLine": line } });
+        location["physicalLocation"] = json!({ "artifactLocation": { "uri": uri(folder, file) }, "region": { "startLine": line } });
     }
     let mut result = json!({
         "ruleId": finding.kind.word(),
@@ -61,4 +82,19 @@ fn result(finding: &Finding, sources: &Sources) -> Json {
         result["suppressions"] = json!([{ "kind": "external", "justification": format!("ignored by {by}") }]);
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uri;
+
+    #[test]
+    fn a_file_is_named_from_the_top() {
+        assert_eq!(uri("", "main.kf.hcl"), "main.kf.hcl");
+        assert_eq!(uri("fleets/eu", "./main.kf.hcl"), "fleets/eu/main.kf.hcl");
+        assert_eq!(uri("fleets/eu", "../../modules/site/main.kf.hcl"), "modules/site/main.kf.hcl");
+        assert_eq!(uri("fleet", "../../out/main.kf.hcl"), "../out/main.kf.hcl");
+        assert_eq!(uri("fleet", "/etc/a/../main.kf.hcl"), "/etc/main.kf.hcl");
+        assert_eq!(uri("a b", "50%#\u{e9}?.kf.hcl"), "a%20b/50%25%23%C3%A9%3F.kf.hcl");
+    }
 }
