@@ -28,6 +28,7 @@ pub(crate) fn expand(app: &mut App, project: &mut Project, state: &Snapshot, poo
     let began = app.now();
     let expanded = looking(app, expanded(&world, texts, options))?;
     app.profile.phase("expand", began, app.now());
+    app.profile.ask(expanded.observed.asked());
     // What is to go goes by what is there, so nobody needs to know how often it would stand.
     if options.mode == ModeOfPlan::Destroy && expanded.wrong.has_errors() {
         return Ok(());

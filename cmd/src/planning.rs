@@ -163,6 +163,7 @@ pub(crate) fn plan_with(
     let (observed, wrong) = looking(app, observe_again(&graph, &world, options, project.observed.clone()))?;
     let seen = app.now();
     app.profile.phase("look", began, seen);
+    app.profile.ask(observed.asked());
     met.extend(wrong);
     if met.has_errors() {
         return Err(met.into());

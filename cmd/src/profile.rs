@@ -9,6 +9,7 @@ mod variables;
 
 use std::collections::BTreeMap;
 
+use karmaform_engine::Asked;
 use karmaform_model::{Catalog, Event, EventKind, Plan, PlannedResource, Step, StepKind};
 
 use crate::app::{Ended, Stop};
@@ -87,6 +88,8 @@ pub(crate) struct Profile {
     pub(crate) whole: Option<Whole>,
     /// In their order.
     pub(crate) phases: Vec<Phase>,
+    /// Who was asked what is there, in the order in which that began.
+    pub(crate) asked: Vec<Asked>,
     /// In the order in which they began.
     pub(crate) steps: Vec<Timed>,
     /// Places of the steps by their ids.
@@ -106,6 +109,13 @@ impl Profile {
     /// A phase that ended now.
     pub(crate) fn phase(&mut self, name: &'static str, begin: u64, end: u64) {
         self.phases.push(Phase { name, begin, end: end.max(begin) });
+    }
+
+    /// These were asked. What an earlier look had asked already may be among them again.
+    pub(crate) fn ask(&mut self, asked: &[Asked]) {
+        self.asked.extend_from_slice(asked);
+        self.asked.sort();
+        self.asked.dedup();
     }
 
     /// Something happened to a step.

@@ -135,6 +135,7 @@ fn seen(app: &mut App, args: &Args) -> Result<(Told, Reads), Stop> {
         let began = app.now();
         let expanded = looking(app, expanded(&world, &texts, &options))?;
         app.profile.phase("expand", began, app.now());
+        app.profile.ask(expanded.observed.asked());
         project.take(expanded)?;
     }
     let (state, wrong) = relocate(&project.config, &state);
@@ -143,6 +144,7 @@ fn seen(app: &mut App, args: &Args) -> Result<(Told, Reads), Stop> {
     let sight = Sight { catalog: Arc::clone(&catalog), config: &project.config, state: &state, clock, options };
     let mut looked = looking(app, look(&sight))??;
     app.profile.phases.append(&mut looked.phases);
+    app.profile.ask(&looked.asked);
     let mut told = findings(&catalog, &project.config, &state.state, looked, now);
     let rules: Vec<Rule> = args.ignore.iter().map(|text| Rule::from_flag(text)).chain(rules_of(&project.config)).collect();
     apply_rules(&mut told.findings, &rules);

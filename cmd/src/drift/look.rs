@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmaform_engine::{
-    Beside, Doubts, Options, Pool, Relocated, Runtime, World, graph, observe, plan_and_doubts, strays, without_deferred,
+    Asked, Beside, Doubts, Options, Pool, Relocated, Runtime, World, graph, observe, plan_and_doubts, strays, without_deferred,
 };
 use karmaform_lang::Config;
 use karmaform_model::{Address, Catalog, Diagnostic, Diagnostics, Object, Plan, Severity};
@@ -41,6 +41,8 @@ pub(crate) struct Looked {
     pub(crate) met: Diagnostics,
     /// What took how long.
     pub(crate) phases: Vec<Phase>,
+    /// Who was asked.
+    pub(crate) asked: Vec<Asked>,
 }
 
 /// Looks. What can't be reached is no error here: it is part of the answer.
@@ -78,5 +80,5 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
     let seen = graph.addresses().filter_map(|a| Some((a.clone(), observed.present(a)?.clone()))).collect();
     let times = [("look", began, seen_all), ("look for strays", seen_all, searched), ("decide", searched, clock.now())];
     let phases = times.map(|(name, begin, end)| Phase { name, begin, end: end.max(begin) }).into();
-    Ok(Looked { plan, doubts, seen, strays, knows_strays, met, phases })
+    Ok(Looked { plan, doubts, seen, strays, knows_strays, met, phases, asked: observed.asked().to_vec() })
 }

@@ -8,20 +8,17 @@ use serde_json::{Value as Json, json};
 
 use super::Profile;
 
-/// The trace: phases in a lane of their own, steps in as many as were at work at once.
+/// The trace: phases in a lane of their own, looks and steps in as many as were at work at once.
 pub(super) fn trace(profile: &Profile) -> Json {
     let critical: BTreeSet<usize> = profile.critical().into_iter().collect();
     let mut events: Vec<Json> = profile.phases.iter().map(|p| event(p.name, "phase", (p.begin, p.end), 0, &json!({}))).collect();
-    // When each lane is free again.
-    let mut lanes: Vec<u64> = Vec::new();
+    let mut lanes = Lanes::default();
+    for asked in &profile.asked {
+        let arguments = json!({ "provider": asked.provider, "things": asked.things, "failed": asked.failed });
+        let lane = lanes.free(asked.begin, asked.end);
+        events.push(event(&asked.whom, "look", (asked.begin, asked.end), lane, &arguments));
+    }
     for (place, step) in profile.steps.iter().enumerate() {
-        let free = lanes.iter().position(|end| *end <= step.begin).unwrap_or(lanes.len());
-        if free == lanes.len() {
-            lanes.push(0);
-        }
-        if let Some(lane) = lanes.get_mut(free) {
-            *lane = step.end.max(step.begin + 1);
-        }
         let arguments = json!({
             "do": step.what,
             "type": step.resource_type,
@@ -31,9 +28,28 @@ pub(super) fn trace(profile: &Profile) -> Json {
             "failed": step.failed,
             "critical": critical.contains(&place),
         });
-        events.push(event(&step.name, step.what, (step.begin, step.end), free + 1, &arguments));
+        let lane = lanes.free(step.begin, step.end);
+        events.push(event(&step.name, step.what, (step.begin, step.end), lane, &arguments));
     }
     json!({ "displayTimeUnit": "ms", "traceEvents": events })
+}
+
+/// When each lane is free again.
+#[derive(Default)]
+struct Lanes(Vec<u64>);
+
+impl Lanes {
+    /// The first that is free then; the lane of the phases is before all of these.
+    fn free(&mut self, begin: u64, end: u64) -> usize {
+        let free = self.0.iter().position(|busy| *busy <= begin).unwrap_or(self.0.len());
+        if free == self.0.len() {
+            self.0.push(0);
+        }
+        if let Some(lane) = self.0.get_mut(free) {
+            *lane = end.max(begin + 1);
+        }
+        free + 1
+    }
 }
 
 /// A complete event; times in microseconds.

@@ -40,7 +40,7 @@ impl Parent {
     }
 }
 
-/// The spans: the run, its phases, and its steps. `resource` says whose they are; `seed` makes the ids of a trace that has no parent.
+/// The spans: the run, its phases, who was asked what is there, and the steps. `resource` says whose they are; `seed` makes the ids of a trace that has no parent.
 pub(super) fn spans(profile: &Profile, resource: &BTreeMap<String, String>, parent: Option<&Parent>, seed: &str, version: &str) -> Json {
     let id = |what: &str, digits: usize| sha256(format!("{seed} {what}").as_bytes()).chars().take(digits).collect::<String>();
     let trace = parent.map_or_else(|| id("trace", 32), |p| p.trace.clone());
@@ -55,6 +55,14 @@ pub(super) fn spans(profile: &Profile, resource: &BTreeMap<String, String>, pare
     for (place, phase) in profile.phases.iter().enumerate() {
         let mut one = span(&trace, &id(&format!("phase {place}"), 16), phase.name, (phase.begin, phase.end), None);
         one["parentSpanId"] = json!(root);
+        spans.push(one);
+    }
+    for (place, asked) in profile.asked.iter().enumerate() {
+        let name = format!("look {}", asked.provider);
+        let failed = asked.failed.then_some("no answer");
+        let mut one = span(&trace, &id(&format!("look {place}"), 16), &name, (asked.begin, asked.end), failed);
+        one["parentSpanId"] = json!(root);
+        one["attributes"] = json!([text("karmaform.place", &asked.whom), number("karmaform.things", asked.things)]);
         spans.push(one);
     }
     for (place, step) in profile.steps.iter().enumerate() {

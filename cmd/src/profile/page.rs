@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use karmaform_engine::Asked;
+
 use super::{Profile, Timed, long};
 use crate::page::{Entry, Group, Page};
 use crate::ui::markup::{class, escaped};
@@ -9,6 +11,8 @@ use crate::ui::style::Tone;
 
 /// So many bars can be read; the longest are drawn.
 const BARS: usize = 120;
+/// So many of those who were asked are named.
+const SLOWEST: usize = 40;
 /// Pixels: the whole time, a row, the names before it.
 const WIDTH: u64 = 760;
 const ROW: usize = 18;
@@ -44,10 +48,26 @@ pub(super) fn page(profile: &Profile) -> Page {
         tone: Some(if profile.steps.iter().any(|s| s.failed.is_some()) { Tone::Remove } else { Tone::Read }),
         groups,
         entries,
-        texts: vec![("Phases".to_owned(), phases.collect::<Vec<_>>().join("\n"))],
+        texts: texts(profile, phases.collect::<Vec<_>>().join("\n")),
         drawing: Some(("What took how long".to_owned(), bars(profile, &critical, (begin, end)))),
         ..Page::default()
     }
+}
+
+fn texts(profile: &Profile, phases: String) -> Vec<(String, String)> {
+    let mut all = vec![("Phases".to_owned(), phases)];
+    let mut asked: Vec<&Asked> = profile.asked.iter().collect();
+    asked.sort_by_key(|a| std::cmp::Reverse(a.end.saturating_sub(a.begin)));
+    let lines = asked.iter().take(SLOWEST).map(|a| {
+        let things = if a.things == 1 { "1 thing".to_owned() } else { format!("{} things", a.things) };
+        let failed = if a.failed { ", no answer" } else { "" };
+        format!("{:>10}  {} {}, {things}{failed}", long(a.end.saturating_sub(a.begin)), a.provider, a.whom)
+    });
+    let lines: Vec<String> = lines.collect();
+    if !lines.is_empty() {
+        all.push(("Who was asked what is there, the slowest first".to_owned(), lines.join("\n")));
+    }
+    all
 }
 
 fn entry(step: &Timed, group: &'static str, begin: u64) -> Entry {

@@ -37,6 +37,7 @@ impl Observed {
         Self {
             resources: self.resources.into_iter().filter(|(_, s)| s.broken.is_none() && is_sure(&s.answer)).collect(),
             data: self.data.into_iter().filter(|(_, r)| r.result.is_ok() && is_wholly_known(&r.arguments)).collect(),
+            asked: self.asked,
             ..Self::default()
         }
     }

@@ -64,7 +64,7 @@ pub use imports::taken_over;
 pub use known::{Known, known};
 pub use moves::{Relocated, relocate, relocated};
 pub use observe::{observe, observe_again};
-pub use observed::{Answer, Observed};
+pub use observed::{Answer, Asked, Observed};
 pub use options::{ApplyOptions, Inputs, Options, Runtime, World};
 pub use outcome::Outcome;
 pub use plan::{Doubts, plan, plan_and_doubts};

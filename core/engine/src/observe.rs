@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
 use karmaform_lang::Evaluator;
-use karmaform_model::{Address, AnyClient, Ask, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status};
+use karmaform_model::{Address, AnyClient, Ask, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status, Value};
 
 use crate::alike::alike;
 use crate::graph::Graph;
-use crate::observed::{Answer, LastPass, Observed, Reading, Seen};
+use crate::observed::{Answer, Asked, LastPass, Observed, Reading, Seen};
 use crate::options::{Options, World};
 use crate::pool::connection_key;
 use crate::question::{Look, Read, entries};
@@ -79,7 +79,8 @@ async fn ask(graph: &Graph, world: &World<'_>, options: &Options, looks: Vec<Loo
     }
     let jobs = reads.into_iter().map(Job::Read).chain(batches.into_values().map(Job::Batch));
     let answers = futures::stream::iter(jobs.map(|job| run(graph, world, job))).buffer_unordered(options.parallelism.max(1));
-    for answer in answers.collect::<Vec<_>>().await {
+    for (answer, asked) in answers.collect::<Vec<_>>().await {
+        observed.asked.extend(asked);
         match answer {
             Answers::Read(answer) => {
                 let (read, result) = *answer;
@@ -99,14 +100,33 @@ async fn ask(graph: &Graph, world: &World<'_>, options: &Options, looks: Vec<Loo
     }
 }
 
-async fn run(graph: &Graph, world: &World<'_>, job: Job) -> Answers {
+async fn run(graph: &Graph, world: &World<'_>, job: Job) -> (Answers, Option<Asked>) {
+    let begin = world.runtime.now();
+    let asked = |provider: &str, whom: String, things, failed| {
+        let provider = provider.to_owned();
+        Asked { begin, end: world.runtime.now().max(begin), provider, whom, things, failed }
+    };
     match job {
         Job::Read(read) => {
-            let result = read_data(world, &graph.nodes[read.node].address, &read.arguments, false).await;
-            Answers::Read(Box::new((read, result)))
+            let address = &graph.nodes[read.node].address;
+            let result = read_data(world, address, &read.arguments, false).await;
+            let entry = world.registry.data_source(&address.kind);
+            let asked = entry.map(|e| asked(e.driver.name(), address.to_string(), 1, result.is_err()));
+            (Answers::Read(Box::new((read, result))), asked)
         }
-        Job::Batch(looks) => Answers::Batch(look(world, looks).await),
+        Job::Batch(looks) => {
+            let whom = looks.first().and_then(|look| connection_id(look.connection.as_ref().map(|(_, v)| v)));
+            let answers = look(world, looks).await;
+            let failed = answers.iter().all(|(_, answer, _)| matches!(answer, Answer::Failed(_)));
+            let asked = whom.zip(answers.first()).map(|(whom, (look, _, _))| asked(&look.provider, whom, answers.len(), failed));
+            (Answers::Batch(answers), asked)
+        }
     }
+}
+
+/// The one part of a connection that may be shown.
+fn connection_id(connection: Option<&Value>) -> Option<String> {
+    entries(connection).get("id").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// Reads one data source.

@@ -44,6 +44,23 @@ pub(crate) struct Reading {
     pub(crate) result: Result<Object, Diagnostic>,
 }
 
+/// Somebody was asked, and answered or not. Times are milliseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asked {
+    /// When it began.
+    pub begin: u64,
+    /// When the answer was there.
+    pub end: u64,
+    /// The provider that asked.
+    pub provider: String,
+    /// The connection's id; of a data source that has none, or has it for its result, the address.
+    pub whom: String,
+    /// About how many things.
+    pub things: usize,
+    /// There was no answer to any of it.
+    pub failed: bool,
+}
+
 /// Everything that was seen.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
@@ -51,6 +68,7 @@ pub struct Observed {
     pub(crate) data: BTreeMap<Address, Reading>,
     pub(crate) passes: usize,
     pub(crate) last: LastPass,
+    pub(crate) asked: Vec<Asked>,
 }
 
 /// What the last pass learned, for the plan that follows: with the same inputs it would learn the same again. Taken once.
@@ -96,6 +114,11 @@ impl Observed {
     /// How often the configuration was evaluated to find the questions.
     pub fn passes(&self) -> usize {
         self.passes
+    }
+
+    /// Who was asked, in no order, and how long it took; not what lives in the state alone.
+    pub fn asked(&self) -> &[Asked] {
+        &self.asked
     }
 
     /// What a data source said.
