@@ -1,6 +1,7 @@
 //! What is not as it should be, and why: changed outside, missing, extra, not applied yet, about to decay, out of reach. Whatever is here was handed
 //! no door that writes: providers by their looking half, the state by a view of it.
 
+mod compare;
 mod decay;
 mod findings;
 mod ignore;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Object, Snapshot, Upkeep, Value};
+use karmaform_model::{Address, Caveat, Object, Snapshot, Upkeep, Value};
 
 /// A certificate that ends sooner is told of, whether an apply would renew it or not: seconds.
 const NEAR: i64 = 14 * DAY;
@@ -36,11 +36,15 @@ impl Certificate {
     }
 }
 
-/// What to say of a version that gets no patches any more, or not for long. `now` in seconds since 1970.
+/// What to say of a version that gets no patches any more, or not for long, or that is not that of what it works with. `now` in seconds since 1970.
 pub(super) fn unkept(upkeep: &Upkeep, now: i64) -> Option<String> {
     let what = &upkeep.what;
     let day = |end: i64| crate::ui::json::timestamp(end).split('T').next().unwrap_or_default().to_owned();
-    match upkeep.end {
+    let end = match &upkeep.caveat {
+        Caveat::Fellow(fellow) => return Some(format!("{what} works with {fellow}, and should be of its version")),
+        Caveat::Patches(end) => *end,
+    };
+    match end {
         None => Some(format!("{what} gets no patches any more")),
         Some(end) if end <= now => Some(format!("{what} gets no patches any more, since {}", day(end))),
         Some(end) if end - now < NEAR => Some(format!("{what} gets patches until {}, and none after that", day(end))),
@@ -106,7 +110,7 @@ mod tests {
     #[test]
     fn versions_end() {
         let now = 1_000 * DAY;
-        let of = |end| unkept(&Upkeep { attribute: "version", what: "X 1.2".into(), end }, now);
+        let of = |end| unkept(&Upkeep { attribute: "version", what: "X 1.2".into(), caveat: Caveat::Patches(end) }, now);
         assert_eq!(of(None).unwrap(), "X 1.2 gets no patches any more");
         assert_eq!(of(Some(now)).unwrap(), "X 1.2 gets no patches any more, since 1972-09-27");
         assert_eq!(of(Some(now + 13 * DAY)).unwrap(), "X 1.2 gets patches until 1972-10-10, and none after that");

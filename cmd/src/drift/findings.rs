@@ -5,21 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_engine::Beside;
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Attribute, Catalog, CheckKind, Checked, Deferred, DriftedResource, Kind as ValueKind, Mode, Object, Path,
-    PlannedResource, Reason, Snapshot, Value, same,
+    Action, Address, Attribute, Catalog, Caveat, CheckKind, Checked, Deferred, DriftedResource, Mode, Object, Path, PlannedResource,
+    Reason, Snapshot, same,
 };
 
+use super::compare::{compare, text};
 use super::decay::{self, Certificate};
 use super::{Difference, Finding, Kind, Looked, Told};
 use crate::ui::attributes::marked;
 use crate::ui::deferred::{open, reason};
 use crate::ui::resource::schema_of;
-use crate::ui::values::{SECRET, UNKNOWN};
 
-/// What is in a manifest is as it is: no connections are there.
-const MANIFEST: &str = "manifest";
-/// A text longer than this is not shown whole.
-const LONGEST: usize = 120;
+/// What `stat` calls a user that there is not.
+const NOBODY: &str = "\"UNKNOWN\"";
 
 /// What it is found in.
 struct Search<'a> {
@@ -30,13 +28,16 @@ struct Search<'a> {
     found: Vec<Finding>,
     /// What is told of, and how first.
     told: BTreeMap<Address, Kind>,
+    /// Hosts and names of what is gone from them.
+    gone: BTreeSet<(String, String)>,
 }
 
 /// All that is not as it should be. `now` in seconds since 1970.
 pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, looked: Looked, now: i64) -> Told {
     let plan = &looked.plan;
     let planned = plan.resources.iter().filter(|r| r.deposed.is_none()).map(|r| (&r.address, r)).collect();
-    let mut search = Search { catalog, config, looked: &looked, planned, found: Vec::new(), told: BTreeMap::new() };
+    let mut search =
+        Search { catalog, config, looked: &looked, planned, found: Vec::new(), told: BTreeMap::new(), gone: gone(&looked.plan.drift) };
     for address in &looked.doubts.unseen {
         let kind = search.type_of(address, state);
         search.add(Kind::Unreachable, address, &kind, "nobody could look at it".to_owned(), Vec::new());
@@ -120,7 +121,8 @@ impl Search<'_> {
             }
             return;
         };
-        let differences = self.differences(address, resource_type, after, before, secrets);
+        let mut differences = self.differences(address, resource_type, after, before, secrets);
+        self.without_nobody(before, &mut differences);
         let is_written = differences.iter().any(|d| self.is_written(address, resource_type, &d.path));
         // What the configuration says by now that it did not say when the thing was made.
         let acting = planned.filter(|r| r.change.action().acts());
@@ -138,6 +140,13 @@ impl Search<'_> {
                 self.add(Kind::Unapplied, address, resource_type, "the configuration says something else".to_owned(), edits);
             }
         }
+    }
+
+    /// Whose user is gone belongs to nobody: that is told of the user.
+    fn without_nobody(&self, of: &Object, differences: &mut Vec<Difference>) {
+        let is_gone =
+            |d: &Difference| d.should.as_ref().zip(host(of)).is_some_and(|(name, host)| self.gone.contains(&(host, name.clone())));
+        differences.retain(|d| !(matches!(d.path.as_str(), "owner" | "group") && d.is.as_deref() == Some(NOBODY) && is_gone(d)));
     }
 
     /// True for a part of what a configuration may say.
@@ -166,10 +175,15 @@ impl Search<'_> {
             if matches!(action, Action::Delete | Action::Forget) && gone.contains(address) && resource.deposed.is_none() {
                 continue;
             }
-            let differences = match (change.before(), change.after()) {
+            let mut differences = match (change.before(), change.after()) {
                 (Some(before), Some(after)) => self.differences(address, resource_type, before, after, &resource.secret_paths),
                 _ => Vec::new(),
             };
+            let told = differences.len();
+            self.without_nobody(change.before().or(change.after()).unwrap_or(&Object::new()), &mut differences);
+            if differences.is_empty() && told > 0 {
+                continue;
+            }
             if let Some(certificate) = certificates.get(address).filter(|_| self.is_renewed(resource)) {
                 self.add(Kind::Decay, address, resource_type, certificate.is_due(now), Vec::new());
                 continue;
@@ -276,6 +290,8 @@ impl Search<'_> {
     /// Runs as it should, and nobody mends it any more. Told of what was applied: what the configuration says by now may be newer.
     fn unkept(&mut self, now: i64) {
         let composites: Vec<&PlannedResource> = self.planned.values().copied().filter(|r| r.provider.is_none()).collect();
+        let fellows: Vec<&Object> =
+            composites.iter().filter_map(|r| r.change.before()).filter(|o| o.get("connection").is_some_and(|c| !c.is_null())).collect();
         for resource in composites {
             let (Some(before), Some(composite)) = (resource.change.before(), self.catalog.composite(&resource.resource_type)) else {
                 continue;
@@ -283,10 +299,16 @@ impl Search<'_> {
             if matches!(resource.change.action(), Action::Delete | Action::Forget) {
                 continue;
             }
-            for upkeep in composite.upkeep(before) {
+            for upkeep in composite.upkeep(before, &fellows) {
                 let Some(says) = decay::unkept(&upkeep, now) else { continue };
-                let is = before.get(upkeep.attribute).map(text);
-                let difference = Difference { path: upkeep.attribute.to_owned(), is, should: Some("one that gets patches".to_owned()) };
+                let mut path = upkeep.attribute.split('.');
+                let whole = path.next().and_then(|name| before.get(name));
+                let is = path.try_fold(whole, |value, name| Some(value?.get(name))).flatten().map(text);
+                let should = match &upkeep.caveat {
+                    Caveat::Patches(_) => "one that gets patches",
+                    Caveat::Fellow(fellow) => fellow.as_str(),
+                };
+                let difference = Difference { path: upkeep.attribute.to_owned(), is, should: Some(should.to_owned()) };
                 self.find(Kind::Decay, &resource.address, &resource.resource_type, says, vec![difference]);
             }
         }
@@ -307,6 +329,17 @@ impl Search<'_> {
     }
 }
 
+/// The host that something is on.
+fn host(object: &Object) -> Option<String> {
+    object.get("host")?.get("id")?.as_str().map(str::to_owned)
+}
+
+/// Hosts of what was deleted outside, and its name, as it is shown.
+fn gone(drift: &[DriftedResource]) -> BTreeSet<(String, String)> {
+    let missing = drift.iter().filter(|d| d.after.is_none());
+    missing.filter_map(|d| Some((host(&d.before)?, text(d.before.get("name")?)))).collect()
+}
+
 /// In which way, and in which words, a change that nobody from outside caused is told of.
 fn told_as(resource: &PlannedResource) -> (Kind, &'static str) {
     let says = match (&resource.reason, resource.change.action()) {
@@ -323,127 +356,4 @@ fn told_as(resource: &PlannedResource) -> (Kind, &'static str) {
         _ => "the configuration says something else",
     };
     (Kind::Unapplied, says)
-}
-
-/// Every part that is not the same. What is not known yet is no difference by itself.
-fn compare(path: &str, is: Option<&Value>, should: Option<&Value>, found: &mut Vec<Difference>) {
-    let is = is.filter(|v| !v.is_null());
-    let should = should.filter(|v| !v.is_null());
-    if same(is, should) || should.is_some_and(|s| may_be(is, s)) {
-        return;
-    }
-    let has_secret = [is, should].into_iter().flatten().any(|v| v.secret);
-    if let (Some(is), Some(should), false) = (is, should, has_secret) {
-        if let (Some(a), Some(b)) = (is.as_entries(), should.as_entries()) {
-            // How something is reached is nothing that drifts; what is reached is.
-            let is_text = |object: &Object| ["provider", "id"].iter().all(|n| object.get(*n).is_some_and(|v| v.as_str().is_some()));
-            let is_way = !path.starts_with(MANIFEST) && is_text(a) && is_text(b);
-            let names: BTreeSet<&String> = a.keys().chain(b.keys()).filter(|n| !is_way || n.as_str() == "id").collect();
-            for name in names {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                compare(&path, a.get(name), b.get(name), found);
-            }
-            return;
-        }
-        let is_ordered = |v: &Value| matches!(v.kind, ValueKind::List(..) | ValueKind::Tuple(_));
-        if let (Some(a), Some(b)) = (is.as_items(), should.as_items())
-            && a.len() == b.len()
-            && is_ordered(is)
-        {
-            a.iter().zip(b).enumerate().for_each(|(i, (a, b))| compare(&format!("{path}[{i}]"), Some(a), Some(b), found));
-            return;
-        }
-    }
-    let lines = is.and_then(Value::as_str).zip(should.and_then(Value::as_str)).filter(|_| !has_secret).and_then(|(a, b)| unlike(a, b));
-    let (is, should) = lines.map_or_else(|| (is.map(text), should.map(text)), |(is, should)| (Some(is), Some(should)));
-    found.push(Difference { path: path.to_owned(), is, should });
-}
-
-/// True if what is there may be what should be, as far as that is known. Where a whole is secret its parts are not told one by one, and one that is
-/// not known yet must not make a difference of it.
-fn may_be(is: Option<&Value>, should: &Value) -> bool {
-    if should.is_unknown() || same(is, Some(should)) {
-        return true;
-    }
-    if should.is_wholly_known() {
-        return false;
-    }
-    let Some(is) = is else { return false };
-    if let (Some(a), Some(b)) = (is.as_entries(), should.as_entries()) {
-        return a.len() == b.len() && b.iter().all(|(name, should)| a.contains_key(name) && may_be(a.get(name), should));
-    }
-    match (is.as_items(), should.as_items()) {
-        (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(is, should)| may_be(Some(is), should)),
-        _ => false,
-    }
-}
-
-/// Of two long texts, from the first line that is not the same to the last.
-fn unlike(is: &str, should: &str) -> Option<(String, String)> {
-    if !is.trim_end().contains('\n') || !should.trim_end().contains('\n') {
-        return None;
-    }
-    let (is, should): (Vec<&str>, Vec<&str>) = (is.lines().collect(), should.lines().collect());
-    let same_first = is.iter().zip(&should).take_while(|(a, b)| a == b).count();
-    let same_last = is[same_first..].iter().rev().zip(should[same_first..].iter().rev()).take_while(|(a, b)| a == b).count();
-    let shown = |lines: &[&str]| match &lines[same_first..lines.len() - same_last] {
-        [] => format!("nothing at line {}", same_first + 1),
-        lines => format!("from line {}: {}", same_first + 1, shortened(&format!("{:?}", lines.join("\n")))),
-    };
-    let sides = (shown(&is), shown(&should));
-    // Only ends of lines differ.
-    (sides.0 != sides.1).then_some(sides)
-}
-
-/// On one line, and without secrets.
-fn text(value: &Value) -> String {
-    if value.secret {
-        return SECRET.to_owned();
-    }
-    if value.is_unknown() {
-        return UNKNOWN.to_owned();
-    }
-    let json = crate::ui::json::known(value).unwrap_or_default();
-    let text = json.as_str().map_or_else(|| json.to_string(), |s| format!("{s:?}"));
-    shortened(&text)
-}
-
-fn shortened(text: &str) -> String {
-    if text.chars().count() <= LONGEST {
-        return text.to_owned();
-    }
-    let shown: String = text.chars().take(LONGEST).collect();
-    format!("{shown}... ({} characters)", text.chars().count())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_not_known_yet_makes_no_difference() {
-        let data = |token: Value, ca: &str| Value::object([("token", token), ("ca", ca.into())]).secret();
-        let differs = |is: &Value, should: &Value| {
-            let mut found = Vec::new();
-            compare("data", Some(is), Some(should), &mut found);
-            found.len()
-        };
-        let later = || Value::unknown(karmaform_model::Type::String);
-        let is = data("t".into(), "c");
-        assert_eq!(differs(&is, &data(later(), "c")), 0);
-        assert_eq!(differs(&is, &data(later(), "other")), 1);
-        assert_eq!(differs(&is, &data("other".into(), "c")), 1);
-        assert_eq!(differs(&Value::strings(["a", "b"]), &Value::tuple(vec!["a".into(), later()])), 0);
-        assert_eq!(differs(&Value::strings(["a"]), &Value::tuple(vec!["a".into(), later()])), 1);
-    }
-
-    #[test]
-    fn of_long_texts_the_lines_that_differ_are_shown() {
-        let of = |is: &str, should: &str| unlike(is, should).map(|(a, b)| format!("{a} | {b}"));
-        assert_eq!(of("a\nb\nc\n", "a\nB\nc\n").unwrap(), "from line 2: \"b\" | from line 2: \"B\"");
-        assert_eq!(of("a\nb\n# theirs\n", "a\nb\n").unwrap(), "from line 3: \"# theirs\" | nothing at line 3");
-        assert_eq!(of("a\na\n", "a\na\na\n").unwrap(), "nothing at line 3 | from line 3: \"a\"");
-        assert_eq!(of("a\nb", "a\nb\n"), None);
-        assert_eq!(of("one", "two"), None);
-    }
 }

@@ -286,15 +286,24 @@ pub struct Choreography {
     pub told: Vec<Told>,
 }
 
-/// A version that runs, and how long it gets patches.
+/// A version that runs, and why it will not do for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upkeep {
-    /// The attribute that says which version it is.
+    /// The attribute that says which version it is; one of a block after the block's name and a dot.
     pub attribute: &'static str,
     /// What runs: `Kubernetes 1.34`.
     pub what: String,
+    /// What is to be said of it.
+    pub caveat: Caveat,
+}
+
+/// Why a version will not do for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Caveat {
     /// When its patches end, in seconds since 1970; `None`: they have ended, and nobody says when.
-    pub end: Option<i64>,
+    Patches(Option<i64>),
+    /// It works together with this, and should be of its version.
+    Fellow(String),
 }
 
 /// A resource type that expands into others.
@@ -317,9 +326,10 @@ pub trait Composite: Send + Sync {
     /// Changes that are not safe, or not supported: refused in the plan, not attempted.
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics>;
 
-    /// How long what these arguments run gets patches, as far as anything is known of it.
-    fn upkeep(&self, object: &Object) -> Vec<Upkeep> {
-        let _ = object;
+    /// What is to be said of the versions that these arguments run, as far as anything is known of them: how long they get patches, and whether
+    /// they fit those of what they work with, which is among `fellows`: the composites of the state that have a `connection`.
+    fn upkeep(&self, object: &Object, fellows: &[&Object]) -> Vec<Upkeep> {
+        let _ = (object, fellows);
         Vec::new()
     }
 

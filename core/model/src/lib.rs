@@ -43,7 +43,9 @@ pub use address::{Address, AddressError, ChildStep, Key, Mode, ModuleStep};
 pub use backend::{BackendError, Journal, JournalRecord, LockId, LockInfo, OtherState, Serial, StateBackend, States};
 pub use change::{Action, Change, ReplaceOrder};
 pub use checked::{CheckKind, CheckStatus, Checked};
-pub use composite::{Arg, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Margin, Point, Risk, Scene, Told, Upkeep};
+pub use composite::{
+    Arg, Caveat, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Margin, Point, Risk, Scene, Told, Upkeep,
+};
 pub use convert::{ConvertError, convert, fits, unify};
 pub use deferred::{Deferred, DeferredReason};
 pub use diagnostic::{Diagnostic, Diagnostics, FileId, Severity, Span};

@@ -20,7 +20,7 @@ mod settings;
 mod snapshot;
 mod upgrade;
 
-use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value};
+use karmaform_model::{Address, Caveat, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value};
 
 use crate::versions::{ENDED, Version};
 use arguments::Arguments;
@@ -43,11 +43,13 @@ impl Composite for EtcdCluster {
         &schema::SCHEMA
     }
 
-    fn upkeep(&self, object: &Object) -> Vec<Upkeep> {
+    fn upkeep(&self, object: &Object, _: &[&Object]) -> Vec<Upkeep> {
         let version = object.get("version").and_then(Value::as_str).and_then(|v| Version::parse(v).ok());
         let (ended, end) = ENDED;
         let over = version.filter(|v| v.minor == ended);
-        over.map(|v| Upkeep { attribute: "version", what: format!("etcd 3.{}", v.minor), end: Some(end) }).into_iter().collect()
+        over.map(|v| Upkeep { attribute: "version", what: format!("etcd 3.{}", v.minor), caveat: Caveat::Patches(Some(end)) })
+            .into_iter()
+            .collect()
     }
 
     fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {

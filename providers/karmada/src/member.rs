@@ -13,8 +13,9 @@ mod preflight;
 mod pull;
 mod push;
 mod schema;
+mod skew;
 
-use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Value};
+use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value};
 
 use arguments::Arguments;
 
@@ -40,6 +41,10 @@ impl Composite for KarmadaMember {
 
     fn schema(&self) -> &Schema {
         &schema::SCHEMA
+    }
+
+    fn upkeep(&self, object: &Object, fellows: &[&Object]) -> Vec<Upkeep> {
+        skew::skewed(object, fellows)
     }
 
     fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {

@@ -25,7 +25,7 @@ mod settings;
 mod store;
 mod target;
 
-use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value};
+use karmaform_model::{Address, Caveat, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value};
 
 use crate::versions::{self, Version};
 use arguments::Arguments;
@@ -49,13 +49,18 @@ impl Composite for KarmadaControlPlane {
         &schema::SCHEMA
     }
 
-    fn upkeep(&self, object: &Object) -> Vec<Upkeep> {
+    fn upkeep(&self, object: &Object, _: &[&Object]) -> Vec<Upkeep> {
         let text = |name: &str| object.get(name).and_then(Value::as_str);
         let karmada = text("version").and_then(|v| Version::parse(v).ok()).filter(versions::is_over);
-        let karmada = karmada.map(|v| Upkeep { attribute: "version", what: format!("Karmada 1.{}", v.minor), end: None });
+        let karmada =
+            karmada.map(|v| Upkeep { attribute: "version", what: format!("Karmada 1.{}", v.minor), caveat: Caveat::Patches(None) });
         let minor = |version: &str| version.split('.').take(2).collect::<Vec<_>>().join(".");
         let kube = text("kube_version").and_then(|v| Some((v, versions::kube_end(v)?)));
-        let kube = kube.map(|(v, end)| Upkeep { attribute: "kube_version", what: format!("Kubernetes {}", minor(v)), end });
+        let kube = kube.map(|(v, end)| Upkeep {
+            attribute: "kube_version",
+            what: format!("Kubernetes {}", minor(v)),
+            caveat: Caveat::Patches(end),
+        });
         karmada.into_iter().chain(kube).collect()
     }
 

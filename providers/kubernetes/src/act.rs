@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, How, Place};
+use crate::exclusive;
 use crate::exposed;
 use crate::failure::{Failure, TERMINATING, terminating};
 use crate::fields;
@@ -21,6 +22,8 @@ use crate::wait;
 
 /// Between two looks at something that is on its way out.
 const PAUSE: Duration = Duration::from_millis(200);
+/// So often others may be faster.
+const TAKE_OVERS: u32 = 10;
 /// The server can't make sense of what would come out.
 pub(crate) const INVALID: u16 = 422;
 /// The schema's default, for states that were written without it.
@@ -121,6 +124,9 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
     // Somebody else's object was refused above.
     let how = How { force: force || is_true(after, "reclaim"), dry_run: false };
     let request = manifest::request(manifest);
+    if !is_new && is_true(after, "exclusive") {
+        take_over(client, &place, &name).await.map_err(|f| told("patch", f))?;
+    }
     let mut applied = client.apply(&place, &name.name, &request, how).await;
     if !is_new && applied.as_ref().is_err_and(|f| f.code() == Some(INVALID)) {
         let live = client.get(&place, &name.name).await.map_err(|f| told("get", f))?.unwrap_or_default();
@@ -138,6 +144,21 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
         live = wait::until(client, &place, &name, &uid, wanted, timeout(after), &hidden).await?;
     }
     Ok(now(after, &name, (&place, &live), false))
+}
+
+/// What others set in an object becomes ours, so that the next apply takes it away.
+async fn take_over(client: &Client, place: &Place, name: &Name) -> Result<(), Failure> {
+    let mut tries = 0;
+    loop {
+        let Some(live) = client.get(place, &name.name).await? else { return Ok(()) };
+        let Some(account) = exclusive::taken_over(&place.served.kind, &live) else { return Ok(()) };
+        tries += 1;
+        match client.account(place, &live, account).await {
+            // Controllers write to the same object.
+            Err(failure) if failure.code() == Some(409) && tries < TAKE_OVERS => sleep(PAUSE).await,
+            done => return done.map(|_| ()),
+        }
+    }
 }
 
 async fn refused(client: &Client, place: &Place, name: &Name, failure: Failure, hidden: &[String]) -> Diagnostic {

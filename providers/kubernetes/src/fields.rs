@@ -148,7 +148,7 @@ pub(crate) fn dropped(owned: &Json, manifest: &Json, live: &Json) -> Option<Json
     }
 }
 
-fn is_item(name: &str, index: usize, item: &Json) -> bool {
+pub(crate) fn is_item(name: &str, index: usize, item: &Json) -> bool {
     let parsed = |text: &str| serde_json::from_str::<Json>(text).ok();
     match name.split_once(':') {
         Some(("k", keys)) => match parsed(keys) {

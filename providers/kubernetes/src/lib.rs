@@ -16,6 +16,7 @@ mod client;
 mod cluster;
 mod connection;
 mod dispatch;
+mod exclusive;
 mod exposed;
 mod failure;
 mod fields;

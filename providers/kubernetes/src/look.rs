@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::act::{self, INVALID};
 use crate::client::{Client, How, Place, Served};
+use crate::exclusive;
 use crate::exposed;
 use crate::failure::{UNABLE, WEBHOOK};
 use crate::fields;
@@ -45,6 +46,8 @@ pub(crate) struct Question {
     pub(crate) is_known: bool,
     force: bool,
     shared: bool,
+    /// Nobody else may set fields of it.
+    exclusive: bool,
     /// The kind must be served already.
     expects_kind: bool,
     /// Fields that no other may have the same value in.
@@ -115,11 +118,25 @@ fn question(index: usize, ask: &Ask) -> Option<Question> {
         Some(wanted) => is_true(wanted, "shared"),
         None => ask.known.as_ref().is_some_and(|k| is_true(k, "adopted")),
     };
+    let exclusive = ask.wanted.as_ref().is_some_and(|w| is_true(w, "exclusive"));
     let expects_kind = ask.wanted.as_ref().is_some_and(|w| is_true(w, "expect_kind"));
     let pointers = ask.wanted.as_ref().and_then(|w| w.get("unique")).and_then(Value::as_items).unwrap_or_default();
     let unique = pointers.iter().filter_map(|p| p.as_str().map(str::to_owned)).collect();
     let asked = ask.wanted.as_ref().or(ask.known.as_ref()).cloned();
-    Some(Question { index, name, wanted, known, is_known, force, shared, expects_kind, unique, asked, memory: ask.known.clone() })
+    Some(Question {
+        index,
+        name,
+        wanted,
+        known,
+        is_known,
+        force,
+        shared,
+        exclusive,
+        expects_kind,
+        unique,
+        asked,
+        memory: ask.known.clone(),
+    })
 }
 
 /// What was found for a question: where it would be (nothing if its kind is not served), and what is there.
@@ -218,7 +235,6 @@ async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answ
     let Some((place, Some(live))) = found? else {
         return if question.expects_kind { Err(unserved(client, &question).await) } else { Ok(None) };
     };
-    let known_whole = question.wanted.as_ref().filter(|w| w.is_wholly_known());
     if question.wanted.is_some() && place.served.kind == "Namespace" && live["metadata"]["deletionTimestamp"].is_string() {
         return Err(act::leaving(&question.name.name, &live));
     }
@@ -250,62 +266,75 @@ async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answ
         return Ok(Some(told));
     }
     let owned = owned.unwrap_or_else(|| serde_json::json!({ ".": {} }));
-    let mine = |request: &Json| fields::content(&fields::project(&live, &fields::with_empty(&owned, request)));
+    let (shown, immutable) = shown(client, &place, &question, (&live, &owned, is_ours), rehearsal).await?;
+    told.extend(immutable.map(|message| ("immutable".to_owned(), message.into())));
+    let others = if question.exclusive { exclusive::others(&place.served.kind, &live) } else { None };
+    let shown = match others {
+        Some(others) => dressed(exclusive::shown_in(&manifest::request(&shown), &live, &others), &question, &place),
+        None => shown,
+    };
+    told.insert("manifest".to_owned(), shown);
+    Ok(Some(told))
+}
+
+/// Of what is there what is ours, as the state or the configuration spell it; and why what is wanted can't be made of it in place.
+async fn shown(
+    client: &Client,
+    place: &Place,
+    question: &Question,
+    (live, owned, is_ours): (&Json, &Json, bool),
+    rehearsal: Option<Rehearsal>,
+) -> Result<(Value, Option<String>), Diagnostic> {
+    let mine = |request: &Json| fields::content(&fields::project(live, &fields::with_empty(owned, request)));
     let is = |manifest: &&Value| {
         let request = manifest::request(manifest);
         same(&fields::content(&request), &mine(&request))
     };
     let remembered = question.known.as_ref().filter(|k| k.is_wholly_known()).filter(is);
-    let Some(wanted) = known_whole else {
+    let Some(wanted) = question.wanted.as_ref().filter(|w| w.is_wholly_known()) else {
         let like = question.known.as_ref().or(question.wanted.as_ref()).map_or(Json::Null, manifest::request);
-        let shown = remembered.cloned().unwrap_or_else(|| dressed(mine(&like), &question, &place));
-        told.insert("manifest".to_owned(), shown);
-        return Ok(Some(told));
+        return Ok((remembered.cloned().unwrap_or_else(|| dressed(mine(&like), question, place)), None));
     };
     if remembered == Some(wanted) || is(&wanted) {
-        told.insert("manifest".to_owned(), remembered.unwrap_or(wanted).clone());
-        return Ok(Some(told));
+        return Ok((remembered.unwrap_or(wanted).clone(), None));
     }
     let request = manifest::request(wanted);
-    let mut covered = fields::union(&owned, &fields::of_manifest(&request));
-    let mut made = None;
+    let mut covered = fields::union(owned, &fields::of_manifest(&request));
+    let (mut made, mut immutable) = (None, None);
     if is_ours || question.force {
-        let dry = dry_run(client, &place, &question, (wanted, rehearsal)).await;
+        let dry = dry_run(client, place, question, (wanted, rehearsal)).await;
         // It can't be told what the server makes of it once that is taken away.
         let dry = match dry {
-            Dry::Refused { code: Some(INVALID), .. } if fields::dropped(&owned, &request, &live).is_some() => Dry::Untold,
+            Dry::Refused { code: Some(INVALID), .. } if fields::dropped(owned, &request, live).is_some() => Dry::Untold,
             other => other,
         };
         match dry {
             Dry::Made(result) => {
-                covered = fields::union(&owned, &fields::ours(&result).unwrap_or(covered));
+                covered = fields::union(owned, &fields::ours(&result).unwrap_or(covered));
                 made = Some(result);
             }
-            Dry::Immutable(message) => {
-                told.insert("immutable".to_owned(), message.into());
-            }
+            Dry::Immutable(message) => immutable = Some(message),
             Dry::Refused { error, .. } => return Err(*error),
             Dry::Untold => {}
         }
     }
     let part = |whole: &Json| fields::content(&fields::project(whole, &covered));
     let shown = match (remembered, &made) {
-        (_, Some(made)) if is_same_object(made, &live) => wanted.clone(),
+        (_, Some(made)) if is_same_object(made, live) => wanted.clone(),
         (Some(remembered), _) => remembered.clone(),
         (None, Some(made)) => {
-            let spelled = respelled(&part(&live), &fields::content(&request), &part(made));
+            let spelled = respelled(&part(live), &fields::content(&request), &part(made));
             let is = |manifest: &&Value| fields::content(&manifest::request(manifest)) == spelled;
             let found = question.known.as_ref().filter(is).or(Some(wanted).filter(is)).cloned();
-            found.unwrap_or_else(|| dressed(spelled, &question, &place))
+            found.unwrap_or_else(|| dressed(spelled, question, place))
         }
         (None, None) if rehearsal.is_none() => {
             let like = question.known.as_ref().unwrap_or(wanted);
-            dressed(trimmed(&part(&live), &fields::content(&manifest::request(like))), &question, &place)
+            dressed(trimmed(&part(live), &fields::content(&manifest::request(like))), question, place)
         }
-        (None, None) => dressed(part(&live), &question, &place),
+        (None, None) => dressed(part(live), question, place),
     };
-    told.insert("manifest".to_owned(), shown);
-    Ok(Some(told))
+    Ok((shown, immutable))
 }
 
 /// That the server does not know a kind, and in which versions it does.

@@ -54,6 +54,15 @@ impl KubernetesObject {
             )
             .write_only(),
             Attribute::optional(
+                "exclusive",
+                Type::Bool,
+                "Whether nobody else may set fields of it: what others add to its specification or its data (a container, a variable of the \
+                 environment, a key) is a difference, and is taken away. Labels, annotations and status are left to everybody, and so is what others complete: \
+                 volumes, claims, accounts, their tokens, Services of the type LoadBalancer, aggregated ClusterRoles. An object with the annotation \
+                 `karmaform.io/exclusive: \"false\"` is left to others, too.",
+            )
+            .write_only(),
+            Attribute::optional(
                 "shared",
                 Type::Bool,
                 "Whether it may exist already without karmaform having made it: then it is left as it is, and never changed or deleted. If \

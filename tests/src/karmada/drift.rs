@@ -22,6 +22,12 @@ const EXTRA: Done = ("extra", "karmada_control_plane.main");
 /// Made out by hand, as the account is used from outside; a pod has one anyway.
 const TOKEN: &str = "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata:\n  name: karmaform-drift\n  \
                      namespace: karmaform\n  annotations: { kubernetes.io/service-account.name: karmaform-drift }\n";
+const SIDECAR: &str = r#"{"spec":{"template":{"spec":{"containers":[{"name":"theirs","image":"karmaform.test/busybox:1","imagePullPolicy":"Never",
+    "command":["sleep","600"]}]}}}}"#;
+const WEBHOOK: &str = r#"{"webhooks":[{"name":"theirs.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","failurePolicy":"Ignore",
+    "clientConfig":{"url":"https://127.0.0.1:1/theirs"},"rules":[{"apiGroups":["theirs.example.com"],"apiVersions":["v1"],"operations":["CREATE"],"resources":["x"]}]}]}"#;
+const SUBJECT: &str =
+    r#"[{"op":"add","path":"/subjects/-","value":{"kind":"User","name":"theirs","apiGroup":"rbac.authorization.k8s.io"}}]"#;
 /// The lab's Kubernetes is as old as it is.
 const AGE: &str = "-ignore=karmada_control_plane.main::kube_version";
 
@@ -79,7 +85,7 @@ fn who_may_only_read_finds_the_same(plane: &Plane<'_>, done: &[Done]) {
     apply(&documents.iter().map(|d| d.replace("resources: [poddisruptionbudgets]", "resources: [nothings]")).collect::<Vec<_>>());
     let text = plane.project.run(&["drift", AGE, "-var", &way]).text;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(line.contains("poddisruptionbudgets") && line.contains("Unreachable: ") && line.contains("3 missing"), "{text}");
+    assert!(line.contains("poddisruptionbudgets") && line.contains("Unreachable: ") && line.contains("4 missing"), "{text}");
     plane.host.run(&["delete", "namespace", "karmaform"]);
     plane.host.run(&["delete", "clusterrole,clusterrolebinding", "karmaform-drift"]);
 }
@@ -168,22 +174,47 @@ fn damage(plane: &Plane<'_>, kubectl: &Kubectl<'_>) -> Vec<Done> {
     host(&["delete", "poddisruptionbudget", "demo-apiserver"]);
     host(&["delete", "secret", "demo-webhook"]);
     host(&["patch", "secret", "demo-scheduler", "--type=merge", "-p={\"stringData\":{\"ca.crt\":\"another\"}}"]);
+    // What others add to what is ours, where nobody else has anything to say.
+    host(&["set", "env", "deployment/demo-webhook", "THEIRS=1"]);
+    host(&["patch", "deployment", "demo-kube-controller-manager", "--patch", SIDECAR]);
+    host(&["patch", "deployment", "demo-apiserver", "--type=merge", "-p={\"spec\":{\"minReadySeconds\":1}}"]);
+    host(&["patch", "service", "demo-aggregated-apiserver", "-p={\"spec\":{\"ports\":[{\"name\":\"theirs\",\"port\":9999}]}}"]);
+    host(&["patch", "secret", "demo-controller-manager", "--type=merge", "-p={\"stringData\":{\"theirs\":\"1\"}}"]);
+    host(&["patch", "service", "demo-apiserver", "--type=merge", "-p={\"spec\":{\"sessionAffinity\":\"ClientIP\"}}"]);
     // What is not ours is nobody's business.
     host(&["annotate", "deployment/demo-webhook", "somebody.example/note=theirs"]);
+    host(&["patch", "deployment", "demo-webhook", "-p={\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"restarted\":\"1\"}}}}}"]);
     host(&["create", "configmap", "theirs"]);
     kubectl.run(&["delete", "validatingwebhookconfiguration", "validating-config"]);
     kubectl.run(&["label", "--overwrite", "mutatingwebhookconfiguration/mutating-config", "app.kubernetes.io/managed-by=somebody"]);
+    kubectl.run(&["patch", "mutatingwebhookconfiguration", "mutating-config", "-p", WEBHOOK]);
+    kubectl.run(&["patch", "clusterrole", "karmada-view", "--type=json", "-p=[{\"op\":\"remove\",\"path\":\"/rules/0\"}]"]);
+    kubectl.run(&["patch", "clusterrolebinding", "system:karmada:scheduler", "--type=json", "-p", SUBJECT]);
+    kubectl.run(&["patch", "apiservice", "v1alpha1.cluster.karmada.io", "--type=merge", "-p={\"spec\":{\"versionPriority\":11}}"]);
+    kubectl.run(&["-n", "kube-public", "patch", "configmap", "cluster-info", "--type=merge", "-p={\"data\":{\"theirs\":\"1\"}}"]);
+    kubectl.run(&["-n", "kube-public", "delete", "rolebinding", "system:karmada:bootstrap-signer-clusterinfo"]);
     kubectl.run(&["delete", "crd", "workloadrebalancers.apps.karmada.io"]);
     kubectl.run(&["label", "--overwrite", "crd/works.work.karmada.io", "somebody.example/note=theirs"]);
     kubectl.run(&["patch", "crd", "works.work.karmada.io", "--type=json", "-p=[{\"op\":\"remove\",\"path\":\"/spec/names/shortNames\"}]"]);
     vec![
         ("changed", "etcd_cluster.main/stateful_set"),
+        ("changed", "karmada_control_plane.main/api[\"apiservice v1alpha1.cluster.karmada.io\"]"),
+        ("changed", "karmada_control_plane.main/api[\"clusterrole karmada-view\"]"),
+        ("changed", "karmada_control_plane.main/api[\"clusterrolebinding system:karmada:scheduler\"]"),
+        ("changed", "karmada_control_plane.main/api[\"configmap cluster-info\"]"),
         ("changed", "karmada_control_plane.main/api[\"mutatingwebhookconfiguration mutating-config\"]"),
         ("changed", "karmada_control_plane.main/component[\"aggregated-apiserver\"]"),
+        ("changed", "karmada_control_plane.main/component[\"apiserver\"]"),
         ("changed", "karmada_control_plane.main/component[\"controller-manager\"]"),
+        ("changed", "karmada_control_plane.main/component[\"kube-controller-manager\"]"),
+        ("changed", "karmada_control_plane.main/component[\"webhook\"]"),
         ("changed", "karmada_control_plane.main/crds"),
+        ("changed", "karmada_control_plane.main/secret[\"controller-manager\"]"),
         ("changed", "karmada_control_plane.main/secret[\"scheduler\"]"),
+        ("changed", "karmada_control_plane.main/service[\"aggregated-apiserver\"]"),
+        ("changed", "karmada_control_plane.main/service[\"apiserver\"]"),
         ("changed", "karmada_control_plane.main/service[\"webhook\"]"),
+        ("missing", "karmada_control_plane.main/api[\"rolebinding system:karmada:bootstrap-signer-clusterinfo\"]"),
         ("missing", "karmada_control_plane.main/api[\"validatingwebhookconfiguration validating-config\"]"),
         ("missing", "karmada_control_plane.main/component[\"scheduler\"]"),
         ("missing", "karmada_control_plane.main/disruption_budget[\"apiserver\"]"),

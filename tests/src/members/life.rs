@@ -180,6 +180,13 @@ fn damage_is_repaired(fleet: &Fleet, plane: &Cluster, member: &Cluster) {
     repaired(&["update m1/cluster"], &["changed m1/cluster"]);
     assert_eq!(plane.cluster("m1")["metadata"]["labels"]["tier"], "gold");
 
+    // Another way than ours, which nobody wrote.
+    let elsewhere = r#"{"spec":{"insecureSkipTLSVerification":true,"proxyURL":"http://127.0.0.1:1"}}"#;
+    plane.run(&["patch", "clusters.cluster.karmada.io", "m1", "--type=merge", "-p", elsewhere]);
+    repaired(&["update m1/cluster"], &["changed m1/cluster"]);
+    let spec = plane.cluster("m1")["spec"].clone();
+    assert!(spec["insecureSkipTLSVerification"].is_null() && spec["proxyURL"].is_null(), "{spec:#}");
+
     member.run(&["delete", "clusterrolebinding", &mark]);
     assert_eq!(rights(plane, "m1", "m1"), Some(false));
     repaired(&["create m1/role_binding[controller]"], &["missing m1/role_binding[controller]"]);

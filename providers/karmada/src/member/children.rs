@@ -48,7 +48,7 @@ pub(crate) fn object(path: Vec<ChildStep>, connection: &Value, manifest: Arg) ->
 
 /// An object in the member.
 pub(crate) fn in_member(member: &Arguments, path: Vec<ChildStep>, manifest: Arg) -> Child {
-    object(path, &member.member, manifest)
+    with(object(path, &member.member, manifest), "exclusive", true.into())
 }
 
 /// An object in the Karmada API.
@@ -119,6 +119,8 @@ fn cluster(member: &Arguments) -> Child {
         manifest.set(&["spec", field], value.clone().into());
     }
     let made = with(in_plane(member, part("cluster"), manifest), "unique", Arg::List(vec!["/spec/id".into()]));
+    // A proxy or less TLS that somebody set leads Karmada elsewhere. An agent writes more of it by itself.
+    let made = if member.is_pull() { made } else { with(made, "exclusive", true.into()) };
     // Neither which cluster it is nor how it comes together with its control plane can be changed while it is a member.
     let made = with(made, "replace_with", joined_as(member));
     after(made, &push::secret_paths(member))

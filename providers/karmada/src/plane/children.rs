@@ -149,6 +149,7 @@ fn inside(plane: &Arguments, object: &ApiObject, all: &[ApiObject]) -> Child {
             ("cluster", pki::connection(plane)),
             ("manifest", object.manifest.clone()),
             ("reclaim", true.into()),
+            ("exclusive", true.into()),
             ("timeout", API_TIMEOUT.into()),
         ],
     );

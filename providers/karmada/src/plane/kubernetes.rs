@@ -70,7 +70,13 @@ fn on_host(host: &Host, path: Vec<ChildStep>, manifest: Arg, wait: Option<Arg>) 
     let mut made = child(
         path,
         "kubernetes_object",
-        [("cluster", connection), ("manifest", manifest), ("reclaim", true.into()), ("timeout", timeout.into())],
+        [
+            ("cluster", connection),
+            ("manifest", manifest),
+            ("reclaim", true.into()),
+            ("exclusive", true.into()),
+            ("timeout", timeout.into()),
+        ],
     );
     if let Some(wait) = wait {
         made.arguments.insert("wait".to_owned(), wait);

@@ -213,7 +213,8 @@ impl Lab {
             let schema = self.spec_of(kind).schema();
             object.retain(|name, _| schema.attribute(name).is_none_or(karmaform_model::Attribute::is_stored));
             assert!(object.values().all(Value::is_wholly_known), "{object:?}");
-            for (name, planned) in change.after().into_iter().flatten().filter(|(_, v)| v.is_wholly_known()) {
+            let is_kept = |name: &str| schema.attribute(name).is_none_or(karmaform_model::Attribute::is_stored);
+            for (name, planned) in change.after().into_iter().flatten().filter(|(n, v)| v.is_wholly_known() && is_kept(n)) {
                 assert!(same(Some(planned), object.get(name)), "{name}: {planned:?} was planned, {:?} came out", object.get(name));
             }
         }

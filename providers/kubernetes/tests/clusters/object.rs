@@ -33,6 +33,44 @@ fn life_of_a_config_map() {
 }
 
 #[test]
+fn what_others_add_goes_where_nobody_else_may() {
+    let Some(lab) = lab("exclusive") else { return };
+    let mut wanted =
+        lab.wanted(&json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "d", "namespace": lab.namespace },
+        "spec": { "replicas": 0, "selector": { "matchLabels": { "a": "b" } }, "template": { "metadata": { "labels": { "a": "b" } },
+            "spec": { "containers": [{ "name": "main", "image": "m", "env": [{ "name": "OURS", "value": "1" }] }] } } } }));
+    let open = wanted.clone();
+    wanted.insert("exclusive".into(), true.into());
+    let state = lab.create(&wanted);
+    lab.step(Some(&state), Some(&wanted), Action::NoOp);
+    let deployment = |arguments: &[&str]| lab.kubectl(&[&["-n", &lab.namespace], arguments].concat());
+    let patch = |text: &str| deployment(&["patch", "deployment", "d", "-p", text]);
+    // A restart by hand is nobody's business.
+    patch(r#"{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}"#);
+    lab.step(Some(&state), Some(&wanted), Action::NoOp);
+    patch(
+        r#"{"spec":{"paused":true,"template":{"spec":{"containers":[{"name":"main","env":[{"name":"THEIRS","value":"2"}]},{"name":"side","image":"s"}]}}}}"#,
+    );
+    lab.step(Some(&state), Some(&open), Action::NoOp);
+    let Change::Update { before, .. } = lab.plan(Some(&state), Some(&wanted)).unwrap() else { panic!("it is to be changed") };
+    let seen = karmaform_model::to_json(&before["manifest"]).to_string();
+    for theirs in ["THEIRS", "\"side\"", "\"paused\":true"] {
+        assert!(seen.contains(theirs), "{theirs} is not in {seen}");
+    }
+    let state = lab.step(Some(&state), Some(&wanted), Action::Update).unwrap();
+    lab.step(Some(&state), Some(&wanted), Action::NoOp);
+    let left = deployment(&[
+        "get",
+        "deployment",
+        "d",
+        "-o",
+        "jsonpath={.spec.paused} {.spec.template.spec.containers[*].name} {.spec.template.spec.containers[0].env[*].name}",
+    ]);
+    assert_eq!(left.trim(), "main OURS");
+    assert!(deployment(&["get", "deployment", "d", "-o", "yaml"]).contains("restartedAt: now"), "a mark of somebody else's was taken away");
+}
+
+#[test]
 fn what_others_made_is_refused_and_conflicts_are_named() {
     let Some(lab) = lab("foreign") else { return };
     let manifest = lab.map("a", json!({ "k": "theirs" }));

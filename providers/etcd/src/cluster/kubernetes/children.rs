@@ -105,7 +105,11 @@ fn manifest(place: &Kubernetes, api_version: &str, kind: &str, name: &str, rest:
 }
 
 fn object(place: &Kubernetes, path: Vec<ChildStep>, manifest: Arg) -> Child {
-    child(path, "kubernetes_object", [("cluster", place.connection.clone().into()), ("manifest", manifest), ("reclaim", true.into())])
+    child(
+        path,
+        "kubernetes_object",
+        [("cluster", place.connection.clone().into()), ("manifest", manifest), ("reclaim", true.into()), ("exclusive", true.into())],
+    )
 }
 
 /// The headless one gives each pod its name, also before it is ready: peers must find each other to get ready.

@@ -1,0 +1,270 @@
+//! What others set in an object that is to be ours alone: which fields these are, how they are shown, and how they become ours, so that the next
+//! apply takes them away.
+//!
+//! Nobody's metadata are anybody else's business, a pod template's neither (`kubectl rollout restart` leaves a mark there), and status is for
+//! controllers to write. So is what [`is_completed`] names, whatever such a controller is called: where all of Kubernetes is one program, as in k3s,
+//! its controllers write under that program's name.
+
+use serde_json::{Map, Value as Json};
+
+use crate::client::MANAGER;
+use crate::fields::{is_item, ours, project, union};
+
+/// What others complete in their own ways once it is there: drivers volumes, and OpenShift accounts.
+const COMPLETED: &[&str] = &["PersistentVolume", "PersistentVolumeClaim", "ServiceAccount"];
+/// Fields that say nothing of what an object does, at any depth but in data.
+const PASSED_OVER: &[&str] = &["f:metadata", "f:status"];
+/// Fields with names that somebody made up.
+const DATA: &[&str] = &["f:data", "f:stringData", "f:binaryData"];
+/// Of a Cluster, what Karmada's controllers write and what tells schedulers about it.
+const OF_CLUSTERS: &[&str] = &["f:taints", "f:resourceModels", "f:provider", "f:region", "f:zone", "f:zones"];
+/// `false` at an object: others may set fields of it all the same.
+const WAY_OUT: &str = "karmaform.io/exclusive";
+/// What is shown in place of a value that somebody else wrote, and that may be a secret.
+const VEIL: &str = "(set by somebody else)";
+
+/// The fields that others set and we did not, as FieldsV1; `None` if there are none, or nobody keeps account of them.
+pub(crate) fn others(kind: &str, live: &Json) -> Option<Json> {
+    if is_completed(kind, live) || live["metadata"]["annotations"][WAY_OUT] == "false" {
+        return None;
+    }
+    let mine = ours(live)?;
+    let theirs = managers(live)?.iter().filter(|e| is_other(e)).map(|e| e["fieldsV1"].clone());
+    theirs.filter_map(|fields| less(&counting(kind, &fields)?, &mine)).reduce(|a, b| union(&a, &b))
+}
+
+/// The account of an object's fields in which all that [`others`] set is ours; `None` if that is nothing.
+pub(crate) fn taken_over(kind: &str, live: &Json) -> Option<Json> {
+    let (mine, theirs) = (ours(live)?, others(kind, live)?);
+    let mut entries = managers(live)?.clone();
+    entries.iter_mut().filter(|e| is_other(e)).for_each(|e| e["fieldsV1"] = rest(&e["fieldsV1"], &theirs));
+    let entry = entries.iter_mut().find(|e| is_ours(e))?;
+    entry["fieldsV1"] = union(&mine, &theirs);
+    entries.retain(|e| e["fieldsV1"].as_object().is_none_or(|f| !f.is_empty()));
+    Some(entries.into())
+}
+
+/// A manifest with these fields of what is there in it, without the values of others that may be secrets.
+pub(crate) fn shown_in(base: &Json, live: &Json, fields: &Json) -> Json {
+    let mut live = live.clone();
+    if let Some(entries) = live.as_object_mut() {
+        let data = entries.iter_mut().filter(|(name, _)| DATA.contains(&format!("f:{name}").as_str()));
+        data.filter_map(|(_, v)| v.as_object_mut()).flat_map(|d| d.values_mut()).for_each(|v| *v = VEIL.into());
+    }
+    veil_variables(&mut live);
+    laid_over(base, &live, fields)
+}
+
+/// The values of variables of the environment, wherever containers are.
+fn veil_variables(json: &mut Json) {
+    match json {
+        Json::Object(entries) => {
+            for (name, below) in entries {
+                match below.as_array_mut().filter(|_| name == "env") {
+                    Some(variables) => {
+                        variables.iter_mut().filter_map(|v| v.get_mut("value")).for_each(|value| *value = VEIL.into());
+                    }
+                    None => veil_variables(below),
+                }
+            }
+        }
+        Json::Array(items) => items.iter_mut().for_each(veil_variables),
+        _ => {}
+    }
+}
+
+fn laid_over(base: &Json, live: &Json, fields: &Json) -> Json {
+    let Some(below) = fields.as_object().filter(|f| !f.is_empty()) else { return live.clone() };
+    match (base, live) {
+        (Json::Object(base), Json::Object(live)) => {
+            let mut all = base.clone();
+            for (name, below) in below {
+                let Some((name, live)) = name.strip_prefix("f:").and_then(|n| Some((n, live.get(n)?))) else { continue };
+                let value = base.get(name).map_or_else(|| project(live, below), |base| laid_over(base, live, below));
+                all.insert(name.to_owned(), value);
+            }
+            Json::Object(all)
+        }
+        (Json::Array(base), Json::Array(live)) => {
+            let mut all = base.clone();
+            for (i, item) in live.iter().enumerate() {
+                let Some((name, below)) = below.iter().find(|(name, _)| is_item(name, i, item)) else { continue };
+                match all.iter_mut().enumerate().find(|(i, base)| is_item(name, *i, base)) {
+                    Some((_, base)) => *base = laid_over(base, item, below),
+                    None => all.push(project(item, below)),
+                }
+            }
+            Json::Array(all)
+        }
+        _ => live.clone(),
+    }
+}
+
+/// Services that get an address from somebody, Secrets that a token comes into, and roles whose rules are collected, too.
+fn is_completed(kind: &str, live: &Json) -> bool {
+    COMPLETED.contains(&kind)
+        || (kind == "Service" && live["spec"]["type"] == "LoadBalancer")
+        || (kind == "Secret" && live["type"] == "kubernetes.io/service-account-token")
+        || (kind == "ClusterRole" && live["aggregationRule"].is_object())
+}
+
+fn managers(live: &Json) -> Option<&Vec<Json>> {
+    live["metadata"]["managedFields"].as_array()
+}
+
+fn is_ours(entry: &Json) -> bool {
+    entry["manager"] == MANAGER && entry["operation"] == "Apply" && is_whole(entry)
+}
+
+fn is_other(entry: &Json) -> bool {
+    let manager = entry["manager"].as_str().unwrap_or_default();
+    manager != MANAGER && is_whole(entry)
+}
+
+/// Not of a part that is served by itself. What scales by one writes a field like anybody else.
+fn is_whole(entry: &Json) -> bool {
+    entry["subresource"].as_str().is_none_or(|s| s.is_empty() || s == "scale")
+}
+
+/// What of these fields counts; `None` if that is nothing.
+fn counting(kind: &str, fields: &Json) -> Option<Json> {
+    let entries = fields.as_object().filter(|f| !f.is_empty());
+    let Some(entries) = entries else { return Some(fields.clone()) };
+    let is_passed_over = |name: &str| PASSED_OVER.contains(&name) || (kind == "Cluster" && OF_CLUSTERS.contains(&name));
+    let left = entries.iter().filter(|(name, _)| !is_passed_over(name)).filter_map(|(name, below)| {
+        let left = match below.as_object().filter(|b| DATA.contains(&name.as_str()) && !b.is_empty()) {
+            Some(below) => without_hollow(below.clone())?,
+            None => counting(kind, below)?,
+        };
+        Some((name.clone(), left))
+    });
+    without_hollow(left.collect())
+}
+
+/// Without what the other set covers; `None` if nothing is left.
+fn less(fields: &Json, covered: &Json) -> Option<Json> {
+    let entries = fields.as_object()?;
+    let covered = covered.as_object().filter(|c| !c.is_empty())?;
+    let left = entries.iter().filter_map(|(name, below)| {
+        let left = covered.get(name).map_or_else(|| Some(below.clone()), |covered| less(below, covered))?;
+        Some((name.clone(), left))
+    });
+    without_hollow(left.collect())
+}
+
+/// That a structure is there says nothing by itself.
+fn without_hollow(fields: Map<String, Json>) -> Option<Json> {
+    fields.keys().any(|name| name != ".").then_some(Json::Object(fields))
+}
+
+/// Without what is taken away, and without what is empty then.
+fn rest(fields: &Json, taken: &Json) -> Json {
+    let (Some(entries), Some(taken)) = (fields.as_object(), taken.as_object()) else { return fields.clone() };
+    let left = entries.iter().filter_map(|(name, below)| match taken.get(name) {
+        None => Some((name.clone(), below.clone())),
+        Some(taken) if taken.as_object().is_none_or(Map::is_empty) => None,
+        Some(taken) => Some((name.clone(), rest(below, taken))).filter(|(_, left)| left.as_object().is_some_and(|l| !l.is_empty())),
+    });
+    Json::Object(left.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(others: &Json) -> Json {
+        json!({
+            "metadata": { "name": "a", "managedFields": [
+                { "manager": "karmaform", "operation": "Apply", "fieldsV1": { "f:spec": { "f:replicas": {}, "f:template": { "f:spec": { "f:containers": {
+                    "k:{\"name\":\"main\"}": { ".": {}, "f:name": {}, "f:image": {} } } } } } } },
+                others,
+            ] },
+            "spec": { "replicas": 1, "paused": true, "template": {
+                "metadata": { "annotations": { "kubectl.kubernetes.io/restartedAt": "today" } },
+                "spec": { "containers": [
+                    { "name": "main", "image": "m", "env": [{ "name": "X", "value": "1" }], "imagePullPolicy": "Always" },
+                    { "name": "theirs", "image": "t", "imagePullPolicy": "Always" },
+                ] } } },
+        })
+    }
+
+    fn theirs() -> Json {
+        json!({ "manager": "kubectl-edit", "operation": "Update", "fieldsV1": {
+            "f:metadata": { "f:annotations": { "f:a": {} } }, "f:spec": { "f:paused": {}, "f:template": {
+                "f:metadata": { "f:annotations": { ".": {}, "f:kubectl.kubernetes.io/restartedAt": {} } },
+                "f:spec": { "f:containers": {
+                    "k:{\"name\":\"main\"}": { "f:env": { ".": {}, "k:{\"name\":\"X\"}": { ".": {}, "f:name": {}, "f:value": {} } } },
+                    "k:{\"name\":\"theirs\"}": { ".": {}, "f:name": {}, "f:image": {} } } } } } } })
+    }
+
+    #[test]
+    fn what_others_added_is_shown_beside_what_is_ours() {
+        let live = of(&theirs());
+        let others = others("Deployment", &live).unwrap();
+        let base = json!({ "spec": { "replicas": 1, "template": { "spec": { "containers": [{ "name": "main", "image": "m" }] } } } });
+        let expected = json!({ "spec": { "replicas": 1, "paused": true, "template": { "spec": { "containers": [
+            { "name": "main", "image": "m", "env": [{ "name": "X", "value": VEIL }] },
+            { "name": "theirs", "image": "t" },
+        ] } } } });
+        assert_eq!(shown_in(&base, &live, &others), expected);
+        let map = json!({ "metadata": {}, "data": { "theirs": "secret" } });
+        assert_eq!(shown_in(&json!({}), &map, &json!({ "f:data": { "f:theirs": {} } })), json!({ "data": { "theirs": VEIL } }));
+    }
+
+    #[test]
+    fn what_is_taken_over_is_nobody_elses() {
+        let mut live = of(&theirs());
+        live["metadata"]["managedFields"] = taken_over("Deployment", &live).unwrap();
+        assert_eq!(others("Deployment", &live), None);
+        let mine = ours(&live).unwrap();
+        let containers = &mine["f:spec"]["f:template"]["f:spec"]["f:containers"];
+        assert!(
+            containers["k:{\"name\":\"theirs\"}"]["f:image"].is_object() && containers["k:{\"name\":\"main\"}"]["f:image"].is_object(),
+            "{mine}"
+        );
+        // Their marks stay theirs.
+        let left = &live["metadata"]["managedFields"][1]["fieldsV1"];
+        assert!(left["f:metadata"]["f:annotations"]["f:a"].is_object(), "{left}");
+        assert!(left["f:spec"]["f:template"]["f:metadata"].is_object() && left["f:spec"]["f:template"]["f:spec"].is_null(), "{left}");
+    }
+
+    #[test]
+    fn marks_and_what_the_system_fills_in_are_nothing() {
+        let entry = |manager: &str, subresource: &str, fields: Json| {
+            of(&json!({ "manager": manager, "operation": "Update", "subresource": subresource, "fieldsV1": fields }))
+        };
+        let paused = json!({ "f:spec": { "f:paused": {} } });
+        assert_eq!(others("Deployment", &entry("kubectl", "", paused.clone())), Some(paused.clone()));
+        assert_eq!(others("Deployment", &entry("kubectl", "scale", paused.clone())), Some(paused.clone()));
+        assert_eq!(others("Deployment", &entry("kubectl", "status", paused.clone())), None);
+        assert_eq!(others("Deployment", &entry("karmaform", "", paused)), None);
+        let marks = json!({ "f:metadata": { "f:labels": { "f:a": {} } }, "f:spec": { "f:template": { "f:metadata": { "f:labels": { "f:a": {} } } } } });
+        assert_eq!(others("Deployment", &entry("kubectl", "", marks)), None);
+        let of_kind = |kind: &str, fields: Json, more: Json| {
+            let mut live = entry("k3s", "", fields);
+            live.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            others(kind, &live).is_some()
+        };
+        let (spec, data) = (json!({ "f:spec": { "f:paused": {} } }), json!({ "f:data": { "f:token": {} } }));
+        assert!(of_kind("Service", spec.clone(), json!({ "spec": { "type": "ClusterIP" } })));
+        assert!(!of_kind("Service", spec.clone(), json!({ "spec": { "type": "LoadBalancer" } })));
+        assert!(!of_kind("PersistentVolumeClaim", spec.clone(), json!({})));
+        assert!(of_kind("Secret", data.clone(), json!({ "type": "Opaque" })));
+        assert!(!of_kind("Secret", data.clone(), json!({ "type": "kubernetes.io/service-account-token" })));
+        assert!(!of_kind("ServiceAccount", json!({ "f:secrets": {}, "f:imagePullSecrets": {} }), json!({})));
+        assert!(!of_kind("ClusterRole", json!({ "f:rules": {} }), json!({ "aggregationRule": {} })));
+        assert!(of_kind("ClusterRole", json!({ "f:rules": {} }), json!({})));
+        assert!(!of_kind("Cluster", json!({ "f:spec": { "f:taints": {}, "f:region": {} } }), json!({})));
+        assert!(of_kind("Cluster", json!({ "f:spec": { "f:taints": {}, "f:proxyURL": {} } }), json!({})));
+        // A key may have any name, and one may say that others are welcome.
+        assert!(of_kind("ConfigMap", json!({ "f:data": { ".": {}, "f:status": {} } }), json!({})));
+        assert!(!of_kind("ConfigMap", json!({ "f:data": { ".": {} } }), json!({})));
+        let mut welcome = entry("kubectl", "", spec);
+        welcome["metadata"]["annotations"] = json!({ "karmaform.io/exclusive": "false" });
+        assert_eq!(others("Deployment", &welcome), None);
+        // The same value of both.
+        assert_eq!(others("Deployment", &entry("kubectl", "", json!({ "f:spec": { "f:replicas": {} } }))), None);
+        assert_eq!(others("Deployment", &json!({ "metadata": {} })), None);
+    }
+}
