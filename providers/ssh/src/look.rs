@@ -10,6 +10,8 @@ mod seen;
 use std::time::Duration;
 
 pub(crate) use self::hosts::{HOSTS, damaged, markers};
+#[cfg(test)]
+pub(crate) use self::seen::UserSeen;
 pub(crate) use self::seen::{PathKind, PathSeen, Seen, UnitSeen};
 use crate::script::{here, quote, words};
 
@@ -129,9 +131,11 @@ pub(crate) fn script(looks: &[Look]) -> String {
         format!("systemctl show -p LoadState,FragmentPath,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload -- {u} 2>&1; echo")
     });
     ask("drop_ins", refs(&units), &|u| format!("drop_ins {u}"));
+    ask("stopped", refs(&units), &|u| format!("stopped {u}"));
     ask("users", refs(&users), &|u| format!("users {u}"));
+    ask("user_groups", refs(&users), &|u| format!("user_groups {u}"));
     if looks.contains(&Look::HostsBlocks) {
-        script.push_str(&format!("section hosts\nhosts_blocks {HOSTS}\n"));
+        script.push_str(&format!("section hosts\nhosts_blocks {HOSTS}\nsection hosts_beside\nhosts_beside {HOSTS}\n"));
     }
     for look in looks {
         if let Look::Run(run) = look {
@@ -162,9 +166,11 @@ mod tests {
         let file = |p: &str| Look::File { path: p.to_owned(), content: Content::Never };
         let looks = [file("/b"), file("/a"), file("/a"), Look::Directory { path: "/d".to_owned() }];
         let script = script(&looks);
-        assert_eq!(script.matches("stat -c").count(), 1);
+        assert_eq!(script.matches("stat -c '%F").count(), 1);
         assert!(script.contains("-- '/a' '/b' '/d'") && script.contains("sums '/a' '/b'\n") && script.contains("full '/d'\n"));
-        assert!(!script.contains("systemctl") && !script.contains("\nusers "));
+        assert!(
+            !script.contains("systemctl show -p LoadState") && !["users", "stopped"].iter().any(|f| script.contains(&format!("\n{f} ")))
+        );
     }
 
     #[test]

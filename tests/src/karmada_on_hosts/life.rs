@@ -109,6 +109,7 @@ fn damage_is_repaired(site: &Site<'_>) {
     site.lab.shell("a", "systemctl stop karmada-demo-scheduler.service");
     site.lab.shell("b", "rm /etc/karmada/demo/webhook/tls.crt");
     site.lab.shell("c", "sed -i '/demo-apiserver/d' /etc/hosts");
+    names_of_others_are_told(site);
     drift_is_only_told(site);
     let plan = site.project.must(2, &["plan", "-detailed-exitcode"]);
     for expected in [
@@ -122,6 +123,15 @@ fn damage_is_repaired(site: &Site<'_>) {
     site.converge();
     site.admits("b");
     site.lab.shell("c", "grep -q demo-apiserver /etc/hosts");
+}
+
+/// No apply takes a line of somebody else's away; who looks says whose names it takes.
+fn names_of_others_are_told(site: &Site<'_>) {
+    let name = "demo-webhook.karmada-system.svc";
+    site.lab.shell("a", &format!("echo '10.9.9.9 {name}' >>/etc/hosts"));
+    let text = site.project.run(&["drift", "-json"]).text;
+    assert!(text.contains(&format!("a line of somebody else in /etc/hosts says that {name} is 10.9.9.9")), "{text}");
+    site.lab.shell("a", "sed -i '/^10.9.9.9 /d' /etc/hosts");
 }
 
 /// Each by its right name and nothing else, and no host is touched by looking.

@@ -36,6 +36,14 @@ const DEEDS: &[Deed] = &[
     ("c", "sed -i 's/^Description=.*/Description=theirs/' /etc/systemd/system/etcd-main.service", "changed", "unit"),
     ("c", "rm -r /etc/etcd/main/pki/authority/client.key", "missing", "authority[\"client.key\"]"),
     ("c", "echo >>/etc/etcd/main/pki/server.crt", "changed", "pki[\"server.crt\"]"),
+    // Of `set-property`, and what is gone with the next boot.
+    ("c", "systemctl set-property etcd-main CPUWeight=50", "changed", "unit"),
+    (
+        "a",
+        "mkdir -p /run/systemd/system/etcd-main.service.d && printf '[Service]\\nNice=5\\n' >/run/systemd/system/etcd-main.service.d/x.conf",
+        "changed",
+        "unit",
+    ),
     // What is not ours is nobody's business.
     ("c", "touch /etc/etcd/main/theirs /opt/theirs; useradd -M theirs; echo 10.9.9.9 theirs >>/etc/hosts", "", ""),
 ];
@@ -53,6 +61,7 @@ fn what_was_done_to_hosts_and_to_etcd_is_found() {
 
     deeds(&lab, &project);
     let ctl = Etcdctl::new(&project, &etcd.1);
+    users_are_looked_at(&lab, &project);
     left_behind(&lab, &project);
     who_may_not_read_everything_is_told_what(&project);
     a_member_is_away(&lab, &project);
@@ -81,7 +90,21 @@ fn deeds(lab: &Lab, project: &Project) {
     finds(project, &[]);
     project.no_changes();
     lab.shell("b", "! test -e /etc/systemd/system/etcd-main.service.d && systemctl show -p Nice --value etcd-main | grep -qx 0");
+    lab.shell("c", "! test -e /etc/systemd/system.control/etcd-main.service.d");
+    lab.shell("a", "! test -e /run/systemd/system/etcd-main.service.d");
     lab.shell("c", "test -e /opt/theirs && grep -q theirs /etc/passwd && grep -q theirs /etc/hosts");
+}
+
+/// No apply takes a user out of a group: who put it there may have had a reason. And what is a user's own is told of the user alone, where that is gone.
+fn users_are_looked_at(lab: &Lab, project: &Project) {
+    lab.shell("c", "usermod -aG disk etcd");
+    let text = finds(project, &[of("decay", "c", "user")]);
+    assert!(text.contains("somebody put it into the group disk"), "{text}");
+    lab.shell("c", "gpasswd -d etcd disk >/dev/null");
+    lab.shell("b", "grep -v '^etcd:' /etc/passwd >/tmp/passwd && cat /tmp/passwd >/etc/passwd && rm /tmp/passwd");
+    finds(project, &[of("missing", "b", "user")]);
+    project.apply();
+    finds(project, &[]);
 }
 
 /// What the host remembers as ours, beside what is ours: by a run that nobody remembers. What is elsewhere may be another state's.
@@ -121,10 +144,13 @@ fn who_may_not_read_everything_is_told_what(project: &Project) {
 
 /// It is its unit that was stopped; that the member is not healthy is said beside it. Nobody calls it a stranger.
 fn a_member_is_away(lab: &Lab, project: &Project) {
-    lab.shell("c", "systemctl stop etcd-main");
-    finds(project, &[of("changed", "c", "unit"), of("decay", "c", "etcd")]);
-    project.apply();
-    finds(project, &[]);
+    // To systemd one runs that somebody has stopped with a signal.
+    for deed in ["systemctl stop etcd-main", "kill -STOP $(systemctl show -p MainPID --value etcd-main)"] {
+        lab.shell("c", deed);
+        finds(project, &[of("changed", "c", "unit"), of("decay", "c", "etcd")]);
+        project.apply();
+        finds(project, &[]);
+    }
 }
 
 fn the_cluster_needs_care(lab: &Lab, project: &Project, ctl: &Etcdctl<'_>) {

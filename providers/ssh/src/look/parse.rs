@@ -24,7 +24,8 @@ impl Seen {
         }
         let lines = |name: &str| output.section(name).map(|s| String::from_utf8_lossy(s).into_owned()).unwrap_or_default();
         let (owned, hosts) = (Owned::parse(&lines("owned")), lines("hosts"));
-        let mut seen = Self { place: place.to_owned(), owned, hosts, ..Self::default() };
+        let hosts_beside = lines("hosts_beside");
+        let mut seen = Self { place: place.to_owned(), owned, hosts, hosts_beside, ..Self::default() };
         seen.read_paths(&lines("paths"), looks);
         seen.read_sums(&lines("sums"), looks);
         for line in lines("full").lines() {
@@ -40,7 +41,20 @@ impl Seen {
                 unit.drop_ins.push(file.to_owned());
             }
         }
+        for name in lines("stopped").lines() {
+            if let Some(unit) = seen.units.get_mut(name) {
+                unit.is_stopped = true;
+            }
+        }
         seen.read_users(&lines("users"));
+        for line in lines("user_groups").lines() {
+            if let Some((name, groups)) = line.split_once(':')
+                && let Some(user) = seen.users.get_mut(name)
+            {
+                user.groups = groups.split_whitespace().skip(1).map(str::to_owned).collect();
+                user.groups.sort();
+            }
+        }
         for look in looks {
             if let Look::Run(run) = look
                 && let Ok(status) = lines(&format!("run {}", run.id)).trim().parse()
@@ -127,6 +141,7 @@ impl Seen {
                 result: value("Result"),
                 needs_reload: value("NeedDaemonReload") == "yes",
                 drop_ins: Vec::new(),
+                is_stopped: false,
             };
             self.units.insert(name.clone(), unit);
         }
@@ -138,7 +153,8 @@ impl Seen {
             if let [name, _, uid, gid, _, home, shell] = fields[..]
                 && let (Ok(uid), Ok(gid)) = (uid.parse(), gid.parse())
             {
-                self.users.insert(name.to_owned(), UserSeen { uid, gid, home: home.to_owned(), shell: shell.to_owned() });
+                self.users
+                    .insert(name.to_owned(), UserSeen { uid, gid, home: home.to_owned(), shell: shell.to_owned(), groups: Vec::new() });
             } else if !line.is_empty() {
                 self.users_failed = true;
             }

@@ -23,6 +23,8 @@ pub(crate) struct Seen {
     pub(crate) users_failed: bool,
     /// The blocks of ours in the hosts file, with their markers; or why it can't be read.
     pub(crate) hosts: String,
+    /// Its mode (`mode 644`), and the lines beside our blocks.
+    pub(crate) hosts_beside: String,
     /// Exit statuses by id.
     pub(crate) runs: BTreeMap<String, i32>,
     /// What is karmaform's.
@@ -82,8 +84,10 @@ pub(crate) struct UnitSeen {
     pub(crate) result: String,
     /// systemd runs an older version of the file.
     pub(crate) needs_reload: bool,
-    /// Names of files below /etc/systemd/system/NAME.d, in the order in which systemd reads them.
+    /// Names of files below /etc/systemd/system/NAME.d, and whole paths of others that change it.
     pub(crate) drop_ins: Vec<String>,
+    /// Its main process is there, and somebody has stopped it.
+    pub(crate) is_stopped: bool,
 }
 
 /// A user.
@@ -97,6 +101,8 @@ pub(crate) struct UserSeen {
     pub(crate) home: String,
     /// Its shell.
     pub(crate) shell: String,
+    /// Groups that it is in beside its own, sorted.
+    pub(crate) groups: Vec<String>,
 }
 
 impl Seen {

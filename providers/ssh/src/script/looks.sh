@@ -22,12 +22,32 @@ full() {
   for _path do is_empty "$_path" || printf '%s\n' "$_path"; done
 }
 
-# drop_ins UNIT...: files in /etc that change what these units are, UNIT/FILE a line; whether systemd has read them by now or not
+# drop_ins UNIT...: files of an administrator that change what these units are, UNIT/FILE a line; whether systemd has read them by now or not.
+# Those that are not in /etc/systemd/system, of `systemctl set-property` and of `edit --runtime` for two, with their whole path.
 drop_ins() {
   for _name do
     for _path in /etc/systemd/system/"$_name".d/*.conf; do
       if [ -f "$_path" ] || [ -h "$_path" ]; then printf '%s/%s\n' "$_name" "${_path##*/}"; fi
     done
+    for _path in /run/systemd/system/"$_name".d/*.conf /etc/systemd/system.control/"$_name".d/*.conf /run/systemd/system.control/"$_name".d/*.conf; do
+      if [ -f "$_path" ] || [ -h "$_path" ]; then printf '%s/%s\n' "$_name" "$_path"; fi
+    done
+  done
+}
+
+# stopped UNIT...: those whose main process somebody has stopped (SIGSTOP): it is there, and does nothing
+stopped() {
+  { systemctl show -p Id,MainPID -- "$@" 2>/dev/null; echo; } | while IFS='=' read -r _key _value; do
+    case $_key in
+      Id) _id=$_value ;;
+      MainPID) _pid=$_value ;;
+      '')
+        if [ "${_pid:-0}" != 0 ] && { read -r _stat </proc/"$_pid"/stat; } 2>/dev/null; then
+          case ${_stat##*) } in T*) printf '%s\n' "$_id" ;; esac
+        fi
+        _pid=
+        ;;
+    esac
   done
 }
 
@@ -43,7 +63,22 @@ users() {
   done
 }
 
+# user_groups NAME...: all groups of those that are there, the first one's own: `NAME: GROUP GROUP`
+user_groups() {
+  for _name do
+    if _groups=$(id -Gn -- "$_name" 2>/dev/null); then printf '%s: %s\n' "$_name" "$_groups"; fi
+  done
+}
+
 # hosts_blocks FILE: the blocks of ours in it, each from its first line to its last
 hosts_blocks() {
   if [ -e "$1" ]; then sed -n '/^# BEGIN karmaform /,/^# END karmaform /p' "$1" 2>&1; fi
+}
+
+# hosts_beside FILE: its mode, and the lines in it that are nobody's of karmaform
+hosts_beside() {
+  if [ -e "$1" ]; then
+    stat -c 'mode %a' "$1"
+    sed '/^# BEGIN karmaform /,/^# END karmaform /d; /^[[:space:]]*#/d' "$1" 2>/dev/null
+  fi
 }

@@ -2,6 +2,7 @@
 //!
 //! The markers are all the note there is: a block with ours is ours, also when the state is lost.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use karmaform_model::{
@@ -43,6 +44,12 @@ impl HostsEntries {
                 Type::list(entry_type()),
                 "The lines of the block: an IP address each, and the names that stand for it. Several lines may have the same name.",
             ),
+            Attribute::computed(
+                "care",
+                Type::list(Type::String),
+                "What beside the block is in its way: lines of others that give a name of it another address, a file that only root can read.",
+            )
+            .volatile(),
         ];
         let doc = "A block of lines in /etc/hosts on a host. Nothing else in the file is changed.";
         Self { schema: Schema::new(doc, attributes).through("host") }
@@ -138,6 +145,31 @@ fn edit(file: &str, name: &str, block: Option<&str>) -> String {
     format!("hosts={}\npattern={pattern}\nput={put}\n{EDIT}\nlocked edit {fed}\n", quote(file))
 }
 
+/// What beside these lines keeps names from standing for the addresses that they say. `beside` is the mode of the file, and its other lines.
+fn in_the_way(beside: &str, lines: &[&str]) -> Vec<String> {
+    let words = |line: &str| line.split('#').next().unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let mut ours: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in lines.iter().map(|l| words(l)) {
+        for name in line.iter().skip(1) {
+            ours.entry(name.clone()).or_default().extend(line.first().cloned());
+        }
+    }
+    let mut found = Vec::new();
+    for line in beside.lines() {
+        if let Some(mode) = line.strip_prefix("mode ") {
+            if u32::from_str_radix(mode, 8).is_ok_and(|m| m & 0o004 == 0) {
+                found.push(format!("only root and its group can read {HOSTS} (mode {mode}), and components run as neither"));
+            }
+            continue;
+        }
+        let line = words(line);
+        let Some((address, names)) = line.split_first() else { continue };
+        let others = names.iter().filter(|n| ours.get(*n).is_some_and(|addresses| !addresses.contains(address)));
+        found.extend(others.map(|name| format!("a line of somebody else in {HOSTS} says that {name} is {address}")));
+    }
+    found
+}
+
 impl SshType for HostsEntries {
     fn looks(&self, _: &Object, _: Option<&Object>) -> Vec<Look> {
         vec![Look::HostsBlocks]
@@ -153,7 +185,8 @@ impl SshType for HostsEntries {
         };
         let secret = known.and_then(|k| k.get("entries")).is_some_and(Value::contains_secret);
         let entries = Value::list(entry_type(), lines.iter().map(entry).collect()).secret_if(secret);
-        Ok(Some(object([("name", name.into()), ("entries", entries)])))
+        let care = if secret { Vec::new() } else { in_the_way(&seen.hosts_beside, &lines) };
+        Ok(Some(object([("name", name.into()), ("entries", entries), ("care", Value::strings(&care))])))
     }
 
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {

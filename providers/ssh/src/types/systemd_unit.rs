@@ -70,13 +70,19 @@ impl SystemdUnit {
             Attribute::optional(
                 "drop_ins",
                 Type::list(Type::String),
-                "Names of files below /etc/systemd/system/NAME.d that may change it. Others are removed. Unless given, nobody looks at them.",
+                "Names of files below /etc/systemd/system/NAME.d that may change it. Others are removed, those of `systemctl set-property` and \
+                 of /run/systemd/system/NAME.d, too. Unless given, nobody looks at them.",
             ),
             Attribute::optional("wait", Type::Bool, "Whether to wait until it has started.").or(true),
             Attribute::optional("start_timeout", Type::Number, "Seconds that a start or stop may take.").or(90i64),
             Attribute::computed("sha256", Type::String, "SHA-256 sum of the unit file."),
             Attribute::computed("active_state", Type::String, "State as systemd says it: \"active\", \"failed\".").volatile(),
-            Attribute::computed("sub_state", Type::String, "More exactly: \"running\", \"auto-restart\".").volatile(),
+            Attribute::computed(
+                "sub_state",
+                Type::String,
+                "More exactly: \"running\", \"auto-restart\"; \"stopped\" if somebody stopped its process (SIGSTOP).",
+            )
+            .volatile(),
             Attribute::computed("result", Type::String, "How its last run ended: \"success\", \"exit-code\".").volatile(),
             Attribute::computed("unlisted_drop_ins", Type::list(Type::String), "Files that may change it where nobody said which may.")
                 .volatile(),
@@ -209,14 +215,15 @@ impl SshType for SystemdUnit {
         if file.is_none() && (ours || unit.fragment_path.is_empty()) {
             return Ok(None);
         }
-        // one that waits for its next attempt does not run; one that is still starting may well
-        let is_active =
-            matches!(unit.active_state.as_str(), "active" | "activating" | "reloading") && !is_looping(&unit.active_state, &unit.sub_state);
+        // one that waits for its next attempt does not run, and one that was stopped does nothing; one that is still starting may well
+        let is_active = matches!(unit.active_state.as_str(), "active" | "activating" | "reloading")
+            && !is_looping(&unit.active_state, &unit.sub_state)
+            && !unit.is_stopped;
         let mut object = object([
             ("name", name.into()),
             ("active", is_active.into()),
             ("active_state", unit.active_state.as_str().into()),
-            ("sub_state", unit.sub_state.as_str().into()),
+            ("sub_state", if unit.is_stopped { "stopped" } else { unit.sub_state.as_str() }.into()),
             ("result", unit.result.as_str().into()),
             ("interrupted", seen.path(&pending_of(name))?.is_some().into()),
             ("foreign", (!ours).into()),

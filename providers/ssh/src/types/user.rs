@@ -1,7 +1,7 @@
 //! `ssh_user`: a user of the host, with a group of the same name.
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
+    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan,
 };
 
 use super::placed::{foreign, host, refuse};
@@ -16,6 +16,9 @@ const KIND: &str = "ssh_user";
 
 /// The comment of accounts that we made.
 const MARK: &str = "made by karmaform";
+
+/// Groups whose members can become root, or read what root alone should: of Debian's and Red Hat's families, of docker and lxd.
+const MIGHTY: &[&str] = &["root", "sudo", "wheel", "adm", "docker", "lxd", "incus-admin", "disk", "shadow"];
 
 /// One change of users at a time: the tools lock /etc/passwd and give up at once if they can't.
 const CREATE: &str = r#"
@@ -78,6 +81,12 @@ impl User {
             Attribute::optional_computed("home", Type::String, "Home directory. It is not made; use an ssh_directory for that."),
             Attribute::optional("shell", Type::String, "Login shell.").or("/usr/sbin/nologin"),
             Attribute::optional("system", Type::Bool, "Whether its number is taken from those for system users.").or(true).forces_replace(),
+            Attribute::computed(
+                "care",
+                Type::list(Type::String),
+                "Of a user that karmaform made: groups that somebody put it in and whose members can become root.",
+            )
+            .volatile(),
             Attribute::computed("uid", Type::Number, "Number of the user."),
             Attribute::computed("gid", Type::Number, "Number of its group."),
             foreign(),
@@ -131,10 +140,14 @@ impl SshType for User {
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let name = text(identity, "name").unwrap_or_default();
         let Some(found) = seen.user(name)? else { return Ok(None) };
+        let is_ours = seen.owned.has(KIND, name);
+        let mighty = found.groups.iter().filter(|g| is_ours && MIGHTY.contains(&g.as_str()));
+        let care: Vec<String> = mighty.map(|g| format!("somebody put it into the group {g}, and so gave it the rights of root")).collect();
         Ok(Some(object([
             ("name", name.into()),
             ("home", found.home.as_str().into()),
             ("shell", found.shell.as_str().into()),
+            ("care", Value::strings(&care)),
             ("uid", found.uid.into()),
             ("gid", found.gid.into()),
             ("foreign", (known.is_none() && !seen.owned.has(KIND, name)).into()),
@@ -171,7 +184,7 @@ impl SshType for User {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karmaform_model::{Action, Type as T, Value};
+    use karmaform_model::{Action, Type as T};
 
     fn plan(name: &str, shell: &str, foreign: bool) -> Result<Action, usize> {
         let wanted = object([("name", name.into()), ("shell", shell.into()), ("home", Value::null(T::String)), ("system", true.into())]);
@@ -192,5 +205,20 @@ mod tests {
         assert_eq!(plan("etcd", "/bin/bash", true), Err(1));
         assert_eq!(plan("etcd", "/bin/bash", false), Ok(Action::Update));
         assert_eq!(plan("9x", "bash", false), Err(2));
+    }
+
+    #[test]
+    fn groups_that_make_root_of_it_are_told_of_users_that_are_ours() {
+        use crate::look::UserSeen;
+        use crate::owned::Owned;
+        let care = |groups: &[&str], owned: &str| {
+            let groups = groups.iter().map(|g| (*g).to_owned()).collect();
+            let found = UserSeen { uid: 9, gid: 9, home: "/h".into(), shell: "/s".into(), groups };
+            let seen = Seen { owned: Owned::parse(owned), users: [("etcd".to_owned(), found)].into(), ..Seen::default() };
+            let answer = User::new().answer(&seen, &object([("name", "etcd".into())]), None).unwrap().unwrap();
+            answer["care"].as_items().map_or(0, <[Value]>::len)
+        };
+        let ours = "ssh_user\tetcd\t\n";
+        assert_eq!((care(&["sudo", "users"], ours), care(&["users"], ours), care(&["sudo"], "")), (1, 0, 0));
     }
 }

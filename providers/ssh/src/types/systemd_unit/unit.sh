@@ -16,15 +16,23 @@ reload() { systemctl daemon-reload >&2 || fail reload; }
 
 # keep_drop_ins FILE...: all others that change the unit go; with them it was another one than ours
 keep_drop_ins() {
-  for _path in "$path".d/*.conf; do
+  _control=/run/systemd/system.control/$name.d
+  for _path in "$path".d/*.conf /run/systemd/system/"$name".d/*.conf /etc/systemd/system.control/"$name".d/*.conf "$_control"/*.conf; do
     if [ ! -f "$_path" ] && [ ! -h "$_path" ]; then continue; fi
     for _allowed do
-      if [ "${_path##*/}" = "$_allowed" ]; then continue 2; fi
+      if [ "$_path" = "$path.d/$_allowed" ]; then continue 2; fi
     done
     rm -f "$_path" || fail write "$_path"
     newer=true
   done
-  rmdir "$path.d" 2>/dev/null || :
+  rmdir "$path.d" /run/systemd/system/"$name".d /etc/systemd/system.control/"$name".d "$_control" 2>/dev/null || :
+}
+
+# Its main process is there, and somebody has stopped it (SIGSTOP).
+is_stopped() {
+  _pid=$(property MainPID)
+  [ "${_pid:-0}" != 0 ] && { read -r _stat </proc/"$_pid"/stat; } 2>/dev/null || return 1
+  case ${_stat##*) } in T*) return 0 ;; *) return 1 ;; esac
 }
 
 enable_unit() { systemctl -q enable -- "$name" >&2 || fail enable; }
@@ -100,6 +108,8 @@ job() {
 # start_unit start|restart WAIT
 start_unit() {
   since=$(date +%s)
+  # To systemd it runs. What it is stopped with wakes it, too.
+  if is_stopped; then set -- restart "$2"; fi
   systemctl reset-failed -- "$name" >/dev/null 2>&1
   # systemd lets a start wait until the next attempt is due, which may be long.
   case $(property SubState) in auto-restart*) stop_unit ;; esac
