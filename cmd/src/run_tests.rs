@@ -67,7 +67,13 @@ impl Place {
         let real = Wiring::real().registry;
         let mut drivers: Vec<_> = real
             .drivers()
-            .map(|d| if matches!(d.name(), "ssh" | "etcd") { Memory::over(Arc::clone(d), Arc::clone(world)) } else { Arc::clone(d) })
+            .map(|d| {
+                if matches!(d.name(), "ssh" | "etcd" | "kubernetes") {
+                    Memory::over(Arc::clone(d), Arc::clone(world))
+                } else {
+                    Arc::clone(d)
+                }
+            })
             .collect();
         drivers.extend(karmaform_memory::drivers(Arc::clone(world)));
         self.registry = Arc::new(Registry::new(drivers, real.composites().cloned().collect()));

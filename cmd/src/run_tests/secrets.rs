@@ -122,3 +122,23 @@ fn a_file_that_was_read_must_be_the_same() {
     let done = place.check(&["apply", "p"], 1);
     assert!(done.stderr.contains("A file changed since the plan was made"), "{}", done.stderr);
 }
+
+#[test]
+fn a_secret_that_stands_in_a_manifest_is_in_no_json() {
+    let object = |kind: &str| {
+        format!(
+            "resource \"kubernetes_object\" \"{kind}\" {{\n  cluster  = {{ provider = \"kubernetes\", id = \"c\" }}\n  manifest = {{\n    apiVersion = \"v1\", kind = \"{kind}\", \
+             metadata = {{ name = \"a\" }}\n    {} = {{ password = \"hunter22\" }}\n  }}\n}}\n",
+            if kind == "Secret" { "stringData" } else { "data" }
+        )
+    };
+    let shown = |config: &str| {
+        let place = Place::new(config).over(&karmaform_memory::World::new());
+        place.check(&["plan", "-out=p"], 0);
+        place.check(&["show", "-json", "p"], 0).stdout
+    };
+    let text = shown(&object("Secret"));
+    assert!(text.contains("constant_value") && !text.contains("hunter22"), "{text}");
+    // What is none is shown as it stands there.
+    assert!(shown(&object("ConfigMap")).contains("hunter22"));
+}

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::{Config, ModuleCall, Said, Written};
-use karmaform_model::{Address, Catalog, Mode, ResourceEntry, Schema};
+use karmaform_model::{Address, Catalog, Mode, ResourceEntry, ResourceSpec, Schema};
 use serde_json::{Map, Value as Json, json};
 
 use super::plan::COMPOSITES;
@@ -34,7 +34,13 @@ fn module(config: &Config, registry: &Catalog) -> Json {
             let mut out = naming(&block.address, &block.address.kind);
             out.insert("provider_config_key".into(), json!(provider(&block.address).unwrap_or(COMPOSITES)));
             let schema = schema_of(registry, block.address.mode, &block.address.kind);
-            out.insert("expressions".into(), Json::Object(expressions(&block.written(), schema)));
+            let mut written = block.written();
+            if let Some(ResourceEntry::Type(_, spec)) =
+                registry.resource(&block.address.kind).filter(|_| block.address.mode == Mode::Managed)
+            {
+                mark(&mut written, spec);
+            }
+            out.insert("expressions".into(), Json::Object(expressions(&written, schema)));
             out.insert("schema_version".into(), json!(schema.map_or(0, |s| s.version)));
             repeats(&mut out, block.written_repeats());
             let mut needs: Vec<_> = block.references.iter().map(|r| r.address.configuration().to_string()).collect();
@@ -55,6 +61,20 @@ fn module(config: &Config, registry: &Catalog) -> Json {
         out["module_calls"] = called.collect::<Map<_, _>>().into();
     }
     out
+}
+
+/// Marks what is secret by what it is: the data of a manifest, for one, if that is of a Secret.
+fn mark(written: &mut Written, spec: &dyn ResourceSpec) {
+    let constant = |(name, said): (&String, &Said)| match said {
+        Said::Constant(value) => Some((name.clone(), value.clone())),
+        Said::Made(_) => None,
+    };
+    let derived = spec.derived(written.arguments.iter().filter_map(constant).collect());
+    for (name, said) in &mut written.arguments {
+        if let (Said::Constant(value), Some(marked)) = (said, derived.get(name)) {
+            *value = marked.clone();
+        }
+    }
 }
 
 fn module_call(call: &ModuleCall, registry: &Catalog) -> Json {
