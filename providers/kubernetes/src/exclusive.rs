@@ -3,13 +3,15 @@
 //!
 //! Nobody's metadata are anybody else's business, a pod template's neither (`kubectl rollout restart` leaves a mark there), and status is for
 //! controllers to write. So is what [`is_completed`] names, whatever such a controller is called: where all of Kubernetes is one program, as in k3s,
-//! its controllers write under that program's name.
+//! its controllers write under that program's name. In a Karmada API they have their own, and sign `cluster-info` for each bootstrap token.
 
 use serde_json::{Map, Value as Json};
 
 use crate::client::MANAGER;
 use crate::fields::{is_item, ours, project, union};
 
+/// Parts of Kubernetes itself. Source: a manager is a user agent up to its first slash (`managerOrUserAgent`, `k8s.io/apiserver`).
+const SYSTEM: &[&str] = &["kube-controller-manager", "kube-apiserver", "clusterrole-aggregation-controller"];
 /// What others complete in their own ways once it is there: drivers volumes, and OpenShift accounts.
 const COMPLETED: &[&str] = &["PersistentVolume", "PersistentVolumeClaim", "ServiceAccount"];
 /// Fields that say nothing of what an object does, at any depth but in data.
@@ -118,7 +120,7 @@ fn is_ours(entry: &Json) -> bool {
 
 fn is_other(entry: &Json) -> bool {
     let manager = entry["manager"].as_str().unwrap_or_default();
-    manager != MANAGER && is_whole(entry)
+    manager != MANAGER && !SYSTEM.contains(&manager) && is_whole(entry)
 }
 
 /// Not of a part that is served by itself. What scales by one writes a field like anybody else.
@@ -238,6 +240,10 @@ mod tests {
         assert_eq!(others("Deployment", &entry("kubectl", "", paused.clone())), Some(paused.clone()));
         assert_eq!(others("Deployment", &entry("kubectl", "scale", paused.clone())), Some(paused.clone()));
         assert_eq!(others("Deployment", &entry("kubectl", "status", paused.clone())), None);
+        assert_eq!(
+            others("ConfigMap", &entry("kube-controller-manager", "", json!({ "f:data": { "f:jws-kubeconfig-abcdef": {} } }))),
+            None
+        );
         assert_eq!(others("Deployment", &entry("karmaform", "", paused)), None);
         let marks = json!({ "f:metadata": { "f:labels": { "f:a": {} } }, "f:spec": { "f:template": { "f:metadata": { "f:labels": { "f:a": {} } } } } });
         assert_eq!(others("Deployment", &entry("kubectl", "", marks)), None);
