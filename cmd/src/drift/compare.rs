@@ -32,18 +32,18 @@ pub(super) fn compare(path: &str, is: Option<&Value>, should: Option<&Value>, fo
             }
             return;
         }
+        // Of containers, variables, webhooks those that are there too much or too little.
+        if let Some((a, b)) = by_name(is).zip(by_name(should)).filter(|(a, b)| a.keys().ne(b.keys())) {
+            let names: BTreeSet<&str> = a.keys().chain(b.keys()).copied().collect();
+            names.into_iter().for_each(|name| compare(&format!("{path}[{name:?}]"), a.get(name).copied(), b.get(name).copied(), found));
+            return;
+        }
         let is_ordered = |v: &Value| matches!(v.kind, ValueKind::List(..) | ValueKind::Tuple(_));
         if let (Some(a), Some(b)) = (is.as_items(), should.as_items())
             && a.len() == b.len()
             && is_ordered(is)
         {
             a.iter().zip(b).enumerate().for_each(|(i, (a, b))| compare(&format!("{path}[{i}]"), Some(a), Some(b), found));
-            return;
-        }
-        // Of containers, variables, webhooks those that are there too much or too little.
-        if let (Some(a), Some(b)) = (by_name(is), by_name(should)) {
-            let names: BTreeSet<&str> = a.keys().chain(b.keys()).copied().collect();
-            names.into_iter().for_each(|name| compare(&format!("{path}[{name:?}]"), a.get(name).copied(), b.get(name).copied(), found));
             return;
         }
     }
@@ -147,6 +147,12 @@ mod tests {
         };
         let told = differs(vec![item("theirs", 1), item("a", 2), item("b", 3)], vec![item("a", 1), item("b", 3)]);
         assert_eq!(told, r#"env["a"].value Some("2") Some("1"); env["theirs"] Some("{\"name\":\"theirs\",\"value\":1}") None"#);
+        let replaced = differs(vec![item("theirs", 1), item("b", 3)], vec![item("a", 1), item("b", 3)]);
+        assert_eq!(
+            replaced,
+            r#"env["a"] None Some("{\"name\":\"a\",\"value\":1}"); env["theirs"] Some("{\"name\":\"theirs\",\"value\":1}") None"#
+        );
+        assert!(differs(vec![item("a", 1), item("b", 2)], vec![item("b", 2), item("a", 1)]).starts_with("env[0].name"));
         // Of those that have none, or the same one twice, all.
         assert!(differs(vec![item("a", 1), item("a", 2)], vec![item("a", 1)]).starts_with("env Some("));
     }

@@ -28,7 +28,7 @@ struct Search<'a> {
     found: Vec<Finding>,
     /// What is told of, and how first.
     told: BTreeMap<Address, Kind>,
-    /// Hosts and names of what is gone from them.
+    /// Hosts and names of users that are gone from them.
     gone: BTreeSet<(String, String)>,
 }
 
@@ -334,9 +334,9 @@ fn host(object: &Object) -> Option<String> {
     object.get("host")?.get("id")?.as_str().map(str::to_owned)
 }
 
-/// Hosts of what was deleted outside, and its name, as it is shown.
+/// Hosts of users that were deleted outside, and their names, as they are shown.
 fn gone(drift: &[DriftedResource]) -> BTreeSet<(String, String)> {
-    let missing = drift.iter().filter(|d| d.after.is_none());
+    let missing = drift.iter().filter(|d| d.after.is_none() && d.resource_type == "ssh_user");
     missing.filter_map(|d| Some((host(&d.before)?, text(d.before.get("name")?)))).collect()
 }
 

@@ -135,6 +135,11 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
             applied = client.apply(&place, &name.name, &request, how).await;
         }
     }
+    // What was ours and somebody else's at once is theirs alone now.
+    if is_true(after, "exclusive") && applied.as_ref().is_ok_and(|live| exclusive::others(&place.served.kind, live).is_some()) {
+        take_over(client, &place, &name).await.map_err(|f| told("patch", f))?;
+        applied = client.apply(&place, &name.name, &request, how).await;
+    }
     let mut live = match applied {
         Ok(live) => live,
         Err(failure) => return Err(refused(client, &place, &name, failure, &hidden).await),

@@ -22,16 +22,21 @@ const DATA: &[&str] = &["f:data", "f:stringData", "f:binaryData"];
 const OF_CLUSTERS: &[&str] = &["f:taints", "f:resourceModels", "f:provider", "f:region", "f:zone", "f:zones"];
 /// `false` at an object: others may set fields of it all the same.
 const WAY_OUT: &str = "karmaform.io/exclusive";
+/// Where secrets may be: variables of the environment and headers, arguments, ways through a proxy.
+const VEILED: &[&str] = &["value", "args", "command", "proxyHeader", "proxyURL"];
 /// What is shown in place of a value that somebody else wrote, and that may be a secret.
 const VEIL: &str = "(set by somebody else)";
 
 /// The fields that others set and we did not, as FieldsV1; `None` if there are none, or nobody keeps account of them.
 pub(crate) fn others(kind: &str, live: &Json) -> Option<Json> {
-    if is_completed(kind, live) || live["metadata"]["annotations"][WAY_OUT] == "false" {
+    let mine = ours(live)?;
+    if is_completed(kind, live, &mine) || live["metadata"]["annotations"][WAY_OUT] == "false" {
         return None;
     }
-    let mine = ours(live)?;
-    let theirs = managers(live)?.iter().filter(|e| is_other(e)).map(|e| e["fieldsV1"].clone());
+    let entries = managers(live)?;
+    let version = entries.iter().find(|e| is_ours(e)).map(|e| &e["apiVersion"]);
+    // Fields of another version may have other names.
+    let theirs = entries.iter().filter(|e| is_other(e) && Some(&e["apiVersion"]) == version).map(|e| e["fieldsV1"].clone());
     theirs.filter_map(|fields| less(&counting(kind, &fields)?, &mine)).reduce(|a, b| union(&a, &b))
 }
 
@@ -48,29 +53,35 @@ pub(crate) fn taken_over(kind: &str, live: &Json) -> Option<Json> {
 
 /// A manifest with these fields of what is there in it, without the values of others that may be secrets.
 pub(crate) fn shown_in(base: &Json, live: &Json, fields: &Json) -> Json {
-    let mut live = live.clone();
-    if let Some(entries) = live.as_object_mut() {
-        let data = entries.iter_mut().filter(|(name, _)| DATA.contains(&format!("f:{name}").as_str()));
-        data.filter_map(|(_, v)| v.as_object_mut()).flat_map(|d| d.values_mut()).for_each(|v| *v = VEIL.into());
+    let mut shown = laid_over(base, live, fields);
+    for name in DATA.iter().filter_map(|field| field.strip_prefix("f:")) {
+        let keys = shown.get_mut(name).and_then(Json::as_object_mut);
+        keys.into_iter().flatten().filter(|(key, _)| base[name].get(key).is_none()).for_each(|(_, value)| *value = VEIL.into());
     }
-    veil_variables(&mut live);
-    laid_over(base, &live, fields)
+    veil(&mut shown, Some(base));
+    shown
 }
 
-/// The values of variables of the environment, wherever containers are.
-fn veil_variables(json: &mut Json) {
-    match json {
+/// Takes out of sight what may hold a secret and is not as in `base`.
+fn veil(shown: &mut Json, base: Option<&Json>) {
+    match shown {
         Json::Object(entries) => {
             for (name, below) in entries {
-                match below.as_array_mut().filter(|_| name == "env") {
-                    Some(variables) => {
-                        variables.iter_mut().filter_map(|v| v.get_mut("value")).for_each(|value| *value = VEIL.into());
-                    }
-                    None => veil_variables(below),
+                match base.and_then(|b| b.get(name)) {
+                    Some(base) if base == below => {}
+                    _ if VEILED.contains(&name.as_str()) => *below = VEIL.into(),
+                    base => veil(below, base),
                 }
             }
         }
-        Json::Array(items) => items.iter_mut().for_each(veil_variables),
+        Json::Array(items) => {
+            for item in items {
+                let name = item.get("name").cloned();
+                let base =
+                    base.and_then(Json::as_array).and_then(|all| all.iter().find(|b| name.is_some() && b.get("name") == name.as_ref()));
+                veil(item, base);
+            }
+        }
         _ => {}
     }
 }
@@ -102,12 +113,12 @@ fn laid_over(base: &Json, live: &Json, fields: &Json) -> Json {
     }
 }
 
-/// Services that get an address from somebody, Secrets that a token comes into, and roles whose rules are collected, too.
-fn is_completed(kind: &str, live: &Json) -> bool {
+/// Services that get an address from somebody, Secrets that a token comes into, and roles whose rules are collected, too: if we made them so.
+fn is_completed(kind: &str, live: &Json, mine: &Json) -> bool {
     COMPLETED.contains(&kind)
-        || (kind == "Service" && live["spec"]["type"] == "LoadBalancer")
-        || (kind == "Secret" && live["type"] == "kubernetes.io/service-account-token")
-        || (kind == "ClusterRole" && live["aggregationRule"].is_object())
+        || (kind == "Service" && live["spec"]["type"] == "LoadBalancer" && mine["f:spec"]["f:type"].is_object())
+        || (kind == "Secret" && live["type"] == "kubernetes.io/service-account-token" && mine["f:type"].is_object())
+        || (kind == "ClusterRole" && mine["f:aggregationRule"].is_object())
 }
 
 fn managers(live: &Json) -> Option<&Vec<Json>> {
@@ -210,8 +221,14 @@ mod tests {
             { "name": "theirs", "image": "t" },
         ] } } } });
         assert_eq!(shown_in(&base, &live, &others), expected);
-        let map = json!({ "metadata": {}, "data": { "theirs": "secret" } });
-        assert_eq!(shown_in(&json!({}), &map, &json!({ "f:data": { "f:theirs": {} } })), json!({ "data": { "theirs": VEIL } }));
+        // Of a key of ours it is shown what became of it, and what is as it should be is no difference.
+        let map = json!({ "metadata": {}, "data": { "theirs": "secret", "ours": "other", "same": "s" } });
+        let (base, fields) =
+            (json!({ "data": { "ours": "o", "same": "s" } }), json!({ "f:data": { "f:theirs": {}, "f:ours": {}, "f:same": {} } }));
+        assert_eq!(shown_in(&base, &map, &fields), json!({ "data": { "theirs": VEIL, "ours": "other", "same": "s" } }));
+        let cluster = json!({ "spec": { "proxyHeader": { "Authorization": ["x"] }, "syncMode": "Push" } });
+        let shown = shown_in(&json!({ "spec": { "syncMode": "Push" } }), &cluster, &json!({ "f:spec": { "f:proxyHeader": {} } }));
+        assert_eq!(shown, json!({ "spec": { "syncMode": "Push", "proxyHeader": VEIL } }));
     }
 
     #[test]
@@ -247,19 +264,32 @@ mod tests {
         assert_eq!(others("Deployment", &entry("karmaform", "", paused)), None);
         let marks = json!({ "f:metadata": { "f:labels": { "f:a": {} } }, "f:spec": { "f:template": { "f:metadata": { "f:labels": { "f:a": {} } } } } });
         assert_eq!(others("Deployment", &entry("kubectl", "", marks)), None);
-        let of_kind = |kind: &str, fields: Json, more: Json| {
+        let of_kind = |kind: &str, fields: Json, mut more: Json| {
             let mut live = entry("k3s", "", fields);
+            let made = more.as_object_mut().unwrap().remove("made").unwrap_or_default();
+            live["metadata"]["managedFields"][0]["fieldsV1"].as_object_mut().unwrap().extend(made.as_object().cloned().unwrap_or_default());
             live.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             others(kind, &live).is_some()
         };
+        // What we made of it ourselves.
+        let made = |fields: Json, mut more: Json| {
+            more["made"] = fields;
+            more
+        };
         let (spec, data) = (json!({ "f:spec": { "f:paused": {} } }), json!({ "f:data": { "f:token": {} } }));
         assert!(of_kind("Service", spec.clone(), json!({ "spec": { "type": "ClusterIP" } })));
-        assert!(!of_kind("Service", spec.clone(), json!({ "spec": { "type": "LoadBalancer" } })));
+        assert!(of_kind("Service", spec.clone(), json!({ "spec": { "type": "LoadBalancer" } })), "somebody else made it so");
+        assert!(!of_kind(
+            "Service",
+            spec.clone(),
+            made(json!({ "f:spec": { "f:type": {} } }), json!({ "spec": { "type": "LoadBalancer" } }))
+        ));
         assert!(!of_kind("PersistentVolumeClaim", spec.clone(), json!({})));
         assert!(of_kind("Secret", data.clone(), json!({ "type": "Opaque" })));
-        assert!(!of_kind("Secret", data.clone(), json!({ "type": "kubernetes.io/service-account-token" })));
+        let token = json!({ "type": "kubernetes.io/service-account-token" });
+        assert!(!of_kind("Secret", data.clone(), made(json!({ "f:type": {} }), token)));
         assert!(!of_kind("ServiceAccount", json!({ "f:secrets": {}, "f:imagePullSecrets": {} }), json!({})));
-        assert!(!of_kind("ClusterRole", json!({ "f:rules": {} }), json!({ "aggregationRule": {} })));
+        assert!(!of_kind("ClusterRole", json!({ "f:rules": {} }), made(json!({ "f:aggregationRule": {} }), json!({}))));
         assert!(of_kind("ClusterRole", json!({ "f:rules": {} }), json!({})));
         assert!(!of_kind("Cluster", json!({ "f:spec": { "f:taints": {}, "f:region": {} } }), json!({})));
         assert!(of_kind("Cluster", json!({ "f:spec": { "f:taints": {}, "f:proxyURL": {} } }), json!({})));

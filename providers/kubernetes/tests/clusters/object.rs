@@ -57,6 +57,7 @@ fn what_others_add_goes_where_nobody_else_may() {
     for theirs in ["THEIRS", "\"side\"", "\"paused\":true"] {
         assert!(seen.contains(theirs), "{theirs} is not in {seen}");
     }
+    assert!(!seen.contains("\"2\"") && seen.contains("set by somebody else"), "what others wrote is shown: {seen}");
     let state = lab.step(Some(&state), Some(&wanted), Action::Update).unwrap();
     lab.step(Some(&state), Some(&wanted), Action::NoOp);
     let left = deployment(&[
@@ -68,6 +69,20 @@ fn what_others_add_goes_where_nobody_else_may() {
     ]);
     assert_eq!(left.trim(), "main OURS");
     assert!(deployment(&["get", "deployment", "d", "-o", "yaml"]).contains("restartedAt: now"), "a mark of somebody else's was taken away");
+    // What is ours and somebody else's at once, and is not wanted any more, goes at once.
+    let theirs = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "d", "namespace": lab.namespace },
+        "spec": { "template": { "spec": { "containers": [{ "name": "main", "env": [{ "name": "OURS", "value": "1" }] }] } } } });
+    lab.kubectl_with(&["apply", "--server-side", "--field-manager=helm", "-f", "-"], &theirs);
+    lab.step(Some(&state), Some(&wanted), Action::NoOp);
+    let mut without = wanted["manifest"].clone();
+    let bare = json!([{ "name": "main", "image": "m" }]);
+    let mut manifest = karmaform_model::to_json(&without);
+    manifest["spec"]["template"]["spec"]["containers"] = bare;
+    without = lab.wanted(&manifest)["manifest"].clone();
+    wanted.insert("manifest".into(), without);
+    let state = lab.step(Some(&state), Some(&wanted), Action::Update).unwrap();
+    lab.step(Some(&state), Some(&wanted), Action::NoOp);
+    assert_eq!(deployment(&["get", "deployment", "d", "-o", "jsonpath={.spec.template.spec.containers[0].env}"]).trim(), "");
 }
 
 #[test]

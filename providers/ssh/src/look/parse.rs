@@ -51,7 +51,7 @@ impl Seen {
             if let Some((name, groups)) = line.split_once(':')
                 && let Some(user) = seen.users.get_mut(name)
             {
-                user.groups = groups.split_whitespace().skip(1).map(str::to_owned).collect();
+                user.groups = groups.split_whitespace().filter(|g| *g != name).map(str::to_owned).collect();
                 user.groups.sort();
             }
         }

@@ -101,7 +101,7 @@ pub(crate) struct UserSeen {
     pub(crate) home: String,
     /// Its shell.
     pub(crate) shell: String,
-    /// Groups that it is in beside its own, sorted.
+    /// Groups that it is in, but for the one of its name; sorted.
     pub(crate) groups: Vec<String>,
 }
 

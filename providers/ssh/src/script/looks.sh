@@ -63,10 +63,10 @@ users() {
   done
 }
 
-# user_groups NAME...: all groups of those that are there, the first one's own: `NAME: GROUP GROUP`
+# user_groups NAME...: all groups of those that are there: `NAME: GROUP GROUP`
 user_groups() {
   for _name do
-    if _groups=$(id -Gn -- "$_name" 2>/dev/null); then printf '%s: %s\n' "$_name" "$_groups"; fi
+    if _groups=$(id -Gn -- "$_name" 2>/dev/null) || [ -n "$_groups" ]; then printf '%s: %s\n' "$_name" "$_groups"; fi
   done
 }
 

@@ -151,7 +151,8 @@ impl ResourceSpec for SystemdUnit {
             }
             // it must not go on trying where it is to be stopped
             let loops = is_looping(text(b, "active_state").unwrap_or_default(), text(b, "sub_state").unwrap_or_default());
-            if loops && boolean(wanted, "active") == Some(false) {
+            let is_stopped = text(b, "sub_state") == Some("stopped");
+            if (loops || is_stopped) && boolean(wanted, "active") == Some(false) {
                 before.insert("active".to_owned(), true.into());
             }
             before

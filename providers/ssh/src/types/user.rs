@@ -84,7 +84,7 @@ impl User {
             Attribute::computed(
                 "care",
                 Type::list(Type::String),
-                "Of a user that karmaform made: groups that somebody put it in and whose members can become root.",
+                "Of a user that karmaform made: what somebody gave it that is root's: its number, a group whose members can become root or read what it alone should.",
             )
             .volatile(),
             Attribute::computed("uid", Type::Number, "Number of the user."),
@@ -142,7 +142,11 @@ impl SshType for User {
         let Some(found) = seen.user(name)? else { return Ok(None) };
         let is_ours = seen.owned.has(KIND, name);
         let mighty = found.groups.iter().filter(|g| is_ours && MIGHTY.contains(&g.as_str()));
-        let care: Vec<String> = mighty.map(|g| format!("somebody put it into the group {g}, and so gave it the rights of root")).collect();
+        let mut care: Vec<String> =
+            mighty.map(|g| format!("somebody put it into the group {g}, and so gave it rights that are root's")).collect();
+        if is_ours && found.uid == 0 {
+            care.push("somebody gave it the number of root".to_owned());
+        }
         Ok(Some(object([
             ("name", name.into()),
             ("home", found.home.as_str().into()),
@@ -211,14 +215,15 @@ mod tests {
     fn groups_that_make_root_of_it_are_told_of_users_that_are_ours() {
         use crate::look::UserSeen;
         use crate::owned::Owned;
-        let care = |groups: &[&str], owned: &str| {
+        let care = |uid: i64, groups: &[&str], owned: &str| {
             let groups = groups.iter().map(|g| (*g).to_owned()).collect();
-            let found = UserSeen { uid: 9, gid: 9, home: "/h".into(), shell: "/s".into(), groups };
+            let found = UserSeen { uid, gid: 9, home: "/h".into(), shell: "/s".into(), groups };
             let seen = Seen { owned: Owned::parse(owned), users: [("etcd".to_owned(), found)].into(), ..Seen::default() };
             let answer = User::new().answer(&seen, &object([("name", "etcd".into())]), None).unwrap().unwrap();
             answer["care"].as_items().map_or(0, <[Value]>::len)
         };
         let ours = "ssh_user\tetcd\t\n";
-        assert_eq!((care(&["sudo", "users"], ours), care(&["users"], ours), care(&["sudo"], "")), (1, 0, 0));
+        assert_eq!((care(9, &["sudo", "users"], ours), care(9, &["users"], ours), care(9, &["sudo"], "")), (1, 0, 0));
+        assert_eq!((care(0, &[], ours), care(0, &[], "")), (1, 0));
     }
 }
