@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use karmaform_model::{Diagnostic, Diagnostics};
+use karmaform_model::{Diagnostic, Diagnostics, innermost};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Certificate, Identity, NoProxy, Proxy, StatusCode, Url};
 use serde_json::Value as Json;
@@ -284,16 +284,6 @@ fn proxies(environment: &Environment) -> Result<Vec<Proxy>, Diagnostic> {
         all.push(proxy.no_proxy(NoProxy::from_string(&except)));
     }
     Ok(all)
-}
-
-/// What is at the bottom of a chain of errors: the others only say that something failed, and name the address.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut last = error;
-    while let Some(source) = last.source() {
-        last = source;
-    }
-    let words = last.to_string();
-    words.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

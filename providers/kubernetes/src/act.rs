@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use karmaform_model::{Diagnostic, Object, Value};
 use kube::api::PropagationPolicy;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, How, Place};
@@ -158,7 +158,9 @@ async fn take_over(client: &Client, place: &Place, name: &Name) -> Result<(), Fa
         let Some(live) = client.get(place, &name.name).await? else { return Ok(()) };
         let Some(account) = exclusive::taken_over(&place.served.kind, &live) else { return Ok(()) };
         tries += 1;
-        match client.account(place, &live, account).await {
+        // Only if it is still as it was seen.
+        let metadata = json!({ "resourceVersion": live["metadata"]["resourceVersion"], "managedFields": account });
+        match client.patch(place, &name.name, &json!({ "metadata": metadata })).await {
             // Controllers write to the same object.
             Err(failure) if failure.code() == Some(409) && tries < TAKE_OVERS => sleep(PAUSE).await,
             done => return done.map(|_| ()),

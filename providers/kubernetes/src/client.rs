@@ -389,13 +389,6 @@ impl Client {
         self.call(place.request().patch(name, &parameters, &Patch::Strategic(patch))).await
     }
 
-    /// Says whose the fields of an object are, if it is still as it was seen.
-    pub(crate) async fn account(&self, place: &Place, live: &Json, entries: Json) -> Result<Json, Failure> {
-        let metadata = &live["metadata"];
-        let patch = serde_json::json!({ "metadata": { "resourceVersion": metadata["resourceVersion"], "managedFields": entries } });
-        self.patch(place, metadata["name"].as_str().unwrap_or_default(), &patch).await
-    }
-
     /// Merges a patch into an object under our name (RFC 7396: null takes away).
     pub(crate) async fn patch(&self, place: &Place, name: &str, patch: &Json) -> Result<Json, Failure> {
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };

@@ -8,7 +8,7 @@
 use serde_json::{Map, Value as Json};
 
 use crate::client::MANAGER;
-use crate::fields::{is_item, ours, project, union};
+use crate::fields::{is_item, is_ours, ours, project, union};
 
 /// Parts of Kubernetes itself. Source: a manager is a user agent up to its first slash (`managerOrUserAgent`, `k8s.io/apiserver`).
 const SYSTEM: &[&str] = &["kube-controller-manager", "kube-apiserver", "clusterrole-aggregation-controller"];
@@ -125,18 +125,11 @@ fn managers(live: &Json) -> Option<&Vec<Json>> {
     live["metadata"]["managedFields"].as_array()
 }
 
-fn is_ours(entry: &Json) -> bool {
-    entry["manager"] == MANAGER && entry["operation"] == "Apply" && is_whole(entry)
-}
-
+/// Not of a part that is served by itself. What scales by one writes a field like anybody else.
 fn is_other(entry: &Json) -> bool {
     let manager = entry["manager"].as_str().unwrap_or_default();
-    manager != MANAGER && !SYSTEM.contains(&manager) && is_whole(entry)
-}
-
-/// Not of a part that is served by itself. What scales by one writes a field like anybody else.
-fn is_whole(entry: &Json) -> bool {
-    entry["subresource"].as_str().is_none_or(|s| s.is_empty() || s == "scale")
+    let is_whole = entry["subresource"].as_str().is_none_or(|s| s.is_empty() || s == "scale");
+    manager != MANAGER && !SYSTEM.contains(&manager) && is_whole
 }
 
 /// What of these fields counts; `None` if that is nothing.

@@ -10,10 +10,13 @@ use crate::client::MANAGER;
 /// The fields that our applies own; none if we never applied.
 pub(crate) fn ours(live: &Json) -> Option<Json> {
     let entries = live["metadata"]["managedFields"].as_array()?;
-    let mine = entries
-        .iter()
-        .filter(|e| e["manager"] == MANAGER && e["operation"] == "Apply" && e["subresource"].as_str().is_none_or(str::is_empty));
+    let mine = entries.iter().filter(|e| is_ours(e));
     mine.map(|e| e["fieldsV1"].clone()).reduce(|a, b| union(&a, &b))
+}
+
+/// True for the account of our applies.
+pub(crate) fn is_ours(entry: &Json) -> bool {
+    entry["manager"] == MANAGER && entry["operation"] == "Apply" && entry["subresource"].as_str().is_none_or(str::is_empty)
 }
 
 /// True for an object without any account of its fields that says by its label that it is ours.

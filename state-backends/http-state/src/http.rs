@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use karmaform_model::innermost;
 use md5::{Digest as _, Md5};
 use reqwest::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Body, Certificate, Identity, Method, NoProxy, Proxy, Request, StatusCode, Url};
@@ -204,14 +205,4 @@ fn failure(error: reqwest::Error) -> Failure {
         (_, true) => Failure::Impossible(words),
         _ => Failure::Broken(words),
     }
-}
-
-/// What is at the bottom of a chain of errors: the others only say that something failed, and name the address.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut last = error;
-    while let Some(source) = last.source() {
-        last = source;
-    }
-    let words = last.to_string();
-    words.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
 }

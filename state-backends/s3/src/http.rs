@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
+use karmaform_model::innermost;
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::{HttpClient, HttpError, HttpErrorKind, HttpRequestBody};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -172,14 +173,4 @@ fn failure(error: HttpError) -> Failure {
         HttpErrorKind::Timeout => Failure::Late,
         _ => Failure::Broken(words),
     }
-}
-
-/// What is at the bottom of a chain of errors: the others only say that something failed.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut last = error;
-    while let Some(source) = last.source() {
-        last = source;
-    }
-    let words = last.to_string();
-    words.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
 }

@@ -32,11 +32,14 @@ fn scratch() -> Scratch {
 
 /// A script with places of the pod for those here.
 fn here(scratch: &Scratch, script: &str) -> String {
+    let argo = file("argo-workflows.yaml");
+    let mounted = argo.lines().find_map(|l| l.trim().strip_prefix("- { name: work, mountPath: ")?.strip_suffix(" }")).expect("its volume");
+    let mounted = format!("{mounted}/");
     let places = [
         ("$(results.code.path)", scratch.text_at("results/code")),
         ("$(results.plan-sha256.path)", scratch.text_at("results/sum")),
         ("/tmp/", scratch.text_at("tmp/")),
-        ("/work/", scratch.text_at("work/")),
+        (&*mounted, scratch.text_at("work/")),
     ];
     let (mut out, mut rest) = (String::new(), script);
     while let Some(next) = rest.chars().next() {
