@@ -18,7 +18,7 @@ use crate::wiring::Wiring;
 /// The version of the tool.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The version of Terraform whose forms and lines are kept. Others compare it: below 0.12 they would take us for something else.
-pub(crate) const TERRAFORM: &str = "1.11.4";
+pub(crate) use karmaform_lang::TERRAFORM;
 /// Prose is not set wider than this.
 const WIDEST_PROSE: usize = 100;
 

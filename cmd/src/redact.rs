@@ -71,6 +71,9 @@ pub(crate) fn redacted(plan: &Plan, registry: &Catalog) -> Plan {
             *side = redactor.value(&side.clone().secret_if(sensitive));
         }
     }
+    for output in plan.kept_outputs.values_mut() {
+        output.value = redactor.value(&output.value.clone().secret_if(output.sensitive));
+    }
     for step in &mut plan.steps {
         if let StepKind::Gate { gate, .. } = &mut step.kind {
             gate.arguments.values_mut().for_each(|a| redactor.arg(a));
@@ -100,6 +103,11 @@ fn withheld(value: &Value) -> Option<&str> {
         Kind::Unknown(u) => u.prefix.as_deref().and_then(|p| p.strip_prefix(WITHHELD)),
         _ => None,
     }
+}
+
+/// True for what stands where a secret was.
+pub(crate) fn is_withheld(value: &Value) -> bool {
+    withheld(value).is_some()
 }
 
 /// True if two parts are the same, as far as can be told: withheld secrets go by their number.

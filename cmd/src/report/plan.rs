@@ -167,7 +167,7 @@ fn texts(plan: &Plan, sources: &Sources) -> Vec<(String, String)> {
         }
     }
     if !plan.outputs.is_empty() {
-        let text = outputs_text(&plan.outputs, &THEME);
+        let text = outputs_text(plan, &THEME);
         texts.push(("Changes to outputs".to_owned(), text.lines().skip(2).collect::<Vec<_>>().join("\n")));
     }
     let warnings = warnings_text(plan.warnings.iter(), sources, &THEME, false);

@@ -30,39 +30,66 @@ pub(crate) fn near_changes(edits: &[Edit], context: usize) -> Vec<bool> {
     shown
 }
 
-/// The longest common subsequence as edits; drops before inserts.
+/// The longest common subsequence as edits; drops before inserts. Of several as long it is the one that Terraform takes, so that plans read alike.
 pub(crate) fn align(old: usize, new: usize, equal: impl Fn(usize, usize) -> bool) -> Vec<Edit> {
+    if old.saturating_mul(new) <= LARGEST_ALIGNMENT {
+        return edits(old, new, 0, &common(old, new, &equal), &equal);
+    }
     let head = (0..old.min(new)).take_while(|i| equal(*i, *i)).count();
     let tail = (0..old.min(new) - head).take_while(|i| equal(old - 1 - i, new - 1 - i)).count();
     let (rows, columns) = (old - head - tail, new - head - tail);
-    let mut edits: Vec<Edit> = (0..head).map(|i| Edit::Keep(i, i)).collect();
-    if rows.saturating_mul(columns) > LARGEST_ALIGNMENT {
-        edits.extend((0..rows).map(|i| Edit::Drop(head + i)));
-        edits.extend((0..columns).map(|j| Edit::Insert(head + j)));
-    } else {
-        let mut longest = vec![vec![0u32; columns + 1]; rows + 1];
-        for i in (0..rows).rev() {
-            for j in (0..columns).rev() {
-                longest[i][j] =
-                    if equal(head + i, head + j) { longest[i + 1][j + 1] + 1 } else { longest[i + 1][j].max(longest[i][j + 1]) };
-            }
-        }
-        let (mut i, mut j) = (0, 0);
-        while i < rows || j < columns {
-            if i < rows && j < columns && equal(head + i, head + j) {
-                edits.push(Edit::Keep(head + i, head + j));
-                (i, j) = (i + 1, j + 1);
-            } else if i < rows && (j == columns || longest[i + 1][j] >= longest[i][j + 1]) {
-                edits.push(Edit::Drop(head + i));
-                i += 1;
-            } else {
-                edits.push(Edit::Insert(head + j));
-                j += 1;
-            }
+    let mut all: Vec<Edit> = (0..head).map(|i| Edit::Keep(i, i)).collect();
+    let inner = |i: usize, j: usize| equal(head + i, head + j);
+    let is_small = rows.saturating_mul(columns) <= LARGEST_ALIGNMENT;
+    let kept = if is_small { common(rows, columns, &inner) } else { Vec::new() };
+    all.extend(edits(rows, columns, head, &kept, &inner));
+    all.extend((0..tail).map(|i| Edit::Keep(old - tail + i, new - tail + i)));
+    all
+}
+
+/// A longest common subsequence, as pairs of places.
+fn common(old: usize, new: usize, equal: &impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
+    let mut longest = vec![vec![0u32; new + 1]; old + 1];
+    for i in 0..old {
+        for j in 0..new {
+            longest[i + 1][j + 1] = if equal(i, j) { longest[i][j] + 1 } else { longest[i][j + 1].max(longest[i + 1][j]) };
         }
     }
-    edits.extend((0..tail).map(|i| Edit::Keep(old - tail + i, new - tail + i)));
-    edits
+    let mut pairs = Vec::new();
+    let (mut i, mut j) = (old, new);
+    while i > 0 && j > 0 {
+        if equal(i - 1, j - 1) {
+            (i, j) = (i - 1, j - 1);
+            pairs.push((i, j));
+        } else if longest[i - 1][j] > longest[i][j - 1] {
+            i -= 1;
+        } else {
+            j -= 1;
+        }
+    }
+    pairs.reverse();
+    pairs
+}
+
+/// The edits that keep these, each as early as it comes.
+fn edits(old: usize, new: usize, offset: usize, kept: &[(usize, usize)], equal: &impl Fn(usize, usize) -> bool) -> Vec<Edit> {
+    let mut all = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    for (a, b) in kept {
+        while i < *a && !equal(i, *b) {
+            all.push(Edit::Drop(offset + i));
+            i += 1;
+        }
+        while j < *b && !equal(*a, j) {
+            all.push(Edit::Insert(offset + j));
+            j += 1;
+        }
+        all.push(Edit::Keep(offset + i, offset + j));
+        (i, j) = (i + 1, j + 1);
+    }
+    all.extend((i..old).map(|i| Edit::Drop(offset + i)));
+    all.extend((j..new).map(|j| Edit::Insert(offset + j)));
+    all
 }
 
 /// Two texts as a unified diff.

@@ -5,12 +5,10 @@ use karmaform_model::{Attribute, Block, Connection, Nesting, Object, Path, Schem
 use crate::redact::same_or_withheld;
 
 use super::style::Mark;
-use super::values::{Manner, Printer, key_texts, nothing, quoted, shortened, shortened_object, untyped};
+use super::values::{Manner, NAMING, Printer, key_texts, nothing, quoted, shortened, shortened_object, untyped};
 
 /// What a write-only attribute looks like.
 const WRITE_ONLY: &str = "(write-only attribute)";
-/// Shown even when unchanged: they say which thing it is.
-const NAMING: [&str; 2] = ["id", "name"];
 
 /// An object with all marks of secrecy: those of the schema and those of the configuration.
 pub(crate) fn marked(mut object: Object, schema: Option<&Schema>, secret_paths: &[Path]) -> Value {
@@ -39,7 +37,9 @@ impl Printer {
             if is_write_only(schema, name) {
                 self.line(indent, mark, format!("{key} = {WRITE_ONLY}"));
             } else if is_untyped(schema, name) {
+                let around = std::mem::replace(&mut self.manner, Manner { untyped: true });
                 self.value(indent, mark, &format!("{key} = "), &untyped(value), suffix);
+                self.manner = around;
             } else {
                 self.value(indent, mark, &format!("{key} = "), value, suffix);
             }
@@ -86,13 +86,15 @@ impl Printer {
             if !*is_changed {
                 self.value(indent, Mark::None, &format!("{key} = "), b, "");
             } else if is_untyped(schema, name) {
-                let around = std::mem::replace(&mut self.manner, Manner { untyped: true, bare: false });
+                let around = std::mem::replace(&mut self.manner, Manner { untyped: true });
                 self.difference(indent, &format!("{key} = "), &untyped(b), &untyped(a), "");
                 self.manner = around;
             } else {
                 self.difference(indent, &format!("{key} = "), b, a, "");
             }
-            if *is_changed && because.iter().any(|p| p.root() == Some(name.as_str())) {
+            // As in Terraform: what may be of any type says nothing of it, as the head of the resource does.
+            let is_typed = schema.and_then(|s| s.attribute(name)).is_some_and(|a| a.typed);
+            if *is_changed && !is_typed && because.iter().any(|p| p.root() == Some(name.as_str())) {
                 self.note(position, "# forces replacement");
             }
         }

@@ -6,7 +6,7 @@ use crate::redact::same_or_withheld;
 
 use super::align::{Edit, TEXT_CONTEXT, align, near_changes};
 use super::style::Mark;
-use super::values::{Manner, Printer, SECRET, UNKNOWN, inline, is_map, json_structure, key_texts, nothing, visible};
+use super::values::{Manner, NAMING, Printer, SECRET, UNKNOWN, inline, is_map, json_structure, key_texts, nothing, visible};
 
 impl Printer {
     /// Both sides of an attribute that differ.
@@ -17,7 +17,8 @@ impl Printer {
                 (false, true) => Mark::Remove,
                 _ => Mark::Change,
             };
-            return self.line(indent, mark, format!("{prefix}{SECRET}{suffix}"));
+            let arrow = if mark == Mark::Remove && suffix.is_empty() { " -> null" } else { suffix };
+            return self.line(indent, mark, format!("{prefix}{SECRET}{arrow}"));
         }
         if before.is_null() {
             return self.value(indent, Mark::Add, prefix, after, suffix);
@@ -53,7 +54,7 @@ impl Printer {
     /// Both sides of a part of a value, where a null is a value as others are if nothing has a type.
     fn inner_difference(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
         let one_is_null = before.is_null() != after.is_null();
-        if self.manner.untyped && one_is_null && !before.secret && !after.secret {
+        if self.manner.untyped && one_is_null && !after.is_unknown() && !before.secret && !after.secret {
             return self.both(indent, prefix, before, after, suffix);
         }
         self.difference(indent, prefix, before, after, suffix);
@@ -63,7 +64,7 @@ impl Printer {
     fn both(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
         let start = self.position();
         self.value(indent, Mark::Remove, prefix, before, " -> ");
-        let mut second = Self::default();
+        let mut second = Self::comparing(self.manner);
         second.value(indent, Mark::Add, "", after, suffix);
         self.join(second);
         self.change_at(start);
@@ -82,23 +83,23 @@ impl Printer {
         names.sort_unstable();
         names.dedup();
         let side = |of: &std::collections::BTreeMap<String, Value>, name: &String| of.get(name).unwrap_or(&null).clone();
-        let (changed, unchanged): (Vec<_>, Vec<_>) = names
-            .into_iter()
-            .partition(|n| !same_or_withheld(before.get(*n), after.get(*n)) || before.contains_key(*n) != after.contains_key(*n));
+        let is_changed = |n: &String| !same_or_withheld(before.get(n), after.get(n)) || before.contains_key(n) != after.contains_key(n);
+        let (shown, hidden): (Vec<_>, Vec<_>) = names.into_iter().partition(|n| is_changed(n) || (!quote && NAMING.contains(&n.as_str())));
         // What is hidden has its place in the width of the keys.
-        let mut keys = key_texts(changed.iter().chain(&unchanged).copied(), quote);
-        keys.truncate(changed.len());
-        for (key, name) in keys.iter().zip(&changed) {
+        let keys = key_texts(shown.iter().chain(&hidden).copied(), quote);
+        for (key, name) in keys.iter().zip(&shown) {
             let (b, a) = (side(before, name), side(after, name));
-            if after.contains_key(*name) && before.contains_key(*name) {
+            if !is_changed(name) {
+                self.value(indent, Mark::None, &format!("{key} = "), &b, "");
+            } else if after.contains_key(*name) && before.contains_key(*name) {
                 self.inner_difference(indent, &format!("{key} = "), &b, &a, "");
-            } else if self.manner.bare && !b.secret && !after.contains_key(*name) {
+            } else if self.manner.untyped && !b.secret && !after.contains_key(*name) {
                 self.value(indent, Mark::Remove, &format!("{key} = "), &b, "");
             } else {
                 self.difference(indent, &format!("{key} = "), &b, &a, "");
             }
         }
-        self.hidden(indent, unchanged.len(), noun);
+        self.hidden(indent, hidden.len(), noun);
     }
 
     /// `# (2 unchanged attributes hidden)`
@@ -125,7 +126,7 @@ impl Printer {
     fn list_difference(&mut self, indent: usize, prefix: &str, before: &[Value], after: &[Value], suffix: &str) {
         self.line(indent, Mark::Change, format!("{prefix}["));
         let same = |i: usize, j: usize| same_or_withheld(Some(&before[i]), Some(&after[j]));
-        let pairs = self.manner.untyped && before.len() == after.len();
+        let pairs = self.manner.untyped && is_by_place(before.len(), after.len(), same);
         let edits = if pairs { by_place(before.len(), same) } else { align(before.len(), after.len(), same) };
         let shown = near_changes(&edits, 1);
         let mut at = 0;
@@ -138,16 +139,21 @@ impl Printer {
                     at += run;
                     continue;
                 }
-                Edit::Drop(i) => match edits.get(at + 1) {
-                    // An element that changed inside is shown as such, not as one gone and one new.
-                    Some(Edit::Insert(j)) if pairs || alike(&before[i], &after[*j]) => {
-                        self.inner_difference(indent + 4, "", &before[i], &after[*j], ",");
-                        at += 2;
-                        continue;
+                // Elements that changed inside are shown as such, not as some gone and some new.
+                Edit::Drop(_) | Edit::Insert(_) => {
+                    let run = edits[at..].iter().take_while(|e| !matches!(e, Edit::Keep(..))).count();
+                    let belong = |a: &Value, b: &Value| pairs || alike(a, b, self.manner.untyped);
+                    for (old, new) in paired(&edits[at..at + run], |i, j| belong(&before[i], &after[j])) {
+                        match (old, new) {
+                            (Some(i), Some(j)) => self.inner_difference(indent + 4, "", &before[i], &after[j], ","),
+                            (Some(i), None) => self.value(indent + 4, Mark::Remove, "", &before[i], ","),
+                            (None, Some(j)) => self.value(indent + 4, Mark::Add, "", &after[j], ","),
+                            (None, None) => {}
+                        }
                     }
-                    _ => self.value(indent + 4, Mark::Remove, "", &before[i], ","),
-                },
-                Edit::Insert(j) => self.value(indent + 4, Mark::Add, "", &after[j], ","),
+                    at += run;
+                    continue;
+                }
             }
             at += 1;
         }
@@ -161,7 +167,7 @@ impl Printer {
                 self.value(indent + 4, Mark::None, "", &a, "");
             } else {
                 self.line(indent, Mark::Change, format!("{prefix}jsonencode("));
-                let around = std::mem::replace(&mut self.manner, Manner { untyped: true, bare: true });
+                let around = std::mem::replace(&mut self.manner, Manner { untyped: true });
                 self.difference(indent + 4, "", &a, &b, "");
                 self.manner = around;
             }
@@ -174,12 +180,17 @@ impl Printer {
             }
             return self.line(indent, Mark::Change, format!("{prefix}{} -> {}{suffix}", side(before), side(after)));
         }
-        let lines = |s: &str| s.strip_suffix('\n').unwrap_or(s).split('\n').map(str::to_owned).collect::<Vec<_>>();
+        let untyped = self.manner.untyped;
+        let lines = |s: &str| {
+            let shown = if untyped { s.trim() } else { s.strip_suffix('\n').unwrap_or(s) };
+            shown.split('\n').map(str::to_owned).collect::<Vec<_>>()
+        };
         let (a, b) = (lines(before), lines(after));
         self.line(indent, Mark::Change, format!("{prefix}<<-EOT"));
         let same = |i: usize, j: usize| a[i] == b[j];
-        let edits = if self.manner.untyped && a.len() == b.len() { by_place(a.len(), same) } else { align(a.len(), b.len(), same) };
-        let shown = near_changes(&edits, TEXT_CONTEXT);
+        let pairs = self.manner.untyped && is_by_place(a.len(), b.len(), same);
+        let edits = if pairs { by_place(a.len(), same) } else { align(a.len(), b.len(), same) };
+        let shown = if self.manner.untyped { vec![true; edits.len()] } else { near_changes(&edits, TEXT_CONTEXT) };
         let mut at = 0;
         while at < edits.len() {
             match edits[at] {
@@ -195,11 +206,16 @@ impl Printer {
             }
             at += 1;
         }
-        if a == b {
+        if a == b && !untyped {
             self.remark(indent + 4, "# (the newline at the end changes)");
         }
         self.line(indent, Mark::None, format!("EOT{suffix}"));
     }
+}
+
+/// True if as many elements are compared place by place: some went for good. Where all are still there, they only changed places.
+fn is_by_place(before: usize, after: usize, same: impl Fn(usize, usize) -> bool) -> bool {
+    before == after && (0..before).any(|i| !same(i, i) && (0..after).all(|j| !same(i, j)))
 }
 
 /// Of two sides with as many elements, those of the same place belong together.
@@ -208,11 +224,25 @@ fn by_place(count: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Edit> {
     (0..count).flat_map(place).collect()
 }
 
-/// Objects and lists can change inside; anything else is another element.
-fn alike(a: &Value, b: &Value) -> bool {
+/// What goes and what comes between two elements that stay: each that goes with the next that comes if they belong together, then what is left.
+fn paired(edits: &[Edit], belong: impl Fn(usize, usize) -> bool) -> Vec<(Option<usize>, Option<usize>)> {
+    let new = |e: &Edit| if let Edit::Insert(j) = e { Some(*j) } else { None };
+    let mut coming = edits.iter().filter_map(new).peekable();
+    let mut pairs = Vec::new();
+    for edit in edits {
+        if let Edit::Drop(i) = edit {
+            pairs.push((Some(*i), coming.next_if(|j| belong(*i, *j))));
+        }
+    }
+    pairs.extend(coming.map(|j| (None, Some(j))));
+    pairs
+}
+
+/// Objects can change inside, and lists where they have a type; anything else is another element.
+fn alike(a: &Value, b: &Value, untyped: bool) -> bool {
     let shape = |v: &Value| match v.kind {
         Kind::Map(..) | Kind::Object(_) => 1,
-        Kind::List(..) | Kind::Tuple(_) => 2,
+        Kind::List(..) | Kind::Tuple(_) if !untyped => 2,
         _ => 0,
     };
     !a.secret && !b.secret && shape(a) == shape(b) && shape(a) > 0
@@ -270,7 +300,7 @@ mod tests {
     #[test]
     fn what_has_no_type_is_compared_place_by_place_if_as_long() {
         let check = |before: &Value, after: &Value, expected: &str| {
-            let mut printer = Printer::comparing(Manner { untyped: true, bare: true });
+            let mut printer = Printer::comparing(Manner { untyped: true });
             printer.difference(4, "x = ", before, after, "");
             assert_eq!(printer.finish(&Theme::plain()), expected);
         };

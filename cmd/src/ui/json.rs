@@ -11,6 +11,7 @@ pub(crate) mod testing;
 
 use std::collections::BTreeMap;
 
+use crate::redact::is_withheld;
 use karmaform_model::{Address, Key, Kind, Mode, ModuleStep, Object, Type, Value, to_json};
 use serde_json::{Map, Value as Json, json};
 
@@ -18,6 +19,7 @@ use serde_json::{Map, Value as Json, json};
 /// `None`: nothing of it is known.
 pub(crate) fn known(value: &Value) -> Option<Json> {
     match &value.kind {
+        Kind::Unknown(_) if is_withheld(value) => Some(Json::Null),
         Kind::Unknown(_) => None,
         _ if value.secret => Some(Json::Null),
         Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Address, Catalog, ModeOfPlan, OutputChange, Plan, PlannedResource};
+use karmaform_model::{Action, Address, Catalog, ModeOfPlan, Plan, PlannedResource};
 
 use super::composite::{Group, group};
 use super::deferred::{count, deferred_text, nothing_yet, way_on};
@@ -22,8 +22,13 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     let mut out = drift_text(plan, registry, theme);
     if plan.mode == ModeOfPlan::RefreshOnly {
         out.push_str(&moved_text(plan, theme));
-        out.push_str(&refresh_only_text(plan, theme, !out.is_empty()));
-        out.push_str(&outputs_text(&plan.outputs, theme));
+        if out.is_empty() && !plan.outputs.is_empty() {
+            out.push_str(&outputs_text(plan, theme));
+            out.push_str(&only_outputs(theme));
+        } else {
+            out.push_str(&refresh_only_text(plan, theme, !out.is_empty()));
+            out.push_str(&outputs_text(plan, theme));
+        }
         out.push_str(&deferred_text(plan, theme));
         return out;
     }
@@ -36,11 +41,8 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     }
     if shown.is_empty() && !moves {
         out.push_str(&deferred_text(plan, theme));
-        out.push_str(&outputs_text(&plan.outputs, theme));
-        out.push_str(&theme.wrap(&format!(
-            "\nYou can apply this plan to save these new output values to the {} state, without changing any real infrastructure.\n",
-            theme.product
-        )));
+        out.push_str(&outputs_text(plan, theme));
+        out.push_str(&only_outputs(theme));
         return out;
     }
     if shown.iter().any(|r| !r.is_import_alone()) {
@@ -64,7 +66,7 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     }
     out.push_str(&deferred_text(plan, theme));
     out.push_str(&format!("\n{}\n", theme.strong(Tone::Plain, &summary(plan))));
-    out.push_str(&outputs_text(&plan.outputs, theme));
+    out.push_str(&outputs_text(plan, theme));
     out.push_str(&way_on(plan, theme));
     out
 }
@@ -213,6 +215,14 @@ fn moved_text(plan: &Plan, theme: &Theme) -> String {
     plan.moved.iter().map(line).collect()
 }
 
+/// What applying does where only outputs change.
+fn only_outputs(theme: &Theme) -> String {
+    theme.wrap(&format!(
+        "\nYou can apply this plan to save these new output values to the {} state, without changing any real infrastructure.\n",
+        theme.product
+    ))
+}
+
 fn refresh_only_text(plan: &Plan, theme: &Theme, has_drift: bool) -> String {
     if !has_drift && plan.outputs.is_empty() {
         let title = unchanged(plan.mode);
@@ -231,12 +241,14 @@ fn refresh_only_text(plan: &Plan, theme: &Theme, has_drift: bool) -> String {
 }
 
 /// `Changes to Outputs:` and what changes; nothing if none does.
-pub(crate) fn outputs_text(outputs: &BTreeMap<String, OutputChange>, theme: &Theme) -> String {
-    if outputs.is_empty() {
+pub(crate) fn outputs_text(plan: &Plan, theme: &Theme) -> String {
+    if plan.outputs.is_empty() {
         return String::new();
     }
-    let mut printer = Printer::comparing(Manner { untyped: true, bare: true });
-    for (key, output) in key_texts(outputs.keys(), false).iter().zip(outputs.values()) {
+    let mut printer = Printer::comparing(Manner { untyped: true });
+    // What stays has its place in the width of the names.
+    let keys = key_texts(plan.outputs.keys().chain(plan.kept_outputs.keys()), false);
+    for (key, output) in keys.iter().zip(plan.outputs.values()) {
         let side = |v: &Option<karmaform_model::Value>| {
             v.as_ref().map_or_else(nothing, |v| untyped(&shortened(v)).secret_if(output.sensitive && !v.is_null()))
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{
     Action, Address, Arg, Ask, Attribute, BoxFuture, Change, Child, Choreography, Composite, Diagnostics, DriftedResource, Expansion,
-    GateSpec, ModeOfPlan, Object, Path, Reason, ReplaceOrder, ResourceSpec as _, Scene, Schema, Step, StepKind, Type, Value,
+    GateSpec, ModeOfPlan, Object, OutputChange, Path, Reason, ReplaceOrder, ResourceSpec as _, Scene, Schema, Step, StepKind, Type, Value,
 };
 
 use super::*;
@@ -132,6 +132,7 @@ pub(crate) fn plan(resources: Vec<PlannedResource>) -> Plan {
         resources,
         steps: vec![],
         outputs: BTreeMap::new(),
+        kept_outputs: BTreeMap::new(),
         drift: vec![],
         impact: BTreeMap::new(),
         risks: BTreeMap::new(),

@@ -8,22 +8,22 @@ use super::attributes::presentable;
 use super::json::state::attributes;
 use super::resource::{schema_of, title};
 use super::style::{Mark, Theme, Tone};
-use super::values::{Printer, key_texts};
+use super::values::{Manner, Printer, key_texts, untyped};
 
 /// The whole state.
 pub(crate) fn state_text(snapshot: &Snapshot, registry: &Catalog, theme: &Theme) -> String {
-    let mut out = String::new();
-    for (address, resource) in &snapshot.resources {
-        out.push_str(&resource_text(address, None, resource, registry, theme));
-        out.push('\n');
-    }
-    for ((address, key), resource) in &snapshot.deposed {
-        out.push_str(&resource_text(address, Some(key), resource, registry, theme));
-        out.push('\n');
-    }
+    let current = snapshot.resources.iter().map(|(address, resource)| resource_text(address, None, resource, registry, theme));
+    let deposed = snapshot.deposed.iter().map(|((address, key), resource)| resource_text(address, Some(key), resource, registry, theme));
+    let mut out = current.chain(deposed).collect::<Vec<_>>().join("\n");
     if !snapshot.outputs.is_empty() {
-        out.push_str(&format!("\n{}\n\n", theme.strong(Tone::Plain, "Outputs:")));
-        out.push_str(&outputs_text(&snapshot.outputs, theme));
+        out.push_str(&format!("{}{}\n\n", if out.is_empty() { "\n" } else { "\n\n" }, theme.strong(Tone::Plain, "Outputs:")));
+        let mut printer = Printer::comparing(Manner { untyped: true });
+        for (name, output) in &snapshot.outputs {
+            let name = key_texts(std::iter::once(name), false).remove(0);
+            let value = untyped(&output.value).secret_if(output.sensitive);
+            printer.value(0, Mark::None, &format!("{name} = "), &value, "");
+        }
+        out.push_str(&printer.finish(theme));
     }
     if out.is_empty() { "The state file is empty. No resources are represented.\n".to_owned() } else { out }
 }

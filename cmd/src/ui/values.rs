@@ -32,11 +32,13 @@ pub(crate) struct Printer {
 /// How two values are compared, and what goes is marked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Manner {
-    /// They have no type of their own: elements of as many are compared place by place, and a null is a value as others are.
+    /// They have no type of their own: elements of as many are compared place by place, unless they only change places; a null is a value as
+    /// others are; what goes from inside says no ` -> null`; and texts are shown as a whole.
     pub(super) untyped: bool,
-    /// What goes from inside a value says no ` -> null`.
-    pub(super) bare: bool,
 }
+
+/// Shown even when unchanged: they say which thing it is.
+pub(super) const NAMING: [&str; 3] = ["id", "name", "tags"];
 
 /// What a secret looks like.
 pub(crate) const SECRET: &str = "(sensitive value)";
@@ -103,7 +105,7 @@ impl Printer {
     pub(crate) fn finish(self, theme: &Theme) -> String {
         let mut out = String::new();
         for line in self.lines {
-            if !line.text.is_empty() {
+            if !line.text.is_empty() || line.mark != Mark::None {
                 let mark_width = if line.mark == Mark::None { 0 } else { 4 };
                 out.extend(std::iter::repeat_n(' ', line.indent.saturating_sub(mark_width)));
                 if line.mark != Mark::None {
@@ -140,7 +142,9 @@ impl Printer {
                 }
                 None => {
                     self.line(indent, mark, format!("{prefix}<<-EOT"));
-                    for line in s.strip_suffix('\n').unwrap_or(s).split('\n') {
+                    // As in Terraform: where anything may stand, blank ends are not shown.
+                    let shown = if self.manner.untyped { s.trim() } else { s.strip_suffix('\n').unwrap_or(s) };
+                    for line in shown.split('\n') {
                         self.line(indent + 4, Mark::None, visible(line));
                     }
                     self.line(indent, Mark::None, format!("EOT{suffix}"));

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::Evaluator;
-use karmaform_model::{Connection, Diagnostics, DriftedResource, ModeOfPlan, Object, OutputChange, ResourceEntry, Schema, Status, same};
+use karmaform_model::{
+    Connection, Diagnostics, DriftedResource, ModeOfPlan, Object, OutputChange, OutputState, ResourceEntry, Schema, Status, same,
+    same_and_alike,
+};
 
 use crate::observed::Answer;
 use crate::values::without_volatile;
@@ -39,18 +42,28 @@ fn differs(schema: &Schema, memory: &Object, full: &Object) -> bool {
     compared.into_iter().any(|name| !same(memory.get(name), full.get(name)))
 }
 
-/// Root outputs that change. In a part of everything only those that the part decides; none that needs what is put off.
-pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> BTreeMap<String, OutputChange> {
-    let mut changes = BTreeMap::new();
+/// Root outputs, those that change and those that don't.
+#[derive(Default)]
+pub(crate) struct Outputs {
+    /// What changes.
+    pub(crate) changes: BTreeMap<String, OutputChange>,
+    /// What stays, and what is null and was not there.
+    pub(crate) kept: BTreeMap<String, OutputState>,
+}
+
+/// All root outputs. In a part of everything only those that the part decides; none that needs what is put off. As in Terraform a null one is
+/// none, and another type is a change.
+pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> Outputs {
+    let Outputs { mut changes, mut kept } = Outputs::default();
     let state = &pass.inputs.state.outputs;
     if pass.options.mode == ModeOfPlan::Destroy {
         if !pass.options.is_partial() {
-            let gone = |(name, o): (&String, &karmaform_model::OutputState)| {
+            let gone = |(name, o): (&String, &OutputState)| {
                 (name.clone(), OutputChange { before: Some(o.value.clone()), after: None, sensitive: o.sensitive })
             };
             changes.extend(state.iter().map(gone));
         }
-        return changes;
+        return Outputs { changes, kept };
     }
     let has_deferred = pass.deferred.contains(&true);
     for (name, output) in &pass.inputs.config.outputs {
@@ -67,8 +80,13 @@ pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &
         }
         let after = value.secret_if(output.sensitive);
         let before = state.get(name);
-        let is_same = before.is_some_and(|b| b.sensitive == output.sensitive && same(Some(&b.value), Some(&after)));
-        if !is_same {
+        let stays = match before {
+            None => after.is_null(),
+            Some(b) => (b.value.is_null() && after.is_null()) || (b.sensitive == output.sensitive && same_and_alike(&b.value, &after)),
+        };
+        if stays {
+            kept.insert(name.clone(), OutputState { value: after, sensitive: output.sensitive });
+        } else {
             let before = before.map(|b| b.value.clone());
             changes.insert(name.clone(), OutputChange { before, after: Some(after), sensitive: output.sensitive });
         }
@@ -77,7 +95,7 @@ pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &
         let change = OutputChange { before: Some(output.value.clone()), after: None, sensitive: output.sensitive };
         changes.insert(name.clone(), change);
     }
-    changes
+    Outputs { changes, kept }
 }
 
 fn is_decided(pass: &Pass<'_>, output: &str) -> bool {

@@ -126,6 +126,10 @@ impl Default for ApplyOptions {
 
 /// The root variables as a plan records them.
 pub(crate) fn variables(config: &Config) -> BTreeMap<String, VariableValue> {
-    let recorded = |v: &karmaform_lang::Variable| VariableValue { value: Some(v.value.clone()), sensitive: v.sensitive };
+    // As Terraform has it: what was given before it was converted; giving that again comes to the same.
+    let recorded = |v: &karmaform_lang::Variable| {
+        let given = v.given.clone().unwrap_or_else(|| v.value.clone());
+        VariableValue { value: Some(given.secret_if(v.sensitive)), sensitive: v.sensitive }
+    };
     config.variables.iter().map(|(name, v)| (name.clone(), recorded(v))).collect()
 }

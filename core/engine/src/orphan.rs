@@ -90,6 +90,9 @@ impl Pass<'_> {
         if let (true, Some(was)) = (is_missing, self.graph.previous(&node.address)) {
             return Reason::DeleteBecauseNoMoveTarget(was);
         }
+        if !self.inputs.config.is_written(&node.address) {
+            return Reason::DeleteBecauseNoResourceConfig;
+        }
         if let Some(module) = self.inputs.config.missing_module(&node.address.module) {
             return Reason::DeleteBecauseNoModule(module);
         }

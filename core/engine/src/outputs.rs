@@ -38,6 +38,11 @@ pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
             }
             value = now;
         }
+        // As in Terraform: a null output is none.
+        if value.is_null() {
+            outputs.remove(name);
+            continue;
+        }
         outputs.insert(name.clone(), OutputState { value: value.secret_if(change.sensitive), sensitive: change.sensitive });
     }
     if outputs != dispatcher.ledger.snapshot.outputs {

@@ -85,6 +85,7 @@ fn decide<T>(
     let deposed = leftovers(&pass, &mut resources, &mut planned, &mut diagnostics);
     let left = |n: &PlannedResource| n.change.action() == Action::Forget && graph.node(&n.address).is_some_and(|n| n.forgotten);
     diagnostics.extend(forget::warning(resources.iter().filter(|r| left(r)), inputs.registry));
+    let outputs = outputs(&pass, &evaluator, &mut diagnostics);
     let mut plan = Plan {
         format: Plan::FORMAT,
         tool_version: options.tool_version.clone(),
@@ -95,7 +96,8 @@ fn decide<T>(
         serial: inputs.state.serial,
         resources,
         steps: Vec::new(),
-        outputs: outputs(&pass, &evaluator, &mut diagnostics),
+        outputs: outputs.changes,
+        kept_outputs: outputs.kept,
         drift: drift(&pass),
         impact: std::collections::BTreeMap::new(),
         risks: std::collections::BTreeMap::new(),

@@ -216,8 +216,8 @@ impl Book<'_> {
             self.record(number, &object);
         }
         let outputs = self.pass(false, |pass, evaluator| outputs(pass, evaluator, &mut Diagnostics::new()));
-        for (name, change) in outputs {
-            if let Some(value) = change.after.filter(Value::is_wholly_known) {
+        for (name, change) in outputs.changes {
+            if let Some(value) = change.after.filter(|v| v.is_wholly_known() && !v.is_null()) {
                 self.rebuilt.snapshot.outputs.insert(name, OutputState { value, sensitive: change.sensitive });
             }
         }

@@ -44,6 +44,7 @@ pub fn restore(saved: &mut Plan, fresh: &Plan) -> Diagnostics {
             }
         }
     }
+    saved.kept_outputs.clone_from(&fresh.kept_outputs);
     for (name, variable) in &mut saved.variables {
         if variable.value.is_none() {
             variable.value = fresh.variables.get(name).and_then(|v| v.value.clone());

@@ -151,6 +151,15 @@ pub(crate) fn without_volatile(schema: &Schema, object: &Object, stored: bool) -
     object.iter().filter(|(name, _)| keeps(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
 }
 
+/// The part of an object at a path; nothing where there is none.
+pub(crate) fn part_of<'o>(object: &'o Object, path: &Path) -> Option<&'o Value> {
+    let (PathStep::Name(name), rest) = path.0.split_first()? else { return None };
+    rest.iter().try_fold(object.get(name)?, |value, step| match step {
+        PathStep::Name(name) => value.get(name),
+        PathStep::Index(i) => value.as_items()?.get(*i),
+    })
+}
+
 /// The object with the part at this path taken from `source`; taken away if it is not there.
 pub(crate) fn take_from(target: &mut Object, source: &Object, path: &Path) {
     let Some((PathStep::Name(name), rest)) = path.0.split_first() else { return };

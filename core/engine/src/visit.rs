@@ -71,6 +71,11 @@ impl Pass<'_> {
         let Some(ResourceEntry::Type(driver, spec)) = self.entries[number] else { return };
         let schema = spec.schema();
         let Some(mut before) = self.memory(number, schema) else { return };
+        let alone = self.import(number).filter(|_| schema.state_only).and_then(|import| spec.imported(&import.id));
+        if let Some(object) = &alone {
+            let object = crate::values::with_nulls(schema, object);
+            (before.full, before.compared) = (Some(object.clone()), Some(object));
+        }
         if wanted.is_none() && self.options.mode != ModeOfPlan::Destroy {
             self.values.set(number, unknown_object(schema).into());
             self.visits[number] = Visit { before, flags: Flags { pending: true, failed: true, ..inherited }, ..Visit::default() };
@@ -102,8 +107,10 @@ impl Pass<'_> {
                 *wanted = spec.derived(known);
             }
         }
-        let refused =
-            import.zip(wanted.as_ref()).and_then(|(import, wanted)| imports::refused(spec, import, wanted, self.observed.answer(address)));
+        let refused = import
+            .filter(|_| alone.is_none())
+            .zip(wanted.as_ref())
+            .and_then(|(import, wanted)| imports::refused(spec, import, wanted, self.observed.answer(address)));
         let decision = match (self.options.mode, &wanted) {
             (ModeOfPlan::Normal, _) if refused.is_some() => {
                 self.report(number, refused.into_iter().collect());
@@ -236,16 +243,17 @@ impl Pass<'_> {
 
     /// The first of the `replace_triggered_by` references that changes.
     fn trigger(&self, number: usize) -> Option<karmaform_model::Address> {
-        let block = self.inputs.config.block(&self.graph.nodes[number].address)?;
+        let own = &self.graph.nodes[number].address;
+        let block = self.inputs.config.block(own)?;
         let fires = |reference: &&karmaform_lang::Reference| {
-            self.graph.within(&reference.address).any(|(address, n)| {
-                match (self.visits[n].decision.as_ref().map(|d| &d.change), &reference.attribute) {
-                    (Some(Change::Update { before, after } | Change::Replace { before, after, .. }), Some(name)) if !address.is_child() => {
-                        !same(before.get(name), after.get(name))
-                    }
-                    (Some(Change::Update { .. } | Change::Replace { .. }), _) => true,
-                    _ => false,
+            let is_of_own_key = block.lifecycle.is_of_own_key(reference);
+            let meant = self.graph.within(&reference.address).filter(|(a, _)| !is_of_own_key || a.key == own.key);
+            meant.into_iter().any(|(address, n)| match (self.visits[n].decision.as_ref().map(|d| &d.change), &reference.attribute) {
+                (Some(Change::Update { before, after } | Change::Replace { before, after, .. }), Some(name)) if !address.is_child() => {
+                    !same(before.get(name), after.get(name))
                 }
+                (Some(Change::Update { .. } | Change::Replace { .. }), _) => true,
+                _ => false,
             })
         };
         block.lifecycle.replace_triggered_by.iter().find(fires).map(|r| r.address.clone())

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_lang::{Config, IgnoreChanges};
+use karmaform_lang::{Config, IgnoreChanges, IgnoredPath};
 use karmaform_model::Connection;
-use karmaform_model::{Address, Child, ChildStep, ConvertError, Diagnostic, Diagnostics, Kind, Object, Schema, Value, convert, fits};
+use karmaform_model::{Address, Child, ChildStep, ConvertError, Diagnostic, Diagnostics, Kind, Object, Path, Schema, Value, convert, fits};
 
 use crate::values::is_wholly_known;
 
@@ -80,7 +80,16 @@ fn ignore(schema: &Schema, changes: &IgnoreChanges, wanted: &mut Object, before:
                 }
             }
         }
-        IgnoreChanges::Paths(paths) => paths.iter().for_each(|path| crate::values::take_from(wanted, before, path)),
+        IgnoreChanges::Paths(paths) => {
+            for IgnoredPath { path, is_entry } in paths {
+                let is_typed = path.root().and_then(|name| schema.attribute(name)).is_some_and(|a| a.typed);
+                let around = Path(path.0[..path.0.len().saturating_sub(1)].to_vec());
+                // As Terraform has it where any type may stand: only a map has entries, and of anything else all of it is ignored.
+                let is_whole =
+                    *is_entry && is_typed && crate::values::part_of(wanted, &around).is_some_and(|v| matches!(v.kind, Kind::Object(_)));
+                crate::values::take_from(wanted, before, if is_whole { &around } else { path });
+            }
+        }
     }
 }
 

@@ -104,6 +104,10 @@ pub struct Variable {
     pub sensitive: bool,
     /// What it is for.
     pub description: Option<String>,
+    /// What it is if nobody says so, converted; `None`: somebody has to.
+    pub default: Option<Value>,
+    /// What it was given, as it was given; `None`: nobody did.
+    pub given: Option<Value>,
     /// Where the value came from; `None`: its default.
     pub origin: Option<VariableOrigin>,
     /// Where it is declared.
@@ -120,6 +124,8 @@ pub struct Output {
     /// Where it is declared.
     pub span: Span,
     pub(crate) value: Expr,
+    /// What `depends_on` names.
+    pub(crate) needs: Vec<String>,
     pub(crate) references: Vec<Reference>,
     pub(crate) names: Vec<Name>,
     pub(crate) preconditions: Vec<Condition>,
@@ -195,6 +201,15 @@ pub struct Lifecycle {
     pub ignore_drift: IgnoredDrift,
     /// A planned change of one of these replaces the resource.
     pub replace_triggered_by: Vec<Reference>,
+    /// Those of them, by where they stand, that mean the instance with the key of the resource's own: `[each.key]`, `[count.index]`.
+    pub(crate) own_keys: Vec<Span>,
+}
+
+impl Lifecycle {
+    /// True if one of `replace_triggered_by` means, of several instances, the one with the same key.
+    pub fn is_of_own_key(&self, trigger: &Reference) -> bool {
+        self.own_keys.contains(&trigger.span)
+    }
 }
 
 /// Which attributes keep what the state says.
@@ -206,7 +221,16 @@ pub enum IgnoreChanges {
     /// All of them.
     All,
     /// These.
-    Paths(Vec<Path>),
+    Paths(Vec<IgnoredPath>),
+}
+
+/// A part of a resource whose differences are not looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IgnoredPath {
+    /// Where it is.
+    pub path: Path,
+    /// It was written with a key in brackets, as an entry of a map is.
+    pub is_entry: bool,
 }
 
 /// Which drift is told of and does not count.
@@ -346,6 +370,16 @@ impl Config {
     pub fn missing_module(&self, module: &[ModuleStep]) -> Option<Address> {
         let there = |n: &usize| self.places.contains_key(&module[..*n]);
         (1..=module.len()).find(|n| !there(n)).map(|n| Address::of_module(module[..n].to_vec()))
+    }
+
+    /// True if the text has the block of an instance, even where its module has no such instance.
+    pub fn is_written(&self, address: &Address) -> bool {
+        let mut unit = Some(self);
+        for step in &address.module {
+            unit = unit.and_then(|u| u.calls.get(&step.name)).and_then(|call| call.unit());
+        }
+        let inside = Address { module: Vec::new(), ..address.block() };
+        unit.is_some_and(|u| u.blocks.contains_key(&inside))
     }
 
     /// What the block of an instance refers to in all but these attributes.

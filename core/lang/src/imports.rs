@@ -184,7 +184,7 @@ fn fits(config: &Config, address: Address, span: Span, by_hand: bool) -> Result<
             error("Import of a composite", format!("A \"{}\" is made of many things, and no id names them all.", address.kind))
                 .with_hint("Where its own marks are on what it made, state rebuild finds all of it."),
         ),
-        Some(ResourceEntry::Type(_, spec)) if spec.schema().state_only => Some(
+        Some(ResourceEntry::Type(_, spec)) if spec.schema().state_only && spec.imported("").is_none() => Some(
             error(
                 "Nothing to import",
                 format!("A \"{}\" lives in the state alone: there is no thing outside that could be taken over.", address.kind),

@@ -30,6 +30,7 @@ mod moved;
 mod ops;
 mod policies;
 mod references;
+mod relevant;
 mod removed;
 mod render;
 mod scope;
@@ -52,7 +53,8 @@ mod written;
 pub use checks::{Check, CheckSaid};
 pub use conditions::Verdict;
 pub use config::{
-    Config, IgnoreChanges, IgnoredDrift, Lifecycle, Output, Reference, Repetition, ResourceBlock, Settings, SettingsBlock, Variable,
+    Config, IgnoreChanges, IgnoredDrift, IgnoredPath, Lifecycle, Output, Reference, Repetition, ResourceBlock, Settings, SettingsBlock,
+    Variable,
 };
 pub use context::{Context, Files};
 pub use evaluator::{Evaluator, NothingKnown, Resolver};
@@ -65,6 +67,7 @@ pub use modules::ModuleCall;
 pub use moment::Moment;
 pub use moved::{Moved, Unit};
 pub use policies::Policy;
+pub use relevant::Relevant;
 pub use removed::Removed;
 pub use render::render;
 pub use settings::OTHER_VERSION;
@@ -73,4 +76,5 @@ pub use syntax::{is_unfinished, syntax_errors};
 pub use testing::{Judged, Mock, Run, RunOptions, TestFile, read_tests};
 pub use validate::validate;
 pub use variables::{MISSING_VARIABLE, VariableOrigin};
+pub use version::TERRAFORM;
 pub use written::{Said, Written};

@@ -1,8 +1,8 @@
 //! `lifecycle` and `depends_on`.
 
-use karmaform_model::{Diagnostic, Diagnostics, Mode, Path, PathStep, Schema};
+use karmaform_model::{Diagnostic, Diagnostics, Mode, Path, PathStep, Schema, Span};
 
-use crate::config::{Condition, Config, IgnoreChanges, IgnoredDrift, Lifecycle, Reference, ResourceBlock};
+use crate::config::{Condition, Config, IgnoreChanges, IgnoredDrift, IgnoredPath, Lifecycle, Reference, ResourceBlock};
 use crate::decode::{self, Shape, check_shape, literal_bool};
 use crate::locals::push_new;
 use crate::references::{self, Target};
@@ -51,7 +51,7 @@ fn ignore_changes(expr: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagno
     match &expr.kind {
         ExprKind::Name(name) if name == "all" => IgnoreChanges::All,
         ExprKind::Tuple(items) => {
-            let paths: Vec<_> = items.iter().filter_map(|item| ignored_path(item, "ignore_changes", schema, diagnostics)).collect();
+            let paths: Vec<_> = items.iter().filter_map(|item| ignored(item, schema, diagnostics)).collect();
             if paths.is_empty() { IgnoreChanges::None } else { IgnoreChanges::Paths(paths) }
         }
         ExprKind::Wrong => IgnoreChanges::None,
@@ -89,6 +89,16 @@ fn ignore_drift(expr: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnost
             IgnoredDrift::None
         }
     }
+}
+
+fn ignored(item: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> Option<IgnoredPath> {
+    let path = ignored_path(item, "ignore_changes", schema, diagnostics)?;
+    let is_key = |e: &Expr| matches!(&e.kind, ExprKind::Literal(value) if value.as_str().is_some());
+    let is_entry = match &item.kind {
+        ExprKind::Traversal(_, steps) => matches!(steps.last().map(|s| &s.kind), Some(StepKind::Index(key)) if is_key(key)),
+        _ => false,
+    };
+    Some(IgnoredPath { path, is_entry })
 }
 
 fn ignored_path(item: &Expr, what: &str, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> Option<Path> {
@@ -138,6 +148,26 @@ fn ignored_path(item: &Expr, what: &str, schema: Option<&Schema>, diagnostics: &
 /// The references of `depends_on`: whole blocks or instances.
 pub(crate) fn depends_on(config: &Config, expr: &Expr, place: Place<'_>, references: &mut Vec<Reference>) -> Diagnostics {
     named_blocks(config, expr, place, "depends_on", |reference| push_new(references, Reference { attribute: None, ..reference }))
+}
+
+/// Where references of `replace_triggered_by` stand that mean the instance of the same key.
+pub(crate) fn own_keys(block: &ResourceBlock) -> Vec<Span> {
+    let is_own = |step: &Step| match &step.kind {
+        StepKind::Index(Expr { kind: ExprKind::Traversal(root, steps), .. }) => match (&root.kind, steps.as_slice()) {
+            (ExprKind::Name(root), [Step { kind: StepKind::Attribute(name), .. }]) => {
+                matches!((root.as_str(), name.as_str()), ("each", "key") | ("count", "index"))
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    let lists = block.body.blocks("lifecycle").filter_map(|l| l.body.attribute("replace_triggered_by"));
+    let items = lists.filter_map(|a| match &a.expr.kind {
+        ExprKind::Tuple(items) => Some(items),
+        _ => None,
+    });
+    let marked = items.flatten().filter(|item| matches!(&item.kind, ExprKind::Traversal(_, steps) if steps.iter().any(is_own)));
+    marked.map(|item| item.span).collect()
 }
 
 /// The references of `replace_triggered_by`. What triggers must also come first, so they are references of the block as well.

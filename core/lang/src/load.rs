@@ -145,6 +145,10 @@ pub(crate) fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopL
         for block in body.blocks {
             let list = match block.kind.as_str() {
                 "karmaform" => &mut all.settings,
+                "terraform" => {
+                    settings::of_terraform(&block, diagnostics);
+                    continue;
+                }
                 "variable" => &mut all.variables,
                 "locals" => &mut all.locals,
                 "output" => &mut all.outputs,
@@ -170,9 +174,6 @@ pub(crate) fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopL
 fn unknown_block(block: &Block) -> Diagnostic {
     let name = block.kind.as_str();
     let error = match name {
-        "terraform" => Diagnostic::error("Block of another tool", "Settings stand in a block \"karmaform\" here.").with_hint(
-            "Write karmaform { required_version = ..., backend ... }. Providers are built in: required_providers is not needed.",
-        ),
         "ephemeral" | "action" => Diagnostic::error("Block not supported", format!("This version does not know the block \"{name}\".")),
         _ => {
             let error = Diagnostic::error("Unknown block", format!("There is no top-level block \"{name}\"."));
@@ -332,6 +333,7 @@ fn connect_resources(config: &mut Config, diagnostics: &mut Diagnostics) {
     for (address, (references, triggers, is_wrong)) in all {
         if let Some(block) = config.blocks.get_mut(&address) {
             block.references = references;
+            block.lifecycle.own_keys = lifecycle::own_keys(block);
             block.lifecycle.replace_triggered_by = triggers;
             if is_wrong {
                 block.repeat = Repeat::Wrong;
@@ -388,8 +390,10 @@ fn read_outputs(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics
         for expr in checked {
             diagnostics.extend(statics::check(config, expr, Place::default(), &mut references));
         }
+        let mut needs = Vec::new();
         if let Some(attribute) = block.body.attribute("depends_on") {
             diagnostics.extend(lifecycle::depends_on(config, &attribute.expr, Place::default(), &mut references));
+            needs = crate::written::needs(&attribute.expr);
         }
         let names = names_of(preconditions.iter().flat_map(|c| [&c.condition, &c.message]).chain([&value]));
         let output = Output {
@@ -398,6 +402,7 @@ fn read_outputs(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics
             description: literal_text(&block.body, "description", diagnostics),
             span: block.span,
             value,
+            needs,
             references,
             preconditions,
         };

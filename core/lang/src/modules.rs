@@ -30,6 +30,8 @@ pub struct ModuleCall {
     /// What `count` or `for_each` needs.
     pub(crate) repeat_names: Vec<Name>,
     pub(crate) repeat_references: Vec<Reference>,
+    /// What `depends_on` names.
+    pub(crate) needs: Vec<String>,
     pub(crate) depends_on: Option<Expr>,
     pub(crate) depends: Vec<Reference>,
     /// What stands in the directory; `None` if it could not be read, which is an error that was reported.

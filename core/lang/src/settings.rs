@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Diagnostic, Diagnostics, Object, Presence, Value};
+use karmaform_model::{Diagnostic, Diagnostics, Object, Presence, Span, Value};
 
 use crate::attributes::body_object;
 use crate::blocks::check_body;
@@ -13,10 +13,13 @@ use crate::evaluator::{Evaluator, NothingKnown};
 use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
 use crate::suggest;
-use crate::syntax::{Attribute, Block, Body};
+use crate::syntax::{Attribute, Block, Body, ExprKind};
 use crate::version;
 
 const BEFORE_PLAN: &str = "This is needed before anything is read or planned, so resources and data sources can't be referred to.";
+
+/// The provider that is built into Terraform, and whose one resource type is here as well.
+const BUILT_IN: &str = "terraform.io/builtin/terraform";
 
 /// What is said of a configuration that wants another version of the tool.
 pub const OTHER_VERSION: &str = "Other version required";
@@ -69,6 +72,35 @@ pub(crate) fn settings(config: &Config, blocks: &[&Block], diagnostics: &mut Dia
     settings
 }
 
+/// Checks a `terraform` block, which a configuration for both may have: the version that it wants is the one whose language this is, and of providers
+/// it may want the one that is built into both. All else stands in a block of our own.
+pub(crate) fn of_terraform(block: &Block, diagnostics: &mut Diagnostics) {
+    let wrong = |span: Span, what: &str| {
+        Diagnostic::error("Block of another tool", format!("{what} stands in a block \"karmaform\" here."))
+            .with_span(Some(span))
+            .with_hint("Write karmaform { required_version = ..., backend ... }. Providers are built in: required_providers is not needed.")
+    };
+    decode::labels(block, [], diagnostics);
+    for attribute in block.body.attributes.iter().filter(|a| a.name != "required_version") {
+        diagnostics.push(wrong(attribute.name_span, &format!("\"{}\"", attribute.name)));
+    }
+    if let Some(text) = literal_text(&block.body, "required_version", diagnostics) {
+        let span = block.body.attribute("required_version").map(|a| a.expr.span);
+        check_against(version::TERRAFORM, "Terraform's language as of version", &text, span, diagnostics);
+    }
+    for nested in &block.body.blocks {
+        let is_built_in = |a: &Attribute| match &a.expr.kind {
+            ExprKind::Object(items) => {
+                items.iter().any(|(_, value)| matches!(&value.kind, ExprKind::Literal(source) if source.as_str() == Some(BUILT_IN)))
+            }
+            _ => false,
+        };
+        if nested.kind != "required_providers" || !nested.body.attributes.iter().all(is_built_in) {
+            diagnostics.push(wrong(nested.kind_span, &format!("\"{}\"", nested.kind)));
+        }
+    }
+}
+
 /// Checks the `karmaform` blocks of a module: only the version that it wants is its business.
 pub(crate) fn version_of_module(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) {
     for block in blocks {
@@ -90,11 +122,14 @@ fn keep(slot: &mut Option<SettingsBlock>, block: SettingsBlock, diagnostics: &mu
 
 fn check_version(config: &Config, block: &Block, constraint: &str, diagnostics: &mut Diagnostics) {
     let span = block.body.attribute("required_version").map(|a| a.expr.span);
-    let version = &config.context.tool_version;
+    check_against(&config.context.tool_version, "version", constraint, span, diagnostics);
+}
+
+fn check_against(version: &str, what: &str, constraint: &str, span: Option<Span>, diagnostics: &mut Diagnostics) {
     match version::satisfies(version, constraint) {
         Ok(true) => {}
         Ok(false) => diagnostics.push(
-            Diagnostic::error(OTHER_VERSION, format!("This is version {version}, but the configuration wants {constraint}."))
+            Diagnostic::error(OTHER_VERSION, format!("This is {what} {version}, but the configuration wants {constraint}."))
                 .with_span(span)
                 .with_hint("Use a version that satisfies the constraint, or change required_version after a look at the changelog."),
         ),

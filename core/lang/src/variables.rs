@@ -120,8 +120,9 @@ pub(crate) fn assign(
     for (name, declaration) in declared {
         let incomplete = given.incomplete;
         let given = given.values.get(name);
+        let mut raw = None;
         let value = match (given, &declaration.default) {
-            (Some(given), _) => value_of(config, name, declaration, given, diagnostics),
+            (Some(given), _) => value_of(config, name, declaration, given, &mut raw, diagnostics),
             (None, Some(default)) => default.clone(),
             (None, None) => {
                 if !incomplete {
@@ -136,6 +137,8 @@ pub(crate) fn assign(
             ty: declaration.ty.clone(),
             sensitive: declaration.sensitive,
             description: declaration.description.clone(),
+            default: declaration.default.clone(),
+            given: raw,
             origin: given.map(|g| g.origin.clone()),
             span: declaration.span,
         };
@@ -151,7 +154,15 @@ fn no_value(name: &str, declaration: &Declaration) -> Diagnostic {
         .with_hint(format!("Set it with -var {name}=..., in a variables file, or by KF_VAR_{name}; or give it a default."))
 }
 
-fn value_of(config: &Config, name: &str, declaration: &Declaration, given: &Given, diagnostics: &mut Diagnostics) -> Value {
+/// The value that a variable is given, converted; `raw` becomes what it was before.
+fn value_of(
+    config: &Config,
+    name: &str,
+    declaration: &Declaration,
+    given: &Given,
+    raw: &mut Option<Value>,
+    diagnostics: &mut Diagnostics,
+) -> Value {
     let unknown = Value::unknown(declaration.ty.clone());
     // The line of a secret value must not be drawn.
     let shown = if declaration.sensitive { None } else { given.span() };
@@ -194,6 +205,7 @@ fn value_of(config: &Config, name: &str, declaration: &Declaration, given: &Give
             value
         }
     };
+    *raw = Some(value.clone());
     let value = match convert(&value, &declaration.ty) {
         Ok(value) => value,
         Err(error) => {

@@ -2,6 +2,9 @@
 
 use std::cmp::Ordering;
 
+/// The version of Terraform whose language and forms these are.
+pub const TERRAFORM: &str = "1.11.4";
+
 /// Whether `version` satisfies all constraints.
 ///
 /// # Errors

@@ -1,23 +1,23 @@
 //! What stands in a block, as far as the text alone tells: arguments as constants, or by what they refer to. For those outside who look at a
-//! configuration and not only at what came of it. Nothing is evaluated.
+//! configuration and not only at what came of it. Nothing is evaluated but what refers to nothing and calls no function.
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Key, Kind, Object, Value};
+use karmaform_model::{Key, Value};
 
 use crate::blocks::META;
-use crate::config::{Output, Repeat, ResourceBlock};
+use crate::config::{Config, Output, Repeat, ResourceBlock};
 use crate::modules::ModuleCall;
 use crate::references::{Visit, literal_key, walk};
-use crate::syntax::{Body, Expr, ExprKind, ObjectKey, Step, StepKind};
+use crate::syntax::{Body, Expr, Step, StepKind};
 
 /// What an expression says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     /// This value, as it is written.
     Constant(Value),
-    /// Something made of these: each reference, followed by its shorter forms, as in Terraform: `x.a.id`, `x.a`. Empty where it is made by
-    /// functions alone.
+    /// Something made of these: each reference, as often as it stands there, followed by its shorter forms, as in Terraform: `x.a.id`, `x.a`.
+    /// Empty where it is made by functions alone.
     Made(Vec<String>),
 }
 
@@ -31,90 +31,96 @@ pub struct Written {
 }
 
 impl ResourceBlock {
-    /// What stands in it.
-    pub fn written(&self) -> Written {
-        body(&self.body, true)
+    /// What stands in it; `config` is what it stands in.
+    pub fn written(&self, config: &Config) -> Written {
+        body(config, &self.body, true)
     }
 
     /// What `count` says, and what `for_each` does.
-    pub fn written_repeats(&self) -> (Option<Said>, Option<Said>) {
-        repeats(&self.repeat)
+    pub fn written_repeats(&self, config: &Config) -> (Option<Said>, Option<Said>) {
+        repeats(config, &self.repeat)
+    }
+
+    /// What `depends_on` names.
+    pub fn written_needs(&self) -> Vec<String> {
+        self.body.attribute("depends_on").map(|a| needs(&a.expr)).unwrap_or_default()
     }
 }
 
 impl Output {
-    /// What its `value` says.
-    pub fn written(&self) -> Said {
-        said(&self.value)
+    /// What its `value` says; `config` is what it stands in.
+    pub fn written(&self, config: &Config) -> Said {
+        said(config, &self.value)
+    }
+
+    /// What `depends_on` names.
+    pub fn written_needs(&self) -> &[String] {
+        &self.needs
     }
 }
 
 impl ModuleCall {
-    /// What the variables of the module are given here.
-    pub fn written(&self) -> BTreeMap<String, Said> {
-        self.arguments.iter().map(|(name, argument)| (name.clone(), said(&argument.expr))).collect()
+    /// What the variables of the module are given here; `config` is what the call stands in.
+    pub fn written(&self, config: &Config) -> BTreeMap<String, Said> {
+        self.arguments.iter().map(|(name, argument)| (name.clone(), said(config, &argument.expr))).collect()
     }
 
     /// What `count` says, and what `for_each` does.
-    pub fn written_repeats(&self) -> (Option<Said>, Option<Said>) {
-        repeats(&self.repeat)
+    pub fn written_repeats(&self, config: &Config) -> (Option<Said>, Option<Said>) {
+        repeats(config, &self.repeat)
+    }
+
+    /// What `depends_on` names.
+    pub fn written_needs(&self) -> &[String] {
+        &self.needs
     }
 }
 
-fn repeats(repeat: &Repeat) -> (Option<Said>, Option<Said>) {
+/// What is named in a `depends_on`, each thing by its address.
+pub(crate) fn needs(expr: &Expr) -> Vec<String> {
+    let mut all = Vec::new();
+    walk(expr, &mut |visit| {
+        if let Visit::Reference { name, steps, .. } = visit {
+            all.extend(forms(name, steps).pop());
+        }
+    });
+    all
+}
+
+fn repeats(config: &Config, repeat: &Repeat) -> (Option<Said>, Option<Said>) {
     match repeat {
-        Repeat::Count(expr) => (Some(said(expr)), None),
-        Repeat::ForEach(expr) => (None, Some(said(expr))),
+        Repeat::Count(expr) => (Some(said(config, expr)), None),
+        Repeat::ForEach(expr) => (None, Some(said(config, expr))),
         Repeat::None | Repeat::Wrong => (None, None),
     }
 }
 
 /// `outer`: what stands directly in the block, where some names are for all types.
-fn body(text: &Body, outer: bool) -> Written {
+fn body(config: &Config, text: &Body, outer: bool) -> Written {
     let mut out = Written::default();
     for attribute in text.attributes.iter().filter(|a| !(outer && META.contains(&a.name.as_str()))) {
-        out.arguments.insert(attribute.name.clone(), said(&attribute.expr));
+        out.arguments.insert(attribute.name.clone(), said(config, &attribute.expr));
     }
     for block in text.blocks.iter().filter(|b| !(outer && b.kind == "lifecycle") && b.kind != "dynamic") {
-        out.blocks.entry(block.kind.clone()).or_default().push(body(&block.body, false));
+        out.blocks.entry(block.kind.clone()).or_default().push(body(config, &block.body, false));
     }
     out
 }
 
-fn said(expr: &Expr) -> Said {
-    if let Some(value) = constant(expr) {
-        return Said::Constant(value);
-    }
+fn said(config: &Config, expr: &Expr) -> Said {
     let mut all = Vec::new();
-    walk(expr, &mut |visit| {
-        if let Visit::Reference { name, steps, .. } = visit {
-            for form in forms(name, steps) {
-                if !all.contains(&form) {
-                    all.push(form);
-                }
-            }
-        }
+    let mut calls = false;
+    walk(expr, &mut |visit| match visit {
+        Visit::Reference { name, steps, .. } => all.extend(forms(name, steps)),
+        Visit::Call(_) => calls = true,
     });
-    Said::Made(all)
-}
-
-/// The value of what is made of literals alone.
-fn constant(expr: &Expr) -> Option<Value> {
-    match &expr.bare().kind {
-        ExprKind::Literal(value) => Some(value.clone()),
-        ExprKind::Tuple(items) => items.iter().map(constant).collect::<Option<Vec<_>>>().map(Value::tuple),
-        ExprKind::Object(items) => {
-            let entry = |(key, value): &(ObjectKey, Expr)| {
-                let key = match key {
-                    ObjectKey::Name(name) => name.clone(),
-                    ObjectKey::Expr(key) => constant(key)?.as_str()?.to_owned(),
-                };
-                Some((key, constant(value)?))
-            };
-            items.iter().map(entry).collect::<Option<Object>>().map(|entries| Kind::Object(entries).into())
+    if all.is_empty() && !calls {
+        let (value, problems) = crate::variables::constant(config, expr);
+        if !problems.has_errors() && value.is_wholly_known() {
+            return Said::Constant(value);
         }
-        _ => None,
     }
+    Said::Made(all)
 }
 
 /// A reference as far as its text tells which part is meant, then ever shorter, down to the thing that it is a part of, at last without key.
@@ -131,10 +137,12 @@ fn forms(name: &str, steps: &[Step]) -> Vec<String> {
             StepKind::AttributeSplat | StepKind::FullSplat => break,
         });
     }
-    // So many parts name a thing.
+    // So many parts name a thing; an output belongs to an instance of its module.
+    let has_key = |at: usize| parts.get(at).is_some_and(|p| p.starts_with('['));
     let named = match name {
         "self" => 1,
         "data" => 3,
+        "module" if has_key(2) && parts.len() > 3 => 3,
         _ => 2,
     };
     (named..=parts.len()).rev().map(|count| parts[..count].concat()).collect()

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::schema::Connection;
-use crate::{Change, Kind, Object, Path, ReplaceOrder, Schema, Type, Value};
+use crate::{Block, Change, Kind, Object, Path, ReplaceOrder, Schema, Type, Value};
 
 /// The part of a connection value that says *which* thing it reaches; the rest only says how.
 const CONNECTION_IDENTITY: &str = "id";
@@ -22,10 +22,11 @@ pub fn default_plan(schema: &Schema, before: Option<&Object>, wanted: Option<&Ob
             let after = completed(schema, Some(before), wanted);
             let mut changed = false;
             let mut because = Vec::new();
-            for (name, forces_replace, compared) in comparisons(schema) {
+            for Comparison { name, forces_replace, compared, typed } in comparisons(schema) {
                 let is_same = match (before.get(name), after.get(name)) {
                     _ if !compared => true,
                     (a, b) if schema.connection == Connection::Attribute(name) => same(connection_id(a), connection_id(b)),
+                    (Some(a), Some(b)) if typed => same_and_alike(a, b),
                     (a, b) => same(a, b),
                 };
                 if !is_same {
@@ -44,9 +45,23 @@ pub fn default_plan(schema: &Schema, before: Option<&Object>, wanted: Option<&Ob
     }
 }
 
-fn comparisons(schema: &Schema) -> impl Iterator<Item = (&'static str, bool, bool)> + '_ {
-    let attributes = schema.attributes.iter().map(|a| (a.name, a.forces_replace, a.is_stored()));
-    attributes.chain(schema.blocks.iter().map(|b| (b.name, false, true)))
+/// How a part of an object is compared.
+struct Comparison {
+    name: &'static str,
+    forces_replace: bool,
+    compared: bool,
+    typed: bool,
+}
+
+fn comparisons(schema: &Schema) -> impl Iterator<Item = Comparison> + '_ {
+    let attributes = schema.attributes.iter().map(|a| Comparison {
+        name: a.name,
+        forces_replace: a.forces_replace,
+        compared: a.is_stored(),
+        typed: a.typed,
+    });
+    let block = |b: &Block| Comparison { name: b.name, forces_replace: false, compared: true, typed: false };
+    attributes.chain(schema.blocks.iter().map(block))
 }
 
 fn connection_id(value: Option<&Value>) -> Option<&Value> {
@@ -85,6 +100,12 @@ fn completed(schema: &Schema, before: Option<&Object>, wanted: &Object) -> Objec
 pub fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     let null = Value::null(Type::Any);
     same_kind(&a.unwrap_or(&null).kind, &b.unwrap_or(&null).kind)
+}
+
+/// [`same`], and of the same type: `[1]` and `tolist([1])` differ, as they do to Terraform where any type may stand.
+pub fn same_and_alike(a: &Value, b: &Value) -> bool {
+    // As JSON: whether an attribute of an object was optional in a constraint is nothing that a value has. All nulls are one.
+    same(Some(a), Some(b)) && (a.is_null() || a.ty().to_json() == b.ty().to_json())
 }
 
 fn same_kind(a: &Kind, b: &Kind) -> bool {

@@ -51,7 +51,7 @@ pub use composite::{
 pub use convert::{ConvertError, convert, fits, unify};
 pub use deferred::{Deferred, DeferredReason};
 pub use diagnostic::{Diagnostic, Diagnostics, FileId, Severity, Span};
-pub use diff::{default_plan, same};
+pub use diff::{default_plan, same, same_and_alike};
 pub use driver::{Adapter, AnyClient, Driver};
 pub use encoded::Encoded;
 pub use event::{Event, EventKind};

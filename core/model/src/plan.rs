@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Address, Change, Checked, Deferred, Diagnostics, GateSpec, Object, Path, Risk, Value, same};
+use crate::{Action, Address, Change, Checked, Deferred, Diagnostics, GateSpec, Object, OutputState, Path, Risk, Value, same};
 
 /// What kind of plan was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,6 +189,9 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Root outputs that change.
     pub outputs: BTreeMap<String, OutputChange>,
+    /// Root outputs that stay as they are, and new ones that are null: such are not stored.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept_outputs: BTreeMap<String, OutputState>,
     /// What changed outside.
     pub drift: Vec<DriftedResource>,
     /// Impact of each composite, in words.

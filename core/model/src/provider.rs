@@ -51,6 +51,12 @@ pub trait ResourceSpec: Send + Sync {
         Ok(None)
     }
 
+    /// What is taken over of a thing that lives in the state alone, by an id that somebody knows: its stored attributes. `None`: nothing can be.
+    fn imported(&self, id: &str) -> Option<Object> {
+        let _ = id;
+        None
+    }
+
     /// The id that an `import` block names it by: its identity, unless its author says something else. `None`: that is not known yet.
     fn import_id(&self, wanted: &Object) -> Option<String> {
         let identity = self.schema().identity(wanted);

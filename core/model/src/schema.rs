@@ -42,6 +42,8 @@ pub struct Attribute {
     pub secret: bool,
     /// Given to `apply`, never compared and never stored.
     pub write_only: bool,
+    /// Its type is a part of the value: `[1]` and `tolist([1])` differ.
+    pub typed: bool,
     /// A fact of the moment: seen when observing, never compared and never stored.
     pub volatile: bool,
 }
@@ -120,6 +122,7 @@ impl Attribute {
             forces_replace: false,
             secret: false,
             write_only: false,
+            typed: false,
             volatile: false,
         }
     }
@@ -177,6 +180,13 @@ impl Attribute {
     #[must_use]
     pub fn write_only(mut self) -> Self {
         self.write_only = true;
+        self
+    }
+
+    /// With its type as a part of the value, as Terraform has it of what may be of any type.
+    #[must_use]
+    pub fn typed(mut self) -> Self {
+        self.typed = true;
         self
     }
 

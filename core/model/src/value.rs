@@ -146,7 +146,14 @@ impl Value {
     pub fn set(element: Type, items: Vec<Self>) -> Self {
         let secret = items.iter().any(Self::contains_secret);
         let mut items: Vec<_> = items.into_iter().map(Self::without_secrets).collect();
+        // What has parts is sorted by their text, which is made once for each.
+        let has_parts = |v: &Self| matches!(v.kind, Kind::List(..) | Kind::Set(..) | Kind::Tuple(_) | Kind::Map(..) | Kind::Object(_));
+        let (mut parted, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(has_parts);
+        parted.sort_by_cached_key(Self::order_text);
+        items = rest;
         items.sort_by(Self::total_order);
+        // Only what is unknown or null stands beside what has parts, and comes after it.
+        items.splice(0..0, parted);
         items.dedup_by(|a, b| a == b && a.is_wholly_known());
         Self { kind: Kind::Set(element, items), secret }
     }
@@ -370,7 +377,8 @@ impl Value {
         }
     }
 
-    /// An order over all values, for sets: bools, numbers, strings (by bytes), then the rest by their structure, and nulls last.
+    /// An order over all values, for sets: bools, numbers, strings (by bytes), then the rest by the text of their parts, as Terraform has it,
+    /// and nulls last.
     pub fn total_order(&self, other: &Self) -> Ordering {
         fn rank(v: &Value) -> u8 {
             match v.kind {
@@ -387,20 +395,48 @@ impl Value {
             (Kind::Bool(a), Kind::Bool(b)) => a.cmp(b),
             (Kind::Number(a), Kind::Number(b)) => a.cmp(b),
             (Kind::String(a), Kind::String(b)) => a.cmp(b),
-            _ => rank(self).cmp(&rank(other)).then_with(|| match (self.as_items(), other.as_items()) {
-                (Some(a), Some(b)) => order_all(a.iter(), b.iter()),
-                _ => match (self.as_entries(), other.as_entries()) {
-                    (Some(a), Some(b)) => a.keys().cmp(b.keys()).then_with(|| order_all(a.values(), b.values())),
-                    _ => Ordering::Equal,
-                },
+            _ => rank(self).cmp(&rank(other)).then_with(|| match (&self.kind, &other.kind) {
+                (Kind::Null(_) | Kind::Unknown(_), _) => Ordering::Equal,
+                _ => self.order_text().cmp(&other.order_text()),
             }),
         }
     }
-}
 
-fn order_all<'a>(a: impl ExactSizeIterator<Item = &'a Value>, b: impl ExactSizeIterator<Item = &'a Value>) -> Ordering {
-    let lengths = a.len().cmp(&b.len());
-    a.zip(b).map(|(x, y)| x.total_order(y)).find(|o| o.is_ne()).unwrap_or(lengths)
+    /// What a value is sorted by among others with parts.
+    fn order_text(&self) -> String {
+        fn write(value: &Value, out: &mut String) {
+            let all = |items: &mut dyn Iterator<Item = &Value>, [open, close]: [char; 2], out: &mut String| {
+                out.push(open);
+                for item in items {
+                    write(item, out);
+                    out.push(';');
+                }
+                out.push(close);
+            };
+            match &value.kind {
+                Kind::Unknown(_) => out.push('?'),
+                Kind::Null(_) => out.push('~'),
+                Kind::Bool(b) => out.push(if *b { 'T' } else { 'F' }),
+                Kind::Number(number) => out.push_str(&number.to_string()),
+                Kind::String(text) => out.push_str(&format!("{text:?}")),
+                Kind::List(_, items) | Kind::Set(_, items) => all(&mut items.iter(), ['[', ']'], out),
+                Kind::Tuple(items) => all(&mut items.iter(), ['<', '>'], out),
+                Kind::Object(parts) => all(&mut parts.values(), ['<', '>'], out),
+                Kind::Map(_, entries) => {
+                    out.push('{');
+                    for (key, item) in entries {
+                        out.push_str(&format!("{key:?}:"));
+                        write(item, out);
+                        out.push(';');
+                    }
+                    out.push('}');
+                }
+            }
+        }
+        let mut out = String::new();
+        write(self, &mut out);
+        out
+    }
 }
 
 /// Debug output must not become a way for secrets to get out.

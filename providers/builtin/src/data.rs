@@ -4,7 +4,7 @@
 
 use karmaform_model::{
     Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
-    default_plan, same,
+    default_plan, same, same_and_alike,
 };
 use uuid::Uuid;
 
@@ -18,8 +18,8 @@ impl TerraformData {
             "Keeps a value in the state. It glues: `output` gives what `input` was at the last apply, and `triggers_replace` \
              gives others something to be replaced by.",
             vec![
-                Attribute::optional("input", Type::Any, "Any value; `output` gives it back once it is applied."),
-                Attribute::optional("triggers_replace", Type::Any, "Any value; a change replaces the resource.").forces_replace(),
+                Attribute::optional("input", Type::Any, "Any value; `output` gives it back once it is applied.").typed(),
+                Attribute::optional("triggers_replace", Type::Any, "Any value; a change replaces the resource.").typed().forces_replace(),
                 Attribute::computed("output", Type::Any, "The input of the last apply."),
                 Attribute::computed("id", Type::String, "A random UUID, new with every replacement."),
             ],
@@ -35,6 +35,13 @@ fn output_to_come(input: &Value, is_new: bool) -> Value {
     if input.is_null() && is_new { input.clone() } else { Value::unknown(input.ty()).secret_if(input.contains_secret()) }
 }
 
+fn is_as_before(before: &Object, after: &Object) -> bool {
+    match (before.get("input"), after.get("input")) {
+        (Some(a), Some(b)) => same_and_alike(a, b),
+        (a, b) => same(a, b),
+    }
+}
+
 impl ResourceSpec for TerraformData {
     fn name(&self) -> &'static str {
         "terraform_data"
@@ -48,7 +55,7 @@ impl ResourceSpec for TerraformData {
         let mut change = default_plan(&self.schema, before, wanted);
         let kept = match &change {
             Change::NoOp { object } => Some(object.get("input").cloned()),
-            Change::Update { before, after } => same(before.get("input"), after.get("input")).then(|| after.get("input").cloned()),
+            Change::Update { before, after } => is_as_before(before, after).then(|| after.get("input").cloned()),
             _ => None,
         };
         let is_new = matches!(change, Change::Create { .. } | Change::Replace { .. });
@@ -62,6 +69,11 @@ impl ResourceSpec for TerraformData {
             }
         }
         Ok(change)
+    }
+
+    /// As Terraform has it: its id, and nothing else.
+    fn imported(&self, id: &str) -> Option<Object> {
+        Some(Object::from([("id".to_owned(), id.into())]))
     }
 
     /// The id is found where it is used. Where nobody uses it, any other is as good.

@@ -13,6 +13,7 @@
 mod functions;
 mod links;
 mod page;
+mod plans;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -246,7 +246,7 @@ fn configured(value: &Value, place: Place<'_>) {
                 ("type!", &text),
                 ("name!", &text),
                 ("provider_config_key!", &text),
-                ("expressions!", &expressions),
+                ("expressions", &expressions),
                 ("schema_version!", &|v, p| assert!(v.is_u64(), "{p}: {v}")),
                 ("count_expression", &expression),
                 ("for_each_expression", &expression),

@@ -12,7 +12,13 @@ pub(crate) fn checks(all: &[Checked]) -> Json {
         let instances: Vec<_> = members.into_iter().map(instance).collect();
         json!({ "address": static_address(kind, &whole), "status": status.word(), "instances": instances })
     };
-    Checked::grouped(all).into_iter().map(group).collect()
+    let mut groups: Vec<Json> = Checked::grouped(all).into_iter().map(group).collect();
+    groups.sort_by(|a, b| display(a).cmp(display(b)));
+    Json::Array(groups)
+}
+
+fn display(group: &Json) -> &str {
+    group["address"]["to_display"].as_str().unwrap_or_default()
 }
 
 fn static_address(kind: CheckKind, whole: &Address) -> Json {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_lang::{Config, ModuleCall, Said, Written};
+use karmaform_lang::{Config, ModuleCall, Output, Said, Variable, Written};
 use karmaform_model::{Address, Catalog, Mode, ResourceEntry, ResourceSpec, Schema};
 use serde_json::{Map, Value as Json, json};
 
@@ -13,12 +13,41 @@ use crate::ui::resource::schema_of;
 
 /// The whole of it.
 pub(super) fn configuration(config: &Config, registry: &Catalog) -> Json {
-    let providers: Map<_, _> = config.providers.keys().map(|n| (n.clone(), json!({ "name": n, "full_name": provider_name(n) }))).collect();
-    json!({ "provider_config": providers, "root_module": module(config, registry) })
+    let mut providers = Map::new();
+    let root = module(config, registry, &Place::default(), &mut providers);
+    let mut out = json!({ "root_module": root });
+    if !providers.is_empty() {
+        out["provider_config"] = Json::Object(providers);
+    }
+    out
+}
+
+/// Where a module stands, and the keys of the providers that what calls it uses: a module takes these over, as in Terraform.
+#[derive(Default)]
+struct Place {
+    path: String,
+    keys: BTreeMap<String, String>,
+}
+
+impl Place {
+    /// The key of a provider here; told of in `all` if it is the first that uses it.
+    fn key(&self, provider: &str, all: &mut Map<String, Json>) -> String {
+        if let Some(key) = self.keys.get(provider) {
+            return key.clone();
+        }
+        let mut entry = json!({ "name": provider, "full_name": provider_name(provider) });
+        let key = if self.path.is_empty() { provider.to_owned() } else { format!("{}:{provider}", self.path) };
+        if !self.path.is_empty() {
+            entry["module_address"] = json!(self.path);
+        }
+        all.insert(key.clone(), entry);
+        key
+    }
 }
 
 /// What stands in one directory, and what it calls.
-fn module(config: &Config, registry: &Catalog) -> Json {
+fn module(config: &Config, registry: &Catalog, place: &Place, providers: &mut Map<String, Json>) -> Json {
+    let mut keys = BTreeMap::new();
     let provider = |a: &Address| match a.mode {
         Mode::Data => registry.data_source(&a.kind).map(|e| e.driver.name()),
         Mode::Managed => match registry.resource(&a.kind) {
@@ -32,35 +61,77 @@ fn module(config: &Config, registry: &Catalog) -> Json {
         .filter(|block| block.address.module.is_empty())
         .map(|block| {
             let mut out = naming(&block.address, &block.address.kind);
-            out.insert("provider_config_key".into(), json!(provider(&block.address).unwrap_or(COMPOSITES)));
+            let provider = provider(&block.address).unwrap_or(COMPOSITES);
+            let key = keys.entry(provider.to_owned()).or_insert_with(|| place.key(provider, providers));
+            out.insert("provider_config_key".into(), json!(key));
             let schema = schema_of(registry, block.address.mode, &block.address.kind);
-            let mut written = block.written();
+            let mut written = block.written(config);
             if let Some(ResourceEntry::Type(_, spec)) =
                 registry.resource(&block.address.kind).filter(|_| block.address.mode == Mode::Managed)
             {
                 mark(&mut written, spec);
             }
-            out.insert("expressions".into(), Json::Object(expressions(&written, schema)));
-            out.insert("schema_version".into(), json!(schema.map_or(0, |s| s.version)));
-            repeats(&mut out, block.written_repeats());
-            let mut needs: Vec<_> = block.references.iter().map(|r| r.address.configuration().to_string()).collect();
-            needs.sort();
-            needs.dedup();
-            if !needs.is_empty() {
-                out.insert("depends_on".into(), json!(needs));
+            let expressions = expressions(&written, schema);
+            if !expressions.is_empty() {
+                out.insert("expressions".into(), Json::Object(expressions));
             }
+            out.insert("schema_version".into(), json!(schema.map_or(0, |s| s.version)));
+            repeats(&mut out, block.written_repeats(config));
+            depends_on(&mut out, &block.written_needs());
             Json::Object(out)
         })
         .collect();
-    let output = |o: &karmaform_lang::Output| json!({ "sensitive": o.sensitive, "expression": expression(&o.written(), o.sensitive) });
-    let outputs: Map<_, _> = config.outputs.iter().map(|(n, o)| (n.clone(), output(o))).collect();
-    let variables: Map<_, _> = config.variables.iter().map(|(n, v)| (n.clone(), json!({ "sensitive": v.sensitive }))).collect();
-    let mut out = json!({ "outputs": outputs, "resources": resources, "variables": variables });
-    if !config.calls.is_empty() {
-        let called = config.calls.iter().map(|(name, call)| (name.clone(), module_call(call, registry)));
-        out["module_calls"] = called.collect::<Map<_, _>>().into();
+    let outputs: Map<_, _> = config.outputs.iter().map(|(n, o)| (n.clone(), output(o, config))).collect();
+    let variables: Map<_, _> = config.variables.iter().map(|(n, v)| (n.clone(), variable(v))).collect();
+    let mut called = Map::new();
+    for (name, call) in &config.calls {
+        let path = format!("{}{}module.{name}", place.path, if place.path.is_empty() { "" } else { "." });
+        let inside = Place { path, keys: keys.clone() };
+        called.insert(name.clone(), module_call(call, config, registry, &inside, providers));
+    }
+    let mut out = json!({});
+    for (key, all) in [("outputs", outputs), ("module_calls", called), ("variables", variables)] {
+        if !all.is_empty() {
+            out[key] = Json::Object(all);
+        }
+    }
+    if !resources.is_empty() {
+        out["resources"] = Json::Array(resources);
     }
     out
+}
+
+fn output(output: &Output, config: &Config) -> Json {
+    let mut out = Map::new();
+    if output.sensitive {
+        out.insert("sensitive".into(), json!(true));
+    }
+    out.insert("expression".into(), expression(&output.written(config), output.sensitive));
+    depends_on(&mut out, output.written_needs());
+    if let Some(text) = &output.description {
+        out.insert("description".into(), json!(text));
+    }
+    Json::Object(out)
+}
+
+fn variable(variable: &Variable) -> Json {
+    let mut out = Map::new();
+    if let Some(default) = variable.default.as_ref().filter(|_| !variable.sensitive) {
+        out.insert("default".into(), json!(known(default)));
+    }
+    if let Some(text) = &variable.description {
+        out.insert("description".into(), json!(text));
+    }
+    if variable.sensitive {
+        out.insert("sensitive".into(), json!(true));
+    }
+    Json::Object(out)
+}
+
+fn depends_on(out: &mut Map<String, Json>, needs: &[String]) {
+    if !needs.is_empty() {
+        out.insert("depends_on".into(), json!(needs));
+    }
 }
 
 /// Marks what is secret by what it is: the data of a manifest, for one, if that is of a Secret.
@@ -77,23 +148,25 @@ fn mark(written: &mut Written, spec: &dyn ResourceSpec) {
     }
 }
 
-fn module_call(call: &ModuleCall, registry: &Catalog) -> Json {
+fn module_call(call: &ModuleCall, config: &Config, registry: &Catalog, inside: &Place, providers: &mut Map<String, Json>) -> Json {
     let is_hidden = |name: &str| call.unit().and_then(|u| u.variables.get(name)).is_none_or(|v| v.sensitive);
-    let given: Map<_, _> = call.written().iter().map(|(n, said)| (n.clone(), expression(said, is_hidden(n)))).collect();
+    let given: Map<_, _> = call.written(config).iter().map(|(n, said)| (n.clone(), expression(said, is_hidden(n)))).collect();
     let mut out = Map::new();
     out.insert("source".into(), json!(call.source));
     out.insert("expressions".into(), Json::Object(given));
-    repeats(&mut out, call.written_repeats());
+    repeats(&mut out, call.written_repeats(config));
+    depends_on(&mut out, call.written_needs());
     if let Some(unit) = call.unit() {
-        out.insert("module".into(), module(unit, registry));
+        out.insert("module".into(), module(unit, registry, inside, providers));
     }
     Json::Object(out)
 }
 
 fn repeats(out: &mut Map<String, Json>, (count, for_each): (Option<Said>, Option<Said>)) {
     for (key, said) in [("count_expression", count), ("for_each_expression", for_each)] {
+        let said = said.map(|s| expression(&s, false)).filter(|e| e.as_object().is_none_or(|e| !e.is_empty()));
         if let Some(said) = said {
-            out.insert(key.into(), expression(&said, false));
+            out.insert(key.into(), said);
         }
     }
 }

@@ -3,14 +3,15 @@
 use karmaform_engine::relocated;
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Catalog, Change, Judgement, Mode, ModeOfPlan, Object, OutputChange, Path, PathStep, Plan, PlannedResource, Reason, Snapshot,
-    Step, StepKind, Value,
+    Action, Address, Catalog, Change, Judgement, Key, Mode, ModeOfPlan, Object, OutputChange, OutputState, Path, PathStep, Plan,
+    PlannedResource, Reason, Snapshot, Step, StepKind, Value,
 };
 use serde_json::{Map, Value as Json, json};
 
 use super::configuration::configuration;
-use super::{known, known_object, naming, naming_of_change, provider_name, shape, shape_object, timestamp};
+use super::{key_json, known, known_object, naming, naming_of_change, provider_name, shape, shape_object, timestamp};
 use crate::app::TERRAFORM;
+use crate::redact::is_withheld;
 use crate::ui::resource::schema_of;
 
 /// The key of all that Terraform has no place for.
@@ -27,13 +28,16 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         "format_version": "1.2",
         "terraform_version": TERRAFORM,
         "planned_values": planned_values(plan, prior, registry),
-        "resource_changes": plan.resources.iter().map(|r| resource_change(r, plan, registry)).collect::<Vec<_>>(),
         "configuration": configuration(config, registry),
         "timestamp": timestamp(plan.created),
         "applyable": !plan.is_empty() || (plan.mode == ModeOfPlan::RefreshOnly && !plan.drift.is_empty()),
         "complete": plan.targets.is_empty() && plan.excludes.is_empty() && plan.deferred.is_empty(),
         "errored": false,
     });
+    // What only looks plans no change of a resource.
+    if plan.mode != ModeOfPlan::RefreshOnly && !plan.resources.is_empty() {
+        out["resource_changes"] = plan.resources.iter().map(|r| resource_change(r, plan, registry)).collect();
+    }
     if !plan.variables.is_empty() {
         let shown = plan.variables.iter().map(|(name, v)| {
             let value = v.value.as_ref().filter(|_| !v.sensitive).and_then(known).unwrap_or(Json::Null);
@@ -47,11 +51,18 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     if !plan.deferred.is_empty() {
         out["deferred_changes"] = plan.deferred.iter().map(|d| super::deferred::deferred(d, prior, registry)).collect();
     }
-    if !plan.outputs.is_empty() {
-        out["output_changes"] = Json::Object(plan.outputs.iter().map(|(n, o)| (n.clone(), output_change(o))).collect());
+    let outputs: Map<_, _> = all_outputs(plan).map(|(n, o, stays)| (n.clone(), output_change(&o, stays))).collect();
+    if !outputs.is_empty() {
+        out["output_changes"] = Json::Object(outputs);
     }
-    if let Some(prior) = prior.filter(|s| !s.resources.is_empty() || !s.outputs.is_empty()) {
-        out["prior_state"] = super::state::state(Some(prior), registry);
+    if let Some(prior) =
+        Some(refreshed(prior.unwrap_or(&Snapshot::default()), plan)).filter(|s| !s.resources.is_empty() || !s.outputs.is_empty())
+    {
+        out["prior_state"] = super::state::state(Some(&prior), registry);
+    }
+    let relevant = relevant(plan, config);
+    if !relevant.is_empty() {
+        out["relevant_attributes"] = Json::Array(relevant);
     }
     if !plan.checks.is_empty() {
         out["checks"] = super::checks::checks(&plan.checks);
@@ -66,6 +77,39 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         out[OURS]["policies"] = plan.judgements.iter().map(|(name, j)| (name.clone(), judgement(j))).collect::<Map<_, _>>().into();
     }
     out
+}
+
+/// What all that changes is made of.
+fn relevant(plan: &Plan, config: &Config) -> Vec<Json> {
+    let decided = plan.resources.iter().filter(|r| plan.mode != ModeOfPlan::RefreshOnly && !r.change.is_no_op());
+    let found = config.relevant(decided.map(|r| &r.address), plan.outputs.keys());
+    let one = |(address, way): (Address, Vec<Key>)| json!({ "resource": address.to_string(), "attribute": way.iter().map(key_json).collect::<Vec<_>>() });
+    found.into_iter().map(one).collect()
+}
+
+/// All outputs that the plan says something of, as changes, and whether each stays as it is.
+fn all_outputs(plan: &Plan) -> impl Iterator<Item = (&String, OutputChange, bool)> {
+    let kept = plan.kept_outputs.iter().map(|(name, o)| {
+        let value = Some(o.value.clone());
+        (name, OutputChange { before: value.clone(), after: value, sensitive: o.sensitive }, true)
+    });
+    plan.outputs.iter().map(|(name, o)| (name, o.clone(), false)).chain(kept)
+}
+
+/// The state that was planned from, with what outputs are by what it has, as far as that is known: so Terraform tells it.
+fn refreshed(prior: &Snapshot, plan: &Plan) -> Snapshot {
+    let mut state = prior.clone();
+    for (name, change, _) in all_outputs(plan) {
+        match change.after {
+            Some(after) if after.is_null() => drop(state.outputs.remove(name)),
+            Some(after) if after.is_wholly_known() => {
+                let value = after.secret_if(change.sensitive);
+                state.outputs.insert(name.clone(), OutputState { value, sensitive: change.sensitive });
+            }
+            _ => {}
+        }
+    }
+    state
 }
 
 fn judgement(judgement: &Judgement) -> Json {
@@ -127,7 +171,7 @@ pub(super) fn sides(actions: &[&str], before: Option<&Object>, after: Option<&Ob
     let values = |o: Option<&Object>| o.map_or(Json::Null, |o| Json::Object(known_object(o)));
     let secret = |o: Option<&Object>| o.map_or(Json::Bool(false), |o| shape_object(o, &|v| v.secret));
     // The shape is told only where something in it is unknown.
-    let unknown = after.map(|o| shape_object(o, &Value::is_unknown)).filter(super::holds_something);
+    let unknown = after.map(|o| shape_object(o, &is_open)).filter(super::holds_something);
     json!({
         "actions": actions,
         "before": values(before),
@@ -185,8 +229,9 @@ fn drift(drifted: &karmaform_model::DriftedResource, plan: &Plan, registry: &Cat
     Json::Object(out)
 }
 
-fn output_change(output: &OutputChange) -> Json {
+fn output_change(output: &OutputChange, stays: bool) -> Json {
     let action = match (&output.before, &output.after) {
+        _ if stays => "no-op",
         (None, _) => "create",
         (_, None) => "delete",
         _ => "update",
@@ -199,7 +244,7 @@ fn output_change(output: &OutputChange) -> Json {
     let mut out = json!({
         "actions": [action],
         "before": before.as_ref().and_then(known),
-        "after_unknown": after.as_ref().map_or(json!(false), |v| compact(shape(v, &Value::is_unknown))),
+        "after_unknown": after.as_ref().map_or(json!(false), |v| compact(shape(v, &is_open))),
         "before_sensitive": secret(&before),
         "after_sensitive": secret(&after),
     });
@@ -207,6 +252,11 @@ fn output_change(output: &OutputChange) -> Json {
         out["after"] = known;
     }
     out
+}
+
+/// Not known yet: what a saved plan leaves out is.
+fn is_open(value: &Value) -> bool {
+    value.is_unknown() && !is_withheld(value)
 }
 
 /// `false` instead of a shape that marks nothing.
@@ -223,15 +273,15 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> 
             entry["value"] = known(&output.value).unwrap_or(Json::Null);
             outputs.insert(name.clone(), entry);
         }
-        for (name, change) in &plan.outputs {
+        for (name, change, _) in all_outputs(plan) {
             let Some(after) = &change.after else {
                 outputs.remove(name);
                 continue;
             };
             let mut entry = json!({ "sensitive": change.sensitive });
-            if let Some(value) = known(&after.clone().secret_if(change.sensitive)).filter(|_| after.is_wholly_known()) {
-                entry["type"] = after.ty().to_json();
-                entry["value"] = value;
+            if !super::holds_something(&shape(after, &is_open)) {
+                entry["type"] = if after.is_null() { json!("dynamic") } else { after.ty().to_json() };
+                entry["value"] = known(&after.clone().secret_if(change.sensitive)).unwrap_or(Json::Null);
             }
             outputs.insert(name.clone(), entry);
         }
@@ -239,7 +289,8 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> 
             out["outputs"] = Json::Object(outputs);
         }
     }
-    let resources = plan.resources.iter().filter_map(|r| Some((&r.address, planned_resource(r, registry)?)));
+    let decided = plan.resources.iter().filter(|_| plan.mode != ModeOfPlan::RefreshOnly);
+    let resources = decided.filter_map(|r| Some((&r.address, planned_resource(r, registry)?)));
     out["root_module"] = super::by_module(resources);
     out
 }

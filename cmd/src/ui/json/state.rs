@@ -1,6 +1,6 @@
 //! A state as `show -json` gives it, and outputs as `output -json` does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Address, Catalog, Object, OutputState, ResourceState, Snapshot, Status, implied_from_json, to_json};
 use serde_json::{Map, Value as Json, json};
@@ -15,11 +15,10 @@ pub(crate) fn state(snapshot: Option<&Snapshot>, registry: &Catalog) -> Json {
     match snapshot {
         None => json!({ "format_version": "1.0" }),
         Some(snapshot) => {
-            let mut out = json!({
-                "format_version": "1.0",
-                "terraform_version": TERRAFORM,
-                "values": values(snapshot, registry),
-            });
+            let mut out = json!({ "format_version": "1.0", "terraform_version": TERRAFORM });
+            if !snapshot.resources.is_empty() || !snapshot.deposed.is_empty() || !snapshot.outputs.is_empty() {
+                out["values"] = values(snapshot, registry);
+            }
             if !snapshot.checks.is_empty() {
                 out["checks"] = super::checks::checks(&snapshot.checks);
             }
@@ -37,11 +36,36 @@ fn values(snapshot: &Snapshot, registry: &Catalog) -> Json {
     let deposed = snapshot.deposed.iter().map(|((a, d), r)| (a, Some(d), r));
     let mut all: Vec<_> = current.chain(deposed).collect();
     all.sort_by_key(|(address, deposed, _)| (&address.module, deposed.is_some()));
-    out["root_module"] = super::by_module(all.into_iter().map(|(a, d, r)| (a, resource(a, d, r, registry))));
+    let needs = needs(snapshot);
+    out["root_module"] = super::by_module(all.into_iter().map(|(a, d, r)| (a, resource(a, d, r, &needs, registry))));
     out
 }
 
-fn resource(address: &Address, deposed: Option<&String>, resource: &ResourceState, registry: &Catalog) -> Json {
+/// What each block needs, by its address in the configuration: of all its instances.
+type Needs = BTreeMap<Address, BTreeSet<Address>>;
+
+fn needs(snapshot: &Snapshot) -> Needs {
+    let mut all = Needs::new();
+    for (address, resource) in &snapshot.resources {
+        all.entry(address.configuration()).or_default().extend(resource.dependencies.iter().map(Address::configuration));
+    }
+    all
+}
+
+/// What a resource depends on as Terraform tells it: blocks without keys, and all that these depend on.
+fn dependencies(resource: &ResourceState, needs: &Needs) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<Address> = resource.dependencies.iter().map(Address::configuration).collect();
+    while let Some(address) = open.pop() {
+        if !found.contains(&address) {
+            open.extend(needs.get(&address).into_iter().flatten().cloned());
+            found.insert(address);
+        }
+    }
+    found.iter().map(ToString::to_string).collect()
+}
+
+fn resource(address: &Address, deposed: Option<&String>, resource: &ResourceState, needs: &Needs, registry: &Catalog) -> Json {
     let object = attributes(address, resource, registry);
     let mut out = naming(address, &resource.resource_type);
     out.insert("provider_name".into(), json!(provider_name(&resource.provider)));
@@ -49,7 +73,7 @@ fn resource(address: &Address, deposed: Option<&String>, resource: &ResourceStat
     out.insert("values".into(), Json::Object(known_object(&object)));
     out.insert("sensitive_values".into(), shape_object(&object, &|v| v.secret));
     if !resource.dependencies.is_empty() {
-        out.insert("depends_on".into(), json!(resource.dependencies.iter().map(ToString::to_string).collect::<Vec<_>>()));
+        out.insert("depends_on".into(), json!(dependencies(resource, needs)));
     }
     if resource.status == Status::Tainted {
         out.insert("tainted".into(), json!(true));

@@ -204,8 +204,9 @@ fn call(config: &Config, block: &Block, name: &str, loader: &mut Loader<'_>, dia
     };
     let repeat_names = names_of(repeat.expr());
     let depends_on = block.body.attribute("depends_on").map(|a| a.expr.clone());
+    let needs = depends_on.as_ref().map(crate::written::needs).unwrap_or_default();
     let (repeat_references, depends) = (Vec::new(), Vec::new());
-    ModuleCall { span: block.span, source, arguments, repeat, repeat_names, repeat_references, depends_on, depends, unit }
+    ModuleCall { span: block.span, source, arguments, repeat, repeat_names, repeat_references, needs, depends_on, depends, unit }
 }
 
 /// The text of `source`: written out, or in the root module made of variables and locals.
@@ -348,6 +349,8 @@ impl Variable {
             ty: declaration.ty.clone(),
             sensitive: declaration.sensitive,
             description: declaration.description.clone(),
+            default: declaration.default.clone(),
+            given: None,
             origin: None,
             span: declaration.span,
         }

@@ -72,7 +72,7 @@ fn references_come_from_everywhere_and_once() {
     let IgnoreChanges::Paths(paths) = &config.blocks[&"file.f".parse().expect("an address")].lifecycle.ignore_changes else {
         panic!("paths")
     };
-    assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["content", "tags.a"]);
+    assert_eq!(paths.iter().map(|p| p.path.to_string()).collect::<Vec<_>>(), ["content", "tags.a"]);
     let keys: Vec<_> = config.output_references("o").into_iter().map(|r| r.address.key).collect();
     assert_eq!(keys, [Some(Key::Index(0)), Some(Key::Index(1))]);
     let instances: Vec<_> = config.instances().iter().map(ToString::to_string).collect();

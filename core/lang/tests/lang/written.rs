@@ -37,22 +37,24 @@ output "made" { value = file.b["k"].path }
     let (config, diagnostics, sources) = load_text(text);
     assert!(diagnostics.is_empty(), "{}", show(&sources, &diagnostics));
     let block = |address: &str| config.block(&address.parse().expect("an address")).expect("a block");
-    let a = block("file.a").written();
+    let a = block("file.a").written(&config);
     assert_eq!(a.arguments.keys().collect::<Vec<_>>(), ["content", "path"]);
     assert!(a.blocks.is_empty(), "{a:?}");
     assert_eq!(a.arguments["path"], Said::Constant("a".into()));
-    let references = ["var.v.a", "var.v", "local.l", "var.v[\"a\"]", "data.host.h[\"a\"].address", "data.host.h[\"a\"]", "data.host.h"];
+    let references =
+        ["var.v.a", "var.v", "local.l", "var.v[\"a\"]", "var.v", "data.host.h[\"a\"].address", "data.host.h[\"a\"]", "data.host.h"];
     assert_eq!(a.arguments["content"], made(&references));
-    assert_eq!(block("file.a").written_repeats(), (Some(Said::Constant(2i64.into())), None));
+    assert_eq!(block("file.a").written_repeats(&config), (Some(Said::Constant(2i64.into())), None));
 
-    let b = block("file.b").written();
+    let b = block("file.b").written(&config);
     assert_eq!(b.arguments["path"], made(&[]), "a function of constants");
-    assert_eq!(b.arguments["content"], made(&["file.a", "file.a[0].path", "file.a[0]"]), "names that a for binds are none");
-    assert_eq!(block("file.b").written_repeats(), (None, Some(made(&[]))));
+    let references = ["file.a", "file.a", "file.a[0].path", "file.a[0]", "file.a", "file.a"];
+    assert_eq!(b.arguments["content"], made(&references), "names that a for binds are none, and all is told as often as it stands there");
+    assert_eq!(block("file.b").written_repeats(&config), (None, Some(made(&[]))));
 
     let inner = Value::object([("a", true.into()), ("b", Value::null(Type::Any))]);
-    assert_eq!(config.outputs["constant"].written(), Said::Constant(Value::tuple(vec![1i64.into(), inner])));
-    assert_eq!(config.outputs["made"].written(), made(&["file.b[\"k\"].path", "file.b[\"k\"]", "file.b"]));
+    assert_eq!(config.outputs["constant"].written(&config), Said::Constant(Value::tuple(vec![1i64.into(), inner])));
+    assert_eq!(config.outputs["made"].written(&config), made(&["file.b[\"k\"].path", "file.b[\"k\"]", "file.b"]));
 }
 
 #[test]
@@ -71,9 +73,9 @@ module "n" {
     let module = "variable \"name\" { default = null }\nvariable \"path\" { default = null }\noutput \"path\" { value = var.path }\n";
     let (config, diagnostics, sources) = load_all(&[("main.kf.hcl", root)], &[("m/main.kf.hcl", module)], |_| {});
     assert!(diagnostics.is_empty(), "{}", show(&sources, &diagnostics));
-    let given = config.calls["m"].written();
+    let given = config.calls["m"].written(&config);
     assert_eq!(given["name"], Said::Constant("x".into()));
     assert_eq!(given["path"], made(&["module.n.path", "module.n"]));
-    assert_eq!(config.calls["m"].written_repeats(), (Some(Said::Constant(1i64.into())), None));
-    assert!(config.calls["n"].written().is_empty());
+    assert_eq!(config.calls["m"].written_repeats(&config), (Some(Said::Constant(1i64.into())), None));
+    assert!(config.calls["n"].written(&config).is_empty());
 }

@@ -1,0 +1,158 @@
+//! Which attributes of resources what changes is made of, however many locals, variables, outputs and modules lie between: for those outside who
+//! ask of a change made by others whether it matters. From the text alone, as in Terraform.
+
+use std::collections::BTreeSet;
+
+use karmaform_model::{Address, Key, ModuleStep};
+
+use crate::config::{Config, Repeat, ResourceBlock};
+use crate::modules::ModuleCall;
+use crate::references::{KeyUse, Target, Visit, literal_key, target, walk};
+use crate::syntax::{Body, Expr, Step, StepKind};
+
+/// A part of a resource: its address, as far as the text names an instance, and the way to the part, which is empty for all of it.
+pub type Relevant = (Address, Vec<Key>);
+
+impl Config {
+    /// What these resources and these root outputs are made of. What is not in the text is made of nothing.
+    pub fn relevant<'a>(
+        &self,
+        resources: impl Iterator<Item = &'a Address>,
+        outputs: impl Iterator<Item = &'a String>,
+    ) -> BTreeSet<Relevant> {
+        let mut search = Search { root: self, found: BTreeSet::new(), seen: BTreeSet::new() };
+        for address in resources {
+            let inside = Address { module: Vec::new(), ..address.block() };
+            if let Some(block) = search.unit(&address.module).and_then(|unit| unit.blocks.get(&inside))
+                && search.is_new(&address.module, inside.to_string())
+            {
+                search.block(&address.module, block);
+            }
+        }
+        for output in outputs.filter_map(|name| self.outputs.get(name)) {
+            search.expr(&[], Around::Nothing, &output.value);
+        }
+        search.found
+    }
+}
+
+/// What `each` stands for.
+#[derive(Clone, Copy)]
+enum Around<'c> {
+    Nothing,
+    Repeat(&'c Repeat),
+}
+
+struct Search<'c> {
+    root: &'c Config,
+    found: BTreeSet<Relevant>,
+    /// What was followed already, by its module and its name there.
+    seen: BTreeSet<(Vec<ModuleStep>, String)>,
+}
+
+impl<'c> Search<'c> {
+    /// What stands in a module, whichever of its instances is meant.
+    fn unit(&self, at: &[ModuleStep]) -> Option<&'c Config> {
+        at.iter().try_fold(self.root, |unit, step| unit.calls.get(&step.name)?.unit())
+    }
+
+    fn call(&self, at: &[ModuleStep]) -> Option<&'c ModuleCall> {
+        let (last, around) = at.split_last()?;
+        self.unit(around)?.calls.get(&last.name).map(|call| &**call)
+    }
+
+    fn block(&mut self, at: &[ModuleStep], block: &'c ResourceBlock) {
+        if let Some(expr) = block.repeat.expr() {
+            self.expr(at, Around::Nothing, expr);
+        }
+        self.body(at, Around::Repeat(&block.repeat), &block.body, true);
+    }
+
+    fn body(&mut self, at: &[ModuleStep], around: Around<'c>, body: &'c Body, outer: bool) {
+        for attribute in body.attributes.iter().filter(|a| !(outer && crate::blocks::META.contains(&a.name.as_str()))) {
+            self.expr(at, around, &attribute.expr);
+        }
+        for block in body.blocks.iter().filter(|b| !(outer && b.kind == "lifecycle")) {
+            self.body(at, around, &block.body, false);
+        }
+    }
+
+    fn expr(&mut self, at: &[ModuleStep], around: Around<'c>, expr: &'c Expr) {
+        let mut met = Vec::new();
+        walk(expr, &mut |visit| {
+            if let Visit::Reference { name, steps, .. } = visit {
+                met.extend(target(name, steps).map(|target| (target, steps)));
+            }
+        });
+        for (target, steps) in met {
+            self.follow(at, around, target, steps);
+        }
+    }
+
+    fn is_new(&mut self, at: &[ModuleStep], name: String) -> bool {
+        self.seen.insert((at.to_vec(), name))
+    }
+
+    fn follow(&mut self, at: &[ModuleStep], around: Around<'c>, target: Target, steps: &'c [Step]) {
+        match target {
+            Target::Variable(name) => {
+                let given = self.call(at).and_then(|call| Some((&call.arguments.get(&name)?.expr, &call.repeat)));
+                if let (Some((expr, repeat)), Some((_, outside))) = (given, at.split_last())
+                    && self.is_new(at, format!("var.{name}"))
+                {
+                    self.expr(outside, Around::Repeat(repeat), expr);
+                }
+            }
+            Target::Local(name) => {
+                if let Some(local) = self.unit(at).and_then(|unit| unit.locals.get(&name))
+                    && self.is_new(at, format!("local.{name}"))
+                {
+                    self.expr(at, Around::Nothing, &local.expr);
+                }
+            }
+            Target::Each(_) => {
+                if let Around::Repeat(Repeat::ForEach(expr)) = around {
+                    let expr: &'c Expr = expr;
+                    self.expr(at, Around::Nothing, expr);
+                }
+            }
+            Target::Module { call, key, used } => {
+                let key = if let KeyUse::Literal(key) = key { Some(key) } else { None };
+                let inside: Vec<ModuleStep> = at.iter().cloned().chain([ModuleStep { name: call, key }]).collect();
+                let Some(unit) = self.unit(&inside) else { return };
+                let output = steps.get(used).and_then(|s| if let StepKind::Attribute(name) = &s.kind { Some(name) } else { None });
+                for (name, value) in unit.outputs.iter().filter(|(name, _)| output.is_none_or(|o| o == *name)) {
+                    if self.is_new(&inside, format!("output.{name}")) {
+                        self.expr(&inside, Around::Nothing, &value.value);
+                    }
+                }
+            }
+            Target::Block { address, key, used } => {
+                let key = if let KeyUse::Literal(key) = key { Some(key) } else { None };
+                let way: Vec<Key> = steps[used..].iter().map_while(way_on).collect();
+                let part = if let Some(Key::Name(name)) = way.first() { Some(name.clone()) } else { None };
+                let block = self.unit(at).and_then(|unit| unit.blocks.get(&address));
+                let name = format!("{address}.{}", part.clone().unwrap_or_default());
+                self.found.insert((address.with_key(key).in_module(at), way));
+                // What an argument is made of matters as much as the argument.
+                if let (Some(block), Some(part)) = (block, part)
+                    && let Some(attribute) = block.body.attribute(&part)
+                    && self.is_new(at, name)
+                {
+                    self.expr(at, Around::Repeat(&block.repeat), &attribute.expr);
+                }
+            }
+            Target::Count(_) | Target::Path(_) | Target::Tool(_) | Target::Own | Target::Alone => {}
+        }
+    }
+}
+
+/// A step that the text tells.
+fn way_on(step: &Step) -> Option<Key> {
+    match &step.kind {
+        StepKind::Attribute(name) => Some(Key::Name(name.clone())),
+        StepKind::LegacyIndex(at) => Some(Key::Index(*at)),
+        StepKind::Index(key) => literal_key(key),
+        StepKind::AttributeSplat | StepKind::FullSplat => None,
+    }
+}
