@@ -188,11 +188,12 @@ impl Search<'_> {
                 self.add(Kind::Decay, address, resource_type, certificate.is_due(now), Vec::new());
                 continue;
             }
-            // Nothing that was written differs, as far as that is known: it follows from something else that changes.
+            // Nothing that was written differs, as far as that is known: it follows from something else that changes, or is only waited for, as it
+            // is not well. That is told as such.
             let is_made_or_taken = matches!(action, Action::Create | Action::Delete | Action::Forget);
-            let follows = !is_made_or_taken
-                && !differences.iter().any(|d| self.is_written(address, resource_type, &d.path))
-                && (resource.provider.is_none() || resource.dependencies.iter().any(|d| self.is_cause(&causes, d)));
+            let is_as_written = !is_made_or_taken && !differences.iter().any(|d| self.is_written(address, resource_type, &d.path));
+            let is_caused = resource.provider.is_none() || resource.dependencies.iter().any(|d| self.is_cause(&causes, d));
+            let follows = is_as_written && (is_caused || self.is_only_waited_for(resource));
             if follows || resource.provider.is_none() && edited.contains(address) {
                 continue;
             }
@@ -243,6 +244,13 @@ impl Search<'_> {
         let (Some(before), Some(after), Some(schema)) = (resource.change.before(), resource.change.after(), schema) else { return false };
         let mut written = schema.attributes.iter().filter(|a| a.is_configurable() && a.is_stored());
         written.all(|a| same(before.get(a.name), after.get(a.name)))
+    }
+
+    /// True for an update that nobody asked for, of what is not well.
+    fn is_only_waited_for(&self, resource: &PlannedResource) -> bool {
+        let seen = self.looked.seen.get(&resource.address);
+        let is_asked_for = resource.reason.is_some() || resource.importing.is_some() || resource.deposed.is_some();
+        resource.change.action() == Action::Update && !is_asked_for && seen.is_some_and(|facts| !decay::troubles(facts).is_empty())
     }
 
     fn is_cause(&self, causes: &BTreeSet<Address>, address: &Address) -> bool {
