@@ -77,6 +77,10 @@ impl Leaving<'_> {
             let is_brought = |work: &Json| !propagated(std::slice::from_ref(work)).is_empty();
             self.patch_works(&json!({ "spec": { "preserveResourcesOnDeletion": true } }), is_brought).await?;
         }
+        let limit = seconds_of(before, "leave_timeout", LEAVE_TIMEOUT);
+        if !is_true(before, "force") && !is_true(before, "keep_resources") {
+            self.until_ready(limit).await?;
+        }
         let is_pulled = is_pulled(live);
         if is_pulled {
             self.hold_rights(&json!([HOLD])).await?;
@@ -85,13 +89,36 @@ impl Leaving<'_> {
         if !deleted.map_err(|f| self.told("delete", f))? {
             return if is_pulled { self.hold_rights(&Json::Null).await } else { Ok(()) };
         }
-        let limit = seconds_of(before, "leave_timeout", LEAVE_TIMEOUT);
         if is_true(before, "force") {
             let (first, last) = waits(limit);
             return if self.wait(first).await?.is_some() { self.cut(last).await } else { Ok(()) };
         }
         let Some(live) = self.wait(limit).await? else { return Ok(()) };
         Err(self.held(&live, limit).await)
+    }
+
+    /// In a member that is not ready Karmada deletes nothing: its Works are let go, and what they brought stays there, unseen. So that is waited
+    /// for. Source: `handleWorkDelete`, `pkg/controllers/execution` in karmada.
+    async fn until_ready(&self, limit: Duration) -> Result<(), Diagnostic> {
+        let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
+        loop {
+            let Some(live) = self.live().await? else { return Ok(()) };
+            let works = self.works().await?.map(|(_, works)| works).unwrap_or_default();
+            let stays = would_stay(&live, &works);
+            if stays.is_empty() {
+                return Ok(());
+            }
+            let left = limit.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                let (listed, why) = (listed(&stays), condition(&live, "Ready").1);
+                let detail = format!("Karmada deletes nothing in a member that is not ready, so this would stay there: {listed}. {why}.");
+                return Err(Diagnostic::error("Member is not ready to leave", detail)
+                    .with_hint("Nothing was changed: it is a member as before. When it is ready again, run this again.")
+                    .with_hint("If all that may stay there, set `force = true` for this member, apply that, and remove it then."));
+            }
+            sleep(pause.min(left)).await;
+            pause = (pause * 2).min(PAUSE);
+        }
     }
 
     /// An agent has its rights on Works from a role in their namespace. With the Cluster object that namespace is deleted, the role first of
@@ -202,9 +229,7 @@ impl Leaving<'_> {
             && !works.is_empty()
         {
             let names = propagated(&works);
-            let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
-            let listed = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-            let of = if names.is_empty() { String::new() } else { format!(" ({listed}{more})") };
+            let of = if names.is_empty() { String::new() } else { format!(" ({})", listed(&names)) };
             seen.push(format!("{} Works are still there{of}", works.len()));
         }
         if live["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty) {
@@ -220,9 +245,50 @@ impl Leaving<'_> {
     }
 }
 
+/// What was brought to a member and would stay in it if it left now. One that leaves already is not held up any more, and what never got there
+/// holds up nobody.
+fn would_stay(live: &Json, works: &[Json]) -> Vec<String> {
+    if live["metadata"]["deletionTimestamp"].is_string() || condition(live, "Ready").0 == "True" {
+        return Vec::new();
+    }
+    let applied = works.iter().filter(|work| condition(work, "Applied").0 == "True").cloned();
+    propagated(&applied.collect::<Vec<_>>())
+}
+
+/// The first of them.
+fn listed(names: &[String]) -> String {
+    let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
+    format!("{}{more}", names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_got_there_and_would_be_left_is_waited_for() {
+        let member =
+            |ready: &str| json!({ "metadata": { "name": "a" }, "status": { "conditions": [{ "type": "Ready", "status": ready }] } });
+        let work = |name: &str, applied: &str, labels: Json| {
+            let manifest =
+                json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "n", "labels": labels } });
+            json!({ "spec": { "workload": { "manifests": [manifest] } }, "status": { "conditions": [{ "type": "Applied", "status": applied }] } })
+        };
+        let works = [
+            work("there", "True", Json::Null),
+            work("never", "False", Json::Null),
+            work("own", "True", json!({ "karmada.io/system": "true" })),
+        ];
+        for (ready, stays) in [("True", 0), ("False", 1), ("Unknown", 1)] {
+            let found = would_stay(&member(ready), &works);
+            assert_eq!(found.len(), stays, "{ready}: {found:?}");
+            assert!(found.iter().all(|name| name.contains("there")), "{found:?}");
+        }
+        let mut leaves = member("Unknown");
+        leaves["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        assert_eq!(would_stay(&leaves, &works), Vec::<String>::new());
+        assert_eq!(would_stay(&member("Unknown"), &works[1..]), Vec::<String>::new());
+    }
 
     #[test]
     fn a_cut_ends_within_the_limit() {
