@@ -72,7 +72,10 @@ pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &
         if !is_deferred && !is_decided(pass, name) {
             continue;
         }
-        let (value, problems) = evaluator.output(name);
+        let (value, mut problems) = evaluator.output(name);
+        if value.contains_infinity() {
+            problems.push(crate::walk::infinite_number(&format!("The output \"{name}\"")).with_span(Some(output.span)));
+        }
         let failed = problems.has_errors();
         diagnostics.extend(problems);
         if failed || is_deferred {

@@ -274,7 +274,10 @@ impl Pass<'_> {
 
     /// The arguments of what the user wrote; nothing if they can't be evaluated.
     pub(crate) fn arguments(&mut self, address: &Address, evaluator: &Evaluator<'_>) -> Option<Object> {
-        let (arguments, problems) = evaluator.arguments(address);
+        let (arguments, mut problems) = evaluator.arguments(address);
+        let span = self.inputs.config.block(address).map(|b| b.span);
+        let infinite = arguments.iter().filter(|(_, value)| value.contains_infinity());
+        problems.extend(infinite.map(|(name, _)| infinite_number(&format!("\"{name}\"")).with_span(span)).collect::<Vec<_>>());
         let failed = problems.has_errors();
         // What is to be destroyed needs no valid configuration; what it says only helps to find the way.
         if self.options.mode != ModeOfPlan::Destroy {
@@ -343,4 +346,10 @@ impl Pass<'_> {
         let span = self.inputs.config.block(address).map(|b| b.span);
         self.diagnostics.push(Diagnostic::error(summary, detail).at(address).with_span(span).with_hint(hint));
     }
+}
+
+/// What is said of a number that no state can hold.
+pub(crate) fn infinite_number(what: &str) -> Diagnostic {
+    Diagnostic::error("Infinite number", format!("{what} is or holds an infinite number, and a state can't hold that."))
+        .with_hint("A division by zero gives one: ask for zero before, as in x == 0 ? 0 : y / x.")
 }

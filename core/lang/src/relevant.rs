@@ -128,8 +128,10 @@ impl<'c> Search<'c> {
                 }
             }
             Target::Block { address, key, used } => {
+                // Behind a key that is not written out nobody can tell what is meant: all of it.
+                let is_told = matches!(key, KeyUse::None | KeyUse::Literal(_));
                 let key = if let KeyUse::Literal(key) = key { Some(key) } else { None };
-                let way: Vec<Key> = steps[used..].iter().map_while(way_on).collect();
+                let way: Vec<Key> = steps[used..].iter().filter(|_| is_told).map_while(way_on).collect();
                 let part = if let Some(Key::Name(name)) = way.first() { Some(name.clone()) } else { None };
                 let block = self.unit(at).and_then(|unit| unit.blocks.get(&address));
                 let name = format!("{address}.{}", part.clone().unwrap_or_default());

@@ -218,6 +218,11 @@ impl Value {
         !self.is_unknown() && self.parts().all(Self::is_wholly_known)
     }
 
+    /// True if it or a part of it is an infinite number, which JSON, and so a state, can't hold.
+    pub fn contains_infinity(&self) -> bool {
+        matches!(self.kind, Kind::Number(Number::PositiveInfinity | Number::NegativeInfinity)) || self.parts().any(Self::contains_infinity)
+    }
+
     /// True if it or a part of it is secret.
     pub fn contains_secret(&self) -> bool {
         self.secret || self.parts().any(Self::contains_secret)

@@ -1,6 +1,6 @@
 //! A plan as `show -json` gives it, format 1.2.
 
-use karmaform_engine::relocated;
+use karmaform_engine::{relocated, taken_over};
 use karmaform_lang::Config;
 use karmaform_model::{
     Action, Address, Catalog, Change, Judgement, Key, Mode, ModeOfPlan, Object, OutputChange, OutputState, Path, PathStep, Plan,
@@ -56,8 +56,10 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         out["output_changes"] = Json::Object(outputs);
     }
     if let Some(prior) =
-        Some(refreshed(prior.unwrap_or(&Snapshot::default()), plan)).filter(|s| !s.resources.is_empty() || !s.outputs.is_empty())
+        Some(refreshed(prior.unwrap_or(&Snapshot::default()), plan, registry)).filter(|s| !s.resources.is_empty() || !s.outputs.is_empty())
     {
+        // What its conditions came to is told of the plan.
+        let prior = Snapshot { checks: Vec::new(), ..prior };
         out["prior_state"] = super::state::state(Some(&prior), registry);
     }
     let relevant = relevant(plan, config);
@@ -96,9 +98,13 @@ fn all_outputs(plan: &Plan) -> impl Iterator<Item = (&String, OutputChange, bool
     plan.outputs.iter().map(|(name, o)| (name, o.clone(), false)).chain(kept)
 }
 
-/// The state that was planned from, with what outputs are by what it has, as far as that is known: so Terraform tells it.
-fn refreshed(prior: &Snapshot, plan: &Plan) -> Snapshot {
+/// The state that was planned from, with what is taken over, and with what outputs are by what it has, as far as that is known: so Terraform
+/// tells it.
+fn refreshed(prior: &Snapshot, plan: &Plan, registry: &Catalog) -> Snapshot {
     let mut state = prior.clone();
+    for address in plan.resources.iter().filter(|r| r.importing.is_some()).map(|r| &r.address) {
+        state.resources.extend(taken_over(plan, address, registry).map(|taken| (address.clone(), taken)));
+    }
     for (name, change, _) in all_outputs(plan) {
         match change.after {
             Some(after) if after.is_null() => drop(state.outputs.remove(name)),
@@ -280,7 +286,7 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> 
             };
             let mut entry = json!({ "sensitive": change.sensitive });
             if !super::holds_something(&shape(after, &is_open)) {
-                entry["type"] = if after.is_null() { json!("dynamic") } else { after.ty().to_json() };
+                entry["type"] = after.ty().to_json();
                 entry["value"] = known(&after.clone().secret_if(change.sensitive)).unwrap_or(Json::Null);
             }
             outputs.insert(name.clone(), entry);

@@ -1,6 +1,6 @@
 //! `jsonencode` and `jsondecode`
 
-use karmaform_model::{Number, implied_from_json, to_json};
+use karmaform_model::{implied_from_json, to_json};
 
 use super::prelude::*;
 
@@ -13,7 +13,7 @@ pub(super) const ENCODE: Function = Function {
         if !value.is_wholly_known() {
             return Ok(unknown_with_prefix(beginning(value)));
         }
-        if infinite(value) {
+        if value.contains_infinity() {
             return Err(FunctionError::at(0, "holds an infinite number, which JSON can't express"));
         }
         Ok(string(escape(&to_json(value).to_string())))
@@ -86,10 +86,6 @@ fn beginning(value: &Value) -> &'static str {
         },
         _ => "",
     }
-}
-
-fn infinite(value: &Value) -> bool {
-    matches!(value.kind, Kind::Number(Number::PositiveInfinity | Number::NegativeInfinity)) || value.parts().any(infinite)
 }
 
 /// Strings and names in normal form.
