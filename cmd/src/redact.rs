@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use karmaform_lang::Config;
 use karmaform_model::{
     Arg, Catalog, Change, Kind, Mode, Object, Path, Plan, PlannedResource, Snapshot, StepKind, Unknown, Value, same, secret_leaves,
 };
@@ -174,6 +175,13 @@ pub(crate) fn holders_of_secrets(plan: &Plan, registry: &Catalog) -> BTreeSet<St
     }
     let outputs = plan.outputs.iter().filter(|(_, o)| o.sensitive && o.after.is_some());
     found.extend(outputs.map(|(name, _)| format!("output.{name}")));
+    found
+}
+
+/// The same of what a configuration says of its secret variables.
+pub(crate) fn secret_texts_of(config: &Config) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    config.secret_values().into_iter().for_each(|value| collect(&value.clone().secret(), &mut found));
     found
 }
 

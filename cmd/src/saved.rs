@@ -13,7 +13,7 @@ use crate::backend::{seal_of_directory, unsealable};
 use crate::disk::{reason, sha256, write_private};
 use crate::flags::{VariableFlag, VariableFlags};
 use crate::project::{self, Loading, Project, load_sources};
-use crate::redact::{redacted, secret_texts};
+use crate::redact::{redacted, secret_texts, secret_texts_of};
 use crate::session::Session;
 use crate::workspace;
 
@@ -64,7 +64,8 @@ pub(crate) struct From<'a> {
 /// # Errors
 /// If the file can't be written.
 pub(crate) fn write(app: &App, path: &str, plan: &Plan, from: &From<'_>) -> Result<(), Stop> {
-    let secrets = secret_texts(plan, &from.session.snapshot, &app.wiring.registry);
+    let mut secrets = secret_texts(plan, &from.session.snapshot, &app.wiring.registry);
+    secrets.extend(secret_texts_of(&from.project.config));
     let sources = app.sources.files.iter().take(from.project.configuration_files).map(|file| SavedSource {
         path: file.path.clone(),
         sha256: sha256(file.text.as_bytes()),

@@ -58,17 +58,24 @@ pub(super) fn certificates(state: &Snapshot) -> BTreeMap<&Address, Certificate> 
     state.resources.iter().filter_map(|(address, r)| Some((address, end(r.attributes.get(END)?.as_str()?)?))).collect()
 }
 
+/// The facts that say how a thing is.
+const HEALTH: [&str; 2] = ["healthy", "ready"];
+
+fn is_not(facts: &Object, name: &str) -> bool {
+    facts.get(name).is_some_and(|v| v.as_bool() == Some(false) || matches!(v.as_str(), Some("False" | "Unknown")))
+}
+
+/// True if a thing says of itself that it is not healthy, or not ready.
+pub(super) fn is_unwell(facts: &Object) -> bool {
+    HEALTH.iter().any(|name| is_not(facts, name))
+}
+
 /// What something says of itself that is not well, a sentence each.
 pub(super) fn troubles(facts: &Object) -> Vec<String> {
     let mut found = Vec::new();
     let text = |name: &str| facts.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
     let why = text("problem").or_else(|| text("error")).map(|w| format!(": {w}")).unwrap_or_default();
-    for name in ["healthy", "ready"] {
-        let is_not = facts.get(name).is_some_and(|v| v.as_bool() == Some(false) || matches!(v.as_str(), Some("False" | "Unknown")));
-        if is_not {
-            found.push(format!("it is not {name}{why}"));
-        }
-    }
+    found.extend(HEALTH.iter().filter(|name| is_not(facts, name)).map(|name| format!("it is not {name}{why}")));
     if let Some(state) = text("active_state").filter(|s| *s == "failed") {
         found.push(format!("its unit is {state}"));
     }

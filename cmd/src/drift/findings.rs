@@ -246,11 +246,14 @@ impl Search<'_> {
         written.all(|a| same(before.get(a.name), after.get(a.name)))
     }
 
-    /// True for an update that nobody asked for, of what is not well.
+    /// True for an update that nobody asked for and that would change nothing of what is stored, of what is not ready: it is waited for.
     fn is_only_waited_for(&self, resource: &PlannedResource) -> bool {
-        let seen = self.looked.seen.get(&resource.address);
+        let schema = schema_of(self.catalog, resource.address.mode, &resource.resource_type);
+        let (Some(before), Some(after), Some(schema)) = (resource.change.before(), resource.change.after(), schema) else { return false };
+        let is_same = schema.attributes.iter().filter(|a| a.is_stored()).all(|a| same(before.get(a.name), after.get(a.name)));
+        let is_unwell = self.looked.seen.get(&resource.address).is_some_and(decay::is_unwell);
         let is_asked_for = resource.reason.is_some() || resource.importing.is_some() || resource.deposed.is_some();
-        resource.change.action() == Action::Update && !is_asked_for && seen.is_some_and(|facts| !decay::troubles(facts).is_empty())
+        resource.change.action() == Action::Update && !is_asked_for && is_same && is_unwell
     }
 
     fn is_cause(&self, causes: &BTreeSet<Address>, address: &Address) -> bool {

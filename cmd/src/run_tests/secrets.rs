@@ -114,6 +114,24 @@ fn a_secret_in_the_configuration_stays_there() {
 }
 
 #[test]
+fn defaults_of_secret_variables_stay_in_the_configuration_whether_they_are_used_or_not() {
+    let module = "variable \"m\" {\n  default   = \"hunter4\"\n  sensitive = true\n}\n";
+    for given in [&["-var", "pw=other"][..], &["-var", "o={a=\"other\"}"], &[]] {
+        let place = Place::new(
+            "variable \"pw\" {\n  default   = \"hunter2\"\n  sensitive = true\n}\nvariable \"o\" {\n  type      = object({ a = optional(string, \"hunter3\") })\n  \
+             default   = {}\n  sensitive = true\n}\nmodule \"m\" {\n  source = \"./m\"\n  m      = \"clear\"\n}\nresource \"terraform_data\" \"a\" {\n  \
+             input = nonsensitive(length(var.o.a) > 3)\n}\n",
+        );
+        std::fs::create_dir(place.path().join("m")).unwrap();
+        place.write("m/main.kf.hcl", module);
+        let args: Vec<&str> = ["plan", "-out=p"].iter().chain(given).copied().collect();
+        place.check(&args, 0);
+        assert!(!place.read("p").contains("hunter"), "{given:?}");
+        assert!(!place.check(&["show", "-json", "p"], 0).stdout.contains("hunter"), "{given:?}");
+    }
+}
+
+#[test]
 fn a_file_that_was_read_must_be_the_same() {
     let place = Place::new("resource \"terraform_data\" \"f\" {\n  input = file(\"f.txt\")\n}\n");
     place.write("f.txt", "one");

@@ -3,7 +3,7 @@
 use super::style::{Theme, Tone};
 
 /// Lists longer than this (in pairs to compare) are not aligned element by element.
-const LARGEST_ALIGNMENT: usize = 4_000_000;
+pub(crate) const LARGEST_ALIGNMENT: usize = 4_000_000;
 /// Unchanged lines of a text that stay visible around a change.
 pub(crate) const TEXT_CONTEXT: usize = 3;
 

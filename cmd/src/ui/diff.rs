@@ -4,7 +4,7 @@ use karmaform_model::{Kind, Value};
 
 use crate::redact::same_or_withheld;
 
-use super::align::{Edit, TEXT_CONTEXT, align, near_changes};
+use super::align::{Edit, LARGEST_ALIGNMENT, TEXT_CONTEXT, align, near_changes};
 use super::style::Mark;
 use super::values::{Manner, NAMING, Printer, SECRET, UNKNOWN, inline, is_map, json_structure, key_texts, nothing, visible};
 
@@ -215,7 +215,9 @@ impl Printer {
 
 /// True if as many elements are compared place by place: some went for good. Where all are still there, they only changed places.
 fn is_by_place(before: usize, after: usize, same: impl Fn(usize, usize) -> bool) -> bool {
-    before == after && (0..before).any(|i| !same(i, i) && (0..after).all(|j| !same(i, j)))
+    // So many are not looked for one by one.
+    let is_large = before.saturating_mul(after) > LARGEST_ALIGNMENT;
+    before == after && (is_large || (0..before).any(|i| !same(i, i) && (0..after).all(|j| !same(i, j))))
 }
 
 /// Of two sides with as many elements, those of the same place belong together.

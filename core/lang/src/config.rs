@@ -372,6 +372,17 @@ impl Config {
         (1..=module.len()).find(|n| !there(n)).map(|n| Address::of_module(module[..n].to_vec()))
     }
 
+    /// All that secret variables are, are given, and would be by default, those of modules among them: what must not stand in clear anywhere.
+    pub fn secret_values(&self) -> Vec<&Value> {
+        let mut all = Vec::new();
+        for variable in self.variables.values().filter(|v| v.sensitive) {
+            all.extend(std::iter::once(&variable.value).chain(&variable.given).chain(&variable.default));
+            defaults_in(&variable.ty, &mut all);
+        }
+        all.extend(self.calls.values().filter_map(|call| call.unit()).flat_map(Self::secret_values));
+        all
+    }
+
     /// True if the text has the block of an instance, even where its module has no such instance.
     pub fn is_written(&self, address: &Address) -> bool {
         let mut unit = Some(self);
@@ -395,5 +406,20 @@ impl Config {
     /// The block of an instance.
     pub fn block(&self, address: &Address) -> Option<&ResourceBlock> {
         self.blocks.get(&address.block())
+    }
+}
+
+/// What a type fills in where nothing is given.
+fn defaults_in<'t>(ty: &'t Type, found: &mut Vec<&'t Value>) {
+    match ty {
+        Type::List(inner) | Type::Set(inner) | Type::Map(inner) => defaults_in(inner, found),
+        Type::Tuple(parts) => parts.iter().for_each(|part| defaults_in(part, found)),
+        Type::Object(attributes) => {
+            for attribute in attributes.values() {
+                found.extend(attribute.default.as_deref());
+                defaults_in(&attribute.ty, found);
+            }
+        }
+        Type::Any | Type::Bool | Type::Number | Type::String => {}
     }
 }

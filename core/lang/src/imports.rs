@@ -31,6 +31,9 @@ impl Config {
     /// # Errors
     /// If there is no such instance, or it is of a type that takes nothing over.
     pub fn import_by_hand(&mut self, address: &Address, id: &str) -> Result<(), Diagnostic> {
+        if id.is_empty() {
+            return Err(Diagnostic::error("Invalid id", "The id is what names the thing, as text that is not empty.").at(address));
+        }
         let nowhere = Span { file: karmaform_model::FileId(u32::MAX), start: 0, end: 0 };
         let span = self.block(address).map(|b| b.span);
         let place = span.unwrap_or(nowhere);

@@ -152,6 +152,7 @@ pub(crate) fn depends_on(config: &Config, expr: &Expr, place: Place<'_>, referen
 
 /// Where references of `replace_triggered_by` stand that mean the instance of the same key.
 pub(crate) fn own_keys(block: &ResourceBlock) -> Vec<Span> {
+    // The key of the instance follows the type and the name; behind these it is one of an attribute.
     let is_own = |step: &Step| match &step.kind {
         StepKind::Index(Expr { kind: ExprKind::Traversal(root, steps), .. }) => match (&root.kind, steps.as_slice()) {
             (ExprKind::Name(root), [Step { kind: StepKind::Attribute(name), .. }]) => {
@@ -166,7 +167,7 @@ pub(crate) fn own_keys(block: &ResourceBlock) -> Vec<Span> {
         ExprKind::Tuple(items) => Some(items),
         _ => None,
     });
-    let marked = items.flatten().filter(|item| matches!(&item.kind, ExprKind::Traversal(_, steps) if steps.iter().any(is_own)));
+    let marked = items.flatten().filter(|item| matches!(&item.kind, ExprKind::Traversal(_, steps) if steps.get(1).is_some_and(is_own)));
     marked.map(|item| item.span).collect()
 }
 

@@ -20,7 +20,7 @@ impl Config {
         resources: impl Iterator<Item = &'a Address>,
         outputs: impl Iterator<Item = &'a String>,
     ) -> BTreeSet<Relevant> {
-        let mut search = Search { root: self, found: BTreeSet::new(), seen: BTreeSet::new() };
+        let mut search = Search { root: self, found: BTreeSet::new(), seen: BTreeSet::new(), open: Vec::new() };
         for address in resources {
             let inside = Address { module: Vec::new(), ..address.block() };
             if let Some(block) = search.unit(&address.module).and_then(|unit| unit.blocks.get(&inside))
@@ -31,6 +31,9 @@ impl Config {
         }
         for output in outputs.filter_map(|name| self.outputs.get(name)) {
             search.expr(&[], Around::Nothing, &output.value);
+        }
+        while let Some((at, around, expr)) = search.open.pop() {
+            search.look(&at, around, expr);
         }
         search.found
     }
@@ -48,6 +51,8 @@ struct Search<'c> {
     found: BTreeSet<Relevant>,
     /// What was followed already, by its module and its name there.
     seen: BTreeSet<(Vec<ModuleStep>, String)>,
+    /// What is still to be looked at: a list, since one thing may be made of another for thousands of steps.
+    open: Vec<(Vec<ModuleStep>, Around<'c>, &'c Expr)>,
 }
 
 impl<'c> Search<'c> {
@@ -78,6 +83,10 @@ impl<'c> Search<'c> {
     }
 
     fn expr(&mut self, at: &[ModuleStep], around: Around<'c>, expr: &'c Expr) {
+        self.open.push((at.to_vec(), around, expr));
+    }
+
+    fn look(&mut self, at: &[ModuleStep], around: Around<'c>, expr: &'c Expr) {
         let mut met = Vec::new();
         walk(expr, &mut |visit| {
             if let Visit::Reference { name, steps, .. } = visit {

@@ -211,7 +211,11 @@ impl Snapshot {
             None | Some(Json::Null) => {}
             Some(Json::Object(outputs)) => {
                 for (name, output) in outputs {
-                    snapshot.outputs.insert(name.clone(), read_output(name, output)?);
+                    // As in Terraform a null output is none; earlier versions stored it.
+                    let output = read_output(name, output)?;
+                    if !output.value.is_null() {
+                        snapshot.outputs.insert(name.clone(), output);
+                    }
                 }
             }
             Some(_) => return Err(StateError::Part("\"outputs\" is no object".into())),

@@ -251,7 +251,12 @@ fn would_stay(live: &Json, works: &[Json]) -> Vec<String> {
     if live["metadata"]["deletionTimestamp"].is_string() || condition(live, "Ready").0 == "True" {
         return Vec::new();
     }
-    let applied = works.iter().filter(|work| condition(work, "Applied").0 == "True").cloned();
+    // Of one whose last change failed some is there all the same; what is meant to stay holds up nobody.
+    let has_something = |work: &&Json| {
+        condition(work, "Applied").0 == "True" || work["status"]["manifestStatuses"].as_array().is_some_and(|a| !a.is_empty())
+    };
+    let is_meant_to_stay = |work: &&Json| work["spec"]["preserveResourcesOnDeletion"] == true;
+    let applied = works.iter().filter(has_something).filter(|work| !is_meant_to_stay(work)).cloned();
     propagated(&applied.collect::<Vec<_>>())
 }
 
@@ -284,6 +289,15 @@ mod tests {
             assert_eq!(found.len(), stays, "{ready}: {found:?}");
             assert!(found.iter().all(|name| name.contains("there")), "{found:?}");
         }
+        let mut half = work("there", "False", Json::Null);
+        half["status"]["manifestStatuses"] = json!([{ "identifier": {} }]);
+        assert_eq!(
+            would_stay(&member("False"), std::slice::from_ref(&half)).len(),
+            1,
+            "its last change failed, and what was there before is"
+        );
+        half["spec"]["preserveResourcesOnDeletion"] = json!(true);
+        assert_eq!(would_stay(&member("False"), &[half]), Vec::<String>::new(), "it is meant to stay");
         let mut leaves = member("Unknown");
         leaves["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         assert_eq!(would_stay(&leaves, &works), Vec::<String>::new());
