@@ -21,7 +21,10 @@ struct Redactor {
 
 impl Redactor {
     fn value(&mut self, value: &Value) -> Value {
-        if value.secret && !value.is_null() && !(value.is_unknown() && withheld(value).is_none()) {
+        if value.secret && !value.is_wholly_known() && withheld(value).is_none() {
+            return Value::unknown(value.ty()).secret();
+        }
+        if value.secret && !value.is_null() {
             let number = self.seen.iter().position(|s| s == value).unwrap_or_else(|| {
                 self.seen.push(value.clone());
                 self.seen.len() - 1
@@ -128,6 +131,18 @@ pub(crate) fn same_or_withheld(a: Option<&Value>, b: Option<&Value>) -> bool {
         }
     }
     same(a, b)
+}
+
+/// True if the same parts of two values are secret, as far as both have them.
+pub(crate) fn same_marks(a: &Value, b: &Value) -> bool {
+    if a.secret || b.secret {
+        return a.secret == b.secret;
+    }
+    match (a.as_items(), b.as_items(), a.as_entries(), b.as_entries()) {
+        (Some(a), Some(b), ..) => a.iter().zip(b).all(|(a, b)| same_marks(a, b)),
+        (_, _, Some(a), Some(b)) => a.iter().all(|(name, a)| b.get(name).is_none_or(|b| same_marks(a, b))),
+        _ => true,
+    }
 }
 
 /// Texts that must not stand in clear anywhere: every secret of a plan, its state and its variables, line by line.

@@ -4,6 +4,7 @@ use karmaform_model::{Attribute, Block, Connection, Nesting, Object, Path, Schem
 
 use crate::redact::same_or_withheld;
 
+use super::diff::is_alike;
 use super::style::Mark;
 use super::values::{Manner, NAMING, Printer, key_texts, nothing, quoted, shortened, shortened_object, untyped};
 
@@ -69,7 +70,7 @@ impl Printer {
         let mut names: Vec<&String> = before.keys().chain(after.keys()).filter(|n| !is_block(schema, n)).collect();
         names.sort_unstable();
         names.dedup();
-        let is_changed = |n: &&String| !is_write_only(schema, n) && !same_or_withheld(before.get(*n), after.get(*n));
+        let is_changed = |n: &&String| !is_write_only(schema, n) && !is_alike(before.get(*n), after.get(*n));
         let is_naming = |n: &str| NAMING.contains(&n) || schema.and_then(|s| s.attribute(n)).is_some_and(|a| a.identity);
         let is_null = |n: &&String| before.get(*n).is_none_or(Value::is_null) && after.get(*n).is_none_or(Value::is_null);
         let (changed, unchanged): (Vec<&String>, Vec<&String>) = names.into_iter().partition(is_changed);

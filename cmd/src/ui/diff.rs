@@ -2,7 +2,7 @@
 
 use karmaform_model::{Kind, Value};
 
-use crate::redact::same_or_withheld;
+use crate::redact::{same_marks, same_or_withheld};
 
 use super::align::{Edit, LARGEST_ALIGNMENT, TEXT_CONTEXT, align, near_changes};
 use super::style::Mark;
@@ -11,6 +11,12 @@ use super::values::{Manner, NAMING, Printer, SECRET, UNKNOWN, inline, is_map, js
 impl Printer {
     /// Both sides of an attribute that differ.
     pub(crate) fn difference(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
+        if before.secret && !after.secret && !before.is_null() && !after.is_null() {
+            let unchanged = if same_or_withheld(Some(before), Some(after)) { " The value is unchanged." } else { "" };
+            let column = indent.saturating_sub(2);
+            self.remark(column, "# Warning: this attribute value will no longer be marked as sensitive");
+            self.remark(column, format!("# after applying this change.{unchanged}"));
+        }
         if before.secret || after.secret {
             let mark = match (before.is_null(), after.is_null()) {
                 (true, false) => Mark::Add,
@@ -83,7 +89,7 @@ impl Printer {
         names.sort_unstable();
         names.dedup();
         let side = |of: &std::collections::BTreeMap<String, Value>, name: &String| of.get(name).unwrap_or(&null).clone();
-        let is_changed = |n: &String| !same_or_withheld(before.get(n), after.get(n)) || before.contains_key(n) != after.contains_key(n);
+        let is_changed = |n: &String| !is_alike(before.get(n), after.get(n)) || before.contains_key(n) != after.contains_key(n);
         let (shown, hidden): (Vec<_>, Vec<_>) = names.into_iter().partition(|n| is_changed(n) || (!quote && NAMING.contains(&n.as_str())));
         // What is hidden has its place in the width of the keys.
         let keys = key_texts(shown.iter().chain(&hidden).copied(), quote);
@@ -125,7 +131,7 @@ impl Printer {
 
     fn list_difference(&mut self, indent: usize, prefix: &str, before: &[Value], after: &[Value], suffix: &str) {
         self.line(indent, Mark::Change, format!("{prefix}["));
-        let same = |i: usize, j: usize| same_or_withheld(Some(&before[i]), Some(&after[j]));
+        let same = |i: usize, j: usize| is_alike(Some(&before[i]), Some(&after[j]));
         let pairs = self.manner.untyped && is_by_place(before.len(), after.len(), same);
         let edits = if pairs { by_place(before.len(), same) } else { align(before.len(), after.len(), same) };
         let shown = near_changes(&edits, 1);
@@ -142,7 +148,7 @@ impl Printer {
                 // Elements that changed inside are shown as such, not as some gone and some new.
                 Edit::Drop(_) | Edit::Insert(_) => {
                     let run = edits[at..].iter().take_while(|e| !matches!(e, Edit::Keep(..))).count();
-                    let belong = |a: &Value, b: &Value| pairs || alike(a, b, self.manner.untyped);
+                    let belong = |a: &Value, b: &Value| pairs || same_or_withheld(Some(a), Some(b)) || alike(a, b, self.manner.untyped);
                     for (old, new) in paired(&edits[at..at + run], |i, j| belong(&before[i], &after[j])) {
                         match (old, new) {
                             (Some(i), Some(j)) => self.inner_difference(indent + 4, "", &before[i], &after[j], ","),
@@ -224,6 +230,11 @@ fn is_by_place(before: usize, after: usize, same: impl Fn(usize, usize) -> bool)
 fn by_place(count: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Edit> {
     let place = |i| if same(i, i) { vec![Edit::Keep(i, i)] } else { vec![Edit::Drop(i), Edit::Insert(i)] };
     (0..count).flat_map(place).collect()
+}
+
+/// True if two sides are the same, and as secret.
+pub(super) fn is_alike(before: Option<&Value>, after: Option<&Value>) -> bool {
+    same_or_withheld(before, after) && before.zip(after).is_none_or(|(a, b)| same_marks(a, b))
 }
 
 /// What goes and what comes between two elements that stay: each that goes with the next that comes if they belong together, then what is left.

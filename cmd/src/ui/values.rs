@@ -71,9 +71,9 @@ impl Printer {
         self.lines.len()
     }
 
-    /// Puts a note behind the line at `position`.
+    /// Puts a note behind the line at `position`, or behind the first one after the remarks that stand there.
     pub(crate) fn note(&mut self, position: usize, note: &'static str) {
-        if let Some(line) = self.lines.get_mut(position) {
+        if let Some(line) = self.lines.iter_mut().skip(position).find(|line| !line.faint) {
             line.note = Some(note);
         }
     }

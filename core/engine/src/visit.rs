@@ -1,7 +1,11 @@
 //! How a pass treats managed resources: what users wrote, what composites made of it, and what is only in the state any more.
 
+use std::collections::BTreeSet;
+
 use karmaform_lang::Evaluator;
-use karmaform_model::{Action, Change, Child, Connection, Diagnostics, ModeOfPlan, Object, ResourceEntry, Schema, Status, same};
+use karmaform_model::{
+    Action, Attribute, Change, Child, Connection, Diagnostics, ModeOfPlan, Object, Path, ResourceEntry, Schema, Status, same,
+};
 
 use crate::before::{Before, before};
 use crate::decide::{Decision, Force, decide, tidy};
@@ -10,7 +14,7 @@ use crate::imports;
 use crate::observed::Answer;
 use crate::question::{Circumstances, Question, fresh, question, remember_way};
 use crate::record::{record_decision, record_object};
-use crate::values::{carry_marks, is_all, unknown_object};
+use crate::values::{carry_marks, is_all, mark_paths, secret_paths, unknown_object};
 use crate::walk::{Flags, Pass, Visit};
 use crate::wanted::{assume_connection, assume_unseen, child_arguments, connection_id, prepared};
 
@@ -129,6 +133,7 @@ impl Pass<'_> {
             (ModeOfPlan::RefreshOnly, _) => unchanged(schema, &before),
             _ => self.deletion(number, spec, &before, None),
         };
+        let decision = decision.map(|d| self.with_marks(number, schema, d));
         let pending = self.options.mode == ModeOfPlan::Normal && decision.as_ref().is_none_or(|d| !d.change.is_no_op());
         let made = decision.as_ref().is_some_and(|d| {
             matches!(d.change.action(), Action::Create | Action::DestroyThenCreate | Action::CreateThenDestroy)
@@ -232,6 +237,28 @@ impl Pass<'_> {
             let own = wanted.and_then(|w| w.get(name)).filter(|w| w.is_wholly_known() && connection_id(w) == connection_id(stored));
             let way = own.cloned().unwrap_or_else(|| fresh(&self.ways, provider, stored));
             object.put(name, way);
+        }
+    }
+
+    /// As Terraform has it of what may be of any type: what is secret there is a part of it, so another secrecy of the same value is an update. Of all
+    /// else nothing outside would change.
+    fn with_marks(&self, number: usize, schema: &Schema, decision: Decision) -> Decision {
+        let address = &self.graph.nodes[number].address;
+        let stored = self.inputs.state.resources.get(address).filter(|s| s.status == Status::Ready);
+        let is_typed = schema.state_only && schema.attributes.iter().any(|a| a.typed) && !address.is_child();
+        match (&decision.change, stored) {
+            (Change::NoOp { object }, Some(stored)) if is_typed && self.options.mode == ModeOfPlan::Normal => {
+                let is_written = |path: &&Path| path.root().and_then(|name| schema.attribute(name)).is_some_and(Attribute::is_configurable);
+                let old: BTreeSet<&Path> = stored.secret_paths.iter().filter(is_written).collect();
+                let new = secret_paths(schema, object);
+                if old == new.iter().filter(is_written).collect() {
+                    return decision;
+                }
+                let mut before = object.clone();
+                mark_paths(&mut before, &stored.secret_paths);
+                Decision { change: Change::Update { before, after: object.clone() }, reason: decision.reason }
+            }
+            _ => decision,
         }
     }
 

@@ -14,7 +14,7 @@ use crate::syntax::{Body, Expr, Step, StepKind};
 pub type Relevant = (Address, Vec<Key>);
 
 impl Config {
-    /// What these resources and these root outputs are made of. What is not in the text is made of nothing.
+    /// What these resources, these root outputs and all outputs of modules are made of. What is not in the text is made of nothing.
     pub fn relevant<'a>(
         &self,
         resources: impl Iterator<Item = &'a Address>,
@@ -31,6 +31,10 @@ impl Config {
         }
         for output in outputs.filter_map(|name| self.outputs.get(name)) {
             search.expr(&[], Around::Nothing, &output.value);
+        }
+        // As Terraform has it, what a module gives is new in every plan.
+        for (path, unit) in self.modules.iter().filter_map(|m| Some((&m.path, m.unit.as_ref()?))) {
+            unit.outputs.values().for_each(|output| search.open.push((path.clone(), Around::Nothing, &output.value)));
         }
         while let Some((at, around, expr)) = search.open.pop() {
             search.look(&at, around, expr);

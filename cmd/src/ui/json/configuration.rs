@@ -153,7 +153,9 @@ fn module_call(call: &ModuleCall, config: &Config, registry: &Catalog, inside: &
     let given: Map<_, _> = call.written(config).iter().map(|(n, said)| (n.clone(), expression(said, is_hidden(n)))).collect();
     let mut out = Map::new();
     out.insert("source".into(), json!(call.source));
-    out.insert("expressions".into(), Json::Object(given));
+    if !given.is_empty() {
+        out.insert("expressions".into(), Json::Object(given));
+    }
     repeats(&mut out, call.written_repeats(config));
     depends_on(&mut out, call.written_needs());
     if let Some(unit) = call.unit() {

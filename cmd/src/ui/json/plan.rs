@@ -279,14 +279,14 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> 
             entry["value"] = known(&output.value).unwrap_or(Json::Null);
             outputs.insert(name.clone(), entry);
         }
-        for (name, change, _) in all_outputs(plan) {
+        for (name, change, stays) in all_outputs(plan) {
             let Some(after) = &change.after else {
                 outputs.remove(name);
                 continue;
             };
             let mut entry = json!({ "sensitive": change.sensitive });
             if !super::holds_something(&shape(after, &is_open)) {
-                entry["type"] = after.ty().to_json();
+                entry["type"] = if stays && after.is_null() { json!("dynamic") } else { after.ty().to_json() };
                 entry["value"] = known(&after.clone().secret_if(change.sensitive)).unwrap_or(Json::Null);
             }
             outputs.insert(name.clone(), entry);
