@@ -1,7 +1,5 @@
 //! How a pass treats managed resources: what users wrote, what composites made of it, and what is only in the state any more.
 
-use std::collections::BTreeSet;
-
 use karmaform_lang::Evaluator;
 use karmaform_model::{
     Action, Attribute, Change, Child, Connection, Diagnostics, ModeOfPlan, Object, Path, ResourceEntry, Schema, Status, same,
@@ -249,9 +247,13 @@ impl Pass<'_> {
         match (&decision.change, stored) {
             (Change::NoOp { object }, Some(stored)) if is_typed && self.options.mode == ModeOfPlan::Normal => {
                 let is_written = |path: &&Path| path.root().and_then(|name| schema.attribute(name)).is_some_and(Attribute::is_configurable);
-                let old: BTreeSet<&Path> = stored.secret_paths.iter().filter(is_written).collect();
-                let new = secret_paths(schema, object);
-                if old == new.iter().filter(is_written).collect() {
+                let all = secret_paths(schema, object);
+                let old: Vec<&Path> = stored.secret_paths.iter().filter(is_written).collect();
+                let new: Vec<&Path> = all.iter().filter(is_written).collect();
+                // Of what was not known when it was planned the whole was taken to be secret, where a part is.
+                let is_kin = |a: &Path, b: &Path| a.0.starts_with(&b.0) || b.0.starts_with(&a.0);
+                let has_all = |these: &[&Path], those: &[&Path]| those.iter().all(|one| these.iter().any(|other| is_kin(one, other)));
+                if has_all(&old, &new) && has_all(&new, &old) {
                     return decision;
                 }
                 let mut before = object.clone();

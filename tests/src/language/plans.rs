@@ -56,3 +56,16 @@ fn seen(before: &str, after: &str, ignored: Option<&str>) -> String {
         _ => input.join("\n"),
     }
 }
+
+/// All of what is not known yet is taken to be secret, of which a part is. When it is known only that part is, and nothing has changed.
+#[test]
+fn a_secret_part_of_what_was_not_known_is_no_change() {
+    let place = tempfile::tempdir().expect("a directory");
+    let text = "resource \"terraform_data\" \"a\" {\n  input = { p = sensitive(\"x\"), q = 1 }\n}\nresource \"terraform_data\" \"b\" {\n  \
+                input = { of = terraform_data.a.output }\n}\n";
+    fs::write(place.path().join("main.kf.hcl"), text).expect("a file");
+    for args in [&["apply", "-auto-approve"][..], &["plan", "-detailed-exitcode"]] {
+        let done = command(place.path(), &real_registry(), args, "");
+        assert_eq!(done.code, 0, "{args:?}: {}{}", done.stdout, done.stderr);
+    }
+}
