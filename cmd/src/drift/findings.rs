@@ -240,20 +240,21 @@ impl Search<'_> {
 
     /// A certificate that is the same but for time is renewed, and not changed.
     fn is_renewed(&self, resource: &PlannedResource) -> bool {
-        let schema = schema_of(self.catalog, resource.address.mode, &resource.resource_type);
-        let (Some(before), Some(after), Some(schema)) = (resource.change.before(), resource.change.after(), schema) else { return false };
-        let mut written = schema.attributes.iter().filter(|a| a.is_configurable() && a.is_stored());
-        written.all(|a| same(before.get(a.name), after.get(a.name)))
+        self.keeps(resource, |a| a.is_configurable() && a.is_stored())
     }
 
     /// True for an update that nobody asked for and that would change nothing of what is stored, of what is not ready: it is waited for.
     fn is_only_waited_for(&self, resource: &PlannedResource) -> bool {
-        let schema = schema_of(self.catalog, resource.address.mode, &resource.resource_type);
-        let (Some(before), Some(after), Some(schema)) = (resource.change.before(), resource.change.after(), schema) else { return false };
-        let is_same = schema.attributes.iter().filter(|a| a.is_stored()).all(|a| same(before.get(a.name), after.get(a.name)));
         let is_unwell = self.looked.seen.get(&resource.address).is_some_and(decay::is_unwell);
         let is_asked_for = resource.reason.is_some() || resource.importing.is_some() || resource.deposed.is_some();
-        resource.change.action() == Action::Update && !is_asked_for && is_same && is_unwell
+        resource.change.action() == Action::Update && !is_asked_for && is_unwell && self.keeps(resource, Attribute::is_stored)
+    }
+
+    /// True if a change has both sides and these attributes are the same on them.
+    fn keeps(&self, resource: &PlannedResource, which: impl Fn(&Attribute) -> bool) -> bool {
+        let schema = schema_of(self.catalog, resource.address.mode, &resource.resource_type);
+        let (Some(before), Some(after), Some(schema)) = (resource.change.before(), resource.change.after(), schema) else { return false };
+        schema.attributes.iter().filter(|a| which(a)).all(|a| same(before.get(a.name), after.get(a.name)))
     }
 
     fn is_cause(&self, causes: &BTreeSet<Address>, address: &Address) -> bool {

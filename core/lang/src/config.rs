@@ -385,12 +385,13 @@ impl Config {
 
     /// True if the text has the block of an instance, even where its module has no such instance.
     pub fn is_written(&self, address: &Address) -> bool {
-        let mut unit = Some(self);
-        for step in &address.module {
-            unit = unit.and_then(|u| u.calls.get(&step.name)).and_then(|call| call.unit());
-        }
         let inside = Address { module: Vec::new(), ..address.block() };
-        unit.is_some_and(|u| u.blocks.contains_key(&inside))
+        self.unit_at(&address.module).is_some_and(|unit| unit.blocks.contains_key(&inside))
+    }
+
+    /// What stands in a module, whichever of its instances is meant; nothing where the text calls none.
+    pub(crate) fn unit_at(&self, module: &[ModuleStep]) -> Option<&Self> {
+        module.iter().try_fold(self, |unit, step| unit.calls.get(&step.name)?.unit())
     }
 
     /// What the block of an instance refers to in all but these attributes.

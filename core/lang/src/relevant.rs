@@ -30,11 +30,11 @@ impl Config {
             }
         }
         for output in outputs.filter_map(|name| self.outputs.get(name)) {
-            search.expr(&[], Around::Nothing, &output.value);
+            search.expr(&[], None, &output.value);
         }
         // As Terraform has it, what a module gives is new in every plan.
         for (path, unit) in self.modules.iter().filter_map(|m| Some((&m.path, m.unit.as_ref()?))) {
-            unit.outputs.values().for_each(|output| search.open.push((path.clone(), Around::Nothing, &output.value)));
+            unit.outputs.values().for_each(|output| search.open.push((path.clone(), None, &output.value)));
         }
         while let Some((at, around, expr)) = search.open.pop() {
             search.look(&at, around, expr);
@@ -43,12 +43,8 @@ impl Config {
     }
 }
 
-/// What `each` stands for.
-#[derive(Clone, Copy)]
-enum Around<'c> {
-    Nothing,
-    Repeat(&'c Repeat),
-}
+/// What `each` stands for, if for anything.
+type Around<'c> = Option<&'c Repeat>;
 
 struct Search<'c> {
     root: &'c Config,
@@ -60,9 +56,8 @@ struct Search<'c> {
 }
 
 impl<'c> Search<'c> {
-    /// What stands in a module, whichever of its instances is meant.
     fn unit(&self, at: &[ModuleStep]) -> Option<&'c Config> {
-        at.iter().try_fold(self.root, |unit, step| unit.calls.get(&step.name)?.unit())
+        self.root.unit_at(at)
     }
 
     fn call(&self, at: &[ModuleStep]) -> Option<&'c ModuleCall> {
@@ -72,9 +67,9 @@ impl<'c> Search<'c> {
 
     fn block(&mut self, at: &[ModuleStep], block: &'c ResourceBlock) {
         if let Some(expr) = block.repeat.expr() {
-            self.expr(at, Around::Nothing, expr);
+            self.expr(at, None, expr);
         }
-        self.body(at, Around::Repeat(&block.repeat), &block.body, true);
+        self.body(at, Some(&block.repeat), &block.body, true);
     }
 
     fn body(&mut self, at: &[ModuleStep], around: Around<'c>, body: &'c Body, outer: bool) {
@@ -113,20 +108,19 @@ impl<'c> Search<'c> {
                 if let (Some((expr, repeat)), Some((_, outside))) = (given, at.split_last())
                     && self.is_new(at, format!("var.{name}"))
                 {
-                    self.expr(outside, Around::Repeat(repeat), expr);
+                    self.expr(outside, Some(repeat), expr);
                 }
             }
             Target::Local(name) => {
                 if let Some(local) = self.unit(at).and_then(|unit| unit.locals.get(&name))
                     && self.is_new(at, format!("local.{name}"))
                 {
-                    self.expr(at, Around::Nothing, &local.expr);
+                    self.expr(at, None, &local.expr);
                 }
             }
             Target::Each(_) => {
-                if let Around::Repeat(Repeat::ForEach(expr)) = around {
-                    let expr: &'c Expr = expr;
-                    self.expr(at, Around::Nothing, expr);
+                if let Some(Repeat::ForEach(expr)) = around {
+                    self.expr(at, None, expr);
                 }
             }
             Target::Module { call, key, used } => {
@@ -136,7 +130,7 @@ impl<'c> Search<'c> {
                 let output = steps.get(used).and_then(|s| if let StepKind::Attribute(name) = &s.kind { Some(name) } else { None });
                 for (name, value) in unit.outputs.iter().filter(|(name, _)| output.is_none_or(|o| o == *name)) {
                     if self.is_new(&inside, format!("output.{name}")) {
-                        self.expr(&inside, Around::Nothing, &value.value);
+                        self.expr(&inside, None, &value.value);
                     }
                 }
             }
@@ -154,7 +148,7 @@ impl<'c> Search<'c> {
                     && let Some(attribute) = block.body.attribute(&part)
                     && self.is_new(at, name)
                 {
-                    self.expr(at, Around::Repeat(&block.repeat), &attribute.expr);
+                    self.expr(at, Some(&block.repeat), &attribute.expr);
                 }
             }
             Target::Count(_) | Target::Path(_) | Target::Tool(_) | Target::Own | Target::Alone => {}
