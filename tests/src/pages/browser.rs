@@ -4,12 +4,14 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
 /// Longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(120);
+/// Between two looks at a page.
+const BETWEEN: Duration = Duration::from_millis(20);
 /// What chromedriver says when it listens.
 const STARTED: &str = "was started successfully on port ";
 /// What it says before it ends when another program has its port.
@@ -95,6 +97,24 @@ impl Browser {
     /// Runs a script, and gives what it returns.
     pub(super) fn run(&self, script: &str) -> Json {
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    /// What can be read on the page, once `last` is in it.
+    ///
+    /// Entries are `content-visibility: auto`: until the browser has drawn its first frame, which may be after the page has
+    /// loaded, they have no text to read.
+    #[track_caller]
+    pub(super) fn text(&self, last: &str) -> String {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let text = self.run("return document.body.innerText");
+            let text = text.as_str().unwrap_or_default();
+            if text.contains(last) {
+                return text.to_owned();
+            }
+            assert!(Instant::now() < end, "no {last} in {text}");
+            std::thread::sleep(BETWEEN);
+        }
     }
 
     /// The same, if it returns a number.
