@@ -1,4 +1,4 @@
-//! Takes secrets out of a plan before it is written anywhere, and knows which texts are secret.
+//! Takes secrets, and what is ephemeral, out of a plan before it is written anywhere, and knows which texts are secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,10 +21,11 @@ struct Redactor {
 
 impl Redactor {
     fn value(&mut self, value: &Value) -> Value {
-        if value.secret && !value.is_wholly_known() && withheld(value).is_none() {
+        let is_hidden = value.marks().any();
+        if is_hidden && !value.is_wholly_known() && withheld(value).is_none() {
             return Value::unknown(value.ty()).secret();
         }
-        if value.secret && !value.is_null() {
+        if is_hidden && !value.is_null() {
             let number = self.seen.iter().position(|s| s == value).unwrap_or_else(|| {
                 self.seen.push(value.clone());
                 self.seen.len() - 1
@@ -87,6 +88,9 @@ pub(crate) fn redacted(plan: &Plan, registry: &Catalog) -> Plan {
         if variable.sensitive || variable.value.as_ref().is_some_and(Value::contains_secret) {
             variable.value = None;
             variable.sensitive = true;
+        }
+        if variable.ephemeral {
+            variable.value = None;
         }
     }
     plan

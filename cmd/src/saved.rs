@@ -1,10 +1,10 @@
 //! Saved plans: one JSON file with the plan, the configuration it was made from, and the values of variables. It holds no secret.
 //!
-//! What a secret is missing is made good at apply: by planning again from the same texts, with sensitive variables given again.
+//! What a secret is missing is made good at apply: by planning again from the same texts, with sensitive and ephemeral variables given again.
 
 use std::collections::BTreeMap;
 
-use karmaform_lang::{SourceFile, Sources, VariableInputs, VariableOrigin};
+use karmaform_lang::{Config, MISSING_VARIABLE, SourceFile, Sources, VariableInputs, VariableOrigin};
 use karmaform_model::{Content, Diagnostic, Diagnostics, Plan, SealError, Value, is_sealed, to_json};
 use serde::{Deserialize, Serialize};
 
@@ -124,7 +124,7 @@ pub(crate) fn read(app: &mut App, path: &str, flags: &VariableFlags) -> Result<O
     Ok(Some(saved))
 }
 
-/// Loads the configuration of a saved plan, with the values it was made with. Sensitive ones must be given again.
+/// Loads the configuration of a saved plan, with the values it was made with. Sensitive and ephemeral ones must be given again.
 ///
 /// # Errors
 /// If a file changed since, or a variable is given that the plan has fixed.
@@ -158,7 +158,9 @@ pub(crate) fn load(app: &mut App, saved: &SavedPlan, flags: &VariableFlags) -> R
         match flag {
             VariableFlag::File(_) => project::add_flags(app, &VariableFlags(vec![flag.clone()]), &mut sources, &mut inputs)?,
             VariableFlag::Value(name, value) => match saved.plan.variables.get(name) {
-                Some(variable) if variable.sensitive => inputs.text(name.clone(), value.clone(), VariableOrigin::CommandLine),
+                Some(variable) if variable.sensitive || variable.ephemeral => {
+                    inputs.text(name.clone(), value.clone(), VariableOrigin::CommandLine)
+                }
                 _ => changed.push(fixed_variable(name)),
             },
         }
@@ -185,14 +187,44 @@ fn changed_file(path: &str) -> Diagnostic {
 fn fixed_variable(name: &str) -> Diagnostic {
     Diagnostic::error(
         "Can't change variable when applying a saved plan",
-        format!("The variable \"{name}\" was given with -var, but a saved plan brings its own values. Only sensitive ones, which are not saved, can be given."),
+        format!("The variable \"{name}\" was given with -var, but a saved plan brings its own values. Only sensitive and ephemeral ones, which are not saved, can be given."),
     )
     .with_hint("To apply with another value, plan again.")
 }
 
+/// What is ephemeral has no value in the plan: it must be given again if it was given, and must not be if its default was taken, for then
+/// something else would be done than was shown.
+///
+/// # Errors
+/// Each variable of which that is not so.
+pub(crate) fn check_given(plan: &Plan, config: &Config) -> Result<(), Stop> {
+    let mut wrong = Diagnostics::new();
+    for (name, planned) in plan.variables.iter().filter(|(_, v)| v.ephemeral) {
+        let Some(variable) = config.variables.get(name) else { continue };
+        let error = |summary, detail| Diagnostic::error(summary, detail).with_span(Some(variable.span));
+        match (planned.given, variable.origin.is_some()) {
+            (true, false) => wrong.push(
+                error(MISSING_VARIABLE, format!("The ephemeral variable \"{name}\" had a value when the plan was made, and has none now."))
+                    .with_hint(format!(
+                        "Give it again, with -var {name}=... or by KF_VAR_{name}; another value than that of the plan is fine."
+                    )),
+            ),
+            (false, true) => wrong.push(
+                error(
+                    "Ephemeral variable was not set during planning",
+                    format!("The plan was made with the default of the ephemeral variable \"{name}\", which has another value now."),
+                )
+                .with_hint("Apply without giving it, or plan again."),
+            ),
+            _ => {}
+        }
+    }
+    if wrong.has_errors() { Err(wrong.into()) } else { Ok(()) }
+}
+
 /// The values as a variables file.
 fn values_text(plan: &Plan) -> String {
-    let known = plan.variables.iter().filter_map(|(name, v)| Some((name, v.value.as_ref()?)));
+    let known = plan.variables.iter().filter(|(_, v)| !v.ephemeral).filter_map(|(name, v)| Some((name, v.value.as_ref()?)));
     known.map(|(name, value)| format!("{name} = {}\n", literal(value))).collect()
 }
 

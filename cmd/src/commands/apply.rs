@@ -195,6 +195,7 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
             .into());
     };
     let mut project = saved::load(app, &saved, &args.how.variables)?.readable()?;
+    saved::check_given(&saved.plan, &project.config)?;
     let state = args.how.state.state.clone().or_else(|| saved.state.clone());
     let open = open_backend(app, &project.config.settings, state.as_deref())?;
     let mut session = Session::exclusive(app, open, "OperationTypeApply", &args.how.lock)?;

@@ -71,7 +71,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         app.output.print(&text);
     } else {
         // Whoever names a sensitive output wants to see it, as with Terraform.
-        let value = output.value.clone().without_secrets();
+        let value = output.value.clone().without_marks();
         app.output.print(&format!("{}\n", karmaform_lang::render(&value)));
     }
     Ok(0)

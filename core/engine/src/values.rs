@@ -235,7 +235,7 @@ pub(crate) fn merge(planned: &Value, now: &Value, path: &Path) -> Result<Value, 
         }
         _ => return Err(path.clone()),
     };
-    Ok(Value { kind, secret })
+    Ok(Value::from(kind).secret_if(secret))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use karmaform_model::{Address, Attribute, Block as BlockSchema, Diagnostic, Key,
 use crate::blocks::iterator;
 use crate::conditions;
 use crate::config::{Repeat, Repetition, ResourceBlock};
+use crate::ephemeral;
 use crate::eval::{Errors, article};
 use crate::evaluator::Evaluator;
 use crate::scope::{Scope, Site};
@@ -92,7 +93,11 @@ fn attribute_value(evaluator: &Evaluator<'_>, attribute: &Attribute, body: &Body
             let detail = format!("\"{}\" must have a value, and null stands for none.", attribute.name);
             return evaluator.fail(&written.expr, written.expr.span, scope, errors, "Null for a required argument", detail);
         }
-        return absent().secret_if(value.secret);
+        return absent().marked(value.marks());
+    }
+    if attribute.is_stored() && !scope.site.of_run && value.contains_ephemeral() {
+        errors.push(ephemeral::argument(attribute, written.expr.span));
+        return wrong();
     }
     match convert(&value, &attribute.ty) {
         Ok(converted) => converted,

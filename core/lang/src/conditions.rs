@@ -101,6 +101,9 @@ pub(crate) fn verdict(evaluator: &Evaluator<'_>, condition: &Condition, scope: &
         }
     }
     let message = evaluator.eval(&condition.message, scope, errors);
+    if message.contains_ephemeral() {
+        return Verdict::Broken("The message of this condition is made of ephemeral values and can't be shown.".into());
+    }
     if message.contains_secret() {
         return Verdict::Broken("The message of this condition is made of secrets and can't be shown.".into());
     }

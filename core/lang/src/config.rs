@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_model::{Address, Catalog, Diagnostics, Key, ModuleStep, Object, Path, Span, Type, Value};
+use karmaform_model::{Address, Catalog, Diagnostics, Key, Marks, ModuleStep, Object, Path, Span, Type, Value};
 
 use crate::checks::Check;
 use crate::context::Context;
@@ -102,6 +102,8 @@ pub struct Variable {
     pub ty: Type,
     /// `sensitive = true`
     pub sensitive: bool,
+    /// `ephemeral = true`: in no plan and no state.
+    pub ephemeral: bool,
     /// What it is for.
     pub description: Option<String>,
     /// What it is if nobody says so, converted; `None`: somebody has to.
@@ -114,11 +116,13 @@ pub struct Variable {
     pub span: Span,
 }
 
-/// A root output.
+/// An output.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// `sensitive = true`
     pub sensitive: bool,
+    /// `ephemeral = true`, which only the outputs of modules can be.
+    pub ephemeral: bool,
     /// What it is for.
     pub description: Option<String>,
     /// Where it is declared.
@@ -129,6 +133,13 @@ pub struct Output {
     pub(crate) references: Vec<Reference>,
     pub(crate) names: Vec<Name>,
     pub(crate) preconditions: Vec<Condition>,
+}
+
+impl Output {
+    /// The marks of its value.
+    pub(crate) fn marks(&self) -> Marks {
+        Marks { secret: self.sensitive, ephemeral: self.ephemeral }
+    }
 }
 
 /// How often a block stands.

@@ -1,4 +1,4 @@
-//! Values in messages: short, and never a secret.
+//! Values in messages: short, and never a secret or something ephemeral.
 
 use karmaform_model::Value;
 
@@ -14,9 +14,9 @@ const LONGEST: usize = 60;
 /// More names than this don't help.
 const MOST: usize = 4;
 
-/// The value in a few characters; `None` if it is secret or not known.
+/// The value in a few characters; `None` if it is secret, ephemeral or not known.
 pub(crate) fn excerpt(value: &Value) -> Option<String> {
-    if value.contains_secret() || value.is_unknown() {
+    if value.all_marks().any() || value.is_unknown() {
         return None;
     }
     let text = match value.as_items().map(<[Value]>::len).or_else(|| value.as_entries().map(|e| e.len())) {
@@ -51,6 +51,8 @@ pub(crate) fn names_in(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>
         }
         if value.secret {
             found.push((path, "secret".into()));
+        } else if value.ephemeral {
+            found.push((path, "ephemeral".into()));
         } else if let Some(text) = excerpt(&value) {
             found.push((path, text));
         }

@@ -2,7 +2,7 @@
 //!
 //! Static mistakes (names that don't exist) are reported by `statics` before anything is evaluated; here they are silently unknown.
 
-use karmaform_model::{Diagnostic, Kind, Object, Span, Type, Unknown, Value, convert, unify};
+use karmaform_model::{Diagnostic, Kind, Marks, Object, Span, Type, Unknown, Value, convert, unify};
 
 use crate::describe::{excerpt, names_in};
 use crate::evaluator::Evaluator;
@@ -91,7 +91,7 @@ impl Evaluator<'_> {
             _ => None,
         };
         if decides.is_some() && convert(&a, &Type::Bool).ok().and_then(|v| v.as_bool()) == decides {
-            return Value::from(decides == Some(true)).secret_if(a.secret);
+            return Value::from(decides == Some(true)).marked(a.marks());
         }
         let b = self.eval(right, scope, errors);
         ops::binary(operator, &a, &b).unwrap_or_else(|message| {
@@ -108,13 +108,13 @@ impl Evaluator<'_> {
 
     fn eval_object(&self, items: &[(ObjectKey, Expr)], scope: &Scope<'_>, errors: &mut Errors) -> Value {
         let mut object = Object::new();
-        let (mut secret, mut undecided) = (false, false);
+        let (mut marks, mut undecided) = (Marks::default(), false);
         for (key, value) in items {
             let name = match key {
                 ObjectKey::Name(name) => Some(name.clone()),
                 ObjectKey::Expr(expr) => {
-                    let (name, is_secret) = self.eval_key(expr, scope, errors);
-                    secret |= is_secret;
+                    let (name, of_key) = self.eval_key(expr, scope, errors);
+                    marks |= of_key;
                     undecided |= name.is_none();
                     name
                 }
@@ -124,23 +124,23 @@ impl Evaluator<'_> {
                 object.insert(name, value);
             }
         }
-        if undecided { Value::unknown_not_null(Type::Any).secret_if(secret) } else { Value::from(object).secret_if(secret) }
+        if undecided { Value::unknown_not_null(Type::Any).marked(marks) } else { Value::from(object).marked(marks) }
     }
 
-    /// An object key: its text unless unknown or wrong, and whether it is secret.
-    pub(crate) fn eval_key(&self, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> (Option<String>, bool) {
+    /// An object key: its text unless unknown or wrong, and its marks.
+    pub(crate) fn eval_key(&self, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> (Option<String>, Marks) {
         let value = self.eval(expr, scope, errors);
-        let secret = value.contains_secret();
+        let marks = value.all_marks();
         if value.is_null() {
             self.fail(expr, expr.span, scope, errors, "Null as a key", "A key of an object or map must not be null.".into());
-            return (None, secret);
+            return (None, marks);
         }
         match convert(&value, &Type::String) {
-            Ok(text) => (text.as_str().map(str::to_owned), secret),
+            Ok(text) => (text.as_str().map(str::to_owned), marks),
             Err(error) => {
                 let detail = format!("A key of an object or map must be a string: {error}.");
                 self.fail(expr, expr.span, scope, errors, "Invalid key", detail);
-                (None, secret)
+                (None, marks)
             }
         }
     }
@@ -148,8 +148,8 @@ impl Evaluator<'_> {
     fn eval_conditional(&self, expr: &Expr, three: &[Expr; 3], scope: &Scope<'_>, errors: &mut Errors) -> Value {
         let [condition, yes, no] = three;
         let decision = self.eval_condition(condition, scope, errors);
-        let (decision, secret) = match decision {
-            Some((decision, secret)) => (decision, secret),
+        let (decision, marks) = match decision {
+            Some((decision, marks)) => (decision, marks),
             None => return unknown(),
         };
         // The arm that is not taken only gives its type; its errors don't count once the condition is known.
@@ -165,15 +165,15 @@ impl Evaluator<'_> {
         }
         if other.any() {
             // Nothing can be said about the type of the other arm.
-            return if decision == Some(true) { a } else { b }.secret_if(secret);
+            return if decision == Some(true) { a } else { b }.marked(marks);
         }
-        // Measured: a secret in the arm that is not taken makes the result secret, too.
-        let secret = secret || a.secret || b.secret;
-        self.choose(expr, decision, a, b, scope, errors).secret_if(secret)
+        // Measured: what is secret or ephemeral in the arm that is not taken makes the result so, too.
+        let marks = marks | a.marks() | b.marks();
+        self.choose(expr, decision, a, b, scope, errors).marked(marks)
     }
 
-    /// `None`: wrong. Inside: `None` if unknown; and whether it is secret.
-    pub(crate) fn eval_condition(&self, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> Option<(Option<bool>, bool)> {
+    /// `None`: wrong. Inside: `None` if unknown; and its marks.
+    pub(crate) fn eval_condition(&self, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> Option<(Option<bool>, Marks)> {
         let before = errors.list.len();
         let value = self.eval(expr, scope, errors);
         if errors.list.len() > before {
@@ -184,7 +184,7 @@ impl Evaluator<'_> {
             return None;
         }
         match convert(&value, &Type::Bool) {
-            Ok(bool) => Some((bool.as_bool(), value.secret)),
+            Ok(bool) => Some((bool.as_bool(), value.marks())),
             Err(_) => {
                 let detail = format!("A condition must be true or false, but this is {}.", article(&value));
                 self.fail(expr, expr.span, scope, errors, "Invalid condition", detail);
@@ -236,7 +236,7 @@ fn either(a: &Value, b: &Value, ty: Type) -> Value {
     unknown.not_null = not_null(a) && not_null(b);
     unknown.min_length = a_min.zip(b_min).map(|(x, y)| x.min(y));
     unknown.max_length = a_max.zip(b_max).map(|(x, y)| x.max(y));
-    Value::from(Kind::Unknown(Box::new(unknown))).secret_if(a.contains_secret() || b.contains_secret())
+    Value::from(Kind::Unknown(Box::new(unknown))).marked(a.all_marks() | b.all_marks())
 }
 
 /// "a string", "an object".

@@ -12,7 +12,7 @@ use crate::modules::Sort;
 use crate::moment::Moment;
 use crate::scope::{Scope, Site};
 use crate::syntax::{self, Template};
-use crate::{attributes, conditions, statics};
+use crate::{attributes, conditions, ephemeral, statics};
 
 /// Gives the values of instances to an [`Evaluator`].
 pub trait Resolver {
@@ -99,6 +99,9 @@ impl<'a> Evaluator<'a> {
                 .with_span(Some(output.value.span))
                 .with_hint("Add sensitive = true to the output, or wrap what is harmless in nonsensitive()."),
             );
+        }
+        if value.contains_ephemeral() {
+            errors.push(ephemeral::refused(&format!("The output \"{name}\""), output.value.span));
         }
         (value.secret_if(output.sensitive), self.finish(errors))
     }

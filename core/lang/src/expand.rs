@@ -3,6 +3,7 @@
 use karmaform_model::{Kind, Number, Object, Type, convert};
 
 use crate::config::Repetition;
+use crate::ephemeral;
 use crate::eval::Errors;
 use crate::evaluator::Evaluator;
 use crate::scope::{Scope, Site};
@@ -26,6 +27,10 @@ pub(crate) fn count(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, error
     };
     if value.contains_secret() {
         return wrong(errors, "A secret would show: the number of instances is printed.", "Use nonsensitive() if the number is harmless.");
+    }
+    if value.contains_ephemeral() {
+        errors.push(ephemeral::refused("The number of instances", expr.span));
+        return None;
     }
     if value.is_null() {
         return wrong(errors, "\"count\" must not be null.", "Write 0 for none, 1 for one: var.enabled ? 1 : 0.");
@@ -68,6 +73,11 @@ pub(crate) fn for_each(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, er
             "A secret would show: the keys of instances are printed.".into(),
             "Use nonsensitive() if the keys are harmless.",
         );
+    }
+    // Keys are kept, in addresses; values are not.
+    if value.ephemeral {
+        errors.push(ephemeral::refused("The keys of instances", expr.span));
+        return None;
     }
     match &value.kind {
         Kind::Map(_, entries) | Kind::Object(entries) => Some(Repetition::ForEach(entries.clone())),

@@ -22,6 +22,7 @@ mod digests;
 mod distinct;
 mod element;
 mod elsewhere;
+mod ephemeralasnull;
 mod file;
 mod fileset;
 mod flatten;
@@ -167,6 +168,7 @@ const LIST: &[&Function] = &[
     &digests::FILE_BASE64_SHA512,
     &distinct::FUNCTION,
     &element::FUNCTION,
+    &ephemeralasnull::EPHEMERALASNULL,
     &file::FILE,
     &file::BASE64,
     &file::EXISTS,

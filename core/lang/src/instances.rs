@@ -37,7 +37,7 @@ impl Evaluator<'_> {
     /// One instance.
     pub(crate) fn instance(&self, address: &Address) -> Value {
         let value = self.resolver.instance(address);
-        if value.is_unknown() { self.unknown_instance(address).secret_if(value.secret) } else { value }
+        if value.is_unknown() { self.unknown_instance(address).marked(value.marks()) } else { value }
     }
 
     /// An instance of which nothing is known but its type.

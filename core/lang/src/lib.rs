@@ -12,6 +12,7 @@ mod config;
 mod context;
 mod decode;
 mod describe;
+mod ephemeral;
 mod eval;
 mod evaluator;
 mod expand;

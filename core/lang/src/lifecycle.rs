@@ -202,7 +202,7 @@ fn named_blocks(config: &Config, expr: &Expr, place: Place<'_>, what: &str, mut 
             // What a whole module is changed by can't be told.
             ExprKind::Traversal(..) if what != "depends_on" && module_named(item).is_some() => false,
             ExprKind::Traversal(root, _) => {
-                matches!(&root.kind, ExprKind::Name(n) if !["var", "local", "each", "count", "path"].contains(&n.as_str()))
+                matches!(&root.kind, ExprKind::Name(n) if !no_blocks(what).contains(&n.as_str()))
             }
             _ => false,
         };
@@ -232,6 +232,11 @@ fn named_blocks(config: &Config, expr: &Expr, place: Place<'_>, what: &str, mut 
         found.into_iter().for_each(&mut add);
     }
     diagnostics
+}
+
+/// What names no block. What depends on a variable waits for nothing, on a local for what that is made of, as Terraform has it.
+fn no_blocks(what: &str) -> &'static [&'static str] {
+    if what == "depends_on" { &["each", "count", "path"] } else { &["var", "local", "each", "count", "path"] }
 }
 
 /// The module that an expression names.

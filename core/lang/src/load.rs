@@ -16,7 +16,7 @@ use crate::modules::{self, Loader, Name, names_in_body, names_of};
 use crate::source::Sources;
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Body, parse_file};
-use crate::{checks, imports, lifecycle, moved, policies, removed, settings, suggest, variables};
+use crate::{checks, ephemeral, imports, lifecycle, moved, policies, removed, settings, suggest, variables};
 
 /// Loads a configuration from its text alone. It comes with everything that could be read, so that one run shows many mistakes; if there
 /// are errors, it must not be planned. What stands so often that the text does not say it is an error.
@@ -58,6 +58,7 @@ pub fn load_with(
     let (settings, providers, policies) = (blocks.settings.clone(), blocks.providers.clone(), blocks.policies.clone());
     let imported = blocks.imports.clone();
     read_blocks(&mut config, blocks, &mut loader, &mut diagnostics);
+    diagnostics.extend(config.outputs.iter().filter(|(_, o)| o.ephemeral).map(|(name, o)| ephemeral::root_output(name, o.span)));
     config.module_files = loader.files();
 
     diagnostics.extend(variables::validate(&config, &config.declared, &given));
@@ -381,7 +382,7 @@ fn read_outputs(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics
         let Some(name) = decode::labels(block, ["NAME"], diagnostics).and_then(|[label]| decode::name(label, diagnostics)) else {
             continue;
         };
-        let attributes = &["value", "description", "sensitive", "depends_on"];
+        let attributes = &["value", "description", "sensitive", "ephemeral", "depends_on"];
         check_shape(&block.body, &Shape { what: "an \"output\" block", attributes, blocks: &["precondition"] }, diagnostics);
         let Some(value) = decode::required(block, "value", diagnostics) else { continue };
         let preconditions: Vec<_> = block.body.blocks("precondition").filter_map(|b| decode::condition(b, diagnostics)).collect();
@@ -399,6 +400,7 @@ fn read_outputs(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics
         let output = Output {
             names,
             sensitive: literal_bool(&block.body, "sensitive", diagnostics).unwrap_or_default(),
+            ephemeral: literal_bool(&block.body, "ephemeral", diagnostics).unwrap_or_default(),
             description: literal_text(&block.body, "description", diagnostics),
             span: block.span,
             value,

@@ -1,6 +1,6 @@
 //! `for` expressions, and going over collections in general.
 
-use karmaform_model::{Diagnostic, Kind, Object, Type, Value};
+use karmaform_model::{Diagnostic, Kind, Marks, Object, Type, Value};
 
 use crate::eval::{Errors, article, unknown};
 use crate::evaluator::Evaluator;
@@ -16,8 +16,8 @@ impl Evaluator<'_> {
             return unknown();
         }
         let Some(entries) = self.entries(&f.collection, &collection, "A for expression", scope, errors) else { return unknown() };
-        let mut secret = collection.secret;
-        let Some(entries) = entries else { return Value::unknown_not_null(Type::Any).secret_if(secret) };
+        let mut marks = collection.marks();
+        let Some(entries) = entries else { return Value::unknown_not_null(Type::Any).marked(marks) };
         let mut result =
             Collected { object: f.key.is_some().then(Object::new), items: Vec::new(), groups: Object::new(), undecided: false };
         for (key, value) in entries {
@@ -25,30 +25,30 @@ impl Evaluator<'_> {
             if let Some(name) = &f.key_name {
                 names.push((name, key));
             }
-            let go_on = scope.bind(&names, |inner| self.for_step(f, inner, &mut result, &mut secret, errors));
+            let go_on = scope.bind(&names, |inner| self.for_step(f, inner, &mut result, &mut marks, errors));
             if !go_on {
-                return unknown().secret_if(secret);
+                return unknown().marked(marks);
             }
         }
         if result.undecided {
-            return Value::unknown_not_null(Type::Any).secret_if(secret);
+            return Value::unknown_not_null(Type::Any).marked(marks);
         }
         let value = match result.object {
             Some(_) if f.group => Value::from(result.groups),
             Some(object) => Value::from(object),
             None => Value::tuple(result.items),
         };
-        value.secret_if(secret)
+        value.marked(marks)
     }
 
     /// One round of a for expression; false after an error: the next rounds would only repeat it.
-    fn for_step(&self, f: &For, scope: &Scope<'_>, result: &mut Collected, secret: &mut bool, errors: &mut Errors) -> bool {
+    fn for_step(&self, f: &For, scope: &Scope<'_>, result: &mut Collected, marks: &mut Marks, errors: &mut Errors) -> bool {
         let before = errors.list.len();
         if let Some(condition) = &f.condition {
             match self.eval_condition(condition, scope, errors) {
                 None => return false,
-                Some((decision, is_secret)) => {
-                    *secret |= is_secret;
+                Some((decision, of_condition)) => {
+                    *marks |= of_condition;
                     match decision {
                         Some(true) => {}
                         Some(false) => return true,
@@ -63,8 +63,8 @@ impl Evaluator<'_> {
         let name = match &f.key {
             None => None,
             Some(key) => {
-                let (name, is_secret) = self.eval_key(key, scope, errors);
-                *secret |= is_secret;
+                let (name, of_key) = self.eval_key(key, scope, errors);
+                *marks |= of_key;
                 if name.is_none() {
                     result.undecided = true;
                 }
@@ -87,7 +87,7 @@ impl Evaluator<'_> {
             (Some(object), Some(name)) => {
                 if object.insert(name.clone(), value).is_some() {
                     let key = f.key.as_ref().unwrap_or(&f.value);
-                    let which = if *secret { String::new() } else { format!(" {name:?}") };
+                    let which = if marks.any() { String::new() } else { format!(" {name:?}") };
                     let detail = format!("Two items give the same key{which}, and an object has each key once.");
                     let error = Diagnostic::error("Duplicate key", detail).with_span(Some(key.span));
                     errors.push(error.with_hint("To collect all values of a key in a list, write ... after the value."));
@@ -107,14 +107,14 @@ impl Evaluator<'_> {
         scope: &Scope<'_>,
         errors: &mut Errors,
     ) -> Option<Option<Vec<(Value, Value)>>> {
-        let secret = collection.secret;
+        let marks = collection.marks();
         let entries: Vec<_> = match &collection.kind {
             Kind::List(_, items) | Kind::Tuple(items) => {
-                items.iter().enumerate().map(|(i, v)| (Value::from(i), v.clone().secret_if(secret))).collect()
+                items.iter().enumerate().map(|(i, v)| (Value::from(i), v.clone().marked(marks))).collect()
             }
             Kind::Set(_, items) => items.iter().map(|v| (v.clone(), v.clone())).collect(),
             Kind::Map(_, entries) | Kind::Object(entries) => {
-                entries.iter().map(|(k, v)| (Value::from(k.as_str()), v.clone().secret_if(secret))).collect()
+                entries.iter().map(|(k, v)| (Value::from(k.as_str()), v.clone().marked(marks))).collect()
             }
             Kind::Unknown(u) if !u.ty.is_primitive() => return Some(None),
             Kind::Null(_) => {
@@ -127,7 +127,7 @@ impl Evaluator<'_> {
                 return None;
             }
         };
-        Some(Some(entries.into_iter().map(|(k, v)| (k.secret_if(secret), v.secret_if(secret))).collect()))
+        Some(Some(entries.into_iter().map(|(k, v)| (k.marked(marks), v.marked(marks))).collect()))
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) enum UnaryOperator {
 /// If an operand does not fit the operator, is null, or the calculation has no result.
 pub(crate) fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> Result<Value, String> {
     use BinaryOperator::{Add, And, Div, Eq, Greater, GreaterEq, Less, LessEq, Mod, Mul, NotEq, Or, Sub};
-    let secret = left.contains_secret() || right.contains_secret();
+    let marks = left.all_marks() | right.all_marks();
     let result = match operator {
         Eq => truth(equal(left, right)),
         NotEq => truth(equal(left, right).map(|same| !same)),
@@ -73,7 +73,7 @@ pub(crate) fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> R
         And => logic(left, right, false),
         Or => logic(left, right, true),
     }?;
-    Ok(result.secret_if(secret))
+    Ok(result.marked(marks))
 }
 
 /// The result of `OPERATOR operand`.
@@ -92,7 +92,7 @@ pub(crate) fn unary(operator: UnaryOperator, operand: &Value) -> Result<Value, S
             value.as_bool().map_or_else(|| Value::unknown_not_null(Type::Bool), |b| (!b).into())
         }
     };
-    Ok(result.secret_if(operand.contains_secret()))
+    Ok(result.marked(operand.all_marks()))
 }
 
 /// The operand as that type, not null; still unknown if it was.

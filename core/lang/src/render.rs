@@ -16,6 +16,10 @@ fn write_value(value: &Value, indent: usize, out: &mut String) {
         out.push_str("(sensitive value)");
         return;
     }
+    if value.ephemeral {
+        out.push_str("(ephemeral value)");
+        return;
+    }
     match &value.kind {
         Kind::Null(ty) => match ty {
             Type::Any => out.push_str("null"),

@@ -25,6 +25,8 @@ pub(crate) struct Site {
     pub module: usize,
     /// Only bound names mean something: in template files, and where nothing may be referred to.
     pub closed: bool,
+    /// It is kept nowhere, so what is ephemeral may stand here: a provider block.
+    pub of_run: bool,
 }
 
 impl Site {

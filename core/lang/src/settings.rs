@@ -245,7 +245,7 @@ fn provider(config: &Config, block: &Block, schema: &karmaform_model::Schema, di
     diagnostics.extend(found);
     let evaluator = Evaluator::new(config, &NothingKnown);
     let mut errors = if failed { Errors::silent() } else { Errors::default() };
-    let object = body_object(&evaluator, schema, &body, &Scope::new(&Site::default()), &mut errors);
+    let object = body_object(&evaluator, schema, &body, &Scope::new(&Site { of_run: true, ..Site::default() }), &mut errors);
     if !failed {
         diagnostics.extend(evaluator.finish(errors));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use karmaform_model::{Diagnostic, Kind, Type, Value, convert};
+use karmaform_model::{Diagnostic, Kind, Marks, Type, Value, convert};
 
 use crate::describe::excerpt;
 use crate::eval::{Errors, unknown};
@@ -40,9 +40,9 @@ impl Evaluator<'_> {
         {
             match &last.kind {
                 Kind::List(_, items) | Kind::Tuple(items) | Kind::Set(_, items) => {
-                    args.extend(items.iter().map(|v| v.clone().secret_if(last.secret)));
+                    args.extend(items.iter().map(|v| v.clone().marked(last.marks())));
                 }
-                Kind::Unknown(u) if !u.ty.is_primitive() => return unknown().secret_if(last.secret),
+                Kind::Unknown(u) if !u.ty.is_primitive() => return unknown().marked(last.marks()),
                 _ => {
                     let detail = "Only a list, set or tuple can be spread over the arguments with \"...\".".into();
                     return self.fail(expr, expr.span, scope, errors, "Invalid expansion", detail);
@@ -77,8 +77,8 @@ impl Evaluator<'_> {
     fn eval_try(&self, whole: &Expr, call: &Call, scope: &Scope<'_>, errors: &mut Errors) -> Value {
         let mut last = Errors::default();
         for arg in &call.args {
-            if let Some(secret) = self.needs_unknown(arg, scope) {
-                return unknown().secret_if(secret);
+            if let Some(marks) = self.needs_unknown(arg, scope) {
+                return unknown().marked(marks);
             }
             let mut tried = Errors::default();
             let value = self.eval(arg, scope, &mut tried);
@@ -104,8 +104,8 @@ impl Evaluator<'_> {
         (!tried.any()).into()
     }
 
-    /// `Some` if a name in the expression leads to something that is not known yet, so that an error may still come or go.
-    fn needs_unknown(&self, expr: &Expr, scope: &Scope<'_>) -> Option<bool> {
+    /// `Some` if a name in the expression leads to something that is not known yet, so that an error may still come or go; with its marks.
+    fn needs_unknown(&self, expr: &Expr, scope: &Scope<'_>) -> Option<Marks> {
         let mut found = None;
         walk(expr, &mut |visit| {
             let Visit::Reference { name, span, steps } = visit else { return };
@@ -117,7 +117,7 @@ impl Evaluator<'_> {
             let mut tried = Errors::silent();
             let value = self.eval_traversal(expr, &root, &steps[..plain], scope, &mut tried);
             if !tried.any() && !value.is_wholly_known() {
-                found = Some(value.contains_secret());
+                found = Some(value.all_marks());
             }
         });
         found
@@ -128,19 +128,19 @@ impl Evaluator<'_> {
             let detail = "templatefile() takes a path and an object of variables.".into();
             return self.fail(whole, call.name_span, scope, errors, "Invalid function call", detail);
         };
-        let secret = path.contains_secret();
+        let marks = path.all_marks();
         let path = match convert(path, &Type::String) {
-            Ok(value) if value.is_unknown() => return Value::unknown_not_null(Type::String).secret_if(secret),
+            Ok(value) if value.is_unknown() => return Value::unknown_not_null(Type::String).marked(marks),
             Ok(Value { kind: Kind::String(path), .. }) => path,
             _ => return self.fail(whole, call.name_span, scope, errors, "Invalid function call", "The path must be a string.".into()),
         };
         match self.cached_template(&path) {
             Ok(template) => {
-                let name = if secret { None } else { Some(format!("\"{path}\"")) };
-                self.run_template(whole, call, name.as_deref(), &template, variables, scope, errors).secret_if(secret)
+                let name = if marks.any() { None } else { Some(format!("\"{path}\"")) };
+                self.run_template(whole, call, name.as_deref(), &template, variables, scope, errors).marked(marks)
             }
             Err(problem) => {
-                let problem = if secret { HIDDEN.to_owned() } else { problem };
+                let problem = if marks.any() { HIDDEN.to_owned() } else { problem };
                 let span = call.args.first().map_or(call.name_span, |e| e.span);
                 self.fail(whole, span, scope, errors, "Invalid template", problem)
             }
@@ -152,9 +152,9 @@ impl Evaluator<'_> {
             let detail = "templatestring() takes a template and an object of variables.".into();
             return self.fail(whole, call.name_span, scope, errors, "Invalid function call", detail);
         };
-        let secret = text.contains_secret();
+        let marks = text.all_marks();
         let text = match convert(text, &Type::String) {
-            Ok(value) if value.is_unknown() => return unknown().secret_if(secret),
+            Ok(value) if value.is_unknown() => return unknown().marked(marks),
             Ok(Value { kind: Kind::String(text), .. }) => text,
             _ => {
                 let detail = "The template must be a string.".into();
@@ -163,10 +163,10 @@ impl Evaluator<'_> {
         };
         match parsed(&text) {
             Ok(template) => {
-                self.run_template(whole, call, (!secret).then_some("the template"), &template, variables, scope, errors).secret_if(secret)
+                self.run_template(whole, call, (!marks.any()).then_some("the template"), &template, variables, scope, errors).marked(marks)
             }
             Err(problem) => {
-                let problem = if secret { HIDDEN.to_owned() } else { problem };
+                let problem = if marks.any() { HIDDEN.to_owned() } else { problem };
                 self.fail(whole, call.name_span, scope, errors, "Invalid template", problem)
             }
         }
@@ -202,7 +202,7 @@ impl Evaluator<'_> {
     ) -> Value {
         let Some(entries) = variables.as_entries() else {
             if variables.is_unknown() {
-                return unknown().secret_if(variables.secret);
+                return unknown().marked(variables.marks());
             }
             let detail = format!("The variables of {} must be an object or a map.", name.unwrap_or("the template"));
             return self.fail(whole, call.name_span, scope, errors, "Invalid function call", detail);
@@ -211,7 +211,7 @@ impl Evaluator<'_> {
             let detail = format!("Template files use each other more than {DEEPEST} levels deep.");
             return self.fail(whole, call.name_span, scope, errors, "Invalid template", detail);
         }
-        let names: Vec<(&str, Value)> = entries.iter().map(|(n, v)| (n.as_str(), v.clone().secret_if(variables.secret))).collect();
+        let names: Vec<(&str, Value)> = entries.iter().map(|(n, v)| (n.as_str(), v.clone().marked(variables.marks()))).collect();
         let mut inner = Errors::default();
         inner.list = statics::check_template(template, entries.keys().map(String::as_str));
         let mut value = unknown();

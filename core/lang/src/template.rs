@@ -2,7 +2,7 @@
 //!
 //! What is unknown makes the result unknown, but the text before it is remembered: `startswith("pre-${x}", "pre-")` is true.
 
-use karmaform_model::{Kind, Type, Unknown, Value, convert};
+use karmaform_model::{Kind, Marks, Type, Unknown, Value, convert};
 
 use crate::eval::{Errors, article, unknown};
 use crate::evaluator::Evaluator;
@@ -16,7 +16,7 @@ struct Text {
     known: String,
     /// Something unknown came; what follows is lost.
     cut: bool,
-    secret: bool,
+    marks: Marks,
     failed: bool,
 }
 
@@ -29,7 +29,7 @@ impl Evaluator<'_> {
         let mut text = Text::default();
         self.add_parts(whole, parts, &mut text, scope, errors);
         if text.failed {
-            return unknown().secret_if(text.secret);
+            return unknown().marked(text.marks);
         }
         let value = if text.cut {
             let prefix = Some(text.known).filter(|p| !p.is_empty());
@@ -37,7 +37,7 @@ impl Evaluator<'_> {
         } else {
             Value::from(text.known)
         };
-        value.secret_if(text.secret)
+        value.marked(text.marks)
     }
 
     fn add_parts(&self, whole: &Expr, parts: &[Part], text: &mut Text, scope: &Scope<'_>, errors: &mut Errors) {
@@ -53,7 +53,7 @@ impl Evaluator<'_> {
                         text.failed = true;
                         continue;
                     }
-                    text.secret |= value.secret;
+                    text.marks |= value.marks();
                     match self.entries(collection, &value, "A for directive", scope, errors) {
                         None => text.failed = true,
                         Some(None) => text.cut = true,
@@ -86,11 +86,11 @@ impl Evaluator<'_> {
         scope: &Scope<'_>,
         errors: &mut Errors,
     ) {
-        let Some((decision, secret)) = self.eval_condition(condition, scope, errors) else {
+        let Some((decision, marks)) = self.eval_condition(condition, scope, errors) else {
             text.failed = true;
             return;
         };
-        text.secret |= secret;
+        text.marks |= marks;
         match decision {
             Some(true) => self.add_parts(whole, then, text, scope, errors),
             Some(false) => self.add_parts(whole, otherwise, text, scope, errors),
@@ -101,7 +101,7 @@ impl Evaluator<'_> {
     fn add_value(&self, expr: &Expr, text: &mut Text, scope: &Scope<'_>, errors: &mut Errors) {
         let before = errors.list.len();
         let value = self.eval(expr, scope, errors);
-        text.secret |= value.contains_secret();
+        text.marks |= value.all_marks();
         if errors.list.len() > before {
             text.failed = true;
             return;

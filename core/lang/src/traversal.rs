@@ -2,7 +2,7 @@
 //!
 //! Values are walked by reference and only the end is copied: `local.big[each.key]` must not copy all of `local.big`.
 
-use karmaform_model::{Address, Key, Kind, Number, Object, Type, Value, convert, nearest};
+use karmaform_model::{Address, Key, Kind, Marks, Number, Object, Type, Value, convert, nearest};
 
 use crate::config::{Repeat, Repetition};
 use crate::describe::excerpt;
@@ -112,12 +112,12 @@ impl Evaluator<'_> {
     /// The instance that a key chooses, and only that one.
     fn keyed_instance(&self, whole: &Expr, step: &Step, address: &Address, key: &Value, scope: &Scope<'_>, errors: &mut Errors) -> Value {
         let Some(block) = self.config.blocks.get(address) else { return unknown() };
-        let secret = key.contains_secret();
+        let marks = key.all_marks();
         if key.is_unknown() {
-            return self.unknown_instance(address).secret_if(secret);
+            return self.unknown_instance(address).marked(marks);
         }
         let wanted = match &block.repetition {
-            Repetition::Open => return self.unknown_instance(address).secret_if(secret),
+            Repetition::Open => return self.unknown_instance(address).marked(marks),
             Repetition::Single => None,
             Repetition::Count(_) => {
                 convert(key, &Type::Number).ok().and_then(|n| n.as_i64()).and_then(|i| u64::try_from(i).ok()).map(Key::Index)
@@ -125,7 +125,7 @@ impl Evaluator<'_> {
             Repetition::ForEach(_) => convert(key, &Type::String).ok().and_then(|s| s.as_str().map(|s| Key::Name(s.to_owned()))),
         };
         if let Some(wanted) = wanted.filter(|w| block.repetition.has(Some(w))) {
-            return self.instance(&address.with_key(Some(wanted))).secret_if(secret);
+            return self.instance(&address.with_key(Some(wanted))).marked(marks);
         }
         let there = match &block.repetition {
             Repetition::Single | Repetition::Open => "it has neither count nor for_each".to_owned(),
@@ -142,13 +142,13 @@ impl Evaluator<'_> {
     /// Goes along the steps.
     pub(crate) fn follow(&self, whole: &Expr, value: &Value, steps: &[Step], scope: &Scope<'_>, errors: &mut Errors) -> Value {
         let mut here = value;
-        let mut secret = false;
+        let mut marks = Marks::default();
         for (i, step) in steps.iter().enumerate() {
-            if secret && !here.secret {
+            if marks | here.marks() != here.marks() {
                 // A part of a secret is one, in messages as well.
-                return self.follow(whole, &here.clone().secret(), &steps[i..], scope, errors);
+                return self.follow(whole, &here.clone().marked(marks), &steps[i..], scope, errors);
             }
-            secret |= here.secret;
+            marks |= here.marks();
             let next = match &step.kind {
                 StepKind::Attribute(name) => self.attribute(whole, here, name, step, scope, errors),
                 StepKind::LegacyIndex(index) => self.index(whole, here, &Value::from(Number::from(*index)), step, scope, errors),
@@ -159,23 +159,25 @@ impl Evaluator<'_> {
                         return unknown();
                     }
                     // Measured: a secret key of an object literal does not make the result secret, any other key does.
-                    secret |= key.contains_secret() && !matches!(here.kind, Kind::Object(_));
+                    if !matches!(here.kind, Kind::Object(_)) {
+                        marks |= key.all_marks();
+                    }
                     self.index(whole, here, &key, step, scope, errors)
                 }
-                StepKind::FullSplat => return self.splat(whole, here, &steps[i + 1..], &[], scope, errors).secret_if(secret),
+                StepKind::FullSplat => return self.splat(whole, here, &steps[i + 1..], &[], scope, errors).marked(marks),
                 StepKind::AttributeSplat => {
                     let rest = &steps[i + 1..];
                     let each = rest.iter().take_while(|s| matches!(s.kind, StepKind::Attribute(_) | StepKind::LegacyIndex(_))).count();
-                    return self.splat(whole, here, &rest[..each], &rest[each..], scope, errors).secret_if(secret);
+                    return self.splat(whole, here, &rest[..each], &rest[each..], scope, errors).marked(marks);
                 }
             };
             match next {
                 Next::Part(part) => here = part,
-                Next::Made(made) => return self.follow(whole, &made, &steps[i + 1..], scope, errors).secret_if(secret),
+                Next::Made(made) => return self.follow(whole, &made, &steps[i + 1..], scope, errors).marked(marks),
                 Next::Failed => return unknown(),
             }
         }
-        here.clone().secret_if(secret)
+        here.clone().marked(marks)
     }
 
     fn no(&self, whole: &Expr, step: &Step, scope: &Scope<'_>, errors: &mut Errors, summary: &str, detail: String) -> Next<'static> {
@@ -185,9 +187,9 @@ impl Evaluator<'_> {
 
     fn attribute<'v>(&self, whole: &Expr, value: &'v Value, name: &str, step: &Step, scope: &Scope<'_>, errors: &mut Errors) -> Next<'v> {
         let missing = |kind: &str, entries: &Object| {
-            let hint = if value.secret { None } else { nearest(name, entries.keys().map(String::as_str)) };
+            let hint = if value.marks().any() { None } else { nearest(name, entries.keys().map(String::as_str)) };
             let meant = hint.map(|h| format!(" Did you mean \"{h}\"?")).unwrap_or_default();
-            let there = if value.secret || entries.is_empty() || hint.is_some() {
+            let there = if value.marks().any() || entries.is_empty() || hint.is_some() {
                 String::new()
             } else {
                 format!(" It has {}.", suggest::listed(entries.keys().map(String::as_str)))
@@ -262,7 +264,7 @@ impl Evaluator<'_> {
             },
             Kind::Map(..) | Kind::Object(_) => match convert(key, &Type::String) {
                 Ok(name) => match name.as_str() {
-                    Some(name) if !key.contains_secret() => self.attribute(whole, value, name, step, scope, errors),
+                    Some(name) if !key.all_marks().any() => self.attribute(whole, value, name, step, scope, errors),
                     Some(name) => value.get(name).map_or_else(
                         || self.no(whole, step, scope, errors, "No such element", "There is no element of this secret key.".into()),
                         Next::Part,
@@ -317,7 +319,7 @@ impl Evaluator<'_> {
             },
             _ => Value::tuple(vec![go(value, errors)]),
         };
-        self.follow(whole, &result.secret_if(value.secret), rest, scope, errors)
+        self.follow(whole, &result.marked(value.marks()), rest, scope, errors)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Diagnostic, Diagnostics, FileId, Span, Type, Value, convert};
+use karmaform_model::{Diagnostic, Diagnostics, FileId, Marks, Span, Type, Value, convert};
 
 use crate::conditions;
 use crate::config::{Condition, Config, Variable};
@@ -35,9 +35,17 @@ pub(crate) struct Declaration {
     pub default: Option<Value>,
     pub description: Option<String>,
     pub sensitive: bool,
+    pub ephemeral: bool,
     pub nullable: bool,
     pub validations: Vec<Condition>,
     pub span: Span,
+}
+
+impl Declaration {
+    /// The marks of its value.
+    pub(crate) fn marks(&self) -> Marks {
+        Marks { secret: self.sensitive, ephemeral: self.ephemeral }
+    }
 }
 
 const CONSTANT: &str = "Values here are constants: they can't refer to anything.";
@@ -47,7 +55,7 @@ pub(crate) fn declare(config: &Config, block: &Block, diagnostics: &mut Diagnost
     let [label] = decode::labels(block, ["NAME"], diagnostics)?;
     let name = decode::name(label, diagnostics)?;
     let body = &block.body;
-    let attributes = &["type", "default", "description", "sensitive", "nullable"];
+    let attributes = &["type", "default", "description", "sensitive", "ephemeral", "nullable"];
     check_shape(body, &Shape { what: "a \"variable\" block", attributes, blocks: &["validation"] }, diagnostics);
     let constant = |expr: &Expr| constant(config, expr);
     let ty = body.attribute("type").map(|a| {
@@ -83,6 +91,7 @@ pub(crate) fn declare(config: &Config, block: &Block, diagnostics: &mut Diagnost
         default,
         description: literal_text(body, "description", diagnostics),
         sensitive: literal_bool(body, "sensitive", diagnostics).unwrap_or_default(),
+        ephemeral: literal_bool(body, "ephemeral", diagnostics).unwrap_or_default(),
         nullable,
         validations: body.blocks("validation").filter_map(|b| decode::condition(b, diagnostics)).collect(),
         span: block.span,
@@ -133,9 +142,10 @@ pub(crate) fn assign(
             }
         };
         let variable = Variable {
-            value: value.secret_if(declaration.sensitive),
+            value: value.marked(declaration.marks()),
             ty: declaration.ty.clone(),
             sensitive: declaration.sensitive,
+            ephemeral: declaration.ephemeral,
             description: declaration.description.clone(),
             default: declaration.default.clone(),
             given: raw,
@@ -164,8 +174,8 @@ fn value_of(
     diagnostics: &mut Diagnostics,
 ) -> Value {
     let unknown = Value::unknown(declaration.ty.clone());
-    // The line of a secret value must not be drawn.
-    let shown = if declaration.sensitive { None } else { given.span() };
+    // The line of a secret value, or of one that nobody is to keep, must not be drawn.
+    let shown = if declaration.marks().any() { None } else { given.span() };
     let span = shown.or(Some(declaration.span));
     let wrong = |detail: String| Diagnostic::error("Invalid value for a variable", detail).with_span(span);
     let value = match &given.text {
@@ -209,7 +219,7 @@ fn value_of(
     let value = match convert(&value, &declaration.ty) {
         Ok(value) => value,
         Err(error) => {
-            let shown = if declaration.sensitive { None } else { crate::describe::excerpt(&value) };
+            let shown = if declaration.marks().any() { None } else { crate::describe::excerpt(&value) };
             let shown = shown.map(|text| format!(" It is {text}.")).unwrap_or_default();
             let detail =
                 format!("The value of \"{name}\" from {} does not fit its type {}: {error}.{shown}", given.source(), declaration.ty);
@@ -268,7 +278,7 @@ pub(crate) fn validate(config: &Config, declared: &BTreeMap<String, Declaration>
                         "Invalid value for a variable",
                         format!("The value of \"{name}\" from {source} is refused: {message}"),
                     )
-                    .with_span(given.and_then(Given::span).filter(|_| !declaration.sensitive).or(Some(declaration.span)))
+                    .with_span(given.and_then(Given::span).filter(|_| !declaration.marks().any()).or(Some(declaration.span)))
                     .with_label(validation.condition.span, "this rule refused it"),
                 );
             }

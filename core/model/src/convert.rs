@@ -48,7 +48,8 @@ fn inside(place: String) -> impl FnOnce(ConvertError) -> ConvertError {
 pub fn convert(value: &Value, ty: &Type) -> Result<Value, ConvertError> {
     let kind = convert_kind(value, ty)?;
     // A set keeps its marks as one, on the whole.
-    Ok(Value { secret: value.secret || (matches!(kind, Kind::Set(..)) && value.contains_secret()), kind })
+    let marks = if matches!(kind, Kind::Set(..)) { value.all_marks() } else { value.marks() };
+    Ok(Value::from(kind).marked(marks))
 }
 
 /// True if the value has that type already, for sure: [`convert`] would give the same one. Cheap, as most values do.

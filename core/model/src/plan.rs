@@ -145,13 +145,20 @@ pub struct DriftedResource {
     pub after: Option<Object>,
 }
 
-/// The value of a root variable; secret ones are left out of saved plans.
+/// The value of a root variable; secret and ephemeral ones are left out of saved plans.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariableValue {
-    /// The value; `None` in a saved plan if it is secret.
+    /// The value; `None` in a saved plan if it is secret or ephemeral.
     pub value: Option<Value>,
     /// Marked `sensitive`.
     pub sensitive: bool,
+    /// Marked `ephemeral`: of one run alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ephemeral: bool,
+    /// Somebody gave it, so that it is not its default. An ephemeral one must be given again to apply the plan if it was given, and must
+    /// not be if it was not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given: bool,
 }
 
 /// What a policy says of a plan.

@@ -1,6 +1,6 @@
 //! Values of the language: known, unknown ("known after apply"), null, and secret.
 //!
-//! A secret mark sits on the exact part that is secret; operations that lose structure carry it up. Knows no schema.
+//! A mark sits on the exact part that is secret or ephemeral; operations that lose structure carry it up. Knows no schema.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,9 +8,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::convert::value_type;
-use crate::{Number, Object, ObjectAttribute, Path, PathStep, Type};
+use crate::{Marks, Number, Object, ObjectAttribute, Path, PathStep, Type};
 
-/// A value with its secret mark.
+/// A value with its marks.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Value {
     /// What it is.
@@ -18,6 +18,9 @@ pub struct Value {
     /// Never shown, never written in clear outside the state.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub secret: bool,
+    /// Of this run alone: in no state and in no plan, so it is not written either.
+    #[serde(skip)]
+    pub ephemeral: bool,
 }
 
 /// What a value is.
@@ -70,7 +73,7 @@ impl Unknown {
 
 impl From<Kind> for Value {
     fn from(kind: Kind) -> Self {
-        Self { kind, secret: false }
+        Self { kind, secret: false, ephemeral: false }
     }
 }
 
@@ -142,10 +145,10 @@ impl Value {
         Kind::List(element, items).into()
     }
 
-    /// A set: sorted and without doubles. Unknown elements are all kept. Secret parts make the whole set secret.
+    /// A set: sorted and without doubles. Unknown elements are all kept. Marks of parts become marks of the whole set.
     pub fn set(element: Type, items: Vec<Self>) -> Self {
-        let secret = items.iter().any(Self::contains_secret);
-        let mut items: Vec<_> = items.into_iter().map(Self::without_secrets).collect();
+        let marks = items.iter().fold(Marks::default(), |all, v| all | v.all_marks());
+        let mut items: Vec<_> = items.into_iter().map(Self::without_marks).collect();
         // What has parts is sorted by their text, which is made once for each.
         let has_parts = |v: &Self| matches!(v.kind, Kind::List(..) | Kind::Set(..) | Kind::Tuple(_) | Kind::Map(..) | Kind::Object(_));
         let (mut parted, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(has_parts);
@@ -155,7 +158,7 @@ impl Value {
         // Only what is unknown or null stands beside what has parts, and comes after it.
         items.splice(0..0, parted);
         items.dedup_by(|a, b| a == b && a.is_wholly_known());
-        Self { kind: Kind::Set(element, items), secret }
+        Self::from(Kind::Set(element, items)).marked(marks)
     }
 
     /// A map.
@@ -184,6 +187,31 @@ impl Value {
     #[must_use]
     pub fn secret_if(mut self, secret: bool) -> Self {
         self.secret |= secret;
+        self
+    }
+
+    /// The same, ephemeral.
+    #[must_use]
+    pub fn ephemeral(mut self) -> Self {
+        self.ephemeral = true;
+        self
+    }
+
+    /// Its own marks, without those of its parts.
+    pub fn marks(&self) -> Marks {
+        Marks { secret: self.secret, ephemeral: self.ephemeral }
+    }
+
+    /// Its marks and those of all its parts.
+    pub fn all_marks(&self) -> Marks {
+        self.parts().fold(self.marks(), |all, v| all | v.all_marks())
+    }
+
+    /// The same with these marks as well; never takes one away.
+    #[must_use]
+    pub fn marked(mut self, marks: Marks) -> Self {
+        self.secret |= marks.secret;
+        self.ephemeral |= marks.ephemeral;
         self
     }
 
@@ -228,6 +256,11 @@ impl Value {
         self.secret || self.parts().any(Self::contains_secret)
     }
 
+    /// True if it or a part of it is ephemeral.
+    pub fn contains_ephemeral(&self) -> bool {
+        self.ephemeral || self.parts().any(Self::contains_ephemeral)
+    }
+
     /// The direct parts of a collection; nothing for anything else.
     pub fn parts(&self) -> impl Iterator<Item = &Self> {
         let (items, entries) = match &self.kind {
@@ -238,7 +271,7 @@ impl Value {
         items.into_iter().flatten().chain(entries.into_iter().flat_map(|e| e.values()))
     }
 
-    /// A copy with `change` done to each direct part; the value's own mark stays.
+    /// A copy with `change` done to each direct part; the value's own marks stay.
     #[must_use]
     pub fn map_parts(&self, mut change: impl FnMut(PathStep, &Self) -> Self) -> Self {
         let mut indexed = |items: &[Self]| -> Vec<Self> { items.iter().enumerate().map(|(i, v)| change(PathStep::Index(i), v)).collect() };
@@ -250,16 +283,16 @@ impl Value {
             Kind::Object(e) => Kind::Object(e.iter().map(|(n, v)| (n.clone(), change(PathStep::Name(n.clone()), v))).collect()),
             other => other.clone(),
         };
-        Self { kind, secret: self.secret }
+        Self { kind, ..*self }
     }
 
-    /// The same without any secret mark; for comparing and for writing the state.
+    /// The same without any mark; for comparing and for writing the state.
     #[must_use]
-    pub fn without_secrets(self) -> Self {
-        if !self.contains_secret() {
+    pub fn without_marks(self) -> Self {
+        if self.all_marks() == Marks::default() {
             return self;
         }
-        Self { secret: false, ..self.map_parts(|_, v| v.clone().without_secrets()) }
+        self.map_parts(|_, v| v.clone().without_marks()).kind.into()
     }
 
     /// Where its secret parts are; the empty path if all of it is.
@@ -318,7 +351,7 @@ impl Value {
     /// The part at this path; marks on the way are carried onto it.
     pub fn at(&self, path: &[PathStep]) -> Option<Self> {
         let Some((step, rest)) = path.split_first() else { return Some(self.clone()) };
-        self.part(step)?.at(rest).map(|v| v.secret_if(self.secret))
+        self.part(step)?.at(rest).map(|v| v.marked(self.marks()))
     }
 
     fn part(&self, step: &PathStep) -> Option<&Self> {
@@ -447,7 +480,13 @@ impl Value {
 /// Debug output must not become a way for secrets to get out.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.secret { f.write_str("(secret)") } else { fmt::Debug::fmt(&self.kind, f) }
+        if self.secret {
+            f.write_str("(secret)")
+        } else if self.ephemeral {
+            f.write_str("(ephemeral)")
+        } else {
+            fmt::Debug::fmt(&self.kind, f)
+        }
     }
 }
 
@@ -485,7 +524,7 @@ mod tests {
         let path = Path(vec![PathStep::Name("a".into()), PathStep::Index(1)]);
         assert_eq!(value.secret_paths(), std::slice::from_ref(&path));
         assert!(!format!("{value:?}").contains("pw"));
-        let mut plain = value.clone().without_secrets();
+        let mut plain = value.clone().without_marks();
         assert!(!plain.contains_secret());
         plain.mark_secret(&path.0);
         assert_eq!(plain, value);

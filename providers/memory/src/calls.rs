@@ -83,7 +83,7 @@ impl Memory {
             object.insert(name.to_owned(), client.connection.clone().into());
         }
         // Marks that come from a configuration are nothing that the outside knows.
-        let mut object: Object = object.into_iter().map(|(n, v)| (n, v.without_secrets())).collect();
+        let mut object: Object = object.into_iter().map(|(n, v)| (n, v.without_marks())).collect();
         schema.mark(&mut object);
         Ok(Some(object))
     }

@@ -26,6 +26,7 @@ impl Things {
             vec![
                 Attribute::required("name", Type::String, "What names it.").identity(),
                 Attribute::optional("value", Type::Any, "Any value."),
+                Attribute::optional("hint", Type::String, "For whoever makes it; kept nowhere.").write_only(),
                 Attribute::optional("secret_value", Type::String, "A secret.").secret(),
                 Attribute::optional("replace_on", Type::String, "A change replaces the thing.").forces_replace(),
                 Attribute::computed("id", Type::String, "Given when it is made."),

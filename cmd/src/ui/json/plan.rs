@@ -39,11 +39,16 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         out["resource_changes"] = plan.resources.iter().map(|r| resource_change(r, plan, registry)).collect();
     }
     if !plan.variables.is_empty() {
-        let shown = plan.variables.iter().map(|(name, v)| {
-            let value = v.value.as_ref().filter(|_| !v.sensitive).and_then(known).unwrap_or(Json::Null);
-            (name.clone(), json!({ "value": value }))
+        let shown = plan.variables.iter().filter_map(|(name, v)| {
+            // As Terraform has it: of what is ephemeral only the default is told.
+            let told = if v.ephemeral { Some(config.variables.get(name)?.default.as_ref()?) } else { v.value.as_ref() };
+            let value = told.filter(|_| !v.sensitive).and_then(known).unwrap_or(Json::Null);
+            Some((name.clone(), json!({ "value": value })))
         });
-        out["variables"] = Json::Object(shown.collect());
+        let shown: Map<_, _> = shown.collect();
+        if !shown.is_empty() {
+            out["variables"] = Json::Object(shown);
+        }
     }
     if !plan.drift.is_empty() {
         out["resource_drift"] = plan.drift.iter().map(|d| drift(d, plan, registry)).collect();

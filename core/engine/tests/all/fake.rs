@@ -243,7 +243,7 @@ impl Thing {
         };
         let mut thing = after.clone();
         for value in thing.values_mut() {
-            *value = value.clone().without_secrets();
+            *value = value.clone().without_marks();
         }
         if world.liars.contains(&key) {
             thing.insert("content".into(), "something else".into());
@@ -298,7 +298,7 @@ impl ResourceType<Client> for Note {
             world.created += 1;
             Ok(change.after().map(|after| {
                 let mut after = after.clone();
-                let output = after["input"].clone().without_secrets();
+                let output = after["input"].clone().without_marks();
                 after.insert("output".into(), output);
                 if after["id"].is_unknown() {
                     after.insert("id".into(), format!("note#{}", world.created).into());

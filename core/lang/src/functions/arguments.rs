@@ -1,6 +1,6 @@
 //! The arguments as a function's body sees them, and the values it answers with.
 
-use karmaform_model::{ConvertError, Kind, Number, Type, Unknown, Value};
+use karmaform_model::{ConvertError, Kind, Marks, Number, Type, Unknown, Value};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use super::definition::{Function, Gives};
@@ -38,7 +38,7 @@ pub(crate) struct Arguments<'a> {
 }
 
 /// What an argument is that was left out.
-static NOTHING: Value = Value { kind: Kind::Null(Type::Any), secret: false };
+static NOTHING: Value = Value { kind: Kind::Null(Type::Any), secret: false, ephemeral: false };
 
 impl<'a> Arguments<'a> {
     /// How many there are.
@@ -94,9 +94,14 @@ impl<'a> Arguments<'a> {
         Ok(items.iter().map(Value::as_str).collect())
     }
 
-    /// True if an argument, or a part of it, is secret, so that no message may quote it.
+    /// True if an argument, or a part of it, is secret or ephemeral, so that no message may quote it.
     pub(crate) fn is_secret(&self, index: usize) -> bool {
-        self.given.get(index).is_some_and(Value::contains_secret)
+        self.given.get(index).is_some_and(|v| v.all_marks().any())
+    }
+
+    /// The marks of all arguments, without those of their parts.
+    pub(crate) fn marks(&self) -> Marks {
+        self.values.iter().fold(Marks::default(), |all, v| all | v.marks())
     }
 
     /// An argument for a message: quoted, or a word for it if it is secret.

@@ -1,6 +1,6 @@
 //! One call: arguments are counted, converted and checked, then the body runs, then the marks are put back.
 
-use karmaform_model::{ConvertError, Value, convert};
+use karmaform_model::{ConvertError, Marks, Value, convert};
 
 use super::arguments::{Answer, Arguments, FunctionError, conversion};
 use super::definition::{Function, Shape};
@@ -12,7 +12,7 @@ pub(super) fn run(function: &Function, given: &[Value], context: &Context) -> An
     let Some(body) = function.body else {
         return Err(FunctionError::new(format!("{} takes expressions and can't be called with plain values", function.name)));
     };
-    let mut secret_result = false;
+    let mut marks = Marks::default();
     let mut undecided = false;
     // An argument that is fine as it is stays where it is: a map of ten thousand entries is not copied for one lookup.
     let mut converted: Vec<Option<Value>> = Vec::with_capacity(given.len());
@@ -25,9 +25,9 @@ pub(super) fn run(function: &Function, given: &[Value], context: &Context) -> An
             Shape::Any => None,
             shape => Some(convert(value, &shape.ty()).map_err(|e| FunctionError::at(i, misfit(&e, value)))?),
         };
-        if !parameter.allow_secret && value.contains_secret() {
-            new = Some(new.unwrap_or_else(|| value.clone()).without_secrets());
-            secret_result = true;
+        if !parameter.allow_marks && value.all_marks().any() {
+            new = Some(new.unwrap_or_else(|| value.clone()).without_marks());
+            marks |= value.all_marks();
         }
         undecided |= value.is_unknown() && !parameter.allow_unknown;
         converted.push(new);
@@ -36,10 +36,10 @@ pub(super) fn run(function: &Function, given: &[Value], context: &Context) -> An
     let arguments = Arguments { function, values, given, context };
     if undecided {
         // Marks that the body would have placed go on the whole: the parts they belong to are not there yet.
-        let secret = given.iter().any(Value::contains_secret);
-        return Ok(arguments.unknown().secret_if(secret));
+        let marks = given.iter().fold(marks, |all, v| all | v.all_marks());
+        return Ok(arguments.unknown().marked(marks));
     }
-    body(&arguments).map(|result| result.secret_if(secret_result))
+    body(&arguments).map(|result| result.marked(marks))
 }
 
 fn count(function: &Function, given: usize) -> Result<(), FunctionError> {
@@ -63,7 +63,7 @@ fn plural(count: usize) -> String {
 
 /// A string fits a number or bool or not by its content, so naming the types alone would puzzle.
 fn misfit(error: &ConvertError, value: &Value) -> String {
-    let message = conversion(error, value.contains_secret());
+    let message = conversion(error, value.all_marks().any());
     if value.as_str().is_some() && (message.starts_with("number") || message.starts_with("bool")) {
         format!("{message} that does not read as one")
     } else {

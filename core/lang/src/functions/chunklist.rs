@@ -5,15 +5,15 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "chunklist",
     doc: "The list cut into lists of a size; all in one if the size is 0.",
-    parameters: &[Parameter::new("list", Shape::LIST).secret(), Parameter::number("size").secret()],
+    parameters: &[Parameter::new("list", Shape::LIST).marked(), Parameter::number("size").marked()],
     gives: Gives::Depends(|values| Type::list(values.first().map_or(Type::Any, |v| v.ty()))),
     body: Some(|a| {
         let (list, size) = (a.value(0), a.count(1)?);
         let element = element_type(&list.ty());
-        let secret = list.secret || a.value(1).secret;
+        let marks = list.marks() | a.value(1).marks();
         let size = if size == 0 { a.items(0).len().max(1) } else { size };
         let chunks = a.items(0).chunks(size).map(|c| Value::list(element.clone(), c.to_vec())).collect();
-        Ok(Value::list(Type::list(element), chunks).secret_if(secret))
+        Ok(Value::list(Type::list(element), chunks).marked(marks))
     }),
     #[cfg(test)]
     rows: &[

@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "concat",
     doc: "All elements of several lists, in order.",
-    rest: Some(Parameter::any("seqs").secret()),
+    rest: Some(Parameter::any("seqs").marked()),
     gives: Gives::Depends(result_type),
     body: Some(|a| {
         if a.len() == 0 {
@@ -14,10 +14,10 @@ pub(super) const FUNCTION: Function = Function {
         if let Some(i) = a.values().iter().copied().position(|v| !matches!(v.kind, Kind::List(..) | Kind::Tuple(_))) {
             return Err(FunctionError::at(i, "must be a list"));
         }
-        let secret = a.values().iter().copied().any(|v| v.secret);
+        let marks = a.marks();
         let all: Vec<_> = a.values().iter().copied().filter_map(Value::as_items).flatten().cloned().collect();
         let ty = result_type(a.values());
-        let all = Value::tuple(all).secret_if(secret);
+        let all = Value::tuple(all).marked(marks);
         if ty == Type::Any { Ok(all) } else { convert(&all, &ty).map_err(|e| a.misfit(0, &e)) }
     }),
     #[cfg(test)]

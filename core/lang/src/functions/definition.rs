@@ -44,13 +44,13 @@ pub(crate) struct Parameter {
     pub(crate) allow_null: bool,
     /// An unknown argument reaches the body, instead of making the result unknown. Unknown *parts* of an argument always do.
     pub(crate) allow_unknown: bool,
-    /// Secret marks reach the body, which places them on the result; else they are taken off and put on the whole result.
-    pub(crate) allow_secret: bool,
+    /// Marks reach the body, which places them on the result; else they are taken off and put on the whole result.
+    pub(crate) allow_marks: bool,
 }
 
 impl Parameter {
     pub(crate) const fn new(name: &'static str, shape: Shape) -> Self {
-        Self { name, shape, allow_null: false, allow_unknown: false, allow_secret: false }
+        Self { name, shape, allow_null: false, allow_unknown: false, allow_marks: false }
     }
 
     pub(crate) const fn any(name: &'static str) -> Self {
@@ -73,8 +73,8 @@ impl Parameter {
         Self { allow_unknown: true, ..self }
     }
 
-    pub(crate) const fn secret(self) -> Self {
-        Self { allow_secret: true, ..self }
+    pub(crate) const fn marked(self) -> Self {
+        Self { allow_marks: true, ..self }
     }
 }
 

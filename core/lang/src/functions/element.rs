@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "element",
     doc: "The element of a list at an index that starts over behind the end; negative ones count from the end.",
-    parameters: &[Parameter::any("list").secret(), Parameter::number("index").secret()],
+    parameters: &[Parameter::any("list").marked(), Parameter::number("index").marked()],
     gives: Gives::Depends(result_type),
     may_be_null: true,
     body: Some(|a| {
@@ -19,8 +19,8 @@ pub(super) const FUNCTION: Function = Function {
             return Err(FunctionError::new("an empty list has no element"));
         }
         let place = usize::try_from(index.rem_euclid(length)).unwrap_or(0);
-        let secret = list.secret || a.value(1).secret;
-        Ok(items.get(place).cloned().unwrap_or_else(|| Value::null(Type::Any)).secret_if(secret))
+        let marks = list.marks() | a.value(1).marks();
+        Ok(items.get(place).cloned().unwrap_or_else(|| Value::null(Type::Any)).marked(marks))
     }),
     #[cfg(test)]
     rows: &[

@@ -29,11 +29,6 @@ pub const ELSEWHERE: &[Elsewhere] = &[
         instead: "Use tostring(), tonumber(), tobool(), tolist(), toset() or tomap(), or a variable with a type.",
     },
     Elsewhere {
-        name: "ephemeralasnull",
-        why: "there are no ephemeral values",
-        instead: "Write the argument of the function alone; what must not be shown is marked by sensitive().",
-    },
-    Elsewhere {
         name: "rsadecrypt",
         why: "a private key has no place in an expression",
         instead: "Decrypt outside, and give the result as a variable with sensitive = true.",

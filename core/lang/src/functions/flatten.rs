@@ -5,13 +5,13 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "flatten",
     doc: "The list with the elements of lists within it, however deep, in their place.",
-    parameters: &[Parameter::any("list").secret()],
+    parameters: &[Parameter::any("list").marked()],
     gives: Gives::Is(Shape::Any),
     body: Some(|a| {
         sequence(a, 0)?;
         let mut out = Vec::new();
-        let mut secret = false;
-        if flatten(a.value(0), &mut out, &mut secret) { Ok(Value::tuple(out).secret_if(secret)) } else { Ok(a.unknown().secret_if(secret)) }
+        let mut marks = Marks::default();
+        if flatten(a.value(0), &mut out, &mut marks) { Ok(Value::tuple(out).marked(marks)) } else { Ok(a.unknown().marked(marks)) }
     }),
     #[cfg(test)]
     rows: &[
@@ -33,14 +33,14 @@ pub(super) const FUNCTION: Function = Function {
 
 /// Puts the leaves of a list into `out`; false if it is not known yet how many there are. A mark on a list, whose elements are no
 /// longer together afterwards, goes on the whole.
-fn flatten(value: &Value, out: &mut Vec<Value>, secret: &mut bool) -> bool {
-    *secret |= value.secret;
+fn flatten(value: &Value, out: &mut Vec<Value>, marks: &mut Marks) -> bool {
+    *marks |= value.marks();
     let mut known = true;
     for item in value.as_items().unwrap_or_default() {
         match &item.kind {
-            Kind::List(..) | Kind::Set(..) | Kind::Tuple(_) => known &= flatten(item, out, secret),
+            Kind::List(..) | Kind::Set(..) | Kind::Tuple(_) => known &= flatten(item, out, marks),
             Kind::Unknown(u) if matches!(u.ty, Type::Any | Type::List(_) | Type::Set(_) | Type::Tuple(_)) => {
-                *secret |= item.secret;
+                *marks |= item.marks();
                 known = false;
             }
             _ => out.push(item.clone()),

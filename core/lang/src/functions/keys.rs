@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const KEYS: Function = Function {
     name: "keys",
     doc: "The keys of a map or object, sorted.",
-    parameters: &[Parameter::any("inputMap").secret().unknown()],
+    parameters: &[Parameter::any("inputMap").marked().unknown()],
     gives: Gives::Depends(|values| match values.first().map(|v| v.ty()) {
         Some(Type::Map(_)) => Type::list(Type::String),
         Some(Type::Object(attributes)) => Type::Tuple(vec![Type::String; attributes.len()]),
@@ -25,7 +25,7 @@ pub(super) const KEYS: Function = Function {
             },
             _ => return Err(FunctionError::at(0, "a map or object is required")),
         }
-        .secret_if(map.secret))
+        .marked(map.marks()))
     }),
     #[cfg(test)]
     rows: &[
@@ -43,7 +43,7 @@ pub(super) const KEYS: Function = Function {
 pub(super) const VALUES: Function = Function {
     name: "values",
     doc: "The values of a map or object, in the order of their keys.",
-    parameters: &[Parameter::any("mapping").secret()],
+    parameters: &[Parameter::any("mapping").marked()],
     gives: Gives::Depends(|values| match values.first().map(|v| v.ty()) {
         Some(Type::Map(t)) => Type::List(t),
         Some(Type::Object(attributes)) => Type::Tuple(attributes.into_values().map(|a| a.ty).collect()),
@@ -56,7 +56,7 @@ pub(super) const VALUES: Function = Function {
             Kind::Object(attributes) => Value::tuple(attributes.values().cloned().collect()),
             _ => return Err(FunctionError::at(0, "a map or object is required")),
         }
-        .secret_if(map.secret))
+        .marked(map.marks()))
     }),
     #[cfg(test)]
     rows: &[

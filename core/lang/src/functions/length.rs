@@ -7,7 +7,7 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "length",
     doc: "How many elements a collection has, or characters as seen a string.",
-    parameters: &[Parameter::any("value").unknown().secret()],
+    parameters: &[Parameter::any("value").unknown().marked()],
     gives: Gives::Is(Shape::Number),
     body: Some(|a| {
         let value = a.value(0);
@@ -29,7 +29,7 @@ pub(super) const FUNCTION: Function = Function {
             },
             _ => return Err(wrong()),
         };
-        Ok(length.secret_if(value.secret))
+        Ok(length.marked(value.marks()))
     }),
     #[cfg(test)]
     rows: &[

@@ -6,9 +6,9 @@ pub(super) const FUNCTION: Function = Function {
     name: "lookup",
     doc: "The element of a map or object with a key, or a default if there is none.",
     parameters: &[
-        Parameter::any("inputMap").secret(),
-        Parameter::string("key").secret(),
-        Parameter::any("default").secret().null().unknown(),
+        Parameter::any("inputMap").marked(),
+        Parameter::string("key").marked(),
+        Parameter::any("default").marked().null().unknown(),
     ],
     optional: 1,
     gives: Gives::Depends(result_type),
@@ -28,7 +28,7 @@ pub(super) const FUNCTION: Function = Function {
         };
         let found = entries.get(a.text(1)).cloned().or(default);
         let found = found.ok_or_else(|| FunctionError::new(format!("there is no element {}, and no default was given", a.quote(1))))?;
-        Ok(found.secret_if(map.secret || key.secret))
+        Ok(found.marked(map.marks() | key.marks()))
     }),
     #[cfg(test)]
     rows: &[

@@ -5,10 +5,10 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "merge",
     doc: "One map or object of all entries; where keys are the same, the last one counts.",
-    rest: Some(Parameter::any("maps").null().unknown().secret()),
+    rest: Some(Parameter::any("maps").null().unknown().marked()),
     gives: Gives::Depends(result_type),
     body: Some(|a| {
-        let secret = a.values().iter().copied().any(|v| v.secret);
+        let marks = a.marks();
         let mut unknown = false;
         let mut merged = Object::new();
         for (i, value) in a.values().iter().copied().enumerate() {
@@ -24,7 +24,7 @@ pub(super) const FUNCTION: Function = Function {
             Type::Map(ty) => Value::map(*ty, merged),
             _ => merged.into(),
         };
-        Ok(merged.secret_if(secret))
+        Ok(merged.marked(marks))
     }),
     #[cfg(test)]
     rows: &[

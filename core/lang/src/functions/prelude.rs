@@ -1,6 +1,6 @@
 //! What the function files use all the time.
 
-pub(super) use karmaform_model::{Kind, Object, Type, Value, convert, unify};
+pub(super) use karmaform_model::{Kind, Marks, Object, Type, Value, convert, unify};
 
 pub(super) use super::arguments::{Answer, Arguments, FunctionError, string, strings, unknown, unknown_between, unknown_with_prefix};
 pub(super) use super::definition::{Function, Gives, Parameter, Shape};

@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 const BASE: Function =
-    Function { parameters: &[Parameter::any("value").null().unknown().secret()], gives: Gives::Is(Shape::Any), ..Function::BASE };
+    Function { parameters: &[Parameter::any("value").null().unknown().marked()], gives: Gives::Is(Shape::Any), ..Function::BASE };
 
 pub(super) const SENSITIVE: Function = Function {
     name: "sensitive",

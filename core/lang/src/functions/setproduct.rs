@@ -8,7 +8,7 @@ const MOST: usize = 1_000_000;
 pub(super) const FUNCTION: Function = Function {
     name: "setproduct",
     doc: "All combinations of one element of each of several lists or sets.",
-    rest: Some(Parameter::any("sets").secret()),
+    rest: Some(Parameter::any("sets").marked()),
     gives: Gives::Depends(result_type),
     body: Some(|a| {
         if a.len() < 2 {
@@ -22,11 +22,11 @@ pub(super) const FUNCTION: Function = Function {
         if total.is_none_or(|t| t > MOST) {
             return Err(FunctionError::new(format!("these have more than {MOST} combinations")));
         }
-        let secret = a.values().iter().copied().any(|v| v.secret);
+        let marks = a.marks();
         let ty = result_type(a.values());
         // Only sets whose elements are all known have a known number of elements.
         if matches!(ty, Type::Set(_)) && !a.values().iter().copied().all(Value::is_wholly_known) {
-            return Ok(a.unknown().secret_if(secret));
+            return Ok(a.unknown().marked(marks));
         }
         let mut rows: Vec<Vec<Value>> = vec![Vec::new()];
         for value in a.values() {
@@ -43,7 +43,7 @@ pub(super) const FUNCTION: Function = Function {
         let rows = rows.into_iter().map(Value::tuple).collect();
         let element = element_type(&ty);
         let product = if matches!(ty, Type::Set(_)) { Value::set(element, rows) } else { Value::list(element, rows) };
-        Ok(product.secret_if(secret))
+        Ok(product.marked(marks))
     }),
     #[cfg(test)]
     rows: &[

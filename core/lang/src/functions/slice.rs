@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "slice",
     doc: "Part of a list, from an index up to, but without, another.",
-    parameters: &[Parameter::any("list").secret(), Parameter::number("start_index").secret(), Parameter::number("end_index").secret()],
+    parameters: &[Parameter::any("list").marked(), Parameter::number("start_index").marked(), Parameter::number("end_index").marked()],
     gives: Gives::Depends(|values| match values.first().map(|v| v.ty()) {
         Some(ty @ Type::List(_)) => ty,
         _ => Type::Any,
@@ -24,7 +24,7 @@ pub(super) const FUNCTION: Function = Function {
         }
         let part = items[start..end].to_vec();
         let part = if let Kind::List(ty, _) = &list.kind { Value::list(ty.clone(), part) } else { Value::tuple(part) };
-        Ok(part.secret_if(a.values().iter().copied().any(|v| v.secret)))
+        Ok(part.marked(a.marks()))
     }),
     #[cfg(test)]
     rows: &[

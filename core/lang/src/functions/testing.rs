@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_model::{Kind, Object, Type, Value};
+use karmaform_model::{Kind, Marks, Object, Type, Value};
 
 use super::arguments::unknown_with_prefix;
 use crate::ops::{self, BinaryOperator, UnaryOperator};
@@ -157,6 +157,7 @@ impl Reader<'_> {
             "null" => Value::null(Type::Any),
             "u.id" => Value::unknown_not_null(Type::String),
             "u.output" => Value::unknown(Type::String),
+            "e.text" => Value::from("of this run").ephemeral(),
             "u.any" => Value::unknown(Type::Any),
             "u.list" => Value::unknown(Type::list(Type::String)),
             "u.map" => Value::unknown(Type::map(Type::String)),
@@ -200,7 +201,7 @@ impl Reader<'_> {
     }
 
     fn string(&mut self) -> Result<Value, String> {
-        let (mut known, mut unknown, mut secret) = (String::new(), None, false);
+        let (mut known, mut unknown, mut marks) = (String::new(), None, Marks::default());
         loop {
             let c = self.text[self.at..].chars().next().expect("a closing quote");
             self.at += c.len_utf8();
@@ -225,7 +226,7 @@ impl Reader<'_> {
                     self.at += 1;
                     let part = self.expression(0)?;
                     self.must("}");
-                    secret |= part.secret;
+                    marks |= part.marks();
                     match part.as_str() {
                         Some(text) => known.push_str(text),
                         None => unknown = unknown.or_else(|| Some(unknown_with_prefix(&known))),
@@ -234,13 +235,16 @@ impl Reader<'_> {
                 other => known.push(other),
             }
         }
-        Ok(unknown.unwrap_or_else(|| super::arguments::string(known)).secret_if(secret))
+        Ok(unknown.unwrap_or_else(|| super::arguments::string(known)).marked(marks))
     }
 }
 
 fn show(value: &Value) -> String {
     if value.secret {
         return "(sensitive value)".to_owned();
+    }
+    if value.ephemeral {
+        return "(ephemeral value)".to_owned();
     }
     let all = |items: &[Value]| items.iter().map(show).collect::<Vec<_>>().join(", ");
     let entries = |e: &Object| e.iter().map(|(n, v)| format!("{n:?} = {}", show(v))).collect::<Vec<_>>().join(" ");

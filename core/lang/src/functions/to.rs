@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-const BASE: Function = Function { parameters: &[Parameter::any("v").null().unknown().secret()], may_be_null: true, ..Function::BASE };
+const BASE: Function = Function { parameters: &[Parameter::any("v").null().unknown().marked()], may_be_null: true, ..Function::BASE };
 
 pub(super) const BOOL: Function = Function {
     name: "tobool",

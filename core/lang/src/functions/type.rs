@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "type",
     doc: "The type of the value, in words; for trying things out in the console.",
-    parameters: &[Parameter::any("value").null().unknown().secret()],
+    parameters: &[Parameter::any("value").null().unknown().marked()],
     body: Some(|a| Ok(show(&a.value(0).ty()).into())),
     #[cfg(test)]
     rows: &[

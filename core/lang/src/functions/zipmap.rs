@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "zipmap",
     doc: "A map or object of keys from one list and values from another.",
-    parameters: &[Parameter::new("keys", Shape::STRINGS), Parameter::any("values").secret()],
+    parameters: &[Parameter::new("keys", Shape::STRINGS), Parameter::any("values").marked()],
     gives: Gives::Depends(|values| match values.get(1).map(|v| v.ty()) {
         Some(Type::List(t)) => Type::Map(t),
         _ => Type::Any,
@@ -15,13 +15,13 @@ pub(super) const FUNCTION: Function = Function {
         let (Kind::List(_, items) | Kind::Tuple(items)) = &list.kind else {
             return Err(FunctionError::at(1, "a list or tuple is required"));
         };
-        let Some(keys) = a.strings(0)? else { return Ok(a.unknown().secret_if(list.contains_secret())) };
+        let Some(keys) = a.strings(0)? else { return Ok(a.unknown().marked(list.all_marks())) };
         if keys.len() != items.len() {
             return Err(FunctionError::new(format!("there are {} keys, but {} values", keys.len(), items.len())));
         }
         let entries: Object = keys.into_iter().map(str::to_owned).zip(items.iter().cloned()).collect();
         let zipped = if let Kind::List(ty, _) = &list.kind { Value::map(ty.clone(), entries) } else { entries.into() };
-        Ok(zipped.secret_if(list.secret))
+        Ok(zipped.marked(list.marks()))
     }),
     #[cfg(test)]
     rows: &[

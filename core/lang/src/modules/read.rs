@@ -236,6 +236,10 @@ fn source(config: &Config, attribute: &Attribute, is_inner: bool, diagnostics: &
     let found = evaluator.finish(errors);
     let failed = found.has_errors();
     diagnostics.extend(found);
+    if value.contains_ephemeral() {
+        diagnostics.push(crate::ephemeral::refused("The source of a module", expr.span));
+        return None;
+    }
     if value.contains_secret() {
         diagnostics.push(wrong("A secret would show: the source of a module is printed."));
     } else if value.as_str().is_none() && !failed && !value.is_unknown() {
@@ -348,6 +352,7 @@ impl Variable {
             value: karmaform_model::Value::unknown(Type::Any),
             ty: declaration.ty.clone(),
             sensitive: declaration.sensitive,
+            ephemeral: declaration.ephemeral,
             description: declaration.description.clone(),
             default: declaration.default.clone(),
             given: None,

@@ -9,6 +9,7 @@ use super::{Called, Name, Sort};
 use crate::conditions;
 use crate::config::{Config, Repetition};
 use crate::describe::excerpt;
+use crate::ephemeral;
 use crate::eval::{Errors, unknown};
 use crate::evaluator::Evaluator;
 use crate::references::KeyUse;
@@ -118,7 +119,13 @@ impl Evaluator<'_> {
             Sort::Output => {
                 let Some(output) = home.outputs.get(name) else { return };
                 conditions::preconditions(self, &output.preconditions, "Output precondition failed", &scope, &mut errors);
-                let value = self.eval(&output.value, &scope, &mut errors).secret_if(output.sensitive);
+                let value = self.eval(&output.value, &scope, &mut errors);
+                if !output.ephemeral && value.contains_ephemeral() {
+                    errors.push(ephemeral::output(name, output.value.span));
+                } else if output.ephemeral && !value.ephemeral && !errors.any() {
+                    errors.push(ephemeral::output_of_nothing(name, output.value.span));
+                }
+                let value = value.marked(output.marks());
                 self.remember(module, sort, name, value);
             }
             Sort::Variable => {
@@ -148,19 +155,23 @@ impl Evaluator<'_> {
             return unknown();
         };
         let nothing = || Value::unknown(declaration.ty.clone());
-        let default = || declaration.default.clone().unwrap_or_else(nothing).secret_if(declaration.sensitive);
+        let default = || declaration.default.clone().unwrap_or_else(nothing).marked(declaration.marks());
         let Some(argument) = call.arguments.get(name) else { return default() };
         let site = self.call_site(module);
         let before = errors.list.len();
         let value = self.eval(&argument.expr, &Scope::new(&site), errors);
         if errors.list.len() > before {
-            return nothing().secret_if(declaration.sensitive);
+            return nothing().marked(declaration.marks());
         }
         // The line of a secret value must not be drawn.
         let span = if declaration.sensitive { declaration.span } else { argument.expr.span };
         let wrong = |detail: String| {
             Diagnostic::error("Invalid value for a variable", detail).with_span(Some(span)).with_label(declaration.span, "declared here")
         };
+        if !declaration.ephemeral && value.contains_ephemeral() {
+            errors.push(ephemeral::input(name, span, declaration.span));
+            return nothing().marked(declaration.marks());
+        }
         let value = match convert(&value, &declaration.ty) {
             Ok(value) => value,
             Err(error) => {
@@ -172,12 +183,12 @@ impl Evaluator<'_> {
         };
         if value.is_null() && !declaration.nullable {
             if declaration.default.is_some() {
-                return default().secret_if(value.secret);
+                return default().marked(value.marks());
             }
             errors.push(wrong(format!("The variable \"{name}\" is not nullable, but is null here.")));
             return nothing();
         }
-        value.secret_if(declaration.sensitive)
+        value.marked(declaration.marks())
     }
 
     /// What the `validation` blocks of a variable say.
@@ -265,12 +276,12 @@ impl Evaluator<'_> {
                     }
                     _ => return unknown(),
                 };
-                let secret = key.contains_secret();
+                let marks = key.all_marks();
                 if key.is_unknown() {
-                    return unknown().secret_if(secret);
+                    return unknown().marked(marks);
                 }
                 match called.child(&key) {
-                    Some(child) => self.of_instance(whole, child, &steps[used..], scope, errors).secret_if(secret),
+                    Some(child) => self.of_instance(whole, child, &steps[used..], scope, errors).marked(marks),
                     None => {
                         let shown = excerpt(&key).map(|k| format!(" {k}")).unwrap_or_default();
                         let detail = format!("module.{call} has no instance{shown}: {}.", called.there());
@@ -324,12 +335,8 @@ impl Evaluator<'_> {
     pub fn check_modules(&self) -> karmaform_model::Diagnostics {
         for number in 1..self.config.modules.len() {
             let home = self.config.home(number);
-            for (name, _) in home.declared.iter().filter(|(_, d)| !d.validations.is_empty()) {
-                self.named(number, Sort::Variable, name);
-            }
-            for (name, _) in home.outputs.iter().filter(|(_, o)| !o.preconditions.is_empty()) {
-                self.named(number, Sort::Output, name);
-            }
+            home.declared.keys().for_each(|name| drop(self.named(number, Sort::Variable, name)));
+            home.outputs.keys().for_each(|name| drop(self.named(number, Sort::Output, name)));
         }
         self.finish(Errors::default())
     }

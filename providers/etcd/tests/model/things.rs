@@ -20,7 +20,7 @@ pub(super) fn compute(resource_type: &str, object: &mut Object) {
     let sum = |names: &[&str]| {
         let mut hasher = DefaultHasher::new();
         for name in names {
-            format!("{:?}", object.get(*name).cloned().map(Value::without_secrets)).hash(&mut hasher);
+            format!("{:?}", object.get(*name).cloned().map(Value::without_marks)).hash(&mut hasher);
         }
         Value::from(format!("{:016x}", hasher.finish()))
     };

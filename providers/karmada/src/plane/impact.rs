@@ -238,7 +238,7 @@ fn fate(change: &Change) -> Option<Fate> {
 /// The names under which two objects differ.
 fn differing(a: &Value, b: &Value) -> BTreeSet<String> {
     let names = [a, b].into_iter().filter_map(Value::as_entries).flat_map(|e| e.keys().cloned());
-    let plain = |v: Option<&Value>| v.cloned().map(Value::without_secrets);
+    let plain = |v: Option<&Value>| v.cloned().map(Value::without_marks);
     names.filter(|n| plain(a.get(n)) != plain(b.get(n))).collect()
 }
 
