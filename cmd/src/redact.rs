@@ -204,6 +204,13 @@ pub(crate) fn secret_texts_of(config: &Config) -> BTreeSet<String> {
     found
 }
 
+/// What of the values of its ephemeral variables may stand in a name or a path.
+pub(crate) fn ephemeral_texts_of(config: &Config) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    config.variables.values().filter(|v| v.ephemeral).for_each(|v| collect(&v.value.clone().ephemeral(), &mut found));
+    found
+}
+
 fn collect(value: &Value, found: &mut BTreeSet<String>) {
     for leaf in secret_leaves(value) {
         match &leaf.kind {

@@ -13,7 +13,7 @@ use crate::backend::{seal_of_directory, unsealable};
 use crate::disk::{reason, sha256, write_private};
 use crate::flags::{VariableFlag, VariableFlags};
 use crate::project::{self, Loading, Project, load_sources};
-use crate::redact::{redacted, secret_texts, secret_texts_of};
+use crate::redact::{ephemeral_texts_of, redacted, secret_texts, secret_texts_of};
 use crate::session::Session;
 use crate::workspace;
 
@@ -66,6 +66,8 @@ pub(crate) struct From<'a> {
 pub(crate) fn write(app: &App, path: &str, plan: &Plan, from: &From<'_>) -> Result<(), Stop> {
     let mut secrets = secret_texts(plan, &from.session.snapshot, &app.wiring.registry);
     secrets.extend(secret_texts_of(&from.project.config));
+    // A file that is named by such a value is another one when another value is given.
+    let hidden: Vec<String> = secrets.iter().cloned().chain(ephemeral_texts_of(&from.project.config)).collect();
     let sources = app.sources.files.iter().take(from.project.configuration_files).map(|file| SavedSource {
         path: file.path.clone(),
         sha256: sha256(file.text.as_bytes()),
@@ -76,7 +78,7 @@ pub(crate) fn write(app: &App, path: &str, plan: &Plan, from: &From<'_>) -> Resu
         tool_version: VERSION.to_owned(),
         plan: redacted(plan, &app.wiring.registry),
         sources: sources.collect(),
-        reads: from.project.files.reads(),
+        reads: from.project.files.reads().into_iter().filter(|(path, _)| !hidden.iter().any(|h| path.contains(h))).collect(),
         state: from.state.map(str::to_owned),
         workspace: from.session.open.workspace.clone(),
     };

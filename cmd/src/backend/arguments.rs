@@ -88,6 +88,12 @@ fn one(block: BlockName<'_>, attribute: &Attribute, given: Option<&Value>) -> Re
         return Err(refused(format!("The value of \"{name}\" must be known before planning."))
             .with_hint("Where it comes from a variable, give it by KF_VAR_<name> or in a variables file: not every command takes -var."));
     }
+    // The directory remembers where the state is, without secrets.
+    if !attribute.secret && given.contains_ephemeral() {
+        let detail =
+            format!("\"{name}\" is remembered in the directory, and its value is made of an ephemeral one, which is of one run alone.");
+        return Err(refused(detail).with_hint("Make it of other values, or give it with: karmaform init -backend-config"));
+    }
     let value = convert(given, &attribute.ty).map_err(|e| refused(format!("The argument \"{name}\": {e}.")))?;
     Ok(value.secret_if(attribute.secret))
 }

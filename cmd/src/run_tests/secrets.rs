@@ -160,3 +160,51 @@ fn a_secret_that_stands_in_a_manifest_is_in_no_json() {
     // What is none is shown as it stands there.
     assert!(shown(&object("ConfigMap")).contains("hunter22"));
 }
+
+/// What goes through everything that is written: a plan, its reports, the state, the journal, what the directory remembers.
+const EPHEMERAL: &str = r#"
+variable "token" {
+  ephemeral = true
+}
+resource "memory_thing" "a" {
+  name  = "a"
+  hint  = "Bearer ${var.token}"
+  value = ephemeralasnull({ token = file("${var.token}.key") })
+}
+output "kept" {
+  value = ephemeralasnull(var.token) == null
+}
+"#;
+
+#[test]
+fn what_is_ephemeral_is_in_no_file() {
+    let world = karmaform_memory::World::new();
+    let place = Place::new(EPHEMERAL).over(&world);
+    place.write("hunter2.key", "a key");
+    let reports = ["human", "json", "markdown", "html"].map(|f| format!("-report={f}={f}.out"));
+    let args: Vec<&str> = ["plan", "-var=token=hunter2", "-out=p"].into_iter().chain(reports.iter().map(String::as_str)).collect();
+    let mut said = place.check(&args, 0).stdout;
+    said += &place.check(&["show", "-json", "p"], 0).stdout;
+    place.check(&["apply", "p"], 1);
+    said += &place.check(&["apply", "-var=token=hunter2", "p"], 0).stdout;
+    said += &place.check(&["show", "-json"], 0).stdout;
+    assert!(!said.contains("hunter2"), "{said}");
+    let mut open = vec![place.path().to_owned()];
+    let mut seen = 0;
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            if entry.path().is_dir() {
+                open.push(entry.path());
+            } else {
+                let text = String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned();
+                assert!(!text.contains("hunter2"), "{}: {text}", entry.path().display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 6, "{seen} files");
+    let backend =
+        format!("karmaform {{\n  backend \"http\" {{\n    address = \"http://127.0.0.1:9/${{var.token}}\"\n  }}\n}}\n{EPHEMERAL}");
+    let done = Place::new(&backend).over(&world).check(&["init", "-var=token=hunter2"], 1);
+    assert!(done.stderr.contains("is made of an ephemeral one") && !done.stderr.contains("hunter2"), "{}", done.stderr);
+}

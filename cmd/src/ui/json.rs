@@ -15,13 +15,13 @@ use crate::redact::is_withheld;
 use karmaform_model::{Address, Key, Kind, Mode, ModuleStep, Object, Type, Value, to_json};
 use serde_json::{Map, Value as Json, json};
 
-/// The value as far as it is known: secrets are null, unknown parts are left out of objects and null in arrays.
+/// The value as far as it is known: what is secret or ephemeral is null, unknown parts are left out of objects and null in arrays.
 /// `None`: nothing of it is known.
 pub(crate) fn known(value: &Value) -> Option<Json> {
     match &value.kind {
         Kind::Unknown(_) if is_withheld(value) => Some(Json::Null),
         Kind::Unknown(_) => None,
-        _ if value.secret => Some(Json::Null),
+        _ if value.marks().any() => Some(Json::Null),
         Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => {
             Some(Json::Array(items.iter().map(|v| known(v).unwrap_or(Json::Null)).collect()))
         }
@@ -41,8 +41,8 @@ pub(crate) fn shape(value: &Value, is: &dyn Fn(&Value) -> bool) -> Json {
         return Json::Bool(true);
     }
     match &value.kind {
-        // Behind a secret nothing more is told.
-        _ if value.secret => Json::Bool(false),
+        // Behind what is secret or ephemeral nothing more is told.
+        _ if value.marks().any() => Json::Bool(false),
         Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => Json::Array(items.iter().map(|v| shape(v, is)).collect()),
         Kind::Map(_, entries) | Kind::Object(entries) => shape_object(entries, is),
         // Of what is unknown only the type is seen.

@@ -180,7 +180,7 @@ impl Dispatcher<'_> {
             return;
         }
         let evaluator = Evaluator::new(self.world().config, &self.ledger).at(&self.filler.moment);
-        let mut found: Vec<Diagnostic> = evaluator.check_modules().into_iter().collect();
+        let mut found: Vec<Diagnostic> = evaluator.check_modules(false).into_iter().collect();
         for output in self.open.outputs().filter(|o| o.module.is_empty()) {
             found.extend(evaluator.output(&output.name).1);
         }

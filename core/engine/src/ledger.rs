@@ -126,7 +126,7 @@ impl<'a> Ledger<'a> {
     /// One attribute of an instance as it is known now.
     pub(crate) fn attribute(&self, address: &Address, name: &str) -> Value {
         let value = self.instance(address);
-        value.get(name).cloned().unwrap_or_else(|| Value::unknown(Type::Any)).secret_if(value.secret)
+        value.get(name).cloned().unwrap_or_else(|| Value::unknown(Type::Any)).marked(value.marks())
     }
 
     /// A step that touches the world is about to start. Gives the state before it, to be put back if nothing was touched after all.

@@ -196,13 +196,13 @@ fn take_value(target: &mut Value, source: &Value, path: &[PathStep]) {
 /// # Errors
 /// The place where it is not.
 pub(crate) fn merge(planned: &Value, now: &Value, path: &Path) -> Result<Value, Path> {
-    let secret = planned.secret || now.secret;
+    let marks = planned.marks() | now.marks();
     if planned.is_unknown() {
-        return Ok(now.clone().secret_if(planned.secret));
+        return Ok(now.clone().marked(planned.marks()));
     }
     if planned.is_wholly_known() {
         let same = karmaform_model::same(Some(planned), Some(now));
-        return if same { Ok(planned.clone().secret_if(now.secret)) } else { Err(path.clone()) };
+        return if same { Ok(planned.clone().marked(now.marks())) } else { Err(path.clone()) };
     }
     let kind = match (&planned.kind, &now.kind) {
         (Kind::List(_, p) | Kind::Tuple(p), Kind::List(..) | Kind::Tuple(_)) => {
@@ -235,7 +235,7 @@ pub(crate) fn merge(planned: &Value, now: &Value, path: &Path) -> Result<Value, 
         }
         _ => return Err(path.clone()),
     };
-    Ok(Value::from(kind).secret_if(secret))
+    Ok(Value::from(kind).marked(marks))
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ impl Values<'_> {
     pub(crate) fn attribute(&self, address: &Address, name: &str) -> Value {
         let known = self.known.borrow();
         let value = self.graph.instances.get(address).and_then(|n| known[*n].as_ref());
-        let found = value.and_then(|v| Some(v.get(name)?.clone().secret_if(v.secret)));
+        let found = value.and_then(|v| Some(v.get(name)?.clone().marked(v.marks())));
         found.unwrap_or_else(|| Value::unknown(Type::Any))
     }
 }

@@ -88,16 +88,16 @@ fn attribute_value(evaluator: &Evaluator<'_>, attribute: &Attribute, body: &Body
     if errors.list[before..].iter().any(Diagnostic::is_error) {
         return wrong();
     }
+    if attribute.is_stored() && !scope.site.of_run && value.contains_ephemeral() {
+        errors.push(ephemeral::argument(attribute, written.expr.span));
+        return wrong();
+    }
     if value.is_null() {
         if attribute.presence == Presence::Required {
             let detail = format!("\"{}\" must have a value, and null stands for none.", attribute.name);
             return evaluator.fail(&written.expr, written.expr.span, scope, errors, "Null for a required argument", detail);
         }
         return absent().marked(value.marks());
-    }
-    if attribute.is_stored() && !scope.site.of_run && value.contains_ephemeral() {
-        errors.push(ephemeral::argument(attribute, written.expr.span));
-        return wrong();
     }
     match convert(&value, &attribute.ty) {
         Ok(converted) => converted,
@@ -150,6 +150,10 @@ fn dynamic(
     if errors.list.len() > before {
         return None;
     }
+    if collection.ephemeral && !scope.site.of_run {
+        errors.push(ephemeral::refused("The number of blocks", for_each.span));
+        return None;
+    }
     let entries = evaluator.entries(for_each, &collection, "A dynamic block", scope, errors)??;
     let mut made = Vec::new();
     for (key, value) in entries {
@@ -172,6 +176,10 @@ fn label(evaluator: &Evaluator<'_>, expr: &crate::syntax::Expr, scope: &Scope<'_
     let before = errors.list.len();
     let value = evaluator.eval(expr, scope, errors);
     if errors.list.len() > before {
+        return None;
+    }
+    if value.contains_ephemeral() {
+        errors.push(ephemeral::refused("The label of a block", expr.span));
         return None;
     }
     let text = match value.as_items() {

@@ -135,6 +135,9 @@ fn address(evaluator: &Evaluator<'_>, to: &Expr, scope: &Scope<'_>, errors: &mut
     text.parse::<Address>().ok().filter(|a| !a.is_module()).ok_or_else(wrong)
 }
 
+/// What stands in the brackets of an address.
+const KEY: &str = "key";
+
 /// A step as addresses have it; nothing for one that can't be.
 fn written(evaluator: &Evaluator<'_>, step: &Step, scope: &Scope<'_>, errors: &mut Errors) -> Result<Option<String>, Option<Diagnostic>> {
     let expr = match &step.kind {
@@ -143,7 +146,7 @@ fn written(evaluator: &Evaluator<'_>, step: &Step, scope: &Scope<'_>, errors: &m
         StepKind::Index(expr) => expr,
         StepKind::AttributeSplat | StepKind::FullSplat => return Ok(None),
     };
-    let value = known(evaluator, expr, scope, errors, "key")?;
+    let value = known(evaluator, expr, scope, errors, KEY)?;
     let index = value.as_i64().and_then(|i| u64::try_from(i).ok());
     let key = value.as_str().map(|text| Key::Name(text.to_owned())).or_else(|| index.map(Key::Index));
     Ok(key.map(|key| key.to_string()))
@@ -167,6 +170,10 @@ fn known(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>, errors: &mut
     if value.contains_secret() {
         let detail = format!("A secret would show: the {what} of what is imported is printed.");
         return Err(Some(error(detail).with_hint("Use nonsensitive() if it is harmless.")));
+    }
+    // An id may be: the thing is known by it from then on, as in Terraform.
+    if what == KEY && value.contains_ephemeral() {
+        return Err(Some(crate::ephemeral::refused("The key of an instance", expr.span)));
     }
     if !value.is_wholly_known() {
         return Err(Some(error(format!("The {what} of what is imported has to be known before anything is looked at.")).with_hint(KNOWN)));

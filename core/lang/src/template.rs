@@ -94,7 +94,15 @@ impl Evaluator<'_> {
         match decision {
             Some(true) => self.add_parts(whole, then, text, scope, errors),
             Some(false) => self.add_parts(whole, otherwise, text, scope, errors),
-            None => text.cut = true,
+            None => {
+                // What it will be made of is not known, but that it may be made of a secret is.
+                text.cut = true;
+                let failed = text.failed;
+                for arm in [then, otherwise] {
+                    self.add_parts(whole, arm, text, scope, &mut Errors::silent());
+                }
+                text.failed = failed;
+            }
         }
     }
 

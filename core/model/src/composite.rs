@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::{Address, Change, ChildStep, Diagnostics, Object, PathStep, Schema, Type, Value, convert, implied_from_json};
+use crate::{Address, Change, ChildStep, Diagnostics, Marks, Object, PathStep, Schema, Type, Value, convert, implied_from_json};
 
 /// An argument of a child, an output or a gate: a value, or something made of siblings' attributes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,20 +99,20 @@ impl Arg {
             Self::Object(args) => args.iter().map(|(n, a)| (n.clone(), a.resolve(lookup))).collect::<Object>().into(),
             Self::Text(args) => {
                 let parts: Vec<_> = args.iter().map(|a| a.resolve(lookup)).collect();
-                let secret = parts.iter().any(Value::contains_secret);
+                let marks = parts.iter().fold(Marks::default(), |all, v| all | v.all_marks());
                 let text: Option<String> = parts.iter().map(written).collect();
-                text.map_or_else(|| Value::unknown_not_null(Type::String), Value::from).secret_if(secret)
+                text.map_or_else(|| Value::unknown_not_null(Type::String), Value::from).marked(marks)
             }
             Self::Part(arg, path) => {
                 let whole = arg.resolve(lookup);
                 let missing = if whole.is_wholly_known() { Value::null(Type::Any) } else { Value::unknown(Type::Any) };
-                whole.at(path).unwrap_or(missing).secret_if(whole.secret)
+                whole.at(path).unwrap_or(missing).marked(whole.marks())
             }
             Self::UrlHost(arg) => {
                 let host = arg.resolve(lookup);
                 let is_v6 = |text: &str| text.parse::<std::net::Ipv6Addr>().is_ok();
                 match host.as_str().filter(|text| is_v6(text)) {
-                    Some(text) => Value::from(format!("[{text}]")).secret_if(host.secret),
+                    Some(text) => Value::from(format!("[{text}]")).marked(host.marks()),
                     None => host,
                 }
             }
@@ -123,12 +123,12 @@ impl Arg {
                     Some(None) => Value::null(Type::String),
                     None => Value::unknown_not_null(Type::String),
                 };
-                plain.secret_if(encoded.contains_secret())
+                plain.marked(encoded.all_marks())
             }
             Self::Base64(arg) => {
                 let plain = arg.resolve(lookup);
                 let encoded = plain.as_str().map(|text| Value::from(STANDARD.encode(text)));
-                encoded.unwrap_or_else(|| Value::unknown_not_null(Type::String)).secret_if(plain.contains_secret())
+                encoded.unwrap_or_else(|| Value::unknown_not_null(Type::String)).marked(plain.all_marks())
             }
         }
     }

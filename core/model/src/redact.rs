@@ -2,10 +2,10 @@
 
 use crate::Value;
 
-/// The values that have no parts, inside the secret parts of a value: what must not stand anywhere in clear.
+/// The values that have no parts, inside the secret and the ephemeral parts of a value: what must not stand anywhere in clear.
 pub fn secret_leaves(value: &Value) -> Vec<&Value> {
     fn collect<'a>(value: &'a Value, inside: bool, found: &mut Vec<&'a Value>) {
-        let secret = inside || value.secret;
+        let secret = inside || value.marks().any();
         if secret && value.parts().next().is_none() {
             found.push(value);
         }
@@ -42,8 +42,9 @@ mod tests {
         let value = Value::object([
             ("a", Value::tuple(vec!["in".into(), 1i64.into()]).secret()),
             ("b", Value::tuple(vec!["open".into(), Value::from("deep").secret()])),
+            ("c", Value::from("now").ephemeral()),
         ]);
-        assert_eq!(secret_leaves(&value), [&"in".into(), &1i64.into(), &Value::from("deep").secret()]);
+        assert_eq!(secret_leaves(&value), [&"in".into(), &1i64.into(), &Value::from("deep").secret(), &Value::from("now").ephemeral()]);
     }
 
     #[test]

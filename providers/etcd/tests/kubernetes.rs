@@ -292,7 +292,7 @@ fn deleted_secrets_are_put_back() {
 }
 
 #[test]
-fn pods_without_marks_that_crash_are_repaired() {
+fn pods_without_secrets_that_crash_are_repaired() {
     let both = |w: &mut World, m: &str| {
         delete_secret(w, m);
         delete_pod(w, m);

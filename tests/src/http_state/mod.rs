@@ -37,7 +37,7 @@ fn a_state_lives_on_gitlab() {
 }
 
 #[test]
-fn what_is_wrong_is_said_at_init_and_without_marks() {
+fn what_is_wrong_is_said_at_init_and_without_secrets() {
     let server = GitLab::start();
     let good = server.backend("wrong");
     let url = server.url("wrong");

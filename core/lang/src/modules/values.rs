@@ -122,7 +122,7 @@ impl Evaluator<'_> {
                 let value = self.eval(&output.value, &scope, &mut errors);
                 if !output.ephemeral && value.contains_ephemeral() {
                     errors.push(ephemeral::output(name, output.value.span));
-                } else if output.ephemeral && !value.ephemeral && !errors.any() {
+                } else if output.ephemeral && !value.ephemeral && value.ty() != Type::Any && !errors.any() {
                     errors.push(ephemeral::output_of_nothing(name, output.value.span));
                 }
                 let value = value.marked(output.marks());
@@ -331,12 +331,17 @@ impl Evaluator<'_> {
         self.remember(module, Sort::Whole, call, value)
     }
 
-    /// Evaluates what modules say of what goes in and out, whether somebody needs it or not, and gives what is wrong with it.
-    pub fn check_modules(&self) -> karmaform_model::Diagnostics {
+    /// Evaluates what modules say of what goes in and out, whether somebody needs it or not, and gives what is wrong with it. `whole`: all of
+    /// it, else only where there are conditions: what a plan leaves aside is as it was, and does not fit what is written now.
+    pub fn check_modules(&self, whole: bool) -> karmaform_model::Diagnostics {
         for number in 1..self.config.modules.len() {
             let home = self.config.home(number);
-            home.declared.keys().for_each(|name| drop(self.named(number, Sort::Variable, name)));
-            home.outputs.keys().for_each(|name| drop(self.named(number, Sort::Output, name)));
+            for (name, _) in home.declared.iter().filter(|(_, d)| whole || !d.validations.is_empty()) {
+                self.named(number, Sort::Variable, name);
+            }
+            for (name, _) in home.outputs.iter().filter(|(_, o)| whole || !o.preconditions.is_empty()) {
+                self.named(number, Sort::Output, name);
+            }
         }
         self.finish(Errors::default())
     }

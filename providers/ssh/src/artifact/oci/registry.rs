@@ -144,7 +144,7 @@ impl Registry {
                 }
                 Err(e) => {
                     let problem = trust::problem(&e, UNFETCHED, &self.name).map(|p| p.with_hint(self.folder()));
-                    return Err(problem.unwrap_or_else(|| self.failed(&without_marks(&e.to_string())).retryable()));
+                    return Err(problem.unwrap_or_else(|| self.failed(&without_secrets(&e.to_string())).retryable()));
                 }
             }
         }
@@ -179,7 +179,7 @@ impl Registry {
         }
         let response = request.call().map_err(|e| {
             let problem = trust::problem(&e, UNFETCHED, &format!("{}, a token from {}", self.name, without_credentials(realm)));
-            problem.unwrap_or_else(|| self.failed(&format!("no token from {realm}: {}", without_marks(&e.to_string()))).retryable())
+            problem.unwrap_or_else(|| self.failed(&format!("no token from {realm}: {}", without_secrets(&e.to_string()))).retryable())
         })?;
         match response.status() {
             status if status.is_success() => {}
@@ -250,7 +250,7 @@ fn speaks_no_tls(error: &ureq::Error) -> bool {
 }
 
 /// Addresses to which a registry sends us on can have signatures in them.
-fn without_marks(message: &str) -> String {
+fn without_secrets(message: &str) -> String {
     message
         .split(' ')
         .map(|word| if word.contains("://") { without_credentials(word) } else { word.to_owned() })
@@ -279,6 +279,6 @@ mod tests {
 
     #[test]
     fn signatures_are_in_no_message() {
-        assert_eq!(without_marks("bad uri: https://u:p@h/a?s=hunter2 !"), "bad uri: https://h/a !");
+        assert_eq!(without_secrets("bad uri: https://u:p@h/a?s=hunter2 !"), "bad uri: https://h/a !");
     }
 }
