@@ -38,7 +38,8 @@ impl Place {
             return Diagnostics::new();
         }
         // What a test makes is its own to take away.
-        project.config.blocks.values_mut().for_each(|block| block.lifecycle.prevent_destroy = false);
+        project.config.blocks.values_mut().for_each(|block| block.lifecycle.allow_destroy());
+        self.state.resources.values_mut().for_each(|stored| stored.protected = false);
         let options = Options {
             mode: ModeOfPlan::Destroy,
             parallelism,

@@ -116,6 +116,7 @@ pub(crate) fn planned(address: &str, change: Change) -> PlannedResource {
         impact: vec![],
         dependencies: vec![],
         create_before_destroy: false,
+        protected: false,
         secret_paths: vec![],
     }
 }

@@ -19,6 +19,7 @@ use crate::ledger::Ledger;
 use crate::moves::relocated;
 use crate::options::{ApplyOptions, World};
 use crate::outcome::Outcome;
+use crate::protection;
 use crate::store::Store;
 use crate::worker::{Done, Note, Surroundings, run};
 
@@ -47,7 +48,7 @@ pub async fn apply(
     }
     let is_refresh = plan.mode == ModeOfPlan::RefreshOnly;
     let moves = !plan.moved.is_empty();
-    if plan.steps.is_empty() && plan.outputs.is_empty() && !is_refresh && !moves {
+    if plan.steps.is_empty() && plan.outputs.is_empty() && !is_refresh && !moves && !protection::changes(plan, world.state) {
         return outcome;
     }
     let moved = moves.then(|| relocated(world.state, &plan.moved));

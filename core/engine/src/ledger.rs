@@ -235,6 +235,7 @@ pub(crate) fn resource_state(planned: &PlannedResource, schema: &Schema, object:
         secret_paths: secret_paths(schema, object),
         dependencies: planned.dependencies.clone(),
         create_before_destroy: planned.create_before_destroy,
+        protected: planned.protected,
         status: Status::Ready,
     }
 }

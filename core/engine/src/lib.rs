@@ -37,6 +37,7 @@ mod outcome;
 mod outputs;
 mod plan;
 mod pool;
+mod protection;
 mod question;
 mod rebuild;
 mod record;

@@ -229,6 +229,7 @@ mod tests {
             secret_paths: Vec::new(),
             dependencies: needs.split_whitespace().map(address).collect(),
             create_before_destroy: false,
+            protected: false,
             status: karmaform_model::Status::Ready,
         };
         let mut state = Snapshot::default();

@@ -12,6 +12,7 @@ use crate::forget;
 use crate::graph::{Graph, Role};
 use crate::observed::{Answer, Observed};
 use crate::options::{Inputs, Options};
+use crate::protection;
 use crate::replace;
 use crate::schedule::{Parts, schedule};
 use crate::values::secret_paths;
@@ -61,7 +62,8 @@ fn decide<T>(
     let (notes, warnings) = replace::keep_renamed(&mut pass);
     diagnostics.extend(warnings);
     replace::set_orders(&mut pass, &create_first);
-    diagnostics.extend(replace::guard(&pass));
+    let (protected, refused) = protection::guard(&pass, &evaluator);
+    diagnostics.extend(refused);
     diagnostics.extend(crate::moves::guard(&pass));
     let (choreographies, problems) = match options.mode {
         ModeOfPlan::RefreshOnly => Default::default(),
@@ -80,7 +82,7 @@ fn decide<T>(
         if pass.visits[number].decision.is_some() {
             planned[number] = Some(resources.len());
             let note = notes.get(&number);
-            resources.push(resource(&pass, number, address, &needed[number], create_first[number], note));
+            resources.push(resource(&pass, number, address, &needed[number], (create_first[number], protected[number]), note));
         }
     }
     let deposed = leftovers(&pass, &mut resources, &mut planned, &mut diagnostics);
@@ -150,7 +152,7 @@ fn resource(
     number: usize,
     address: &Address,
     needed: &[Address],
-    create_first: bool,
+    (create_first, protected): (bool, bool),
     note: Option<&String>,
 ) -> PlannedResource {
     let node = &pass.graph.nodes[number];
@@ -195,6 +197,7 @@ fn resource(
         // What is to go is ordered by what the state remembers, whatever the configuration says by now.
         dependencies: if is_made { needed.to_vec() } else { kept() },
         create_before_destroy: if node.configured { create_first } else { stored.is_some_and(|s| s.create_before_destroy) },
+        protected,
         secret_paths: secrets,
     }
 }
@@ -241,6 +244,7 @@ fn leftovers(
                 impact,
                 dependencies: stored.dependencies.clone(),
                 create_before_destroy: stored.create_before_destroy,
+                protected: false,
                 secret_paths: stored.secret_paths.clone(),
             },
         ));

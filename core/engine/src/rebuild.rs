@@ -288,6 +288,7 @@ impl Book<'_> {
             secret_paths: secret_paths(schema, &object),
             dependencies: self.needs[number].clone(),
             create_before_destroy: self.create_first[number],
+            protected: Evaluator::new(self.inputs.config, &karmaform_lang::NothingKnown).is_protected(&node.address).0.unwrap_or_default(),
             status: Status::Ready,
         };
         self.rebuilt.snapshot.resources.insert(node.address.clone(), state);

@@ -154,6 +154,7 @@ mod tests {
             secret_paths: Vec::new(),
             dependencies: Vec::new(),
             create_before_destroy: false,
+            protected: false,
             status: Status::Ready,
         }
     }

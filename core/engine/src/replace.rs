@@ -77,26 +77,6 @@ fn may_be_the_same(schema: &Schema, before: &Object, after: &Object) -> bool {
     !is_elsewhere && (!is_wholly_known(&new) || old.iter().all(|(name, value)| same(Some(value), new.get(name))))
 }
 
-/// Refuses what `prevent_destroy` forbids.
-pub(crate) fn guard(pass: &Pass<'_>) -> Diagnostics {
-    let mut refused = Diagnostics::new();
-    for (number, node) in pass.graph.nodes.iter().enumerate().filter(|(_, n)| !n.address.is_child()) {
-        let Some(block) = pass.inputs.config.block(&node.address).filter(|b| b.lifecycle.prevent_destroy) else { continue };
-        if let Some(Change::Delete { .. } | Change::Replace { .. }) = change(pass, number) {
-            refused.push(
-                Diagnostic::error(
-                    "Instance cannot be destroyed",
-                    "The plan would destroy it, but its lifecycle block has prevent_destroy set.",
-                )
-                .at(&node.address)
-                .with_span(Some(block.span))
-                .with_hint("Take prevent_destroy out if it shall really go, or narrow the plan with -target so that it stays."),
-            );
-        }
-    }
-    refused
-}
-
 /// A thing whose address changed must not be deleted under the old one after it was taken over under the new one: the old address is
 /// only forgotten. Gives, by node, what to say about it; and warns where two addresses both want one thing.
 pub(crate) fn keep_renamed(pass: &mut Pass<'_>) -> (BTreeMap<usize, String>, Diagnostics) {

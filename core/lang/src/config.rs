@@ -204,8 +204,8 @@ pub(crate) struct Condition {
 pub struct Lifecycle {
     /// A replacement creates first.
     pub create_before_destroy: bool,
-    /// Destroying is an error.
-    pub prevent_destroy: bool,
+    /// Whether destroying is an error; see [`crate::Evaluator::is_protected`].
+    pub(crate) prevent_destroy: Option<Expr>,
     /// Differences that are not looked at.
     pub ignore_changes: IgnoreChanges,
     /// Drift that does not matter.
@@ -217,6 +217,11 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
+    /// From now on destroying is no error.
+    pub fn allow_destroy(&mut self) {
+        self.prevent_destroy = None;
+    }
+
     /// True if one of `replace_triggered_by` means, of several instances, the one with the same key.
     pub fn is_of_own_key(&self, trigger: &Reference) -> bool {
         self.own_keys.contains(&trigger.span)
@@ -365,16 +370,19 @@ impl Config {
         all
     }
 
-    /// True if an instance, or a child of it, is to be taken out of the state and left as it is: a `removed` block says so of it, or of a
-    /// module that it was in.
+    /// True if an instance, or a child of it, is to be taken out of the state and left as it is.
     pub fn forgets(&self, address: &Address) -> bool {
+        self.removed_by(address).is_some_and(|r| !r.destroy)
+    }
+
+    /// The `removed` block of an instance, or of a child of it: its own, or that of the innermost module that it was in.
+    pub fn removed_by(&self, address: &Address) -> Option<&Removed> {
         if self.removed.is_empty() {
-            return false;
+            return None;
         }
         let configured = address.configuration();
         let modules = (1..=configured.module.len()).rev().map(|n| Address::of_module(configured.module[..n].to_vec()));
-        let said = self.removed.get(&configured).or_else(|| modules.into_iter().find_map(|m| self.removed.get(&m)));
-        said.is_some_and(|r| !r.destroy)
+        self.removed.get(&configured).or_else(|| modules.into_iter().find_map(|m| self.removed.get(&m)))
     }
 
     /// The innermost module of these that is not configured, or has no such instance; `None` if all are there.

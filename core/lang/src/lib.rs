@@ -30,6 +30,7 @@ mod moment;
 mod moved;
 mod ops;
 mod policies;
+mod protection;
 mod references;
 mod relevant;
 mod removed;

@@ -34,7 +34,7 @@ pub(crate) fn read(body: &Body, schema: Option<&Schema>, mode: Mode, diagnostics
         let shape = Shape { what: "a \"lifecycle\" block", attributes, blocks: &["precondition", "postcondition"] };
         check_shape(&block.body, &shape, diagnostics);
         lifecycle.create_before_destroy = literal_bool(&block.body, "create_before_destroy", diagnostics).unwrap_or_default();
-        lifecycle.prevent_destroy = literal_bool(&block.body, "prevent_destroy", diagnostics).unwrap_or_default();
+        lifecycle.prevent_destroy = block.body.attribute("prevent_destroy").map(|a| a.expr.clone());
         if let Some(attribute) = block.body.attribute("ignore_changes") {
             lifecycle.ignore_changes = ignore_changes(&attribute.expr, schema, diagnostics);
         }

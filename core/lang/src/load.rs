@@ -16,7 +16,7 @@ use crate::modules::{self, Loader, Name, names_in_body, names_of};
 use crate::source::Sources;
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Body, parse_file};
-use crate::{checks, ephemeral, imports, lifecycle, moved, policies, removed, settings, suggest, variables};
+use crate::{checks, ephemeral, imports, lifecycle, moved, policies, protection, removed, settings, suggest, variables};
 
 /// Loads a configuration from its text alone. It comes with everything that could be read, so that one run shows many mistakes; if there
 /// are errors, it must not be planned. What stands so often that the text does not say it is an error.
@@ -352,6 +352,9 @@ fn inside(config: &Config, block: &ResourceBlock, body: &Body, place: Place<'_>,
         for expr in [&condition.condition, &condition.message] {
             found.extend(statics::check(config, expr, place, references));
         }
+    }
+    if let Some(expr) = &block.lifecycle.prevent_destroy {
+        found.extend(statics::check(config, expr, Place { no_blocks: Some(protection::BEFORE), ..place }, references));
     }
     if let Some(attribute) = body.attribute("depends_on") {
         found.extend(lifecycle::depends_on(config, &attribute.expr, place, references));

@@ -20,7 +20,9 @@ pub fn validate(config: &Config) -> Diagnostics {
     for block in config.blocks.values() {
         let count = seen.entry(block.address.configuration()).or_default();
         for key in block.repetition.keys().into_iter().take(INSTANCES.saturating_sub(*count)) {
-            let (_, found) = evaluator.arguments(&block.address.with_key(key));
+            let instance = block.address.with_key(key);
+            let (_, mut found) = evaluator.arguments(&instance);
+            found.extend(evaluator.is_protected(&instance).1);
             *count += 1;
             if found.has_errors() {
                 *count = INSTANCES;

@@ -80,6 +80,9 @@ pub struct PlannedResource {
     pub dependencies: Vec<Address>,
     /// `create_before_destroy` is in effect.
     pub create_before_destroy: bool,
+    /// `prevent_destroy` is in effect.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
     /// Paths whose secrecy comes from the configuration.
     pub secret_paths: Vec<Path>,
 }

@@ -39,6 +39,8 @@ pub struct ResourceState {
     pub dependencies: Vec<Address>,
     /// `create_before_destroy` was in effect.
     pub create_before_destroy: bool,
+    /// `prevent_destroy` was in effect: it holds even when the block is gone.
+    pub protected: bool,
     /// Whether to trust it.
     pub status: Status,
 }
@@ -101,6 +103,8 @@ struct Private {
     dependencies: Vec<Address>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unfinished: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    protected: bool,
 }
 
 impl Snapshot {
@@ -292,6 +296,7 @@ fn instance(key: Option<&Key>, deposed: Option<&String>, resource: &ResourceStat
     let private = Private {
         dependencies: if exact { Vec::new() } else { resource.dependencies.clone() },
         unfinished: resource.status == Status::Unfinished,
+        protected: resource.protected,
     };
     let mut out = Map::new();
     match key {
@@ -370,6 +375,7 @@ fn read_instance(kind: &str, provider: &str, instance: &Json) -> Result<Resource
             .collect::<Result<_, _>>()?,
         dependencies,
         create_before_destroy: optional(instance, "create_before_destroy", Json::as_bool)?.unwrap_or(false),
+        protected: private.protected,
         status,
     })
 }
@@ -426,6 +432,7 @@ mod tests {
             secret_paths: vec![Path(vec![PathStep::Name("x".into()), PathStep::Index(0)])],
             dependencies: dependencies.iter().map(|d| d.parse().unwrap()).collect(),
             create_before_destroy: false,
+            protected: false,
             status,
         }
     }

@@ -13,6 +13,7 @@ fn started(address: &str) -> JournalRecord {
         secret_paths: Vec::new(),
         dependencies: vec!["data.ssh_host.a".parse().unwrap()],
         create_before_destroy: false,
+        protected: false,
         status: Status::Unfinished,
     };
     JournalRecord::Started { address: address.parse().unwrap(), planned: Some(planned) }

@@ -128,6 +128,7 @@ fn snapshot(serial: u64) -> Snapshot {
         secret_paths: Vec::new(),
         dependencies: vec!["terraform_data.b[\"k\"]".parse().expect("an address")],
         create_before_destroy: true,
+        protected: true,
         status: Status::Unfinished,
     };
     let mut snapshot = Snapshot { tool_version: "0.1.0".into(), lineage: "l".into(), serial, ..Snapshot::default() };

@@ -51,6 +51,7 @@ pub(super) fn snapshot(body: &str, registry: &Registry) -> Result<Snapshot, Stri
             secret_paths: Vec::new(),
             dependencies: Vec::new(),
             create_before_destroy: false,
+            protected: false,
             status: Status::Ready,
         };
         snapshot.resources.insert(address, resource);

@@ -19,6 +19,7 @@ fn state(lines: &[&str]) -> Snapshot {
             secret_paths: Vec::new(),
             dependencies: on.split_whitespace().map(at).collect(),
             create_before_destroy: false,
+            protected: false,
             status: karmaform_model::Status::Ready,
         };
         match address.split_once(" (deposed ") {

@@ -123,6 +123,7 @@ mod tests {
             secret_paths: vec![karmaform_model::Path::attribute("a")],
             dependencies: vec![],
             create_before_destroy: false,
+            protected: false,
             status: Status::Tainted,
         };
         snapshot.resources.insert(Address::managed("x", "y"), resource);

@@ -111,7 +111,7 @@ fn what_has_one_name_is_never_created_before_it_is_destroyed() {
 }
 
 #[test]
-fn prevent_destroy_refuses_but_not_when_the_block_is_gone() {
+fn prevent_destroy_refuses_until_somebody_says_that_it_is_to_go() {
     let text = |size: &str| {
         format!("resource \"fake_local\" \"a\" {{\n name = \"a\"\n size = \"{size}\"\n lifecycle {{ prevent_destroy = true }}\n}}")
     };
@@ -123,6 +123,12 @@ fn prevent_destroy_refuses_but_not_when_the_block_is_gone() {
         assert_eq!(error.summary, "Instance cannot be destroyed");
         assert!(error.span.is_some() && !error.hints.is_empty());
     }
+    // The block may be gone by mistake.
+    let planned = lab.try_plan("", &Options::default());
+    assert!(planned.diagnostics.iter().any(|d| d.summary == "Instance cannot be destroyed"), "{:?}", planned.diagnostics);
+    let removed = "removed {\n from = fake_local.a\n lifecycle {\n  destroy = true\n }\n}";
+    assert_eq!(changes(&lab.plan(removed).plan), "- fake_local.a DeleteBecauseNoResourceConfig");
+    lab.converge(&text("1").replace("true", "false"));
     assert_eq!(changes(&lab.plan("").plan), "- fake_local.a DeleteBecauseNoResourceConfig");
 }
 

@@ -66,7 +66,7 @@ fn references_come_from_everywhere_and_once() {
     );
     assert_eq!(references(&config, "terraform_data.n"), ["file.base.mode"]);
     let block = &config.blocks[&"terraform_data.n".parse().expect("an address")];
-    assert!(block.lifecycle.create_before_destroy && !block.lifecycle.prevent_destroy);
+    assert!(block.lifecycle.create_before_destroy);
     assert_eq!(block.lifecycle.replace_triggered_by.len(), 1);
     assert_eq!(block.repetition, Repetition::Count(2));
     let IgnoreChanges::Paths(paths) = &config.blocks[&"file.f".parse().expect("an address")].lifecycle.ignore_changes else {
