@@ -29,6 +29,7 @@ mod modules;
 mod moment;
 mod moved;
 mod ops;
+mod overrides;
 mod policies;
 mod protection;
 mod references;

@@ -16,7 +16,7 @@ use crate::modules::{self, Loader, Name, names_in_body, names_of};
 use crate::source::Sources;
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Body, parse_file};
-use crate::{checks, ephemeral, imports, lifecycle, moved, policies, protection, removed, settings, suggest, variables};
+use crate::{checks, ephemeral, imports, lifecycle, moved, overrides, policies, protection, removed, settings, suggest, variables};
 
 /// Loads a configuration from its text alone. It comes with everything that could be read, so that one run shows many mistakes; if there
 /// are errors, it must not be planned. What stands so often that the text does not say it is an error.
@@ -43,10 +43,10 @@ pub fn load_with(
         let parsed = parse_file(id, sources.get(id), registry);
         incomplete |= parsed.broken;
         diagnostics.extend(parsed.diagnostics);
-        bodies.push(parsed.body);
+        bodies.push((sources.get(id).path.clone(), parsed.body));
     }
     let mut config = Config::empty(context.clone(), registry.clone(), incomplete);
-    let blocks = sort_out(bodies, &mut diagnostics);
+    let blocks = sort_out(overrides::merged(bodies, &mut diagnostics), &mut diagnostics);
 
     config.declared = declare_variables(&config, &blocks.variables, &mut diagnostics);
     let given = given::collect(sources, inputs, &config, &mut diagnostics);

@@ -16,7 +16,7 @@ use crate::scope::{Scope, Site};
 use crate::source::SourceFile;
 use crate::statics::{self, Place};
 use crate::syntax::{Attribute, Block, ExprKind, parse_file};
-use crate::{lifecycle, settings, suggest, variables};
+use crate::{lifecycle, overrides, settings, suggest, variables};
 
 /// Files of a configuration end so.
 const CONFIGURATION: [&str; 2] = [".kf.hcl", ".kf.json"];
@@ -113,13 +113,14 @@ impl<'a> Loader<'a> {
                 text.map_err(|why| Diagnostic::error("Module can't be read", format!("The file \"{path}\" can't be read: {why}.")))?;
             let id = FileId(u32::try_from(self.first + self.files.len()).unwrap_or(u32::MAX));
             let source = SourceFile { path, text };
+            let path = source.path.clone();
             let parsed = parse_file(id, &source, self.registry);
             self.files.push(source);
             broken |= parsed.broken;
             diagnostics.extend(parsed.diagnostics);
-            bodies.push(parsed.body);
+            bodies.push((path, parsed.body));
         }
-        Ok((bodies, broken))
+        Ok((overrides::merged(bodies, diagnostics), broken))
     }
 }
 
