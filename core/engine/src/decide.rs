@@ -21,7 +21,7 @@ pub(crate) struct Decision {
     pub(crate) reason: Option<Reason>,
 }
 
-/// What happens to an instance that is wanted.
+/// What happens to an instance that is wanted. `anew` is what is wanted of a new one in its place, where `ignore_changes` keeps nothing.
 ///
 /// # Errors
 /// What the resource type says can't be planned.
@@ -29,7 +29,7 @@ pub(crate) fn decide(
     spec: &dyn ResourceSpec,
     context: &PlanContext,
     before: &Before,
-    wanted: &Object,
+    (wanted, anew): (&Object, &Object),
     force: &Force,
 ) -> Result<Decision, Diagnostics> {
     let schema = spec.schema();
@@ -41,11 +41,11 @@ pub(crate) fn decide(
     };
     let (change, reason) = match (change, &before.full, forced) {
         (Change::NoOp { .. } | Change::Update { .. } | Change::Replace { .. }, Some(full), Some(reason)) => {
-            (replacement(spec, context, full, wanted, Vec::new())?, Some(reason))
+            (replacement(spec, context, full, anew, Vec::new())?, Some(reason))
         }
         (Change::Replace { because, .. }, Some(full), None) => {
             let reason = Reason::ReplaceBecauseCannotUpdate(because.clone());
-            (replacement(spec, context, full, wanted, because)?, Some(reason))
+            (replacement(spec, context, full, anew, because)?, Some(reason))
         }
         // It is there, just as wanted, but nobody knows that it is ours: the state must learn it, or it would be orphaned one day.
         (Change::NoOp { object }, Some(full), None) if before.status.is_none() => {

@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::options::World;
 use crate::record::record_object;
 use crate::values::{is_wholly_known, merge};
-use crate::wanted::{assume_connection, child_arguments, connection_id, prepared, resolved};
+use crate::wanted::{assume_connection, child_arguments, connection_id, made_ready, prepared, resolved};
 
 /// Fills changes of one plan.
 pub(crate) struct Filler<'a> {
@@ -78,7 +78,10 @@ impl<'a> Filler<'a> {
             _ => None,
         };
         let is_update = matches!(planned.change, Change::Update { .. });
-        let mut wanted = prepared(self.world.config, schema, &planned.address, wanted, before);
+        let mut wanted = match planned.change {
+            Change::Replace { .. } => made_ready(&planned.address, wanted, before),
+            _ => prepared(self.world.config, schema, &planned.address, wanted, before),
+        };
         if let Some(ResourceEntry::Type(_, spec)) = self.entry(planned) {
             wanted = spec.derived(wanted);
         }

@@ -14,7 +14,7 @@ use crate::question::{Circumstances, Question, fresh, question, remember_way};
 use crate::record::{record_decision, record_object};
 use crate::values::{carry_marks, is_all, mark_paths, secret_paths, unknown_object};
 use crate::walk::{Flags, Pass, Visit};
-use crate::wanted::{assume_connection, assume_unseen, child_arguments, connection_id, prepared};
+use crate::wanted::{assume_connection, assume_unseen, child_arguments, connection_id, ignored, made_ready, prepared};
 
 impl Pass<'_> {
     /// Evaluates a composite's arguments and expands it, before its children are visited.
@@ -83,6 +83,8 @@ impl Pass<'_> {
             self.visits[number] = Visit { before, flags: Flags { pending: true, failed: true, ..inherited }, ..Visit::default() };
             return;
         }
+        let ignores = ignored(self.inputs.config, address).is_some() && before.compared.is_some();
+        let mut anew = wanted.as_ref().filter(|_| ignores).map(|w| spec.derived(made_ready(address, w.clone(), before.compared.as_ref())));
         let mut wanted = wanted.map(|w| spec.derived(prepared(self.inputs.config, schema, address, w, before.compared.as_ref())));
         if let Some(wanted) = &wanted {
             for object in [&mut before.full, &mut before.compared, &mut before.memory].into_iter().flatten() {
@@ -100,6 +102,7 @@ impl Pass<'_> {
         self.refresh_way(driver.name(), schema, &mut before, wanted.as_ref());
         if let Some(wanted) = &mut wanted {
             assume_connection(schema, wanted, before.compared.as_ref());
+            anew.iter_mut().for_each(|anew| assume_connection(schema, anew, before.compared.as_ref()));
             // The child is looked for among its siblings, so only where it is needed.
             if let Answer::Failed(_) = self.observed.answer(address)
                 && let (Some(child), Some(before)) = (self.child(number), &before.compared)
@@ -120,7 +123,7 @@ impl Pass<'_> {
             }
             (ModeOfPlan::Normal, Some(wanted)) => {
                 let force = Force { requested: self.is_requested(number), triggered: self.trigger(number) };
-                match decide(spec, &self.context, &before, wanted, &force) {
+                match decide(spec, &self.context, &before, (wanted, anew.as_ref().unwrap_or(wanted)), &force) {
                     Ok(decision) => Some(decision),
                     Err(errors) => {
                         self.report(number, errors);

@@ -14,11 +14,22 @@ pub(crate) const REQUIRED: &str = "required";
 /// Arguments with `ignore_changes` taken from what is.
 pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut wanted: Object, before: Option<&Object>) -> Object {
     // A child has no lifecycle of its own; its composite's arguments were prepared before it was expanded.
-    if !address.is_child()
-        && let (Some(block), Some(before)) = (config.block(address), before)
+    if let Some(before) = before
+        && let Some(ignored) = ignored(config, address)
     {
-        ignore(schema, &block.lifecycle.ignore_changes, &mut wanted, before);
+        ignore(schema, ignored, &mut wanted, before);
     }
+    made_ready(address, wanted, before)
+}
+
+/// What `ignore_changes` says of an instance; `None`: nothing.
+pub(crate) fn ignored<'c>(config: &'c Config, address: &Address) -> Option<&'c IgnoreChanges> {
+    let said = config.block(address).filter(|_| !address.is_child()).map(|b| &b.lifecycle.ignore_changes);
+    said.filter(|said| **said != IgnoreChanges::None)
+}
+
+/// Arguments for something new in place of what is: as Terraform has it, nothing of the old one is kept then, ignored or not.
+pub(crate) fn made_ready(address: &Address, mut wanted: Object, before: Option<&Object>) -> Object {
     // Where all is known there is nothing to assume, and the copy stays the same one.
     if let Some(before) = before.filter(|_| !address.is_child() && !is_wholly_known(&wanted)) {
         for (name, value) in wanted.iter_mut().filter(|(_, v)| !v.is_wholly_known()) {
