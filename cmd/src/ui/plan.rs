@@ -134,7 +134,7 @@ fn legend(shown: &[&PlannedResource], theme: &Theme) -> String {
         "{} used the linked providers to generate the following execution plan. Resource actions are indicated with the following symbols:",
         theme.product
     );
-    let mut out = format!("\n{}\n", theme.wrap(&intro));
+    let mut out = format!("\n{}\n", theme.paragraph(&intro));
     let used: BTreeSet<Mark> = shown.iter().filter(|r| !r.is_import_alone()).map(|r| Mark::of(r.change.action())).collect();
     let order = [Mark::Add, Mark::Change, Mark::Remove, Mark::DestroyThenCreate, Mark::CreateThenDestroy, Mark::Read, Mark::Forget];
     for mark in order.into_iter().filter(|m| used.contains(m)) {
@@ -174,7 +174,7 @@ fn no_changes(plan: &Plan, theme: &Theme) -> String {
             theme.product
         )
     };
-    format!("\n{}\n\n{}\n", theme.strong(Tone::Add, title), theme.wrap(&detail))
+    format!("\n{}\n\n{}\n", theme.strong(Tone::Add, title), theme.paragraph(&detail))
 }
 
 fn drift_text(plan: &Plan, registry: &Catalog, theme: &Theme) -> String {
@@ -191,13 +191,13 @@ fn drift_text(plan: &Plan, registry: &Catalog, theme: &Theme) -> String {
         "{product} detected the following changes made outside of {product} since the last \"{} apply\" which may have affected this plan:",
         product.to_lowercase()
     );
-    let mut out = format!("\n{}\n\n{}\n", theme.strong(Tone::Read, &title), theme.wrap(&intro));
+    let mut out = format!("\n{}\n\n{}\n", theme.strong(Tone::Read, &title), theme.paragraph(&intro));
     for resource in shown {
         out.push('\n');
         out.push_str(&drifted(resource, &secret_paths(&resource.address).unwrap_or_default(), registry, theme));
     }
     if !all {
-        out.push_str(&theme.wrap(
+        out.push_str(&theme.paragraph(
             "\nUnless you have made equivalent changes to your configuration, or ignored the relevant attributes using ignore_changes, \
              the following plan may include actions to undo or respond to these changes.\n",
         ));
@@ -217,10 +217,11 @@ fn moved_text(plan: &Plan, theme: &Theme) -> String {
 
 /// What applying does where only outputs change.
 fn only_outputs(theme: &Theme) -> String {
-    theme.wrap(&format!(
-        "\nYou can apply this plan to save these new output values to the {} state, without changing any real infrastructure.\n",
+    let sentence = format!(
+        "You can apply this plan to save these new output values to the {} state, without changing any real infrastructure.",
         theme.product
-    ))
+    );
+    format!("\n{}\n", theme.paragraph(&sentence))
 }
 
 fn refresh_only_text(plan: &Plan, theme: &Theme, has_drift: bool) -> String {
@@ -230,14 +231,14 @@ fn refresh_only_text(plan: &Plan, theme: &Theme, has_drift: bool) -> String {
             "{} has checked that the real remote objects still match the result of your most recent changes, and found no differences.",
             theme.product
         );
-        return format!("\n{}\n\n{}\n", theme.strong(Tone::Add, title), theme.wrap(&detail));
+        return format!("\n{}\n\n{}\n", theme.strong(Tone::Add, title), theme.paragraph(&detail));
     }
     let detail = format!(
         "\nThis is a refresh-only plan, so {0} will not take any actions to undo these. If you were expecting these changes then you can \
          apply this plan to record the updated values in the {0} state without changing any remote objects.\n",
         theme.product
     );
-    theme.wrap(&detail)
+    theme.paragraph(&detail)
 }
 
 /// `Changes to Outputs:` and what changes; nothing if none does.
@@ -286,7 +287,7 @@ pub(crate) fn trailer(saved: Option<&str>, theme: &Theme) -> String {
         ),
         None => format!(
             "{}\n",
-            theme.wrap(&format!(
+            theme.paragraph(&format!(
                 "Note: You didn't use the -out option to save this plan, so {} can't guarantee to take exactly these actions if you run \
                  \"{command} apply\" now.",
                 theme.product

@@ -69,12 +69,23 @@ impl Theme {
         }
     }
 
-    /// Prose, wrapped to the width; lines that are indented are left as they are.
+    /// Prose, wrapped to the width of a terminal; lines that are indented are left as they are.
     pub(crate) fn wrap(&self, text: &str) -> String {
-        let Some(width) = self.width else { return text.to_owned() };
-        text.split('\n').map(|line| if line.starts_with(' ') { line.to_owned() } else { fill(line, width) }).collect::<Vec<_>>().join("\n")
+        self.width.map_or_else(|| text.to_owned(), |width| filled(text, width))
+    }
+
+    /// Prose that Terraform has as well, which wraps it for files and pipes too.
+    pub(crate) fn paragraph(&self, text: &str) -> String {
+        filled(text, self.width.unwrap_or(COLUMNS))
     }
 }
+
+fn filled(text: &str, width: usize) -> String {
+    text.split('\n').map(|line| if line.starts_with(' ') { line.to_owned() } else { fill(line, width) }).collect::<Vec<_>>().join("\n")
+}
+
+/// Columns of a paragraph where there is no terminal.
+const COLUMNS: usize = 78;
 
 /// Breaks one line at spaces so that no piece is wider than `width`, where words allow.
 pub(crate) fn fill(line: &str, width: usize) -> String {

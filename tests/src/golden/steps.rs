@@ -193,7 +193,13 @@ fn without_sum(line: &str) -> String {
 /// Without what is always the same, and without double blank lines.
 pub(crate) fn brief(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
-    for line in text.lines().filter(|l| !ALWAYS_THE_SAME.iter().any(|s| l.starts_with(s))) {
+    let mut is_dropped = false;
+    for line in text.lines() {
+        // What is dropped goes with the rest of its paragraph; what is indented, and a rule, is none.
+        is_dropped = ALWAYS_THE_SAME.iter().any(|s| line.starts_with(s)) || is_dropped && line.starts_with(char::is_alphabetic);
+        if is_dropped {
+            continue;
+        }
         if !(line.is_empty() && lines.last().is_none_or(|l| l.is_empty())) {
             lines.push(line);
         }
