@@ -57,14 +57,19 @@ impl Directory {
         Self { bodies, named, locals }
     }
 
-    fn take(&mut self, block: Block, diagnostics: &mut Diagnostics) {
+    fn take(&mut self, mut block: Block, diagnostics: &mut Diagnostics) {
         match block.kind.as_str() {
             "resource" | "data" | "module" | "variable" | "output" | "provider" => match self.named.get(&name_of(&block)) {
                 Some(&(file, number)) => change(&mut self.bodies[file].blocks[number], block, diagnostics),
+                // As in Terraform: a provider without a block has one in which nothing stands.
+                None if block.kind == "provider" => self.beside(block),
                 None => diagnostics.push(nothing(&described(&block)).with_span(Some(block.span))),
             },
             "locals" => {
-                for attribute in block.body.attributes {
+                let attributes = std::mem::take(&mut block.body.attributes);
+                // What else there may be, labels or blocks, is told of as anywhere.
+                self.beside(block);
+                for attribute in attributes {
                     match self.locals.get(&attribute.name) {
                         Some(&(file, number)) => set(&mut self.bodies[file].blocks[number].body, attribute),
                         None => diagnostics.push(nothing(&format!("local \"{}\"", attribute.name)).with_span(Some(attribute.name_span))),
@@ -88,7 +93,7 @@ impl Directory {
 
     /// Settings need not be there before: that is how a backend is chosen for one directory alone.
     fn settings(&mut self, block: Block) {
-        let others = self.bodies.iter_mut().flat_map(|b| &mut b.blocks).filter(|b| ["karmaform", "terraform"].contains(&b.kind.as_str()));
+        let others = self.bodies.iter_mut().flat_map(|b| &mut b.blocks).filter(|b| b.kind == block.kind);
         for other in others {
             other.body.attributes.retain(|a| block.body.attribute(&a.name).is_none());
             other.body.blocks.retain(|b| block.body.blocks(&b.kind).next().is_none());
@@ -115,6 +120,7 @@ fn nothing(what: &str) -> Diagnostic {
 
 /// What an override says of a block that is there.
 fn change(base: &mut Block, over: Block, diagnostics: &mut Diagnostics) {
+    let is_both = ["count", "for_each"].iter().all(|name| over.body.attribute(name).is_some());
     for attribute in over.body.attributes {
         match attribute.name.as_str() {
             "depends_on" if is_empty(&attribute.expr) => continue,
@@ -122,8 +128,8 @@ fn change(base: &mut Block, over: Block, diagnostics: &mut Diagnostics) {
                 diagnostics.push(fixed("depends_on").with_span(Some(attribute.name_span)));
                 continue;
             }
-            "count" => base.body.attributes.retain(|a| a.name != "for_each"),
-            "for_each" => base.body.attributes.retain(|a| a.name != "count"),
+            "count" if !is_both => base.body.attributes.retain(|a| a.name != "for_each"),
+            "for_each" if !is_both => base.body.attributes.retain(|a| a.name != "count"),
             _ => {}
         }
         set(&mut base.body, attribute);
@@ -154,10 +160,17 @@ fn lifecycle(base: &mut Block, over: Block, diagnostics: &mut Diagnostics) {
         base.body.blocks.push(Block { body: Body { attributes: Vec::new(), blocks: Vec::new() }, ..over.clone() });
         base.body.blocks.len() - 1
     });
+    if !over.labels.is_empty() {
+        base.body.blocks[there].labels = over.labels;
+    }
     for attribute in over.body.attributes {
         match attribute.name.as_str() {
             "replace_triggered_by" => diagnostics.push(fixed("replace_triggered_by").with_span(Some(attribute.name_span))),
-            "ignore_changes" if is_empty(&attribute.expr) => {}
+            // Terraform keeps the list that is there, and does not say so.
+            "ignore_changes" if is_empty(&attribute.expr) => {
+                let error = Diagnostic::error("Can't be overridden", "An override file can change \"ignore_changes\", but not empty it.");
+                diagnostics.push(error.with_span(Some(attribute.name_span)).with_hint("Change it where it stands."));
+            }
             _ => set(&mut base.body.blocks[there].body, attribute),
         }
     }
