@@ -2,6 +2,7 @@
 # Whole-process measurements: run.sh BINARY
 # Layered terraform_data, 10,000 and 20,000 of them: plan, apply, plan again, destroy; seconds, memory, and how they grow.
 # `terraform` and `tofu`, where they are on PATH, do 1,000 (KARMAFORM_BENCH_OTHER) beside it: at 10,000 they take many minutes.
+# 500 modules of 60 variables each: plan, with the others beside it.
 # With a lab up: three etcd members from nothing.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -70,6 +71,25 @@ for other in terraform tofu; do
     else
         echo "$other: not found on PATH, not laid beside it"
     fi
+done
+
+modules() { # TOOL ENDING COMMAND
+    local tool=$1 dir=$WORK/modules-$1
+    "$HERE/modules.sh" 500 60 "$dir" "$2"
+    cd "$dir"
+    [ "$tool" = karmaform ] || measure "$3" init -no-color || return 0
+    row "$tool" 500 modules "(karmaform: under 1 s)" "$3" plan
+    cd "$WORK"
+}
+
+echo
+echo "500 modules of 60 variables each, whole processes"
+modules karmaform kf.hcl "$BINARY"
+for other in terraform tofu; do
+    found=$(type -P "$other") || continue
+    modules "$other" tf "$found"
+    awk -v a="${took[karmaform.500.modules]:-0}" -v b="${took[$other.500.modules]:-0}" -v o="$other" \
+        'BEGIN { if (a > 0 && b > 0) printf "%s / karmaform  modules  %.0f\n", o, b / a }'
 done
 
 if [ -z "${KARMAFORM_TEST_HOSTS:-}" ] || [ -z "${KARMAFORM_TEST_ETCD:-}" ]; then
