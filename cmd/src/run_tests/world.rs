@@ -174,3 +174,26 @@ fn a_journal_that_a_dead_run_left_is_made_good() {
     let done = place.check(&["plan"], 0);
     assert!(!done.stdout.contains("cut off"), "{}", done.stdout);
 }
+
+#[test]
+fn what_must_stay_is_known_by_its_parts_as_well() {
+    let world = three_hosts();
+    let config = CLUSTER.replace("  settings = {}\n", "  settings = {}\n  lifecycle {\n    prevent_destroy = true\n  }\n");
+    let place = Place::new(&config).over(&world);
+    place.check(&["apply", "-auto-approve"], 0);
+    // An apply that ends early has made parts, and not written the record of the whole.
+    let mut state: serde_json::Value = serde_json::from_str(&place.read("karmaform.tfstate")).unwrap();
+    let resources = state["resources"].as_array_mut().unwrap();
+    let before = resources.len();
+    resources.retain(|r| r["name"] != "main");
+    assert_eq!(resources.len(), before - 1);
+    place.write("karmaform.tfstate", &state.to_string());
+    for config in [config.as_str(), ""] {
+        place.write("main.kf.hcl", config);
+        let done = place.check(&["destroy", "-auto-approve"], 1);
+        assert_eq!(done.stderr.matches("Error: Instance cannot be destroyed").count(), 1, "{config}: {}", done.stderr);
+        assert!(done.stderr.contains("etcd_cluster.main"), "{config}: {}", done.stderr);
+    }
+    place.write("main.kf.hcl", "removed {\n  from = etcd_cluster.main\n  lifecycle {\n    destroy = true\n  }\n}\n");
+    place.check(&["apply", "-auto-approve"], 0);
+}

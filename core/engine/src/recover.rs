@@ -16,7 +16,11 @@ pub struct Recovery {
 /// A step on this instance starts: until it is heard of again, what is written about it is not to be trusted.
 pub(crate) fn mark_started(snapshot: &mut Snapshot, address: &Address, planned: Option<&ResourceState>) {
     match (snapshot.resources.get_mut(address), planned) {
-        (Some(existing), _) => existing.status = Status::Unfinished,
+        (Some(existing), planned) => {
+            existing.status = Status::Unfinished;
+            // What must stay is not to be lost with the step.
+            existing.protected |= planned.is_some_and(|p| p.protected);
+        }
         (None, Some(planned)) => {
             snapshot.resources.insert(address.clone(), ResourceState { status: Status::Unfinished, ..planned.clone() });
         }

@@ -70,6 +70,7 @@ pub use modules::ModuleCall;
 pub use moment::Moment;
 pub use moved::{Moved, Unit};
 pub use policies::Policy;
+pub use protection::BEFORE as PROTECTION_BEFORE;
 pub use relevant::Relevant;
 pub use removed::Removed;
 pub use render::render;

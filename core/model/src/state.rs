@@ -40,6 +40,7 @@ pub struct ResourceState {
     /// `create_before_destroy` was in effect.
     pub create_before_destroy: bool,
     /// `prevent_destroy` was in effect: it holds even when the block is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
     /// Whether to trust it.
     pub status: Status,
