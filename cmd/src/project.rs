@@ -158,7 +158,7 @@ pub(crate) fn load_sources(
         for name in config.missing_variables.clone() {
             let variable = config.variables.get(&name);
             let description = variable.and_then(|v| v.description.clone());
-            let value = ask_for(app, &name, description.as_deref(), variable.is_some_and(|v| v.sensitive || v.ephemeral))?;
+            let value = ask_for(app, &name, description.as_deref(), variable.is_some_and(|v| v.marks().any()))?;
             inputs.text(name, value, VariableOrigin::CommandLine);
         }
         (config, diagnostics) = load_with(&app.sources, &inputs, &context, &registry, &NothingKnown);

@@ -14,12 +14,12 @@ pub const CHECK_FAILED: &str = "Check failed";
 
 /// What all conditions say at the time of a plan; what `check` blocks have to say is added to the diagnostics.
 pub(crate) fn planned(evaluator: &Evaluator<'_>, pass: &Pass<'_>, diagnostics: &mut Diagnostics) -> Vec<Checked> {
-    let Pass { observed, options, deferred, .. } = pass;
+    let Pass { observed, options, .. } = pass;
     if options.mode == ModeOfPlan::Destroy {
         return Vec::new();
     }
     // What is left out may be what nobody knows, and no apply of this plan will tell.
-    let is_whole = !options.is_partial() && !deferred.contains(&true);
+    let is_whole = pass.is_whole();
     let mut all = Vec::new();
     for said in evaluator.check_blocks() {
         let unread = said.data.as_ref().and_then(|d| observed.data.get(d)?.result.as_ref().err()).map(|e| e.detail.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use karmaform_lang::Config;
-use karmaform_model::{Address, BoxFuture, Catalog, Marks, ModeOfPlan, Registry, Serial, Snapshot, VariableValue};
+use karmaform_model::{Address, BoxFuture, Catalog, ModeOfPlan, Registry, Serial, Snapshot, VariableValue};
 
 use crate::pool::Pool;
 
@@ -129,8 +129,7 @@ pub(crate) fn variables(config: &Config) -> BTreeMap<String, VariableValue> {
     // As Terraform has it: what was given before it was converted; giving that again comes to the same.
     let recorded = |v: &karmaform_lang::Variable| {
         let given = v.given.clone().unwrap_or_else(|| v.value.clone());
-        let marks = Marks { secret: v.sensitive, ephemeral: v.ephemeral };
-        VariableValue { value: Some(given.marked(marks)), sensitive: v.sensitive, ephemeral: v.ephemeral, given: v.origin.is_some() }
+        VariableValue { value: Some(given.marked(v.marks())), sensitive: v.sensitive, ephemeral: v.ephemeral, given: v.origin.is_some() }
     };
     config.variables.iter().map(|(name, v)| (name.clone(), recorded(v))).collect()
 }

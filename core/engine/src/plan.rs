@@ -54,8 +54,8 @@ fn decide<T>(
     if options.mode == ModeOfPlan::Normal {
         // What a resource needed was told with it already.
         let is_same = |a: &Diagnostic, b: &Diagnostic| a.span == b.span && a.summary == b.summary && a.detail == b.detail;
-        let whole = !options.is_partial() && deferred(&pass).is_empty();
-        let found: Vec<_> = evaluator.check_modules(whole).into_iter().filter(|d| !diagnostics.iter().any(|o| is_same(o, d))).collect();
+        let found: Vec<_> =
+            evaluator.check_modules(pass.is_whole()).into_iter().filter(|d| !diagnostics.iter().any(|o| is_same(o, d))).collect();
         diagnostics.extend(found);
     }
     let create_first = replace::create_first(graph, *inputs);

@@ -83,7 +83,7 @@ pub(crate) fn guard(pass: &Pass<'_>, evaluator: &Evaluator<'_>) -> (Vec<bool>, D
     }
     let holds = |number: usize| {
         let address = &pass.graph.nodes[number].address;
-        is_seen(number) && known.get(&address.composite().unwrap_or_else(|| address.clone())).is_some_and(Known::holds)
+        is_seen(number) && known.get(address.composite().as_ref().unwrap_or(address)).is_some_and(Known::holds)
     };
     ((0..pass.graph.nodes.len()).map(holds).collect(), refused)
 }

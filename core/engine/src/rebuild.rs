@@ -44,14 +44,25 @@ pub async fn rebuild(graph: &Graph, world: &World<'_>, options: &Options) -> (Re
     let mut rebuilt = Rebuilt::default();
     let mut met = Diagnostics::new();
     let (needs, create_first) = (dependencies(graph), create_first(graph, world.inputs()));
+    let evaluator = Evaluator::new(world.config, &karmaform_lang::NothingKnown);
+    let protected: Vec<bool> = graph.nodes.iter().map(|n| evaluator.is_protected(&n.address).0.unwrap_or_default()).collect();
     loop {
         let known = rebuilt.snapshot.clone();
         let now = World { state: &known, ..*world };
         let (observed, problems) = look_at_all(graph, &now, options, false, Observed::default()).await;
         met.extend(problems);
         let (inputs, observed) = (now.inputs(), &observed);
-        let mut book =
-            Book { graph, inputs, observed, options, needs: &needs, create_first: &create_first, rebuilt: &mut rebuilt, met: &mut met };
+        let mut book = Book {
+            graph,
+            inputs,
+            observed,
+            options,
+            needs: &needs,
+            create_first: &create_first,
+            protected: &protected,
+            rebuilt: &mut rebuilt,
+            met: &mut met,
+        };
         // What was found may be what more can be found with, in what was seen already.
         while !book.met.has_errors() && book.learn(false) {}
         let is_new = book.rebuilt.snapshot.resources.len() > known.resources.len();
@@ -73,9 +84,10 @@ struct Book<'a> {
     inputs: Inputs<'a>,
     observed: &'a Observed,
     options: &'a Options,
-    /// By node: what the state says that it depends on, and whether a new one comes before the old one goes.
+    /// By node: what the state says that it depends on, whether a new one comes before the old one goes, and whether it may not be destroyed.
     needs: &'a [Vec<Address>],
     create_first: &'a [bool],
+    protected: &'a [bool],
     rebuilt: &'a mut Rebuilt,
     met: &'a mut Diagnostics,
 }
@@ -288,7 +300,7 @@ impl Book<'_> {
             secret_paths: secret_paths(schema, &object),
             dependencies: self.needs[number].clone(),
             create_before_destroy: self.create_first[number],
-            protected: Evaluator::new(self.inputs.config, &karmaform_lang::NothingKnown).is_protected(&node.address).0.unwrap_or_default(),
+            protected: self.protected[number],
             status: Status::Ready,
         };
         self.rebuilt.snapshot.resources.insert(node.address.clone(), state);

@@ -116,6 +116,13 @@ pub(crate) struct Pass<'a> {
     pub(crate) diagnostics: Diagnostics,
 }
 
+impl Pass<'_> {
+    /// True if nothing is left out, by what was asked for or because it is not known yet.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.options.is_partial() && !self.deferred.contains(&true)
+    }
+}
+
 /// What a pass learned, apart from what it was given.
 #[derive(Debug)]
 pub(crate) struct Learned {

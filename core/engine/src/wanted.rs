@@ -13,7 +13,6 @@ pub(crate) const REQUIRED: &str = "required";
 
 /// Arguments with `ignore_changes` taken from what is.
 pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut wanted: Object, before: Option<&Object>) -> Object {
-    // A child has no lifecycle of its own; its composite's arguments were prepared before it was expanded.
     if let Some(before) = before
         && let Some(ignored) = ignored(config, address)
     {
@@ -22,7 +21,8 @@ pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut 
     made_ready(address, wanted, before)
 }
 
-/// What `ignore_changes` says of an instance; `None`: nothing.
+/// What `ignore_changes` says of an instance; `None`: nothing. A child has no lifecycle of its own; its composite's arguments were prepared
+/// before it was expanded.
 pub(crate) fn ignored<'c>(config: &'c Config, address: &Address) -> Option<&'c IgnoreChanges> {
     let said = config.block(address).filter(|_| !address.is_child()).map(|b| &b.lifecycle.ignore_changes);
     said.filter(|said| **said != IgnoreChanges::None)

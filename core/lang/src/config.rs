@@ -116,6 +116,13 @@ pub struct Variable {
     pub span: Span,
 }
 
+impl Variable {
+    /// The marks of its value.
+    pub fn marks(&self) -> Marks {
+        Marks { secret: self.sensitive, ephemeral: self.ephemeral }
+    }
+}
+
 /// An output.
 #[derive(Clone, Debug)]
 pub struct Output {
