@@ -49,6 +49,7 @@ mod rights;
 mod runs;
 mod service;
 mod shape;
+mod start;
 mod strays;
 mod through;
 mod trust;

@@ -38,11 +38,22 @@ impl KubernetesPod {
                 "What the annotation `karmaform.io/revision` of the pod must be. Where it is something else, the pod is deleted, so that \
                  its StatefulSet makes a new one.",
             ),
+            Attribute::optional(
+                "renew_on",
+                Type::String,
+                "A text that is in what the pod's program leaves as its last words when it will never start as it is: such a pod is deleted, too.",
+            ),
             Attribute::optional("timeout", Type::Number, "Seconds to wait until the pod runs.").or(TIMEOUT),
             Attribute::computed("uid", Type::String, "Its UID."),
             Attribute::computed("phase", Type::String, "Its phase: \"Pending\", \"Running\".").volatile(),
             Attribute::computed("ready", Type::Bool, "True if all of it is ready.").volatile(),
             Attribute::computed("problem", Type::String, "What keeps it from being ready; null if nothing does.").volatile(),
+            Attribute::computed(
+                "termination_message",
+                Type::String,
+                "What its program left as its last words, if it ended and is not ready since; null otherwise.",
+            )
+            .volatile(),
         ];
         let doc =
             "A pod that a StatefulSet makes, at a revision. A change of the revision restarts it; destroying leaves it to its StatefulSet.";
@@ -64,13 +75,16 @@ impl ResourceSpec for KubernetesPod {
         if let Some(problem) = bad_timeout(wanted) {
             return Err(problem.into());
         }
-        // How long to wait is no property of the pod, and no reason to restart it.
+        // How long to wait and what to look out for is no property of the pod, and no reason to restart it.
         let before = before.map(|b| {
             let mut before = b.clone();
-            before.extend(wanted.get("timeout").map(|t| ("timeout".to_owned(), t.clone())));
+            before.extend(["timeout", "renew_on"].iter().filter_map(|name| Some(((*name).to_owned(), wanted.get(*name)?.clone()))));
             before
         });
         let mut change = default_plan(&self.schema, before.as_ref(), Some(wanted));
+        if let (Change::NoOp { object }, Some(before)) = (&change, before.filter(will_never_start)) {
+            change = Change::Update { before, after: object.clone() };
+        }
         if let Change::Update { after, .. } = &mut change {
             // It will be another pod.
             after.insert("uid".to_owned(), Value::unknown(Type::String));
@@ -81,12 +95,18 @@ impl ResourceSpec for KubernetesPod {
     fn impact(&self, change: &Change) -> Vec<String> {
         match change {
             // Else the state only learns of it.
-            Change::Update { before, after } if text(before, "revision") != text(after, "revision") => {
+            Change::Update { before, after } if text(before, "revision") != text(after, "revision") || will_never_start(before) => {
                 vec![format!("restarts pod {}", text(after, "name").unwrap_or_default())]
             }
             _ => Vec::new(),
         }
     }
+}
+
+/// Its program said so before it ended.
+fn will_never_start(pod: &Object) -> bool {
+    let said = text(pod, "renew_on").filter(|t| !t.is_empty()).zip(text(pod, "termination_message"));
+    said.is_some_and(|(what, words)| words.contains(what))
 }
 
 impl ResourceType<Client> for KubernetesPod {
@@ -118,6 +138,24 @@ mod tests {
         let mut object = object(parts);
         object.insert("timeout".to_owned(), timeout.into());
         object
+    }
+
+    #[test]
+    fn who_said_that_it_will_never_start_is_made_anew() {
+        let spec = KubernetesPod::new();
+        let mut wanted = wanted("1", 120);
+        wanted.insert("renew_on".into(), "no data".into());
+        let mut before = wanted.clone();
+        before.remove("renew_on");
+        before.insert("uid".into(), "u1".into());
+        let plan = |before: &Object| spec.plan(&PlanContext { now: 0 }, Some(before), Some(&wanted)).unwrap();
+        assert_eq!(plan(&before).action(), Action::NoOp, "what to look out for is no reason by itself");
+        before.insert("termination_message".into(), "fatal: no data, no start".into());
+        let update = plan(&before);
+        assert_eq!((update.action(), spec.impact(&update)), (Action::Update, vec!["restarts pod etcd-0".to_owned()]));
+        assert!(update.after().unwrap()["uid"].is_unknown());
+        before.insert("termination_message".into(), "killed".into());
+        assert_eq!(plan(&before).action(), Action::NoOp);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::act::seconds;
 use crate::client::{Client, Place, Served};
 use crate::pod::REVISION;
-use crate::pod_look::revision;
+use crate::pod_look::{revision, termination_message};
 use crate::pods::{is_leaving, runs};
 use crate::pods_why::{self, pods};
 use crate::values::text;
@@ -33,6 +33,13 @@ pub(crate) async fn up(client: &Client, after: &Object, may_restart: bool) -> Re
         let waiting = match client.get(&place, name).await {
             Ok(None) => Waiting::For(missing(deleted.is_some())),
             Ok(Some(pod)) if is_leaving(&pod) => Waiting::For("the old one is still ending".to_owned()),
+            Ok(Some(pod)) if may_restart && deleted.is_none() && says(&pod, text(after, "renew_on")) => {
+                let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                let gone = client.delete(&place, name, Some(&uid), PropagationPolicy::Background).await;
+                gone.map_err(|f| f.diagnostic(client.place(), &place.call("delete", name), &[]))?;
+                deleted = Some(uid);
+                Waiting::For("the old one is still ending".to_owned())
+            }
             Ok(Some(pod)) if revision(&pod) == wanted => {
                 if runs(&pod) {
                     return Ok(done(after, &pod));
@@ -87,6 +94,11 @@ pub(crate) async fn up(client: &Client, after: &Object, may_restart: bool) -> Re
         }
         sleep(PAUSE.min(end.saturating_duration_since(Instant::now()))).await;
     }
+}
+
+/// Its program's last words have this in them.
+fn says(pod: &Json, what: Option<&str>) -> bool {
+    what.filter(|w| !w.is_empty()).zip(termination_message(pod)).is_some_and(|(what, words)| words.contains(what))
 }
 
 enum Waiting {

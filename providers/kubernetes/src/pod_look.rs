@@ -77,6 +77,13 @@ fn phase(pod: &Json) -> &str {
     states.filter_map(|s| s["reason"].as_str()).next().unwrap_or("NotRunning")
 }
 
+/// The last words of a container that ended with an error, of a pod that is not ready.
+pub(crate) fn termination_message(pod: &Json) -> Option<&str> {
+    let statuses = pod["status"]["containerStatuses"].as_array().filter(|_| !is_ready(pod))?;
+    let ended = statuses.iter().flat_map(|c| [&c["state"]["terminated"], &c["lastState"]["terminated"]]);
+    ended.filter(|t| t["exitCode"] != 0).find_map(|t| t["message"].as_str())
+}
+
 /// What is told of a pod.
 pub(crate) fn seen(pod: &Json) -> Object {
     let of = |json: &Json| Value::from(json.as_str().unwrap_or_default());
@@ -88,6 +95,7 @@ pub(crate) fn seen(pod: &Json) -> Object {
         ("phase", phase(pod).into()),
         ("ready", is_ready(pod).into()),
         ("problem", reason(pod, &[], None).map_or_else(|| Value::null(Type::String), |r| r.as_str().into())),
+        ("termination_message", termination_message(pod).map_or_else(|| Value::null(Type::String), Value::from)),
     ])
 }
 
@@ -95,6 +103,16 @@ pub(crate) fn seen(pod: &Json) -> Object {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_last_words_are_those_of_who_is_not_well_again() {
+        let pod = |ready: &str, state: Json, last: Json| json!({ "status": { "conditions": [{ "type": "Ready", "status": ready }], "containerStatuses": [{ "state": state, "lastState": last }] } });
+        let ended = || json!({ "terminated": { "exitCode": 1, "message": "no data" } });
+        assert_eq!(termination_message(&pod("False", json!({ "waiting": {} }), ended())), Some("no data"));
+        assert_eq!(termination_message(&pod("False", ended(), json!({}))), Some("no data"));
+        assert_eq!(termination_message(&pod("True", json!({ "running": {} }), ended())), None);
+        assert_eq!(termination_message(&pod("False", json!({ "terminated": { "exitCode": 0, "message": "well" } }), json!({}))), None);
+    }
 
     #[test]
     fn a_pod_that_crashes_over_and_over_is_not_called_running() {

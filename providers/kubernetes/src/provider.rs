@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use karmaform_model::{
-    Ask, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Provider, Registries, ResourceType,
-    Schema, Stock, Stray, Supplied, Supply, Trust,
+    Ask, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Operation, Provider, Registries,
+    ResourceType, Schema, Stock, Stray, Supplied, Supply, Trust,
 };
 
 use crate::accepts::KubernetesAccepts;
@@ -28,6 +28,7 @@ use crate::pod::KubernetesPod;
 use crate::preflight::KubernetesPreflight;
 use crate::ready::KubernetesReady;
 use crate::runs::KubernetesRuns;
+use crate::start::KubernetesStart;
 use crate::strays;
 use crate::through;
 
@@ -99,6 +100,10 @@ impl Provider for Kubernetes {
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
         vec![&KubernetesAccepts, &KubernetesReady, &KubernetesRuns]
+    }
+
+    fn operations(&self) -> Vec<&dyn Operation<Client>> {
+        vec![&KubernetesStart]
     }
 
     fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {

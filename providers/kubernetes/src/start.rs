@@ -1,0 +1,156 @@
+//! The operation `kubernetes_start`: what a pod of a StatefulSet starts with is put in place, and the pod is there and runs. One that was there
+//! before goes first, and with it the claim of its volume, where that is to be a new one too.
+//!
+//! Pods are made by their StatefulSet, so its `replicas` are among what is put in place; a pod that failed before is deleted, since what it starts
+//! with is read when its container starts, and the kubelet waits longer and longer before it tries again
+//! (`kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle`, section "Container restarts").
+
+use std::sync::LazyLock;
+
+use karmaform_model::{Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Operation, Schema, Type, Value};
+use kube::api::PropagationPolicy;
+use serde_json::Value as Json;
+
+use crate::client::{Client, How, Place};
+use crate::failure::Failure;
+use crate::look::place;
+use crate::manifest::{self, Named, named};
+use crate::pods::{is_leaving, is_ready, runs};
+use crate::pods_why::{self, pods};
+use crate::values::text;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::new(
+        "Puts objects in place that a pod of a StatefulSet starts with, and waits until it runs.",
+        vec![
+            Attribute::required("cluster", Type::Any, "The connection to the cluster."),
+            Attribute::required("manifests", Type::Any, "The objects, in this order; all of them are karmaform's own."),
+            Attribute::optional("namespace", Type::String, "The namespace of the pod."),
+            Attribute::optional("pod", Type::String, "The pod's name; without it nothing is waited for."),
+            Attribute::optional("replaces", Type::String, "The UID of the pod that was there before, and has to go."),
+            Attribute::optional("claim", Type::Any, "The manifest of its claim, which goes with that pod and is made anew."),
+        ],
+    )
+    .through("cluster")
+});
+
+/// The operation `kubernetes_start`.
+pub(crate) struct KubernetesStart;
+
+impl Operation<Client> for KubernetesStart {
+    fn name(&self) -> &'static str {
+        "kubernetes_start"
+    }
+
+    fn schema(&self) -> &Schema {
+        &SCHEMA
+    }
+
+    fn attempt<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
+        Box::pin(async move {
+            match attempt(client, arguments).await {
+                Err(told) if told.retryable => Ok(GateAnswer::Waiting(told.detail.trim_end_matches('.').to_owned())),
+                answer => answer,
+            }
+        })
+    }
+}
+
+async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diagnostic> {
+    for manifest in arguments.get("manifests").and_then(Value::as_items).unwrap_or_default() {
+        put(client, manifest).await?;
+    }
+    let (Some(namespace), Some(name)) = (text(arguments, "namespace"), text(arguments, "pod")) else {
+        return Ok(GateAnswer::Passed("in place".to_owned()));
+    };
+    let (replaced, claim) = (text(arguments, "replaces"), arguments.get("claim").filter(|c| !c.is_null()));
+    let place = pods(namespace);
+    let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, name), &[]);
+    let live = client.get(&place, name).await.map_err(|f| told("get", f))?;
+    let delete = async |pod: &Json| client.delete(&place, name, pod["metadata"]["uid"].as_str(), PropagationPolicy::Background).await;
+    match live {
+        Some(pod) if is_leaving(&pod) => Ok(GateAnswer::Waiting("the pod of before is still ending".to_owned())),
+        Some(pod) if replaced.is_some() && pod["metadata"]["uid"].as_str() == replaced => {
+            if let Some(claim) = claim {
+                // It stays as long as the pod.
+                remove(client, claim).await?;
+            }
+            delete(&pod).await.map_err(|f| told("delete", f))?;
+            Ok(GateAnswer::Waiting("the pod of before is made anew".to_owned()))
+        }
+        live => {
+            if let Some(claim) = claim
+                && let Some(why) = renew(client, claim).await?
+            {
+                return Ok(GateAnswer::Waiting(why));
+            }
+            let Some(pod) = live else { return Ok(GateAnswer::Waiting(format!("there is no pod {name} yet"))) };
+            if runs(&pod) {
+                return Ok(GateAnswer::Passed(format!("pod {name} runs")));
+            }
+            let why = pods_why::of_pod(client, &pod, &[]).await.unwrap_or_else(|| "is not running yet".to_owned());
+            if has_failed(&pod) {
+                delete(&pod).await.map_err(|f| told("delete", f))?;
+            }
+            Ok(GateAnswer::Waiting(format!("pod {name} {why}")))
+        }
+    }
+}
+
+/// It ended and waits before it is started again.
+fn has_failed(pod: &Json) -> bool {
+    let statuses = pod["status"]["containerStatuses"].as_array().map(Vec::as_slice).unwrap_or_default();
+    !is_ready(pod) && statuses.iter().any(|c| c["state"]["waiting"]["reason"] == "CrashLoopBackOff")
+}
+
+/// Where an object is and what it is called.
+async fn located(client: &Client, manifest: &Value) -> Result<(Place, String), Diagnostic> {
+    let unreadable = || Diagnostic::error("Manifest is not of one object", "It does not say which object it is.");
+    let Named::Known(name) = named(manifest) else { return Err(unreadable()) };
+    let version = manifest::api_version(manifest).unwrap_or_default();
+    let found = place(client, version, &name.kind, &name.namespace).await?;
+    let unserved = || {
+        let told = format!("{} serves no {} of {version}.", client.place(), name.kind);
+        Diagnostic::error("Kind is not known to the cluster", told)
+    };
+    Ok((found.ok_or_else(unserved)?, name.name.clone()))
+}
+
+/// Makes an object, or makes it like this.
+async fn put(client: &Client, manifest: &Value) -> Result<(), Diagnostic> {
+    let manifest = manifest::marked(manifest.clone());
+    let (place, name) = located(client, &manifest).await?;
+    let applied = client.apply(&place, &name, &manifest::request(&manifest), How { force: true, dry_run: false }).await;
+    applied.map(drop).map_err(|f| f.diagnostic(client.place(), &place.call("patch", &name), &[]))
+}
+
+async fn remove(client: &Client, manifest: &Value) -> Result<(), Diagnostic> {
+    let (place, name) = located(client, manifest).await?;
+    let gone = client.delete(&place, &name, None, PropagationPolicy::Background).await;
+    gone.map(drop).map_err(|f| f.diagnostic(client.place(), &place.call("delete", &name), &[]))
+}
+
+/// Makes it once the one of before is gone. Gives what is waited for.
+async fn renew(client: &Client, manifest: &Value) -> Result<Option<String>, Diagnostic> {
+    let (place, name) = located(client, manifest).await?;
+    let there = client.get(&place, &name).await.map_err(|f| f.diagnostic(client.place(), &place.call("get", &name), &[]))?;
+    if there.is_some_and(|live| is_leaving(&live)) {
+        return Ok(Some(format!("the claim {name} of before is still there")));
+    }
+    put(client, manifest).await.map(|()| None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn who_waits_to_be_started_again_has_failed() {
+        let pod = |state: Json| json!({ "status": { "containerStatuses": [{ "state": state }] } });
+        assert!(has_failed(&pod(json!({ "waiting": { "reason": "CrashLoopBackOff" } }))));
+        assert!(!has_failed(&pod(json!({ "waiting": { "reason": "ContainerCreating" } }))));
+        assert!(!has_failed(&pod(json!({ "running": {} }))));
+        assert!(!has_failed(&json!({})));
+    }
+}
