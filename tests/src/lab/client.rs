@@ -10,8 +10,8 @@ use crate::parts::tell;
 use crate::project::Project;
 
 /// Writes and reads, one after the other.
-pub(super) struct Client<'a> {
-    pub(super) ctl: Etcdctl<'a>,
+pub(crate) struct Client<'a> {
+    pub(crate) ctl: Etcdctl<'a>,
 }
 
 impl<'a> Client<'a> {
@@ -22,7 +22,7 @@ impl<'a> Client<'a> {
 
     /// Writes and reads until the work is done. Every read must give the last write that was acknowledged, or one that was tried after it.
     #[track_caller]
-    pub(super) fn works_while(&self, what: &str, work: impl FnOnce()) {
+    pub(crate) fn works_while(&self, what: &str, work: impl FnOnce()) {
         // An election and the time of a request that it catches; a graceful change is far below. More would be a cluster that was away.
         self.works_within(Duration::from_secs(9), what, work);
     }
@@ -71,13 +71,13 @@ impl<'a> Client<'a> {
     }
 
     #[track_caller]
-    pub(super) fn has_members(&self, count: usize) {
+    pub(crate) fn has_members(&self, count: usize) {
         let list = self.ctl.run(&["member", "list", "--write-out=simple"]);
         assert_eq!(list.lines().count(), count, "{list}");
         assert!(list.lines().all(|l| l.contains(", started, ") && l.ends_with("false")), "{list}");
     }
 
-    pub(super) fn id_of(&self, name: &str) -> String {
+    pub(crate) fn id_of(&self, name: &str) -> String {
         let list = self.ctl.run(&["member", "list", "--write-out=simple"]);
         let line = list.lines().find(|l| l.split(", ").nth(2) == Some(name));
         line.unwrap_or_else(|| panic!("no member {name}:\n{list}")).split(", ").next().unwrap_or_default().to_owned()

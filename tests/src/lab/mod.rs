@@ -3,7 +3,7 @@
 
 mod backup;
 mod checkov;
-mod client;
+pub(crate) mod client;
 mod drift;
 mod etcd;
 mod example;
@@ -11,7 +11,7 @@ mod failures;
 mod faults;
 mod kill;
 mod membership;
-mod project;
+pub(crate) mod project;
 mod restore;
 mod rotation;
 pub(crate) mod secrets;

@@ -42,9 +42,11 @@ impl Project {
 }
 
 /// `etcdctl` as a user has it: out of the archive, with the example's outputs.
-pub(super) struct Etcdctl<'a> {
+pub(crate) struct Etcdctl<'a> {
     project: &'a Project,
     endpoints: String,
+    /// The certificates have other names than these endpoints: those of pods, and the client asks by the address of their Service.
+    by_service: bool,
 }
 
 impl<'a> Etcdctl<'a> {
@@ -55,17 +57,22 @@ impl<'a> Etcdctl<'a> {
     }
 
     /// With these endpoints.
-    pub(super) fn at(project: &'a Project, archive: &str, endpoints: String) -> Self {
+    pub(crate) fn at(project: &'a Project, archive: &str, endpoints: String) -> Self {
         let unpacked = Command::new("tar").args(["-xzf", archive, "--strip-components=1"]).current_dir(project.path()).status();
         assert!(unpacked.is_ok_and(|s| s.success()), "unpacking {archive}");
         for name in ["ca_certificate", "client_certificate", "client_key"] {
             project.write(name, &project.output(name));
         }
-        Self { project, endpoints }
+        Self { project, endpoints, by_service: false }
+    }
+
+    /// By the address of the Service of a cluster in pods.
+    pub(crate) fn by_service(project: &'a Project, archive: &str, address: &str) -> Self {
+        Self { by_service: true, ..Self::at(project, archive, format!("https://{address}:2379")) }
     }
 
     #[track_caller]
-    pub(super) fn run(&self, arguments: &[&str]) -> String {
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let (worked, text) = self.attempt(arguments);
         assert!(worked, "etcdctl {}\n{text}", arguments.join(" "));
         text
@@ -77,7 +84,7 @@ impl<'a> Etcdctl<'a> {
         text.trim().parse().ok().filter(|_| worked)
     }
 
-    pub(super) fn tries(&self, arguments: &[&str]) -> bool {
+    pub(crate) fn tries(&self, arguments: &[&str]) -> bool {
         self.attempt(arguments).0
     }
 
@@ -91,6 +98,7 @@ impl<'a> Etcdctl<'a> {
                 "--dial-timeout=5s",
                 "--command-timeout=10s",
             ])
+            .args(self.by_service.then_some("--insecure-skip-tls-verify"))
             .arg(format!("--endpoints={}", self.endpoints))
             .args(arguments)
             .current_dir(self.project.path())

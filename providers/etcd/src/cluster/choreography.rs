@@ -6,6 +6,9 @@
 
 mod gates;
 mod moves;
+mod pods;
+
+pub(crate) use pods::makes_claim_anew;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +40,6 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         return Err(refused);
     }
     let mut members = members(scene);
-    let lives_on_hosts = wanted.kubernetes.is_none() && is_formed(scene);
     if let Some(restoration) = restoration(scene, &wanted, &members).map_err(at_it)? {
         let membership = Membership::settled(&wanted);
         let mut order = Order::new(&wanted, scene, &members, &membership);
@@ -50,11 +52,11 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         preflight::look(scene, &wanted, &mut choreography)?;
         return Ok(choreography);
     }
-    let membership = match lives_on_hosts {
+    let membership = match is_formed(scene) {
         true => membership(scene, &wanted, &members).map_err(at_it)?,
         false => Membership::settled(&wanted),
     };
-    for name in membership.joining() {
+    for name in membership.joining().chain(membership.waiting.iter().map(String::as_str)) {
         if let Some(member) = members.get_mut(name) {
             member.condition = Condition::Joins;
         }
@@ -63,7 +65,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     if is_formed(scene) {
         authorities::all_are_seen(scene, &wanted, &members).map_err(at_it)?;
     }
-    let upgrade = match lives_on_hosts {
+    let upgrade = match wanted.kubernetes.is_none() && is_formed(scene) {
         true => upgrade(scene, &wanted, &members, &membership).map_err(at_it)?,
         false => None,
     };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene, Value, same};
 
+use super::kubernetes::LOST;
 use super::places::{formed_note, is_of_restoration, part, part_of, stateful_set};
 
 /// Parts that etcd reads only at its next start. Changing one early would put it in effect whenever the member happens to restart.
@@ -208,14 +209,27 @@ fn condition(scene: &Scene<'_>, name: &str, formed: bool) -> Condition {
 
 /// Whether a member has data, or a volume that is not for anybody else; `None` if nobody looked.
 pub(crate) fn has_data(scene: &Scene<'_>, name: &str) -> Option<bool> {
+    if last_words(scene, name).is_some_and(|words| words.contains(LOST)) {
+        return Some(false);
+    }
     if let Some(claim) = scene.children.get(&part(name, "claim")) {
         return Some(claim.observed.is_some() || claim.change.action() != Action::Create);
+    }
+    if let Some(pod) = scene.children.get(&part(name, "pod")) {
+        // Its data is in the pod. One that is there and says nothing of it has not tried to start yet, or goes on from it.
+        return Some(pod.observed.is_some() || pod.change.action() != Action::Create);
     }
     let child = scene.children.get(&part_of(name, "directory", "data"))?;
     match child.observed {
         Some(seen) => seen.get("empty").and_then(Value::as_bool).map(|empty| !empty),
         None => matches!(child.change.action(), Action::Create).then_some(false),
     }
+}
+
+/// What a member in a pod said before it ended, if it is not well since.
+pub(crate) fn last_words<'a>(scene: &'a Scene<'_>, name: &str) -> Option<&'a str> {
+    let is_well = seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool) == Some(true);
+    seen(scene, &part(name, "pod"), "termination_message").filter(|_| !is_well)?.as_str()
 }
 
 /// An attribute on the two sides of a change.

@@ -14,10 +14,16 @@ use crate::versions::Version;
 
 /// Most members; the pods are prepared for so many.
 pub(crate) const MOST_MEMBERS: usize = 7;
+/// What etcd says last when it would start without data and is on no list (`hasLocalMember` of its `server/config`, the same since 3.4).
+pub(crate) const LOST: &str = "couldn't find local name";
+/// What it says last when the cluster has removed the member that its data is of (`etcdserver.ErrMemberRemoved`).
+pub(crate) const REMOVED: &str = "the member has been permanently removed from the cluster";
 /// Where images of etcd are, if nothing else is written.
 const REGISTRY: &str = "registry.k8s.io";
 /// The storage of who wants none that lasts.
 const EMPTY_DIR: &str = "emptyDir";
+/// Where that is on nodes, if nothing else is written.
+const NODE_FOLDER: &str = "/var/lib/karmaform/etcd";
 /// The storage on the nodes' own disks.
 const HOST_PATH: &str = "hostPath";
 /// The longest name: members' names get a number and what belongs to them an ending, and labels take 63 characters.
@@ -134,14 +140,26 @@ impl Kubernetes {
         format!("{}-{ordinal}", self.name)
     }
 
-    /// The members, each reached by the name that its pod keeps.
+    /// The folder on nodes.
+    pub(crate) fn host_path(&self) -> &str {
+        self.block.get("host_path").and_then(Value::as_str).unwrap_or(NODE_FOLDER)
+    }
+
+    /// The number in a member's name.
+    pub(crate) fn ordinal(&self, member: &str) -> Option<usize> {
+        member.strip_prefix(&self.name)?.strip_prefix('-')?.parse().ok()
+    }
+
+    /// A member, reached by the name that its pod keeps.
+    pub(crate) fn host(&self, member: &str) -> Host {
+        let domain = self.namespace.as_str().map(|namespace| format!("{member}.{}.{namespace}.svc", self.name));
+        let address = domain.map_or_else(|| Value::unknown_not_null(Type::String), Value::from);
+        Host { connection: self.connection.clone(), address, facts: Value::null(Type::Any) }
+    }
+
+    /// The members.
     pub(crate) fn hosts(&self) -> BTreeMap<String, Host> {
-        let host = |member: &str| {
-            let domain = self.namespace.as_str().map(|namespace| format!("{member}.{}.{namespace}.svc", self.name));
-            let address = domain.map_or_else(|| Value::unknown_not_null(Type::String), Value::from);
-            Host { connection: self.connection.clone(), address, facts: Value::null(Type::Any) }
-        };
-        (0..self.members).map(|i| self.member(i)).map(|member| (member.clone(), host(&member))).collect()
+        (0..self.members).map(|i| self.member(i)).map(|member| (member.clone(), self.host(&member))).collect()
     }
 }
 

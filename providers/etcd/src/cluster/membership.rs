@@ -2,15 +2,20 @@
 //! first, since each of them counts for the quorum; then new ones join, as learners until they have caught up; then those that work and are not
 //! wanted any more leave, the leader last (rules of etcd's documentation on runtime reconfiguration).
 
+mod problems;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Diagnostic, Diagnostics, Margin, Scene, Value};
 
 use super::arguments::Arguments;
 use super::choreography::quorum;
-use super::condition::{Condition, Member, has_data, is_unchanged, seen, sides};
+use super::condition::{Condition, Member, has_data, is_unchanged, runner, seen, sides};
 use super::places::{part, part_of};
 use super::roster::{Entry, former_url, peer_url, remembered, roster};
+use problems::{
+    left_behind, no_address, nobody_in_view, not_all_work, other_data, other_key, runs_without_data, silent, too_few, unknown_members,
+};
 
 /// One member comes or goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +58,8 @@ pub(crate) struct Membership {
     pub(crate) unfinished: Vec<String>,
     /// How many vote now.
     pub(crate) voters: usize,
+    /// Those that lost their data and wait: there is nobody yet who could decide that others take their places.
+    pub(crate) waiting: Vec<String>,
 }
 
 impl Membership {
@@ -68,7 +75,7 @@ impl Membership {
     }
 }
 
-/// The moves of a cluster on hosts that was formed.
+/// The moves of a cluster that was formed.
 ///
 /// # Errors
 /// Nobody can be asked, somebody unknown is a member, or too few would be left.
@@ -79,7 +86,10 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
         return Ok(Membership::settled(wanted));
     }
     // Who is stopped and starts is there by the time that others come and go.
-    let starts = |m: &Member<'_>| m.condition == Condition::Stopped && m.is_touched() && has_data(scene, &m.name) != Some(false);
+    // Pods are started by Kubernetes, and not by this plan: of one that does not run nobody knows whether it will.
+    let on_hosts = wanted.kubernetes.is_none();
+    let starts =
+        |m: &Member<'_>| on_hosts && m.condition == Condition::Stopped && m.is_touched() && has_data(scene, &m.name) != Some(false);
     // A host that can't be reached says nothing of its unit; that nobody gets through to the member says enough.
     let is_down = |m: &Member<'_>| seen(scene, &part(&m.name, "etcd"), "healthy").and_then(Value::as_bool) == Some(false);
     let works = |m: &Member<'_>| m.condition == Condition::Works && !is_down(m) || wanted.members.contains_key(&m.name) && starts(m);
@@ -99,7 +109,7 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
             (true, _) => strangers.push(entry),
             (_, is_wanted) if !in_view(&entry.name) => drop(is_wanted.then(|| plan.done.established.insert(entry.name.clone()))),
             // Data that is there, and does not run, may be of the member before it: both go.
-            (_, true) if !entry.started && has_data(scene, &entry.name) == Some(true) && !is_running(scene, &entry.name) => {
+            (_, true) if on_hosts && !entry.started && has_data(scene, &entry.name) == Some(true) && !is_running(scene, &entry.name) => {
                 gone.push(entry.clone());
                 joins.push((entry.name.clone(), Some(entry.id.clone())));
             }
@@ -124,7 +134,7 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
     joins.sort();
     if is_silent {
         let unsaid = members.keys().filter(|name| !wanted.members.contains_key(*name) && !known.contains(name.as_str()));
-        gone.extend(unsaid.filter_map(|name| Some(unknown(name, former_url(scene, name)?))));
+        gone.extend(unsaid.filter_map(|name| Some(unknown(name, former_url(scene, wanted, name)?))));
     }
     plan.done.up = plan.done.established.iter().filter(|name| is_alive(name)).cloned().collect();
     if !without_data.is_empty() {
@@ -138,9 +148,15 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
             return Err(nobody_in_view().into());
         }
         let up = entries.iter().filter(|e| is_alive(&e.name)).count();
-        if up < quorum(entries.len()) {
+        let is_sized = alive.is_empty() && gone.iter().all(|e| joins.iter().any(|(name, _)| *name == e.name)) && joins.len() == gone.len();
+        // Kubernetes starts the others, once there is again what it does that by.
+        if !on_hosts && is_sized && plan.done.established.len() >= quorum(entries.len()) {
+            plan.done.waiting = joins.into_iter().map(|(name, _)| name).collect();
+            return Ok(plan.done);
+        }
+        if up < quorum(entries.len()) || !on_hosts {
             let leaving = gone.iter().chain(&alive).map(|e| e.name.clone()).collect();
-            return Err(silent(&joins.into_iter().map(|(name, _)| name).collect(), &leaving).into());
+            return Err(silent(&joins.into_iter().map(|(name, _)| name).collect(), &leaving, on_hosts).into());
         }
     }
     let mut found = Diagnostics::new();
@@ -155,11 +171,13 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
         let urls = joins.iter().filter_map(|(name, _)| peer_url(wanted, wanted.members.get(name)?));
         plan.done.unfinished.extend(urls);
     }
-    if !joins.is_empty() || !alive.is_empty() {
-        // etcd takes no new member while one that it counts on is away; and who leaves without need must leave all others at work.
+    if !joins.is_empty() || !alive.is_empty() || !on_hosts {
+        // etcd takes no new member while one that it counts on is away; and who leaves without need must leave all others at work. In pods nobody is
+        // repaired in the same change, since the StatefulSet that would make their pods anew is also how many there are.
         let away: Vec<&str> = plan.done.established.difference(&plan.done.up).map(String::as_str).collect();
-        found.extend((!away.is_empty()).then(|| not_all_work(&away)));
+        found.extend((!away.is_empty()).then(|| not_all_work(&away, on_hosts)));
     }
+    found.extend(joins.iter().filter_map(|(name, _)| left_behind(scene, wanted, name)));
     let steps = gone.iter().try_for_each(|entry| plan.leave(entry, false));
     let steps = steps.and_then(|()| joins.into_iter().try_for_each(|(name, replaces)| plan.join(scene, &name, replaces)));
     let steps = steps.and_then(|()| alive.iter().try_for_each(|entry| plan.leave(entry, true)));
@@ -180,7 +198,7 @@ fn of_others(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, M
     let mut found = Diagnostics::new();
     found.extend(who.iter().filter(|name| foreign_data(scene, name)).map(|name| other_data(name, wanted)));
     let renamed = members.keys().filter(|name| !wanted.members.contains_key(*name)).filter_map(|old| {
-        let url = former_url(scene, old)?;
+        let url = former_url(scene, wanted, old)?;
         wanted.members.iter().find(|(_, host)| peer_url(wanted, host).as_ref() == Some(&url)).map(|(new, _)| (old, new))
     });
     found.extend(renamed.map(|(old, new)| other_key(old, new)));
@@ -272,9 +290,9 @@ fn is_running(scene: &Scene<'_>, name: &str) -> bool {
     unit.is_some_and(|c| is_unchanged(c.change) && c.observed.is_some_and(|o| o.get("active").and_then(Value::as_bool) == Some(true)))
 }
 
-/// A run has made its unit.
+/// A run has made what runs it.
 fn is_installed(scene: &Scene<'_>, name: &str) -> bool {
-    scene.children.get(&part(name, "unit")).is_some_and(|c| c.in_state)
+    scene.children.get(&runner(name, scene)).is_some_and(|c| c.in_state)
 }
 
 /// The id that the state remembers of a member that is not in the list any more.
@@ -283,103 +301,9 @@ fn former_id(scene: &Scene<'_>, name: &str) -> Option<String> {
     sides(change, "member_id").0?.as_str().filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
-/// There is something in its data directory, and this state has not made that directory.
+/// There is something in its data directory or a volume for it, and this state has not made that.
 fn foreign_data(scene: &Scene<'_>, name: &str) -> bool {
-    let directory = scene.children.get(&part_of(name, "directory", "data"));
-    directory.is_some_and(|d| !d.in_state) && has_data(scene, name) == Some(true)
-}
-
-fn silent(joining: &BTreeSet<String>, leaving: &BTreeSet<String>) -> Diagnostic {
-    let quoted = |names: &mut dyn Iterator<Item = &String>| names.map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
-    let what = [
-        ("add", quoted(&mut joining.difference(leaving))),
-        ("replace, since its data is gone,", quoted(&mut joining.intersection(leaving))),
-        ("remove", quoted(&mut leaving.difference(joining))),
-    ];
-    let what: Vec<String> = what.iter().filter(|(_, names)| !names.is_empty()).map(|(verb, names)| format!("{verb} {names}")).collect();
-    Diagnostic::error(
-        "The cluster has lost its majority",
-        format!(
-            "This change would {}. Members come and go by the decision of a majority of them, and too few work or would be started.",
-            what.join(" and ")
-        ),
-    )
-    .with_hint("Put `hosts` back as it was, plan and apply: members that are stopped are started. Then change the members.")
-    .with_hint("If a majority has lost its data for good, save what is left with `karmaform etcd snapshot -member=NAME -force`, and `restore` that.")
-}
-
-fn nobody_in_view() -> Diagnostic {
-    Diagnostic::error(
-        "Members come and go only together with the cluster",
-        "Whether a member can join or leave is for the others to say, and none of them is among the targets, or the state knows none of them.",
-    )
-    .with_hint("Take the whole cluster as the target.")
-}
-
-fn unknown_members(strangers: &[&Entry]) -> Diagnostic {
-    let of = |e: &&Entry| format!("{} at {}", e.id, e.urls.join(", "));
-    Diagnostic::error(
-        "The cluster has a member that is not known here",
-        format!(
-            "It is {}. Somebody else is changing the members; two such changes at once can cost the quorum.",
-            strangers.iter().map(of).collect::<Vec<_>>().join("; ")
-        ),
-    )
-    .with_hint("If nobody is at work on it, remove it with `etcdctl member remove ID`, then plan again.")
-}
-
-fn other_data(name: &str, wanted: &Arguments) -> Diagnostic {
-    Diagnostic::error(
-        "There is data of another cluster already",
-        format!("A new member starts empty, but on the host of \"{name}\" there is something in {} already.", wanted.data_directory),
-    )
-    .with_hint("Move it away or remove it, or choose another host.")
-}
-
-fn runs_without_data(names: &[&str], wanted: &Arguments) -> Diagnostic {
-    Diagnostic::error(
-        "A member runs without its data",
-        format!(
-            "Somebody has removed what was in {} while {} ran. It goes on with what it has in memory, and would not start again.",
-            wanted.data_directory,
-            names.join(", ")
-        ),
-    )
-    .with_hint(format!("Stop it on its host (`systemctl stop {}`), then plan again: it is replaced.", wanted.unit()))
-}
-
-fn other_key(old: &str, new: &str) -> Diagnostic {
-    Diagnostic::error(
-        "A member can't get another name",
-        format!("The member \"{old}\" would be called \"{new}\" on the same host, but its cluster and its files know it by its name."),
-    )
-    .with_hint("Put the key in `hosts` back.")
-}
-
-fn not_all_work(away: &[&str]) -> Diagnostic {
-    Diagnostic::error(
-        "Members can't come and go while another one is down",
-        format!(
-            "The members {} do not work, and nothing in this plan starts them. One more that joins, or one less, could be one too many for a majority.",
-            away.join(", ")
-        ),
-    )
-    .with_hint("Repair them first; or take those that are gone for good out of `hosts` in the same change: they leave before the new ones join.")
-}
-
-fn too_few(entry: &Entry, up: usize, members: usize) -> Diagnostic {
-    let who = if entry.name.is_empty() { &entry.id } else { &entry.name };
-    Diagnostic::error(
-        "Too few members would be left",
-        format!("Without \"{who}\" there are {members} members of which {up} work; it takes {} to have a majority.", quorum(members)),
-    )
-    .with_hint("Repair the others first, or add new members in the same change.")
-}
-
-fn no_address(name: &str) -> Diagnostic {
-    Diagnostic::error(
-        "A member's address is not known yet",
-        format!("The cluster is told of the member \"{name}\" by its address, which can't be known only after apply."),
-    )
-    .with_hint("Write the address into `addresses`, or apply what the host depends on first with `-target`.")
+    let places = [part_of(name, "directory", "data"), part(name, "claim")];
+    let place = places.iter().find_map(|path| scene.children.get(path));
+    place.is_some_and(|d| !d.in_state && d.observed.is_some()) && has_data(scene, name) == Some(true)
 }

@@ -126,6 +126,16 @@ pub(crate) fn stateful_set() -> Vec<ChildStep> {
     vec![ChildStep::new("stateful_set")]
 }
 
+/// The list on Kubernetes of those that form the cluster.
+pub(crate) fn founders() -> Vec<ChildStep> {
+    vec![ChildStep::new("founders")]
+}
+
+/// How many pods may be evicted at once.
+pub(crate) fn disruption_budget() -> Vec<ChildStep> {
+    vec![ChildStep::new("disruption_budget")]
+}
+
 /// The note on Kubernetes that the cluster was formed.
 pub(crate) fn formed_note() -> Vec<ChildStep> {
     vec![ChildStep::new("formed")]

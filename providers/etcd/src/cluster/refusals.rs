@@ -19,15 +19,15 @@ pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
         formed(scene, wanted, &mut found);
     } else {
         unfinished(scene, wanted, &mut found);
-        on_kubernetes::class(scene, wanted, &mut found);
     }
+    on_kubernetes::class(scene, wanted, &mut found);
     found.into_iter().map(|d| d.at(scene.address)).collect()
 }
 
 fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     // Another place or name gives all members other names, which is not what is to be told.
     on_kubernetes::place(scene, wanted, found);
-    if found.has_errors() || !membership(scene, wanted, found) {
+    if found.has_errors() {
         return;
     }
     if let Some(before) = scene.before {
@@ -48,44 +48,14 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     on_kubernetes::check(scene, wanted, found);
     found.extend(authorities::check(scene, wanted));
     if is_remade(scene, &token()) {
-        found.push(Diagnostic::error(
-            "The token of a formed cluster can't change",
-            "It is a part of the cluster's identity, and members that were formed with it go on using it.",
-        ));
+        found.push(
+            Diagnostic::error(
+                "The token of a formed cluster can't change",
+                "It is a part of the cluster's identity, and members that were formed with it go on using it.",
+            )
+            .with_hint("If a destruction of this cluster was begun, destroy it to its end first."),
+        );
     }
-}
-
-/// False if the members on Kubernetes are not the same; then nothing else can be compared. On hosts they come and go (`membership`).
-fn membership(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) -> bool {
-    if wanted.kubernetes.is_none() {
-        return true;
-    }
-    let now: BTreeSet<&str> = wanted.members.keys().map(String::as_str).collect();
-    let before: BTreeSet<&str> = scene.children.iter().filter(|(_, c)| c.in_state).filter_map(|(path, _)| member_of(path)).collect();
-    if now == before {
-        return true;
-    }
-    let list = |names: Vec<&str>| names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
-    let added: Vec<_> = now.difference(&before).copied().collect();
-    let removed: Vec<_> = before.difference(&now).copied().collect();
-    let mut what = Vec::new();
-    if !added.is_empty() {
-        what.push(format!("add {}", list(added)));
-    }
-    if !removed.is_empty() {
-        what.push(format!("remove {}", list(removed)));
-    }
-    found.push(
-        Diagnostic::error(
-            "The members of a formed cluster can't be changed yet",
-            format!(
-                "This change would {}. Members are added and removed through etcd itself, one at a time, which this version does not do.",
-                what.join(" and ")
-            ),
-        )
-        .with_hint("Put `members` back as it was."),
-    );
-    false
 }
 
 /// Arguments that a formed cluster keeps.

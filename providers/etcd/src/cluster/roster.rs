@@ -80,7 +80,7 @@ pub(crate) fn peer_url(wanted: &Arguments, host: &Host) -> Option<String> {
 fn urls(scene: &Scene<'_>, wanted: &Arguments) -> BTreeMap<String, String> {
     let mut urls = BTreeMap::new();
     for name in scene.children.keys().filter_map(|path| member_of(path)) {
-        if let Some(url) = former_url(scene, name) {
+        if let Some(url) = former_url(scene, wanted, name) {
             urls.insert(name.to_owned(), url);
         }
     }
@@ -88,13 +88,17 @@ fn urls(scene: &Scene<'_>, wanted: &Arguments) -> BTreeMap<String, String> {
     urls
 }
 
-/// By what the state remembers of the member, or of what was written for it before it first started.
-pub(crate) fn former_url(scene: &Scene<'_>, name: &str) -> Option<String> {
+/// By what the state remembers of the member, or of what was written for it before it first started; in pods, by its name.
+pub(crate) fn former_url(scene: &Scene<'_>, wanted: &Arguments, name: &str) -> Option<String> {
     let of = |path: &str, attribute: &str| {
         let change = scene.children.get(&part(name, path))?.change;
         sides(change, attribute).0?.as_str().map(str::to_owned)
     };
     let written =
         || of("environment", "content")?.lines().find_map(|l| l.strip_prefix("ETCD_INITIAL_ADVERTISE_PEER_URLS=").map(str::to_owned));
-    of("etcd", "peer_url").filter(|url| !url.is_empty()).or_else(written)
+    let by_name = || {
+        let place = wanted.kubernetes.as_ref()?;
+        place.ordinal(name).and_then(|_| peer_url(wanted, &place.host(name)))
+    };
+    of("etcd", "peer_url").filter(|url| !url.is_empty()).or_else(written).or_else(by_name)
 }

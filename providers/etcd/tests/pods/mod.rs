@@ -6,9 +6,14 @@
 //!
 //! Knows nothing of plans and orders.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+mod members;
 mod objects;
 mod outside;
 mod pod;
+#[path = "../model/roster.rs"]
+mod roster;
 #[path = "../trust/mod.rs"]
 mod trust;
 
@@ -18,6 +23,7 @@ use karmaform_model::{Object, Value};
 use serde_json::Value as Json;
 
 pub(crate) use pod::{Data, Pod, Process};
+use roster::{Known, Roster};
 pub(crate) use trust::Client;
 
 /// What names an object: its kind and its name.
@@ -34,8 +40,8 @@ pub(crate) struct World {
     pub(crate) disks: BTreeMap<String, Data>,
     /// Members that ever had data of the cluster that was formed.
     pub(crate) had_data: BTreeSet<String>,
-    /// The cluster that was formed and its members.
-    pub(crate) formed: Option<(String, BTreeSet<String>)>,
+    /// The cluster that was formed, and whom it knows.
+    pub(crate) formed: Option<Roster>,
     /// The leader's name.
     pub(crate) leader: Option<String>,
     /// What must never happen, and did.
@@ -57,6 +63,8 @@ pub(crate) struct World {
     /// The client certificate that the state has.
     ours: Option<String>,
     made: u64,
+    /// etcd has just changed its members: it takes no other change for some seconds.
+    moved: bool,
 }
 
 impl World {
@@ -73,18 +81,34 @@ impl World {
     }
 
     fn quorum(&self) -> usize {
-        self.formed.as_ref().map_or(0, |(_, members)| members.len() / 2 + 1)
+        self.formed.as_ref().map_or(0, |roster| roster.voters() / 2 + 1)
     }
 
-    /// Members that take part in the formed cluster. Without the headless Service nobody finds anybody.
-    pub(crate) fn alive(&self) -> BTreeSet<String> {
-        let Some((formed, _)) = &self.formed else { return BTreeSet::new() };
+    /// Where the others reach a member.
+    pub(crate) fn url(member: &str) -> String {
+        format!("https://{member}.etcd-main.karmada.svc:2380")
+    }
+
+    /// What the formed cluster knows of a member, if its data is of that.
+    fn known(&self, member: &str) -> Option<&Known> {
+        let (roster, data) = (self.formed.as_ref()?, self.data_of(member)?);
+        roster.members.get(&Self::url(member)).filter(|known| data.cluster == roster.id && known.incarnation == data.incarnation)
+    }
+
+    /// Members that take part in the formed cluster, learners among them. Without the headless Service nobody finds anybody.
+    fn taking_part(&self) -> BTreeSet<String> {
         let is_named = self.stateful_set().is_none_or(|set| {
             let service = set["spec"]["serviceName"].as_str().unwrap_or_default();
             self.objects.contains_key(&("Service".to_owned(), service.to_owned()))
         });
-        let takes_part = |pod: &Pod| matches!(&pod.process, Process::Running { cluster, joined: true, .. } if cluster == formed);
-        self.pods.iter().filter(|(_, pod)| is_named && takes_part(pod)).map(|(name, _)| name.clone()).collect()
+        let takes_part =
+            |name: &String, pod: &Pod| matches!(&pod.process, Process::Running { joined: true, .. }) && self.known(name).is_some();
+        self.pods.iter().filter(|(name, pod)| is_named && takes_part(name, pod)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Those of them that vote.
+    pub(crate) fn alive(&self) -> BTreeSet<String> {
+        self.taking_part().into_iter().filter(|name| self.known(name).is_some_and(|known| !known.learner)).collect()
     }
 
     /// The formed cluster has a quorum.
@@ -104,21 +128,31 @@ impl World {
         for (cluster, running) in clusters {
             let Some(data) = running.first().and_then(|name| self.data_of(name)) else { continue };
             let members = data.members.clone();
-            if running.len() < members.len() / 2 + 1 {
-                continue;
-            }
             match &self.formed {
+                None if running.len() < members.len() / 2 + 1 => continue,
                 None => {
-                    self.formed = Some((cluster.clone(), members));
+                    let known = |name: &String| (Self::url(name), Known { incarnation: 0, learner: false, name: Some(name.clone()) });
+                    self.formed = Some(Roster { id: cluster.clone(), members: members.iter().map(known).collect(), version: None });
                     self.had_data = running.iter().cloned().collect();
                 }
-                Some((id, _)) if *id != cluster => self.violations.push(format!("a second cluster {cluster} beside {id}")),
-                Some(_) => self.had_data.extend(running.iter().cloned()),
+                Some(roster) if roster.id == cluster => {}
+                Some(_) if running.len() < members.len() / 2 + 1 => continue,
+                Some(roster) => self.violations.push(format!("a second cluster {cluster} beside {}", roster.id)),
             }
+            let votes = |name: &&String| self.known(name).is_some_and(|known| !known.learner);
+            let has_majority = running.iter().filter(votes).count() >= self.quorum();
             for name in &running {
-                if let Some(Pod { process: Process::Running { joined, .. }, .. }) = self.pods.get_mut(name) {
-                    *joined = true;
-                    self.down_by_us.remove(name);
+                let is_known = self.known(name).is_some();
+                let Some(pod) = self.pods.get_mut(name) else { continue };
+                match &mut pod.process {
+                    // The others tell it.
+                    Process::Running { .. } if !is_known && has_majority => pod.process = Process::Ended(members::REMOVED.to_owned()),
+                    Process::Running { joined, .. } if is_known && has_majority => {
+                        *joined = true;
+                        self.down_by_us.remove(name);
+                        self.had_data.insert(name.clone());
+                    }
+                    _ => {}
                 }
             }
         }

@@ -26,7 +26,8 @@ pub(super) fn foretell(change: &mut Change) {
         if let Json::Object(parts) = &mut spec {
             match manifest["kind"].as_str() {
                 Some("StatefulSet") => parts.retain(|name, _| !CHANGEABLE.contains(&name.as_str())),
-                Some("PersistentVolumeClaim") => drop(parts.remove("resources")),
+                // What servers fill in is no difference.
+                Some("PersistentVolumeClaim") => parts.retain(|name, _| !["resources", "volumeMode"].contains(&name.as_str())),
                 Some("PersistentVolume") => drop(parts.remove("capacity")),
                 _ => parts.clear(),
             }
@@ -61,6 +62,8 @@ impl World {
             }
             // Both wait until nobody uses them any more, which a step would do in vain.
             "PersistentVolumeClaim" => {
+                // It is waited until its pod has ended.
+                self.controllers();
                 if self.pods.keys().any(|pod| format!("data-{pod}") == name) {
                     return Err(format!("a pod uses the claim {name}"));
                 }
@@ -79,6 +82,12 @@ impl World {
         }
         self.objects.remove(&(kind, name));
         Ok(())
+    }
+
+    /// An object is like this, whatever it was before.
+    pub(super) fn put(&mut self, manifest: &Value) {
+        let object = Object::from([("manifest".to_owned(), manifest.clone())]);
+        self.objects.entry(name(&object)).or_default().extend(object);
     }
 
     /// A claim that a pod needs and that is not there.

@@ -2,7 +2,7 @@
 
 use karmaform_model::{Change, Object, Value};
 
-use super::{Process, World, objects, trust};
+use super::{Process, World, objects, roster, trust};
 use crate::steps::Outside;
 
 impl Outside for World {
@@ -27,12 +27,17 @@ impl Outside for World {
             Process::Ended(why) => ("CrashLoopBackOff", Some(why)),
             Process::Running { .. } => ("Running", None),
         };
+        let words = match &pod.process {
+            Process::Ended(why) => why.as_str().into(),
+            _ => Value::null(karmaform_model::Type::String),
+        };
         Some(Object::from([
             ("name".to_owned(), name.into()),
             ("revision".to_owned(), pod.revision().into()),
             ("uid".to_owned(), pod.uid.as_str().into()),
             ("phase".to_owned(), phase.into()),
             ("ready".to_owned(), self.is_healthy(name).into()),
+            ("termination_message".to_owned(), words),
             ("problem".to_owned(), problem.map_or_else(|| Value::null(karmaform_model::Type::String), |p| p.as_str().into())),
         ]))
     }
@@ -54,7 +59,7 @@ impl Outside for World {
         };
         self.notes_who_is_refused();
         let alive = self.alive();
-        let members = self.formed.as_ref().map_or(0, |(_, m)| m.len());
+        let members = self.formed.as_ref().map_or(0, roster::Roster::voters);
         if !self.destroying {
             self.down_by_us.extend(alive_before.difference(&alive).cloned());
             if self.down_by_us.len() > 1 {
@@ -110,8 +115,8 @@ impl Outside for World {
         unhealthy
     }
 
-    fn operate(&mut self, operation: &str, _: &Object) -> Result<Option<String>, String> {
-        Err(format!("{operation} of a cluster in pods"))
+    fn operate(&mut self, operation: &str, arguments: &Object) -> Result<Option<String>, String> {
+        self.act(operation, arguments)
     }
 
     fn is_healthy(&self, member: &str) -> bool {
@@ -126,6 +131,10 @@ impl Outside for World {
         let leads = healthy && self.leader.as_deref() == Some(member);
         let mut seen =
             Object::from([("name".to_owned(), member.into()), ("healthy".to_owned(), healthy.into()), ("leader".to_owned(), leads.into())]);
+        let votes = |roster: &roster::Roster| roster.members.get(&Self::url(member)).is_some_and(|m| !m.learner && m.name.is_some());
+        if self.has_quorum() && !self.formed.as_ref().is_some_and(votes) {
+            seen.insert("nonvoter".to_owned(), true.into());
+        }
         if healthy {
             self.add_ids(member, &mut seen);
         }
@@ -133,11 +142,12 @@ impl Outside for World {
     }
 
     fn add_ids(&self, member: &str, object: &mut Object) {
-        let cluster = self.formed.as_ref().map(|(id, _)| id.clone()).unwrap_or_default();
+        let Some(roster) = &self.formed else { return };
         let url = |name: &str| self.pods.get(member).and_then(|p| p.flag(name)).unwrap_or_default().replace("$(POD_NAME)", member);
         object.insert("nonvoter".to_owned(), false.into());
-        object.insert("member_id".to_owned(), format!("id-{member}").into());
-        object.insert("cluster_id".to_owned(), cluster.into());
+        object.insert("roster".to_owned(), roster.told());
+        object.insert("member_id".to_owned(), roster.id_of(&Self::url(member)).unwrap_or_default().into());
+        object.insert("cluster_id".to_owned(), roster.id.clone().into());
         object.insert("peer_url".to_owned(), url("initial-advertise-peer-urls").into());
         object.insert("client_url".to_owned(), url("advertise-client-urls").into());
     }

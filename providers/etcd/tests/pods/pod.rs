@@ -12,8 +12,10 @@ use super::trust::{Shown, Trust, accepts, refusals};
 pub(crate) struct Data {
     /// The cluster it belongs to.
     pub(crate) cluster: String,
-    /// The members of the cluster.
+    /// The members of the cluster when this one began.
     pub(crate) members: BTreeSet<String>,
+    /// Which of the members at this place it is of.
+    pub(crate) incarnation: u64,
 }
 
 /// The container with etcd.
@@ -72,13 +74,10 @@ impl Pod {
         self.template["spec"]["volumes"].as_array().into_iter().flatten().any(|v| v["name"] == "data" && v["emptyDir"].is_object())
     }
 
-    /// The note that its environment is taken from, and the entry in it.
-    fn note(&self) -> Option<(&str, &str)> {
-        let variables = self.container()["env"].as_array()?;
-        let state = variables.iter().find(|v| v["name"] == "ETCD_INITIAL_CLUSTER_STATE")?;
-        let from = &state["valueFrom"]["configMapKeyRef"];
-        assert_eq!(from["optional"], true, "a pod must start without the note");
-        Some((from["name"].as_str()?, from["key"].as_str()?))
+    /// The objects that its environment is taken from, in their order; what a later one says counts.
+    fn sources(&self) -> Vec<(&str, bool)> {
+        let from = self.container()["envFrom"].as_array().map(Vec::as_slice).unwrap_or_default();
+        from.iter().filter_map(|f| Some((f["configMapRef"]["name"].as_str()?, f["configMapRef"]["optional"] == true))).collect()
     }
 }
 
@@ -167,30 +166,61 @@ impl World {
         if !self.has_certificates(member) {
             return Err("no certificates".to_owned());
         }
-        let (list, token) = (flag("initial-cluster")?, flag("initial-cluster-token")?);
-        if flag("initial-cluster-state").is_ok() {
-            self.violations.push(format!("{member} has a fixed initial state in its template"));
+        let token = flag("initial-cluster-token")?;
+        if flag("initial-cluster-state").is_ok() || flag("initial-cluster").is_ok() {
+            self.violations.push(format!("{member} has a fixed start in its template"));
         }
         if let Some(data) = self.data_of(member) {
             return Ok(data.clone());
         }
-        let pod = &self.pods[member];
-        let (note, entry) = pod.note().ok_or("nothing says the state")?;
-        let state = self.manifest("ConfigMap", note).and_then(|n| n["data"][entry].as_str().map(str::to_owned));
-        if state.as_deref() == Some("existing") {
-            return Err("a member without data in an existing cluster".to_owned());
+        let variable = |name: &str| {
+            let mut found = None;
+            for (object, optional) in self.pods[member].sources() {
+                match self.manifest("ConfigMap", object) {
+                    Some(object) => found = object["data"][name].as_str().map(str::to_owned).or(found),
+                    None if optional => {}
+                    None => return Err(format!("no ConfigMap {object}")),
+                }
+            }
+            found.ok_or(format!("nothing says {name}"))
+        };
+        let (state, list) = (variable("ETCD_INITIAL_CLUSTER_STATE")?, variable("ETCD_INITIAL_CLUSTER")?);
+        let listed: Vec<(&str, &str)> = list.split(',').filter_map(|e| e.split_once('=')).collect();
+        if listed.iter().all(|(name, _)| *name != member) {
+            return Err(format!("couldn't find local name \"{member}\" in the initial cluster configuration"));
         }
-        let members: BTreeSet<String> = list.split(',').filter_map(|e| e.split('=').next()).map(str::to_owned).collect();
+        if state == "existing" {
+            return self.join_as(member, &listed);
+        }
+        let members: BTreeSet<String> = listed.iter().map(|(name, _)| (*name).to_owned()).collect();
         let cluster = format!("{token} {list}");
         if self.formed.is_none() {
-            return Ok(Data { cluster, members });
+            return Ok(Data { cluster, members, incarnation: 0 });
         }
         let is_asked_by_peers = self.alive().iter().any(|m| m != member);
         match (self.had_data.contains(member), is_asked_by_peers) {
             (true, true) => Err("member has already been bootstrapped".to_owned()),
             // The token and the names are those of the first cluster, but what was agreed there is not known to this one.
-            (true, false) => Ok(Data { cluster: format!("{cluster} anew"), members }),
-            (false, _) => Ok(Data { cluster, members }),
+            (true, false) => Ok(Data { cluster: format!("{cluster} anew"), members, incarnation: 0 }),
+            (false, _) => Ok(Data { cluster, members, incarnation: 0 }),
         }
+    }
+
+    /// Without data, into a cluster that exists: who is asked must know exactly those that are on the list.
+    fn join_as(&mut self, member: &str, listed: &[(&str, &str)]) -> Result<Data, String> {
+        let somebody_answers = self.alive().iter().any(|m| m != member);
+        let Some(roster) = self.formed.as_mut().filter(|_| somebody_answers) else { return Err("nobody answers".to_owned()) };
+        let urls: BTreeSet<&str> = listed.iter().map(|(_, url)| *url).collect();
+        if urls.len() != roster.members.len() || !roster.members.keys().all(|url| urls.contains(url.as_str())) {
+            return Err("member count is unequal".to_owned());
+        }
+        let id = roster.id.clone();
+        let known = roster.members.get_mut(&Self::url(member)).ok_or("unmatched member")?;
+        if known.name.is_some() {
+            self.violations.push(format!("{member} starts without data as the member that it was"));
+        }
+        known.name = Some(member.to_owned());
+        let members = listed.iter().map(|(name, _)| (*name).to_owned()).collect();
+        Ok(Data { cluster: id, members, incarnation: known.incarnation })
     }
 }

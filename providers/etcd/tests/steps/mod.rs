@@ -187,6 +187,12 @@ fn difference<W: Outside>(resource_type: &str, known: Option<&Object>, seen: Opt
         _ => default_plan(schema(resource_type), before.as_ref(), Some(arguments)),
     };
     W::foretell(resource_type, &mut change);
+    // A pod that said that it will never start is made anew, says the provider.
+    let text = |name: &str| before.as_ref()?.get(name)?.as_str();
+    let never_starts = text("renew_on").zip(text("termination_message")).is_some_and(|(what, words)| words.contains(what));
+    if let (Change::NoOp { object }, Some(before), true) = (&change, &before, never_starts) {
+        change = Change::Update { before: before.clone(), after: object.clone() };
+    }
     // New contents of a certificate or an archive are known only when they were made.
     if let Change::Update { before, after } = &mut change {
         // When to renew is no part of a certificate.

@@ -80,8 +80,11 @@ impl<W: Outside> Stage<W> {
                     return if is_there { Err("it is tried too late".to_owned()) } else { Ok(()) };
                 }
                 if gate.acts {
-                    let arguments: Object =
-                        gate.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&|_, _| Value::unknown(Type::Any)))).collect();
+                    let lookup = |path: &[ChildStep], attribute: &str| {
+                        let known = self.state.children.get(path).and_then(|(_, o)| o.get(attribute).cloned());
+                        known.unwrap_or_else(|| Value::unknown(Type::Any))
+                    };
+                    let arguments: Object = gate.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&lookup))).collect();
                     let mut waits = String::new();
                     for _ in 0..5 {
                         match self.world.operate(&gate.gate, &arguments)? {

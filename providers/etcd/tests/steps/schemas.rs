@@ -34,11 +34,13 @@ static SCHEMAS: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
                     text("namespace"),
                     text("name").identity(),
                     text("revision"),
+                    text("renew_on"),
                     any("timeout"),
                     made("uid"),
                     made("phase").volatile(),
                     Attribute::computed("ready", Type::Bool, "").volatile(),
                     made("problem").volatile(),
+                    made("termination_message").volatile(),
                 ],
             )
             .through("cluster"),

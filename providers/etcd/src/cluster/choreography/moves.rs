@@ -40,6 +40,7 @@ impl Order<'_> {
                 }
             }
         }
+        self.follow_with_pods();
     }
 
     /// The cluster is told that a member leaves; then its process may end.
@@ -53,6 +54,7 @@ impl Order<'_> {
         for of_it in ["unit", "etcd"] {
             self.order(Point::Gate(operation.clone()), Point::Child(part(name, of_it)));
         }
+        self.pod_after(name, &operation);
         self.gate_after(&format!("healthy without member[\"{name}\"] ({shown})"), through.clone());
     }
 
@@ -66,12 +68,14 @@ impl Order<'_> {
         initial_cluster: Option<&str>,
         through: &BTreeSet<String>,
     ) {
-        let unit = part(name, "unit");
         let added = format!("member[\"{name}\"] is added as a learner");
         let replaced = replaces.map_or_else(|| Value::null(Type::String), Value::from);
         self.operate(&added, "etcd_join", through, [("peer_url", url.into()), ("replaces", replaced.into())], MEMBERSHIP_LIMIT);
         // One that has data of the cluster starts as any other; without it the cluster may have no majority.
-        if let Some(list) = initial_cluster {
+        let unit = part(name, "unit");
+        if let (Some(list), Some(place)) = (initial_cluster, &self.wanted.kubernetes) {
+            self.start_pod(place, name, list, replaces.is_some(), through);
+        } else if let Some(list) = initial_cluster {
             let outside = self.members.get(name).into_iter().flat_map(Member::outside).filter(|path| *path != unit);
             for path in outside.map(<[ChildStep]>::to_vec).chain(restore::of_joining(self.scene, name)) {
                 self.order(Point::Child(path), Point::Gate(added.clone()));
@@ -84,6 +88,9 @@ impl Order<'_> {
         let limit = CATCH_UP_LIMIT.0 + CATCH_UP_LIMIT.1 * u64::try_from(size >> 30).unwrap_or(0);
         self.operate(&promoted, "etcd_promote", through, [("name", name.into()), ("peer_url", url.into())], limit);
         self.order(Point::Child(unit), Point::Gate(promoted));
+        if let (Some(_), Some(place)) = (initial_cluster, &self.wanted.kubernetes) {
+            self.close_list(place, name);
+        }
     }
 
     /// What a unit of a cluster that was formed is started with: never as one that forms it.

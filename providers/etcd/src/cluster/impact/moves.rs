@@ -6,9 +6,11 @@ use karmaform_model::{Action, Scene, Value};
 
 use super::{failures, plural, plural_count};
 use crate::cluster::arguments::Arguments;
+use crate::cluster::choreography::makes_claim_anew;
 use crate::cluster::condition::{Member, has_data, sides};
+use crate::cluster::kubernetes::Storage;
 use crate::cluster::membership::{Membership, Move};
-use crate::cluster::places::part_of;
+use crate::cluster::places::{part, part_of};
 
 /// Lines on the moves.
 pub(super) fn of_moves(
@@ -19,6 +21,10 @@ pub(super) fn of_moves(
 ) -> Vec<String> {
     let count = wanted.members.len();
     let mut lines = Vec::new();
+    if !membership.waiting.is_empty() {
+        let (names, their) = (membership.waiting.join(", "), if membership.waiting.len() == 1 { "its" } else { "their" });
+        lines.push(format!("{names} lost {their} data; once a majority of the others works, the next plan replaces {their} membership"));
+    }
     if membership.moves.is_empty() {
         return lines;
     }
@@ -71,7 +77,15 @@ pub(super) fn of_moves(
         membership.moves.iter().any(takes) && has_data(scene, name) == Some(true)
     };
     let left: Vec<&str> = joining.iter().copied().filter(is_left).collect();
-    if !left.is_empty() {
+    let anew = |name: &&str| {
+        let replaces = membership.moves.iter().any(|m| matches!(m, Move::Join { name: n, replaces: Some(_), .. } if n == name));
+        wanted.kubernetes.as_ref().is_some_and(|place| makes_claim_anew(scene, place, name, replaces))
+    };
+    let anew: Vec<&str> = joining.iter().copied().filter(anew).collect();
+    if !anew.is_empty() {
+        lines.push(format!("the volume of {} is made anew; what is in it is of a member that was removed", list(&anew)));
+    }
+    if !left.is_empty() && wanted.kubernetes.is_none() {
         lines.push(format!("old data on {} is moved aside", list(&left)));
     }
     if let Some(margin) = membership.margin {
@@ -89,6 +103,8 @@ pub(super) fn of_moves(
             plural_count(count - 1, "member")
         ));
     }
+    let who_leaves: Vec<&str> = gone.iter().chain(&alive).copied().collect();
+    lines.extend(wanted.kubernetes.as_ref().and_then(|place| left_in(scene, &place.storage, &who_leaves)));
     for (purged, words) in [(true, "will be deleted"), (false, "is kept, moved aside")] {
         let goes = |name: &&str| {
             let data = scene.children.get(&part_of(name, "directory", "data"));
@@ -103,4 +119,20 @@ pub(super) fn of_moves(
         }
     }
     lines
+}
+
+/// What becomes of the data of those that leave, in pods.
+fn left_in(scene: &Scene<'_>, storage: &Storage, names: &[&str]) -> Option<String> {
+    let kept = |name: &&str| {
+        let claim = scene.children.get(&part(name, "claim")).filter(|c| matches!(c.change.action(), Action::Delete))?;
+        Some(sides(claim.change, "keep").0.and_then(Value::as_bool) == Some(true))
+    };
+    let kept: Vec<bool> = names.iter().filter_map(kept).collect();
+    let what = match storage {
+        _ if kept.is_empty() => return None,
+        Storage::HostPath { .. } => "stays on the disks of their nodes",
+        _ if kept.iter().all(|kept| *kept) => "is kept in their volumes",
+        _ => "will be deleted with their volumes",
+    };
+    Some(format!("data of the members that leave {what}"))
 }

@@ -8,16 +8,16 @@ use super::super::arguments::Arguments;
 use super::super::authorities;
 use super::super::children::{certificate, child, connection};
 use super::super::choreography::quorum;
-use super::super::places::{CLIENT_CA, PEER_CA, authority, formed_note, part, part_of, stateful_set, token};
+use super::super::places::{CLIENT_CA, PEER_CA, authority, disruption_budget, formed_note, founders, part, part_of, stateful_set, token};
 use super::template::{self, Parts};
-use super::{Kubernetes, Minor, Storage, given};
+use super::{Kubernetes, LOST, Minor, NODE_FOLDER, Storage, given};
 
 /// How long a pod may take until it runs, in seconds: mostly the time to pull its image.
 const POD_TIMEOUT: i64 = 300;
 /// How long the StatefulSet's pods may take to end, in seconds; each has 60 s to hand over its leadership.
 const STOP_TIMEOUT: i64 = 120;
-/// The folder on nodes.
-const HOST_PATH: &str = "/var/lib/karmaform/etcd";
+/// A list of members that nobody of the cluster is on: etcd ends then, and says so ([`LOST`](super::LOST)).
+const NOBODY: &str = "nobody-without-data=https://127.0.0.1:2380";
 
 /// The children that are not the same as on hosts.
 pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec<Child>) {
@@ -29,8 +29,9 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
     };
     add(children, service(place, "peer_service", &place.name, true));
     add(children, service(place, "client_service", &format!("{}-client", place.name), false));
+    add(children, founding(cluster, place));
     if place.members > 1 {
-        children.push(disruption_budget(place));
+        children.push(budget(place));
     }
     for ordinal in 0..place.members {
         let name = place.member(ordinal);
@@ -57,7 +58,11 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
         children.push(kept(cluster, place));
     }
     let Parts { template, revision } = template::template(cluster, place);
-    children.push(stateful_set_child(place, template, needed));
+    let mut set = object(place, stateful_set(), stateful_set_manifest(place, template, place.members));
+    set.arguments.insert("propagation".to_owned(), "foreground".into());
+    set.arguments.insert("timeout".to_owned(), STOP_TIMEOUT.into());
+    set.after = needed;
+    children.push(set);
     for name in cluster.members.keys() {
         let mut pod = child(
             part(name, "pod"),
@@ -67,6 +72,7 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
                 ("namespace", place.namespace.clone().into()),
                 ("name", name.as_str().into()),
                 ("revision", revision.clone().into()),
+                ("renew_on", LOST.into()),
                 ("timeout", POD_TIMEOUT.into()),
             ],
         );
@@ -76,7 +82,7 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
         etcd.after.push(part(name, "pod"));
         children.push(etcd);
     }
-    children.push(note(place));
+    children.push(object(place, formed_note(), note_manifest(place, NOBODY.into())));
 }
 
 /// Labels by which the pods are found.
@@ -124,7 +130,7 @@ fn service(place: &Kubernetes, path: &str, name: &str, headless: bool) -> Child 
 }
 
 /// One for a single member would only keep its node from being drained; that is a decision of who drains it.
-fn disruption_budget(place: &Kubernetes) -> Child {
+fn budget(place: &Kubernetes) -> Child {
     let spec = json!({ "minAvailable": quorum(place.members), "selector": { "matchLabels": selector(place) } });
     let mut made = manifest(place, "", "PodDisruptionBudget", &place.name, json!({ "spec": spec }));
     let api_version = match place.minor {
@@ -133,7 +139,7 @@ fn disruption_budget(place: &Kubernetes) -> Child {
         Minor::Known(_) | Minor::Untold => "policy/v1".into(),
     };
     made.set(&["apiVersion"], api_version.into());
-    object(place, vec![ChildStep::new("disruption_budget")], made)
+    object(place, disruption_budget(), made)
 }
 
 fn secret(cluster: &Arguments, place: &Kubernetes, member: &str) -> Child {
@@ -182,7 +188,7 @@ fn volume(cluster: &Arguments, place: &Kubernetes, member: &str, node: Value) ->
     );
     made.set(&["spec", "capacity", "storage"], place.storage_size.clone().into());
     made.set(&["spec", "claimRef", "namespace"], place.namespace.clone().into());
-    let folder = given(&place.block, "host_path").unwrap_or_else(|| HOST_PATH.into());
+    let folder = given(&place.block, "host_path").unwrap_or_else(|| NODE_FOLDER.into());
     let path = Arg::Text(vec![
         folder.into(),
         "/".into(),
@@ -208,13 +214,11 @@ fn claim_name(member: &str) -> String {
 }
 
 fn claim(cluster: &Arguments, place: &Kubernetes, member: &str) -> Child {
-    let mut made = manifest(place, "v1", "PersistentVolumeClaim", &claim_name(member), json!({ "spec": claim_spec(place) }));
-    made.set(&["spec", "resources", "requests", "storage"], place.storage_size.clone().into());
-    if matches!(place.storage, Storage::HostPath { .. }) {
-        made.set(&["spec", "volumeName"], volume_name(place, member).into());
-    }
+    let made = claim_manifest(place, member);
     let mut claim = object(place, part(member, "claim"), made);
     claim.arguments.insert("keep".to_owned(), cluster.keeps_data.into());
+    // It stays until its pod has ended.
+    claim.arguments.insert("timeout".to_owned(), STOP_TIMEOUT.into());
     // So a claim that is there while the CAs are not in the state is of another cluster, and never of an apply that did not finish.
     let signs_with = cluster.authorities.signs_with;
     claim.after = vec![authority(CLIENT_CA, signs_with), authority(PEER_CA, signs_with), token()];
@@ -226,10 +230,10 @@ pub(super) fn claim_spec(place: &Kubernetes) -> Json {
     json!({ "accessModes": ["ReadWriteOnce"], "storageClassName": class })
 }
 
-fn stateful_set_child(place: &Kubernetes, template: Arg, needed: Vec<Vec<ChildStep>>) -> Child {
+fn stateful_set_manifest(place: &Kubernetes, template: Arg, replicas: usize) -> Arg {
     let spec = json!({
         "serviceName": place.name,
-        "replicas": place.members,
+        "replicas": replicas,
         "selector": { "matchLabels": selector(place) },
         // All at once: no member of a new cluster is ready before a second one runs.
         "podManagementPolicy": "Parallel",
@@ -253,17 +257,47 @@ fn stateful_set_child(place: &Kubernetes, template: Arg, needed: Vec<Vec<ChildSt
     for (kind, written) in [("labels", given(&place.block, "labels")), ("annotations", given(&place.block, "annotations"))] {
         template::extend(&mut made, &["metadata", kind], written);
     }
-    let mut child = object(place, stateful_set(), made);
-    child.arguments.insert("propagation".to_owned(), "foreground".into());
-    child.arguments.insert("timeout".to_owned(), STOP_TIMEOUT.into());
-    child.after = needed;
-    child
+    made
 }
 
-/// While it is not there, members start as a new cluster; from then on, only as a part of an existing one. Made when all are healthy, so
-/// that a member whose data is gone never forms an empty cluster beside the real one. When it is made and removed is the choreography's part:
-/// after the members of a new cluster, but before those of one that was formed, and gone only when they are.
-fn note(place: &Kubernetes) -> Child {
-    let data = json!({ "data": { template::STATE: "existing" } });
-    object(place, formed_note(), manifest(place, "v1", "ConfigMap", &template::note_name(place), data))
+/// Who forms the cluster: what each member starts with while it was not formed, all of them at once.
+fn founding(cluster: &Arguments, place: &Kubernetes) -> Child {
+    let mut list: Vec<Arg> = Vec::new();
+    for (i, (name, host)) in cluster.members.iter().enumerate() {
+        list.push(format!("{}{name}=", if i == 0 { "" } else { "," }).into());
+        list.extend(cluster.url(host, cluster.peer_port).into_iter().map(Arg::Value));
+    }
+    let mut made = manifest(place, "v1", "ConfigMap", &template::members_name(place), json!({ "data": { template::STATE: "new" } }));
+    made.set(&["data", template::MEMBERS], Arg::Text(list));
+    object(place, founders(), made)
+}
+
+/// From the moment that it is there members start only as a part of a cluster that exists, and who has no data only if it is on the list. Made when
+/// all are healthy, so that a member whose data is gone never forms an empty cluster beside the real one, nor takes part as the one that it
+/// was: the others know what that had agreed to. When it is made and removed is the choreography's part: after the members of a new cluster,
+/// but before those of one that was formed, and gone only when they are.
+fn note_manifest(place: &Kubernetes, list: Arg) -> Arg {
+    let mut made = manifest(place, "v1", "ConfigMap", &template::note_name(place), json!({ "data": { template::STATE: "existing" } }));
+    made.set(&["data", template::MEMBERS], list);
+    made
+}
+
+/// What lets one more member start: it is on the list, and there is a pod for it.
+pub(crate) fn to_start(cluster: &Arguments, place: &Kubernetes, list: &str, replicas: usize) -> Vec<Arg> {
+    vec![note_manifest(place, list.into()), stateful_set_manifest(place, template::template(cluster, place).template, replicas)]
+}
+
+/// After which nobody starts without data.
+pub(crate) fn to_close(place: &Kubernetes) -> Vec<Arg> {
+    vec![note_manifest(place, NOBODY.into())]
+}
+
+/// The claim of a member, for one that is made anew.
+pub(crate) fn claim_manifest(place: &Kubernetes, member: &str) -> Arg {
+    let mut made = manifest(place, "v1", "PersistentVolumeClaim", &claim_name(member), json!({ "spec": claim_spec(place) }));
+    made.set(&["spec", "resources", "requests", "storage"], place.storage_size.clone().into());
+    if matches!(place.storage, Storage::HostPath { .. }) {
+        made.set(&["spec", "volumeName"], volume_name(place, member).into());
+    }
+    made
 }

@@ -11,7 +11,7 @@ pub(crate) fn block() -> Block {
             "The Kubernetes cluster: a `data \"kubernetes_cluster\"`, or its `connection` (then its nodes and storage classes are not checked).",
         ),
         Attribute::required("namespace", Type::String, "The namespace; it must exist by then."),
-        Attribute::required("members", Type::Number, "How many members, one to seven; three or five are best."),
+        Attribute::required("members", Type::Number, "How many members, one to seven; three or five are best. Another number: who is new joins, or who has the highest numbers leaves, one at a time."),
         Attribute::required(
             "storage",
             Type::String,

@@ -11,8 +11,10 @@ use super::{Kubernetes, MOST_MEMBERS, Storage, given};
 
 /// The volume with the data.
 pub(super) const DATA: &str = "data";
-/// The entry of the note that says whether the cluster was formed.
-pub(super) const STATE: &str = "initial-cluster-state";
+/// The variables by which etcd learns how to start a member that has no data: as one of a new cluster or of one that is there, and who is in it
+/// (`ETCD_` and the flag's name: etcd's documentation, "Configuration options"). A member with data passes over both.
+pub(super) const STATE: &str = "ETCD_INITIAL_CLUSTER_STATE";
+pub(super) const MEMBERS: &str = "ETCD_INITIAL_CLUSTER";
 /// The annotation that tells pods of one template from those of another.
 const REVISION: &str = "karmaform.io/revision";
 /// The annotation with the CAs that a pod trusts: etcd reads them only when it starts, so pods of others are to be made anew. Not there for the
@@ -43,6 +45,11 @@ pub(super) fn secret_name(member: &str) -> String {
 /// The name of the note that says that the cluster was formed.
 pub(super) fn note_name(place: &Kubernetes) -> String {
     format!("{}-formed", place.name)
+}
+
+/// The name of the list of those that form the cluster.
+pub(super) fn members_name(place: &Kubernetes) -> String {
+    format!("{}-members", place.name)
 }
 
 /// Adds what a user wrote to a map.
@@ -117,11 +124,6 @@ fn flags(cluster: &Arguments, place: &Kubernetes) -> (Arg, bool) {
         let start = format!("--{flag}=https://$(POD_NAME).{}.", place.name);
         Arg::Text(vec![start.into(), place.namespace.clone().into(), format!(".svc:{port}").into()])
     };
-    let mut peers: Vec<Arg> = vec!["--initial-cluster=".into()];
-    for (i, (name, host)) in cluster.members.iter().enumerate() {
-        peers.push(format!("{}{name}=", if i == 0 { "" } else { "," }).into());
-        peers.extend(cluster.url(host, cluster.peer_port).into_iter().map(Arg::Value));
-    }
     let mut flags = vec![
         fixed("--name=$(POD_NAME)"),
         format!("--data-dir={VOLUME}/{DATA}").into(),
@@ -130,7 +132,6 @@ fn flags(cluster: &Arguments, place: &Kubernetes) -> (Arg, bool) {
         fixed("--listen-peer-urls=https://0.0.0.0:2380"),
         own("initial-advertise-peer-urls", cluster.peer_port),
         fixed("--listen-metrics-urls=http://0.0.0.0:2381"),
-        Arg::Text(peers),
         fixed("--client-cert-auth=true"),
         fixed("--peer-client-cert-auth=true"),
         fixed("--strict-reconfig-check=true"),
@@ -200,13 +201,16 @@ fn certificates(place: &Kubernetes) -> Json {
 fn container(cluster: &Arguments, place: &Kubernetes) -> Json {
     let port = |name: &str, port: u16| json!({ "name": name, "containerPort": port, "protocol": "TCP" });
     let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": path } } });
-    let state = json!({ "name": "ETCD_INITIAL_CLUSTER_STATE", "valueFrom": {
-        "configMapKeyRef": { "name": note_name(place), "key": STATE, "optional": true },
-    } });
     let mut container = json!({
         "name": "etcd",
         "command": ["etcd"],
-        "env": [field("POD_NAME", "metadata.name"), state],
+        "env": [field("POD_NAME", "metadata.name")],
+        // Who has no data starts by these. Of two that say the same the last one counts: once the cluster was formed, that is the note.
+        "envFrom": [
+            { "configMapRef": { "name": members_name(place) } }, { "configMapRef": { "name": note_name(place), "optional": true } },
+        ],
+        // Why a member does not start is told by its status: of one that has lost its data that is how it is known.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "ports": [port("client", 2379), port("peer", 2380), port("metrics", 2381)],
         "resources": { "requests": { "cpu": "500m", "memory": "512Mi" } },
         "securityContext": {

@@ -29,7 +29,10 @@ pub(super) fn place(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
         found.push(moved("to Kubernetes", "on hosts"));
         return;
     }
-    let (old, now) = (nodes(before, place.members), nodes(Some(&place.block), place.members));
+    // Those that are there stay where they are; who joins is put wherever is written.
+    let there = before.and_then(|b| b.get("members")).and_then(Value::as_i64).and_then(|n| usize::try_from(n).ok());
+    let count = there.unwrap_or(place.members).min(place.members);
+    let (old, now) = (nodes(before, count), nodes(Some(&place.block), count));
     if let (Some(old), Some(now)) = (old, now)
         && old.iter().zip(&now).any(|(o, n)| !same(Some(o), Some(n)) && !n.is_unknown())
     {
@@ -83,49 +86,42 @@ pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
     if place.storage == Storage::EmptyDir {
         pods_with_data(scene, wanted, found);
     }
-    for name in wanted.members.keys() {
-        let claim = scene.children.get(&part(name, "claim"));
-        if claim.is_some_and(|c| c.observed.is_none() && c.change.action() == Action::Create) {
-            found.push(
-                Diagnostic::error(
-                    "A member has lost its data",
-                    format!(
-                        "The cluster was formed, but the claim for the volume of the member \"{name}\" is not there. Started empty the member \
-                         could not take part, since the others know what it had agreed to. It has to be removed from the cluster and added \
-                         again, which this version does not do."
-                    ),
-                )
-                .with_hint("If the volume still exists, make the claim again for it by hand and plan again.")
-                .with_hint("If the cluster is not needed any more, destroy it."),
-            );
-        } else if is_lost(scene, &part(name, "claim")) || is_lost(scene, &part(name, "volume")) {
-            found.push(Diagnostic::error(
-                "A member's volume can't be replaced",
-                format!("The volume of the member \"{name}\" would be removed and made anew, and its data would be gone."),
-            ));
-        }
+    let is_replaced = |name: &&String| is_lost(scene, &part(name, "claim")) || is_lost(scene, &part(name, "volume"));
+    for name in wanted.members.keys().filter(is_replaced) {
+        found.push(Diagnostic::error(
+            "A member's volume can't be replaced",
+            format!("The volume of the member \"{name}\" would be removed and made anew, and its data would be gone."),
+        ));
     }
+    unseen_size(scene, found);
+}
+
+/// How many pods there are is how many members: with nobody to ask who is a member, pods would end that the others count on.
+fn unseen_size(scene: &Scene<'_>, found: &mut Diagnostics) {
+    let Some(set) = scene.children.get(&stateful_set()) else { return };
+    let (before, after) = sides(set.change, "manifest");
+    let is_resized = set.change.action() == Action::Update && !same(replicas(before).as_ref(), replicas(after).as_ref());
+    let is_asked = scene.children.values().any(|c| c.resource_type == "etcd_member");
+    if is_resized && !is_asked {
+        found.push(
+            Diagnostic::error(
+                "Members come and go only together with the cluster",
+                "The StatefulSet would get another number of pods, and no member is among the targets that could be asked who belongs to the cluster.",
+            )
+            .with_hint("Take the whole cluster as the target."),
+        );
+    }
+}
+
+fn replicas(manifest: Option<&Value>) -> Option<Value> {
+    manifest?.get("spec")?.get("replicas").cloned()
 }
 
 /// A pod of a cluster with its data in `emptyDir` is the only place of its member's data.
 fn pods_with_data(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
-    let pod = |name: &String| scene.children.get(&part(name, "pod"));
     let names = |names: Vec<&String>| names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let gone: Vec<_> =
-        wanted.members.keys().filter(|n| pod(n).is_some_and(|c| c.observed.is_none() && c.change.action() == Action::Create)).collect();
     let restarted = restarted(scene, wanted);
-    if !gone.is_empty() {
-        found.push(
-            Diagnostic::error(
-                "A member has lost its data",
-                format!(
-                    "The data of this cluster is in emptyDir volumes, and the pods {} are gone, and with them what was in them. Started empty these members can't take part, since the others know what they had agreed to.",
-                    names(gone)
-                ),
-            )
-            .with_hint("Destroy the cluster and make it anew; with a storage class or \"hostPath\" its data outlives pods."),
-        );
-    } else if !restarted.is_empty() {
+    if !restarted.is_empty() {
         found.push(
             Diagnostic::error(
                 "Members in emptyDir volumes can't be restarted",
@@ -201,7 +197,6 @@ pub(super) fn unfinished(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
     let mut found = Vec::new();
     let change = scene.children.get(&stateful_set()).map(|c| c.change);
     let (before, after) = change.map_or((None, None), |c| sides(c, "manifest"));
-    let replicas = |manifest: Option<&Value>| manifest?.get("spec")?.get("replicas").cloned();
     let (before, after) = (replicas(before), replicas(after));
     if before.is_some() && !same(before.as_ref(), after.as_ref()) {
         found.push("the number of members would be another".to_owned());

@@ -1,0 +1,191 @@
+//! Members in pods that come, go and are replaced: every size to every other, stopped at every step, with crashes, lost volumes and removals by hand.
+//! Quorum is never given up, nobody starts as something that the cluster does not know, and planning again always gets there.
+
+mod pods;
+mod pods_lab;
+mod steps;
+
+use karmaform_model::{Object, Value};
+
+use pods::World;
+use pods_lab::{CLASS, Lab, STORAGES, arguments, changed, check_with, delete_pod, formed, member, nothing, placed, refused, subsets, with};
+use steps::with_setting;
+
+#[test]
+fn every_size_to_every_other() {
+    for storage in STORAGES {
+        for (from, to) in (1..=3).flat_map(|from| (1..=3).map(move |to| (from, to))).filter(|(from, to)| from != to) {
+            let what = format!("{from} to {to} on {storage}");
+            check_with(&formed(from, storage), Some(&arguments(to, storage)), storage == CLASS, &what, nothing);
+        }
+    }
+    for (from, to) in [(3, 4), (4, 3), (2, 4), (3, 5), (5, 3), (5, 1)] {
+        check_with(&formed(from, CLASS), Some(&arguments(to, CLASS)), false, &format!("{from} to {to}"), nothing);
+    }
+}
+
+#[test]
+fn sizes_change_together_with_a_setting() {
+    for (from, to) in [(1, 3), (3, 5), (5, 3), (3, 1), (3, 2)] {
+        check_with(
+            &formed(from, CLASS),
+            Some(&changed(arguments(to, CLASS))),
+            from + to < 7,
+            &format!("{from} to {to}, and a setting"),
+            nothing,
+        );
+    }
+}
+
+/// Others come and go without a restart of who stays.
+#[test]
+fn who_stays_is_not_restarted() {
+    for (from, to) in [(1, 3), (3, 5), (5, 3), (3, 1)] {
+        let mut lab = formed(from, CLASS);
+        let uids = |lab: &Lab| (0..from.min(to)).map(|i| lab.world.pods[&member(i)].uid.clone()).collect::<Vec<_>>();
+        let before = uids(&lab);
+        pods_lab::converge(&mut lab, Some(&arguments(to, CLASS)), steps::Policy::Shuffled(5), "resized");
+        assert_eq!(uids(&lab), before, "{from} to {to}");
+    }
+}
+
+/// Its claim and its pod are deleted, and Kubernetes makes both anew.
+fn delete_claim(world: &mut World, member: &str) {
+    world.remove("PersistentVolumeClaim", &format!("data-{member}"));
+    world.disks.remove(&format!("claim data-{member}"));
+    world.pods.remove(member);
+}
+
+fn lose(lab: &Lab, members: &[String], how: impl Fn(&mut World, &str)) -> Lab {
+    let mut lab = lab.clone();
+    members.iter().for_each(|m| how(&mut lab.world, m));
+    // It has tried to start, and was not let.
+    (0..3).for_each(|_| lab.world.settle());
+    lab
+}
+
+#[test]
+fn who_lost_its_data_is_replaced() {
+    let check = |members: usize, lost: &[usize], storage: &str, how: fn(&mut World, &str), sizes: &[usize]| {
+        let lost: Vec<String> = lost.iter().copied().map(member).collect();
+        let lab = lose(&formed(members, storage), &lost, how);
+        for size in sizes {
+            let what = format!("{} of {members} lost their data on {storage}, {size} wanted", lost.join(" "));
+            check_with(&lab, Some(&arguments(*size, storage)), false, &what, nothing);
+        }
+    };
+    for lost in 0..3 {
+        check(3, &[lost], CLASS, delete_claim, &[3, 4]);
+        check(3, &[lost], "hostPath", World::wipe, &[3]);
+        check(3, &[lost], "emptyDir", delete_pod, &[3]);
+    }
+    check(3, &[2], CLASS, delete_claim, &[2]);
+    check(4, &[1], CLASS, delete_claim, &[4, 3]);
+    check(5, &[1, 4], CLASS, delete_claim, &[5, 4]);
+}
+
+#[test]
+fn who_was_removed_by_hand_comes_back() {
+    for members in 2..=4 {
+        for name in (0..members).map(member) {
+            let lab = lose(&formed(members, CLASS), std::slice::from_ref(&name), World::remove_by_hand);
+            let what = format!("{name} of {members} removed by hand");
+            let plan = lab.plan(Some(&arguments(members, CLASS))).unwrap();
+            let told = format!("the volume of {name} is made anew; what is in it is of a member that was removed");
+            assert!(plan.choreography.impact.contains(&told), "{:?}", plan.choreography.impact);
+            check_with(&lab, Some(&arguments(members, CLASS)), false, &what, nothing);
+        }
+    }
+    let on_node = lose(&formed(3, "hostPath"), &[member(2)], World::remove_by_hand);
+    refused(&on_node, &arguments(3, "hostPath"), "There is data of a member that was removed");
+}
+
+#[test]
+fn nobody_starts_again_without_its_data() {
+    for members in 1..=4 {
+        for subset in subsets(members) {
+            let lab = lose(&formed(members, CLASS), &subset, delete_claim);
+            pods_lab::sane(&lab, &format!("{subset:?} of {members} lost their claims"));
+            assert!(subset.iter().all(|m| !lab.world.is_healthy(m)));
+        }
+    }
+}
+
+#[test]
+fn what_would_cost_the_quorum_is_refused() {
+    let two = [member(1), member(2)];
+    let lab = lose(&formed(3, CLASS), &two, delete_claim);
+    refused(&lab, &arguments(3, CLASS), "The cluster has lost its majority");
+    refused(&lab, &arguments(1, CLASS), "The cluster has lost its majority");
+
+    let mut down = formed(3, CLASS);
+    delete_pod(&mut down.world, &member(1));
+    refused(&down, &arguments(5, CLASS), "Members can't come and go while another one is down");
+    let mut another = formed(3, CLASS);
+    delete_pod(&mut another.world, &member(0));
+    refused(&another, &arguments(2, CLASS), "Members can't come and go while another one is down");
+
+    // A volume that this state has not made, of whatever is in it.
+    let mut foreign = formed(3, CLASS);
+    let claim = foreign.world.objects[&("PersistentVolumeClaim".to_owned(), "data-etcd-main-0".to_owned())].clone();
+    foreign.world.objects.insert(("PersistentVolumeClaim".to_owned(), "data-etcd-main-3".to_owned()), claim);
+    foreign.world.edit("PersistentVolumeClaim", "data-etcd-main-3", &["metadata", "name"], "data-etcd-main-3".into());
+    refused(&foreign, &arguments(4, CLASS), "There is data of another cluster already");
+}
+
+#[test]
+fn new_members_may_be_on_more_nodes() {
+    let more = placed(arguments(5, "hostPath"), "nodes", Value::strings(["node1", "node2", "node3", "node4", "node5"]));
+    check_with(&formed(3, "hostPath"), Some(&more), false, "more nodes", nothing);
+    let moved = placed(arguments(5, "hostPath"), "nodes", Value::strings(["node1", "node4", "node3"]));
+    refused(&formed(3, "hostPath"), &moved, "`nodes` of a formed cluster can't be changed yet");
+}
+
+#[test]
+fn a_setting_that_etcd_does_not_take_harms_nobody() {
+    let broken = with_setting(arguments(4, CLASS), "snapshot-count", "broken");
+    let mut lab = formed(3, CLASS);
+    let plan = lab.plan(Some(&broken)).unwrap();
+    lab.run(&plan, steps::Policy::UnitsFirst, &steps::Stop::Never);
+    lab.world.settle();
+    assert_eq!((0..3).filter(|i| lab.world.is_healthy(&member(*i))).count(), 3);
+    check_with(&lab, Some(&arguments(4, CLASS)), false, "taken back", nothing);
+    check_with(&lab, Some(&arguments(3, CLASS)), false, "taken back, and nobody joins", nothing);
+}
+
+#[test]
+fn plans_say_what_they_do() {
+    let lines = |lab: &Lab, wanted: &Object| lab.plan(Some(wanted)).unwrap().choreography.impact;
+    assert_eq!(
+        lines(&formed(3, CLASS), &arguments(5, CLASS)),
+        [
+            "5 members instead of 3",
+            "adds members etcd-main-3, etcd-main-4",
+            "who joins does not vote until it has caught up; one at a time",
+            "at the worst moment 4 of 4 members are up; quorum kept, it takes 3",
+        ]
+    );
+    assert_eq!(
+        lines(&formed(3, CLASS), &arguments(1, CLASS)),
+        [
+            "1 member instead of 3",
+            "removes members etcd-main-1, etcd-main-2, one at a time; the lead moves before",
+            "at the worst moment 2 of 2 members are up; no failure is tolerated then",
+            "data of the members that leave will be deleted with their volumes",
+        ]
+    );
+    let mut kept = formed(3, CLASS);
+    let keeps = with(arguments(3, CLASS), "on_destroy", "keep");
+    pods_lab::converge(&mut kept, Some(&keeps), steps::Policy::UnitsFirst, "keeping");
+    let told = lines(&kept, &with(arguments(1, CLASS), "on_destroy", "keep"));
+    assert_eq!(told.last().unwrap(), "data of the members that leave is kept in their volumes");
+    let lost = lose(&formed(3, CLASS), &[member(1)], delete_claim);
+    assert_eq!(
+        lines(&lost, &arguments(3, CLASS)),
+        [
+            "replaces member etcd-main-1: its data is gone, so its old membership ends and a new one begins",
+            "who joins does not vote until it has caught up; one at a time",
+            "at the worst moment 2 of 2 members are up; no failure is tolerated then",
+        ]
+    );
+}

@@ -1,0 +1,133 @@
+//! What is asked of a running cluster and of what runs it: members come, are promoted, and leave, and pods start with what they need. etcd's own rules
+//! stand beside what the operations look at.
+
+use karmaform_model::{Object, Value, to_json};
+
+use super::roster::{Known, Roster};
+use super::{Process, World, objects};
+
+/// What etcd says before it ends, of who was removed.
+pub(super) const REMOVED: &str = "the member has been permanently removed from the cluster";
+
+impl World {
+    /// One attempt; time passes before it. Gives what is waited for.
+    pub(super) fn act(&mut self, operation: &str, arguments: &Object) -> Result<Option<String>, String> {
+        self.settle();
+        let had_quorum = self.has_quorum();
+        let answer = match operation {
+            "kubernetes_start" => Ok(self.start_pod(arguments)),
+            _ => self.ask(operation, arguments),
+        };
+        if self.eager {
+            self.controllers();
+        }
+        if had_quorum && !self.has_quorum() && !self.disturbed {
+            self.violations.push(format!("quorum given up by {operation}"));
+        }
+        let waiting = self.formed.as_ref().map_or(0, |r| r.members.values().filter(|m| m.learner || m.name.is_none()).count());
+        if waiting > 1 {
+            self.violations.push(format!("{waiting} members on their way at once"));
+        }
+        answer
+    }
+
+    fn start_pod(&mut self, arguments: &Object) -> Option<String> {
+        for manifest in arguments["manifests"].as_items().unwrap_or_default() {
+            self.put(manifest);
+        }
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+        let pod = text("pod")?;
+        let claim = arguments.get("claim").filter(|c| !c.is_null());
+        if let Some(old) = self.pods.get(&pod).filter(|p| Some(&p.uid) == text("replaces").as_ref()) {
+            assert!(!matches!(old.process, Process::Running { joined: true, .. }), "{pod} works, and would be made anew");
+            self.pods.remove(&pod);
+            if let Some(claim) = claim {
+                let name = objects::name(&Object::from([("manifest".to_owned(), claim.clone())]));
+                self.disks.remove(&format!("claim {}", name.1));
+                self.objects.remove(&name);
+            }
+            return Some("it is made anew".to_owned());
+        }
+        if let Some(claim) = claim {
+            self.put(claim);
+        }
+        match self.pods.get(&pod).map(|p| p.process.clone()) {
+            Some(Process::Running { .. }) => None,
+            Some(Process::Ended(why)) => {
+                self.pods.remove(&pod);
+                Some(why)
+            }
+            other => Some(format!("{pod}: {other:?}")),
+        }
+    }
+
+    fn ask(&mut self, operation: &str, arguments: &Object) -> Result<Option<String>, String> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+        let through = arguments.get("through").map(to_json).unwrap_or_default();
+        let through: Vec<&str> = through.as_array().into_iter().flatten().filter_map(|n| n.as_str()).collect();
+        let up = through.iter().filter(|n| self.is_healthy(n)).count();
+        let Some(roster) = self.formed.clone().filter(|_| up > 0) else { return Ok(Some("nobody can be asked".to_owned())) };
+        let url = text("peer_url").ok_or("no URL")?;
+        match operation {
+            "etcd_join" => Ok(self.join(&roster, &url, text("replaces").as_deref(), up == through.len())),
+            "etcd_promote" => self.promote(&roster, &text("name").ok_or("no name")?, &url, up),
+            "etcd_leave" => Ok(self.leave(&roster, text("member_id").as_deref(), &url, up)),
+            _ => Err(format!("no operation {operation}")),
+        }
+    }
+
+    fn join(&mut self, roster: &Roster, url: &str, replaces: Option<&str>, all: bool) -> Option<String> {
+        if roster.members.contains_key(url) {
+            let is_old = replaces.is_some() && roster.id_of(url).as_deref() == replaces;
+            return is_old.then(|| "the old one is still there".to_owned());
+        }
+        let is_one_on_its_way = roster.members.values().any(|m| m.learner || m.name.is_none());
+        let is_all_there = roster.voters() == 1 || self.alive().len() == roster.voters();
+        if !all || is_one_on_its_way || !is_all_there || std::mem::take(&mut self.moved) {
+            return Some("not all work, or one is on its way".to_owned());
+        }
+        self.made += 1;
+        let known = Known { incarnation: self.made, learner: true, name: None };
+        self.formed.as_mut().map(|r| r.members.insert(url.to_owned(), known));
+        self.moved = true;
+        None
+    }
+
+    fn promote(&mut self, roster: &Roster, name: &str, url: &str, up: usize) -> Result<Option<String>, String> {
+        let Some(known) = roster.members.get(url) else { return Err("it is no member".to_owned()) };
+        if !known.learner {
+            return Ok((!self.is_healthy(name)).then(|| "it does not work".to_owned()));
+        }
+        if !self.taking_part().contains(name) || up + 1 < majority(roster.voters() + 1) {
+            return Ok(Some("it has not caught up".to_owned()));
+        }
+        if let Some(known) = self.formed.as_mut().and_then(|r| r.members.get_mut(url)) {
+            known.learner = false;
+        }
+        self.moved = true;
+        Ok(Some("promoted".to_owned()))
+    }
+
+    fn leave(&mut self, roster: &Roster, id: Option<&str>, at: &str, up: usize) -> Option<String> {
+        let is_it = |url: &&String| id.map_or(*url == at, |_| roster.id_of(url).as_deref() == id);
+        let url = roster.members.keys().find(is_it)?.clone();
+        let left = roster.voters() - usize::from(!roster.members[&url].learner);
+        if left == 0 || up < majority(left) {
+            return Some("too few would be left".to_owned());
+        }
+        self.formed.as_mut().map(|r| r.members.remove(&url));
+        self.moved = true;
+        self.settle();
+        Some("removed".to_owned())
+    }
+
+    /// Somebody removes a member with etcd's own tool.
+    pub(crate) fn remove_by_hand(&mut self, member: &str) {
+        self.formed.as_mut().map(|r| r.members.remove(&Self::url(member)));
+        self.settle();
+    }
+}
+
+fn majority(voters: usize) -> usize {
+    voters / 2 + 1
+}

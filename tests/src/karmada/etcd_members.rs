@@ -1,0 +1,200 @@
+//! An etcd in pods that grows, loses a volume, has a member taken out by hand, and shrinks, with a client at work all the time: what was acknowledged
+//! is there, and every read is of the last write. And runs that are killed on the way.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::plane::host_block;
+use super::{Host, variable};
+use crate::lab::client::Client;
+use crate::lab::project::Etcdctl;
+use crate::parts::{kills, tell};
+use crate::project::Project;
+
+/// A class without a provisioner: its volumes are made by the test.
+const CLASS: &str = "kf-disks";
+/// How many volumes there are: for each member, and for those that lose theirs.
+const VOLUMES: usize = 9;
+
+struct Cluster<'a> {
+    host: &'a Host,
+    project: Project,
+    /// What is on the volumes.
+    disks: tempfile::TempDir,
+}
+
+impl<'a> Cluster<'a> {
+    fn new(host: &'a Host) -> Self {
+        let cluster = Self { host, project: Project::new(), disks: tempfile::tempdir().expect("a temporary directory") };
+        cluster.host.run(&["create", "namespace", &host.namespace]);
+        let mut objects = vec![json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": CLASS },
+            "provisioner": "kubernetes.io/no-provisioner" })];
+        objects.extend((0..VOLUMES).map(|i| cluster.volume(i)));
+        cluster.make(&json!({ "apiVersion": "v1", "kind": "List", "items": objects }));
+        cluster
+    }
+
+    fn make(&self, object: &Value) {
+        self.project.write("objects.json", &object.to_string());
+        self.host.run(&["create", "-f", &self.project.path().join("objects.json").to_string_lossy()]);
+    }
+
+    /// Whoever is in the pod may write there.
+    fn volume(&self, number: usize) -> Value {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.disks.path().join(number.to_string());
+        std::fs::create_dir_all(&path).expect("a folder");
+        for folder in [self.disks.path(), &path] {
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).expect("its mode");
+        }
+        json!({ "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": format!("{CLASS}-{number}") }, "spec": {
+            "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" }, "storageClassName": CLASS,
+            "persistentVolumeReclaimPolicy": "Retain", "hostPath": { "path": path },
+        } })
+    }
+
+    fn gone(self) {
+        self.host.run(&["delete", "persistentvolume,storageclass", "--all"]);
+        self.host.run(&["delete", "namespace", &self.host.namespace]);
+    }
+
+    /// So many members, and more in the resource's block.
+    fn of(&self, members: usize, more: &str) {
+        let (version, namespace) = (&self.host.etcd_version, &self.host.namespace);
+        let text = host_block(self.host)
+            + &format!(
+                r#"
+resource "etcd_cluster" "main" {{
+  version = "{version}"
+  kubernetes {{
+    cluster      = data.kubernetes_cluster.host
+    name         = "etcd"
+    namespace    = "{namespace}"
+    members      = {members}
+    storage      = "{CLASS}"
+    storage_size = "1Gi"
+    resources    = {{}}
+  }}
+  {more}
+}}
+output "ca_certificate" {{
+  value = etcd_cluster.main.ca_certificate
+}}
+output "client_certificate" {{
+  value = etcd_cluster.main.client_certificate
+}}
+output "client_key" {{
+  value     = etcd_cluster.main.client_key
+  sensitive = true
+}}
+"#
+            );
+        self.project.write("main.kf.hcl", &text);
+    }
+
+    fn converge(&self) {
+        self.project.apply();
+        self.project.no_changes();
+    }
+
+    fn uids(&self) -> Vec<String> {
+        let uids = "-o=jsonpath={range .items[*]}{.metadata.uid}{\"\\n\"}{end}";
+        self.host.run(&["-n", &self.host.namespace, "get", "pods", uids]).lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until a plan says this.
+    #[track_caller]
+    fn plans(&self, words: &str) {
+        let until = Instant::now() + Duration::from_secs(90);
+        loop {
+            let ended = self.project.run(&["plan"]);
+            if ended.text.split_whitespace().collect::<Vec<_>>().join(" ").contains(words) {
+                return;
+            }
+            assert!(Instant::now() < until, "no plan says {words:?}:\n{}", ended.text);
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+}
+
+#[test]
+fn members_in_pods_come_and_go_under_a_client() {
+    const TEST: &str = "members_in_pods_come_and_go_under_a_client";
+    let Some(host) = Host::for_test(TEST, "kf-members") else { return };
+    let before = host.inventory();
+    let cluster = Cluster::new(&host);
+    cluster.of(1, "");
+    cluster.converge();
+    let client = client(&cluster);
+    let first = cluster.uids();
+
+    cluster.of(3, "");
+    cluster.plans("3 members instead of 1");
+    client.works_while("1 becomes 3", || cluster.converge());
+    client.has_members(3);
+    assert!(first.iter().all(|uid| cluster.uids().contains(uid)), "who stays was restarted");
+
+    cluster.of(5, "settings = { snapshot-count = \"5000\" }");
+    client.works_while("3 become 5, and a setting", || cluster.converge());
+    client.has_members(5);
+
+    // As it is done everywhere when a volume is broken: claim and pod are deleted. What Kubernetes makes in their place has no data.
+    let of = |name: &str| ["-n", &host.namespace, "delete", "--wait=false", name].map(str::to_owned);
+    let delete = |kind: &str, name: &str| {
+        let arguments = [&of(kind)[..], &[name.to_owned()]].concat();
+        host.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    delete("pvc", "data-etcd-1");
+    delete("pod", "etcd-1");
+    cluster.plans("replaces member etcd-1: its data is gone");
+    client.works_while("a volume is lost", || cluster.converge());
+    client.has_members(5);
+
+    let id = client.id_of("etcd-2");
+    let until = Instant::now() + Duration::from_secs(60);
+    while !client.ctl.tries(&["member", "remove", &id]) {
+        assert!(Instant::now() < until, "it can't be removed");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    cluster.plans("the volume of etcd-2 is made anew");
+    client.works_while("one was removed by hand", || cluster.converge());
+    client.has_members(5);
+
+    // Killed on the way to other sizes; the same command again.
+    let (kills, mut random) = kills(1);
+    for kill in 0..kills {
+        let members = [3, 5][kill % 2];
+        cluster.of(members, "settings = { snapshot-count = \"5000\" }");
+        let moment = Duration::from_secs_f64(1.0 + 25.0 * random.f64());
+        client.works_while(&format!("killed after {moment:.1?} on the way to {members}"), || {
+            let running = cluster.project.start(&["apply", "-auto-approve"]);
+            std::thread::sleep(moment);
+            running.kill();
+            // What the killed run has just started may not be there yet, and then the next one says so.
+            while cluster.project.run(&["apply", "-auto-approve"]).code != Some(0) {
+                assert!(Instant::now() < until + Duration::from_secs(600), "it does not converge");
+            }
+            cluster.project.no_changes();
+        });
+        client.has_members(members);
+    }
+
+    cluster.of(1, "settings = { snapshot-count = \"5000\" }");
+    cluster.plans("data of the members that leave will be deleted with their volumes");
+    client.works_while("one stays", || cluster.converge());
+    client.has_members(1);
+    cluster.project.must(0, &["destroy", "-auto-approve"]);
+    cluster.gone();
+    host.is_as_before(&before);
+}
+
+fn client<'a>(cluster: &'a Cluster<'_>) -> Client<'a> {
+    let given = variable("KARMAFORM_TEST_ETCD").expect("an etcd");
+    let archive = given.rsplit(',').next().and_then(|e| e.split_once('=')).map(|(_, archive)| archive.to_owned()).expect("its archive");
+    let service = cluster.host.object("service", "etcd-client");
+    let address = service["spec"]["clusterIP"].as_str().expect("an address");
+    tell(&format!("a client of {address}, by {}", Path::new(&archive).file_name().unwrap_or_default().to_string_lossy()));
+    Client { ctl: Etcdctl::by_service(&cluster.project, &archive, address) }
+}
