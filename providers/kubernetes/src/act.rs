@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const TAKE_OVERS: u32 = 10;
 /// The server can't make sense of what would come out.
 pub(crate) const INVALID: u16 = 422;
+/// The server does not take this kind of patch for that kind of object.
+const UNSUPPORTED: u16 = 415;
 /// The schema's default, for states that were written without it.
 const TIMEOUT: u64 = 60;
 /// Seconds in which a namespace must be gone, where nothing else is said: each pod in it may take its time to end.
@@ -124,6 +126,14 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
     // Somebody else's object was refused above.
     let how = How { force: force || is_true(after, "reclaim"), dry_run: false };
     let request = manifest::request(manifest);
+    // What is taken away as a whole is taken away field by field, and of some a hull is left, with what servers fill in.
+    let hulls = match is_new {
+        true => None,
+        false => {
+            let live = client.get(&place, &name.name).await.map_err(|f| told("get", f))?;
+            live.and_then(|live| fields::dropped(&fields::ours(&live)?, &request, &live))
+        }
+    };
     if !is_new && is_true(after, "exclusive") {
         take_over(client, &place, &name).await.map_err(|f| told("patch", f))?;
     }
@@ -144,11 +154,34 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
         Ok(live) => live,
         Err(failure) => return Err(refused(client, &place, &name, failure, &hidden).await),
     };
+    if let Some(dropped) = hulls {
+        live = without_hulls(client, &place, &name, &dropped, live).await.map_err(|f| told("patch", f))?;
+    }
     if let Some(wanted) = after.get("wait").and_then(Value::as_entries) {
         let uid = live["metadata"]["uid"].clone();
         live = wait::until(client, &place, &name, &uid, wanted, timeout(after), &hidden).await?;
     }
     Ok(now(after, &name, (&place, &live), false))
+}
+
+/// Takes away what is left of what was [`fields::dropped`] and belongs to nobody. Once that was applied, only here it is known what it was: a controller
+/// that writes to the same object meanwhile is no reason to give up.
+async fn without_hulls(client: &Client, place: &Place, name: &Name, dropped: &Json, mut live: Json) -> Result<Json, Failure> {
+    let mut tries = 0;
+    while let Some(patch) = fields::hulls(dropped, &live) {
+        tries += 1;
+        match client.strip(place, &live, patch).await {
+            Ok(stripped) => return Ok(stripped),
+            // Custom resources take no such patches, and nothing is made of what is left of them.
+            Err(failure) if failure.code() == Some(UNSUPPORTED) => break,
+            Err(failure) if failure.code() == Some(409) && tries < TAKE_OVERS => {
+                sleep(PAUSE).await;
+                live = client.get(place, &name.name).await?.unwrap_or(live);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(live)
 }
 
 /// What others set in an object becomes ours, so that the next apply takes it away.

@@ -151,6 +151,50 @@ pub(crate) fn dropped(owned: &Json, manifest: &Json, live: &Json) -> Option<Json
     }
 }
 
+/// What is left of what was [`dropped`] and belongs to nobody, as such a patch: a probe with nothing but the defaults of a server, which takes that in a
+/// template of old versions, and refuses every pod that is made of it. None if nothing is.
+pub(crate) fn hulls(dropped: &Json, live: &Json) -> Option<Json> {
+    let accounts = live["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+    left(dropped, live, &accounts.iter().map(|account| &account["fieldsV1"]).collect::<Vec<_>>())
+}
+
+fn left(dropped: &Json, live: &Json, owned: &[&Json]) -> Option<Json> {
+    match (dropped, live) {
+        (Json::Object(dropped), Json::Object(live)) => {
+            let fields =
+                dropped.iter().filter(|(_, gone)| gone.is_null() || gone.is_object() || gone.is_array()).filter_map(|(field, gone)| {
+                    let there = live.get(field)?;
+                    let below: Vec<&Json> = owned.iter().filter_map(|o| o.get(format!("f:{field}"))).collect();
+                    let left = if gone.is_null() {
+                        (there.is_object() && below.is_empty()).then_some(Json::Null)
+                    } else {
+                        left(gone, there, &below)
+                    };
+                    Some((field.clone(), left?))
+                });
+            let patch: Map<String, Json> = fields.collect();
+            (!patch.is_empty()).then_some(Json::Object(patch))
+        }
+        (Json::Array(dropped), Json::Array(live)) => {
+            let items = dropped.iter().filter_map(|item| {
+                let keys: Map<String, Json> =
+                    item.as_object()?.iter().filter(|(_, v)| v.is_string() || v.is_number()).map(|(n, v)| (n.clone(), v.clone())).collect();
+                let there = live.iter().find(|item| keys.iter().all(|(n, v)| item.get(n) == Some(v)))?;
+                let of_it = |o: &&Json| {
+                    Some(o.as_object()?.iter().find(|(name, _)| name.starts_with("k:") && is_item(name, usize::MAX, there))?.1.clone())
+                };
+                let below: Vec<Json> = owned.iter().filter_map(of_it).collect();
+                let mut patch = left(item, there, &below.iter().collect::<Vec<_>>())?;
+                patch.as_object_mut()?.extend(keys);
+                Some(patch)
+            });
+            let patch: Vec<Json> = items.collect();
+            (!patch.is_empty()).then_some(Json::Array(patch))
+        }
+        _ => None,
+    }
+}
+
 pub(crate) fn is_item(name: &str, index: usize, item: &Json) -> bool {
     let parsed = |text: &str| serde_json::from_str::<Json>(text).ok();
     match name.split_once(':') {
@@ -168,6 +212,25 @@ pub(crate) fn is_item(name: &str, index: usize, item: &Json) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_left_and_belongs_to_nobody_goes() {
+        let dropped =
+            json!({ "spec": { "containers": [{ "name": "main", "livenessProbe": null, "startupProbe": null }], "theirs": null } });
+        let live = json!({
+            "metadata": { "managedFields": [
+                { "manager": "karmaform", "fieldsV1": { "f:spec": { "f:containers": { "k:{\"name\":\"main\"}": { "f:image": {} } } } } },
+                { "manager": "other", "fieldsV1": { "f:spec": {
+                    "f:theirs": { "f:a": {} }, "f:containers": { "k:{\"name\":\"main\"}": { "f:startupProbe": { "f:httpGet": {} } } } } } },
+            ] },
+            "spec": { "theirs": { "a": 1 }, "containers": [
+                { "name": "side", "livenessProbe": { "periodSeconds": 10 } },
+                { "name": "main", "image": "x", "livenessProbe": { "periodSeconds": 10 }, "startupProbe": { "httpGet": {} } },
+            ] },
+        });
+        assert_eq!(hulls(&dropped, &live), Some(json!({ "spec": { "containers": [{ "name": "main", "livenessProbe": null }] } })));
+        assert_eq!(hulls(&json!({ "spec": { "gone": null } }), &live), None);
+    }
 
     fn live() -> Json {
         json!({

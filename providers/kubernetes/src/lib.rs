@@ -1,6 +1,6 @@
 //! Kubernetes clusters and the objects in them: any manifest, by server-side apply.
 //!
-//! Only `client`, `connection`, `through`, `multiplexed`, `forward`, `preflight_pod` and `preflight_check` build on the client library; it knows nothing of karmada and nothing of other providers.
+//! Only `client`, `connection`, `through`, `multiplexed`, `forward`, `preflight_pod`, `preflight_check` and `exec` build on the client library; it knows nothing of karmada and nothing of other providers.
 
 mod accepts;
 mod act;
@@ -17,6 +17,7 @@ mod cluster;
 mod connection;
 mod dispatch;
 mod exclusive;
+mod exec;
 mod exposed;
 mod failure;
 mod fields;

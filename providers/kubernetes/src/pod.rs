@@ -117,8 +117,8 @@ impl ResourceType<Client> for KubernetesPod {
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
             match change {
-                Change::Create { after } => pod_act::up(client, after, false).await.map(Some),
-                Change::Update { after, .. } => pod_act::up(client, after, true).await.map(Some),
+                Change::Create { after } => pod_act::up(client, after, None).await.map(Some),
+                Change::Update { before, after } => pod_act::up(client, after, Some(before)).await.map(Some),
                 // Its StatefulSet deletes it.
                 _ => Ok(None),
             }

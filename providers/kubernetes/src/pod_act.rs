@@ -20,8 +20,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The schema's default, for states that were written without it.
 const TIMEOUT: u64 = 120;
 
-/// Waits until the pod runs at the wanted revision; deletes the one of another revision first if `may_restart`. Gives the pod as it is.
-pub(crate) async fn up(client: &Client, after: &Object, may_restart: bool) -> Result<Object, Diagnostic> {
+/// Waits until the pod runs at the wanted revision; one that was there before is deleted first if it is of another one, or said that it will never
+/// start. Gives the pod as it is.
+pub(crate) async fn up(client: &Client, after: &Object, before: Option<&Object>) -> Result<Object, Diagnostic> {
+    let may_restart = before.is_some();
     let (Some(namespace), Some(name), Some(wanted)) = (text(after, "namespace"), text(after, "name"), text(after, "revision")) else {
         return Err(Diagnostic::error("Pod is not named", "A pod needs a `namespace`, a `name` and a `revision`."));
     };
@@ -33,12 +35,21 @@ pub(crate) async fn up(client: &Client, after: &Object, may_restart: bool) -> Re
         let waiting = match client.get(&place, name).await {
             Ok(None) => Waiting::For(missing(deleted.is_some())),
             Ok(Some(pod)) if is_leaving(&pod) => Waiting::For("the old one is still ending".to_owned()),
-            Ok(Some(pod)) if may_restart && deleted.is_none() && says(&pod, text(after, "renew_on")) => {
+            // Of another revision it goes as all those do.
+            Ok(Some(pod)) if revision(&pod) == wanted && !runs(&pod) && says(&pod, text(after, "renew_on")) => {
                 let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                let gone = client.delete(&place, name, Some(&uid), PropagationPolicy::Background).await;
-                gone.map_err(|f| f.diagnostic(client.place(), &place.call("delete", name), &[]))?;
-                deleted = Some(uid);
-                Waiting::For("the old one is still ending".to_owned())
+                let is_that = before.and_then(|b| text(b, "uid")) == Some(uid.as_str());
+                match &deleted {
+                    None if is_that => {
+                        let gone = client.delete(&place, name, Some(&uid), PropagationPolicy::Background).await;
+                        gone.map_err(|f| f.diagnostic(client.place(), &place.call("delete", name), &[]))?;
+                        deleted = Some(uid);
+                        Waiting::For("the old one is still ending".to_owned())
+                    }
+                    Some(old) if *old == uid => Waiting::For("the old one is still ending".to_owned()),
+                    // Waiting does not help.
+                    _ => return Err(never_starts(name, text(after, "renew_on").unwrap_or_default())),
+                }
             }
             Ok(Some(pod)) if revision(&pod) == wanted => {
                 if runs(&pod) {
@@ -99,6 +110,11 @@ pub(crate) async fn up(client: &Client, after: &Object, may_restart: bool) -> Re
 /// Its program's last words have this in them.
 fn says(pod: &Json, what: Option<&str>) -> bool {
     what.filter(|w| !w.is_empty()).zip(termination_message(pod)).is_some_and(|(what, words)| words.contains(what))
+}
+
+fn never_starts(name: &str, words: &str) -> Diagnostic {
+    Diagnostic::error("Pod will not start", format!("The program in pod {name} ends, since it has lost what it needs: \"{words}\"."))
+        .with_hint("Plan again: what else was done may be what its turn was waiting for.")
 }
 
 enum Waiting {

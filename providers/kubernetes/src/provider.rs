@@ -16,6 +16,7 @@ use crate::client::{Client, Inner, Needed};
 use crate::cluster::Cluster;
 use crate::connection::{self, Options, PROVIDER};
 use crate::dispatch;
+use crate::exec::KubernetesExec;
 use crate::forward;
 use crate::images::{self, Images};
 use crate::list::KubernetesList;
@@ -103,7 +104,7 @@ impl Provider for Kubernetes {
     }
 
     fn operations(&self) -> Vec<&dyn Operation<Client>> {
-        vec![&KubernetesStart]
+        vec![&KubernetesStart, &KubernetesExec]
     }
 
     fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {

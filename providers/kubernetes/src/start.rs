@@ -1,9 +1,8 @@
 //! The operation `kubernetes_start`: what a pod of a StatefulSet starts with is put in place, and the pod is there and runs. One that was there
 //! before goes first, and with it the claim of its volume, where that is to be a new one too.
 //!
-//! Pods are made by their StatefulSet, so its `replicas` are among what is put in place; a pod that failed before is deleted, since what it starts
-//! with is read when its container starts, and the kubelet waits longer and longer before it tries again
-//! (`kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle`, section "Container restarts").
+//! Pods are made by their StatefulSet, so its `replicas` are among what is put in place; a pod that failed before is deleted, since the kubelet waits
+//! longer and longer before it tries again (`kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle`, section "Container restarts").
 
 use std::sync::LazyLock;
 
@@ -27,8 +26,14 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::required("manifests", Type::Any, "The objects, in this order; all of them are karmaform's own."),
             Attribute::optional("namespace", Type::String, "The namespace of the pod."),
             Attribute::optional("pod", Type::String, "The pod's name; without it nothing is waited for."),
-            Attribute::optional("replaces", Type::String, "The UID of the pod that was there before, and has to go."),
-            Attribute::optional("claim", Type::Any, "The manifest of its claim, which goes with that pod and is made anew."),
+            Attribute::optional(
+                "replaces",
+                Type::String,
+                "The UID of the pod that was there before; it goes unless it runs and never failed.",
+            ),
+            Attribute::optional("claim", Type::Any, "The manifest of its claim, where that is made anew, and its pod with it."),
+            Attribute::optional("replaces_claim", Type::String, "The UID of the claim that goes for it."),
+            Attribute::optional("ends_well", Type::String, "What it means if its program ends again and again without an error."),
         ],
     )
     .through("cluster")
@@ -63,44 +68,52 @@ async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diag
     let (Some(namespace), Some(name)) = (text(arguments, "namespace"), text(arguments, "pod")) else {
         return Ok(GateAnswer::Passed("in place".to_owned()));
     };
-    let (replaced, claim) = (text(arguments, "replaces"), arguments.get("claim").filter(|c| !c.is_null()));
     let place = pods(namespace);
     let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, name), &[]);
-    let live = client.get(&place, name).await.map_err(|f| told("get", f))?;
-    let delete = async |pod: &Json| client.delete(&place, name, pod["metadata"]["uid"].as_str(), PropagationPolicy::Background).await;
-    match live {
-        Some(pod) if is_leaving(&pod) => Ok(GateAnswer::Waiting("the pod of before is still ending".to_owned())),
-        Some(pod) if replaced.is_some() && pod["metadata"]["uid"].as_str() == replaced => {
-            if let Some(claim) = claim {
-                // It stays as long as the pod.
-                remove(client, claim).await?;
-            }
-            delete(&pod).await.map_err(|f| told("delete", f))?;
-            Ok(GateAnswer::Waiting("the pod of before is made anew".to_owned()))
-        }
-        live => {
-            if let Some(claim) = claim
-                && let Some(why) = renew(client, claim).await?
-            {
-                return Ok(GateAnswer::Waiting(why));
-            }
-            let Some(pod) = live else { return Ok(GateAnswer::Waiting(format!("there is no pod {name} yet"))) };
-            if runs(&pod) {
-                return Ok(GateAnswer::Passed(format!("pod {name} runs")));
-            }
-            let why = pods_why::of_pod(client, &pod, &[]).await.unwrap_or_else(|| "is not running yet".to_owned());
-            if has_failed(&pod) {
-                delete(&pod).await.map_err(|f| told("delete", f))?;
-            }
-            Ok(GateAnswer::Waiting(format!("pod {name} {why}")))
-        }
+    let is_claim_old = match arguments.get("claim").filter(|c| !c.is_null()) {
+        Some(claim) => !renew(client, claim, text(arguments, "replaces_claim")).await?,
+        None => false,
+    };
+    let Some(pod) = client.get(&place, name).await.map_err(|f| told("get", f))? else {
+        return Ok(GateAnswer::Waiting(format!("there is no pod {name} yet")));
+    };
+    if is_leaving(&pod) {
+        return Ok(GateAnswer::Waiting("the pod of before is still ending".to_owned()));
     }
+    let uid = pod["metadata"]["uid"].as_str();
+    let is_old = is_claim_old || uid.is_some() && uid == text(arguments, "replaces") && !(runs(&pod) && restarts(&pod) == 0);
+    if !is_old && runs(&pod) {
+        return Ok(GateAnswer::Passed(format!("pod {name} runs")));
+    }
+    if let (Some(what), true) = (text(arguments, "ends_well"), !is_old && ended_well(&pod)) {
+        return Err(Diagnostic::error("A pod ends without an error", format!("Pod {name} of {namespace} does not go on. {what}.")));
+    }
+    // A claim stays as long as its pod. One that was made since is left alone, however often it fails: it would be another one to whoever has to find
+    // it by its name first, and what it starts with is read at each start.
+    if is_old {
+        client.delete(&place, name, uid, PropagationPolicy::Background).await.map_err(|f| told("delete", f))?;
+        return Ok(GateAnswer::Waiting("the pod of before is made anew".to_owned()));
+    }
+    let why = pods_why::of_pod(client, &pod, &[]).await.unwrap_or_else(|| "is not running yet".to_owned());
+    Ok(GateAnswer::Waiting(format!("pod {name} {why}")))
+}
+
+fn containers(pod: &Json) -> &[Json] {
+    pod["status"]["containerStatuses"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn restarts(pod: &Json) -> i64 {
+    containers(pod).iter().filter_map(|c| c["restartCount"].as_i64()).sum()
 }
 
 /// It ended and waits before it is started again.
 fn has_failed(pod: &Json) -> bool {
-    let statuses = pod["status"]["containerStatuses"].as_array().map(Vec::as_slice).unwrap_or_default();
-    !is_ready(pod) && statuses.iter().any(|c| c["state"]["waiting"]["reason"] == "CrashLoopBackOff")
+    !is_ready(pod) && containers(pod).iter().any(|c| c["state"]["waiting"]["reason"] == "CrashLoopBackOff")
+}
+
+/// It did so, and calls that no failure.
+fn ended_well(pod: &Json) -> bool {
+    has_failed(pod) && containers(pod).iter().any(|c| c["lastState"]["terminated"]["exitCode"] == 0)
 }
 
 /// Where an object is and what it is called.
@@ -124,20 +137,18 @@ async fn put(client: &Client, manifest: &Value) -> Result<(), Diagnostic> {
     applied.map(drop).map_err(|f| f.diagnostic(client.place(), &place.call("patch", &name), &[]))
 }
 
-async fn remove(client: &Client, manifest: &Value) -> Result<(), Diagnostic> {
+/// Makes it once the one of before is gone. False as long as that is there.
+async fn renew(client: &Client, manifest: &Value, old: Option<&str>) -> Result<bool, Diagnostic> {
     let (place, name) = located(client, manifest).await?;
-    let gone = client.delete(&place, &name, None, PropagationPolicy::Background).await;
-    gone.map(drop).map_err(|f| f.diagnostic(client.place(), &place.call("delete", &name), &[]))
-}
-
-/// Makes it once the one of before is gone. Gives what is waited for.
-async fn renew(client: &Client, manifest: &Value) -> Result<Option<String>, Diagnostic> {
-    let (place, name) = located(client, manifest).await?;
-    let there = client.get(&place, &name).await.map_err(|f| f.diagnostic(client.place(), &place.call("get", &name), &[]))?;
-    if there.is_some_and(|live| is_leaving(&live)) {
-        return Ok(Some(format!("the claim {name} of before is still there")));
+    let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name), &[]);
+    match client.get(&place, &name).await.map_err(|f| told("get", f))? {
+        Some(live) if is_leaving(&live) => Ok(false),
+        Some(live) if old.is_some() && live["metadata"]["uid"].as_str() == old => {
+            client.delete(&place, &name, old, PropagationPolicy::Background).await.map_err(|f| told("delete", f))?;
+            Ok(false)
+        }
+        _ => put(client, manifest).await.map(|()| true),
     }
-    put(client, manifest).await.map(|()| None)
 }
 
 #[cfg(test)]
@@ -152,5 +163,11 @@ mod tests {
         assert!(!has_failed(&pod(json!({ "waiting": { "reason": "ContainerCreating" } }))));
         assert!(!has_failed(&pod(json!({ "running": {} }))));
         assert!(!has_failed(&json!({})));
+        let ended = |code: i64| {
+            let status =
+                json!({ "state": { "waiting": { "reason": "CrashLoopBackOff" } }, "lastState": { "terminated": { "exitCode": code } } });
+            ended_well(&json!({ "status": { "containerStatuses": [status] } }))
+        };
+        assert!(ended(0) && !ended(1));
     }
 }
