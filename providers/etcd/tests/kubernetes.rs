@@ -354,7 +354,6 @@ fn a_destruction_that_stopped_halfway() {
 fn what_needs_more_care_is_refused() {
     let lab = formed(3, CLASS);
     let plain = arguments(3, CLASS);
-    refused(&lab, &with(plain.clone(), "version", "3.6.9"), "`version` of a formed cluster can't be changed yet");
     refused(&lab, &with(plain.clone(), "ca_validity_hours", 80_000i64), "A CA of a formed cluster can't be replaced in place");
     for (name, value) in [("name", "other"), ("namespace", "other"), ("storage", "slow"), ("storage_size", "20Gi")] {
         refused(&lab, &placed(plain.clone(), name, value), &format!("`{name}` of a formed cluster can't be changed yet"));
@@ -363,7 +362,9 @@ fn what_needs_more_care_is_refused() {
     for (name, value) in [("nodes", Value::strings(["node1", "node2", "node4"])), ("host_path", "/data".into())] {
         refused(&on_nodes, &placed(arguments(3, "hostPath"), name, value), &format!("`{name}` of a formed cluster can't be changed yet"));
     }
-    refused(&lab, &placed(plain.clone(), "image", "registry.k8s.io/etcd:3.6.9-0"), "The image of a formed cluster can't be changed yet");
+    refused(&lab, &placed(plain.clone(), "image", "registry.k8s.io/etcd:3.6.9-0"), "The image is of another version");
+    refused(&lab, &placed(plain.clone(), "image", "registry.k8s.io/etcd:newest"), "An image of an unknown version");
+    check(&lab, Some(&placed(plain.clone(), "image", "registry.k8s.io/etcd:3.6.8-1")), "built anew", nothing);
     check(&lab, Some(&placed(plain.clone(), "registry", "mirror.example/k8s")), "another registry", nothing);
     check(&lab, Some(&placed(plain.clone(), "image", "mirror.example:5000/x/etcd:3.6.8-0")), "another place for the image", nothing);
 

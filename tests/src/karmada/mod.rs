@@ -60,8 +60,7 @@ impl Host {
         }
         let crds = variable("KARMAFORM_SHARED_DATA").map(|data| Path::new(&data).join("karmada-crds-v1.19.tar.gz"));
         let Some(crds) = crds.filter(|c| c.exists()) else { return skipped("no archive of Karmada's CRDs in KARMAFORM_SHARED_DATA") };
-        let etcd = variable("KARMAFORM_TEST_ETCD").unwrap_or_default();
-        let Some((etcd_version, _)) = etcd.rsplit(',').next().and_then(|e| e.split_once('=')) else { return skipped("no etcd") };
+        let Some(etcd_version) = etcd_versions().pop() else { return skipped("no etcd") };
         let given = |name: &str| variable(name).unwrap_or_else(|| panic!("{name} is not set, though there is a node"));
         let kubeconfig = given("KARMAFORM_TEST_KUBECONFIG");
         let one_at_a_time = alone(Path::new(&kubeconfig), "cluster");
@@ -71,7 +70,7 @@ impl Host {
             cache: tempfile::tempdir().expect("a temporary directory"),
             namespace: namespace.to_owned(),
             kube_version: kube_version(),
-            etcd_version: etcd_version.to_owned(),
+            etcd_version,
             crds,
             _one_at_a_time: one_at_a_time,
         };
@@ -86,13 +85,19 @@ impl Host {
             let script = Path::new(&variable("KARMAFORM_TEST_KUBE").expect("the lab's script")).with_file_name("karmada.sh");
             let status = Command::new(script)
                 .args(["images", &variable("KARMAFORM_TEST_KUBE_NAME").expect("the cluster's name"), KARMADA])
-                .args([&self.kube_version, &self.etcd_version])
+                .args([&self.kube_version, &etcd_versions().join(",")])
                 .args(["KARMAFORM_TEST_KARMADA_BIN", "KARMAFORM_TEST_KUBE_BIN"].map(|n| variable(n).unwrap_or_default()))
                 .stdin(Stdio::null())
                 .status();
             assert!(status.is_ok_and(|s| s.success()), "karmada.sh images");
         });
     }
+}
+
+/// The versions of etcd that there are, the newest last.
+fn etcd_versions() -> Vec<String> {
+    let given = variable("KARMAFORM_TEST_ETCD").unwrap_or_default();
+    given.split(',').filter_map(|etcd| Some(etcd.split_once('=')?.0.to_owned())).collect()
 }
 
 /// Of what will run in pods: `KARMAFORM_TEST_KUBE_BIN`'s, or the lab's own.

@@ -22,14 +22,14 @@ impl<'a> Client<'a> {
 
     /// Writes and reads until the work is done. Every read must give the last write that was acknowledged, or one that was tried after it.
     #[track_caller]
-    pub(crate) fn works_while(&self, what: &str, work: impl FnOnce()) {
+    pub(super) fn works_while(&self, what: &str, work: impl FnOnce()) {
         // An election and the time of a request that it catches; a graceful change is far below. More would be a cluster that was away.
         self.works_within(Duration::from_secs(9), what, work);
     }
 
     /// The same where something keeps it from working for a while, but no longer than this.
     #[track_caller]
-    pub(super) fn works_within(&self, limit: Duration, what: &str, work: impl FnOnce()) {
+    pub(crate) fn works_within(&self, limit: Duration, what: &str, work: impl FnOnce()) {
         let done = AtomicBool::new(false);
         let (writes, longest) = std::thread::scope(|scope| {
             let writer = scope.spawn(|| self.write(&done));

@@ -123,6 +123,7 @@ impl Arguments {
             Ok(version) => {
                 if let Some(settings) = &settings {
                     settings::check(settings, &version, &mut found);
+                    found.extend(kubernetes.as_ref().and_then(|_| settings::silent(settings)));
                 }
                 Some(version)
             }

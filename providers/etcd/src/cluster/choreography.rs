@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Action, ChildStep, Choreography, Diagnostics, Point, Scene};
 
 use super::arguments::Arguments;
-use super::condition::{Condition, Member, changes, is_formed, members};
+use super::condition::{Condition, Member, changes, is_formed, member_of, members};
 use super::membership::{Membership, membership};
 use super::places::{formed_note, part, part_of, stateful_set};
 use super::restore::{ended, restoration};
@@ -65,7 +65,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     if is_formed(scene) {
         authorities::all_are_seen(scene, &wanted, &members).map_err(at_it)?;
     }
-    let upgrade = match wanted.kubernetes.is_none() && is_formed(scene) {
+    let upgrade = match is_formed(scene) {
         true => upgrade(scene, &wanted, &members, &membership).map_err(at_it)?,
         false => None,
     };
@@ -79,8 +79,9 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.change_the_rest();
     order.look_at_restored(false);
     order.end_restoration();
-    if upgrade.is_some() {
+    if let Some(upgrade) = &upgrade {
         order.save_first();
+        order.save_in_pod(upgrade);
     }
     order.read_ids();
     order.drop_authorities();
@@ -115,6 +116,8 @@ pub(super) struct Order<'a> {
     /// Voters, as the moves so far have left them.
     voters: BTreeSet<String>,
     formed: bool,
+    /// Members whose ids are read as soon as they have joined.
+    noted: Vec<String>,
     pub(super) choreography: Choreography,
     /// The last gate, and whom it saw healthy.
     pub(super) last: Option<(String, BTreeSet<String>)>,
@@ -123,7 +126,8 @@ pub(super) struct Order<'a> {
 impl<'a> Order<'a> {
     fn new(wanted: &'a Arguments, scene: &'a Scene<'a>, members: &'a BTreeMap<String, Member<'a>>, membership: &'a Membership) -> Self {
         let voters = membership.established.clone();
-        Self { wanted, scene, members, membership, voters, formed: is_formed(scene), choreography: Choreography::default(), last: None }
+        let (formed, choreography) = (is_formed(scene), Choreography::default());
+        Self { wanted, scene, members, membership, voters, formed, noted: Vec::new(), choreography, last: None }
     }
 
     fn wanted_members(&self, condition: Condition) -> impl Iterator<Item = &'a Member<'a>> + use<'a> {
@@ -290,7 +294,9 @@ impl<'a> Order<'a> {
     /// The members' ids can be read when they work.
     fn read_ids(&mut self) {
         let Some((last, _)) = self.last.clone() else { return };
-        for path in self.ids_to_read().collect::<Vec<_>>() {
+        for path in
+            self.ids_to_read().filter(|path| !member_of(path).is_some_and(|name| self.noted.iter().any(|n| n == name))).collect::<Vec<_>>()
+        {
             self.order(Point::Gate(last.clone()), Point::Child(path));
         }
     }

@@ -148,7 +148,7 @@ pub(crate) fn is_formed(scene: &Scene<'_>) -> bool {
 pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> {
     let formed = is_formed(scene);
     let mut members: BTreeMap<String, Member<'a>> = BTreeMap::new();
-    // Pods wait for the template, and the template for all Secrets: these are no part of any member's turn then.
+    // Pods wait for the template, and the template for all Secrets and claims: these are no part of any member's turn then.
     let secrets_come_first = changes(scene, &stateful_set());
     for (path, child) in &scene.children {
         let Some(name) = member_of(path) else { continue };
@@ -162,7 +162,7 @@ pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> 
         // nothing to a member, nor is what is left of a restoration or kept for a state that gets lost anything to it.
         let has_no_turn = match part_name(path) {
             "peers" | "snapshot" | "authority" => true,
-            "secret" => secrets_come_first,
+            "secret" | "claim" | "volume" => secrets_come_first,
             _ => is_of_restoration(path),
         };
         if !is_unchanged(child.change) && !has_no_turn {

@@ -11,7 +11,7 @@ use super::arguments::Arguments;
 use super::authorities;
 use super::choreography::{leader_last, quorum};
 use super::condition::{Condition, Member, changes, is_formed, is_unchanged, sides};
-use super::kubernetes::Storage;
+use super::kubernetes::{Storage, saved};
 use super::membership::Membership;
 use super::places::{Places, client_certificate, part, part_of, stateful_set};
 use super::snapshot;
@@ -47,7 +47,11 @@ fn of_upgrade(scene: &Scene<'_>, wanted: &Arguments, upgrade: &Upgrade) -> Vec<S
     let on = if upgrade.begun { format!(" on {}, as the others have it already", upgrade.members.join(", ")) } else { String::new() };
     let what = if (to.minor, to.patch) < (from.minor, from.patch) { "goes back" } else { "upgrades etcd" };
     let mut lines = vec![format!("{what} from {} to {}{on}", from.text, to.text)];
-    if let Some(keeper) = snapshot::keeper(wanted)
+    if let (Some(_), Some(keeper)) = (&wanted.kubernetes, snapshot::keeper(wanted)) {
+        if !upgrade.begun {
+            lines.push(format!("saves a snapshot first, on the volume of {keeper} as {}", saved()));
+        }
+    } else if let Some(keeper) = snapshot::keeper(wanted)
         && changes(scene, &snapshot::of(keeper))
         && to.minor >= from.minor
     {

@@ -4,6 +4,8 @@ pub(crate) mod children;
 pub(crate) mod schema;
 mod template;
 
+pub(crate) use template::saved;
+
 use std::collections::BTreeMap;
 
 use karmaform_model::{Address, Diagnostic, Diagnostics, Object, Type, Value};
@@ -16,8 +18,6 @@ use crate::versions::Version;
 pub(crate) const MOST_MEMBERS: usize = 7;
 /// What etcd says last when it would start without data and is on no list (`hasLocalMember` of its `server/config`, the same since 3.4).
 pub(crate) const LOST: &str = "couldn't find local name";
-/// What it says last when the cluster has removed the member that its data is of (`etcdserver.ErrMemberRemoved`).
-pub(crate) const REMOVED: &str = "the member has been permanently removed from the cluster";
 /// Where images of etcd are, if nothing else is written.
 const REGISTRY: &str = "registry.k8s.io";
 /// The storage of who wants none that lasts.
@@ -123,7 +123,7 @@ impl Kubernetes {
             name,
             namespace: namespace(block, found),
             minor: minor(&connection, facts),
-            image: image(block, version),
+            image: image(block, version, found),
             storage,
             missing_class,
             storage_size: size.unwrap_or_else(|| Value::null(Type::String)),
@@ -309,8 +309,14 @@ fn storage(block: &Object, found: &mut Diagnostics) -> Storage {
     }
 }
 
-fn image(block: &Object, version: Option<&Version>) -> Value {
+fn image(block: &Object, version: Option<&Version>, found: &mut Diagnostics) -> Value {
     if let Some(image) = given(block, "image") {
+        if let (Some(text), Some(version)) = (image.as_str(), version)
+            && let Some(other) = version_in(text).filter(|tag| (tag.minor, tag.patch) != (version.minor, version.patch))
+        {
+            let what = format!("`image` is \"{text}\", which is etcd {}, and `version` says {}.", other.text, version.text);
+            found.push(Diagnostic::error("The image is of another version", what).with_hint("Let both say the same."));
+        }
         return image;
     }
     let version = version.map(|v| v.text.as_str()).unwrap_or_default();
@@ -321,6 +327,12 @@ fn image(block: &Object, version: Option<&Version>) -> Value {
             format!("{registry}/etcd:{version}-0").into()
         }
     }
+}
+
+/// The version in an image's tag; `None` where it has none.
+fn version_in(image: &str) -> Option<Version> {
+    let last = image.rsplit('/').next()?.split('@').next()?;
+    Version::read(last.split_once(':')?.1.trim_start_matches('v'))
 }
 
 /// From the second number of `1.20.2` or `v1.36.0+k3s1`.

@@ -13,9 +13,7 @@ use super::choreography::quorum;
 use super::condition::{Condition, Member, has_data, is_unchanged, runner, seen, sides};
 use super::places::{part, part_of};
 use super::roster::{Entry, former_url, peer_url, remembered, roster};
-use problems::{
-    left_behind, no_address, nobody_in_view, not_all_work, other_data, other_key, runs_without_data, silent, too_few, unknown_members,
-};
+use problems::{no_address, nobody_in_view, not_all_work, other_data, other_key, runs_without_data, silent, too_few, unknown_members};
 
 /// One member comes or goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +34,11 @@ pub(crate) enum Move {
         url: String,
         /// The id that the member had at this place before; what data is left of it is set aside.
         replaces: Option<String>,
-        /// All members at that moment as etcd's `initial-cluster` has them; `None` if it has data of this cluster already and only has to be promoted.
+        /// All members at that moment as etcd's `initial-cluster` has them; `None` if it has data of this cluster already and only has to be promoted. In
+        /// pods there always is one: whoever has data passes it over.
         initial_cluster: Option<String>,
+        /// It has data of this cluster.
+        has_data: bool,
     },
 }
 
@@ -81,8 +82,10 @@ impl Membership {
 /// Nobody can be asked, somebody unknown is a member, or too few would be left.
 pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Result<Membership, Diagnostics> {
     // With `-target` only some members are looked at, or none. Those that are left out stay what they are, and are taken to be up.
-    let in_view = |name: &str| scene.children.contains_key(&part(name, "etcd"));
-    if !members.keys().any(|name| in_view(name)) {
+    let is_asked = |name: &str| scene.children.contains_key(&part(name, "etcd"));
+    // Of who was given up half-way there is only a part, and it may be a member all the same.
+    let in_view = |name: &str| is_asked(name) || !wanted.members.contains_key(name) && members.contains_key(name);
+    if !members.keys().any(|name| is_asked(name)) {
         return Ok(Membership::settled(wanted));
     }
     // Who is stopped and starts is there by the time that others come and go.
@@ -121,7 +124,7 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
             }
             (_, true) if entry.learner => joins.push((entry.name.clone(), None)),
             (_, true) => drop(plan.done.established.insert(entry.name.clone())),
-            (_, false) if !entry.learner && is_alive(&entry.name) => {
+            (_, false) if !entry.learner && is_asked(&entry.name) && is_alive(&entry.name) => {
                 plan.done.leaving.insert(entry.name.clone());
                 alive.push(entry.clone());
             }
@@ -130,8 +133,16 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
     }
     let known: BTreeSet<&str> = entries.iter().map(|e| e.name.as_str()).collect();
     let absent = wanted.members.keys().filter(|name| !known.contains(name.as_str()) && in_view(name));
-    joins.extend(absent.map(|name| (name.clone(), former_id(scene, name))));
-    joins.sort();
+    for name in absent {
+        // A run that ended before it had read its id says nothing of whether it is a member, and its pod goes on by itself.
+        match !on_hosts && is_silent && is_installed(scene, name) && has_data(scene, name) == Some(true) {
+            true => drop(plan.done.established.insert(name.clone())),
+            false => joins.push((name.clone(), former_id(scene, name))),
+        }
+    }
+    // etcd has one on its way at a time: who was begun with comes first.
+    let is_begun = |name: &String| known.contains(name.as_str()) && gone.iter().all(|e| e.name != *name);
+    joins.sort_by_key(|(name, _)| (!is_begun(name), name.clone()));
     if is_silent {
         let unsaid = members.keys().filter(|name| !wanted.members.contains_key(*name) && !known.contains(name.as_str()));
         gone.extend(unsaid.filter_map(|name| Some(unknown(name, former_url(scene, wanted, name)?))));
@@ -143,17 +154,18 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
     if gone.is_empty() && alive.is_empty() && joins.is_empty() {
         return Ok(plan.done);
     }
+    // Kubernetes starts the others first, once there is again what it does that by.
+    let is_sized = alive.is_empty() && joins.len() == gone.len() && gone.iter().all(|e| joins.iter().any(|(name, _)| *name == e.name));
+    let is_all_up = !is_silent && plan.done.established.is_subset(&plan.done.up);
+    if !on_hosts && is_sized && !is_all_up && plan.done.established.len() >= quorum(entries.len()) {
+        plan.done.waiting = joins.into_iter().map(|(name, _)| name).collect();
+        return Ok(plan.done);
+    }
     if is_silent {
         if entries.is_empty() {
             return Err(nobody_in_view().into());
         }
         let up = entries.iter().filter(|e| is_alive(&e.name)).count();
-        let is_sized = alive.is_empty() && gone.iter().all(|e| joins.iter().any(|(name, _)| *name == e.name)) && joins.len() == gone.len();
-        // Kubernetes starts the others, once there is again what it does that by.
-        if !on_hosts && is_sized && plan.done.established.len() >= quorum(entries.len()) {
-            plan.done.waiting = joins.into_iter().map(|(name, _)| name).collect();
-            return Ok(plan.done);
-        }
         if up < quorum(entries.len()) || !on_hosts {
             let leaving = gone.iter().chain(&alive).map(|e| e.name.clone()).collect();
             return Err(silent(&joins.into_iter().map(|(name, _)| name).collect(), &leaving, on_hosts).into());
@@ -177,7 +189,7 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
         let away: Vec<&str> = plan.done.established.difference(&plan.done.up).map(String::as_str).collect();
         found.extend((!away.is_empty()).then(|| not_all_work(&away, on_hosts)));
     }
-    found.extend(joins.iter().filter_map(|(name, _)| left_behind(scene, wanted, name)));
+
     let steps = gone.iter().try_for_each(|entry| plan.leave(entry, false));
     let steps = steps.and_then(|()| joins.into_iter().try_for_each(|(name, replaces)| plan.join(scene, &name, replaces)));
     let steps = steps.and_then(|()| alive.iter().try_for_each(|entry| plan.leave(entry, true)));
@@ -264,8 +276,9 @@ impl Planner<'_> {
             learner: false,
             started: true,
         });
-        let initial_cluster = (!is_started).then(|| initial_cluster(&self.now));
-        self.done.moves.push(Move::Join { name: name.to_owned(), url, replaces, initial_cluster });
+        let in_pods = self.wanted.kubernetes.is_some();
+        let initial_cluster = (!is_started || in_pods).then(|| initial_cluster(&self.now, in_pods.then_some(name)));
+        self.done.moves.push(Move::Join { name: name.to_owned(), url, replaces, initial_cluster, has_data: is_started });
         let up = self.up();
         self.spare(up);
         Ok(())
@@ -277,8 +290,12 @@ fn unknown(name: &str, url: String) -> Entry {
     Entry { id: String::new(), name: name.to_owned(), own_name: String::new(), urls: vec![url], learner: true, started: false }
 }
 
-fn initial_cluster(entries: &[Entry]) -> String {
-    let called = |e: &Entry| [&e.name, &e.own_name, &e.id].into_iter().find(|n| !n.is_empty()).cloned().unwrap_or_default();
+/// `alone`: only this one may start by it. etcd compares the URLs and asks for its own name, so the others may be called anything.
+fn initial_cluster(entries: &[Entry], alone: Option<&str>) -> String {
+    let called = |e: &Entry| {
+        let name = [&e.name, &e.own_name, &e.id].into_iter().find(|n| !n.is_empty()).cloned().unwrap_or_default();
+        if alone.is_none_or(|alone| alone == name) { name } else { format!("{name}.is-there") }
+    };
     let mut all: Vec<String> = entries.iter().flat_map(|e| e.urls.iter().map(move |url| format!("{}={url}", called(e)))).collect();
     all.sort();
     all.join(",")

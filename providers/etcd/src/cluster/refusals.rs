@@ -74,10 +74,6 @@ fn arguments(scene: &Scene<'_>, before: &Object, wanted: &Arguments, found: &mut
     let given = |name: &str| before.get(name).filter(|v| !v.is_null());
     let text = |name: &str, default: &str| given(name).map_or(Some(default), Value::as_str).map(str::to_owned);
     let number = |name: &str, default: i64| given(name).map_or(Some(default), Value::as_i64).map(|n| n.to_string());
-    if wanted.kubernetes.is_some() {
-        let upgrade = "An upgrade in pods needs a backup first and an order of its own, which this version does not have.";
-        keep("version", &wanted.version.text, text("version", ""), upgrade);
-    }
     let url = "The cluster and its clients know every member by its URLs, which contain it.";
     keep("client_port", &wanted.client_port.to_string(), number("client_port", CLIENT_PORT), url);
     keep("peer_port", &wanted.peer_port.to_string(), number("peer_port", PEER_PORT), url);

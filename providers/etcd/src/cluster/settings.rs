@@ -38,6 +38,15 @@ const RESERVED_STARTS: &[&str] = &["listen-", "advertise-", "initial-", "discove
 /// The longest election timeout that etcd takes, in milliseconds.
 const LONGEST_ELECTION: u64 = 50_000;
 
+/// Why these don't do in pods: what a member says before it ends is how one is known that has lost its data.
+pub(crate) fn silent(settings: &BTreeMap<String, Value>) -> Option<Diagnostic> {
+    let outputs = settings.get("log-outputs")?.as_str()?;
+    let is_heard = outputs.split(',').any(|output| ["default", "stderr", "stdout"].contains(&output.trim()));
+    let what =
+        format!("The setting \"log-outputs\" is \"{outputs}\", and nothing that members say would be seen in the logs of their pods.");
+    (!is_heard).then(|| Diagnostic::error("An etcd setting that can't be used", what).with_hint("Add `stderr`."))
+}
+
 /// Finds everything that is wrong with the settings. Values that are not known yet are checked when they are.
 pub(crate) fn check(settings: &BTreeMap<String, Value>, version: &Version, found: &mut Diagnostics) {
     for (name, value) in settings {

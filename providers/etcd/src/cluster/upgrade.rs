@@ -1,4 +1,4 @@
-//! Another version of etcd under the data of a formed cluster on hosts: which ways there are (facts of etcd, "Rolling upgrade and downgrade"; etcd's
+//! Another version of etcd under the data of a formed cluster: which ways there are (facts of etcd, "Rolling upgrade and downgrade"; etcd's
 //! upgrade guides), and what has to be so before the first step. The steps themselves are those of any change that restarts members.
 
 use std::cmp::Ordering;
@@ -8,10 +8,14 @@ use karmaform_model::{Diagnostic, Diagnostics, Scene, Value};
 
 use super::arguments::Arguments;
 use super::condition::{Condition, Member, is_unchanged, seen, sides};
+use super::kubernetes::Kubernetes;
 use super::membership::Membership;
-use super::places::{part, part_of};
+use super::places::{part, part_of, stateful_set};
 use super::snapshot;
 use crate::versions::Version;
+
+/// What must be free besides in a volume, in bytes: the log of what is written meanwhile.
+const SPARE: i64 = 512 << 20;
 
 /// A cluster on its way from one version to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +59,12 @@ pub(crate) fn upgrade(
     if !begun && !membership.moves.is_empty() {
         found.push(not_together(&from));
     }
-    let saves = snapshot::keeper(wanted).is_some_and(|name| scene.children.contains_key(&snapshot::of(name)));
+    let saver = match &wanted.kubernetes {
+        Some(_) => Some(stateful_set()),
+        None => snapshot::keeper(wanted).map(snapshot::of),
+    };
+    let is_whole = wanted.kubernetes.is_none() || wanted.members.keys().all(|name| scene.children.contains_key(&part(name, "pod")));
+    let saves = is_whole && saver.is_some_and(|path| scene.children.contains_key(&path));
     if !saves {
         found.push(
             Diagnostic::error(
@@ -65,7 +74,49 @@ pub(crate) fn upgrade(
             .with_hint("Plan without `-target`, or with the cluster as a whole as the target."),
         );
     }
+    found.extend(wanted.kubernetes.as_ref().filter(|_| !begun).and_then(|place| no_room(scene, place, members)));
     if found.is_empty() { Ok(Some(Upgrade { from, members: others.keys().map(|n| (*n).to_owned()).collect(), begun })) } else { Err(found) }
+}
+
+/// The snapshot is on the volume of one member, beside the data and the one of the upgrade before, and etcd writes on.
+fn no_room(scene: &Scene<'_>, place: &Kubernetes, members: &BTreeMap<String, Member<'_>>) -> Option<Diagnostic> {
+    let size = members.keys().filter_map(|name| seen(scene, &part(name, "etcd"), "size_bytes")?.as_i64()).max()?;
+    let room = place.storage_size.as_str().and_then(bytes)?;
+    let needed = size.saturating_mul(3).saturating_add(SPARE);
+    (room < needed).then(|| {
+        Diagnostic::error(
+            "There is no room for a snapshot",
+            format!(
+                "Before another version a snapshot is saved on a member's volume. The database has {} MiB, so that takes {} MiB, and the volume has {} MiB.",
+                size >> 20,
+                needed >> 20,
+                room >> 20
+            ),
+        )
+        .with_hint("Compact and defragment first (`karmaform etcd defrag`).")
+        .with_hint("Or make another cluster with larger volumes, and move the data there.")
+    })
+}
+
+/// A quantity as Kubernetes has it, with the endings that sizes of volumes have.
+fn bytes(quantity: &str) -> Option<i64> {
+    let ends = quantity.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(quantity.len());
+    let (number, unit) = quantity.split_at(ends);
+    let factor: i64 = match unit {
+        "" => 1,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        _ => return None,
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let tenths: i64 = part.get(..1)?.parse().ok()?;
+    whole.parse::<i64>().ok()?.checked_mul(factor)?.checked_add(factor / 10 * tenths)
 }
 
 /// The version of a member.
@@ -81,6 +132,13 @@ fn known(scene: &Scene<'_>, wanted: &Arguments, name: &str, recorded: &Option<Ve
     let sure = |version| Some(Known { version, is_sure: true });
     if let Some(version) = running(scene, name) {
         return sure(version);
+    }
+    if wanted.kubernetes.is_some() {
+        // Its container was started with the image of its pod's revision.
+        let phase = seen(scene, &part(name, "pod"), "phase").and_then(Value::as_str);
+        let is_new = phase == Some("Running") && scene.children.get(&part(name, "pod")).is_some_and(|pod| is_unchanged(pod.change));
+        let version = if is_new { Some(wanted.version.clone()) } else { recorded.clone() };
+        return version.map(|version| Known { version, is_sure: is_new });
     }
     let program = |name: &str| scene.children.get(&part_of(name, "program", "etcd"));
     let started = scene.children.get(&part(name, "unit")).and_then(|c| sides(c.change, "restart_triggers").0?.get("version")?.as_str());
@@ -171,6 +229,21 @@ fn not_together(from: &Version) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_of_volumes() {
+        for (text, expected) in [
+            ("10Gi", Some(10 << 30)),
+            ("500M", Some(500_000_000)),
+            ("1024", Some(1024)),
+            ("512Ki", Some(512 << 10)),
+            ("x", None),
+            ("1E", None),
+        ] {
+            assert_eq!(bytes(text), expected, "{text}");
+        }
+        assert!(bytes("1.5Gi").is_some_and(|b| ((3 << 29) - 16..=3 << 29).contains(&b)));
+    }
 
     #[test]
     fn ways_from_one_version_to_another() {

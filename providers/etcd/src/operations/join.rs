@@ -16,6 +16,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::required("through", Type::list(Type::String), "The names of members that work and may be asked."),
             Attribute::required("peer_url", Type::String, "Where the others will reach it."),
             Attribute::optional("replaces", Type::String, "The id of the member that had this URL before, in hexadecimal digits."),
+            Attribute::optional("is_new", Type::Bool, "It had not started when the plan was made, and begins with nothing."),
         ],
     )
     .through("cluster")
@@ -46,6 +47,12 @@ impl Operation<Client> for EtcdJoin {
                 let id = format!("{:x}", known.id);
                 if replaced == Some(id.as_str()) {
                     return Ok(GateAnswer::Waiting(format!("the member {id} has not left yet")));
+                }
+                // What it starts with would be taken from it.
+                if arguments.get("is_new").and_then(Value::as_bool) == Some(true) && known.has_started() {
+                    let what = format!("When the plan was made the member {id} had not started, and now it has.");
+                    return Err(Diagnostic::error("A member has started meanwhile", what)
+                        .with_hint("Plan and apply again: it is gone on with from there."));
                 }
                 return Ok(GateAnswer::Passed(format!("{} {id} is known", if known.learner { "learner" } else { "member" })));
             }

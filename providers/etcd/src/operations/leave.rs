@@ -8,7 +8,7 @@ use karmaform_model::{Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Oper
 use super::{Voters, id, names, passing, refused, text, voters};
 use crate::client::{Client, within};
 use crate::cluster::quorum;
-use crate::look::{Known, Look};
+use crate::look::{Known, Look, look as look_at_one};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
@@ -23,6 +23,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
                 "Its id, in hexadecimal digits; without it who is at the URL leaves, if anybody is.",
             ),
             Attribute::required("peer_url", Type::String, "Where the others reach it."),
+            Attribute::optional("is_lost", Type::Bool, "It leaves because its data is gone; if it works all the same, it stays."),
         ],
     )
     .through("cluster")
@@ -67,6 +68,13 @@ impl Operation<Client> for EtcdLeave {
                 return Ok(GateAnswer::Waiting(why));
             }
             let id = leaving.id;
+            let is_lost = arguments.get("is_lost").and_then(Value::as_bool) == Some(true) && client.names().any(|n| n == name);
+            if is_lost && look_at_one(client, name).await.is_ok_and(|own| own.member_id == id && own.trouble().is_none()) {
+                let what = format!("When the plan was made the data of {name} was gone, and now it works.");
+                return Err(
+                    Diagnostic::error("A member that was lost is there again", what).with_hint("Plan again: there may be nothing to do.")
+                );
+            }
             if look.leader == id
                 && client.names().any(|n| n == name)
                 && let Ok(mut leader) = client.open(name).await

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use karmaform_model::{Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Operation, Schema, Type};
+use karmaform_model::{Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Operation, Schema, Type, Value};
 
 use super::{Voters, names, passing, refused, text, voters};
 use crate::client::{Client, within};
@@ -21,6 +21,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::required("through", Type::list(Type::String), "The names of members that work and may be asked."),
             Attribute::required("name", Type::String, "The learner's name in the connection."),
             Attribute::required("peer_url", Type::String, "Where the others reach it."),
+            Attribute::optional("only_waits", Type::Bool, "It is not promoted yet: that it has caught up is enough."),
         ],
     )
     .through("cluster")
@@ -41,7 +42,8 @@ impl Operation<Client> for EtcdPromote {
     fn attempt<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
         Box::pin(async move {
             let (name, url) = (text(arguments, "name")?, text(arguments, "peer_url")?);
-            Ok(match promote(client, &names(arguments, "through"), name, url).await {
+            let only_waits = arguments.get("only_waits").and_then(Value::as_bool) == Some(true);
+            Ok(match promote(client, &names(arguments, "through"), name, url, only_waits).await {
                 Ok(done) => GateAnswer::Passed(done),
                 Err(Wait::For(why)) => GateAnswer::Waiting(why),
                 Err(Wait::No(error)) => return Err(*error),
@@ -61,7 +63,7 @@ impl From<String> for Wait {
     }
 }
 
-async fn promote(client: &Client, through: &[String], name: &str, url: &str) -> Result<String, Wait> {
+async fn promote(client: &Client, through: &[String], name: &str, url: &str, only_waits: bool) -> Result<String, Wait> {
     let others = Voters::ask(client, through).await;
     let (speaker, reference) = others.speaker()?;
     let Some(known) = reference.members.iter().find(|m| m.peer_urls.iter().any(|u| u == url)) else {
@@ -84,6 +86,9 @@ async fn promote(client: &Client, through: &[String], name: &str, url: &str) -> 
     let lag = reference.revision - own.revision;
     if lag > LAG {
         return Err(Wait::For(format!("it is {lag} revisions behind")));
+    }
+    if only_waits {
+        return Ok(format!("{lag} revisions behind"));
     }
     // With it there is one voter more; it and those that work must be enough then.
     let (alive, needed) = (others.healthy.len() + 1, quorum(voters(&reference.members) + 1));

@@ -16,6 +16,7 @@ impl World {
         let had_quorum = self.has_quorum();
         let answer = match operation {
             "kubernetes_start" => Ok(self.start_pod(arguments)),
+            "kubernetes_exec" => self.save(arguments),
             _ => self.ask(operation, arguments),
         };
         if self.eager {
@@ -38,14 +39,19 @@ impl World {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
         let pod = text("pod")?;
         let claim = arguments.get("claim").filter(|c| !c.is_null());
-        if let Some(old) = self.pods.get(&pod).filter(|p| Some(&p.uid) == text("replaces").as_ref()) {
+        let name = claim.map(|claim| objects::name(&Object::from([("manifest".to_owned(), claim.clone())])));
+        let is_claim_old = name.as_ref().is_some_and(|name| {
+            let uid = self.objects.get(name).and_then(|o| o.get("uid")).and_then(Value::as_str);
+            uid.is_some() && uid.map(str::to_owned) == text("replaces_claim")
+        });
+        let is_old = |p: &super::Pod| Some(&p.uid) == text("replaces").as_ref() && !matches!(p.process, Process::Running { .. });
+        if let Some(old) = self.pods.get(&pod).filter(|p| is_claim_old || is_old(p)) {
             assert!(!matches!(old.process, Process::Running { joined: true, .. }), "{pod} works, and would be made anew");
             self.pods.remove(&pod);
-            if let Some(claim) = claim {
-                let name = objects::name(&Object::from([("manifest".to_owned(), claim.clone())]));
-                self.disks.remove(&format!("claim {}", name.1));
-                self.objects.remove(&name);
-            }
+        }
+        if let Some(name) = name.filter(|_| is_claim_old) {
+            self.disks.remove(&format!("claim {}", name.1));
+            self.objects.remove(&name);
             return Some("it is made anew".to_owned());
         }
         if let Some(claim) = claim {
@@ -53,12 +59,22 @@ impl World {
         }
         match self.pods.get(&pod).map(|p| p.process.clone()) {
             Some(Process::Running { .. }) => None,
-            Some(Process::Ended(why)) => {
-                self.pods.remove(&pod);
-                Some(why)
-            }
             other => Some(format!("{pod}: {other:?}")),
         }
+    }
+
+    fn save(&mut self, arguments: &Object) -> Result<Option<String>, String> {
+        let pod = arguments["pod"].as_str().unwrap_or_default().to_owned();
+        let version = self.formed.as_ref().and_then(|r| r.version);
+        if self.pods.values().any(|p| p.minor() > version) {
+            self.violations.push("what is saved is of another version already".to_owned());
+        }
+        if !self.is_healthy(&pod) || self.has_no_room {
+            return Err(format!("{pod} can't save"));
+        }
+        assert!(to_json(&arguments["command"]).to_string().contains("snapshot"), "{arguments:?}");
+        self.saved = version;
+        Ok(None)
     }
 
     fn ask(&mut self, operation: &str, arguments: &Object) -> Result<Option<String>, String> {
@@ -69,8 +85,17 @@ impl World {
         let Some(roster) = self.formed.clone().filter(|_| up > 0) else { return Ok(Some("nobody can be asked".to_owned())) };
         let url = text("peer_url").ok_or("no URL")?;
         match operation {
-            "etcd_join" => Ok(self.join(&roster, &url, text("replaces").as_deref(), up == through.len())),
-            "etcd_promote" => self.promote(&roster, &text("name").ok_or("no name")?, &url, up),
+            "etcd_join" => {
+                let is_new = arguments.get("is_new").and_then(Value::as_bool) == Some(true);
+                if is_new && text("replaces").is_none() && roster.members.get(&url).is_some_and(|m| m.name.is_some()) {
+                    return Err(format!("{url} has started meanwhile"));
+                }
+                Ok(self.join(&roster, &url, text("replaces").as_deref(), up == through.len()))
+            }
+            "etcd_promote" => {
+                let only_waits = arguments.get("only_waits").and_then(Value::as_bool) == Some(true);
+                self.promote(&roster, &text("name").ok_or("no name")?, &url, up, only_waits)
+            }
             "etcd_leave" => Ok(self.leave(&roster, text("member_id").as_deref(), &url, up)),
             _ => Err(format!("no operation {operation}")),
         }
@@ -93,13 +118,16 @@ impl World {
         None
     }
 
-    fn promote(&mut self, roster: &Roster, name: &str, url: &str, up: usize) -> Result<Option<String>, String> {
+    fn promote(&mut self, roster: &Roster, name: &str, url: &str, up: usize, only_waits: bool) -> Result<Option<String>, String> {
         let Some(known) = roster.members.get(url) else { return Err("it is no member".to_owned()) };
         if !known.learner {
             return Ok((!self.is_healthy(name)).then(|| "it does not work".to_owned()));
         }
         if !self.taking_part().contains(name) || up + 1 < majority(roster.voters() + 1) {
             return Ok(Some("it has not caught up".to_owned()));
+        }
+        if only_waits {
+            return Ok(None);
         }
         if let Some(known) = self.formed.as_mut().and_then(|r| r.members.get_mut(url)) {
             known.learner = false;

@@ -63,6 +63,10 @@ pub(crate) struct World {
     /// The client certificate that the state has.
     ours: Option<String>,
     made: u64,
+    /// At which minor version of the cluster its data was saved last.
+    saved: Option<u32>,
+    /// No snapshot can be written.
+    pub(crate) has_no_room: bool,
     /// etcd has just changed its members: it takes no other change for some seconds.
     moved: bool,
 }
@@ -132,7 +136,8 @@ impl World {
                 None if running.len() < members.len() / 2 + 1 => continue,
                 None => {
                     let known = |name: &String| (Self::url(name), Known { incarnation: 0, learner: false, name: Some(name.clone()) });
-                    self.formed = Some(Roster { id: cluster.clone(), members: members.iter().map(known).collect(), version: None });
+                    let version = running.first().and_then(|name| self.pods[name].minor());
+                    self.formed = Some(Roster { id: cluster.clone(), members: members.iter().map(known).collect(), version });
                     self.had_data = running.iter().cloned().collect();
                 }
                 Some(roster) if roster.id == cluster => {}
@@ -158,10 +163,19 @@ impl World {
         }
         self.notes_who_is_refused();
         let alive = self.alive();
+        self.leaves_a_version(&alive);
         if !self.has_quorum() {
             self.leader = None;
         } else if !self.leader.as_ref().is_some_and(|l| alive.contains(l)) {
             self.leader = alive.first().cloned();
+        }
+    }
+
+    /// Once all members are of a newer version, the cluster is, and there is no way back.
+    fn leaves_a_version(&mut self, alive: &BTreeSet<String>) {
+        let lowest = alive.iter().filter_map(|name| self.pods.get(name)?.minor()).min();
+        if let Some(roster) = self.formed.as_mut().filter(|r| r.voters() == alive.len()) {
+            roster.version = roster.version.max(lowest);
         }
     }
 

@@ -46,8 +46,12 @@ impl World {
             self.delete(before)?;
         }
         let Some(after) = change.after() else { return Ok(None) };
-        self.objects.insert(name(after), after.clone());
-        Ok(Some(after.clone()))
+        let name = name(after);
+        let uid = self.objects.get(&name).and_then(|o| o.get("uid").cloned()).unwrap_or_else(|| self.uid());
+        let mut object = after.clone();
+        object.insert("uid".to_owned(), uid);
+        self.objects.insert(name, object.clone());
+        Ok(Some(object))
     }
 
     fn delete(&mut self, before: &Object) -> Result<(), String> {
@@ -84,10 +88,19 @@ impl World {
         Ok(())
     }
 
+    fn uid(&mut self) -> Value {
+        self.made += 1;
+        format!("uid-{}", self.made).into()
+    }
+
     /// An object is like this, whatever it was before.
     pub(super) fn put(&mut self, manifest: &Value) {
-        let object = Object::from([("manifest".to_owned(), manifest.clone())]);
-        self.objects.entry(name(&object)).or_default().extend(object);
+        let mut object = Object::from([("manifest".to_owned(), manifest.clone())]);
+        let name = name(&object);
+        if !self.objects.contains_key(&name) {
+            object.insert("uid".to_owned(), self.uid());
+        }
+        self.objects.entry(name).or_default().extend(object);
     }
 
     /// A claim that a pod needs and that is not there.
@@ -100,6 +113,6 @@ impl World {
         let manifest = serde_json::json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": name, "namespace": namespace }, "spec": template["spec"],
         });
-        self.objects.insert(key, Object::from([("manifest".to_owned(), karmaform_model::implied_from_json(&manifest))]));
+        self.put(&karmaform_model::implied_from_json(&manifest));
     }
 }

@@ -28,7 +28,8 @@ impl Outside for World {
             Process::Running { .. } => ("Running", None),
         };
         let words = match &pod.process {
-            Process::Ended(why) => why.as_str().into(),
+            // Whoever was removed calls that no error, and leaves no words.
+            Process::Ended(why) if why != super::members::REMOVED => why.as_str().into(),
             _ => Value::null(karmaform_model::Type::String),
         };
         Some(Object::from([
@@ -145,6 +146,8 @@ impl Outside for World {
         let Some(roster) = &self.formed else { return };
         let url = |name: &str| self.pods.get(member).and_then(|p| p.flag(name)).unwrap_or_default().replace("$(POD_NAME)", member);
         object.insert("nonvoter".to_owned(), false.into());
+        object.insert("size_bytes".to_owned(), (1_i64 << 20).into());
+        object.insert("version".to_owned(), self.pods.get(member).map(super::Pod::version).unwrap_or_default().into());
         object.insert("roster".to_owned(), roster.told());
         object.insert("member_id".to_owned(), roster.id_of(&Self::url(member)).unwrap_or_default().into());
         object.insert("cluster_id".to_owned(), roster.id.clone().into());

@@ -63,6 +63,17 @@ impl Pod {
         &self.template["spec"]["containers"][0]
     }
 
+    /// The version of its image, as 3.6.8.
+    pub(crate) fn version(&self) -> String {
+        let image = self.container()["image"].as_str().unwrap_or_default();
+        image.rsplit(':').next().and_then(|tag| tag.split('-').next()).unwrap_or_default().to_owned()
+    }
+
+    /// The second number of that.
+    pub(super) fn minor(&self) -> Option<u32> {
+        self.version().split('.').nth(1)?.parse().ok()
+    }
+
     /// A flag of etcd.
     pub(super) fn flag(&self, name: &str) -> Option<&str> {
         let flags = self.container()["args"].as_array()?;
@@ -74,10 +85,16 @@ impl Pod {
         self.template["spec"]["volumes"].as_array().into_iter().flatten().any(|v| v["name"] == "data" && v["emptyDir"].is_object())
     }
 
-    /// The objects that its environment is taken from, in their order; what a later one says counts.
-    fn sources(&self) -> Vec<(&str, bool)> {
-        let from = self.container()["envFrom"].as_array().map(Vec::as_slice).unwrap_or_default();
-        from.iter().filter_map(|f| Some((f["configMapRef"]["name"].as_str()?, f["configMapRef"]["optional"] == true))).collect()
+    /// Where a variable comes from: an object's name and the entry in it, and whether it may be missing; what counts before the others last.
+    fn sources(&self, variable: &str) -> Vec<(String, String, bool)> {
+        let of = |json: &Json, key: &str| {
+            Some((json["name"].as_str()?.to_owned(), json["key"].as_str().unwrap_or(key).to_owned(), json["optional"] == true))
+        };
+        let list = |name: &str| self.container()[name].as_array().cloned().unwrap_or_default();
+        let all = list("envFrom").into_iter().filter_map(|f| of(&f["configMapRef"], variable));
+        let single =
+            list("env").into_iter().filter(|v| v["name"] == variable).filter_map(|v| of(&v["valueFrom"]["configMapKeyRef"], variable));
+        all.chain(single).collect()
     }
 }
 
@@ -166,6 +183,14 @@ impl World {
         if !self.has_certificates(member) {
             return Err("no certificates".to_owned());
         }
+        if let (Some(cluster), Some(minor)) = (self.formed.as_ref().and_then(|r| r.version), pod.minor()) {
+            if minor < cluster || minor > cluster + 1 {
+                return Err(format!("3.{minor} does not go with a cluster of 3.{cluster}"));
+            }
+            if minor > cluster && self.saved != Some(cluster) {
+                self.violations.push(format!("{member} starts with 3.{minor}, and nothing was saved before"));
+            }
+        }
         let token = flag("initial-cluster-token")?;
         if flag("initial-cluster-state").is_ok() || flag("initial-cluster").is_ok() {
             self.violations.push(format!("{member} has a fixed start in its template"));
@@ -175,16 +200,17 @@ impl World {
         }
         let variable = |name: &str| {
             let mut found = None;
-            for (object, optional) in self.pods[member].sources() {
-                match self.manifest("ConfigMap", object) {
-                    Some(object) => found = object["data"][name].as_str().map(str::to_owned).or(found),
+            for (object, entry, optional) in self.pods[member].sources(name) {
+                match self.manifest("ConfigMap", &object) {
+                    Some(object) => found = object["data"][&entry].as_str().map(str::to_owned).or(found),
                     None if optional => {}
                     None => return Err(format!("no ConfigMap {object}")),
                 }
             }
-            found.ok_or(format!("nothing says {name}"))
+            Ok(found)
         };
-        let (state, list) = (variable("ETCD_INITIAL_CLUSTER_STATE")?, variable("ETCD_INITIAL_CLUSTER")?);
+        let state = variable("ETCD_INITIAL_CLUSTER_STATE")?.unwrap_or_else(|| "new".to_owned());
+        let list = variable("ETCD_INITIAL_CLUSTER")?.ok_or("nothing says who the members are")?;
         let listed: Vec<(&str, &str)> = list.split(',').filter_map(|e| e.split_once('=')).collect();
         if listed.iter().all(|(name, _)| *name != member) {
             return Err(format!("couldn't find local name \"{member}\" in the initial cluster configuration"));
@@ -216,6 +242,10 @@ impl World {
         }
         let id = roster.id.clone();
         let known = roster.members.get_mut(&Self::url(member)).ok_or("unmatched member")?;
+        // Of one that does not vote nothing was agreed with; it ends at the first message of the leader.
+        if known.name.is_some() && known.learner {
+            return Err("tocommit(9) is out of range [lastIndex(0)]".to_owned());
+        }
         if known.name.is_some() {
             self.violations.push(format!("{member} starts without data as the member that it was"));
         }

@@ -100,7 +100,13 @@ pub(crate) fn as_wanted(lab: &Lab, wanted: &Object, what: &str) {
         assert!(world.is_healthy(name), "{what}: {name} is not healthy: {:?}", pod.process);
         assert_eq!(pod.template, template, "{what}: {name} is not as written");
     }
-    assert!(world.manifest("ConfigMap", "etcd-main-formed").is_some(), "{what}: no note");
+    let note = world.manifest("ConfigMap", "etcd-main-formed").unwrap_or_else(|| panic!("{what}: no note"));
+    let list = note["data"]["initial-cluster"].as_str().unwrap_or_default();
+    assert!(!list.is_empty() && !list.contains("etcd-main"), "{what}: somebody may start without data: {list}");
+    let roster = world.formed.as_ref().map(|r| r.members.clone()).unwrap_or_default();
+    let voters: Vec<&str> = roster.values().filter(|m| !m.learner).filter_map(|m| m.name.as_deref()).collect();
+    let expected: Vec<&String> = world.pods.keys().collect();
+    assert!(roster.len() == voters.len() && voters == expected, "{what}: {roster:?}");
     assert!(lab.state.before.as_ref().unwrap()["cluster_id"].as_str().is_some_and(|id| !id.is_empty()), "{what}");
 }
 

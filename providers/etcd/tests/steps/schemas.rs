@@ -21,7 +21,14 @@ static SCHEMAS: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
             "kubernetes_object",
             Schema::new(
                 "",
-                vec![Attribute::required("cluster", Type::Any, ""), any("manifest"), any("keep"), text("propagation"), any("timeout")],
+                vec![
+                    Attribute::required("cluster", Type::Any, ""),
+                    any("manifest"),
+                    any("keep"),
+                    text("propagation"),
+                    any("timeout"),
+                    made("uid"),
+                ],
             )
             .through("cluster"),
         ),

@@ -26,29 +26,42 @@ impl Order<'_> {
         if self.last.as_ref().is_none_or(|(_, seen)| !through.is_subset(seen)) {
             self.gate_in_turn("healthy before members change", through.clone(), BEFORE_LIMIT);
         }
+        let first = self.last.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();
         for step in &self.membership.moves {
+            let (begun, joined) = (self.choreography.gates.len(), self.noted.last().cloned());
             match step {
-                Move::Leave { name, id, url, .. } => {
+                Move::Leave { name, id, url, alive } => {
                     through.remove(name);
-                    self.leave(name, id.as_deref(), url, &through);
+                    self.leave(name, id.as_deref(), url, *alive, &through);
                 }
-                Move::Join { name, url, replaces, initial_cluster } => {
-                    self.join(name, url, replaces.as_deref(), initial_cluster.as_deref(), &through);
+                Move::Join { name, url, replaces, initial_cluster, has_data } => {
+                    self.join(name, url, replaces.as_deref(), initial_cluster.as_deref(), *has_data, &through);
                     through.insert(name.clone());
                     self.voters.insert(name.clone());
-                    self.gate_after(&format!("healthy with member[\"{name}\"]"), through.clone());
+                    let gate = format!("healthy with member[\"{name}\"]");
+                    self.gate_after(&gate, through.clone());
+                    if self.wanted.kubernetes.is_some() {
+                        self.gate_before(&part(name, "etcd"), &gate);
+                        self.noted.push(name.clone());
+                    }
                 }
             }
+            // Who has joined is known to the state before anybody else comes or goes: whoever goes on from here has to ask it.
+            if let (Some(joined), Some(gate)) = (joined, self.choreography.gates.get(begun).map(|gate| gate.name.clone())) {
+                self.before_gate(&part(&joined, "etcd"), &gate);
+            }
         }
-        self.follow_with_pods();
+        self.follow_with_pods(&first);
     }
 
     /// The cluster is told that a member leaves; then its process may end.
-    pub(super) fn leave(&mut self, name: &str, id: Option<&str>, url: &str, through: &BTreeSet<String>) {
+    pub(super) fn leave(&mut self, name: &str, id: Option<&str>, url: &str, alive: bool, through: &BTreeSet<String>) {
         let shown = id.unwrap_or("if it is one");
         let operation = format!("member[\"{name}\"] ({shown}) leaves the cluster");
         let id = id.map_or_else(|| Value::null(Type::String), Value::from);
-        let arguments = [("name", name.into()), ("member_id", id.into()), ("peer_url", url.into())];
+        // One that is wanted and leaves has lost its data, as it seemed when the plan was made.
+        let is_lost = !alive && self.wanted.members.contains_key(name);
+        let arguments = [("name", name.into()), ("member_id", id.into()), ("peer_url", url.into()), ("is_lost", is_lost.into())];
         self.operate(&operation, "etcd_leave", through, arguments, MEMBERSHIP_LIMIT);
         // What tells of it stays as long: a run that ends before it has left must find it again.
         for of_it in ["unit", "etcd"] {
@@ -66,15 +79,18 @@ impl Order<'_> {
         url: &str,
         replaces: Option<&str>,
         initial_cluster: Option<&str>,
+        has_data: bool,
         through: &BTreeSet<String>,
     ) {
         let added = format!("member[\"{name}\"] is added as a learner");
         let replaced = replaces.map_or_else(|| Value::null(Type::String), Value::from);
-        self.operate(&added, "etcd_join", through, [("peer_url", url.into()), ("replaces", replaced.into())], MEMBERSHIP_LIMIT);
+        let is_new = self.wanted.kubernetes.is_some() && !has_data;
+        let arguments = [("peer_url", url.into()), ("replaces", replaced.into()), ("is_new", is_new.into())];
+        self.operate(&added, "etcd_join", through, arguments, MEMBERSHIP_LIMIT);
         // One that has data of the cluster starts as any other; without it the cluster may have no majority.
         let unit = part(name, "unit");
         if let (Some(list), Some(place)) = (initial_cluster, &self.wanted.kubernetes) {
-            self.start_pod(place, name, list, replaces.is_some(), through);
+            self.start_pod(place, name, list, has_data, through);
         } else if let Some(list) = initial_cluster {
             let outside = self.members.get(name).into_iter().flat_map(Member::outside).filter(|path| *path != unit);
             for path in outside.map(<[ChildStep]>::to_vec).chain(restore::of_joining(self.scene, name)) {
@@ -86,11 +102,13 @@ impl Order<'_> {
         let promoted = format!("member[\"{name}\"] is promoted when it has caught up");
         let size = self.members.keys().filter_map(|n| seen(self.scene, &part(n, "etcd"), "size_bytes")?.as_i64()).max().unwrap_or(0);
         let limit = CATCH_UP_LIMIT.0 + CATCH_UP_LIMIT.1 * u64::try_from(size >> 30).unwrap_or(0);
-        self.operate(&promoted, "etcd_promote", through, [("name", name.into()), ("peer_url", url.into())], limit);
-        self.order(Point::Child(unit), Point::Gate(promoted));
-        if let (Some(_), Some(place)) = (initial_cluster, &self.wanted.kubernetes) {
+        if let Some(place) = &self.wanted.kubernetes {
+            let arguments = [("name", name.into()), ("peer_url", url.into()), ("only_waits", true.into())];
+            self.operate(&format!("member[\"{name}\"] catches up"), "etcd_promote", through, arguments, limit);
             self.close_list(place, name);
         }
+        self.operate(&promoted, "etcd_promote", through, [("name", name.into()), ("peer_url", url.into())], limit);
+        self.order(Point::Child(unit), Point::Gate(promoted));
     }
 
     /// What a unit of a cluster that was formed is started with: never as one that forms it.

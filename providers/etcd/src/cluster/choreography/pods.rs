@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Arg, GateSpec, Point, Scene, Type, Value};
+use karmaform_model::{Arg, ChildStep, GateSpec, Point, Scene, Value};
 
-use super::Order;
-use crate::cluster::condition::{changes, has_data, last_words, member_of, seen};
-use crate::cluster::kubernetes::children::{claim_manifest, to_close, to_start};
-use crate::cluster::kubernetes::{Kubernetes, REMOVED, Storage};
+use super::{BEFORE_LIMIT, Order};
+use crate::cluster::condition::{changes, member_of, seen};
+use crate::cluster::kubernetes::children::{claim_manifest, save_command, to_close, to_start};
+use crate::cluster::kubernetes::{Kubernetes, Storage};
 use crate::cluster::places::{disruption_budget, formed_note, part, stateful_set};
+use crate::cluster::snapshot;
+use crate::cluster::upgrade::Upgrade;
 
 /// How long a pod may take until it runs, in seconds: mostly the time to pull its image.
 const START_LIMIT: u64 = 300;
@@ -17,17 +19,13 @@ const WRITE_LIMIT: u64 = 60;
 
 impl Order<'_> {
     /// The cluster knows the member: it comes on the list of those that start without data, and gets its pod.
-    pub(super) fn start_pod(&mut self, place: &Kubernetes, name: &str, list: &str, replaces: bool, through: &BTreeSet<String>) {
+    pub(super) fn start_pod(&mut self, place: &Kubernetes, name: &str, list: &str, has_data: bool, through: &BTreeSet<String>) {
         let scene = self.scene;
         let added = self.last.as_ref().map(|(added, _)| added.clone());
-        let of_it = scene.children.keys().filter(|path| member_of(path) == Some(name));
-        let before = of_it
-            .filter(|path| !path.get(1).is_some_and(|step| ["pod", "etcd"].contains(&step.name.as_str())))
-            .chain([&formed_note()])
-            .cloned()
-            .collect::<Vec<_>>();
-        for path in before {
-            added.iter().for_each(|added| self.before_gate(&path, added));
+        let is_before = |path: &&Vec<ChildStep>| !path.get(1).is_some_and(|step| ["pod", "etcd"].contains(&step.name.as_str()));
+        let of_it = scene.children.keys().filter(|path| member_of(path) == Some(name)).filter(is_before);
+        for path in of_it.chain([&formed_note()]) {
+            added.iter().for_each(|added| self.before_gate(path, added));
         }
         // While others wait for their turn their pods stay: they fail, and harm nobody.
         let has_pod = |name: &&String| scene.children.get(&part(name, "pod")).is_some_and(|pod| pod.observed.is_some());
@@ -38,12 +36,57 @@ impl Order<'_> {
             ("namespace".to_owned(), place.namespace.clone().into()),
             ("pod".to_owned(), name.into()),
         ]);
-        let uid = seen(scene, &part(name, "pod"), "uid").filter(|uid| uid.as_str().is_some());
-        arguments.insert("replaces".to_owned(), uid.cloned().unwrap_or_else(|| Value::null(Type::String)).into());
-        if makes_claim_anew(scene, place, name, replaces) {
+        let uid =
+            |of_it: &str| seen(scene, &part(name, of_it), "uid").filter(|uid| uid.as_str().is_some_and(|uid| !uid.is_empty())).cloned();
+        if let Some(uid) = uid("pod").filter(|_| !has_data) {
+            arguments.insert("replaces".to_owned(), uid.into());
+        }
+        if let Some(uid) = uid("claim").filter(|_| makes_claim_anew(scene, place, name, has_data)) {
             arguments.insert("claim".to_owned(), claim_manifest(place, name));
+            arguments.insert("replaces_claim".to_owned(), uid.into());
+        }
+        if matches!(place.storage, Storage::HostPath { .. }) && !has_data {
+            // etcd ends like that where the cluster has removed the member that its data is of.
+            let folder = place.host_path();
+            let what = format!(
+                "Probably there is data of a member that was removed in its volume, below {folder} on its node. If its log says so, remove that, and apply again"
+            );
+            arguments.insert("ends_well".to_owned(), what.into());
         }
         self.act(place, format!("member[\"{name}\"] starts"), arguments, START_LIMIT);
+    }
+
+    fn act_with(&mut self, operation: &str, place: &Kubernetes, name: String, mut arguments: BTreeMap<String, Arg>, limit: u64) {
+        arguments.insert("cluster".to_owned(), place.connection.clone().into());
+        self.choreography.gates.push(GateSpec { name, gate: operation.to_owned(), arguments, limit, acts: true });
+    }
+
+    /// What the data is is saved before any pod is of another version, and when all members were seen healthy. Who goes on with an upgrade has what
+    /// was saved when it was begun.
+    pub(super) fn save_in_pod(&mut self, upgrade: &Upgrade) {
+        let (Some(place), Some(keeper)) = (&self.wanted.kubernetes, snapshot::keeper(self.wanted)) else { return };
+        let Some(first) = self.choreography.gates.iter().find(|gate| !gate.acts).map(|gate| gate.name.clone()) else { return };
+        if upgrade.begun {
+            return;
+        }
+        let saved = format!("member[\"{keeper}\"] saves a snapshot");
+        let arguments = BTreeMap::from([
+            ("namespace".to_owned(), place.namespace.clone().into()),
+            ("pod".to_owned(), keeper.into()),
+            ("container".to_owned(), "etcd".into()),
+            ("command".to_owned(), Value::strings(save_command(keeper)).into()),
+            ("timeout".to_owned(), snapshot::LIMIT.into()),
+        ]);
+        self.act_with("kubernetes_exec", place, saved.clone(), arguments, u64::try_from(snapshot::LIMIT).unwrap_or(u64::MAX));
+        self.order(Point::Gate(first), Point::Gate(saved.clone()));
+        // It may have taken long.
+        let (name, last) = ("healthy after the snapshot".to_owned(), self.last.take());
+        self.gate(&name, self.all(), BEFORE_LIMIT);
+        self.last = last;
+        self.order(Point::Gate(saved), Point::Gate(name.clone()));
+        for path in self.wanted.members.keys().map(|member| part(member, "pod")).chain([stateful_set()]) {
+            self.gate_before(&path, &name);
+        }
     }
 
     /// From now on nobody starts without data again.
@@ -52,9 +95,8 @@ impl Order<'_> {
         self.act(place, format!("member[\"{name}\"] starts with its data alone from now on"), arguments, WRITE_LIMIT);
     }
 
-    fn act(&mut self, place: &Kubernetes, name: String, mut arguments: BTreeMap<String, Arg>, limit: u64) {
-        arguments.insert("cluster".to_owned(), place.connection.clone().into());
-        self.choreography.gates.push(GateSpec { name: name.clone(), gate: "kubernetes_start".to_owned(), arguments, limit, acts: true });
+    fn act(&mut self, place: &Kubernetes, name: String, arguments: BTreeMap<String, Arg>, limit: u64) {
+        self.act_with("kubernetes_start", place, name.clone(), arguments, limit);
         if let Some((previous, _)) = &self.last {
             self.order(Point::Gate(previous.clone()), Point::Gate(name.clone()));
         }
@@ -77,19 +119,20 @@ impl Order<'_> {
         }
     }
 
-    /// The StatefulSet and what goes by its size come last: what they say by then is so.
-    pub(super) fn follow_with_pods(&mut self) {
+    /// The StatefulSet comes last: what it says by then is so. How many may be evicted is said before there are more members, and after there are fewer.
+    pub(super) fn follow_with_pods(&mut self, first: &str) {
         let Some((last, _)) = self.last.clone().filter(|_| self.wanted.kubernetes.is_some()) else { return };
-        for path in [stateful_set(), disruption_budget()] {
-            self.gate_before(&path, &last);
+        self.gate_before(&stateful_set(), &last);
+        match self.wanted.members.len() > self.membership.voters {
+            true => self.before_gate(&disruption_budget(), first),
+            false => self.gate_before(&disruption_budget(), &last),
         }
     }
 }
 
-/// A volume in which there is something of a member that the cluster does not know any more. It can't start with that; what is lost is in
-/// none, and what was just made has nothing in it.
-pub(crate) fn makes_claim_anew(scene: &Scene<'_>, place: &Kubernetes, name: &str, replaces: bool) -> bool {
+/// A volume that was there before its member is one. What may be in it is of one that the cluster does not know any more, and etcd can't start with that; who
+/// is known to have lost all has nothing in it.
+pub(crate) fn makes_claim_anew(scene: &Scene<'_>, place: &Kubernetes, name: &str, has_data: bool) -> bool {
     let is_there = scene.children.get(&part(name, "claim")).is_some_and(|c| c.in_state && c.observed.is_some());
-    let was_removed = last_words(scene, name).is_some_and(|words| words.contains(REMOVED));
-    is_there && matches!(place.storage, Storage::Class(_)) && (was_removed || replaces && has_data(scene, name) == Some(true))
+    is_there && !has_data && matches!(place.storage, Storage::Class(_)) && crate::cluster::condition::has_data(scene, name) == Some(true)
 }

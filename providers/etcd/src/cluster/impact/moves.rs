@@ -77,13 +77,13 @@ pub(super) fn of_moves(
         membership.moves.iter().any(takes) && has_data(scene, name) == Some(true)
     };
     let left: Vec<&str> = joining.iter().copied().filter(is_left).collect();
-    let anew = |name: &&str| {
-        let replaces = membership.moves.iter().any(|m| matches!(m, Move::Join { name: n, replaces: Some(_), .. } if n == name));
-        wanted.kubernetes.as_ref().is_some_and(|place| makes_claim_anew(scene, place, name, replaces))
+    let anew = |step: &Move| match (step, &wanted.kubernetes) {
+        (Move::Join { name, has_data, .. }, Some(place)) => makes_claim_anew(scene, place, name, *has_data).then_some(name.clone()),
+        _ => None,
     };
-    let anew: Vec<&str> = joining.iter().copied().filter(anew).collect();
+    let anew: Vec<String> = membership.moves.iter().filter_map(anew).collect();
     if !anew.is_empty() {
-        lines.push(format!("the volume of {} is made anew; what is in it is of a member that was removed", list(&anew)));
+        lines.push(format!("the volume of {} is made anew: what may be in it is of no member", anew.join(", ")));
     }
     if !left.is_empty() && wanted.kubernetes.is_none() {
         lines.push(format!("old data on {} is moved aside", list(&left)));
@@ -129,6 +129,7 @@ fn left_in(scene: &Scene<'_>, storage: &Storage, names: &[&str]) -> Option<Strin
     };
     let kept: Vec<bool> = names.iter().filter_map(kept).collect();
     let what = match storage {
+        Storage::EmptyDir if !names.is_empty() => "will be deleted with their pods",
         _ if kept.is_empty() => return None,
         Storage::HostPath { .. } => "stays on the disks of their nodes",
         _ if kept.iter().all(|kept| *kept) => "is kept in their volumes",

@@ -78,9 +78,8 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
         );
         pod.after.push(stateful_set());
         children.push(pod);
-        let mut etcd = child(part(name, "etcd"), "etcd_member", [("cluster", connection(cluster)), ("name", name.as_str().into())]);
-        etcd.after.push(part(name, "pod"));
-        children.push(etcd);
+        // Not after its pod: who has joined is noted before the next one does, and pods follow their StatefulSet, which comes last.
+        children.push(child(part(name, "etcd"), "etcd_member", [("cluster", connection(cluster)), ("name", name.as_str().into())]));
     }
     children.push(object(place, formed_note(), note_manifest(place, NOBODY.into())));
 }
@@ -217,8 +216,6 @@ fn claim(cluster: &Arguments, place: &Kubernetes, member: &str) -> Child {
     let made = claim_manifest(place, member);
     let mut claim = object(place, part(member, "claim"), made);
     claim.arguments.insert("keep".to_owned(), cluster.keeps_data.into());
-    // It stays until its pod has ended.
-    claim.arguments.insert("timeout".to_owned(), STOP_TIMEOUT.into());
     // So a claim that is there while the CAs are not in the state is of another cluster, and never of an apply that did not finish.
     let signs_with = cluster.authorities.signs_with;
     claim.after = vec![authority(CLIENT_CA, signs_with), authority(PEER_CA, signs_with), token()];
@@ -267,7 +264,7 @@ fn founding(cluster: &Arguments, place: &Kubernetes) -> Child {
         list.push(format!("{}{name}=", if i == 0 { "" } else { "," }).into());
         list.extend(cluster.url(host, cluster.peer_port).into_iter().map(Arg::Value));
     }
-    let mut made = manifest(place, "v1", "ConfigMap", &template::members_name(place), json!({ "data": { template::STATE: "new" } }));
+    let mut made = manifest(place, "v1", "ConfigMap", &template::members_name(place), json!({}));
     made.set(&["data", template::MEMBERS], Arg::Text(list));
     object(place, founders(), made)
 }
@@ -278,7 +275,7 @@ fn founding(cluster: &Arguments, place: &Kubernetes) -> Child {
 /// but before those of one that was formed, and gone only when they are.
 fn note_manifest(place: &Kubernetes, list: Arg) -> Arg {
     let mut made = manifest(place, "v1", "ConfigMap", &template::note_name(place), json!({ "data": { template::STATE: "existing" } }));
-    made.set(&["data", template::MEMBERS], list);
+    made.set(&["data", template::LIST], list);
     made
 }
 
@@ -290,6 +287,16 @@ pub(crate) fn to_start(cluster: &Arguments, place: &Kubernetes, list: &str, repl
 /// After which nobody starts without data.
 pub(crate) fn to_close(place: &Kubernetes) -> Vec<Arg> {
     vec![note_manifest(place, NOBODY.into())]
+}
+
+/// Saves a snapshot on the member's volume, beside its data, in place of the one of before. etcdctl gives it its name when it came to its end.
+pub(crate) fn save_command(member: &str) -> Vec<String> {
+    let pki = template::pki(member);
+    let fixed = ["etcdctl", "--endpoints=https://127.0.0.1:2379", "--dial-timeout=10s", "--command-timeout=1740s"].map(str::to_owned);
+    let files = [("cacert", "client-ca.crt"), ("cert", "server.crt"), ("key", "server.key")];
+    let files = files.map(|(flag, file)| format!("--{flag}={pki}/{file}"));
+    let save = ["snapshot", "save", &template::saved()].map(str::to_owned);
+    fixed.into_iter().chain(files).chain(save).collect()
 }
 
 /// The claim of a member, for one that is made anew.

@@ -11,9 +11,11 @@ use super::{Kubernetes, MOST_MEMBERS, Storage, given};
 
 /// The volume with the data.
 pub(super) const DATA: &str = "data";
-/// The variables by which etcd learns how to start a member that has no data: as one of a new cluster or of one that is there, and who is in it
-/// (`ETCD_` and the flag's name: etcd's documentation, "Configuration options"). A member with data passes over both.
-pub(super) const STATE: &str = "ETCD_INITIAL_CLUSTER_STATE";
+/// The entries of the note: that the cluster was formed, and who may start without data.
+pub(super) const STATE: &str = "initial-cluster-state";
+pub(super) const LIST: &str = "initial-cluster";
+/// The variable by which etcd learns who the members are; who has data passes it over (`ETCD_` and the flag's name: etcd's documentation,
+/// "Configuration options").
 pub(super) const MEMBERS: &str = "ETCD_INITIAL_CLUSTER";
 /// The annotation that tells pods of one template from those of another.
 const REVISION: &str = "karmaform.io/revision";
@@ -35,6 +37,16 @@ pub(super) struct Parts {
     pub(super) template: Arg,
     /// What tells it from others; not known while the template is not.
     pub(super) revision: Value,
+}
+
+/// Where a member's certificates are in its pod.
+pub(super) fn pki(member: &str) -> String {
+    format!("{PKI}/{member}")
+}
+
+/// Where the data of before an upgrade is in a pod.
+pub(crate) fn saved() -> String {
+    format!("{VOLUME}/before-upgrade.db")
 }
 
 /// The name of the Secret with a member's certificates.
@@ -201,14 +213,18 @@ fn certificates(place: &Kubernetes) -> Json {
 fn container(cluster: &Arguments, place: &Kubernetes) -> Json {
     let port = |name: &str, port: u16| json!({ "name": name, "containerPort": port, "protocol": "TCP" });
     let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": path } } });
+    let noted = |name: &str, entry: &str| {
+        json!({ "name": name, "valueFrom": {
+        "configMapKeyRef": { "name": note_name(place), "key": entry, "optional": true },
+    } })
+    };
     let mut container = json!({
         "name": "etcd",
         "command": ["etcd"],
-        "env": [field("POD_NAME", "metadata.name")],
-        // Who has no data starts by these. Of two that say the same the last one counts: once the cluster was formed, that is the note.
-        "envFrom": [
-            { "configMapRef": { "name": members_name(place) } }, { "configMapRef": { "name": note_name(place), "optional": true } },
-        ],
+        // Who has no data starts by these. What a single variable says counts before all that comes from `envFrom`, and one whose entry is not there
+        // says nothing: so it is the note, once the cluster was formed.
+        "env": [field("POD_NAME", "metadata.name"), noted("ETCD_INITIAL_CLUSTER_STATE", STATE), noted(MEMBERS, LIST)],
+        "envFrom": [{ "configMapRef": { "name": members_name(place) } }],
         // Why a member does not start is told by its status: of one that has lost its data that is how it is known.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "ports": [port("client", 2379), port("peer", 2380), port("metrics", 2381)],

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{Diagnostic, Scene};
+use karmaform_model::Diagnostic;
 
 use super::super::arguments::Arguments;
 use super::super::choreography::quorum;
-use super::super::condition::last_words;
-use super::super::kubernetes::{REMOVED, Storage};
 use super::super::roster::Entry;
 
 pub(super) fn silent(joining: &BTreeSet<String>, leaving: &BTreeSet<String>, on_hosts: bool) -> Diagnostic {
@@ -28,7 +26,8 @@ pub(super) fn silent(joining: &BTreeSet<String>, leaving: &BTreeSet<String>, on_
     if !on_hosts {
         return error
             .with_hint("If pods are only being started, wait and plan again; `kubectl describe pod` says what keeps them. Then change the members.")
-            .with_hint("If a majority has lost its data for good, save what is left with `karmaform etcd snapshot -member=NAME -force`.");
+            .with_hint("If a majority has lost its data for good, save what is left with `karmaform etcd snapshot -member=NAME -force`, and `restore` that on hosts.")
+            .with_hint("If nothing of it is needed, destroy the cluster and make it anew.");
     }
     error
         .with_hint("Put `hosts` back as it was, plan and apply: members that are stopped are started. Then change the members.")
@@ -52,6 +51,7 @@ pub(super) fn unknown_members(strangers: &[&Entry]) -> Diagnostic {
             strangers.iter().map(of).collect::<Vec<_>>().join("; ")
         ),
     )
+    .with_hint("If `-target` or `-exclude` leaves it out, take the whole cluster.")
     .with_hint("If nobody is at work on it, remove it with `etcdctl member remove ID`, then plan again.")
 }
 
@@ -105,18 +105,6 @@ pub(super) fn not_all_work(away: &[&str], on_hosts: bool) -> Diagnostic {
     } else {
         "Repair them first, with `members` as it was, or wait until Kubernetes has started them. `kubectl describe pod` says what keeps them."
     })
-}
-
-/// On the disk of a node is what a member had that the cluster removed: it would start with that, and end.
-pub(super) fn left_behind(scene: &Scene<'_>, wanted: &Arguments, name: &str) -> Option<Diagnostic> {
-    let place = wanted.kubernetes.as_ref().filter(|place| matches!(place.storage, Storage::HostPath { .. }))?;
-    last_words(scene, name).filter(|words| words.contains(REMOVED))?;
-    let what = format!(
-        "The cluster has removed the member \"{name}\", and its data is still on its node, in the folder of its volume below {}. It would start with that, \
-         and end.",
-        place.host_path()
-    );
-    Some(Diagnostic::error("There is data of a member that was removed", what).with_hint("Remove what is in that folder, and plan again."))
 }
 
 pub(super) fn too_few(entry: &Entry, up: usize, members: usize) -> Diagnostic {

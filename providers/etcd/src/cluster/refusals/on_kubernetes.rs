@@ -4,7 +4,7 @@ use karmaform_model::{Action, Diagnostic, Diagnostics, Object, Scene, Value, sam
 
 use crate::cluster::arguments::Arguments;
 use crate::cluster::condition::{differs, member_of, seen, sides};
-use crate::cluster::kubernetes::Storage;
+use crate::cluster::kubernetes::{Kubernetes, Storage};
 use crate::cluster::places::{part, stateful_set};
 
 /// Arguments of the block that a formed cluster keeps, and why.
@@ -93,20 +93,22 @@ pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
             format!("The volume of the member \"{name}\" would be removed and made anew, and its data would be gone."),
         ));
     }
-    unseen_size(scene, found);
+    unseen_size(scene, place, found);
 }
 
-/// How many pods there are is how many members: with nobody to ask who is a member, pods would end that the others count on.
-fn unseen_size(scene: &Scene<'_>, found: &mut Diagnostics) {
-    let Some(set) = scene.children.get(&stateful_set()) else { return };
+/// How many pods there are is how many members: where it can't be told of some whether they are, pods would end that the others count on.
+fn unseen_size(scene: &Scene<'_>, place: &Kubernetes, found: &mut Diagnostics) {
+    let Some(set) = scene.children.get(&stateful_set()).filter(|set| set.change.action() == Action::Update) else { return };
     let (before, after) = sides(set.change, "manifest");
-    let is_resized = set.change.action() == Action::Update && !same(replicas(before).as_ref(), replicas(after).as_ref());
+    let count = |side| replicas(side).and_then(|n| n.as_i64()).and_then(|n| usize::try_from(n).ok());
+    let (Some(before), Some(after)) = (count(before), count(after)) else { return };
+    let is_in_view = |name: String| scene.children.keys().any(|path| member_of(path) == Some(&name));
     let is_asked = scene.children.values().any(|c| c.resource_type == "etcd_member");
-    if is_resized && !is_asked {
+    if before != after && !(is_asked && (before.min(after)..before.max(after)).map(|i| place.member(i)).all(is_in_view)) {
         found.push(
             Diagnostic::error(
                 "Members come and go only together with the cluster",
-                "The StatefulSet would get another number of pods, and no member is among the targets that could be asked who belongs to the cluster.",
+                format!("The StatefulSet would have {after} pods instead of {before}, and not all that come or go by that are among the targets."),
             )
             .with_hint("Take the whole cluster as the target."),
         );
@@ -173,21 +175,32 @@ fn images(scene: &Scene<'_>, before: Option<&Object>, wanted: &Arguments, found:
         let spec = object?.get("manifest")?.get("spec")?.get("template")?.get("spec")?;
         spec.get("containers")?.as_items()?.first()?.get("image")?.as_str().map(last)
     };
+    // Another version has its own order (`upgrade`).
+    let is_upgraded = scene.before.and_then(|b| b.get("version")?.as_str()).is_some_and(|version| version != wanted.version.text);
+    // What was applied with this version may come back.
+    let applied = before.get("image").and_then(Value::as_str).map(last);
+    let is_told = |image: &str| image.contains(&wanted.version.text) || !is_upgraded && applied.as_deref() == Some(image);
+    let is_kept = applied.is_some() && applied == place.image.as_str().map(last);
+    if let (true, true, Some(image)) = (is_upgraded, is_kept, applied.as_deref().filter(|image| !image.contains(&wanted.version.text))) {
+        let what = format!("`version` is another one, and \"{image}\" is what it was, without a version in its tag.");
+        found.push(
+            Diagnostic::error("An image of an unknown version", what)
+                .with_hint("Change `image` together with `version`, or leave `image` out."),
+        );
+    }
     let change = scene.children.get(&stateful_set()).map(|c| c.change);
     let old = change.and_then(|c| image(c.before())).or_else(|| before.get("image").and_then(Value::as_str).map(last));
     let now = place.image.as_str().map(last);
     if let (Some(old), Some(now)) = (old, now)
         && old != now
+        && !(is_upgraded || is_told(&now))
     {
         found.push(
             Diagnostic::error(
-                "The image of a formed cluster can't be changed yet",
-                format!(
-                    "It is \"{old}\" and would be \"{now}\", which may hold another version of etcd. An upgrade needs a backup first, an order \
-                     of its own and a way back, which this version does not have."
-                ),
+                "An image of an unknown version",
+                format!("It is \"{old}\" and would be \"{now}\", and neither its tag nor a change of `version` says which etcd is in it."),
             )
-            .with_hint("Put the image back; the same one from another registry is fine."),
+            .with_hint("Take one whose tag has the version in it, as `etcd:3.6.8-0` has; the same one from another registry is fine, too."),
         );
     }
 }
