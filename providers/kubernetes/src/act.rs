@@ -90,21 +90,29 @@ pub(crate) fn seconds_of(object: &Object, name: &str, default: u64) -> Duration 
     seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(Duration::from_secs(default))
 }
 
+fn unreadable() -> Diagnostic {
+    Diagnostic::error("Manifest is not of one object", "It does not say which object it is.")
+}
+
+/// Where the object of a manifest is, and what it is called.
+pub(crate) async fn located(client: &Client, manifest: &Value) -> Result<(Place, Name), Diagnostic> {
+    let Named::Known(name) = named(manifest) else { return Err(unreadable()) };
+    let version = manifest::api_version(manifest).unwrap_or_default();
+    let found = place(client, version, &name.kind, &name.namespace).await?;
+    let unserved = || {
+        let told = format!("{} serves no {} of {version}.", client.place(), name.kind);
+        Diagnostic::error("Kind is not known to the cluster", told)
+            .with_hint("If a custom resource definition brings it, let this resource depend on it, and let that wait for `Established`.")
+            // A definition takes a moment until it is served.
+            .retryable()
+    };
+    Ok((found.ok_or_else(unserved)?, name))
+}
+
 /// Applies a manifest, and waits for what is to be waited for. Gives the object as it is now.
 pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Result<Object, Diagnostic> {
-    let broken = || Diagnostic::error("Manifest is not of one object", "It does not say which object it is.");
-    let manifest = after.get("manifest").ok_or_else(broken)?;
-    let Named::Known(name) = named(manifest) else { return Err(broken()) };
-    let version = manifest::api_version(manifest).unwrap_or_default();
-    let Some(place) = place(client, version, &name.kind, &name.namespace).await? else {
-        return Err(Diagnostic::error(
-            "Kind is not known to the cluster",
-            format!("{} serves no {} of {version}.", client.place(), name.kind),
-        )
-        .with_hint("If a custom resource definition brings it, let this resource depend on it, and let that wait for `Established`.")
-        // A definition takes a moment until it is served.
-        .retryable());
-    };
+    let manifest = after.get("manifest").ok_or_else(unreadable)?;
+    let (place, name) = located(client, manifest).await?;
     let hidden = secrets([manifest]);
     let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &hidden);
     let (force, shared) = (is_true(after, "force"), is_true(after, "shared"));

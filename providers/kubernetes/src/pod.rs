@@ -105,8 +105,12 @@ impl ResourceSpec for KubernetesPod {
 
 /// Its program said so before it ended.
 fn will_never_start(pod: &Object) -> bool {
-    let said = text(pod, "renew_on").filter(|t| !t.is_empty()).zip(text(pod, "termination_message"));
-    said.is_some_and(|(what, words)| words.contains(what))
+    says(text(pod, "termination_message"), text(pod, "renew_on"))
+}
+
+/// Last words have this in them.
+pub(crate) fn says(words: Option<&str>, what: Option<&str>) -> bool {
+    what.filter(|what| !what.is_empty()).zip(words).is_some_and(|(what, words)| words.contains(what))
 }
 
 impl ResourceType<Client> for KubernetesPod {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::act::seconds;
 use crate::client::{Client, Place, Served};
-use crate::pod::REVISION;
+use crate::pod::{REVISION, says};
 use crate::pod_look::{revision, termination_message};
 use crate::pods::{is_leaving, runs};
 use crate::pods_why::{self, pods};
@@ -36,7 +36,7 @@ pub(crate) async fn up(client: &Client, after: &Object, before: Option<&Object>)
             Ok(None) => Waiting::For(missing(deleted.is_some())),
             Ok(Some(pod)) if is_leaving(&pod) => Waiting::For("the old one is still ending".to_owned()),
             // Of another revision it goes as all those do.
-            Ok(Some(pod)) if revision(&pod) == wanted && !runs(&pod) && says(&pod, text(after, "renew_on")) => {
+            Ok(Some(pod)) if revision(&pod) == wanted && !runs(&pod) && says(termination_message(&pod), text(after, "renew_on")) => {
                 let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
                 let is_that = before.and_then(|b| text(b, "uid")) == Some(uid.as_str());
                 match &deleted {
@@ -105,11 +105,6 @@ pub(crate) async fn up(client: &Client, after: &Object, before: Option<&Object>)
         }
         sleep(PAUSE.min(end.saturating_duration_since(Instant::now()))).await;
     }
-}
-
-/// Its program's last words have this in them.
-fn says(pod: &Json, what: Option<&str>) -> bool {
-    what.filter(|w| !w.is_empty()).zip(termination_message(pod)).is_some_and(|(what, words)| words.contains(what))
 }
 
 fn never_starts(name: &str, words: &str) -> Diagnostic {

@@ -10,10 +10,10 @@ use karmaform_model::{Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Oper
 use kube::api::PropagationPolicy;
 use serde_json::Value as Json;
 
-use crate::client::{Client, How, Place};
+use crate::act::located;
+use crate::client::{Client, How};
 use crate::failure::Failure;
-use crate::look::place;
-use crate::manifest::{self, Named, named};
+use crate::manifest;
 use crate::pods::{is_leaving, is_ready, runs};
 use crate::pods_why::{self, pods};
 use crate::values::text;
@@ -116,35 +116,22 @@ fn ended_well(pod: &Json) -> bool {
     has_failed(pod) && containers(pod).iter().any(|c| c["lastState"]["terminated"]["exitCode"] == 0)
 }
 
-/// Where an object is and what it is called.
-async fn located(client: &Client, manifest: &Value) -> Result<(Place, String), Diagnostic> {
-    let unreadable = || Diagnostic::error("Manifest is not of one object", "It does not say which object it is.");
-    let Named::Known(name) = named(manifest) else { return Err(unreadable()) };
-    let version = manifest::api_version(manifest).unwrap_or_default();
-    let found = place(client, version, &name.kind, &name.namespace).await?;
-    let unserved = || {
-        let told = format!("{} serves no {} of {version}.", client.place(), name.kind);
-        Diagnostic::error("Kind is not known to the cluster", told)
-    };
-    Ok((found.ok_or_else(unserved)?, name.name.clone()))
-}
-
 /// Makes an object, or makes it like this.
 async fn put(client: &Client, manifest: &Value) -> Result<(), Diagnostic> {
     let manifest = manifest::marked(manifest.clone());
     let (place, name) = located(client, &manifest).await?;
-    let applied = client.apply(&place, &name, &manifest::request(&manifest), How { force: true, dry_run: false }).await;
-    applied.map(drop).map_err(|f| f.diagnostic(client.place(), &place.call("patch", &name), &[]))
+    let applied = client.apply(&place, &name.name, &manifest::request(&manifest), How { force: true, dry_run: false }).await;
+    applied.map(drop).map_err(|f| f.diagnostic(client.place(), &place.call("patch", &name.name), &[]))
 }
 
 /// Makes it once the one of before is gone. False as long as that is there.
 async fn renew(client: &Client, manifest: &Value, old: Option<&str>) -> Result<bool, Diagnostic> {
     let (place, name) = located(client, manifest).await?;
-    let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name), &[]);
-    match client.get(&place, &name).await.map_err(|f| told("get", f))? {
+    let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &[]);
+    match client.get(&place, &name.name).await.map_err(|f| told("get", f))? {
         Some(live) if is_leaving(&live) => Ok(false),
         Some(live) if old.is_some() && live["metadata"]["uid"].as_str() == old => {
-            client.delete(&place, &name, old, PropagationPolicy::Background).await.map_err(|f| told("delete", f))?;
+            client.delete(&place, &name.name, old, PropagationPolicy::Background).await.map_err(|f| told("delete", f))?;
             Ok(false)
         }
         _ => put(client, manifest).await.map(|()| true),

@@ -3,7 +3,7 @@
 use karmaform_model::{Object, Value};
 
 use super::World;
-use super::roster::{Known, Roster};
+use super::roster::{Known, Roster, majority};
 
 /// What an operation says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl World {
         if had_quorum && !self.has_quorum() && !self.disturbed {
             self.violations.push(format!("quorum given up by {operation}"));
         }
-        let waiting = self.formed.as_ref().map_or(0, |r| r.members.values().filter(|m| m.learner || m.name.is_none()).count());
+        let waiting = self.formed.as_ref().map_or(0, Roster::on_their_way);
         if waiting > 1 {
             self.violations.push(format!("{waiting} members on their way at once"));
         }
@@ -50,7 +50,7 @@ impl World {
             let is_old = replaces.is_some() && roster.id_of(url).as_deref() == replaces;
             return if is_old { Answer::Waiting("the old one is still there".to_owned()) } else { Answer::Done };
         }
-        if !all || roster.members.values().any(|m| m.learner || m.name.is_none()) {
+        if !all || roster.on_their_way() > 0 {
             return Answer::Waiting("not all work, or one is on its way".to_owned());
         }
         if roster.voters() > 1 && self.alive().len() < roster.voters() || std::mem::take(&mut self.moved) {
@@ -80,9 +80,8 @@ impl World {
     }
 
     fn leave(&mut self, roster: &Roster, id: Option<&str>, at: &str, up: usize) -> Answer {
-        let is_it = |url: &&String| id.map_or(*url == at, |_| roster.id_of(url).as_deref() == id);
-        let Some(url) = roster.members.keys().find(is_it).cloned() else { return Answer::Done };
-        let left = roster.voters() - usize::from(!roster.members[&url].learner);
+        let Some(url) = roster.find(id, at) else { return Answer::Done };
+        let left = roster.voters_without(&url);
         if left == 0 || up < majority(left) {
             return Answer::Waiting("too few would be left".to_owned());
         }
@@ -95,8 +94,4 @@ impl World {
         self.settle();
         Answer::Waiting("removed".to_owned())
     }
-}
-
-fn majority(voters: usize) -> usize {
-    voters / 2 + 1
 }

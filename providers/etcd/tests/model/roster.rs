@@ -33,6 +33,27 @@ impl Roster {
         self.members.values().filter(|m| !m.learner).count()
     }
 
+    /// How many of them are a majority.
+    pub(crate) fn majority(&self) -> usize {
+        majority(self.voters())
+    }
+
+    /// How many are on their way in: they don't vote, or have never started.
+    pub(crate) fn on_their_way(&self) -> usize {
+        self.members.values().filter(|m| m.learner || m.name.is_none()).count()
+    }
+
+    /// Where the member with this id is, or without an id the one that is there.
+    pub(crate) fn find(&self, id: Option<&str>, at: &str) -> Option<String> {
+        let is_it = |url: &&String| id.map_or(*url == at, |_| self.id_of(url).as_deref() == id);
+        self.members.keys().find(is_it).cloned()
+    }
+
+    /// How many would vote without this one.
+    pub(crate) fn voters_without(&self, url: &str) -> usize {
+        self.voters() - usize::from(self.members.get(url).is_some_and(|m| !m.learner))
+    }
+
     /// A member's id, in hexadecimal digits: another one each time that somebody is added.
     pub(crate) fn id_of(&self, url: &str) -> Option<String> {
         let known = self.members.get(url)?;
@@ -60,4 +81,9 @@ impl Roster {
         ]);
         Value::list(ty, self.members.iter().map(entry).collect())
     }
+}
+
+/// How many of so many voters are a majority.
+pub(crate) fn majority(voters: usize) -> usize {
+    voters / 2 + 1
 }

@@ -3,7 +3,7 @@
 
 use karmaform_model::{Object, Value, to_json};
 
-use super::roster::{Known, Roster};
+use super::roster::{Known, Roster, majority};
 use super::{Process, World, objects};
 
 /// What etcd says before it ends, of who was removed.
@@ -25,7 +25,7 @@ impl World {
         if had_quorum && !self.has_quorum() && !self.disturbed {
             self.violations.push(format!("quorum given up by {operation}"));
         }
-        let waiting = self.formed.as_ref().map_or(0, |r| r.members.values().filter(|m| m.learner || m.name.is_none()).count());
+        let waiting = self.formed.as_ref().map_or(0, Roster::on_their_way);
         if waiting > 1 {
             self.violations.push(format!("{waiting} members on their way at once"));
         }
@@ -106,7 +106,7 @@ impl World {
             let is_old = replaces.is_some() && roster.id_of(url).as_deref() == replaces;
             return is_old.then(|| "the old one is still there".to_owned());
         }
-        let is_one_on_its_way = roster.members.values().any(|m| m.learner || m.name.is_none());
+        let is_one_on_its_way = roster.on_their_way() > 0;
         let is_all_there = roster.voters() == 1 || self.alive().len() == roster.voters();
         if !all || is_one_on_its_way || !is_all_there || std::mem::take(&mut self.moved) {
             return Some("not all work, or one is on its way".to_owned());
@@ -137,9 +137,8 @@ impl World {
     }
 
     fn leave(&mut self, roster: &Roster, id: Option<&str>, at: &str, up: usize) -> Option<String> {
-        let is_it = |url: &&String| id.map_or(*url == at, |_| roster.id_of(url).as_deref() == id);
-        let url = roster.members.keys().find(is_it)?.clone();
-        let left = roster.voters() - usize::from(!roster.members[&url].learner);
+        let url = roster.find(id, at)?;
+        let left = roster.voters_without(&url);
         if left == 0 || up < majority(left) {
             return Some("too few would be left".to_owned());
         }
@@ -154,8 +153,4 @@ impl World {
         self.formed.as_mut().map(|r| r.members.remove(&Self::url(member)));
         self.settle();
     }
-}
-
-fn majority(voters: usize) -> usize {
-    voters / 2 + 1
 }

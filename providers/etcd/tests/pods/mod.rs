@@ -85,7 +85,7 @@ impl World {
     }
 
     fn quorum(&self) -> usize {
-        self.formed.as_ref().map_or(0, |roster| roster.voters() / 2 + 1)
+        self.formed.as_ref().map_or(0, Roster::majority)
     }
 
     /// Where the others reach a member.

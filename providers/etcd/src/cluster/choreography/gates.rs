@@ -22,11 +22,21 @@ impl Order<'_> {
         let mut arguments: BTreeMap<String, Arg> = arguments.into_iter().map(|(n, a)| (n.to_owned(), a)).collect();
         arguments.insert("cluster".to_owned(), self.connection());
         arguments.insert("through".to_owned(), Value::strings(through).into());
-        self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: operation.to_owned(), arguments, limit, acts: true });
+        self.operate_with(name, operation, arguments, limit);
+    }
+
+    /// The same with all its arguments, its connection among them.
+    pub(super) fn operate_with(&mut self, name: &str, operation: &str, arguments: BTreeMap<String, Arg>, limit: u64) {
+        self.add_operation(name, operation, arguments, limit);
         if let Some((previous, _)) = &self.last {
             self.order(Point::Gate(previous.clone()), Point::Gate(name.to_owned()));
         }
         self.last = Some((name.to_owned(), BTreeSet::new()));
+    }
+
+    /// An operation whose order is said apart.
+    pub(super) fn add_operation(&mut self, name: &str, operation: &str, arguments: BTreeMap<String, Arg>, limit: u64) {
+        self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: operation.to_owned(), arguments, limit, acts: true });
     }
 
     /// A gate after everything so far.

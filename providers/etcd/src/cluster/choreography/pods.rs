@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Arg, ChildStep, GateSpec, Point, Scene, Value};
+use karmaform_model::{Arg, ChildStep, Point, Scene, Value};
 
 use super::{BEFORE_LIMIT, Order};
 use crate::cluster::condition::{changes, member_of, seen};
@@ -32,6 +32,7 @@ impl Order<'_> {
         let there = self.wanted.members.keys().filter(has_pod).chain(through).map(String::as_str).chain([name]);
         let replicas = there.filter_map(|name| place.ordinal(name)).max().map_or(0, |last| last + 1);
         let mut arguments = BTreeMap::from([
+            ("cluster".to_owned(), place.connection.clone().into()),
             ("manifests".to_owned(), Arg::List(to_start(self.wanted, place, list, replicas))),
             ("namespace".to_owned(), place.namespace.clone().into()),
             ("pod".to_owned(), name.into()),
@@ -53,12 +54,7 @@ impl Order<'_> {
             );
             arguments.insert("ends_well".to_owned(), what.into());
         }
-        self.act(place, format!("member[\"{name}\"] starts"), arguments, START_LIMIT);
-    }
-
-    fn act_with(&mut self, operation: &str, place: &Kubernetes, name: String, mut arguments: BTreeMap<String, Arg>, limit: u64) {
-        arguments.insert("cluster".to_owned(), place.connection.clone().into());
-        self.choreography.gates.push(GateSpec { name, gate: operation.to_owned(), arguments, limit, acts: true });
+        self.operate_with(&format!("member[\"{name}\"] starts"), "kubernetes_start", arguments, START_LIMIT);
     }
 
     /// What the data is is saved before any pod is of another version, and when all members were seen healthy. Who goes on with an upgrade has what
@@ -71,13 +67,14 @@ impl Order<'_> {
         }
         let saved = format!("member[\"{keeper}\"] saves a snapshot");
         let arguments = BTreeMap::from([
+            ("cluster".to_owned(), place.connection.clone().into()),
             ("namespace".to_owned(), place.namespace.clone().into()),
             ("pod".to_owned(), keeper.into()),
             ("container".to_owned(), "etcd".into()),
             ("command".to_owned(), Value::strings(save_command(keeper)).into()),
             ("timeout".to_owned(), snapshot::LIMIT.into()),
         ]);
-        self.act_with("kubernetes_exec", place, saved.clone(), arguments, u64::try_from(snapshot::LIMIT).unwrap_or(u64::MAX));
+        self.add_operation(&saved, "kubernetes_exec", arguments, u64::try_from(snapshot::LIMIT).unwrap_or(u64::MAX));
         self.order(Point::Gate(first), Point::Gate(saved.clone()));
         // It may have taken long.
         let (name, last) = ("healthy after the snapshot".to_owned(), self.last.take());
@@ -91,16 +88,10 @@ impl Order<'_> {
 
     /// From now on nobody starts without data again.
     pub(super) fn close_list(&mut self, place: &Kubernetes, name: &str) {
-        let arguments = BTreeMap::from([("manifests".to_owned(), Arg::List(to_close(place)))]);
-        self.act(place, format!("member[\"{name}\"] starts with its data alone from now on"), arguments, WRITE_LIMIT);
-    }
-
-    fn act(&mut self, place: &Kubernetes, name: String, arguments: BTreeMap<String, Arg>, limit: u64) {
-        self.act_with("kubernetes_start", place, name.clone(), arguments, limit);
-        if let Some((previous, _)) = &self.last {
-            self.order(Point::Gate(previous.clone()), Point::Gate(name.clone()));
-        }
-        self.last = Some((name, BTreeSet::new()));
+        let arguments =
+            BTreeMap::from([("cluster".to_owned(), place.connection.clone().into()), ("manifests".to_owned(), Arg::List(to_close(place)))]);
+        let closed = format!("member[\"{name}\"] starts with its data alone from now on");
+        self.operate_with(&closed, "kubernetes_start", arguments, WRITE_LIMIT);
     }
 
     /// Who left has its pod until then, and its volume longer.
