@@ -1,7 +1,7 @@
 //! One request and its answer: signed anew for each try, repeated where the server did not answer or answered with an error of its own,
 //! and never for longer than the limits say. Knows nothing of buckets.
 //!
-//! All requests sent here may be repeated: reads, and writes with a condition.
+//! All requests sent here may be repeated: reads, writes with a condition, and writes of the same bytes to the same place.
 
 use std::time::Duration;
 
@@ -70,33 +70,13 @@ pub(crate) enum Failure {
 impl Client {
     /// A client that goes through the proxies in `reach` and trusts what it says. `Err`: why there can be none.
     pub(crate) fn new(reach: &Reach, limits: Limits) -> Result<Self, String> {
-        let says = |e: reqwest::Error| innermost(&e);
-        // Proxies of the process's environment are not asked: whoever calls gave an environment. A redirect would be followed with a
-        // signature for another host, and the answer be about that.
-        let mut builder = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .http1_only()
-            .connect_timeout(limits.connect)
-            .user_agent(concat!("karmaform/", env!("CARGO_PKG_VERSION")));
-        let except = || reach.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
-        if let Some(proxy) = &reach.http_proxy {
-            builder = builder.proxy(reqwest::Proxy::http(proxy).map_err(says)?.no_proxy(except()));
-        }
-        if let Some(proxy) = &reach.https_proxy {
-            builder = builder.proxy(reqwest::Proxy::https(proxy).map_err(says)?.no_proxy(except()));
-        }
-        if let Some(bundle) = &reach.ca_bundle {
-            let certificates = reqwest::Certificate::from_pem_bundle(bundle).map_err(says)?;
-            if certificates.is_empty() {
-                return Err("the CA bundle has no certificate in it".to_owned());
-            }
-            builder = builder.tls_certs_only(certificates);
-        }
-        if reach.insecure {
-            builder = builder.tls_danger_accept_invalid_certs(true);
-        }
-        Ok(Self { http: HttpClient::new(builder.build().map_err(says)?), retries: reach.max_retries, limits })
+        let built = builder(reach, limits)?.build();
+        // A machine without authorities, as images often are, reaches servers without TLS; of others it is told that nobody is trusted.
+        let built = match built {
+            Err(_) if reach.ca_bundle.is_none() => builder(reach, limits)?.tls_certs_only([]).build().or(built),
+            other => other,
+        };
+        Ok(Self { http: HttpClient::new(built.map_err(|e| innermost(&e))?), retries: reach.max_retries, limits })
     }
 
     /// Sends a request until there is an answer that more tries would not change.
@@ -122,6 +102,11 @@ impl Client {
         }
     }
 
+    /// The pause after so many tries, for whoever finds an error in an answer that looks good here.
+    pub(crate) fn pause(&self, tries: u32) -> Duration {
+        self.limits.pause(tries)
+    }
+
     /// One try, whose answer must begin within `limit`.
     async fn once(&self, ask: &Ask, signature: Option<Signature<'_>>, limit: Duration) -> Result<Reply, Failure> {
         let impossible = |e: &(dyn std::error::Error + 'static)| Failure::Impossible(innermost(e));
@@ -145,6 +130,36 @@ impl Client {
         }
         Ok(Reply { status: head.status, headers: head.headers, body: bytes })
     }
+}
+
+fn builder(reach: &Reach, limits: Limits) -> Result<reqwest::ClientBuilder, String> {
+    let says = |e: reqwest::Error| innermost(&e);
+    // Proxies of the process's environment are not asked: whoever calls gave an environment. A redirect would be followed with a
+    // signature for another host, and the answer be about that.
+    let mut builder = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .http1_only()
+        .connect_timeout(limits.connect)
+        .user_agent(concat!("karmaform/", env!("CARGO_PKG_VERSION")));
+    let except = || reach.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
+    if let Some(proxy) = &reach.http_proxy {
+        builder = builder.proxy(reqwest::Proxy::http(proxy).map_err(says)?.no_proxy(except()));
+    }
+    if let Some(proxy) = &reach.https_proxy {
+        builder = builder.proxy(reqwest::Proxy::https(proxy).map_err(says)?.no_proxy(except()));
+    }
+    if let Some(bundle) = &reach.ca_bundle {
+        let certificates = reqwest::Certificate::from_pem_bundle(bundle).map_err(says)?;
+        if certificates.is_empty() {
+            return Err("the CA bundle has no certificate in it".to_owned());
+        }
+        builder = builder.tls_certs_only(certificates);
+    }
+    if reach.insecure {
+        builder = builder.tls_danger_accept_invalid_certs(true);
+    }
+    Ok(builder)
 }
 
 /// True for errors that are the server's own and may be gone the next time.

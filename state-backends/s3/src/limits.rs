@@ -33,6 +33,11 @@ impl Limits {
         Self { connect: Duration::from_secs(1), one_try: Duration::from_secs(2), whole: Duration::from_secs(5), ..Self::default() }
     }
 
+    /// For files: their parts are larger than states, and a store takes its time to join those of a large one.
+    pub(crate) fn of_files() -> Self {
+        Self { one_try: Duration::from_secs(60), whole: Duration::from_secs(180), ..Self::default() }
+    }
+
     /// Limits for one try and the whole call when `size` bytes go over the line.
     pub(crate) fn of(&self, size: usize) -> (Duration, Duration) {
         match size > 1 << 20 {

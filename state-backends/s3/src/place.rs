@@ -48,6 +48,17 @@ impl Bucket {
         format!("{}/{}", self.base, encoded(key, "/"))
     }
 
+    /// The same with a query, whose names go in alphabetical order. What has no value stands alone.
+    pub(crate) fn object_with(&self, key: &str, query: &[(&str, &str)]) -> String {
+        let pair = |(name, value): &(&str, &str)| match value.is_empty() {
+            true => (*name).to_owned(),
+            false => format!("{name}={}", encoded(value, "")),
+        };
+        let query: Vec<String> = query.iter().map(pair).collect();
+        let object = self.object(key);
+        if query.is_empty() { object } else { format!("{object}?{}", query.join("&")) }
+    }
+
     /// The address of a list of what begins with this, from a place in it on.
     pub(crate) fn list(&self, prefix: &str, from: Option<&str>) -> String {
         let slash = if self.base.starts_with(&format!("{}/", self.endpoint)) { "" } else { "/" };
@@ -118,5 +129,14 @@ mod tests {
         assert_eq!(object(Some("http://10.0.0.1:9000"), "fleet", "", plain), "http://10.0.0.1:9000/fleet/a%20b/k");
         assert!(Bucket::of(&settings(store, "xn--zzzzzz"), "").is_err(), "no host can be called so");
         assert_eq!(object(Some("http://[::1]:9000"), "fleet", "", plain), "http://[::1]:9000/fleet/a%20b/k");
+    }
+
+    #[test]
+    fn queries_are_written_as_signatures_want_them() {
+        let bucket = Bucket::of(&settings(Some("http://10.0.0.1:9000"), "fleet"), "").unwrap();
+        assert_eq!(bucket.object_with("a b/k", &[]), "http://10.0.0.1:9000/fleet/a%20b/k");
+        assert_eq!(bucket.object_with("k", &[("uploads", "")]), "http://10.0.0.1:9000/fleet/k?uploads");
+        let part = [("partNumber", "7"), ("uploadId", "a+b/c=&d")];
+        assert_eq!(bucket.object_with("k", &part), "http://10.0.0.1:9000/fleet/k?partNumber=7&uploadId=a%2Bb%2Fc%3D%26d");
     }
 }

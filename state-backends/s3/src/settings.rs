@@ -159,11 +159,14 @@ fn bucket(arguments: &Object) -> Result<String, Diagnostic> {
     Ok(bucket)
 }
 
+/// True for a path that stays as it is in an address.
+pub(crate) fn is_clean(path: &str) -> bool {
+    !path.split('/').any(|part| part.is_empty() || part == "." || part == "..") && !path.chars().any(char::is_control)
+}
+
 fn key(arguments: &Object, workspace: &str) -> Result<String, Diagnostic> {
-    let clean =
-        |path: &str| !path.split('/').any(|part| part.is_empty() || part == "." || part == "..") && !path.chars().any(char::is_control);
     let key = string(arguments, "key").unwrap_or_default();
-    if !clean(&key) {
+    if !is_clean(&key) {
         return Err(wrong(
             "key",
             "The key is a path without a slash at either end and without empty parts.",
@@ -174,14 +177,14 @@ fn key(arguments: &Object, workspace: &str) -> Result<String, Diagnostic> {
         return Ok(key);
     }
     let prefix = prefix(arguments);
-    if !clean(&prefix) {
+    if !is_clean(&prefix) {
         return Err(wrong(
             "workspace_key_prefix",
             "The prefix is a path without a slash at either end and without empty parts.",
             "Write it like \"env:\" or \"workspaces\".",
         ));
     }
-    if !clean(workspace) || workspace.contains('/') {
+    if !is_clean(workspace) || workspace.contains('/') {
         return Err(wrong(
             "workspace",
             "The name of a workspace is part of the state's key and has no slash.",

@@ -55,7 +55,7 @@ pub(crate) fn unreachable(place: &Where, failure: &Failure) -> StoreError {
             "The store at {endpoint} with the bucket {bucket:?} has a certificate that is not trusted ({why}); name its CA in custom_ca_bundle."
         )),
         Failure::Impossible(why) => StoreError::Refused(format!(
-            "No request to the bucket {bucket:?} at {endpoint} can be made ({why}); check the arguments of the backend."
+            "No request to the bucket {bucket:?} at {endpoint} can be made ({why}); check the arguments of the bucket."
         )),
     }
 }
@@ -124,7 +124,7 @@ pub(crate) fn refused(place: &Where, what: &str, reply: &Reply) -> StoreError {
             "The store at {endpoint} did not allow to {what} in the bucket {bucket:?} ({code}); check the permissions: s3:ListBucket on the bucket, s3:GetObject, s3:PutObject and s3:DeleteObject below the key, and the rights on its KMS key."
         ),
         _ => format!(
-            "The store at {endpoint} did not {what} in the bucket {bucket:?} ({}{}); check the arguments of the backend.",
+            "The store at {endpoint} did not {what} in the bucket {bucket:?} ({}{}); check the arguments of the bucket.",
             named(status, &refusal),
             excerpt(&refusal.message)
         ),

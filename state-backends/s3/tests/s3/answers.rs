@@ -64,7 +64,7 @@ async fn each_refusal_has_its_sentence() {
         ),
         (
             || error(400, "InvalidArgument"),
-            "The store at ENDPOINT did not read \"k\" in the bucket \"fleet\" (400 InvalidArgument: Words of); check the arguments of the backend.",
+            "The store at ENDPOINT did not read \"k\" in the bucket \"fleet\" (400 InvalidArgument: Words of); check the arguments of the bucket.",
         ),
         (elsewhere, "The bucket \"fleet\" is not to be reached at ENDPOINT in the region \"eu-west-1\" (301); set region = \"us-west-2\"."),
         (

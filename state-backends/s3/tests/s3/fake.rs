@@ -127,8 +127,10 @@ fn serve(stream: impl Read + Write, act: &dyn Fn(usize, &Seen) -> Act, kept: &Mu
     match act(number, &seen) {
         Act::Answer(status, headers, body) => {
             let headers: String = headers.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
+            // The length that a body would have is announced with none as well.
+            let length = body.len();
             let body = if seen.method == "HEAD" { String::new() } else { body };
-            write!(stream, "HTTP/1.1 {status} x\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()).ok()?;
+            write!(stream, "HTTP/1.1 {status} x\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}").ok()?;
         }
         Act::Hang => thread::sleep(Duration::from_secs(30)),
         Act::Hangup => {}

@@ -1,11 +1,12 @@
 //! What a store must do, on every real server there is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use http::Method;
 use karmaform_model::{Found, Item, StateStore as _, StoreError, Value, Version};
-use karmaform_s3::{Limits, S3Store};
+use karmaform_s3::{Limits, S3Object, S3Objects, S3Store};
 
 use crate::servers::{Server, open, say, servers};
 
@@ -211,6 +212,35 @@ async fn a_key_of_ones_own_encrypts() {
             let first = store.put(&Item::State, b"one".to_vec(), None).await.unwrap();
             assert_eq!(store.get(&Item::State).await, Ok(found(b"one", &first)));
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_come_back_as_they_were() {
+    on_each("files_come_back_as_they_were", |server| async move {
+        let bucket = server.bucket().await;
+        let opened = S3Objects::open(&server.arguments(&bucket, "backups/m ü"), &BTreeMap::new(), None);
+        let objects = opened.unwrap_or_else(|d| panic!("{}: {}", d.summary, d.detail)).in_parts_of(5 << 20);
+        assert!(objects.list().await.unwrap().is_empty());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut expected = Vec::new();
+        for (name, size) in [("deep/of two parts+", (5u32 << 20) + 1), ("empty", 0), ("of three parts", (11 << 20) + 5), ("small", 5)] {
+            let content: Vec<u8> = (0..size).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+            std::fs::write(file.path(), &content).unwrap();
+            objects.put(name, file.path()).await.unwrap_or_else(|d| panic!("{name}: {}", d.detail));
+            let mut bytes = Vec::new();
+            assert!(objects.get(name, &mut bytes).await.unwrap_or_else(|d| panic!("{name}: {}", d.detail)), "{name}");
+            assert!(bytes == content, "{name}: other bytes came back");
+            expected.push(S3Object { name: name.to_owned(), size: u64::from(size) });
+        }
+        assert_eq!(objects.list().await.unwrap(), expected);
+        for object in &expected {
+            objects.remove(&object.name).await.unwrap();
+            objects.remove(&object.name).await.unwrap();
+            assert!(!objects.get(&object.name, &mut Vec::new()).await.unwrap());
+        }
+        assert!(objects.list().await.unwrap().is_empty());
     })
     .await;
 }
