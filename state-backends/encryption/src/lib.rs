@@ -4,15 +4,19 @@
 //! derived from that key and random bytes, and is sealed with AES-256-GCM in an envelope that says how the key is had again. The envelope is
 //! authenticated as a whole: kind, lineage and serial can be read and can't be changed.
 //!
+//! Whole files that others than karmaform may have to read are encrypted as age does it ([`AgeFiles`]).
+//!
 //! Knows nothing of: states, stores, plans.
 
 mod age_keys;
 mod arguments;
 mod command;
 mod envelope;
+mod files;
 mod key;
 mod passphrase;
 mod sealing;
 
 pub use arguments::schema;
+pub use files::AgeFiles;
 pub use sealing::{Encryption, OpenKms};
