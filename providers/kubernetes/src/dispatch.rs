@@ -9,7 +9,7 @@ use crate::archive::{self, KubernetesArchive};
 use crate::archive_look;
 use crate::client::Client;
 use crate::look::Rehearsal;
-use crate::{certificate, list, look, membership, owner, pod, pod_look, preflight};
+use crate::{certificate, job, list, look, membership, owner, pod, pod_look, preflight};
 
 type Answer = Result<Option<Object>, Diagnostic>;
 
@@ -25,7 +25,7 @@ pub(crate) async fn observe(client: &Client, archive: &KubernetesArchive, asks: 
             pod::KIND => pod_look::observe(client, &asks).await,
             archive::KIND => archive_look::observe(client, archive, &asks, rehearsal).await,
             list::KIND => list::observe(client, &asks).await,
-            certificate::KIND => asks.iter().map(|ask| Ok(ask.known.clone())).collect(),
+            certificate::KIND | job::KIND => asks.iter().map(|ask| Ok(ask.known.clone())).collect(),
             membership::KIND => membership::observe(client, &asks).await,
             preflight::KIND if rehearsal.is_none() => asks.iter().map(|ask| Ok(ask.known.clone())).collect(),
             preflight::KIND => preflight::observe(client, &asks).await,

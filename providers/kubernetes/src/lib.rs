@@ -24,6 +24,7 @@ mod fields;
 mod forward;
 mod forward_target;
 mod images;
+mod job;
 mod list;
 mod look;
 mod manifest;

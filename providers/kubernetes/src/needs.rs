@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use karmaform_model::{Kind, Need, Object, Supply, Value};
 
 use crate::archive::KIND as ARCHIVE;
+use crate::job::KIND as JOB;
 use crate::object::KIND as OBJECT;
 use crate::values::text;
 
@@ -15,7 +16,7 @@ const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContain
 pub(crate) fn needs(resource_type: &str, wanted: &Object) -> Vec<Need> {
     match resource_type {
         ARCHIVE => vec![archive(wanted)],
-        OBJECT => {
+        OBJECT | JOB => {
             let mut images = BTreeSet::new();
             wanted.get("manifest").into_iter().for_each(|manifest| find_images(manifest, &mut images));
             images.into_iter().collect()

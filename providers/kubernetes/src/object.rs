@@ -145,7 +145,7 @@ impl KubernetesObject {
                 Attribute::optional(
                     "rollout",
                     Type::Bool,
-                    "Until a Deployment, StatefulSet or DaemonSet runs as wanted, all replicas of it.",
+                    "Until a Deployment, StatefulSet or DaemonSet runs as wanted, all replicas of it, or a Job is complete.",
                 ),
                 Attribute::optional("address", Type::Bool, "Until a Service of the type LoadBalancer has an address."),
                 Attribute::optional(

@@ -71,9 +71,9 @@ pub(crate) async fn is_refused(client: &Client, workload: &Json) -> bool {
         .is_some_and(|e| e["reason"] == "FailedCreate")
 }
 
-/// What keeps the pods of a Deployment, StatefulSet or DaemonSet from being up, in sentences; none if nothing can be told.
+/// What keeps the pods of a Deployment, StatefulSet, DaemonSet or Job from being up, in sentences; none if nothing can be told.
 pub(crate) async fn of_workload(client: &Client, workload: &Json, hidden: &[String]) -> Option<String> {
-    if !matches!(workload["kind"].as_str(), Some("Deployment" | "StatefulSet" | "DaemonSet")) {
+    if !matches!(workload["kind"].as_str(), Some("Deployment" | "StatefulSet" | "DaemonSet" | "Job")) {
         return None;
     }
     let namespace = workload["metadata"]["namespace"].as_str()?;

@@ -19,6 +19,7 @@ use crate::dispatch;
 use crate::exec::KubernetesExec;
 use crate::forward;
 use crate::images::{self, Images};
+use crate::job::KubernetesJob;
 use crate::list::KubernetesList;
 use crate::look::Rehearsal;
 use crate::membership::KarmadaMembership;
@@ -38,6 +39,7 @@ pub struct Kubernetes {
     schema: Schema,
     object: KubernetesObject,
     pod: KubernetesPod,
+    job: KubernetesJob,
     archive: KubernetesArchive,
     list: KubernetesList,
     certificate: KubernetesCertificate,
@@ -62,6 +64,7 @@ impl Kubernetes {
             schema,
             object: KubernetesObject::new(),
             pod: KubernetesPod::new(),
+            job: KubernetesJob::new(),
             archive: KubernetesArchive::new(),
             list: KubernetesList::new(),
             certificate: KubernetesCertificate::new(),
@@ -92,7 +95,17 @@ impl Provider for Kubernetes {
     }
 
     fn types(&self) -> Vec<&dyn ResourceType<Client>> {
-        vec![&self.object, &self.pod, &self.archive, &self.list, &self.owner, &self.membership, &self.certificate, &self.preflight]
+        vec![
+            &self.object,
+            &self.pod,
+            &self.job,
+            &self.archive,
+            &self.list,
+            &self.owner,
+            &self.membership,
+            &self.certificate,
+            &self.preflight,
+        ]
     }
 
     fn data_sources(&self) -> Vec<&dyn DataSource<Client>> {

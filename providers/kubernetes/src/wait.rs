@@ -59,7 +59,7 @@ pub(crate) async fn until(
             }
         };
         let is_rollout = is_true(wanted, "rollout");
-        let mut is_over = Instant::now() >= end;
+        let mut is_over = Instant::now() >= end || (is_rollout && seen_last.as_ref().is_some_and(has_failed));
         if is_rollout && !is_over && Instant::now() >= next_look {
             next_look = Instant::now() + PATIENCE / 3;
             if let Some(live) = &seen_last {
@@ -75,7 +75,7 @@ pub(crate) async fn until(
                 Some(live) => pods_why::last_warning(client, live, hidden).await,
                 None => None,
             };
-            told.extend(why.map(|why| format!(" {why}.")));
+            told.extend(why.map(|why| format!(" {}.", why.trim_end_matches('.'))));
             let error = Diagnostic::error("Waited in vain", told);
             let error = match seen_last.is_some_and(|live| is_true(wanted, "address") && service::missing(&live).is_some()) {
                 true => error.with_hint("See whether something in this cluster gives addresses to Services of the type LoadBalancer."),
@@ -142,6 +142,11 @@ fn at<'a>(live: &'a Json, path: &str) -> Option<&'a Json> {
 fn rollout(kind: &str, live: &Json) -> Option<String> {
     let status = &live["status"];
     let number = |name: &str| status[name].as_i64().unwrap_or(0);
+    if kind == "Job" {
+        // It is at its end or not, and no controller notes which generation it has seen.
+        let is_complete = has_condition(live, "Complete");
+        return (!is_complete).then(|| format!("{} of its pods have come to their end", number("succeeded")));
+    }
     if number("observedGeneration") < live["metadata"]["generation"].as_i64().unwrap_or(0) {
         return Some("its controller has not seen the change yet".to_owned());
     }
@@ -171,15 +176,21 @@ fn rollout(kind: &str, live: &Json) -> Option<String> {
     }
 }
 
+/// True of a Job that is at its end and not a good one.
+fn has_failed(live: &Json) -> bool {
+    live["kind"] == "Job" && has_condition(live, "Failed")
+}
+
+fn has_condition(live: &Json, name: &str) -> bool {
+    let conditions = live["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().any(|c| c["type"] == name && c["status"] == "True")
+}
+
 /// What keeps something that runs or serves from being well; `None` outside for what is neither.
 pub(crate) fn health(kind: &str, live: &Json) -> Option<Option<String>> {
     match kind {
         "Deployment" | "StatefulSet" | "DaemonSet" => Some(rollout(kind, live)),
-        "APIService" => {
-            let conditions = live["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let is_available = conditions.iter().any(|c| c["type"] == "Available" && c["status"] == "True");
-            Some((!is_available).then(|| conditions_or_silence(live)))
-        }
+        "APIService" => Some((!has_condition(live, "Available")).then(|| conditions_or_silence(live))),
         _ => None,
     }
 }
@@ -219,6 +230,15 @@ mod tests {
         assert!(rollout("Deployment", &deployment(2, 2, 3, 2)).unwrap().contains("old revision"));
         assert_eq!(rollout("Deployment", &deployment(2, 2, 2, 1)).unwrap(), "1 of 2 replicas are available");
         assert_eq!(rollout("Deployment", &deployment(2, 2, 2, 2)), None);
+    }
+
+    #[test]
+    fn a_job_is_done_when_it_is_complete() {
+        let job = |condition: &str| json!({ "kind": "Job", "metadata": { "generation": 1 }, "status": { "conditions": [{ "type": condition, "status": "True" }] } });
+        assert_eq!(rollout("Job", &job("Complete")), None);
+        assert_eq!(rollout("Job", &job("Suspended")).unwrap(), "0 of its pods have come to their end");
+        assert!(has_failed(&job("Failed")) && !has_failed(&job("Complete")));
+        assert_eq!(health("Job", &job("Failed")), None);
     }
 
     #[test]
