@@ -7,6 +7,7 @@ mod app;
 mod applying;
 mod arguments;
 mod backend;
+mod backup;
 mod bundle;
 mod cli;
 mod commands;

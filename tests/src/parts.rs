@@ -5,6 +5,7 @@ use std::fs::File;
 use std::future::Future;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
@@ -20,6 +21,25 @@ use karmaform_model::{BoxFuture, Diagnostic, Driver, Object, Registry, Seal, Val
 pub(crate) fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.canonicalize().unwrap_or(root)
+}
+
+/// The command without what a debugger needs, which is most of it: for where it is sent to.
+pub(crate) fn stripped() -> &'static Path {
+    static MADE: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let file = folder.path().join("karmaform");
+        let status = Command::new("strip").arg("-g").arg("-o").arg(&file).arg(env!("CARGO_BIN_EXE_karmaform-under-test")).status();
+        assert!(status.is_ok_and(|s| s.success()), "strip");
+        (folder, file)
+    });
+    &MADE.1
+}
+
+/// A key of age: whom to encrypt for, and what reads it, as `age-keygen` writes that.
+pub(crate) fn identity() -> (String, String) {
+    use age::secrecy::ExposeSecret as _;
+    let identity = age::x25519::Identity::generate();
+    (identity.to_public().to_string(), format!("# made by a test\n{}\n", identity.to_string().expose_secret()))
 }
 
 /// Words for whoever reads the log, also if the test passes: what a test prints by macros is only shown when it fails. Not an error.

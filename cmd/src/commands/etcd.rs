@@ -3,6 +3,7 @@
 //! What only looks takes no lock. What acts takes the state's lock, so that no apply restarts a member meanwhile, and asks first.
 
 mod alarm;
+mod backup;
 mod defrag;
 mod hashkv;
 mod member;
@@ -33,6 +34,8 @@ enum Command {
     Hashkv(hashkv::Args),
     /// Save the cluster into a file
     Snapshot(snapshot::Args),
+    /// Backups on a schedule: list them, and get one back
+    Backup(backup::Args),
     /// Check a saved file, and prove it by a restore
     Verify(verify::Args),
     /// Give free pages back to the disk, one member at a time
@@ -50,6 +53,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         Command::Member(args) => member::run(app, args),
         Command::Hashkv(args) => hashkv::run(app, args),
         Command::Snapshot(args) => snapshot::run(app, args),
+        Command::Backup(args) => backup::run(app, args),
         Command::Verify(args) => verify::run(app, args),
         Command::Defrag(args) => defrag::run(app, args),
         Command::Alarm(args) => alarm::run(app, args),

@@ -1,16 +1,20 @@
-//! The composite `etcd_backup`: on each of its hosts a timer of systemd, and a script that backs up, proves and tidies. What became of it stands in
-//! etcd, where `etcd_backup_record` looks. Pure: it names parts and touches nothing.
+//! The composite `etcd_backup`: on each of its hosts a timer of systemd, or a CronJob, that runs `karmaform etcd backup run`. What became of it stands in
+//! etcd ([`Turn`]), where `etcd_backup_record` looks. Pure but for these two: it names parts and touches nothing.
 
 mod arguments;
 mod children;
+mod hosts;
+mod pods;
 mod record;
 mod schema;
+mod turn;
 
 use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema};
 
 use arguments::Arguments;
 
 pub(crate) use record::{EtcdBackupRecord, KIND, observe};
+pub use turn::Turn;
 
 /// The composite `etcd_backup`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +34,7 @@ impl Composite for EtcdBackup {
     }
 
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
-        let impact = scene.wanted.is_none().then(|| "the backups stay on the hosts that made them".to_owned());
+        let impact = scene.wanted.is_none().then(|| "the backups stay where they lie".to_owned());
         Ok(Choreography { impact: impact.into_iter().collect(), ..Choreography::default() })
     }
 }

@@ -39,7 +39,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A cluster to work at.
 #[derive(Clone)]
 pub struct Cluster {
-    client: Client,
+    pub(crate) client: Client,
 }
 
 /// Hears in words how far something is.

@@ -7,7 +7,7 @@ mod choreography;
 mod condition;
 mod hosts;
 mod impact;
-mod kubernetes;
+pub(crate) mod kubernetes;
 mod membership;
 mod places;
 mod preflight;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use karmaform_model::{Adapter, Composite, Driver};
 
-pub use backup::EtcdBackup;
+pub use backup::{EtcdBackup, Turn};
 pub use by_hand::*;
 pub use cluster::EtcdCluster;
 pub use provider::Etcd;

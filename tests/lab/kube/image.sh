@@ -5,21 +5,26 @@
 
 # add_programs ROOT FILE...: programs into ROOT/bin, with the libraries of those that aren't static, and busybox with all its names.
 add_programs() {
-    local root=$1 file library
+    local root=$1 file
     shift
     (
         umask 022
         mkdir -p "$root/bin"
         for file in "$@"; do
             install -m 755 "$file" "$root/bin/"
-            for library in $(ldd "$file" 2>/dev/null | grep -o '/[^ ]*'); do
-                mkdir -p "$root$(dirname "$library")"
-                cp -L "$library" "$root$library"
-            done
+            add_libraries "$root" "$file"
             [ "$(basename "$file")" != busybox ] ||
                 "$file" --list | grep -vx busybox | sed "s|^|$root/bin/|" | xargs -n 1 ln -s busybox
         done
     )
+}
+
+# add_libraries ROOT FILE: those that a program is linked with, if it isn't static.
+add_libraries() {
+    local library
+    for library in $(ldd "$2" 2>/dev/null | grep -o '/[^ ]*'); do
+        (umask 022 && mkdir -p "$1$(dirname "$library")" && cp -L "$library" "$1$library")
+    done
 }
 
 # add_base ROOT: what every image has. Programs are in /bin, which /usr/bin and /usr/local/bin lead to.

@@ -6,6 +6,7 @@
 
 mod cron;
 mod drift;
+mod etcd_backup;
 mod etcd_members;
 mod exposure;
 mod faults;

@@ -4,14 +4,18 @@ mod conditions;
 mod history;
 mod moving;
 pub(crate) mod terraform;
+mod way;
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use hyper::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use karmaform_model::{Object, Value};
 
 use crate::project::Project;
 use crate::proxy::{Behind, Proxy};
+
+pub(crate) use way::Way;
 
 /// The bucket that every test server comes with.
 const BUCKET: &str = "karmaform";
@@ -37,7 +41,7 @@ impl Server {
     }
 
     /// A store that keeps what it is given and checks who asks.
-    fn seaweedfs() -> Option<Self> {
+    pub(crate) fn seaweedfs() -> Option<Self> {
         Self::of("seaweedfs", "KARMAFORM_TEST_S3_SEAWEEDFS")
     }
 
@@ -85,13 +89,17 @@ impl Server {
 
     /// The same as a store, past the command.
     pub(crate) fn store(&self, key: &str) -> karmaform_s3::S3Store {
+        karmaform_s3::S3Store::open(&self.arguments(key), "default", &BTreeMap::new(), None).expect("a store")
+    }
+
+    fn arguments(&self, key: &str) -> Object {
         let Self { endpoint, access_key, secret_key, bucket, .. } = self;
         let texts =
             [("bucket", bucket.as_str()), ("key", key), ("region", "us-east-1"), ("access_key", access_key), ("secret_key", secret_key)];
         let mut arguments: Object = texts.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
         arguments.insert("endpoints".to_owned(), Value::object([("s3", Value::from(endpoint.as_str()))]));
         arguments.insert("use_path_style".to_owned(), Value::from(true));
-        karmaform_s3::S3Store::open(&arguments, "default", &BTreeMap::new(), None).expect("a store")
+        arguments
     }
 
     /// A project with its state at this key.
@@ -104,6 +112,26 @@ impl Server {
     /// So many things, and an output.
     fn configure(&self, project: &Project, key: &str, count: usize) {
         crate::places::configure(project, &self.backend(key), count);
+    }
+
+    /// The same server, as it is reached from a network that this machine is in with this address. The way ends with what is given along.
+    pub(crate) fn reached_from(&self, address: Ipv4Addr) -> (Self, Way) {
+        let way = Way::open(address, self.endpoint.trim_start_matches("http://"));
+        (Self { endpoint: format!("http://{}", way.address), ..self.clone() }, way)
+    }
+
+    /// What the block `s3` of an `etcd_backup` says.
+    pub(crate) fn backups(&self, prefix: &str) -> String {
+        let Self { endpoint, access_key, secret_key, bucket, .. } = self;
+        format!(
+            "  s3 {{\n    bucket = \"{bucket}\"\n    prefix = \"{prefix}\"\n    endpoint = \"{endpoint}\"\n    use_path_style = true\n    \
+             access_key = \"{access_key}\"\n    secret_key = \"{secret_key}\"\n  }}\n"
+        )
+    }
+
+    /// The bucket below this prefix, past the command.
+    pub(crate) fn objects(&self, prefix: &str) -> karmaform_s3::S3Objects {
+        karmaform_s3::S3Objects::open(&self.arguments(prefix), &BTreeMap::new(), None).expect("a bucket")
     }
 
     /// The same server, over a line on which things go wrong.

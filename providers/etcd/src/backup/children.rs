@@ -1,58 +1,38 @@
-//! What an `etcd_backup` stands for: on each host programs, credentials, a script and a timer; once the first backup; and the record in etcd.
+//! What an `etcd_backup` stands for: what makes backups on a schedule, once the first backup, and the record in etcd.
 
 use karmaform_model::{Arg, Child, ChildStep, Expansion, Object, Type, Value};
 
-use super::arguments::Arguments;
-use crate::cluster::{self, SANDBOX};
+use super::arguments::{Arguments, Place, given};
+use super::{hosts, pods};
+use crate::cluster;
 
-/// The script is the same for all: everything that differs is in its unit's environment.
-const SCRIPT: &str = include_str!("backup.sh");
 /// How long a backup with its proof may take, in seconds.
-const LIMIT: i64 = 3_600;
+pub(super) const LIMIT: i64 = 3_600;
+/// What the first backup is called.
+pub(super) const FIRST: &str = "first";
 
-struct Places {
-    config: String,
-    programs: String,
-    unit: String,
-}
-
-impl Places {
-    fn of(backup: &Arguments) -> Self {
-        Self {
-            config: format!("/etc/karmaform/etcd-backup-{}", backup.name),
-            programs: format!("/opt/karmaform/etcd-backup-{}", backup.name),
-            unit: format!("etcd-backup-{}", backup.name),
-        }
-    }
-}
-
-/// Programs of the release; until 3.4 etcdctl restores.
-fn programs(backup: &Arguments) -> &'static [&'static str] {
-    if backup.version.minor >= 5 { &["etcd", "etcdctl", "etcdutl"] } else { &["etcd", "etcdctl"] }
-}
-
-fn part(host: &str, name: &str) -> Vec<ChildStep> {
-    vec![ChildStep::keyed("host", host), ChildStep::new(name)]
-}
-
-fn part_of(host: &str, name: &str, key: &str) -> Vec<ChildStep> {
-    vec![ChildStep::keyed("host", host), ChildStep::keyed(name, key)]
-}
-
-fn child<const N: usize>(path: Vec<ChildStep>, resource_type: &str, arguments: [(&str, Arg); N], after: &[Vec<ChildStep>]) -> Child {
+pub(super) fn child<const N: usize>(
+    path: Vec<ChildStep>,
+    resource_type: &str,
+    arguments: [(&str, Arg); N],
+    after: &[Vec<ChildStep>],
+) -> Child {
     Child { after: after.to_vec(), ..cluster::child(path, resource_type, arguments) }
 }
 
 /// The children; there are no outputs.
 pub(super) fn expand(backup: &Arguments) -> Expansion {
     let mut children = Vec::new();
-    for (rank, (host, connection)) in backup.hosts.iter().enumerate() {
-        on_host(backup, rank, host, connection, &mut children);
-    }
-    if let Some((host, connection)) = backup.hosts.iter().next() {
-        children.push(first(backup, host, connection));
-    }
-    let ways = backup.hosts.values().map(|c| c.clone().into()).collect();
+    let via = match &backup.place {
+        Place::Hosts(place) => {
+            hosts::expand(backup, place, &mut children);
+            Arg::object([("provider", "ssh".into()), ("any_of", Arg::List(place.ways()))])
+        }
+        Place::Pods(place) => {
+            pods::expand(backup, place, &mut children);
+            place.connection().clone().into()
+        }
+    };
     let cluster = Arg::object([
         ("provider", "etcd".into()),
         ("id", backup.address.to_string().into()),
@@ -60,153 +40,63 @@ pub(super) fn expand(backup: &Arguments) -> Expansion {
         ("ca_certificate", backup.client("ca_certificate").into()),
         ("certificate", backup.client("certificate").into()),
         ("private_key", backup.client("private_key").into()),
-        ("via", Arg::object([("provider", "ssh".into()), ("any_of", Arg::List(ways))])),
+        ("via", via),
     ]);
-    let arguments = [("cluster", cluster), ("name", backup.name.as_str().into()), ("max_age_hours", backup.max_age_hours.into())];
-    children.push(child(vec![ChildStep::new("record")], "etcd_backup_record", arguments, &[vec![ChildStep::new("first")]]));
+    let arguments = [
+        ("cluster", cluster),
+        ("name", backup.name.as_str().into()),
+        ("max_age_hours", backup.max_age_hours.into()),
+        ("store", store(backup)),
+    ];
+    children.push(child(vec![ChildStep::new("record")], "etcd_backup_record", arguments, &[vec![ChildStep::new(FIRST)]]));
     Expansion { children, outputs: [].into() }
 }
 
-fn on_host(backup: &Arguments, rank: usize, host: &str, connection: &Value, children: &mut Vec<Child>) {
-    let places = Places::of(backup);
-    let at = |mut child: Child| {
-        child.arguments.insert("host".to_owned(), connection.clone().into());
-        child
-    };
-    let directory = |key: &str| part_of(host, "directory", key);
-    for (key, path, mode) in [("config", &places.config, "0700"), ("programs", &places.programs, "0755")] {
-        let arguments = [
-            ("path", path.as_str().into()),
-            ("owner", "root".into()),
-            ("group", "root".into()),
-            ("mode", mode.into()),
-            ("purge", false.into()),
-        ];
-        children.push(at(child(directory(key), "ssh_directory", arguments, &[])));
-    }
-    for program in programs(backup) {
-        let arguments = [
-            ("source", backup.source.clone().into()),
-            ("sha256", backup.source_sha256.clone().into()),
-            ("member", (*program).into()),
-            ("path", format!("{}/{program}", places.programs).into()),
-            ("owner", "root".into()),
-            ("group", "root".into()),
-            ("mode", "0755".into()),
-        ];
-        children.push(at(child(part_of(host, "program", program), "ssh_artifact", arguments, &[directory("programs")])));
-    }
-    for (name, content, mode) in [
-        ("ca.crt", backup.client("ca_certificate").into(), "0600"),
-        ("client.crt", backup.client("certificate").into(), "0600"),
-        ("client.key", backup.client("private_key").into(), "0600"),
-        ("settings", settings(backup, rank, host, &places), "0600"),
-        ("backup", SCRIPT.into(), "0700"),
-    ] {
-        let made = file(part_of(host, "file", name), format!("{}/{name}", places.config), content, mode, &[directory("config")]);
-        children.push(at(made));
-    }
-    let unit = format!("/etc/systemd/system/{}.service", places.unit);
-    children.push(at(file(part(host, "service"), unit, service(backup, &places).into(), "0644", &[])));
-    let mut after = vec![part(host, "service")];
-    after.extend(programs(backup).iter().map(|p| part_of(host, "program", p)));
-    after.extend(["ca.crt", "client.crt", "client.key", "settings", "backup"].map(|f| part_of(host, "file", f)));
-    let arguments = [
-        ("name", format!("{}.timer", places.unit).into()),
-        ("content", timer(backup).into()),
-        ("enabled", true.into()),
-        ("active", true.into()),
-        // systemd reads the service anew with it.
-        ("restart_triggers", Arg::object([("service", Arg::child(&part(host, "service"), "sha256"))])),
-        ("drop_ins", Arg::List(Vec::new())),
+/// The bucket as the record keeps it, for who looks into it from elsewhere.
+fn store(backup: &Arguments) -> Arg {
+    let Some(bucket) = &backup.bucket else { return Value::null(Type::Any).into() };
+    let kept = |name: &&str| Some(((*name).to_owned(), bucket.get(*name)?.clone().into()));
+    let names = ["bucket", "prefix", "region", "endpoint", "use_path_style", "ca_certificate", "access_key", "secret_key"];
+    Arg::Object(names.iter().filter_map(kept).collect())
+}
+
+/// The files that `karmaform etcd backup run` is given: settings, and what is secret or has more than one line. `directory`: where backups lie or are
+/// made; `programs`: where etcd's are, empty for the path.
+pub(super) fn files(backup: &Arguments, host: &str, rank: usize, (directory, programs): (&str, &str)) -> Vec<(&'static str, Arg)> {
+    let mut files = vec![
+        ("ca.crt", backup.client("ca_certificate").into()),
+        ("client.crt", backup.client("certificate").into()),
+        ("client.key", backup.client("private_key").into()),
+        ("settings", settings(backup, host, rank, (directory, programs))),
     ];
-    children.push(at(child(part(host, "timer"), "ssh_systemd_unit", arguments, &after)));
+    let written = |name: &str| backup.bucket.as_ref().and_then(|b| given(b, name));
+    for (file, name) in [("s3-ca.crt", "ca_certificate"), ("s3-access-key", "access_key"), ("s3-secret-key", "secret_key")] {
+        files.extend(written(name).map(|value| (file, value.into())));
+    }
+    files
 }
 
-/// The first backup is made at once, and again when what makes it has changed: what can't work is found in the apply that made it so.
-fn first(backup: &Arguments, host: &str, connection: &Value) -> Child {
-    let unit = Places::of(backup).unit;
-    let command = format!("systemctl start {unit}.service || {{ journalctl -q --no-pager -o cat -n 20 -u {unit}.service >&2; exit 1; }}");
-    let sum = |path: Vec<ChildStep>, attribute: &str| Arg::child(&path, attribute);
-    let triggers = Arg::object([
-        ("settings", sum(part_of(host, "file", "settings"), "sha256")),
-        ("script", sum(part_of(host, "file", "backup"), "sha256")),
-        ("program", sum(part_of(host, "program", "etcd"), "content_sha256")),
-    ]);
-    let arguments = [
-        ("host", connection.clone().into()),
-        ("command", command.into()),
-        ("triggers", triggers),
-        ("environment", Value::map(Type::String, Object::new()).into()),
-        ("timeout", LIMIT.into()),
-    ];
-    let after: Vec<_> = backup.hosts.keys().map(|h| part(h, "timer")).collect();
-    child(vec![ChildStep::new("first")], "ssh_command", arguments, &after)
-}
-
-fn file(path: Vec<ChildStep>, at: String, content: Arg, mode: &str, after: &[Vec<ChildStep>]) -> Child {
-    Child { after: after.to_vec(), ..cluster::file(path, at, content, "root", "root", mode) }
-}
-
-/// The environment of the script.
-fn settings(backup: &Arguments, rank: usize, host: &str, places: &Places) -> Arg {
+/// Lines of `NAME=value`.
+fn settings(backup: &Arguments, host: &str, rank: usize, (directory, programs): (&str, &str)) -> Arg {
     let [hourly, daily, weekly] = backup.keep;
-    let restore = if programs(backup).contains(&"etcdutl") { "etcdutl" } else { "etcdctl" };
-    // What stands in JSON on the host must not end its texts.
-    let address = backup.address.to_string().replace(['"', '\\', '$', '`'], "_");
     let plain = format!(
-        "# {address} on host {host}. Written by karmaform; it undoes changes made here.\nNAME={}\nADDRESS={address}\nHOST={host}\nRANK={rank}\n\
-         DIRECTORY={}\nPROGRAMS={}\nRESTORE={restore}\nKEEP_HOURLY={hourly}\nKEEP_DAILY={daily}\nKEEP_WEEKLY={weekly}\n\
-         ETCDCTL_CACERT={config}/ca.crt\nETCDCTL_CERT={config}/client.crt\nETCDCTL_KEY={config}/client.key\nENDPOINTS=",
+        "# {address} on {host}. Written by karmaform; it undoes changes made here.\nNAME={}\nADDRESS={address}\nHOST={host}\nRANK={rank}\n\
+         DIRECTORY={directory}\nPROGRAMS={programs}\nKEEP_HOURLY={hourly}\nKEEP_DAILY={daily}\nKEEP_WEEKLY={weekly}\nENDPOINTS=",
         backup.name,
-        backup.directory,
-        places.programs,
-        config = places.config,
+        address = backup.address,
     );
-    Arg::Text(vec![plain.into(), backup.endpoints().into(), "\n".into()])
-}
-
-fn service(backup: &Arguments, places: &Places) -> String {
-    let address = backup.address.to_string().replace('%', "%%");
-    format!(
-        "# Written by karmaform; it undoes changes made here.
-[Unit]
-Description=Backup of {address}
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-Type=oneshot
-EnvironmentFile={config}/settings
-ExecStart={config}/backup
-TimeoutStartSec={LIMIT}
-UMask=0077
-Nice=10
-IOSchedulingClass=idle
-NoNewPrivileges=true
-CapabilityBoundingSet=
-# The script makes the directory of the backups itself: it outlives what is made here.
-ProtectSystem=full
-{SANDBOX}",
-        config = places.config,
-    )
-}
-
-fn timer(backup: &Arguments) -> String {
-    let address = backup.address.to_string().replace('%', "%%");
-    format!(
-        "# Written by karmaform; it undoes changes made here.
-[Unit]
-Description=Backups of {address}
-
-[Timer]
-OnCalendar={}
-AccuracySec=1s
-Persistent=true
-
-[Install]
-WantedBy=timers.target
-",
-        backup.schedule
-    )
+    let mut text = vec![plain.into(), backup.endpoints().into(), "\nRECIPIENTS=".into(), backup.readers().into(), "\n".into()];
+    let bucket = backup.bucket.as_ref();
+    for (line, name) in [
+        ("S3_BUCKET", "bucket"),
+        ("S3_PREFIX", "prefix"),
+        ("S3_REGION", "region"),
+        ("S3_ENDPOINT", "endpoint"),
+        ("S3_USE_PATH_STYLE", "use_path_style"),
+    ] {
+        if let Some(value) = bucket.and_then(|b: &Object| given(b, name)) {
+            text.extend([format!("{line}=").into(), value.into(), "\n".into()]);
+        }
+    }
+    Arg::Text(text)
 }

@@ -12,6 +12,10 @@ use crate::look::reason;
 
 /// Its name.
 pub(crate) const KIND: &str = "etcd_backup_record";
+/// The note of the newest backup that was proven.
+pub(super) const LAST: &str = "last";
+/// The note of why none was made since.
+pub(super) const FAILED: &str = "failed";
 /// Seconds of an hour.
 const HOUR: i64 = 3_600;
 
@@ -23,9 +27,14 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::required("cluster", Type::Any, "The connection to the cluster."),
             Attribute::required("name", Type::String, "What the backups are called.").identity(),
             Attribute::required("max_age_hours", Type::Number, "How old the newest backup may be, in hours."),
+            Attribute::optional(
+                "store",
+                Type::Any,
+                "Where backups lie, if not on the hosts that make them: what `karmaform etcd backup list` and `get` reach them by.",
+            ),
             Attribute::computed("healthy", Type::Bool, "The newest backup is proven and not too old, and none failed since.").volatile(),
             Attribute::computed("last", Type::String, "When the newest backup was made, RFC 3339.").volatile(),
-            Attribute::computed("place", Type::String, "Where it is: `HOST:FILE`.").volatile(),
+            Attribute::computed("place", Type::String, "Where it is: `HOST:FILE`, or `s3://BUCKET/KEY`.").volatile(),
             Attribute::computed("revision", Type::Number, "The newest revision in it.").volatile(),
             Attribute::computed("error", Type::String, "Why it is not healthy, in a few words.").volatile(),
         ],
@@ -70,7 +79,8 @@ fn name_of(object: &Object) -> &str {
     object.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn prefix(name: &str) -> String {
+/// What keys of these backups begin with.
+pub(super) fn prefix(name: &str) -> String {
     format!("/karmaform.io/backups/{name}/")
 }
 
@@ -94,9 +104,9 @@ pub(crate) async fn observe(client: &Client, ask: &Ask) -> Option<Object> {
 
 /// The two notes.
 #[derive(Debug, Default)]
-struct Notes {
-    last: Option<Json>,
-    failed: Option<Json>,
+pub(super) struct Notes {
+    pub(super) last: Option<Json>,
+    pub(super) failed: Option<Json>,
 }
 
 /// What follows from them.
@@ -123,7 +133,10 @@ fn judge(notes: &Notes, now: i64, most: i64) -> Facts {
     };
     Facts {
         last: last.map(|l| text(l, "created")),
-        place: last.map(|l| format!("{}:{}", text(l, "host"), text(l, "file"))),
+        place: last.map(|l| match text(l, "file") {
+            file if file.starts_with('/') => format!("{}:{file}", text(l, "host")),
+            file => file,
+        }),
         revision: last.and_then(|l| l["revision"].as_i64()),
         error,
     }
@@ -134,7 +147,7 @@ fn now() -> i64 {
 }
 
 /// From the first member that answers.
-async fn read(client: &Client, name: &str) -> Result<Notes, String> {
+pub(super) async fn read(client: &Client, name: &str) -> Result<Notes, String> {
     let prefix = prefix(name);
     let mut last = "there is none".to_owned();
     for member in client.names() {
@@ -152,7 +165,7 @@ async fn read(client: &Client, name: &str) -> Result<Notes, String> {
                     // What is no JSON is a note all the same, of nothing.
                     Some(serde_json::from_slice(value.value()).unwrap_or(Json::Null))
                 };
-                return Ok(Notes { last: note("last"), failed: note("failed") });
+                return Ok(Notes { last: note(LAST), failed: note(FAILED) });
             }
             Err(why) => last = why,
         }

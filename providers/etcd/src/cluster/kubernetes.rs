@@ -4,7 +4,7 @@ pub(crate) mod children;
 pub(crate) mod schema;
 mod template;
 
-pub(crate) use template::saved;
+pub(crate) use template::{USER, saved};
 
 use std::collections::BTreeMap;
 
@@ -176,7 +176,8 @@ fn text(block: &Object, name: &str, default: &str, found: &mut Diagnostics) -> S
     })
 }
 
-fn is_label(text: &str, longest: usize) -> bool {
+/// True for what can be a name there.
+pub(crate) fn is_label(text: &str, longest: usize) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     text.len() <= longest
         && edge(text.chars().next())
@@ -203,7 +204,8 @@ fn name(address: &Address, block: &Object, found: &mut Diagnostics) -> String {
     name
 }
 
-fn namespace(block: &Object, found: &mut Diagnostics) -> Value {
+/// The namespace of a block. What is wrong goes to `found`.
+pub(crate) fn namespace(block: &Object, found: &mut Diagnostics) -> Value {
     let namespace = given(block, "namespace").unwrap_or_else(|| Value::null(Type::String));
     match namespace.as_str() {
         Some(text) if !is_label(text, 63) => found.push(Diagnostic::error(
@@ -217,7 +219,7 @@ fn namespace(block: &Object, found: &mut Diagnostics) -> Value {
 }
 
 /// The way to the cluster, and the facts where they are given along.
-fn connection<'a>(block: &'a Object, found: &mut Diagnostics) -> (Value, Option<&'a Value>) {
+pub(crate) fn connection<'a>(block: &'a Object, found: &mut Diagnostics) -> (Value, Option<&'a Value>) {
     let cluster = block.get("cluster").filter(|v| !v.is_null());
     match cluster {
         Some(cluster) if cluster.is_unknown() => (Value::unknown(Type::Any), None),
@@ -309,7 +311,8 @@ fn storage(block: &Object, found: &mut Diagnostics) -> Storage {
     }
 }
 
-fn image(block: &Object, version: Option<&Version>, found: &mut Diagnostics) -> Value {
+/// The image of etcd.
+pub(crate) fn image(block: &Object, version: Option<&Version>, found: &mut Diagnostics) -> Value {
     if let Some(image) = given(block, "image") {
         if let (Some(text), Some(version)) = (image.as_str(), version)
             && let Some(other) = version_in(text).filter(|tag| (tag.minor, tag.patch) != (version.minor, version.patch))
@@ -336,7 +339,7 @@ fn version_in(image: &str) -> Option<Version> {
 }
 
 /// From the second number of `1.20.2` or `v1.36.0+k3s1`.
-fn minor(connection: &Value, facts: Option<&Value>) -> Minor {
+pub(crate) fn minor(connection: &Value, facts: Option<&Value>) -> Minor {
     let version = facts.and_then(|f| f.get("version")).or_else(|| connection.get("version"));
     if connection.is_unknown() || version.is_some_and(Value::is_unknown) {
         return Minor::Later;

@@ -27,7 +27,7 @@ const PKI: &str = "/etc/etcd/pki";
 /// Where the volume is in a pod.
 const VOLUME: &str = "/var/lib/etcd";
 /// Who runs etcd: nobody that a node knows.
-const USER: i64 = 65_532;
+pub(crate) const USER: i64 = 65_532;
 /// How long a member has to hand over its leadership and to end, in seconds.
 const GRACE: i64 = 60;
 
