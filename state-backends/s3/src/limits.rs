@@ -40,8 +40,10 @@ impl Limits {
 
     /// Limits for one try and the whole call when `size` bytes go over the line.
     pub(crate) fn of(&self, size: usize) -> (Duration, Duration) {
+        // A slow line gets through with 32 KiB/s.
+        let line = Duration::from_secs(size as u64 >> 15);
         match size > 1 << 20 {
-            true => (self.one_try * 2, self.whole + self.one_try),
+            true => (self.one_try * 2 + line, self.whole + self.one_try + 2 * line),
             false => (self.one_try, self.whole),
         }
     }

@@ -22,6 +22,8 @@ use crate::words::Refusal;
 /// How many bytes a part has: repeated quickly, and not too many requests. Stores take none below 5 MiB, but for the last.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
 const PART: u64 = 16 << 20;
+/// Fetched are smaller ones: how long an answer may take does not grow with it.
+const PIECE: u64 = 4 << 20;
 
 /// Files as objects of a bucket, below a prefix.
 pub struct S3Objects {
@@ -181,7 +183,7 @@ impl S3Objects {
     /// The piece of an object that begins there, of at most one part; `None`: there is no object.
     async fn piece(&self, key: &str, from: u64) -> Result<Option<Piece>, StoreError> {
         let mut headers = self.door.key_headers();
-        set(&mut headers, RANGE.as_str(), &format!("bytes={from}-{}", from.saturating_add(self.part - 1)));
+        set(&mut headers, RANGE.as_str(), &format!("bytes={from}-{}", from.saturating_add(self.part.min(PIECE) - 1)));
         let reply = self.door.on(Method::GET, key, headers, HttpRequestBody::empty()).await?;
         let (total, version, bytes) = match reply.status {
             StatusCode::PARTIAL_CONTENT => {
