@@ -17,6 +17,9 @@ pub(crate) const KIND: &str = "kubernetes_job";
 /// Seconds; unless the Job itself has a deadline, nothing else ends the wait.
 const TIMEOUT: i64 = 600;
 
+/// So long a Job that ended must be there, in seconds.
+const SEEN: i64 = 60;
+
 /// The type.
 pub(crate) struct KubernetesJob {
     schema: Schema,
@@ -76,6 +79,11 @@ impl ResourceSpec for KubernetesJob {
                 let detail = format!("`manifest` is that of a {}, which does not run to an end.", name.kind);
                 found.push(Diagnostic::error("Not a Job", detail).with_hint("Use `kubernetes_object` for it."));
             }
+        }
+        let ttl = wanted.get("manifest").and_then(|m| m.get("spec")?.get("ttlSecondsAfterFinished")?.as_i64());
+        if ttl.is_some_and(|seconds| seconds < SEEN) {
+            let detail = format!("`ttlSecondsAfterFinished` is below {SEEN}: the Job would be gone before anybody saw how it ended.");
+            found.push(Diagnostic::error("A Job that nobody sees end", detail).with_hint("Raise it, or leave it out."));
         }
         if found.has_errors() {
             return Err(found);
