@@ -11,6 +11,7 @@ use karmaform_model::{
     Adapter, Attribute, BackendError, Diagnostic, Driver, Journal, Object, Registry, Schema, Seal, StateBackend, StateStore, States, Type,
 };
 use karmaform_remote::RemoteState;
+use sha2::{Digest as _, Sha256};
 
 use crate::backend::{Others, Record};
 use crate::runtime::SystemClock;
@@ -135,8 +136,18 @@ pub(crate) fn registry(states: Arc<dyn States>) -> Registry {
     drivers.extend(karmaform_tls::drivers());
     drivers.push(karmaform_etcd::driver());
     drivers.push(Arc::new(Adapter(kubernetes)));
-    let composites = karmaform_etcd::composites().into_iter().chain(karmaform_karmada::composites());
+    let composites = karmaform_etcd::composites_of(own_sum).into_iter().chain(karmaform_karmada::composites());
     Registry::new(drivers, composites.collect())
+}
+
+/// The SHA-256 sum of this program, in hexadecimal digits; asked of the disk once, where backups on hosts are to be made by it.
+fn own_sum() -> Option<String> {
+    static SUM: LazyLock<Option<String>> = LazyLock::new(|| {
+        let mut digest = Sha256::new();
+        io::copy(&mut std::fs::File::open("/proc/self/exe").ok()?, &mut digest).ok()?;
+        Some(digest.finalize().iter().map(|b| format!("{b:02x}")).collect())
+    });
+    SUM.clone()
 }
 
 /// All backends.

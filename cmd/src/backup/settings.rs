@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use karmaform_model::{Diagnostic, Object, Value};
 use karmaform_s3::S3Objects;
+use sha2::{Digest as _, Sha256};
 
 /// The settings.
 #[derive(Debug)]
@@ -25,6 +27,12 @@ pub(crate) struct Settings {
     pub(crate) programs: Option<PathBuf>,
     /// So many of each are kept: hourly, daily, weekly.
     pub(crate) keep: [usize; 3],
+    /// All of them are kept.
+    pub(crate) keep_all: bool,
+    /// How long it may take.
+    pub(crate) timeout: Duration,
+    /// Tells a backup by these settings from one by others, wherever it is made.
+    pub(crate) digest: String,
     /// Whom they are encrypted for; nobody: they are not encrypted.
     pub(crate) recipients: Vec<String>,
     /// The connection to the cluster.
@@ -73,11 +81,24 @@ impl Settings {
             directory: must("DIRECTORY")?.into(),
             programs: given("PROGRAMS").map(PathBuf::from),
             keep: [count("KEEP_HOURLY")?, count("KEEP_DAILY")?, count("KEEP_WEEKLY")?],
+            keep_all: given("KEEP_ALL") == Some("true"),
+            timeout: Duration::from_secs(number("TIMEOUT")?),
+            digest: digest(&lines, bucket.as_ref()),
             recipients: given("RECIPIENTS").into_iter().flat_map(str::split_whitespace).map(str::to_owned).collect(),
             cluster,
             bucket,
         })
     }
+}
+
+/// Of all that is the same on all hosts; not of what is secret.
+fn digest(lines: &BTreeMap<&str, &str>, bucket: Option<&Bucket>) -> String {
+    let mut digest = Sha256::new();
+    for (name, value) in lines.iter().filter(|(name, _)| !["HOST", "RANK"].contains(name)) {
+        digest.update(format!("{name}={value}\n"));
+    }
+    digest.update(bucket.and_then(|b| b.keys.as_ref()).map_or("", |k| k.0.as_str()));
+    digest.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
 /// A place in a bucket.
@@ -141,8 +162,20 @@ impl Bucket {
         }
         let opened = S3Objects::open(&arguments, environment, home);
         drop(bundle);
-        opened
+        opened.map_err(in_block)
     }
+}
+
+/// What the store says in the words of its backend, in those of the block.
+pub(super) fn in_block(mut why: Diagnostic) -> Diagnostic {
+    let worded = |text: &str| {
+        text.replace("custom_ca_bundle", "ca_certificate")
+            .replace("of the s3 backend", "of the block s3")
+            .replace("the s3 backend", "the store")
+    };
+    (why.summary, why.detail) = (worded(&why.summary), worded(&why.detail));
+    why.hints.iter_mut().for_each(|hint| *hint = worded(hint));
+    why
 }
 
 fn required(folder: &Path, name: &str) -> Result<String, Diagnostic> {
@@ -167,7 +200,7 @@ mod tests {
     use super::*;
 
     const LINES: &str = "# x\nNAME=main\nADDRESS=etcd_backup.main\nHOST=a\nRANK=1\nDIRECTORY=/b\nPROGRAMS=\nKEEP_HOURLY=2\nKEEP_DAILY=1\n\
-                         KEEP_WEEKLY=0\nRECIPIENTS=age1a age1b\nENDPOINTS=https://a:1,https://b:1\n";
+                         KEEP_WEEKLY=0\nKEEP_ALL=false\nTIMEOUT=60\nRECIPIENTS=age1a age1b\nENDPOINTS=https://a:1,https://b:1\n";
 
     #[test]
     fn a_folder_is_read_and_what_is_missing_is_told() {
@@ -190,6 +223,14 @@ mod tests {
         assert!(bucket.use_path_style && bucket.region.is_none());
         assert_eq!(bucket.keys, Some(("k".into(), "=s\"e'c".into())));
         assert_eq!(format!("{bucket:?}"), "s3://b/p/q");
+        let digest = |lines: &str| {
+            write("settings", lines);
+            Settings::read(folder.path()).unwrap().digest
+        };
+        assert_eq!(digest(LINES), digest(&LINES.replace("HOST=a", "HOST=b").replace("RANK=1", "RANK=2")));
+        assert_ne!(digest(LINES), digest(&LINES.replace("age1b", "age1c")));
+        let told = in_block(Diagnostic::error("x", "name its CA in custom_ca_bundle").with_hint("see the s3 backend"));
+        assert!(told.detail.ends_with("ca_certificate") && told.hints[0] == "see the store");
         write("settings", &LINES.replace("RANK=1", "RANK=x"));
         assert!(why().contains("RANK is no number"));
     }

@@ -8,6 +8,7 @@ use karmaform_model::Diagnostic;
 use karmaform_s3::S3Objects;
 
 use super::retention;
+use super::settings::in_block;
 
 /// What follows the name of a backup that is encrypted.
 pub(crate) const SEALED: &str = ".age";
@@ -57,7 +58,7 @@ impl Shelf {
                 let lasting = moved.and_then(|()| std::fs::File::open(directory)?.sync_all());
                 lasting.map_err(|e| disk(&directory.join(file), &e))
             }
-            Self::Bucket(bucket) => bucket.put(file, from).await,
+            Self::Bucket(bucket) => bucket.put(file, from).await.map_err(in_block),
         }
     }
 
@@ -73,7 +74,7 @@ impl Shelf {
                 }
                 Ok(files)
             }
-            Self::Bucket(bucket) => Ok(bucket.list().await?.into_iter().map(|o| (o.name, o.size)).collect()),
+            Self::Bucket(bucket) => Ok(bucket.list().await.map_err(in_block)?.into_iter().map(|o| (o.name, o.size)).collect()),
         }
     }
 
@@ -84,7 +85,7 @@ impl Shelf {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(disk(&directory.join(file), &error)),
                 _ => Ok(()),
             },
-            Self::Bucket(bucket) => bucket.remove(file).await,
+            Self::Bucket(bucket) => bucket.remove(file).await.map_err(in_block),
         }
     }
 }

@@ -17,8 +17,11 @@ pub(crate) use record::{EtcdBackupRecord, KIND, observe};
 pub use turn::Turn;
 
 /// The composite `etcd_backup`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EtcdBackup;
+#[derive(Clone, Copy, Debug)]
+pub struct EtcdBackup {
+    /// The sum of the program that runs.
+    pub(crate) program_sum: fn() -> Option<String>,
+}
 
 impl Composite for EtcdBackup {
     fn name(&self) -> &'static str {
@@ -30,11 +33,50 @@ impl Composite for EtcdBackup {
     }
 
     fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {
-        Ok(children::expand(&Arguments::read(address, arguments)?))
+        Ok(children::expand(&Arguments::read(address, arguments)?, self.program_sum))
     }
 
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
         let impact = scene.wanted.is_none().then(|| "the backups stay where they lie".to_owned());
         Ok(Choreography { impact: impact.into_iter().collect(), ..Choreography::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_model::{Arg, Value};
+
+    use super::*;
+
+    /// The source and the sum of the program on a host.
+    fn program(given: &[(&str, &str)]) -> (Value, Value) {
+        let connection = Value::object([("connection", Value::object([("provider", "ssh".into()), ("id", "a".into())]))]);
+        let mut arguments = Object::from([
+            ("cluster".to_owned(), Value::object([("endpoints", Value::strings(["https://a:2379"]))])),
+            ("version".to_owned(), "3.5.16".into()),
+            ("source".to_owned(), "etcd.tar.gz".into()),
+            ("hosts".to_owned(), Value::object([("a", connection)])),
+        ]);
+        arguments.extend(given.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))));
+        let address: Address = "etcd_backup.main".parse().unwrap();
+        let expansion = EtcdBackup { program_sum: || Some("5u3".to_owned()) }.expand(&address, &arguments).unwrap();
+        let is_it = |c: &&karmaform_model::Child| {
+            c.arguments.get("path").is_some_and(|p| *p == Arg::from("/opt/karmaform/etcd-backup-main/karmaform"))
+        };
+        let child = expansion.children.iter().find(is_it).unwrap();
+        let value = |name: &str| match &child.arguments[name] {
+            Arg::Value(value) => value.clone(),
+            other => panic!("{other:?}"),
+        };
+        (value("source"), value("sha256"))
+    }
+
+    #[test]
+    fn another_karmaform_is_another_program() {
+        let (source, sum) = program(&[]);
+        assert_eq!((source.as_str(), sum.as_str()), (Some("/proc/self/exe"), Some("5u3")));
+        let (source, sum) = program(&[("program", "k")]);
+        assert!(source.as_str() == Some("k") && sum.is_null());
+        assert_eq!(program(&[("program", "k"), ("program_sha256", "7")]).1.as_str(), Some("7"));
     }
 }

@@ -86,7 +86,7 @@ fn pods_back_up_a_cluster() {
     assert!(!drift.text.contains("etcd_backup"), "{}", drift.text);
 
     let names: Vec<String> = block_on(server.objects(&prefix).list()).expect("a list").into_iter().map(|o| o.name).collect();
-    assert!(names.len() == 2 && names[0].starts_with("bucket-") && names[0].ends_with(".db.age"), "{names:?}");
+    assert!(names.len() == 3 && names[0].starts_with("bucket-") && names[0].ends_with(".db.age"), "{names:?}");
     // From here it is reached by another address.
     let endpoint = format!("-endpoint={}", server.endpoint);
     let got = project.must(0, &["etcd", "backup", "get", "etcd_backup.bucket", "-out", "got.db", "-identity", "identity", &endpoint]);

@@ -93,7 +93,7 @@ fn backups_in_a_bucket_are_encrypted_and_come_back() {
     // Nothing of it is left where it was made, and nothing in the bucket says what is in it.
     assert_eq!(lab.shell("a", &format!("ls -A {DIRECTORY}")).trim(), "");
     let names: Vec<String> = block_on(server.objects(&prefix).list()).expect("a list").into_iter().map(|o| o.name).collect();
-    assert!(names.len() == 2 && names[0].ends_with(".db.age") && names[1].ends_with(".db.json"), "{names:?}");
+    assert!(names.len() == 3 && names[0].ends_with(".db.age") && names[1].ends_with(".db.json") && names[2] == "main.owner", "{names:?}");
     let (mut data, mut manifest_bytes) = (Vec::new(), Vec::new());
     block_on(server.objects(&prefix).get(&names[0], &mut data)).expect("the data");
     block_on(server.objects(&prefix).get(&names[1], &mut manifest_bytes)).expect("the manifest");
@@ -120,6 +120,20 @@ fn backups_in_a_bucket_are_encrypted_and_come_back() {
     assert!(text.contains(&found[0]) && text.contains("encrypted") && text.contains("s3://"), "{text}");
 
     comes_back(&project, &found);
+    // The bucket's place is another cluster's: nothing is put there, and nothing removed.
+    std::fs::write(&file, "another one").expect("written");
+    block_on(server.objects(&prefix).put("main.owner", &file)).expect("put");
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    lab.shell("b", &format!("! systemctl start {UNIT}"));
+    let text = finds(&project, &[("decay".to_owned(), "etcd_backup.main/record".to_owned())]);
+    assert!(text.contains("A prefix of another cluster"), "{text}");
+    block_on(server.objects(&prefix).remove("main.owner")).expect("removed");
+    // One that is told to end says so; and the next one works.
+    lab.shell("a", &format!("systemctl start --no-block {UNIT}; sleep 0.4; systemctl stop {UNIT}"));
+    let text = finds(&project, &[("decay".to_owned(), "etcd_backup.main/record".to_owned())]);
+    assert!(text.contains("A backup was ended"), "{text}");
+    again(&lab, "a");
+    finds(&project, &[]);
     // Somebody else took one away by hand, half of it; and the store is not there for a while.
     block_on(server.objects(&prefix).remove(&format!("{}.db.age", found[1]))).expect("removed");
     let text = project.must(0, &["etcd", "backup", "list", "etcd_backup.main"]);
@@ -137,7 +151,7 @@ fn backups_in_a_bucket_are_encrypted_and_come_back() {
     finds(&project, &[]);
     assert_eq!(lab.shell("a", "ls -l /etc/karmaform/etcd-backup-main | grep -vc -e '^-rw-------' -e '^total' || true").trim(), "0");
     project.must(0, &["destroy", "-auto-approve"]);
-    assert!(block_on(server.objects(&prefix).list()).expect("a list").len() >= 2);
+    assert!(block_on(server.objects(&prefix).list()).expect("a list").len() >= 3);
 }
 
 /// What `list` names is got, is whole, serves, and is what a cluster can be restored from.

@@ -74,8 +74,14 @@ fn shelf(app: &mut App, target: &Target) -> Result<(String, Shelf), Stop> {
     let address = addresses("ADDRESS", std::slice::from_ref(&target.address))?.remove(0);
     let state = current_state(app, &target.state)?.unwrap_or_default();
     let mut records = state.resources.iter().filter(|(_, r)| r.resource_type == RECORD);
-    let Some((record, resource)) = records.clone().find(|(a, _)| a.is_within(&address)) else {
-        let of = |a: &Address| a.composite().unwrap_or_else(|| a.clone()).to_string();
+    let of = |a: &Address| a.composite().unwrap_or_else(|| a.clone()).to_string();
+    let within: Vec<_> = records.clone().filter(|(a, _)| a.is_within(&address)).collect();
+    if within.len() > 1 {
+        let names: Vec<String> = within.iter().map(|(a, _)| of(a)).collect();
+        let detail = format!("{address} is more than one of them.");
+        return Err(Diagnostic::error("Which backups?", detail).with_hint(format!("Name {}.", names.join(" or "))).into());
+    }
+    let Some((record, resource)) = within.first().copied() else {
         let known: Vec<String> = records.by_ref().map(|(a, _)| of(a)).collect();
         let error = Diagnostic::error("Not in the state", format!("The state has no backups of the address {address}."));
         return Err(if known.is_empty() { error } else { error.with_hint(format!("There is {}.", known.join(", "))) }.into());

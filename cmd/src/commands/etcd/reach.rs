@@ -111,6 +111,19 @@ fn acted<T>(
 /// # Errors
 /// If it was interrupted.
 pub(super) fn working<T>(app: &mut App, tells: bool, work: impl AsyncFnOnce(Tell<'_>) -> T) -> Result<T, Stop> {
+    let interrupt = app.interrupt.clone();
+    let done = telling(app, tells, async |tell| {
+        tokio::select! {
+            biased;
+            done = work(tell) => Some(done),
+            () = interrupt.wait() => None,
+        }
+    });
+    done.ok_or_else(|| halted().into())
+}
+
+/// Does it to its end, and tells how far it is. An interruption is heard by the work itself.
+pub(super) fn telling<T>(app: &mut App, tells: bool, work: impl AsyncFnOnce(Tell<'_>) -> T) -> T {
     let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel::<String>();
     let mut tell = move |line: &str| drop(sender.send(line.to_owned()));
     let output = &mut app.output;
@@ -120,23 +133,20 @@ pub(super) fn working<T>(app: &mut App, tells: bool, work: impl AsyncFnOnce(Tell
         }
     };
     let _asking = app.interrupt.ask_first();
-    let interrupt = app.interrupt.clone();
-    let done = app.executor.block_on(async {
+    app.executor.block_on(async {
         let mut work = std::pin::pin!(work(&mut tell));
         let done = loop {
             tokio::select! {
                 biased;
                 Some(line) = lines.recv() => print(line),
-                done = &mut work => break Some(done),
-                () = interrupt.wait() => break None,
+                done = &mut work => break done,
             }
         };
         while let Ok(line) = lines.try_recv() {
             print(line);
         }
         done
-    });
-    done.ok_or_else(|| halted().into())
+    })
 }
 
 fn address(target: &Target) -> Result<Address, Stop> {

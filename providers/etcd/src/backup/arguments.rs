@@ -4,7 +4,7 @@ use karmaform_model::{Address, Diagnostic, Diagnostics, Object, Type, Value};
 
 use super::hosts::Hosts;
 use super::pods::Pods;
-use super::schema::{KEEP, MAX_AGE_HOURS, SCHEDULE};
+use super::schema::{KEEP, MAX_AGE_HOURS, SCHEDULE, TIMEOUT, WORDS};
 use crate::cluster::cluster_name;
 use crate::versions::Version;
 
@@ -32,7 +32,10 @@ pub(super) struct Arguments {
     pub(super) bucket: Option<Object>,
     /// Hourly, daily, weekly.
     pub(super) keep: [i64; 3],
+    pub(super) keep_all: bool,
     pub(super) max_age_hours: i64,
+    /// Seconds.
+    pub(super) timeout: i64,
 }
 
 impl Arguments {
@@ -45,16 +48,19 @@ impl Arguments {
         let name = cluster_name(address);
         let version = text(object, "version", "", &mut found);
         let schedule = text(object, "schedule", SCHEDULE, &mut found);
-        let mut number = |attribute: &str, default: i64, least: i64| match object.get(attribute).filter(|v| !v.is_null()) {
+        let mut number = |attribute: &str, default: i64, (least, most): (i64, i64)| match object.get(attribute).filter(|v| !v.is_null()) {
             None => default,
-            Some(value) => value.as_i64().filter(|n| (least..=10_000).contains(n)).unwrap_or_else(|| {
-                let detail = format!("`{attribute}` must be a whole number from {least} to 10000, known when planning.");
+            Some(value) => value.as_i64().filter(|n| (least..=most).contains(n)).unwrap_or_else(|| {
+                let detail = format!("`{attribute}` must be a whole number from {least} to {most}, known when planning.");
                 found.push(Diagnostic::error("A number that can't be used", detail));
                 default
             }),
         };
-        let keep = KEEP.map(|(attribute, default)| number(attribute, default, 0));
-        let max_age_hours = number("max_age_hours", MAX_AGE_HOURS, 1);
+        let keep = KEEP.map(|(attribute, default)| number(attribute, default, (0, 10_000)));
+        let usual = WORDS.iter().find(|(word, _)| *word == schedule).map_or(MAX_AGE_HOURS, |(_, hours)| *hours);
+        let max_age_hours = number("max_age_hours", usual, (1, 10_000));
+        let timeout = number("timeout", TIMEOUT, (60, 86_400));
+        let keep_all = object.get("keep_all").and_then(Value::as_bool) == Some(true);
         // Of one that is not known, that was said.
         let is_known = object.get("version").is_some_and(|v| v.as_str().is_some());
         let parsed = if is_known { Version::parse(&version).map_err(Some) } else { Err(None) };
@@ -83,7 +89,9 @@ impl Arguments {
                 recipients,
                 bucket,
                 keep,
+                keep_all,
                 max_age_hours,
+                timeout,
             }),
             _ => Err(found),
         }
@@ -134,7 +142,7 @@ pub(super) fn not_known(name: &str) -> Diagnostic {
 }
 
 fn no_hosts(object: &Object, found: &mut Diagnostics) {
-    for name in ["hosts", "source", "source_sha256", "program", "directory"] {
+    for name in ["hosts", "source", "source_sha256", "program", "program_sha256", "directory"] {
         if given(object, name).is_some() {
             found.push(
                 Diagnostic::error(
@@ -160,11 +168,10 @@ fn check_bucket(bucket: &Object, found: &mut Diagnostics) {
         }
     }
     if let Some(prefix) = bucket.get("prefix").and_then(Value::as_str)
-        && (prefix.starts_with('/') || prefix.ends_with('/'))
+        && prefix.split('/').any(|part| matches!(part, "" | "." | ".."))
     {
-        found.push(
-            Diagnostic::error("A prefix that can't be used", "`s3.prefix` begins or ends with a slash.").with_hint("Write it without."),
-        );
+        let detail = "`s3.prefix` has a slash at one end, or parts that are empty, \".\" or \"..\".";
+        found.push(Diagnostic::error("A prefix that can't be used", detail).with_hint("Write it like \"prod/etcd\"."));
     }
     if let Some(endpoint) = bucket.get("endpoint").and_then(Value::as_str)
         && !(endpoint.starts_with("https://") || endpoint.starts_with("http://"))

@@ -6,8 +6,10 @@ use super::arguments::{Arguments, Place, given};
 use super::{hosts, pods};
 use crate::cluster;
 
-/// How long a backup with its proof may take, in seconds.
-pub(super) const LIMIT: i64 = 3_600;
+/// So long after its time a backup is ended from outside, in seconds: until then it can say by itself that it took too long.
+pub(super) const GRACE: i64 = 120;
+/// The record: there before anything writes to it, and gone after all that does.
+pub(super) const RECORD: &str = "record";
 /// What the first backup is called.
 pub(super) const FIRST: &str = "first";
 
@@ -21,11 +23,11 @@ pub(super) fn child<const N: usize>(
 }
 
 /// The children; there are no outputs.
-pub(super) fn expand(backup: &Arguments) -> Expansion {
+pub(super) fn expand(backup: &Arguments, program_sum: fn() -> Option<String>) -> Expansion {
     let mut children = Vec::new();
     let via = match &backup.place {
         Place::Hosts(place) => {
-            hosts::expand(backup, place, &mut children);
+            hosts::expand(backup, place, program_sum, &mut children);
             Arg::object([("provider", "ssh".into()), ("any_of", Arg::List(place.ways()))])
         }
         Place::Pods(place) => {
@@ -48,7 +50,7 @@ pub(super) fn expand(backup: &Arguments) -> Expansion {
         ("max_age_hours", backup.max_age_hours.into()),
         ("store", store(backup)),
     ];
-    children.push(child(vec![ChildStep::new("record")], "etcd_backup_record", arguments, &[vec![ChildStep::new(FIRST)]]));
+    children.push(child(vec![ChildStep::new(RECORD)], "etcd_backup_record", arguments, &[]));
     Expansion { children, outputs: [].into() }
 }
 
@@ -81,8 +83,10 @@ fn settings(backup: &Arguments, host: &str, rank: usize, (directory, programs): 
     let [hourly, daily, weekly] = backup.keep;
     let plain = format!(
         "# {address} on {host}. Written by karmaform; it undoes changes made here.\nNAME={}\nADDRESS={address}\nHOST={host}\nRANK={rank}\n\
-         DIRECTORY={directory}\nPROGRAMS={programs}\nKEEP_HOURLY={hourly}\nKEEP_DAILY={daily}\nKEEP_WEEKLY={weekly}\nENDPOINTS=",
+         DIRECTORY={directory}\nPROGRAMS={programs}\nKEEP_HOURLY={hourly}\nKEEP_DAILY={daily}\nKEEP_WEEKLY={weekly}\nKEEP_ALL={}\nTIMEOUT={}\nENDPOINTS=",
         backup.name,
+        backup.keep_all,
+        backup.timeout,
         address = backup.address,
     );
     let mut text = vec![plain.into(), backup.endpoints().into(), "\nRECIPIENTS=".into(), backup.readers().into(), "\n".into()];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Type, Value};
 
 use super::arguments::{Arguments, given, not_known, text};
-use super::children::{FIRST, LIMIT, child, files};
+use super::children::{FIRST, GRACE, RECORD, child, files};
 use crate::cluster::{self, SANDBOX, is_path};
 
 /// Where the unit's sandbox hides what is there, gives it files of its own, or lets nobody write.
@@ -24,6 +24,7 @@ pub(super) struct Hosts {
     source: Value,
     source_sha256: Value,
     program: Value,
+    program_sha256: Value,
     /// Where backups lie or are made.
     directory: String,
 }
@@ -51,8 +52,16 @@ impl Hosts {
             source,
             source_sha256: given(object, "source_sha256").unwrap_or_else(|| Value::null(Type::String)),
             program: given(object, "program").unwrap_or_else(|| OWN_PROGRAM.into()),
+            program_sha256: given(object, "program_sha256").unwrap_or_else(|| Value::null(Type::String)),
             directory,
         }
+    }
+
+    /// The program and its sum. Of the one that runs that is known, and so another one is seen to be another.
+    fn program(&self, own_sum: fn() -> Option<String>) -> (Value, Value) {
+        let is_own = self.program.as_str() == Some(OWN_PROGRAM) && self.program_sha256.is_null();
+        let sum = if is_own { own_sum().map(Value::from) } else { None };
+        (self.program.clone(), sum.unwrap_or_else(|| self.program_sha256.clone()))
     }
 
     /// The ways to all of them.
@@ -138,16 +147,23 @@ fn part_of(host: &str, name: &str, key: &str) -> Vec<ChildStep> {
 }
 
 /// All that is on hosts.
-pub(super) fn expand(backup: &Arguments, hosts: &Hosts, children: &mut Vec<Child>) {
+pub(super) fn expand(backup: &Arguments, hosts: &Hosts, program_sum: fn() -> Option<String>, children: &mut Vec<Child>) {
+    let program = hosts.program(program_sum);
     for (rank, (host, connection)) in hosts.connections.iter().enumerate() {
-        on_host(backup, hosts, (rank, host), connection, children);
+        on_host(backup, hosts, (rank, host), (connection, &program), children);
     }
     if let Some((host, connection)) = hosts.connections.iter().next() {
         children.push(first(backup, hosts, host, connection));
     }
 }
 
-fn on_host(backup: &Arguments, hosts: &Hosts, (rank, host): (usize, &str), connection: &Value, children: &mut Vec<Child>) {
+fn on_host(
+    backup: &Arguments,
+    hosts: &Hosts,
+    (rank, host): (usize, &str),
+    (connection, program): (&Value, &(Value, Value)),
+    children: &mut Vec<Child>,
+) {
     let places = Places::of(backup);
     let at = |mut child: Child| {
         child.arguments.insert("host".to_owned(), connection.clone().into());
@@ -164,9 +180,9 @@ fn on_host(backup: &Arguments, hosts: &Hosts, (rank, host): (usize, &str), conne
         ];
         children.push(at(child(directory(key), "ssh_directory", arguments, &[])));
     }
-    let mut after = vec![part(host, "service")];
+    let mut after = vec![part(host, "service"), vec![ChildStep::new(RECORD)]];
     let etcd = programs(backup).iter().map(|p| (*p, &hosts.source, hosts.source_sha256.clone(), Value::from(*p)));
-    let own = (PROGRAM, &hosts.program, Value::null(Type::String), Value::null(Type::String));
+    let own = (PROGRAM, &program.0, program.1.clone(), Value::null(Type::String));
     for (name, source, sha256, member) in etcd.chain([own]) {
         let arguments = [
             ("source", source.clone().into()),
@@ -202,7 +218,11 @@ fn on_host(backup: &Arguments, hosts: &Hosts, (rank, host): (usize, &str), conne
 /// The first backup is made at once, and again when what makes it has changed: what can't work is found in the apply that made it so.
 fn first(backup: &Arguments, hosts: &Hosts, host: &str, connection: &Value) -> Child {
     let unit = Places::of(backup).unit;
-    let command = format!("systemctl start {unit}.service || {{ journalctl -q --no-pager -o cat -n 20 -u {unit}.service >&2; exit 1; }}");
+    // One that is under way began by the settings of before, and another start would only wait for it.
+    let command = format!(
+        "while [ \"$(systemctl show --property=ActiveState {unit}.service)\" = ActiveState=activating ]; do sleep 2; done\n\
+         systemctl start {unit}.service || {{ journalctl -q --no-pager -o cat -n 20 -u {unit}.service >&2; exit 1; }}"
+    );
     let sum = |path: Vec<ChildStep>, attribute: &str| Arg::child(&path, attribute);
     let mut triggers = Arg::object([
         ("settings", sum(part_of(host, "file", "settings"), "sha256")),
@@ -217,7 +237,7 @@ fn first(backup: &Arguments, hosts: &Hosts, host: &str, connection: &Value) -> C
         ("command", command.into()),
         ("triggers", triggers),
         ("environment", Value::map(Type::String, Object::new()).into()),
-        ("timeout", LIMIT.into()),
+        ("timeout", (2 * backup.timeout + GRACE).into()),
     ];
     let after: Vec<_> = hosts.connections.keys().map(|h| part(h, "timer")).collect();
     child(vec![ChildStep::new(FIRST)], "ssh_command", arguments, &after)
@@ -241,7 +261,7 @@ Type=oneshot
 ExecStart={programs}/{PROGRAM} etcd backup run {config}
 # Homes are hidden from it.
 Environment=KF_IN_AUTOMATION=1 HOME={config}
-TimeoutStartSec={LIMIT}
+TimeoutStartSec={limit}
 UMask=0077
 Nice=10
 IOSchedulingClass=idle
@@ -252,6 +272,7 @@ ProtectSystem=full
 {SANDBOX}",
         programs = places.programs,
         config = places.config,
+        limit = backup.timeout + GRACE,
     )
 }
 

@@ -5,7 +5,8 @@ use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Ty
 use serde_json::{Value as Json, json};
 
 use super::arguments::{Arguments, given, text};
-use super::children::{FIRST, LIMIT, child, files};
+use super::children::{GRACE, RECORD, child, files};
+use super::schema::WORDS;
 use crate::cluster::kubernetes::{self, Minor, USER};
 use crate::versions::Version;
 
@@ -23,8 +24,8 @@ const PROGRAM: &str = "/program";
 const DEADLINE: i64 = 600;
 /// So long the Job of the first backup is there, in seconds; from Kubernetes 1.21 on.
 const KEPT: i64 = 86_400;
-/// The words that systemd has as well; Kubernetes has them with `@`.
-const WORDS: [&str; 5] = ["hourly", "daily", "weekly", "monthly", "yearly"];
+/// The first backup: another path than on hosts, where it is something else.
+const FIRST: &str = "first_job";
 
 /// The block `kubernetes`.
 #[derive(Clone, Debug)]
@@ -95,10 +96,15 @@ impl Pods {
     }
 }
 
+/// True for what systemd has as well; Kubernetes has it with `@`.
+fn is_word(schedule: &str) -> bool {
+    WORDS.iter().any(|(word, _)| *word == schedule)
+}
+
 fn is_cron(schedule: &str) -> bool {
     let fields: Vec<&str> = schedule.split_whitespace().collect();
     let is_field = |f: &&str| f.bytes().all(|b| b.is_ascii_alphanumeric() || b"*/,-".contains(&b));
-    WORDS.contains(&schedule) || (fields.len() == 5 && fields.iter().all(is_field))
+    is_word(schedule) || (fields.len() == 5 && fields.iter().all(is_field))
 }
 
 /// All that is in the cluster.
@@ -109,7 +115,7 @@ pub(super) fn expand(backup: &Arguments, pods: &Pods, children: &mut Vec<Child>)
         made.set(&["stringData", name], content);
     }
     children.push(object(pods, secret.clone(), made, &[]));
-    let schedule = if WORDS.contains(&backup.schedule.as_str()) { format!("@{}", backup.schedule) } else { backup.schedule.clone() };
+    let schedule = if is_word(&backup.schedule) { format!("@{}", backup.schedule) } else { backup.schedule.clone() };
     let mut made = manifest(
         pods,
         "",
@@ -128,13 +134,13 @@ pub(super) fn expand(backup: &Arguments, pods: &Pods, children: &mut Vec<Child>)
         Minor::Known(_) | Minor::Untold => "batch/v1".into(),
     };
     made.set(&["apiVersion"], api_version.into());
-    children.push(object(pods, job.clone(), made, std::slice::from_ref(&secret)));
+    children.push(object(pods, job.clone(), made, &[secret.clone(), vec![ChildStep::new(RECORD)]]));
     children.push(first(backup, pods, &[secret, job]));
 }
 
 /// The first backup is made at once, and again when what makes it has changed: what can't work is found in the apply that made it so.
 fn first(backup: &Arguments, pods: &Pods, after: &[Vec<ChildStep>]) -> Child {
-    let mut made = manifest(pods, "batch/v1", "Job", &format!("{}-{FIRST}", pods.name), json!({}));
+    let mut made = manifest(pods, "batch/v1", "Job", &format!("{}-first", pods.name), json!({}));
     made.set(&["spec"], job_spec(backup, pods));
     // One that failed is looked at, and then nobody needs it any more.
     made.set(&["spec", "ttlSecondsAfterFinished"], KEPT.into());
@@ -145,7 +151,7 @@ fn first(backup: &Arguments, pods: &Pods, after: &[Vec<ChildStep>]) -> Child {
         ("cluster", pods.connection.clone().into()),
         ("manifest", made),
         ("triggers", Arg::Object(settings.into_iter().chain(key).collect())),
-        ("timeout", LIMIT.into()),
+        ("timeout", (backup.timeout + 2 * GRACE).into()),
     ];
     child(vec![ChildStep::new(FIRST)], "kubernetes_job", arguments, after)
 }
@@ -182,7 +188,7 @@ fn object(pods: &Pods, path: Vec<ChildStep>, manifest: Arg, after: &[Vec<ChildSt
 /// What a Job does: tried once, since the next one comes by itself.
 fn job_spec(backup: &Arguments, pods: &Pods) -> Arg {
     let mut spec = Arg::from_json(
-        &json!({ "backoffLimit": 0, "activeDeadlineSeconds": LIMIT, "template": { "metadata": { "labels": labels(pods) } } }),
+        &json!({ "backoffLimit": 0, "activeDeadlineSeconds": backup.timeout + GRACE, "template": { "metadata": { "labels": labels(pods) } } }),
     );
     spec.set(&["template", "spec"], pod_spec(backup, pods));
     spec
@@ -241,7 +247,7 @@ fn pod_spec(backup: &Arguments, pods: &Pods) -> Arg {
     spec.set(&["containers", "0", "image"], pods.image.clone().into());
     for (name, paths) in [
         ("image_pull_policy", &[&["initContainers", "0", "imagePullPolicy"][..], &["containers", "0", "imagePullPolicy"]][..]),
-        ("resources", &[&["containers", "0", "resources"]]),
+        ("resources", &[&["initContainers", "0", "resources"], &["containers", "0", "resources"]]),
         ("tolerations", &[&["tolerations"]]),
         ("node_selector", &[&["nodeSelector"]]),
         ("service_account", &[&["serviceAccountName"]]),

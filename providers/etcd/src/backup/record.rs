@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use etcd_client::{DeleteOptions, GetOptions};
+use etcd_client::{DeleteOptions, GetOptions, Txn, TxnOp};
 use karmaform_model::{Ask, Attribute, BoxFuture, Change, Diagnostic, Object, ResourceSpec, ResourceType, Schema, Type, Value};
 use serde_json::Value as Json;
 
@@ -16,6 +16,8 @@ pub(crate) const KIND: &str = "etcd_backup_record";
 pub(super) const LAST: &str = "last";
 /// The note of why none was made since.
 pub(super) const FAILED: &str = "failed";
+/// A note from so far ahead is of a wrong clock, in seconds.
+pub(super) const AHEAD: i64 = 300;
 /// Seconds of an hour.
 const HOUR: i64 = 3_600;
 
@@ -126,6 +128,9 @@ fn judge(notes: &Notes, now: i64, most: i64) -> Facts {
     let failed = notes.failed.as_ref().filter(|f| last.is_none_or(|l| epoch(l) <= epoch(f)));
     let age = last.map(|l| (now - epoch(l)) / HOUR);
     let error = match (failed, age) {
+        _ if last.is_some_and(|l| epoch(l) > now + AHEAD) => {
+            Some("the newest backup is of a time that is still to come: a clock was wrong, or is".to_owned())
+        }
         (Some(f), _) => Some(format!("the newest try failed on host {}: {}", text(f, "host"), text(f, "why"))),
         (None, None) => Some("there is no backup yet".to_owned()),
         (None, Some(hours)) if hours >= most => Some(format!("the newest backup is {hours} hours old, and {most} are allowed")),
@@ -173,10 +178,12 @@ pub(super) async fn read(client: &Client, name: &str) -> Result<Notes, String> {
     Err(last)
 }
 
+/// The notes. A lock ends by itself, and whose the backups in a bucket are is true as long as they are there.
 async fn forget(client: &Client, name: &str) {
+    let told = [LAST, FAILED].map(|key| TxnOp::delete(format!("{}{key}", prefix(name)), None::<DeleteOptions>));
     for member in client.names() {
         if let Ok(mut connection) = client.open(member).await
-            && within(connection.delete(prefix(name), Some(DeleteOptions::new().with_prefix()))).await.is_ok()
+            && within(connection.txn(Txn::new().and_then(told.clone()))).await.is_ok()
         {
             return;
         }
@@ -200,6 +207,7 @@ mod tests {
         assert_eq!(error(Some(last(98 * HOUR)), Some(failed(99 * HOUR))).as_deref(), Some("the newest try failed on host b: no room"));
         assert_eq!(error(Some(last(99 * HOUR)), Some(failed(98 * HOUR))), None);
         assert_eq!(error(Some(Json::Null), None).as_deref(), Some("the newest backup is 100 hours old, and 3 are allowed"));
+        assert!(error(Some(last(101 * HOUR)), None).unwrap().contains("still to come"));
         let facts = judge(&Notes { last: Some(last(99 * HOUR)), failed: None }, 100 * HOUR, 3);
         assert_eq!((facts.place.as_deref(), facts.revision), (Some("a:/b/x.db"), Some(7)));
     }

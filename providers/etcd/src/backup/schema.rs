@@ -8,8 +8,13 @@ use karmaform_model::{Attribute, Block, Nesting, Schema, Type};
 pub(super) const SCHEDULE: &str = "hourly";
 /// So many of each are kept, after what operators of etcd do.
 pub(super) const KEEP: [(&str, i64); 3] = [("keep_hourly", 24), ("keep_daily", 7), ("keep_weekly", 4)];
-/// A newest backup that is older is told of: an hourly one that failed once is none yet.
+/// A newest backup that is older is told of: one that failed once is none yet.
 pub(super) const MAX_AGE_HOURS: i64 = 3;
+/// The same for schedules that are words, which systemd and Kubernetes both know.
+pub(super) const WORDS: [(&str, i64); 5] =
+    [("hourly", MAX_AGE_HOURS), ("daily", 27), ("weekly", 8 * 24), ("monthly", 33 * 24), ("yearly", 368 * 24)];
+/// Seconds.
+pub(super) const TIMEOUT: i64 = 3_600;
 
 pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
@@ -47,6 +52,7 @@ pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
                 "With `hosts`: the karmaform that makes backups there, a path or a `file:` or `https:` URL; the one that runs now unless written. It must be \
                  of the hosts' architecture.",
             ),
+            Attribute::optional("program_sha256", Type::String, "The SHA-256 sum of `program`, or the path or URL of a file that says it."),
             Attribute::optional(
                 "schedule",
                 Type::String,
@@ -67,8 +73,14 @@ pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::optional("keep_hourly", Type::Number, "How many are kept of the newest of each hour.").or(KEEP[0].1),
             Attribute::optional("keep_daily", Type::Number, "How many are kept of the newest of each day.").or(KEEP[1].1),
             Attribute::optional("keep_weekly", Type::Number, "How many are kept of the newest of each week.").or(KEEP[2].1),
-            Attribute::optional("max_age_hours", Type::Number, "How old the newest backup may be, in hours, until it is told of.")
-                .or(MAX_AGE_HOURS),
+            Attribute::optional("keep_all", Type::Bool, "Whether old ones stay, all of them: for a bucket with rules of its own, or a key that may not delete.")
+                .or(false),
+            Attribute::optional(
+                "max_age_hours",
+                Type::Number,
+                "How old the newest backup may be, in hours, until it is told of. Unless written: 3, or, where `schedule` is `daily`, `weekly` and so on, that and some hours.",
+            ),
+            Attribute::optional("timeout", Type::Number, "How long a backup may take with its proof, in seconds.").or(TIMEOUT),
         ],
     )
     .with_blocks(vec![s3(), kubernetes()])

@@ -14,6 +14,8 @@ use crate::by_hand::Cluster;
 use crate::client::{Client, within};
 use crate::look::reason;
 
+/// The note whose the backups are.
+const OWNER: &str = "owner";
 /// So long after the last sign of life a turn is over, in seconds.
 const LEASE: i64 = 60;
 /// Between two tries.
@@ -71,13 +73,45 @@ impl Turn {
         Self { client: cluster.client.clone(), name: name.to_owned(), held: None }
     }
 
-    /// When the newest backup was made, in seconds since 1970; `None`: there is none.
+    /// What is noted of the newest backup.
     ///
     /// # Errors
     /// No member says it.
-    pub async fn newest(&self) -> Result<Option<i64>, Diagnostic> {
+    pub async fn newest(&self) -> Result<Option<Json>, Diagnostic> {
         let notes = read(&self.client, &self.name).await.map_err(|why| untold(&why))?;
-        Ok(notes.last.and_then(|l| l["epoch"].as_i64()))
+        Ok(notes.last)
+    }
+
+    /// Whether it is still this one's turn: who could not be heard of for a minute has lost it, and another one may be at it.
+    ///
+    /// # Errors
+    /// It is not, or nobody says so.
+    pub async fn holds(&self) -> Result<(), Diagnostic> {
+        let Some(held) = &self.held else { return Ok(()) };
+        let lock = self.get("lock").await?;
+        if lock.is_some_and(|(lease, _)| lease == held.lease) {
+            return Ok(());
+        }
+        Err(Diagnostic::error(
+            "The lock was lost",
+            "The cluster did not hear from this backup for a minute, so another one may have begun.",
+        ))
+    }
+
+    /// Whose the backups under this name are: a text that stands in the cluster's data since the first of them, also after a restoration.
+    ///
+    /// # Errors
+    /// No member says it.
+    pub async fn owner(&self) -> Result<Option<String>, Diagnostic> {
+        Ok(self.get(OWNER).await?.map(|(_, value)| value))
+    }
+
+    /// Writes that.
+    ///
+    /// # Errors
+    /// As for [`Turn::made`].
+    pub async fn own(&self, owner: &str) -> Result<(), Diagnostic> {
+        self.note(Txn::new().and_then([TxnOp::put(self.key(OWNER), owner, None)])).await
     }
 
     /// Notes that a backup was made, and that it is not true any more that it failed.
@@ -109,6 +143,22 @@ impl Turn {
                 return;
             }
         }
+    }
+
+    /// The lease and the value of a key.
+    async fn get(&self, key: &str) -> Result<Option<(i64, String)>, Diagnostic> {
+        let mut last = "there is no member".to_owned();
+        for member in self.client.names() {
+            let answer = match self.client.open(member).await {
+                Ok(mut connection) => within(connection.get(self.key(key), None)).await.map_err(|e| reason(&e)),
+                Err(why) => Err(why),
+            };
+            match answer {
+                Ok(found) => return Ok(found.kvs().first().map(|kv| (kv.lease(), String::from_utf8_lossy(kv.value()).into_owned()))),
+                Err(why) => last = why,
+            }
+        }
+        Err(untold(&last))
     }
 
     fn key(&self, key: &str) -> String {

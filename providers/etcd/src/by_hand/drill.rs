@@ -211,23 +211,38 @@ impl Tools {
             }
             match self.etcdctl(&["get", "", "--from-key", "--limit=1", "--keys-only"]) {
                 Ok(found) => break Some(found),
-                Err(why) if why.contains("permission denied") || why.contains("user name is empty") => break None,
+                Err(why) if is_for_others(&why) => break None,
                 Err(_) if began.elapsed() < limit => tokio::time::sleep(PAUSE).await,
                 Err(why) => return Err(serves_not(&format!("answered no read within {} s: {why}", limit.as_secs()))),
             }
         };
         let status = self.etcdctl(&["endpoint", "status"]).map_err(|why| serves_not(&format!("did not say how it is: {why}")))?;
         let revision = status[0]["Status"]["header"]["revision"].as_i64().unwrap_or(0);
-        let same_hash = verified.manifest.as_ref().and_then(|m| Some((m.revision, m.hash?))).and_then(|(at, (hash, compacted))| {
-            let told = self.etcdctl(&["endpoint", "hashkv", "--rev", &at.to_string()]).ok()?;
-            let told = &told[0]["HashKV"];
-            let same_compaction = told["compact_revision"].as_i64().unwrap_or(0) == compacted;
-            same_compaction.then(|| told["hash"].as_u64() == Some(u64::from(hash)))
-        });
+        let same_hash = match verified.manifest.as_ref().and_then(|m| Some((m.revision, m.hash?))) {
+            None => None,
+            Some((at, (hash, compacted))) => {
+                // It reads the whole database; etcdctl's own limit is five seconds.
+                let patience = format!("--command-timeout={}s", limit.as_secs());
+                match self.etcdctl(&["endpoint", "hashkv", "--rev", &at.to_string(), &patience]) {
+                    Ok(told) => {
+                        let told = &told[0]["HashKV"];
+                        let same_compaction = told["compact_revision"].as_i64().unwrap_or(0) == compacted;
+                        same_compaction.then(|| told["hash"].as_u64() == Some(u64::from(hash)))
+                    }
+                    Err(why) if is_for_others(&why) => None,
+                    Err(why) => return Err(serves_not(&format!("did not say the hash of what it has: {why}"))),
+                }
+            }
+        };
         // A store without keys has no field for their number.
         let keys = found.map(|f| f["count"].as_i64().unwrap_or(0));
         Ok(Drilled { version, revision, keys, same_hash })
     }
+}
+
+/// True if the scratch etcd asks for a name and a password, as the cluster does: that it asks says that it serves.
+fn is_for_others(why: &str) -> bool {
+    why.contains("permission denied") || why.contains("user name is empty")
 }
 
 fn missing(name: &str, error: &std::io::Error) -> Diagnostic {

@@ -78,7 +78,8 @@ pub async fn save(cluster: &Cluster, file: &Path, saving: &Saving, tell: Tell<'_
         revision_at_most: after.unwrap_or(before.revision).max(before.revision),
         hash,
         cluster_id: format!("{:x}", before.cluster_id),
-        member: (name.clone(), format!("{:x}", before.member_id)),
+        // Who has only URLs of members asks them by those.
+        member: (seen.listed(before.member_id).unwrap_or(&name).to_owned(), format!("{:x}", before.member_id)),
         version: before.version.clone(),
         storage_version: before.storage_version.clone(),
         about: saving.about.clone(),

@@ -214,8 +214,12 @@ impl Survey {
     /// What a member of this id is called.
     pub fn called(&self, id: u64) -> String {
         let asked = self.answered().find(|(_, f)| f.member_id == id).map(|(name, _)| name.clone());
-        let listed = || self.list.iter().find(|m| m.id == id && !m.name.is_empty()).map(|m| m.name.clone());
-        asked.or_else(listed).unwrap_or_else(|| format!("{id:x}"))
+        asked.or_else(|| self.listed(id).map(str::to_owned)).unwrap_or_else(|| format!("{id:x}"))
+    }
+
+    /// The name of a member of this id in the cluster's list.
+    pub fn listed(&self, id: u64) -> Option<&str> {
+        self.list.iter().find(|m| m.id == id && !m.name.is_empty()).map(|m| m.name.as_str())
     }
 
     /// True if an alarm of this kind is on.

@@ -66,7 +66,8 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
         app.output.print(&format!("{told:#}\n"));
     } else {
         let size = bytes(i64::try_from(verified.size).unwrap_or(i64::MAX));
-        let revision = verified.manifest.map(|m| format!(", revision {}", m.revision)).unwrap_or_default();
+        let of = |m: &karmaform_etcd::Manifest| format!(", revision {} of cluster {} ({})", m.revision, m.cluster_id, m.about.address);
+        let revision = verified.manifest.as_ref().map(of).unwrap_or_default();
         let out = args.out.display();
         app.output.print(&format!("Got {} of {}: {size}{revision}, SHA-256 {}\n  {out}\n", chosen.stem, time(&chosen), verified.sha256));
     }

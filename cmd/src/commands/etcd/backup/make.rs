@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmaform_engine::Pool;
 
-use super::super::reach::working;
+use super::super::reach::telling;
 use super::super::status::bytes;
 use crate::app::{App, Ended};
 use crate::backup::{Made, Settings, Shelf, run as make};
@@ -30,7 +30,8 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
     let pool = Pool::new(Arc::clone(app.wiring.registry.catalog()), std::collections::BTreeMap::new());
     let clock = Arc::clone(&app.wiring.clock);
     let now = move || seconds(&*clock);
-    let made = working(app, true, async |tell| make(&settings, shelf, pool, &now, tell).await)??;
+    let interrupt = app.interrupt.clone();
+    let made = telling(app, true, async |tell| make(&settings, shelf, pool, &now, (tell, interrupt.wait())).await)?;
     app.output.print(&match made {
         Made::ByAnother(why) => format!("Nothing to do: {why}.\n"),
         Made::Here { place, size, revision, keys, member } => {
