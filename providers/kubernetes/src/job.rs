@@ -40,7 +40,8 @@ impl KubernetesJob {
             Attribute::computed("object", Type::String, "Which object it is: \"Job.batch/namespace/name\".").identity(),
         ];
         let doc = "A Job that runs to its end once, and again when its manifest or `triggers` change. It is there until it runs again, or is destroyed.";
-        Self { schema: Schema::new(doc, attributes).through("cluster") }
+        // One that failed is in the cluster, and is to go with the rest.
+        Self { schema: Schema::new(doc, attributes).through("cluster").leaves_note() }
     }
 }
 
