@@ -3,11 +3,15 @@
 //!
 //! Knows no state and no configuration: a folder with settings and credentials is all that it is given (`providers/etcd/src/backup` writes it).
 
+mod owner;
 mod retention;
 mod run;
+mod sealing;
 mod settings;
 mod shelf;
+mod work;
 
+pub(crate) use retention::at;
 pub(crate) use run::{Made, run};
 pub(crate) use settings::{Bucket, Settings};
 pub(crate) use shelf::{Entry, SEALED, Shelf, entries};

@@ -14,6 +14,7 @@ use karmaform_remote::RemoteState;
 use sha2::{Digest as _, Sha256};
 
 use crate::backend::{Others, Record};
+use crate::disk::hexadecimal;
 use crate::runtime::SystemClock;
 
 /// Everything that a test may want to be another one.
@@ -145,7 +146,7 @@ fn own_sum() -> Option<String> {
     static SUM: LazyLock<Option<String>> = LazyLock::new(|| {
         let mut digest = Sha256::new();
         io::copy(&mut std::fs::File::open("/proc/self/exe").ok()?, &mut digest).ok()?;
-        Some(digest.finalize().iter().map(|b| format!("{b:02x}")).collect())
+        Some(hexadecimal(digest))
     });
     SUM.clone()
 }

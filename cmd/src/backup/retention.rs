@@ -16,10 +16,14 @@ pub(super) fn time(name: &str, stem: &str) -> Option<DateTime> {
     (stamp.len() + 1 == STAMP_LENGTH).then(|| DateTime::strptime(STAMP, stamp).ok())?
 }
 
+/// The time in UTC, of seconds since 1970.
+pub(crate) fn at(seconds: i64) -> DateTime {
+    jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX).to_zoned(jiff::tz::TimeZone::UTC).datetime()
+}
+
 /// A backup's name at a time, in seconds since 1970.
 pub(super) fn stem(name: &str, seconds: i64) -> String {
-    let stamp = jiff::Timestamp::from_second(seconds).map(|t| t.strftime(STAMP).to_string()).unwrap_or_default();
-    format!("{name}-{stamp}")
+    format!("{name}-{}", at(seconds).strftime(STAMP))
 }
 
 /// The times of those that go: all but the newest of each hour, day and week, so many of each as `keep` says, and the newest of all.

@@ -10,6 +10,8 @@ use karmaform_model::{Diagnostic, Object, Value};
 use karmaform_s3::S3Objects;
 use sha2::{Digest as _, Sha256};
 
+use crate::disk::hexadecimal;
+
 /// The settings.
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -98,7 +100,8 @@ fn digest(lines: &BTreeMap<&str, &str>, bucket: Option<&Bucket>) -> String {
         digest.update(format!("{name}={value}\n"));
     }
     digest.update(bucket.and_then(|b| b.keys.as_ref()).map_or("", |k| k.0.as_str()));
-    digest.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
+    digest.update(bucket.and_then(|b| b.ca_certificate.as_deref()).unwrap_or_default());
+    hexadecimal(digest)[..16].to_owned()
 }
 
 /// A place in a bucket.

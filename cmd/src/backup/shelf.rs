@@ -62,6 +62,23 @@ impl Shelf {
         }
     }
 
+    /// The text of a small file; `None`: there is none.
+    pub(crate) async fn read(&self, file: &str) -> Result<Option<String>, Diagnostic> {
+        let mut bytes = Vec::new();
+        let is_there = match self {
+            Self::Directory(directory) => match std::fs::read(directory.join(file)) {
+                Ok(read) => {
+                    bytes = read;
+                    true
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+                Err(error) => return Err(disk(&directory.join(file), &error)),
+            },
+            Self::Bucket(bucket) => bucket.get(file, &mut bytes).await.map_err(in_block)?,
+        };
+        Ok(is_there.then(|| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
     /// Names and sizes of all that is there, backups or not.
     pub(crate) async fn files(&self) -> Result<BTreeMap<String, u64>, Diagnostic> {
         match self {
@@ -109,7 +126,8 @@ pub(crate) fn entries(name: &str, files: &BTreeMap<String, u64>) -> Vec<Entry> {
     found.into_values().collect()
 }
 
-fn disk(file: &Path, error: &std::io::Error) -> Diagnostic {
+/// The disk refused.
+pub(super) fn disk(file: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error("The directory of backups can't be used", format!("{}: {error}.", file.display()))
 }
 

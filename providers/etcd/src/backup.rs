@@ -1,5 +1,5 @@
 //! The composite `etcd_backup`: on each of its hosts a timer of systemd, or a CronJob, that runs `karmaform etcd backup run`. What became of it stands in
-//! etcd ([`Turn`]), where `etcd_backup_record` looks. Pure but for these two: it names parts and touches nothing.
+//! etcd ([`Turn`]), where `etcd_backup_record` looks. The composite is pure: it names parts and touches nothing, and who makes it tells it the sum of the program.
 
 mod arguments;
 mod children;

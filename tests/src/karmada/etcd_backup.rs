@@ -95,7 +95,7 @@ fn pods_back_up_a_cluster() {
     let lies = std::fs::read_dir(disk.path()).expect("the volume").map(|e| e.expect("a file").file_name().to_string_lossy().into_owned());
     let lies: Vec<String> = lies.collect();
     let whole = lies.iter().find(|n| n.ends_with(".db")).expect("a backup");
-    assert!(lies.len() == 2 && lies.contains(&format!("{whole}.json")), "{lies:?}");
+    assert!(lies.len() == 3 && lies.contains(&"volume.owner".to_owned()) && lies.contains(&format!("{whole}.json")), "{lies:?}");
     project.must(0, &["etcd", "verify", &disk.path().join(whole).to_string_lossy()]);
     let refused = project.must(1, &["etcd", "backup", "list", "etcd_backup.volume"]);
     assert!(refused.contains("not in a bucket"), "{refused}");

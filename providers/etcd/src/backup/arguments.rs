@@ -4,7 +4,7 @@ use karmaform_model::{Address, Diagnostic, Diagnostics, Object, Type, Value};
 
 use super::hosts::Hosts;
 use super::pods::Pods;
-use super::schema::{KEEP, MAX_AGE_HOURS, SCHEDULE, TIMEOUT, WORDS};
+use super::schema::{KEEP, LONGEST, MAX_AGE_HOURS, SCHEDULE, TIMEOUT, WORDS};
 use crate::cluster::cluster_name;
 use crate::versions::Version;
 
@@ -59,7 +59,7 @@ impl Arguments {
         let keep = KEEP.map(|(attribute, default)| number(attribute, default, (0, 10_000)));
         let usual = WORDS.iter().find(|(word, _)| *word == schedule).map_or(MAX_AGE_HOURS, |(_, hours)| *hours);
         let max_age_hours = number("max_age_hours", usual, (1, 10_000));
-        let timeout = number("timeout", TIMEOUT, (60, 86_400));
+        let timeout = number("timeout", TIMEOUT, (60, LONGEST));
         let keep_all = object.get("keep_all").and_then(Value::as_bool) == Some(true);
         // Of one that is not known, that was said.
         let is_known = object.get("version").is_some_and(|v| v.as_str().is_some());

@@ -8,7 +8,12 @@ use crate::cluster;
 
 /// So long after its time a backup is ended from outside, in seconds: until then it can say by itself that it took too long.
 pub(super) const GRACE: i64 = 120;
-/// The record: there before anything writes to it, and gone after all that does.
+/// When whoever makes a backup is ended from outside, in seconds: it may wait for another one that has just begun.
+pub(super) fn limit(backup: &Arguments) -> i64 {
+    2 * backup.timeout + GRACE
+}
+
+/// The record: there before anything is there that writes to it, and gone after that.
 pub(super) const RECORD: &str = "record";
 /// What the first backup is called.
 pub(super) const FIRST: &str = "first";

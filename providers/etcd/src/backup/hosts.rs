@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Type, Value};
 
 use super::arguments::{Arguments, given, not_known, text};
-use super::children::{FIRST, GRACE, RECORD, child, files};
+use super::children::{FIRST, RECORD, child, files, limit};
 use crate::cluster::{self, SANDBOX, is_path};
 
 /// Where the unit's sandbox hides what is there, gives it files of its own, or lets nobody write.
@@ -237,7 +237,7 @@ fn first(backup: &Arguments, hosts: &Hosts, host: &str, connection: &Value) -> C
         ("command", command.into()),
         ("triggers", triggers),
         ("environment", Value::map(Type::String, Object::new()).into()),
-        ("timeout", (2 * backup.timeout + GRACE).into()),
+        ("timeout", (2 * limit(backup)).into()),
     ];
     let after: Vec<_> = hosts.connections.keys().map(|h| part(h, "timer")).collect();
     child(vec![ChildStep::new(FIRST)], "ssh_command", arguments, &after)
@@ -272,7 +272,7 @@ ProtectSystem=full
 {SANDBOX}",
         programs = places.programs,
         config = places.config,
-        limit = backup.timeout + GRACE,
+        limit = limit(backup),
     )
 }
 

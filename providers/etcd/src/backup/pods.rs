@@ -5,7 +5,7 @@ use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Ty
 use serde_json::{Value as Json, json};
 
 use super::arguments::{Arguments, given, text};
-use super::children::{GRACE, RECORD, child, files};
+use super::children::{GRACE, RECORD, child, files, limit};
 use super::schema::WORDS;
 use crate::cluster::kubernetes::{self, Minor, USER};
 use crate::versions::Version;
@@ -151,7 +151,7 @@ fn first(backup: &Arguments, pods: &Pods, after: &[Vec<ChildStep>]) -> Child {
         ("cluster", pods.connection.clone().into()),
         ("manifest", made),
         ("triggers", Arg::Object(settings.into_iter().chain(key).collect())),
-        ("timeout", (backup.timeout + 2 * GRACE).into()),
+        ("timeout", (limit(backup) + GRACE).into()),
     ];
     child(vec![ChildStep::new(FIRST)], "kubernetes_job", arguments, after)
 }
@@ -188,7 +188,7 @@ fn object(pods: &Pods, path: Vec<ChildStep>, manifest: Arg, after: &[Vec<ChildSt
 /// What a Job does: tried once, since the next one comes by itself.
 fn job_spec(backup: &Arguments, pods: &Pods) -> Arg {
     let mut spec = Arg::from_json(
-        &json!({ "backoffLimit": 0, "activeDeadlineSeconds": backup.timeout + GRACE, "template": { "metadata": { "labels": labels(pods) } } }),
+        &json!({ "backoffLimit": 0, "activeDeadlineSeconds": limit(backup), "template": { "metadata": { "labels": labels(pods) } } }),
     );
     spec.set(&["template", "spec"], pod_spec(backup, pods));
     spec

@@ -17,7 +17,7 @@ pub(super) const LAST: &str = "last";
 /// The note of why none was made since.
 pub(super) const FAILED: &str = "failed";
 /// A note from so far ahead is of a wrong clock, in seconds.
-pub(super) const AHEAD: i64 = 300;
+const AHEAD: i64 = 300;
 /// Seconds of an hour.
 const HOUR: i64 = 3_600;
 

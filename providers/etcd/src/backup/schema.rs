@@ -15,6 +15,8 @@ pub(super) const WORDS: [(&str, i64); 5] =
     [("hourly", MAX_AGE_HOURS), ("daily", 27), ("weekly", 8 * 24), ("monthly", 33 * 24), ("yearly", 368 * 24)];
 /// Seconds.
 pub(super) const TIMEOUT: i64 = 3_600;
+/// The longest, in seconds: a command on a host may take a day, and that of the first backup may wait for another one and its turn.
+pub(super) const LONGEST: i64 = 21_000;
 
 pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
@@ -80,7 +82,7 @@ pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
                 Type::Number,
                 "How old the newest backup may be, in hours, until it is told of. Unless written: 3, or, where `schedule` is `daily`, `weekly` and so on, that and some hours.",
             ),
-            Attribute::optional("timeout", Type::Number, "How long a backup may take with its proof, in seconds.").or(TIMEOUT),
+            Attribute::optional("timeout", Type::Number, "How long a backup may take with its proof, in seconds: 60 to 21000. Who waits for another one to end has all of it from then on.").or(TIMEOUT),
         ],
     )
     .with_blocks(vec![s3(), kubernetes()])
@@ -123,7 +125,7 @@ fn kubernetes() -> Block {
             Attribute::optional(
                 "claim",
                 Type::String,
-                "Name of the PersistentVolumeClaim in the namespace that backups lie in, where there is no `s3`.",
+                "Name of the PersistentVolumeClaim in the namespace that backups lie in, where there is no `s3`. Besides them it has room for two more databases and 1 GiB.",
             ),
             Attribute::optional(
                 "name",

@@ -14,14 +14,16 @@ use crate::by_hand::Cluster;
 use crate::client::{Client, within};
 use crate::look::reason;
 
+/// The key that goes with the lease of who holds it.
+const LOCK: &str = "lock";
 /// The note whose the backups are.
 const OWNER: &str = "owner";
 /// So long after the last sign of life a turn is over, in seconds.
 const LEASE: i64 = 60;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Who has waited so long for another one gives up: no backup takes longer.
-const LIMIT: Duration = Duration::from_secs(3_600);
+/// Members that don't answer are asked so often.
+const TRIES: u32 = 5;
 
 /// A turn; over when it is dropped, but for others only some time later. [`Turn::end`] tells them at once.
 pub struct Turn {
@@ -42,11 +44,11 @@ impl Drop for Held {
 }
 
 impl Turn {
-    /// Waits until nobody else backs up the cluster under this name. `who` is for people who look.
+    /// Waits until nobody else backs up the cluster under this name. `who` is like nobody else's, and for people who look. `limit`: how long to wait.
     ///
     /// # Errors
     /// No member takes part, or others never ended.
-    pub async fn take(cluster: &Cluster, name: &str, who: &str) -> Result<Self, Diagnostic> {
+    pub async fn take(cluster: &Cluster, name: &str, who: &str, limit: Duration) -> Result<Self, Diagnostic> {
         let (client, began) = (&cluster.client, Instant::now());
         let mut failures = 0;
         loop {
@@ -61,7 +63,7 @@ impl Turn {
                     why
                 }
             };
-            if began.elapsed() >= LIMIT || failures >= 5 {
+            if began.elapsed() >= limit || failures >= TRIES {
                 return Err(Diagnostic::error("No backup can be begun", format!("The cluster gave no lock for it: {why}.")));
             }
             sleep(PAUSE).await;
@@ -88,7 +90,7 @@ impl Turn {
     /// It is not, or nobody says so.
     pub async fn holds(&self) -> Result<(), Diagnostic> {
         let Some(held) = &self.held else { return Ok(()) };
-        let lock = self.get("lock").await?;
+        let lock = self.get(LOCK).await?;
         if lock.is_some_and(|(lease, _)| lease == held.lease) {
             return Ok(());
         }
@@ -136,29 +138,23 @@ impl Turn {
     /// The next one need not wait.
     pub async fn end(self) {
         let Some(held) = &self.held else { return };
-        for member in self.client.names() {
-            if let Ok(mut connection) = self.client.open(member).await
-                && within(connection.lease_revoke(held.lease)).await.is_ok()
-            {
-                return;
-            }
-        }
+        // Else it ends by itself.
+        drop(self.anyone(async |connection| connection.lease_revoke(held.lease).await).await);
     }
 
     /// The lease and the value of a key.
     async fn get(&self, key: &str) -> Result<Option<(i64, String)>, Diagnostic> {
-        let mut last = "there is no member".to_owned();
-        for member in self.client.names() {
-            let answer = match self.client.open(member).await {
-                Ok(mut connection) => within(connection.get(self.key(key), None)).await.map_err(|e| reason(&e)),
-                Err(why) => Err(why),
-            };
-            match answer {
-                Ok(found) => return Ok(found.kvs().first().map(|kv| (kv.lease(), String::from_utf8_lossy(kv.value()).into_owned()))),
-                Err(why) => last = why,
-            }
-        }
-        Err(untold(&last))
+        let key = self.key(key);
+        let found = self.anyone(async |connection| connection.get(key.clone(), None).await).await?;
+        Ok(found.kvs().first().map(|kv| (kv.lease(), String::from_utf8_lossy(kv.value()).into_owned())))
+    }
+
+    /// Ends the turn of who was interrupted in it, if that is still on.
+    pub async fn release(&self, who: &str) {
+        let lock = self.key(LOCK);
+        let is_theirs = Compare::value(lock.clone(), CompareOp::Equal, who);
+        // Else it ends with its lease.
+        drop(self.note(Txn::new().when([is_theirs]).and_then([TxnOp::delete(lock, None::<DeleteOptions>)])).await);
     }
 
     fn key(&self, key: &str) -> String {
@@ -166,14 +162,19 @@ impl Turn {
     }
 
     async fn note(&self, txn: Txn) -> Result<(), Diagnostic> {
+        self.anyone(async |connection| connection.txn(txn.clone()).await).await.map(drop)
+    }
+
+    /// What the first member says that answers.
+    async fn anyone<T>(&self, ask: impl AsyncFn(&mut Connection) -> Result<T, etcd_client::Error>) -> Result<T, Diagnostic> {
         let mut last = "there is no member".to_owned();
         for member in self.client.names() {
             let answer = match self.client.open(member).await {
-                Ok(mut connection) => within(connection.txn(txn.clone())).await.map(drop).map_err(|e| reason(&e)),
+                Ok(mut connection) => within(ask(&mut connection)).await.map_err(|e| reason(&e)),
                 Err(why) => Err(why),
             };
             match answer {
-                Ok(()) => return Ok(()),
+                Ok(answer) => return Ok(answer),
                 Err(why) => last = why,
             }
         }
@@ -190,7 +191,7 @@ async fn claim(client: &Client, name: &str, who: &str) -> Result<Option<i64>, St
     let mut last = "there is no member".to_owned();
     for member in client.names() {
         let answer = match client.open(member).await {
-            Ok(mut connection) => claim_at(&mut connection, &format!("{}lock", prefix(name)), who).await,
+            Ok(mut connection) => claim_at(&mut connection, &format!("{}{LOCK}", prefix(name)), who).await,
             Err(why) => Err(why),
         };
         match answer {

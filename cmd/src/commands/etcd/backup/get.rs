@@ -6,6 +6,7 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use karmaform_encryption::AgeFiles;
 use karmaform_etcd::verify;
@@ -18,7 +19,7 @@ use super::super::status::bytes;
 use super::list::time;
 use super::{Target, shelf};
 use crate::app::{App, Ended};
-use crate::backup::{Entry, SEALED, Shelf, entries};
+use crate::backup::{Entry, SEALED, Shelf, at, entries};
 
 /// Arguments of `etcd backup get`.
 #[derive(clap::Args, Debug)]
@@ -42,7 +43,8 @@ pub(super) struct Args {
 /// Runs it.
 pub(super) fn run(app: &mut App, args: &Args) -> Ended {
     let before = args.before.as_deref().map(moment).transpose()?;
-    let identity = args.identity.as_ref().map(|file| AgeFiles::new(&[], Some(&app.directory.join(file)))).transpose()?;
+    let identity = args.identity.as_ref().map(|file| identity(&app.directory.join(file))).transpose()?;
+    let now = at(app.now_seconds());
     let out = app.directory.join(&args.out);
     let beside = with_ending(&out, ".json");
     for path in [&out, &beside] {
@@ -53,7 +55,7 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
     }
     let (name, shelf) = shelf(app, &args.target)?;
     let chosen = working(app, !args.target.json, async |tell| {
-        let chosen = choose(entries(&name, &shelf.files().await?), args.name.as_deref(), before)?;
+        let chosen = choose(entries(&name, &shelf.files().await?), args.name.as_deref(), before, now)?;
         tell(&format!("getting {}", shelf.place(chosen.data.as_deref().unwrap_or_default())));
         fetch(&shelf, &chosen, identity.as_ref(), (&out, &beside)).await?;
         Ok::<_, Diagnostic>(chosen)
@@ -74,13 +76,21 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
     Ok(0)
 }
 
+fn identity(file: &Path) -> Result<AgeFiles, Diagnostic> {
+    AgeFiles::new(&[], Some(file)).map_err(|why| {
+        let detail = why.detail.replace("that \"age_identity_file\" names", "of -identity");
+        Diagnostic { summary: "Not an identity of age".to_owned(), detail, ..why }
+    })
+}
+
 fn moment(text: &str) -> Result<Timestamp, Diagnostic> {
     text.parse::<Timestamp>().map_err(|_| {
         Diagnostic::error("Not a time", format!("-before is \"{text}\".")).with_hint("Write it as RFC 3339 has it: 2026-01-02T03:04:05Z.")
     })
 }
 
-fn choose(found: Vec<Entry>, name: Option<&str>, before: Option<Timestamp>) -> Result<Entry, Diagnostic> {
+/// Of a time that is still to come it is only by its name.
+fn choose(found: Vec<Entry>, name: Option<&str>, before: Option<Timestamp>, now: DateTime) -> Result<Entry, Diagnostic> {
     let none =
         |detail: String| Diagnostic::error("No such backup", detail).with_hint("See which there are with karmaform etcd backup list.");
     let limit = before.map(|t| t.to_zoned(TimeZone::UTC).datetime());
@@ -90,7 +100,7 @@ fn choose(found: Vec<Entry>, name: Option<&str>, before: Option<Timestamp>) -> R
         let broken = || none(format!("\"{name}\" is not whole: its data or its manifest is missing."));
         return if entry.is_whole() { Ok(entry) } else { Err(broken()) };
     }
-    fitting.find(Entry::is_whole).ok_or_else(|| {
+    fitting.find(|e| e.is_whole() && e.time <= now).ok_or_else(|| {
         none(match before {
             Some(time) => format!("There is none that was made at {time} or before and that is whole."),
             None => "There is none that is whole.".to_owned(),
@@ -163,9 +173,10 @@ mod tests {
         let whole = |day: u8| [format!("m-2026010{day}T000000Z.db"), format!("m-2026010{day}T000000Z.db.json")];
         let mut files: BTreeMap<String, u64> = [1, 2, 3].into_iter().flat_map(whole).map(|f| (f, 1)).collect();
         files.insert("m-20260104T000000Z.db".to_owned(), 1);
+        files.extend(whole(9).map(|f| (f, 1)));
         let choose = |name: Option<&str>, before: Option<&str>| {
             let before = before.map(|t| moment(t).unwrap());
-            super::choose(entries("m", &files), name, before).map(|e| e.stem).map_err(|d| d.detail)
+            super::choose(entries("m", &files), name, before, at(1_767_571_200)).map(|e| e.stem).map_err(|d| d.detail)
         };
         assert_eq!(choose(None, None), Ok("m-20260103T000000Z".into()));
         assert_eq!(choose(None, Some("2026-01-03T00:00:00Z")), Ok("m-20260103T000000Z".into()));
@@ -173,6 +184,7 @@ mod tests {
         assert!(choose(None, Some("2025-01-01T00:00:00Z")).unwrap_err().contains("or before"));
         assert_eq!(choose(Some("m-20260101T000000Z"), None), Ok("m-20260101T000000Z".into()));
         assert!(choose(Some("m-20260104T000000Z"), None).unwrap_err().contains("not whole"));
+        assert_eq!(choose(Some("m-20260109T000000Z"), None), Ok("m-20260109T000000Z".into()));
         assert!(choose(Some("x"), None).unwrap_err().contains("none with the name"));
         assert!(moment("yesterday").is_err());
     }

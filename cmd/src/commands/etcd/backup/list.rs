@@ -1,5 +1,6 @@
 //! `etcd backup list`: which backups are in the bucket. What is not whole is told as that.
 
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
@@ -7,7 +8,7 @@ use super::super::reach::working;
 use super::super::status::bytes;
 use super::{Target, shelf};
 use crate::app::{App, Ended};
-use crate::backup::{Entry, SEALED, entries};
+use crate::backup::{Entry, SEALED, at, entries};
 use crate::ui::style::Tone;
 use crate::ui::table::table;
 
@@ -21,6 +22,7 @@ pub(super) struct Args {
 /// Runs it.
 pub(super) fn run(app: &mut App, args: &Args) -> Ended {
     let (name, shelf) = shelf(app, &args.target)?;
+    let now = at(app.now_seconds());
     let files = working(app, false, async |_| shelf.files().await)??;
     let mut found = entries(&name, &files);
     found.reverse();
@@ -38,7 +40,7 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
         .iter()
         .map(|e| {
             let size = plain(bytes(i64::try_from(e.size).unwrap_or(i64::MAX)));
-            let is = if e.is_whole() { plain(words(e).to_owned()) } else { (words(e).to_owned(), Tone::Change) };
+            let is = if e.is_whole() && e.time <= now { plain(words(e, now).to_owned()) } else { (words(e, now).to_owned(), Tone::Change) };
             vec![plain(e.stem.clone()), plain(time(e)), size, is]
         })
         .collect();
@@ -57,10 +59,11 @@ fn is_encrypted(entry: &Entry) -> bool {
     entry.data.as_deref().is_some_and(|d| d.ends_with(SEALED))
 }
 
-fn words(entry: &Entry) -> &'static str {
+fn words(entry: &Entry, now: DateTime) -> &'static str {
     match (&entry.data, &entry.manifest) {
         (None, _) => "without its data",
         (_, None) => "not whole: it has no manifest",
+        _ if entry.time > now => "of a time that is still to come: a clock was wrong",
         _ if is_encrypted(entry) => "encrypted",
         _ => "not encrypted",
     }

@@ -34,10 +34,11 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
     let made = telling(app, true, async |tell| make(&settings, shelf, pool, &now, (tell, interrupt.wait())).await)?;
     app.output.print(&match made {
         Made::ByAnother(why) => format!("Nothing to do: {why}.\n"),
-        Made::Here { place, size, revision, keys, member } => {
+        Made::Here { place, size, revision, keys, compared, member } => {
             let size = bytes(i64::try_from(size).unwrap_or(i64::MAX));
             let keys = keys.map(|k| format!(", {k} keys")).unwrap_or_default();
-            format!("Backed up and proven: {size}, revision {revision}{keys}, from member {member}\n  {place}\n")
+            let hash = if compared { "" } else { " (the hash of its keys and values could not be compared)" };
+            format!("Backed up and proven: {size}, revision {revision}{keys}, from member {member}{hash}\n  {place}\n")
         }
     });
     Ok(0)
