@@ -123,7 +123,7 @@ async fn in_turn(
     note["settings"] = settings.digest.as_str().into();
     // A cluster that is full takes no note of it; the backup is there all the same.
     if let Err(why) = turn.made(&note).await {
-        tell(&format!("it is made, but {}", why.detail));
+        tell(&format!("it is made, and not noted: {}", why.detail));
     }
     match tidy(settings, shelf, now()).await {
         Ok(()) => Ok(made),

@@ -140,7 +140,8 @@ impl ResourceType<Client> for KubernetesJob {
 
 /// As an object that is waited for.
 fn running(job: &Object) -> Object {
-    let mut made = object([("wait", Value::object([("rollout", true.into())]))]);
+    // What somebody else made is never taken over.
+    let mut made = object([("wait", Value::object([("rollout", true.into())])), ("reclaim", true.into())]);
     made.extend(["manifest", "timeout"].iter().filter_map(|name| Some(((*name).to_owned(), job.get(*name)?.clone()))));
     made
 }
