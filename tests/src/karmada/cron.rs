@@ -80,7 +80,7 @@ fn the_ready_cron_job_tells_of_drift() {
 }
 
 /// The image that the file names, on the node.
-fn image() {
+pub(super) fn image() {
     let script = Path::new(&variable("KARMAFORM_TEST_KUBE").expect("the lab's script")).with_file_name("pipelines.sh");
     let name = variable("KARMAFORM_TEST_KUBE_NAME").expect("the cluster's name");
     let status = Command::new(script).args(["image", &name, env!("CARGO_BIN_EXE_karmaform-under-test")]).stdin(Stdio::null()).status();

@@ -12,6 +12,7 @@ mod exposure;
 mod faults;
 mod host;
 mod hybrid;
+mod job;
 mod kill;
 mod life;
 pub(crate) mod members;
