@@ -154,6 +154,34 @@ fn beside(path: &Path, mode: u32) -> std::io::Result<tempfile::NamedTempFile> {
     tempfile::Builder::new().permissions(std::os::unix::fs::PermissionsExt::from_mode(mode)).tempfile_in(directory)
 }
 
+/// Counts and sums what is written.
+pub(crate) struct Summing<W> {
+    pub(crate) inner: W,
+    pub(crate) sum: Sha256,
+    /// In bytes.
+    pub(crate) size: u64,
+}
+
+impl<W> Summing<W> {
+    /// Nothing is written yet.
+    pub(crate) fn new(inner: W) -> Self {
+        Self { inner, sum: Sha256::new(), size: 0 }
+    }
+}
+
+impl<W: std::io::Write> std::io::Write for Summing<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = self.inner.write(bytes)?;
+        self.sum.update(&bytes[..n]);
+        self.size += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.inner.flush()
+    }
+}
+
 /// In hexadecimal digits.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hexadecimal(Sha256::new_with_prefix(bytes))

@@ -2,14 +2,14 @@
 //! is none.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 
 use karmaform_model::{Supplied, Supply};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::disk::{hexadecimal, sha256};
+use crate::disk::{Summing, hexadecimal, sha256};
 
 /// The format that this version writes, and the only one that it reads.
 pub(super) const FORMAT: u32 = 1;
@@ -75,28 +75,8 @@ pub(super) fn place(sum: &str) -> String {
 
 /// A bundle that is being written: beside its place, and there only when it is whole.
 pub(crate) struct Writer {
-    archive: tar::Builder<Summing>,
+    archive: tar::Builder<Summing<tempfile::NamedTempFile>>,
     files: Vec<FileNote>,
-}
-
-/// Counts and sums what is written.
-struct Summing {
-    file: tempfile::NamedTempFile,
-    sum: Sha256,
-    size: u64,
-}
-
-impl Write for Summing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.file.write(bytes)?;
-        self.sum.update(&bytes[..n]);
-        self.size += n as u64;
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
 }
 
 /// Sums what is read.
@@ -118,7 +98,7 @@ impl Writer {
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
         let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = tempfile::Builder::new().prefix(".karmaform-bundle-").tempfile_in(directory)?;
-        Ok(Self { archive: tar::Builder::new(Summing { file, sum: Sha256::new(), size: 0 }), files: Vec::new() })
+        Ok(Self { archive: tar::Builder::new(Summing::new(file)), files: Vec::new() })
     }
 
     /// Puts a file into it, with where it came from as it may be shown. The same bytes are in it once.
@@ -148,8 +128,8 @@ impl Writer {
         let table = serde_json::to_vec_pretty(&contents)?;
         self.archive.append_data(&mut header(table.len() as u64), CONTENTS, table.as_slice())?;
         let written = self.archive.into_inner()?;
-        written.file.as_file().sync_all()?;
-        let file = written.file.persist(path).map_err(|e| e.error)?;
+        written.inner.as_file().sync_all()?;
+        let file = written.inner.persist(path).map_err(|e| e.error)?;
         readable(&file)?;
         Ok((contents, written.size, hexadecimal(written.sum)))
     }

@@ -27,7 +27,7 @@ pub use drill::{Drilled, drill};
 pub use hash::{Hash, Hashes, hashes};
 pub use leader::move_leader;
 pub use manifest::{About, Manifest};
-pub use snapshot::{Saved, Saving, save};
+pub use snapshot::{Saved, Saving, beside, save};
 pub use survey::{Alarm, Facts, Listed, Survey, survey};
 pub use verify::{Verified, verify};
 

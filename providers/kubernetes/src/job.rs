@@ -60,11 +60,7 @@ impl ResourceSpec for KubernetesJob {
     }
 
     fn derived(&self, mut wanted: Object) -> Object {
-        let name = match wanted.get("manifest").map(named) {
-            Some(Named::Known(name)) => name.to_string().into(),
-            Some(Named::Later) => Value::unknown(Type::String),
-            Some(Named::Wrong) | None => Value::null(Type::String),
-        };
+        let name = wanted.get("manifest").map_or_else(|| Value::null(Type::String), manifest::called);
         wanted.put("object", name);
         wanted
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use karmaform_model::{Diagnostic, Kind, Path, PathStep, Value, implied_from_json, to_json};
+use karmaform_model::{Diagnostic, Kind, Path, PathStep, Type, Value, implied_from_json, to_json};
 use serde_json::{Map, Value as Json};
 
 use crate::client::MANAGER;
@@ -93,6 +93,15 @@ pub(crate) fn named(manifest: &Value) -> Named {
             Named::Known(Name { kind: owned(kind), group: owned(group), namespace: owned(namespace), name: owned(name) })
         }
         _ => Named::Later,
+    }
+}
+
+/// The name as it is in `object`: unknown as long as the manifest does not say it, null if it never will.
+pub(crate) fn called(manifest: &Value) -> Value {
+    match named(manifest) {
+        Named::Known(name) => name.to_string().into(),
+        Named::Later => Value::unknown(Type::String),
+        Named::Wrong => Value::null(Type::String),
     }
 }
 

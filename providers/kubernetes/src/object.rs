@@ -9,7 +9,7 @@ use crate::act;
 use crate::client::Client;
 use crate::exposed;
 use crate::look;
-use crate::manifest::{self, Named, named};
+use crate::manifest;
 use crate::service;
 use crate::values::{bad_timeout, is_true, text};
 use crate::wait_expression;
@@ -183,11 +183,7 @@ impl ResourceSpec for KubernetesObject {
 
     fn derived(&self, mut wanted: Object) -> Object {
         let Some(manifest) = wanted.get("manifest") else { return wanted };
-        let name = match named(manifest) {
-            Named::Known(name) => name.to_string().into(),
-            Named::Later => Value::unknown(Type::String),
-            Named::Wrong => Value::null(Type::String),
-        };
+        let name = manifest::called(manifest);
         let manifest = manifest::marked(manifest.clone());
         wanted.put("manifest", manifest);
         wanted.put("object", name);

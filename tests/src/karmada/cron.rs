@@ -81,10 +81,16 @@ fn the_ready_cron_job_tells_of_drift() {
 
 /// The image that the file names, on the node.
 pub(super) fn image() {
+    put_there("image", &[]);
+}
+
+/// `pipelines.sh VERB NAME KARMAFORM ...`
+pub(super) fn put_there(verb: &str, more: &[&str]) {
     let script = Path::new(&variable("KARMAFORM_TEST_KUBE").expect("the lab's script")).with_file_name("pipelines.sh");
     let name = variable("KARMAFORM_TEST_KUBE_NAME").expect("the cluster's name");
-    let status = Command::new(script).args(["image", &name, env!("CARGO_BIN_EXE_karmaform-under-test")]).stdin(Stdio::null()).status();
-    assert!(status.is_ok_and(|s| s.success()), "pipelines.sh image");
+    let command = [verb, &name, env!("CARGO_BIN_EXE_karmaform-under-test")];
+    let status = Command::new(script).args(command).args(more).stdin(Stdio::null()).status();
+    assert!(status.is_ok_and(|s| s.success()), "pipelines.sh {verb}");
 }
 
 /// The documents of the file but for those of these kinds, with what it has to read in this namespace.

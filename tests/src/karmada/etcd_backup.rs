@@ -1,13 +1,12 @@
 //! `etcd_backup` by pods: into a bucket, encrypted, and into a volume; what fails is told in the apply and is decay later; and from the bucket it comes back.
 
 use std::net::Ipv4Addr;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use super::Host;
+use super::cron::{image, put_there};
 use super::plane::host_block;
-use super::{Host, variable};
 use crate::parts::{block_on, identity, tell};
 use crate::project::Project;
 use crate::s3::Server;
@@ -56,9 +55,8 @@ fn pods_back_up_a_cluster() {
     const TEST: &str = "pods_back_up_a_cluster";
     let Some(server) = Server::seaweedfs() else { return tell(&format!("SKIPPED (no S3 server): {TEST}")) };
     let Some(host) = Host::for_test(TEST, "kf-backups") else { return };
-    for arguments in [&["image"][..], &["etcd", &host.etcd_version]] {
-        image(arguments);
-    }
+    image();
+    put_there("etcd", &[&host.etcd_version]);
     let before = host.inventory();
     host.run(&["create", "namespace", &host.namespace]);
     let project = Project::new();
@@ -110,18 +108,6 @@ fn pods_back_up_a_cluster() {
     host.is_as_before(&before);
 }
 
-/// `pipelines.sh VERB NAME KARMAFORM ...`
-fn image(arguments: &[&str]) {
-    let script = Path::new(&variable("KARMAFORM_TEST_KUBE").expect("the lab's script")).with_file_name("pipelines.sh");
-    let name = variable("KARMAFORM_TEST_KUBE_NAME").expect("the cluster's name");
-    let status = Command::new(script)
-        .args([arguments[0], &name, env!("CARGO_BIN_EXE_karmaform-under-test")])
-        .args(&arguments[1..])
-        .stdin(Stdio::null())
-        .status();
-    assert!(status.is_ok_and(|s| s.success()), "pipelines.sh {}", arguments[0]);
-}
-
 /// A volume that whoever is in the pod may write to, and the claim for it.
 fn disk(host: &Host, project: &Project) -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt as _;
@@ -138,13 +124,11 @@ fn disk(host: &Host, project: &Project) -> tempfile::TempDir {
     disk
 }
 
-/// This machine, as pods see it.
+/// An address in the network of the pods' node.
 fn node(host: &Host) -> Ipv4Addr {
     let kubeconfig = std::fs::read_to_string(host.kubeconfig()).expect("a kubeconfig");
     let server = kubeconfig.split_once("server: https://").expect("a server").1;
-    let server: Ipv4Addr = server.split(':').next().and_then(|a| a.parse().ok()).expect("an address");
-    let [a, b, c, _] = server.octets();
-    Ipv4Addr::new(a, b, c, 1)
+    server.split(':').next().and_then(|a| a.parse().ok()).expect("an address")
 }
 
 /// Runs a CronJob now; what its pod printed.

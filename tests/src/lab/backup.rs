@@ -1,7 +1,6 @@
 //! `etcd_backup` on hosts: one of them makes each backup and proves it, old ones go, what fails or grows old is decay; and from a bucket they come back.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
 
 use super::Lab;
 use super::drift::finds;
@@ -83,7 +82,7 @@ fn backups_in_a_bucket_are_encrypted_and_come_back() {
     let (recipient, secret) = identity();
     project.write("identity", &secret);
     let prefix = server.key("backups");
-    let (reached, way) = server.reached_from(gateway(&lab));
+    let (reached, way) = server.reached_from(lab.hosts[0].1.parse().expect("an address"));
     let bucket = |server: &Server| server.backups(&prefix) + &format!("  age_recipients = [\"{recipient}\"]\n");
     block(&project, &bucket(&reached));
     project.apply();
@@ -148,7 +147,7 @@ fn backups_in_a_bucket_are_encrypted_and_come_back() {
     assert!(text.contains("the newest try failed on host a") && text.contains(&reached.endpoint), "{text}");
     assert!(!text.contains(&server.secret_key) && !project.must(0, &["plan"]).contains(&server.secret_key));
     // It is somewhere else then: known to the state when it was tried.
-    let (reached, _way) = server.reached_from(gateway(&lab));
+    let (reached, _way) = server.reached_from(lab.hosts[0].1.parse().expect("an address"));
     block(&project, &bucket(&reached));
     project.apply();
     finds(&project, &[]);
@@ -188,13 +187,6 @@ fn comes_back(project: &Project, found: &[String]) {
 
 fn get<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["etcd", "backup", "get", "etcd_backup.main", "-out", "got.db"][..], more].concat()
-}
-
-/// This machine, as hosts see it.
-fn gateway(lab: &Lab) -> Ipv4Addr {
-    let host: Ipv4Addr = lab.hosts[0].1.parse().expect("an address");
-    let [a, b, c, _] = host.octets();
-    Ipv4Addr::new(a, b, c, 1)
 }
 
 /// As their timers do it: one acts, the others find it done.

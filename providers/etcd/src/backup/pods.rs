@@ -164,13 +164,7 @@ fn labels(pods: &Pods) -> Json {
 }
 
 fn manifest(pods: &Pods, api_version: &str, kind: &str, name: &str, rest: Json) -> Arg {
-    let mut json = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name, "labels": labels(pods) } });
-    if let (Json::Object(all), Json::Object(rest)) = (&mut json, rest) {
-        all.extend(rest);
-    }
-    let mut manifest = Arg::from_json(&json);
-    manifest.set(&["metadata", "namespace"], pods.namespace.clone().into());
-    manifest
+    kubernetes::manifest_of((Some(&pods.namespace), &labels(pods)), api_version, kind, name, rest)
 }
 
 fn object(pods: &Pods, path: Vec<ChildStep>, manifest: Arg, after: &[Vec<ChildStep>]) -> Child {
@@ -256,9 +250,8 @@ fn pod_spec(backup: &Arguments, pods: &Pods) -> Arg {
             paths.iter().for_each(|path| spec.set(path, written.clone().into()));
         }
     }
-    if let Some(secrets) = given(&pods.block, "image_pull_secrets") {
-        let named = secrets.as_items().map(|s| s.iter().map(|name| Arg::object([("name", name.clone().into())])).collect());
-        spec.set(&["imagePullSecrets"], named.map_or_else(|| Value::unknown(Type::Any).into(), Arg::List));
+    if let Some(secrets) = kubernetes::pull_secrets(&pods.block) {
+        spec.set(&["imagePullSecrets"], secrets);
     }
     spec
 }

@@ -92,8 +92,8 @@ pub async fn save(cluster: &Cluster, file: &Path, saving: &Saving, tell: Tell<'_
     Ok(Saved { manifest, manifest_file })
 }
 
-/// The manifest of a snapshot.
-pub(super) fn beside(file: &Path) -> PathBuf {
+/// Where the manifest of a snapshot stands.
+pub fn beside(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".json");
     name.into()

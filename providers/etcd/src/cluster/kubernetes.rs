@@ -4,7 +4,8 @@ pub(crate) mod children;
 pub(crate) mod schema;
 mod template;
 
-pub(crate) use template::{USER, saved};
+pub(crate) use children::manifest_of;
+pub(crate) use template::{USER, pull_secrets, saved};
 
 use std::collections::BTreeMap;
 

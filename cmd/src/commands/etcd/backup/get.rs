@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use karmaform_encryption::AgeFiles;
-use karmaform_etcd::verify;
+use karmaform_etcd::{beside, verify};
 use karmaform_model::Diagnostic;
 use serde_json::json;
 use tempfile::{NamedTempFile, TempDir};
@@ -46,7 +46,7 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
     let identity = args.identity.as_ref().map(|file| identity(&app.directory.join(file))).transpose()?;
     let now = at(app.now_seconds());
     let out = app.directory.join(&args.out);
-    let beside = with_ending(&out, ".json");
+    let beside = beside(&out);
     for path in [&out, &beside] {
         if path.symlink_metadata().is_ok() {
             let detail = format!("{} is there already, and nothing is written over.", path.display());
@@ -154,12 +154,6 @@ async fn fetch(shelf: &Shelf, entry: &Entry, identity: Option<&AgeFiles>, (out, 
 fn gone(entry: &Entry) -> Diagnostic {
     Diagnostic::error("The backup is gone", format!("{} was listed, and is not there any more.", entry.stem))
         .with_hint("Another run removes old ones; take a newer one.")
-}
-
-fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }
 
 #[cfg(test)]

@@ -98,13 +98,19 @@ pub(super) fn labels(place: &Kubernetes) -> Json {
 }
 
 fn manifest(place: &Kubernetes, api_version: &str, kind: &str, name: &str, rest: Json) -> Arg {
-    let mut json = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name, "labels": labels(place) } });
+    let namespace = (kind != "PersistentVolume").then_some(&place.namespace);
+    manifest_of((namespace, &labels(place)), api_version, kind, name, rest)
+}
+
+/// An object with these labels, in a namespace or without one. `rest`: what it has besides its head.
+pub(crate) fn manifest_of((namespace, labels): (Option<&Value>, &Json), api_version: &str, kind: &str, name: &str, rest: Json) -> Arg {
+    let mut json = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name, "labels": labels } });
     if let (Json::Object(all), Json::Object(rest)) = (&mut json, rest) {
         all.extend(rest);
     }
     let mut manifest = Arg::from_json(&json);
-    if kind != "PersistentVolume" {
-        manifest.set(&["metadata", "namespace"], place.namespace.clone().into());
+    if let Some(namespace) = namespace {
+        manifest.set(&["metadata", "namespace"], namespace.clone().into());
     }
     manifest
 }

@@ -1,6 +1,6 @@
 //! The pods of a cluster's StatefulSet.
 
-use karmaform_model::{Arg, Type, Value, to_json};
+use karmaform_model::{Arg, Object, Type, Value, to_json};
 use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
@@ -77,6 +77,13 @@ pub(super) fn extend(arg: &mut Arg, path: &[&str], written: Option<Value>) {
     }
 }
 
+/// `image_pull_secrets` of a block as pods have them; `None`: it has none.
+pub(crate) fn pull_secrets(block: &Object) -> Option<Arg> {
+    let secrets = given(block, "image_pull_secrets")?;
+    let named = secrets.as_items().map(|s| s.iter().map(|name| Arg::object([("name", name.clone().into())])).collect());
+    Some(named.map_or_else(|| Value::unknown(Type::Any).into(), Arg::List))
+}
+
 /// The template of a member's pod, the same for all.
 pub(super) fn template(cluster: &Arguments, place: &Kubernetes) -> Parts {
     let mut template = Arg::from_json(&json!({ "metadata": { "labels": labels(place) }, "spec": spec(cluster, place) }));
@@ -92,9 +99,8 @@ pub(super) fn template(cluster: &Arguments, place: &Kubernetes) -> Parts {
             template.set(path, written.into());
         }
     }
-    if let Some(secrets) = given(&place.block, "image_pull_secrets") {
-        let named = secrets.as_items().map(|s| s.iter().map(|name| Arg::object([("name", name.clone().into())])).collect());
-        template.set(&["spec", "imagePullSecrets"], named.map_or_else(|| Value::unknown(Type::Any).into(), Arg::List));
+    if let Some(secrets) = pull_secrets(&place.block) {
+        template.set(&["spec", "imagePullSecrets"], secrets);
     }
     extend(&mut template, &["metadata", "labels"], given(&place.block, "labels"));
     extend(&mut template, &["metadata", "annotations"], given(&place.block, "annotations"));
