@@ -1,8 +1,9 @@
 //! Gets an archive: a file of this machine, or a URL. Nothing of it is used before its sum is checked.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -67,6 +68,25 @@ impl Downloads {
         }
     }
 
+    /// What is at `source`, to be read once, and its length in bytes. Nothing of it is kept, and its sum is for whoever reads it to compare.
+    pub(crate) fn open(&self, source: &str, sum: &str) -> Result<(u64, Box<dyn Read + Send>), Diagnostic> {
+        if let Some(stock) = self.stock.get() {
+            let supply = supply(source, Some(sum));
+            if is_remote(source) || stock.has(&supply) {
+                let supplied = stock.find(&supply)?.ok_or_else(|| not_in_stock(stock.as_ref(), &shown(source)))?;
+                return Ok((supplied.size, supplied.content));
+            }
+        }
+        if !is_remote(source) {
+            let (path, file) = opened(source)?;
+            let length = file.metadata().map_err(|e| unreadable(&path, &format!("can't be read ({e})")))?.len();
+            return Ok((length, Box::new(file)));
+        }
+        let response = ask(source, &self.trusted, None)?;
+        let length = length(&response).ok_or_else(|| unfetched(source, "the server does not say how long it is"))?;
+        Ok((length as u64, Box::new(response.into_body().into_reader())))
+    }
+
     fn download(&self, url: &str) -> Result<Arc<Vec<u8>>, Diagnostic> {
         if let Some(bytes) = self.by_source.lock().unwrap_or_else(PoisonError::into_inner).get(url) {
             return Ok(bytes.clone());
@@ -92,27 +112,34 @@ fn brought(stock: &dyn Stock, supply: &Supply) -> Result<Vec<u8>, Diagnostic> {
     if sha256(&bytes) == supplied.sha256 { Ok(bytes) } else { Err(damaged(stock, &name)) }
 }
 
-fn local(source: &str) -> Result<Vec<u8>, Diagnostic> {
+fn unreadable(path: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error("File can't be read", format!("{} {why} on this machine.", path.display()))
+        .with_hint("Correct the path, or put the file there.")
+}
+
+/// A file of this machine.
+fn opened(source: &str) -> Result<(PathBuf, File), Diagnostic> {
     let path = source.strip_prefix("file://").unwrap_or(source);
     if let Some((scheme, _)) = path.split_once("://") {
         return Err(Diagnostic::error(
-            "Archive can't be read",
-            format!("\"{scheme}\" is not supported; `source` is a path, or a file, http or https URL."),
+            "File can't be read",
+            format!("\"{scheme}\" is not supported; write a path, or a file, http or https URL."),
         ));
     }
-    let unreadable = |why: String| {
-        Diagnostic::error("Archive can't be read", format!("{path} {why} on this machine."))
-            .with_hint("Correct `source`, or put the archive there.")
-    };
-    let path = Path::new(path);
+    let path = PathBuf::from(path);
     if !path.is_file() {
-        return Err(unreadable(if path.exists() { "is not a file" } else { "does not exist" }.to_owned()));
+        return Err(unreadable(&path, if path.exists() { "is not a file" } else { "does not exist" }));
     }
-    let file = std::fs::File::open(path).map_err(|e| unreadable(format!("can't be opened ({e})")))?;
+    let file = File::open(&path).map_err(|e| unreadable(&path, &format!("can't be opened ({e})")))?;
+    Ok((path, file))
+}
+
+fn local(source: &str) -> Result<Vec<u8>, Diagnostic> {
+    let (path, file) = opened(source)?;
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| unreadable(format!("can't be read ({e})")))?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| unreadable(&path, &format!("can't be read ({e})")))?;
     if bytes.len() as u64 > LARGEST {
-        return Err(unreadable(format!("is larger than {} MiB", LARGEST >> 20)));
+        return Err(unreadable(&path, &format!("is larger than {} MiB", LARGEST >> 20)));
     }
     Ok(bytes)
 }
@@ -125,28 +152,39 @@ pub(crate) fn shown(source: &str) -> String {
     without_credentials(source)
 }
 
-fn receive(url: &str, trusted: &Trusted) -> Result<Vec<u8>, Diagnostic> {
-    let failed = |why: String| {
-        Diagnostic::error(UNFETCHED, format!("{}: {why}.", shown(url)))
-            .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")
-    };
+fn unfetched(url: &str, why: &str) -> Diagnostic {
+    Diagnostic::error(UNFETCHED, format!("{}: {why}.", shown(url)))
+        .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")
+}
+
+/// `limit`: from the request to the last byte; `None`: as long as it takes.
+fn ask(url: &str, trusted: &Trusted, limit: Option<Duration>) -> Result<ureq::http::Response<ureq::Body>, Diagnostic> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .tls_config(trust::tls(trusted)?)
         .timeout_connect(Some(Duration::from_secs(15)))
         .timeout_recv_response(Some(Duration::from_secs(60)))
-        .timeout_global(Some(LONGEST))
+        .timeout_global(limit)
         .user_agent(concat!("karmaform/", env!("CARGO_PKG_VERSION")))
         .build()
         .into();
-    let mut response = match agent.get(url).call() {
-        Ok(response) => response,
-        Err(ureq::Error::StatusCode(status)) => return Err(failed(format!("the server answered with status {status}"))),
+    match agent.get(url).call() {
+        Ok(response) => Ok(response),
+        Err(ureq::Error::StatusCode(status)) => Err(unfetched(url, &format!("the server answered with status {status}"))),
         Err(error) => {
             let problem = trust::problem(&error, UNFETCHED, &shown(url));
-            return Err(problem.unwrap_or_else(|| failed(error.to_string()).retryable()));
+            Err(problem.unwrap_or_else(|| unfetched(url, &error.to_string()).retryable()))
         }
-    };
-    let expected = response.headers().get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
+    }
+}
+
+fn length(response: &ureq::http::Response<ureq::Body>) -> Option<usize> {
+    response.headers().get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok())
+}
+
+fn receive(url: &str, trusted: &Trusted) -> Result<Vec<u8>, Diagnostic> {
+    let failed = |why: String| unfetched(url, &why);
+    let mut response = ask(url, trusted, Some(LONGEST))?;
+    let expected = length(&response);
     let mut bytes = Vec::new();
     let read = response.body_mut().as_reader().take(LARGEST + 1).read_to_end(&mut bytes);
     read.map_err(|e| failed(e.to_string()).retryable())?;

@@ -18,6 +18,7 @@ use crate::connection::{self, Options, PROVIDER};
 use crate::dispatch;
 use crate::exec::KubernetesExec;
 use crate::forward;
+use crate::helper::KubernetesHelper;
 use crate::images::{self, Images};
 use crate::job::KubernetesJob;
 use crate::list::KubernetesList;
@@ -31,6 +32,7 @@ use crate::preflight::KubernetesPreflight;
 use crate::ready::KubernetesReady;
 use crate::runs::KubernetesRuns;
 use crate::start::KubernetesStart;
+use crate::stop::KubernetesStop;
 use crate::strays;
 use crate::through;
 
@@ -41,6 +43,8 @@ pub struct Kubernetes {
     pod: KubernetesPod,
     job: KubernetesJob,
     archive: KubernetesArchive,
+    exec: KubernetesExec,
+    helper: KubernetesHelper,
     list: KubernetesList,
     certificate: KubernetesCertificate,
     membership: KarmadaMembership,
@@ -60,12 +64,15 @@ impl Kubernetes {
             "Reaches Kubernetes clusters. It has no settings of its own: everything is in a `data \"kubernetes_cluster\"`.",
             Vec::new(),
         );
+        let archive = KubernetesArchive::new();
         Self {
             schema,
+            helper: KubernetesHelper::default(),
+            exec: KubernetesExec::new(Arc::clone(&archive.downloads)),
             object: KubernetesObject::new(),
             pod: KubernetesPod::new(),
             job: KubernetesJob::new(),
-            archive: KubernetesArchive::new(),
+            archive,
             list: KubernetesList::new(),
             certificate: KubernetesCertificate::new(),
             membership: KarmadaMembership::new(),
@@ -117,7 +124,7 @@ impl Provider for Kubernetes {
     }
 
     fn operations(&self) -> Vec<&dyn Operation<Client>> {
-        vec![&KubernetesStart, &KubernetesExec]
+        vec![&KubernetesStart, &KubernetesStop, &self.helper, &self.exec]
     }
 
     fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {

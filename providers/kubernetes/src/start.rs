@@ -117,7 +117,7 @@ fn ended_well(pod: &Json) -> bool {
 }
 
 /// Makes an object, or makes it like this.
-async fn put(client: &Client, manifest: &Value) -> Result<(), Diagnostic> {
+pub(crate) async fn put(client: &Client, manifest: &Value) -> Result<(), Diagnostic> {
     let manifest = manifest::marked(manifest.clone());
     let (place, name) = located(client, &manifest).await?;
     let applied = client.apply(&place, &name.name, &manifest::request(&manifest), How { force: true, dry_run: false }).await;

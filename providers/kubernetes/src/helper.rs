@@ -1,0 +1,171 @@
+//! The operation `kubernetes_helper`: a pod that is there for as long as it is needed and is no part of any state. One that ended by itself, or was made for
+//! something else, is made anew.
+
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use karmaform_model::{Arg, Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Operation, Schema, Type, Value, to_json};
+use kube::api::PropagationPolicy;
+use serde_json::Value as Json;
+use tokio::time::Instant;
+
+use crate::act::located;
+use crate::archive_source::sha256;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::fields;
+use crate::manifest::called;
+use crate::pod::REVISION;
+use crate::pod_look::revision;
+use crate::pods::{is_leaving, runs};
+use crate::pods_why;
+use crate::start::put;
+
+/// So many digits of a sum tell one manifest from another.
+const DIGITS: usize = 12;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::new(
+        "Sees to it that a pod of its own runs, or that it is gone.",
+        vec![
+            Attribute::required("cluster", Type::Any, "The connection to the cluster."),
+            Attribute::required("manifest", Type::Any, "The Pod, with its namespace."),
+            Attribute::optional("present", Type::Bool, "Whether it is to run, or to be gone.").or(true),
+            Attribute::optional("patience", Type::Number, "After so many seconds it is gone on without it; unless written it has to run."),
+        ],
+    )
+    .through("cluster")
+});
+
+/// The operation `kubernetes_helper`.
+#[derive(Default)]
+pub(crate) struct KubernetesHelper {
+    /// Since when this run has asked for those that need not run.
+    since: Mutex<BTreeMap<String, Instant>>,
+}
+
+impl Operation<Client> for KubernetesHelper {
+    fn name(&self) -> &'static str {
+        "kubernetes_helper"
+    }
+
+    fn schema(&self) -> &Schema {
+        &SCHEMA
+    }
+
+    fn attempt<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
+        Box::pin(async move {
+            let answer = match attempt(client, arguments).await {
+                Err(told) if told.retryable => Ok(GateAnswer::Waiting(told.detail.trim_end_matches('.').to_owned())),
+                answer => answer,
+            };
+            match answer {
+                Ok(GateAnswer::Waiting(why)) if self.is_over(client, arguments) => Ok(GateAnswer::Passed(format!("without it: {why}"))),
+                Err(told) if number(arguments, "patience").is_some() => Ok(GateAnswer::Passed(format!("without it: {}", told.detail))),
+                answer => answer,
+            }
+        })
+    }
+}
+
+impl KubernetesHelper {
+    /// It was waited for long enough.
+    fn is_over(&self, client: &Client, arguments: &Object) -> bool {
+        let Some(patience) = number(arguments, "patience").and_then(|n| u64::try_from(n).ok()) else { return false };
+        let name = arguments.get("manifest").map(called).and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.entry(format!("{} {name}", client.place())).or_insert_with(Instant::now).elapsed().as_secs() >= patience
+    }
+}
+
+fn number(arguments: &Object, name: &str) -> Option<i64> {
+    arguments.get(name).and_then(Value::as_i64)
+}
+
+async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diagnostic> {
+    let waiting = |why: &str| Ok(GateAnswer::Waiting(why.to_owned()));
+    let Some(written) = arguments.get("manifest") else { return waiting("its manifest is not known") };
+    let is_wanted = arguments.get("present").and_then(Value::as_bool) != Some(false);
+    let (place, name) = located(client, written).await?;
+    let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &[]);
+    let Some(live) = client.get(&place, &name.name).await.map_err(|f| told("get", f))? else {
+        if !is_wanted {
+            return Ok(GateAnswer::Passed("it is gone".to_owned()));
+        }
+        put(client, &named(written)).await?;
+        return waiting("it was made just now");
+    };
+    if fields::ours(&live).is_none() {
+        return Err(Diagnostic::error("A pod is somebody else's", format!("{name} is there, and karmaform has not made it."))
+            .with_hint("Find out what it is for, and remove it if nobody needs it."));
+    }
+    if is_leaving(&live) {
+        return waiting("the one of before is still ending");
+    }
+    let phase = live["status"]["phase"].as_str().unwrap_or_default();
+    if !is_wanted || matches!(phase, "Succeeded" | "Failed") || revision(&live) != sum(written) {
+        let uid = live["metadata"]["uid"].as_str();
+        client.delete(&place, &name.name, uid, PropagationPolicy::Background).await.map_err(|f| told("delete", f))?;
+        if let Some(words) = last_words(&live).filter(|_| is_wanted && revision(&live) == sum(written)) {
+            return Err(Diagnostic::error("A pod does not go on", format!("{name} ended by itself: {words}."))
+                .with_hint("If its image is a wrong one, correct that; then plan and apply go on from here."));
+        }
+        return waiting("the one of before is removed");
+    }
+    if runs(&live) {
+        return Ok(GateAnswer::Passed("it runs".to_owned()));
+    }
+    let why = pods_why::of_pod(client, &live, &[]).await.unwrap_or_else(|| "is not running yet".to_owned());
+    waiting(&format!("it {why}"))
+}
+
+/// Why its program ended, if that is what ended the pod, and no deadline and no node.
+fn last_words(pod: &Json) -> Option<&str> {
+    let is_ended = pod["status"]["phase"] == "Failed" && pod["status"]["reason"].as_str().is_none_or(str::is_empty);
+    let of = |list: &str| pod["status"][list].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut all = of("initContainerStatuses").iter().chain(of("containerStatuses")).map(|c| &c["state"]["terminated"]);
+    let failed = all.find(|ended| is_ended && ended["exitCode"].as_i64().is_some_and(|code| code != 0))?;
+    let said = failed["message"].as_str().and_then(|m| m.lines().map(str::trim).rfind(|line| !line.is_empty()));
+    Some(said.or(failed["reason"].as_str()).unwrap_or("it does not say why").trim_end_matches('.'))
+}
+
+/// What tells a pod made of this from others.
+fn sum(manifest: &Value) -> String {
+    let mut sum = sha256(to_json(manifest).to_string().as_bytes());
+    sum.truncate(DIGITS);
+    sum
+}
+
+/// The manifest that says so itself.
+fn named(manifest: &Value) -> Value {
+    let json: Json = to_json(manifest);
+    let mut arg = Arg::from_json(&json);
+    arg.set(&["metadata", "annotations", REVISION], sum(manifest).into());
+    arg.resolve(&|_, _| Value::null(Type::Any))
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_model::implied_from_json;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_ended_says_why_and_a_deadline_is_no_failure() {
+        let pod = |reason: &str, state: Json| json!({ "status": { "phase": "Failed", "reason": reason, "containerStatuses": [{ "state": state }] } });
+        let ended = |code: i64| json!({ "terminated": { "exitCode": code, "message": "one\nno library.\n", "reason": "Error" } });
+        assert_eq!(last_words(&pod("", ended(127))), Some("no library"));
+        assert_eq!(last_words(&pod("", ended(0))), None);
+        assert_eq!(last_words(&pod("DeadlineExceeded", ended(137))), None);
+        assert_eq!(last_words(&json!({ "status": { "phase": "Running" } })), None);
+    }
+
+    #[test]
+    fn pods_of_other_manifests_are_told_apart() {
+        let pod = |image: &str| implied_from_json(&json!({ "kind": "Pod", "metadata": { "name": "p" }, "spec": { "image": image } }));
+        let made = to_json(&named(&pod("a")));
+        assert_eq!(made["metadata"]["annotations"][REVISION], sum(&pod("a")));
+        assert_eq!((sum(&pod("a")).len(), sum(&pod("a")) == sum(&pod("b"))), (DIGITS, false));
+    }
+}
