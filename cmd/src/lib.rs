@@ -28,6 +28,7 @@ mod project;
 mod reading;
 mod redact;
 mod report;
+mod restoring;
 #[cfg(test)]
 mod run_tests;
 mod runtime;

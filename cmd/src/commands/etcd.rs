@@ -9,6 +9,7 @@ mod hashkv;
 mod member;
 mod move_leader;
 mod reach;
+mod restore;
 mod snapshot;
 mod status;
 mod verify;
@@ -36,6 +37,9 @@ enum Command {
     Snapshot(snapshot::Args),
     /// Backups on a schedule: list them, and get one back
     Backup(backup::Args),
+    /// What the helper of a member in a pod does when its cluster is restored
+    #[command(hide = true)]
+    Restore(restore::Args),
     /// Check a saved file, and prove it by a restore
     Verify(verify::Args),
     /// Give free pages back to the disk, one member at a time
@@ -54,6 +58,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         Command::Hashkv(args) => hashkv::run(app, args),
         Command::Snapshot(args) => snapshot::run(app, args),
         Command::Backup(args) => backup::run(app, args),
+        Command::Restore(args) => restore::run(app, args),
         Command::Verify(args) => verify::run(app, args),
         Command::Defrag(args) => defrag::run(app, args),
         Command::Alarm(args) => alarm::run(app, args),

@@ -12,6 +12,7 @@ use std::time::Duration;
 use karmaform_model::Diagnostic;
 use serde_json::Value as Json;
 
+use super::restore::{self, missing};
 use super::{Tell, Verified};
 
 /// The longest wait for the scratch etcd: this, and as much again for each GiB.
@@ -157,21 +158,9 @@ impl Tools {
     }
 
     fn restore(&self) -> Result<(), Diagnostic> {
-        let run = |program: &str| {
-            let mut command = self.command(program);
-            command.args(["snapshot", "restore"]).arg(&self.file).args(["--data-dir", "data", "--name", "drill"]);
-            command.args([format!("--initial-cluster=drill={PEER}"), format!("--initial-advertise-peer-urls={PEER}")]).output()
-        };
-        // Before 3.5 it was etcdctl that restored, from 3.6 on it is etcdutl alone.
-        let output = match run("etcdutl") {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => run("etcdctl").map_err(|e| missing("etcdctl", &e))?,
-            other => other.map_err(|e| missing("etcdutl", &e))?,
-        };
-        if output.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&output.stderr).trim().lines().next_back().unwrap_or("nothing was said").to_owned();
-        Err(Diagnostic::error("The snapshot does not restore", format!("etcd's own restore refused it: {said}.")))
+        let told = ["--data-dir=data", "--name=drill"].map(str::to_owned).into_iter();
+        let peers = [format!("--initial-cluster=drill={PEER}"), format!("--initial-advertise-peer-urls={PEER}")];
+        restore::run(&|program| self.command(program), &self.file, &told.chain(peers).collect::<Vec<_>>())
     }
 
     fn start(&self, room: &Scratch) -> Result<Running, Diagnostic> {
@@ -255,11 +244,6 @@ async fn apart<T: Send + 'static, E: Send + 'static>(work: impl FnOnce() -> Resu
 /// True if the scratch etcd asks for a name and a password, as the cluster does: that it asks says that it serves.
 fn is_for_others(why: &str) -> bool {
     why.contains("permission denied") || why.contains("user name is empty")
-}
-
-fn missing(name: &str, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error("A program is missing", format!("\"{name}\" can't be run: {error}."))
-        .with_hint("A restore drill needs etcd, etcdctl and (from 3.5 on) etcdutl of the cluster's minor version; name their directory with -programs.")
 }
 
 #[cfg(test)]
