@@ -21,15 +21,15 @@ const LONGEST_GAP: Duration = Duration::from_secs(25);
 /// How many volumes there are: for each member, and for those that lose theirs.
 const VOLUMES: usize = 9;
 
-struct Cluster<'a> {
-    host: &'a Host,
-    project: Project,
+pub(super) struct Cluster<'a> {
+    pub(super) host: &'a Host,
+    pub(super) project: Project,
     /// What is on the volumes.
-    disks: tempfile::TempDir,
+    pub(super) disks: tempfile::TempDir,
 }
 
 impl<'a> Cluster<'a> {
-    fn new(host: &'a Host) -> Self {
+    pub(super) fn new(host: &'a Host) -> Self {
         let cluster = Self { host, project: Project::new(), disks: tempfile::tempdir().expect("a temporary directory") };
         cluster.host.run(&["create", "namespace", &host.namespace]);
         let mut objects = vec![json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": CLASS },
@@ -58,13 +58,18 @@ impl<'a> Cluster<'a> {
         } })
     }
 
-    fn gone(self) {
+    pub(super) fn gone(self) {
         self.host.run(&["delete", "persistentvolume,storageclass", "--all"]);
         self.host.run(&["delete", "namespace", &self.host.namespace]);
     }
 
     /// So many members of a version.
     fn of(&self, members: usize, version: &str) {
+        self.of_with(members, version, ("", ""));
+    }
+
+    /// With more in the block `kubernetes`, and in the block of the cluster.
+    pub(super) fn of_with(&self, members: usize, version: &str, (of_pods, more): (&str, &str)) {
         let namespace = &self.host.namespace;
         let text = host_block(self.host)
             + &format!(
@@ -79,8 +84,8 @@ resource "etcd_cluster" "main" {{
     storage      = "{CLASS}"
     storage_size = "1Gi"
     resources    = {{}}
-  }}
-}}
+{of_pods}  }}
+{more}}}
 output "ca_certificate" {{
   value = etcd_cluster.main.ca_certificate
 }}
@@ -96,7 +101,7 @@ output "client_key" {{
         self.project.write("main.kf.hcl", &text);
     }
 
-    fn converge(&self) {
+    pub(super) fn converge(&self) {
         self.project.apply();
         self.project.no_changes();
     }
@@ -129,14 +134,14 @@ output "client_key" {{
         assert!(told.contains("\"totalKey\""), "{told}");
     }
 
-    fn uids(&self) -> Vec<String> {
+    pub(super) fn uids(&self) -> Vec<String> {
         let uids = "-o=jsonpath={range .items[*]}{.metadata.uid}{\"\\n\"}{end}";
         self.host.run(&["-n", &self.host.namespace, "get", "pods", uids]).lines().map(str::to_owned).collect()
     }
 
     /// Waits until a plan says this.
     #[track_caller]
-    fn plans(&self, words: &str) {
+    pub(super) fn plans(&self, words: &str) {
         let until = Instant::now() + Duration::from_secs(90);
         loop {
             let ended = self.project.run(&["plan"]);
@@ -227,7 +232,7 @@ fn members_in_pods_come_and_go_under_a_client() {
     host.is_as_before(&before);
 }
 
-fn client<'a>(cluster: &'a Cluster<'_>) -> Client<'a> {
+pub(super) fn client<'a>(cluster: &'a Cluster<'_>) -> Client<'a> {
     let given = variable("KARMAFORM_TEST_ETCD").expect("an etcd");
     let archive = given.rsplit(',').next().and_then(|e| e.split_once('=')).map(|(_, archive)| archive.to_owned()).expect("its archive");
     let service = cluster.host.object("service", "etcd-client");

@@ -8,6 +8,7 @@ mod cron;
 mod drift;
 mod etcd_backup;
 mod etcd_members;
+mod etcd_restore;
 mod exposure;
 mod faults;
 mod host;

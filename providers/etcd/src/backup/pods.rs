@@ -1,5 +1,4 @@
-//! Backups by pods: a Secret with settings and credentials, a CronJob, and a Job for the first backup. An image of karmaform has no etcd and an image of
-//! etcd no karmaform, nor any program that copies: a pod begins in the one, puts karmaform into a volume, and goes on in the other.
+//! Backups by pods: a Secret with settings and credentials, a CronJob, and a Job for the first backup.
 
 use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Type, Value};
 use serde_json::{Value as Json, json};
@@ -7,7 +6,8 @@ use serde_json::{Value as Json, json};
 use super::arguments::{Arguments, given, text};
 use super::children::{GRACE, RECORD, child, files, limit};
 use super::schema::WORDS;
-use crate::cluster::kubernetes::{self, Minor, USER};
+use crate::cluster::kubernetes::program::{self, PROGRAM};
+use crate::cluster::kubernetes::{self, Minor};
 use crate::versions::Version;
 
 /// A CronJob's name gets a number behind it, of eleven characters, and a pod's another six. Source: Kubernetes' documentation, "CronJob".
@@ -18,8 +18,6 @@ const SETTINGS: &str = "/etc/karmaform/backup";
 const BACKUPS: &str = "/backups";
 /// Who it is that makes them, in notes.
 const HOST: &str = "(pod)";
-/// Where the program is.
-const PROGRAM: &str = "/program";
 /// A run that could not begin in time is left out, after so many seconds.
 const DEADLINE: i64 = 600;
 /// So long the Job of the first backup is there, in seconds; from Kubernetes 1.21 on.
@@ -191,36 +189,25 @@ fn job_spec(backup: &Arguments, pods: &Pods) -> Arg {
 fn pod_spec(backup: &Arguments, pods: &Pods) -> Arg {
     let lies = given(&pods.block, "claim").filter(|_| backup.bucket.is_none());
     let mount = |name: &str, path: &str| json!({ "name": name, "mountPath": path });
-    let security = json!({ "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": { "drop": ["ALL"] } });
-    let own = format!("{PROGRAM}/karmaform");
     let mut spec = Arg::from_json(&json!({
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
-        "securityContext": {
-            "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER, "runAsNonRoot": true, "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": { "type": "RuntimeDefault" },
-        },
-        "initContainers": [{
-            "name": "program",
-            "command": ["karmaform", "etcd", "backup", "install", PROGRAM],
-            "terminationMessagePolicy": "FallbackToLogsOnError",
-            "securityContext": security,
-            "volumeMounts": [mount("program", PROGRAM)],
-        }],
+        "securityContext": program::pod_security(false),
+        "initContainers": [program::installer()],
         "containers": [{
             "name": "backup",
-            "command": [own, "etcd", "backup", "run", SETTINGS],
+            "command": [program::installed(), "etcd", "backup", "run", SETTINGS],
             // etcd's image may have no authorities: those of the first image come along.
             "env": [
                 { "name": "KF_IN_AUTOMATION", "value": "1" }, { "name": "TMPDIR", "value": "/tmp" },
                 { "name": "SSL_CERT_FILE", "value": format!("{PROGRAM}/ca-certificates.crt") },
             ],
             "terminationMessagePolicy": "FallbackToLogsOnError",
-            "securityContext": security,
+            "securityContext": program::container_security(),
             "volumeMounts": [
                 { "name": "settings", "mountPath": SETTINGS, "readOnly": true },
-                { "name": "program", "mountPath": PROGRAM, "readOnly": true },
+                program::mount(),
                 mount("backups", BACKUPS),
                 mount("tmp", "/tmp"),
             ],

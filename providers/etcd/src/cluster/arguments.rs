@@ -112,7 +112,7 @@ impl Arguments {
                 members(object, &mut found)
             }
         };
-        let restore = Restore::read(object, kubernetes.is_some(), &mut found);
+        let restore = Restore::read(object, kubernetes.as_ref(), &mut found);
         let authorities = Authorities::read(object, &mut found);
         let settings = match object.get("settings") {
             None => Some(Object::new()),

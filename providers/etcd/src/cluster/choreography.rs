@@ -18,7 +18,7 @@ use super::arguments::Arguments;
 use super::condition::{Condition, Member, changes, is_formed, member_of, members};
 use super::membership::{Membership, membership};
 use super::places::{formed_note, part, part_of, stateful_set};
-use super::restore::{ended, restoration};
+use super::restore::{Ended, ended, restoration};
 use super::upgrade::upgrade;
 use super::{authorities, impact, preflight, refusals, snapshot};
 
@@ -44,7 +44,10 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         let membership = Membership::settled(&wanted);
         let mut order = Order::new(&wanted, scene, &members, &membership);
         order.start_as_members();
-        order.restore(&restoration);
+        match &wanted.kubernetes {
+            Some(place) => order.restore_in_pods(place, &restoration),
+            None => order.restore(&restoration),
+        }
         order.read_ids();
         order.drop_authorities();
         let mut choreography = order.choreography;
@@ -79,6 +82,9 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.change_the_rest();
     order.look_at_restored(false);
     order.end_restoration();
+    if let Some(place) = wanted.kubernetes.as_ref().filter(|_| ended != Ended::Never) {
+        order.end_in_pods(place, ended);
+    }
     if let Some(upgrade) = &upgrade {
         order.save_first();
         order.save_in_pod(upgrade);

@@ -1,11 +1,13 @@
 //! A cluster on Kubernetes: the block `kubernetes`, read and checked once.
 
 pub(crate) mod children;
+pub(crate) mod helper;
+pub(crate) mod program;
 pub(crate) mod schema;
 mod template;
 
 pub(crate) use children::manifest_of;
-pub(crate) use template::{USER, pull_secrets, saved};
+pub(crate) use template::{pull_secrets, saved};
 
 use std::collections::BTreeMap;
 

@@ -99,6 +99,16 @@ pub(crate) fn restored() -> Vec<ChildStep> {
     vec![ChildStep::new("restored")]
 }
 
+/// What the state remembers of the moment from which on pods were stopped for one.
+pub(crate) fn stopping() -> Vec<ChildStep> {
+    vec![ChildStep::new("stopping")]
+}
+
+/// True for either of these.
+pub(crate) fn is_record_of_restoration(path: &[ChildStep]) -> bool {
+    matches!(path, [step] if ["restoring", "restored", "stopping"].contains(&step.name.as_str()))
+}
+
 /// True for what only a restoration needs: it has no part in how a member works.
 pub(crate) fn is_of_restoration(path: &[ChildStep]) -> bool {
     let Some(step) = path.get(1) else { return false };

@@ -16,13 +16,17 @@ impl World {
         let had_quorum = self.has_quorum();
         let answer = match operation {
             "kubernetes_start" => Ok(self.start_pod(arguments)),
+            "kubernetes_exec" if arguments["pod"].as_str().is_some_and(|pod| pod.ends_with("-restore")) => self.work(arguments),
             "kubernetes_exec" => self.save(arguments),
+            "kubernetes_helper" => Ok(self.help(arguments)),
+            "kubernetes_stop" => Ok(self.stop(arguments)),
             _ => self.ask(operation, arguments),
         };
         if self.eager {
             self.controllers();
         }
-        if had_quorum && !self.has_quorum() && !self.disturbed {
+        let is_told = operation == "kubernetes_stop";
+        if had_quorum && !self.has_quorum() && !self.disturbed && !is_told {
             self.violations.push(format!("quorum given up by {operation}"));
         }
         let waiting = self.formed.as_ref().map_or(0, Roster::on_their_way);
@@ -83,6 +87,9 @@ impl World {
         let through: Vec<&str> = through.as_array().into_iter().flatten().filter_map(|n| n.as_str()).collect();
         let up = through.iter().filter(|n| self.is_healthy(n)).count();
         let Some(roster) = self.formed.clone().filter(|_| up > 0) else { return Ok(Some("nobody can be asked".to_owned())) };
+        if operation == "etcd_disarm" {
+            return Ok((up < through.len()).then(|| "not all work".to_owned()));
+        }
         let url = text("peer_url").ok_or("no URL")?;
         match operation {
             "etcd_join" => {

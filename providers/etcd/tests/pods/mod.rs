@@ -12,6 +12,7 @@ mod members;
 mod objects;
 mod outside;
 mod pod;
+mod restore;
 #[path = "../model/roster.rs"]
 mod roster;
 #[path = "../trust/mod.rs"]
@@ -23,6 +24,7 @@ use karmaform_model::{Object, Value};
 use serde_json::Value as Json;
 
 pub(crate) use pod::{Data, Pod, Process};
+pub(crate) use restore::Beside;
 use roster::{Known, Roster};
 pub(crate) use trust::Client;
 
@@ -38,6 +40,10 @@ pub(crate) struct World {
     pub(crate) pods: BTreeMap<String, Pod>,
     /// Data by what holds it: `claim NAME` or `node PATH`.
     pub(crate) disks: BTreeMap<String, Data>,
+    /// What is beside the data, by what holds it.
+    pub(crate) beside: BTreeMap<String, Beside>,
+    /// Pods that help to restore.
+    pub(crate) helpers: BTreeSet<String>,
     /// Members that ever had data of the cluster that was formed.
     pub(crate) had_data: BTreeSet<String>,
     /// The cluster that was formed, and whom it knows.
@@ -135,13 +141,15 @@ impl World {
             match &self.formed {
                 None if running.len() < members.len() / 2 + 1 => continue,
                 None => {
-                    let known = |name: &String| (Self::url(name), Known { incarnation: 0, learner: false, name: Some(name.clone()) });
-                    let version = running.first().and_then(|name| self.pods[name].minor());
-                    self.formed = Some(Roster { id: cluster.clone(), members: members.iter().map(known).collect(), version });
+                    self.formed = Some(self.begun(&cluster, &members, &running));
                     self.had_data = running.iter().cloned().collect();
                 }
                 Some(roster) if roster.id == cluster => {}
                 Some(_) if running.len() < members.len() / 2 + 1 => continue,
+                Some(_) if self.follows(&cluster) => {
+                    self.formed = Some(self.begun(&cluster, &members, &running));
+                    self.had_data = running.iter().cloned().collect();
+                }
                 Some(roster) => self.violations.push(format!("a second cluster {cluster} beside {}", roster.id)),
             }
             let votes = |name: &&String| self.known(name).is_some_and(|known| !known.learner);
@@ -169,6 +177,13 @@ impl World {
         } else if !self.leader.as_ref().is_some_and(|l| alive.contains(l)) {
             self.leader = alive.first().cloned();
         }
+    }
+
+    /// A cluster that begins with these.
+    fn begun(&self, cluster: &str, members: &BTreeSet<String>, running: &[String]) -> Roster {
+        let known = |name: &String| (Self::url(name), Known { incarnation: 0, learner: false, name: Some(name.clone()) });
+        let version = running.first().and_then(|name| self.pods[name].minor());
+        Roster { id: cluster.to_owned(), members: members.iter().map(known).collect(), version }
     }
 
     /// Once all members are of a newer version, the cluster is, and there is no way back.

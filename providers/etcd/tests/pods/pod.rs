@@ -16,6 +16,8 @@ pub(crate) struct Data {
     pub(crate) members: BTreeSet<String>,
     /// Which of the members at this place it is of.
     pub(crate) incarnation: u64,
+    /// The restoration that it is from.
+    pub(crate) restored: Option<String>,
 }
 
 /// The container with etcd.
@@ -183,7 +185,9 @@ impl World {
         if !self.has_certificates(member) {
             return Err("no certificates".to_owned());
         }
-        if let (Some(cluster), Some(minor)) = (self.formed.as_ref().and_then(|r| r.version), pod.minor()) {
+        // What was restored is of no cluster yet.
+        let of_it = self.formed.as_ref().filter(|r| self.data_of(member).is_none_or(|d| d.cluster == r.id));
+        if let (Some(cluster), Some(minor)) = (of_it.and_then(|r| r.version), pod.minor()) {
             if minor < cluster || minor > cluster + 1 {
                 return Err(format!("3.{minor} does not go with a cluster of 3.{cluster}"));
             }
@@ -221,14 +225,14 @@ impl World {
         let members: BTreeSet<String> = listed.iter().map(|(name, _)| (*name).to_owned()).collect();
         let cluster = format!("{token} {list}");
         if self.formed.is_none() {
-            return Ok(Data { cluster, members, incarnation: 0 });
+            return Ok(Data { cluster, members, incarnation: 0, restored: None });
         }
         let is_asked_by_peers = self.alive().iter().any(|m| m != member);
         match (self.had_data.contains(member), is_asked_by_peers) {
             (true, true) => Err("member has already been bootstrapped".to_owned()),
             // The token and the names are those of the first cluster, but what was agreed there is not known to this one.
-            (true, false) => Ok(Data { cluster: format!("{cluster} anew"), members, incarnation: 0 }),
-            (false, _) => Ok(Data { cluster, members, incarnation: 0 }),
+            (true, false) => Ok(Data { cluster: format!("{cluster} anew"), members, incarnation: 0, restored: None }),
+            (false, _) => Ok(Data { cluster, members, incarnation: 0, restored: None }),
         }
     }
 
@@ -251,6 +255,6 @@ impl World {
         }
         known.name = Some(member.to_owned());
         let members = listed.iter().map(|(name, _)| (*name).to_owned()).collect();
-        Ok(Data { cluster: id, members, incarnation: known.incarnation })
+        Ok(Data { cluster: id, members, incarnation: known.incarnation, restored: None })
     }
 }

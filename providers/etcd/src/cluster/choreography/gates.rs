@@ -35,7 +35,7 @@ impl Order<'_> {
     }
 
     /// An operation whose order is said apart.
-    pub(super) fn add_operation(&mut self, name: &str, operation: &str, arguments: BTreeMap<String, Arg>, limit: u64) {
+    pub(in crate::cluster) fn add_operation(&mut self, name: &str, operation: &str, arguments: BTreeMap<String, Arg>, limit: u64) {
         self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: operation.to_owned(), arguments, limit, acts: true });
     }
 

@@ -7,6 +7,7 @@ use karmaform_model::{Action, Choreography, Margin, Risk, Scene};
 use super::super::arguments::Arguments;
 use super::super::choreography::quorum;
 use super::super::condition::{Member, is_formed, sides};
+use super::super::kubernetes::helper;
 use super::super::places::{Places, part, part_of};
 use super::super::restore::{Ended, Restoration};
 
@@ -29,7 +30,6 @@ pub(crate) fn of_restoration(
     let done = restoration.pending.len() < wanted.members.len();
     let begun = if done { format!("goes on with the restoration, on {pending}") } else { format!("restores {all}") };
     let loss = format!("{begun}, from {file}: what was written since that was saved is lost");
-    let places = Places::of(wanted);
     let mut lines =
         vec![loss.clone(), "stops all members at once: etcd is unavailable until they have started with what was restored".to_owned()];
     let mut data_loss = vec![loss];
@@ -53,28 +53,38 @@ pub(crate) fn of_restoration(
         bump => format!("the revision is raised by {bump}, so that whoever watches or caches begins anew"),
     });
     let until = if wanted.keeps_data { "" } else { ", until the block `restore` is taken out" };
-    lines.push(format!("data of before is kept in {}.before-*{until}", places.data));
+    lines.push(format!("data of before is kept in {}{until}", before(wanted)));
     let margin = Margin { members: wanted.members.len(), up: 0, quorum: quorum(wanted.members.len()) };
     (lines, Risk { margin: Some(margin), data_loss, confirm: Some("restores etcd from a snapshot".to_owned()) })
 }
 
 /// Adds what it means that the block is taken out.
 pub(crate) fn of_ended(scene: &Scene<'_>, wanted: &Arguments, ended: Ended, choreography: &mut Choreography) {
-    let places = Places::of(wanted);
     let is_removed = |path| {
         let child = scene.children.get(&path).filter(|child| child.change.action() == Action::Delete);
         child.is_some_and(|child| sides(child.change, "undo").0.is_some_and(|undo| !undo.is_null()))
     };
-    let removes = wanted.members.keys().any(|name| is_removed(part_of(name, "restore", "before")));
+    let removes = match &wanted.kubernetes {
+        Some(_) => ended == Ended::Well && !wanted.keeps_data,
+        None => wanted.members.keys().any(|name| is_removed(part_of(name, "restore", "before"))),
+    };
     if removes {
-        let line = format!("deletes data of before the restoration, in {}.before-*", places.data);
+        let line = format!("deletes data of before the restoration, in {}", before(wanted));
         choreography.risk.data_loss.push(line.clone());
         choreography.impact.push(line);
     }
     if ended == Ended::GivenUp {
         choreography.impact.push(format!(
-            "gives up the restoration: members go on with what they have, and what was before it, if anything, stays in {}.before-*",
-            places.data
+            "gives up the restoration: members go on with what they have, and what was before it, if anything, stays in {}",
+            before(wanted)
         ));
+    }
+}
+
+/// Where data of before is.
+fn before(wanted: &Arguments) -> String {
+    match &wanted.kubernetes {
+        Some(_) => format!("{}.before-* of each volume", helper::data()),
+        None => format!("{}.before-*", Places::of(wanted).data),
     }
 }

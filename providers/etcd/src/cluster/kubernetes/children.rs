@@ -8,7 +8,9 @@ use super::super::arguments::Arguments;
 use super::super::authorities;
 use super::super::children::{certificate, child, connection};
 use super::super::choreography::quorum;
-use super::super::places::{CLIENT_CA, PEER_CA, authority, disruption_budget, formed_note, founders, part, part_of, stateful_set, token};
+use super::super::places::{
+    CLIENT_CA, PEER_CA, authority, disruption_budget, formed_note, founders, part, part_of, restoring, stateful_set, token,
+};
 use super::template::{self, Parts};
 use super::{Kubernetes, LOST, Minor, NODE_FOLDER, Storage, given};
 
@@ -79,7 +81,11 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
         pod.after.push(stateful_set());
         children.push(pod);
         // Not after its pod: who has joined is noted before the next one does, and pods follow their StatefulSet, which comes last.
-        children.push(child(part(name, "etcd"), "etcd_member", [("cluster", connection(cluster)), ("name", name.as_str().into())]));
+        let mut etcd = child(part(name, "etcd"), "etcd_member", [("cluster", connection(cluster)), ("name", name.as_str().into())]);
+        if let Some(restore) = &cluster.restore {
+            etcd.arguments.insert("restoration".to_owned(), Arg::child(&restoring(restore), "id"));
+        }
+        children.push(etcd);
     }
     children.push(object(place, formed_note(), note_manifest(place, NOBODY.into())));
 }
@@ -214,7 +220,7 @@ fn volume_name(place: &Kubernetes, member: &str) -> Value {
 }
 
 /// As a StatefulSet calls the claims of its pods: it uses one that is there.
-fn claim_name(member: &str) -> String {
+pub(super) fn claim_name(member: &str) -> String {
     format!("{}-{member}", template::DATA)
 }
 
@@ -287,7 +293,12 @@ fn note_manifest(place: &Kubernetes, list: Arg) -> Arg {
 
 /// What lets one more member start: it is on the list, and there is a pod for it.
 pub(crate) fn to_start(cluster: &Arguments, place: &Kubernetes, list: &str, replicas: usize) -> Vec<Arg> {
-    vec![note_manifest(place, list.into()), stateful_set_manifest(place, template::template(cluster, place).template, replicas)]
+    vec![note_manifest(place, list.into()), scaled(cluster, place, replicas)]
+}
+
+/// The StatefulSet with so many pods.
+pub(crate) fn scaled(cluster: &Arguments, place: &Kubernetes, replicas: usize) -> Arg {
+    stateful_set_manifest(place, template::template(cluster, place).template, replicas)
 }
 
 /// After which nobody starts without data.

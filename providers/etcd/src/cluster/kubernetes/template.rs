@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::super::arguments::Arguments;
 use super::super::places::token;
 use super::children::{labels, selector};
+use super::program::{container_security, pod_security};
 use super::{Kubernetes, MOST_MEMBERS, Storage, given};
 
 /// The volume with the data.
@@ -25,7 +26,7 @@ const AUTHORITIES: &str = "karmaform.io/authorities";
 /// Where the certificates are in a pod: a folder for each member.
 const PKI: &str = "/etc/etcd/pki";
 /// Where the volume is in a pod.
-const VOLUME: &str = "/var/lib/etcd";
+pub(super) const VOLUME: &str = "/var/lib/etcd";
 /// Who runs etcd: nobody that a node knows.
 pub(crate) const USER: i64 = 65_532;
 /// How long a member has to hand over its leadership and to end, in seconds.
@@ -84,23 +85,40 @@ pub(crate) fn pull_secrets(block: &Object) -> Option<Arg> {
     Some(named.map_or_else(|| Value::unknown(Type::Any).into(), Arg::List))
 }
 
+/// Where a pod may be, and how its first image gets there, as it is written for members. `at`: where the pod's specification is.
+pub(super) fn placed(pod: &mut Arg, at: &[&str], place: &Kubernetes) {
+    for (name, path) in [
+        ("image_pull_policy", &["containers", "0", "imagePullPolicy"][..]),
+        ("tolerations", &["tolerations"]),
+        ("node_selector", &["nodeSelector"]),
+        ("priority_class", &["priorityClassName"]),
+    ] {
+        if let Some(written) = given(&place.block, name) {
+            pod.set(&[at, path].concat(), written.into());
+        }
+    }
+    if let Some(secrets) = pull_secrets(&place.block) {
+        pod.set(&[at, &["imagePullSecrets"]].concat(), secrets);
+    }
+}
+
+/// That two pods with these labels are on different nodes, never or if it can be.
+pub(super) fn apart(place: &Kubernetes, labels: &Json) -> Json {
+    let apart = json!({ "labelSelector": { "matchLabels": labels }, "topologyKey": "kubernetes.io/hostname" });
+    if place.required_spread {
+        json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [apart] } })
+    } else {
+        json!({ "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 100, "podAffinityTerm": apart }] } })
+    }
+}
+
 /// The template of a member's pod, the same for all.
 pub(super) fn template(cluster: &Arguments, place: &Kubernetes) -> Parts {
     let mut template = Arg::from_json(&json!({ "metadata": { "labels": labels(place) }, "spec": spec(cluster, place) }));
     template.set(&["spec", "containers", "0", "image"], place.image.clone().into());
-    for (name, path) in [
-        ("image_pull_policy", &["spec", "containers", "0", "imagePullPolicy"][..]),
-        ("resources", &["spec", "containers", "0", "resources"]),
-        ("tolerations", &["spec", "tolerations"]),
-        ("node_selector", &["spec", "nodeSelector"]),
-        ("priority_class", &["spec", "priorityClassName"]),
-    ] {
-        if let Some(written) = given(&place.block, name) {
-            template.set(path, written.into());
-        }
-    }
-    if let Some(secrets) = pull_secrets(&place.block) {
-        template.set(&["spec", "imagePullSecrets"], secrets);
+    placed(&mut template, &["spec"], place);
+    if let Some(written) = given(&place.block, "resources") {
+        template.set(&["spec", "containers", "0", "resources"], written.into());
     }
     extend(&mut template, &["metadata", "labels"], given(&place.block, "labels"));
     extend(&mut template, &["metadata", "annotations"], given(&place.block, "annotations"));
@@ -176,31 +194,20 @@ fn flags(cluster: &Arguments, place: &Kubernetes) -> (Arg, bool) {
 
 fn spec(cluster: &Arguments, place: &Kubernetes) -> Json {
     let on_node = matches!(place.storage, Storage::HostPath { .. });
-    // A folder that the kubelet makes on a node belongs to root, and no group is set on it.
-    let user = if on_node { 0 } else { USER };
     let mut volumes = vec![certificates(place)];
     if place.storage == Storage::EmptyDir {
         volumes.push(json!({ "name": DATA, "emptyDir": {} }));
     }
-    let apart = json!({ "labelSelector": { "matchLabels": selector(place) }, "topologyKey": "kubernetes.io/hostname" });
-    let affinity = if place.required_spread {
-        json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [apart] } })
-    } else {
-        json!({ "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 100, "podAffinityTerm": apart }] } })
-    };
     json!({
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
         "terminationGracePeriodSeconds": GRACE,
-        "affinity": affinity,
+        "affinity": apart(place, &selector(place)),
         "topologySpreadConstraints": [{
             "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway",
             "labelSelector": { "matchLabels": selector(place) },
         }],
-        "securityContext": {
-            "runAsUser": user, "runAsGroup": user, "fsGroup": user, "runAsNonRoot": !on_node, "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": { "type": "RuntimeDefault" },
-        },
+        "securityContext": pod_security(on_node),
         "containers": [container(cluster, place)],
         "volumes": volumes,
     })
@@ -235,9 +242,7 @@ fn container(cluster: &Arguments, place: &Kubernetes) -> Json {
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "ports": [port("client", 2379), port("peer", 2380), port("metrics", 2381)],
         "resources": { "requests": { "cpu": "500m", "memory": "512Mi" } },
-        "securityContext": {
-            "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": { "drop": ["ALL"] },
-        },
+        "securityContext": container_security(),
         "volumeMounts": [{ "name": "pki", "mountPath": PKI, "readOnly": true }, { "name": DATA, "mountPath": VOLUME }],
     });
     for (name, probe) in probes(cluster) {

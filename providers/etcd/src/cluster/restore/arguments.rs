@@ -2,7 +2,8 @@
 
 use karmaform_model::{Attribute, Block, Diagnostic, Diagnostics, Nesting, Object, Schema, Type, Value};
 
-use super::super::arguments::known_text;
+use crate::cluster::arguments::known_text;
+use crate::cluster::kubernetes::{Kubernetes, Storage};
 use crate::versions::Version;
 
 /// By how much the revision is raised unless something else is written: more than a week of 1,500 writes a second (etcd's guide to recovery).
@@ -19,6 +20,8 @@ pub(crate) struct Restore {
     pub(crate) id: String,
     /// By how much the revision is raised; 0: it stays.
     pub(crate) bump: i64,
+    /// Where karmaform is for pods; null on hosts.
+    pub(crate) program_image: Value,
 }
 
 /// The block.
@@ -37,6 +40,11 @@ pub(crate) fn block() -> Block {
             "By how much etcd's revision is raised, so that nobody who watches takes an older state for a newer one; 0: not at all. From etcd 3.5.10 on.",
         )
         .or(BUMP),
+        Attribute::optional(
+            "program_image",
+            Type::String,
+            "With `kubernetes`: an image with this version of karmaform, which does the work on the members' volumes.",
+        ),
     ];
     let doc = "Restores the cluster from a snapshot, once: all members stop, and begin anew with what is in it. What was written since is lost. \
                Data of before stays beside the data directory until the block is taken out again.";
@@ -45,15 +53,10 @@ pub(crate) fn block() -> Block {
 
 impl Restore {
     /// Reads and checks it. What is wrong goes to `found`.
-    pub(crate) fn read(object: &Object, on_kubernetes: bool, found: &mut Diagnostics) -> Option<Self> {
+    pub(crate) fn read(object: &Object, place: Option<&Kubernetes>, found: &mut Diagnostics) -> Option<Self> {
         let block = object.get("restore").and_then(Value::as_entries)?;
-        if on_kubernetes {
-            found.push(
-                Diagnostic::error("A cluster in pods can't be restored yet", "The block `restore` is for clusters on hosts.")
-                    .with_hint("Remove the block."),
-            );
-            return None;
-        }
+        let program_image = block.get("program_image").cloned().unwrap_or_else(|| Value::null(Type::String));
+        found.extend(where_it_works(place, &program_image));
         let mut text = |name: &str| known_text(block, name, "").map_err(|why| found.push(why)).ok();
         let (sha256, id) = (text("sha256")?, text("id")?);
         if sha256.len() != 64 || !sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -71,7 +74,7 @@ impl Restore {
             found.push(Diagnostic::error("Bad `bump_revision`", "It is a whole number from 0 on, known when planning."));
         }
         let from = block.get("from").cloned().unwrap_or_else(|| Value::null(Type::String));
-        Some(Self { from, sha256: sha256.to_ascii_lowercase(), id, bump: bump? })
+        Some(Self { from, sha256: sha256.to_ascii_lowercase(), id, bump: bump?, program_image })
     }
 
     /// What names it: restored is what has another name.
@@ -85,11 +88,39 @@ impl Restore {
         let block = arguments.get("restore").and_then(Value::as_entries)?;
         let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         let (sha256, id) = (text("sha256").to_ascii_lowercase(), text("id").to_owned());
-        Some(Self { from: Value::null(Type::String), sha256, id, bump: 0 }.name())
+        let (from, program_image) = (Value::null(Type::String), Value::null(Type::String));
+        Some(Self { from, sha256, id, bump: 0, program_image }.name())
     }
 
     /// By how much this version can raise the revision.
     pub(crate) fn bump_of(&self, version: &Version) -> i64 {
         if (version.minor, version.patch) < (5, 10) { 0 } else { self.bump }
+    }
+}
+
+/// What works on volumes, or why nothing can.
+fn where_it_works(place: Option<&Kubernetes>, program_image: &Value) -> Option<Diagnostic> {
+    match place {
+        None if !program_image.is_null() => Some(
+            Diagnostic::error("An image for nothing", "`program_image` in `restore` is for clusters in pods, and this one is on hosts.")
+                .with_hint("Remove it."),
+        ),
+        Some(place) if place.storage == Storage::EmptyDir => Some(
+            Diagnostic::error(
+                "Data in emptyDir volumes can't be restored",
+                "What is restored is put into each member's volume while no pod runs, and these are gone with their pods.",
+            )
+            .with_hint(
+                "Let `storage` be a storage class or \"hostPath\"; a cluster that was formed with emptyDir has to be made anew for that.",
+            ),
+        ),
+        Some(_) if program_image.is_null() => Some(
+            Diagnostic::error(
+                "No program for the volumes",
+                "An image of etcd has no program that puts a snapshot into a volume, and `program_image` in `restore` names none that has.",
+            )
+            .with_hint("Write the image with this version of karmaform, as for `etcd_backup`."),
+        ),
+        _ => None,
     }
 }

@@ -5,7 +5,7 @@ use karmaform_model::{Arg, Child, ChildStep, Object};
 use super::{Restore, scripts};
 use crate::cluster::arguments::Arguments;
 use crate::cluster::children::{child, command, program, with};
-use crate::cluster::places::{Places, part_of, restored, restoring};
+use crate::cluster::places::{Places, part_of, restored, restoring, stopping};
 use crate::cluster::snapshot::LIMIT;
 
 /// How long a member may take to stop, in seconds: its unit gives it 60.
@@ -14,22 +14,29 @@ const STOP_LIMIT: i64 = 120;
 const REMOVAL_LIMIT: i64 = 300;
 
 /// What the state remembers: what is restored, made when that begins, with an id that is new for each restoration, and with what all its members
-/// have to begin alike; and that it was, made when the members were seen to work with it.
-pub(crate) fn records(cluster: &Arguments, restore: &Restore) -> [Child; 2] {
-    [
-        child(restoring(restore), "terraform_data", [("input", alike(cluster, restore))]),
-        child(restored(), "terraform_data", [("input", Arg::child(&restoring(restore), "id"))]),
-    ]
+/// have to begin alike; that it was, made when the members were seen to work with it; and of pods, which no child stands for that stops them, that they
+/// were stopped.
+pub(crate) fn records(cluster: &Arguments, restore: &Restore) -> Vec<Child> {
+    let begun = || Arg::child(&restoring(restore), "id");
+    let noted = |path| child(path, "terraform_data", [("input", begun())]);
+    let mut records = vec![child(restoring(restore), "terraform_data", [("input", alike(cluster, restore))]), noted(restored())];
+    records.extend(cluster.kubernetes.is_some().then(|| noted(stopping())));
+    records
 }
 
 /// What goes into every member's data when it is restored: with another of these it is another cluster, or one that differs from host to host.
 fn alike(cluster: &Arguments, restore: &Restore) -> Arg {
     let url = |(name, host): (&String, _)| (name.clone(), Arg::Text(cluster.url(host, cluster.peer_port).map(Arg::Value).into()));
-    Arg::object([
+    let mut alike = Arg::object([
         ("bump_revision", restore.bump_of(&cluster.version).into()),
         ("members", Arg::Object(cluster.members.iter().map(url).collect())),
         ("minor_version", i64::from(cluster.version.minor).into()),
-    ])
+    ]);
+    if cluster.kubernetes.is_some() {
+        // Not alike: who takes the block out needs it once more.
+        alike.set(&["program_image"], restore.program_image.clone().into());
+    }
+    alike
 }
 
 /// The parts of one member, each with what comes before it on its host. `unit_needs`: what the member needs to start.

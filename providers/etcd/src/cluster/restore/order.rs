@@ -1,4 +1,4 @@
-//! In which order a cluster is restored: everything is made ready on every host; all members stop; each changes over when all have stopped, and
+//! In which order a cluster on hosts is restored: everything is made ready on every host; all members stop; each changes over when all have stopped, and
 //! starts; alarms that came with the snapshot end; all are seen healthy; then the state remembers that it was done.
 
 use karmaform_model::{Action, ChildStep, Key, Point, Scene, Told, Type, Value};
@@ -10,9 +10,9 @@ use crate::cluster::places::{is_of_restoration, part, part_of, restored};
 
 /// How long members may take to serve what was restored, in seconds: a large database is read for up to a minute per gigabyte.
 const SERVES_LIMIT: u64 = 600;
-const SERVES: &str = "the members serve what was restored";
-const HEALTHY: &str = "healthy after the restoration";
-const ENDS: &str = "healthy before data of before is removed";
+pub(super) const SERVES: &str = "the members serve what was restored";
+pub(super) const HEALTHY: &str = "healthy after the restoration";
+pub(super) const ENDS: &str = "healthy before data of before is removed";
 
 type Path = Vec<ChildStep>;
 
@@ -99,7 +99,7 @@ impl Order<'_> {
     }
 
     /// Alarms that came with the snapshot end, and all members are seen.
-    fn see_restored(&mut self) {
+    pub(super) fn see_restored(&mut self) {
         self.operate(SERVES, "etcd_disarm", &self.all(), [], SERVES_LIMIT);
         self.gate_after(HEALTHY, self.all());
     }

@@ -7,8 +7,9 @@ use karmaform_model::{ChildChange, ChildStep, Diagnostic, Diagnostics, Object, S
 use super::{Restore, children};
 use crate::cluster::arguments::Arguments;
 use crate::cluster::condition::{Member, changes, is_unchanged, seen, sides};
+use crate::cluster::kubernetes::helper;
 use crate::cluster::membership;
-use crate::cluster::places::{Places, part, part_of, restored, restoring};
+use crate::cluster::places::{Places, part, part_of, restored, restoring, stateful_set, stopping};
 use crate::cluster::roster::peer_url;
 
 /// A restoration that is to be done, or to be finished.
@@ -55,7 +56,12 @@ pub(crate) fn restoration(
         let (before, after) = sides(c.change, "environment");
         !is_unchanged(c.change) && (c.observed.is_none() || !same(before, after))
     };
-    let is_pending = |name: &&String| scene.children.get(&switch(name)).is_some_and(is_open);
+    // What a pod's volume holds is not known here; it was seen to serve all of it, or all is done again, which finds what is there.
+    let was_seen = wanted.kubernetes.is_some() && has_served(scene, wanted, what);
+    let is_pending = |name: &&String| match &wanted.kubernetes {
+        Some(_) => !was_seen,
+        None => scene.children.get(&switch(name)).is_some_and(is_open),
+    };
     let pending: BTreeSet<String> = wanted.members.keys().filter(is_pending).cloned().collect();
     if has_begun {
         unchanged(scene, what)?;
@@ -65,7 +71,9 @@ pub(crate) fn restoration(
         return Ok(None);
     }
     whole(scene, wanted)?;
-    membership::hosts_of_others(scene, wanted, members)?;
+    if wanted.kubernetes.is_none() {
+        membership::hosts_of_others(scene, wanted, members)?;
+    }
     let url = |(name, host)| Some((String::clone(name), peer_url(wanted, host)?));
     let urls: BTreeMap<String, String> = wanted.members.iter().filter_map(url).collect();
     if urls.len() < wanted.members.len() {
@@ -113,12 +121,7 @@ fn unchanged(scene: &Scene<'_>, what: &Restore) -> Result<(), Diagnostic> {
 /// Who has run with the others and lost its data again must not begin once more with less than it has promised them. Members are read when all of
 /// them were seen to work with what was restored.
 fn unlost(scene: &Scene<'_>, wanted: &Arguments, what: &Restore, pending: &BTreeSet<String>) -> Result<(), Diagnostic> {
-    let begun = scene.children.get(&restoring(what)).and_then(|c| sides(c.change, "id").0);
-    let has_served = |name: &String| {
-        let child = scene.children.get(&part(name, "etcd")).filter(|c| c.in_state);
-        child.is_some_and(|c| same(sides(c.change, "restoration").0, begun))
-    };
-    if pending.is_empty() || !wanted.members.keys().any(has_served) {
+    if pending.is_empty() || !has_served(scene, wanted, what) {
         return Ok(());
     }
     let lost: Vec<&str> = pending.iter().map(String::as_str).collect();
@@ -132,10 +135,25 @@ fn unlost(scene: &Scene<'_>, wanted: &Arguments, what: &Restore, pending: &BTree
     .with_hint("Give the block `restore` another `id`: then all members begin anew."))
 }
 
+/// Some member was seen to work with what was restored, as all were by then.
+fn has_served(scene: &Scene<'_>, wanted: &Arguments, what: &Restore) -> bool {
+    let begun = scene.children.get(&restoring(what)).and_then(|c| sides(c.change, "id").0);
+    begun.is_some()
+        && wanted.members.keys().any(|name| {
+            let child = scene.children.get(&part(name, "etcd")).filter(|c| c.in_state);
+            child.is_some_and(|c| same(sides(c.change, "restoration").0, begun))
+        })
+}
+
 /// All members begin anew: all of them are in view.
 fn whole(scene: &Scene<'_>, wanted: &Arguments) -> Result<(), Diagnostic> {
-    let is_there = |name: &String| [switch(name), part(name, "unit")].iter().all(|path| scene.children.contains_key(path));
-    if scene.children.contains_key(&restored()) && wanted.members.keys().all(is_there) {
+    let of = |name: &String| match &wanted.kubernetes {
+        Some(_) => [part(name, "claim"), part(name, "pod")],
+        None => [switch(name), part(name, "unit")],
+    };
+    let is_there = |name: &String| of(name).iter().all(|path| scene.children.contains_key(path));
+    let has_set = wanted.kubernetes.is_none() || scene.children.contains_key(&stateful_set());
+    if has_set && scene.children.contains_key(&restored()) && wanted.members.keys().all(is_there) {
         return Ok(());
     }
     Err(Diagnostic::error(
@@ -186,7 +204,9 @@ fn noted<'a>(scene: &'a Scene<'_>) -> Option<&'a str> {
 /// They don't: some may have what was restored.
 fn half_way(scene: &Scene<'_>, wanted: &Arguments) -> Result<bool, Diagnostic> {
     let noted = noted(scene);
-    let mut stopped = wanted.members.keys().filter_map(|name| known(scene, &part_of(name, "restore", "stop")).and_then(children::token));
+    let of_pods = known(scene, &stopping()).and_then(|o| o.get("input")?.as_str());
+    let of_hosts = wanted.members.keys().filter_map(|name| known(scene, &part_of(name, "restore", "stop")).and_then(children::token));
+    let mut stopped = of_hosts.chain(of_pods);
     if !stopped.any(|token| Some(token) != noted) {
         return Ok(false);
     }
@@ -198,7 +218,22 @@ fn half_way(scene: &Scene<'_>, wanted: &Arguments) -> Result<bool, Diagnostic> {
     if of_before.is_some() && wanted.members.keys().all(is_of_before) {
         return Ok(true);
     }
-    let Places { data, .. } = Places::of(wanted);
+    let data = match &wanted.kubernetes {
+        Some(_) => helper::data(),
+        None => Places::of(wanted).data,
+    };
+    let by_hand = match &wanted.kubernetes {
+        Some(place) => format!(
+            "To have back what was before, scale the StatefulSet {} to 0, let a pod of yours move the oldest of {data}.before-* in each volume to {data} \
+             in the place of what is there, scale it back, and when all work plan without the block.",
+            place.name
+        ),
+        None => format!(
+            "To have back what was before, stop the members on their hosts (`systemctl stop {}`), move the oldest of {data}.before-* (or \
+             {data}/member.before, if it is there) to {data}/member in the place of what is there, start them, and when all work plan without the block.",
+            wanted.unit()
+        ),
+    };
     Err(Diagnostic::error(
         "A restoration has begun and has not ended",
         format!(
@@ -208,11 +243,7 @@ fn half_way(scene: &Scene<'_>, wanted: &Arguments) -> Result<bool, Diagnostic> {
     )
     .with_hint("Put the block `restore` back as it was and apply: it goes on from where it was.")
     .with_hint("Or `restore` another snapshot, or the same one with an `id` that none had yet: then all members begin anew with that.")
-    .with_hint(format!(
-        "To have back what was before, stop the members on their hosts (`systemctl stop {}`), move the oldest of {data}.before-* (or \
-         {data}/member.before, if it is there) to {data}/member in the place of what is there, start them, and when all work plan without the block.",
-        wanted.unit()
-    )))
+    .with_hint(by_hand))
 }
 
 /// What has ended was with these members. A note that is left since something of it is on a host that is gone says nothing of them.

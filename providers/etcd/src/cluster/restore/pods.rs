@@ -1,0 +1,201 @@
+//! In which order a cluster in pods is restored. A helper beside each member puts what is restored into its volume while the old cluster still serves; all
+//! pods end; the helpers change the data over and go; the StatefulSet starts all members.
+//!
+//! All of it is operations, which find by looking what is done already: a run that was cut off is gone on with by doing all of them again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmaform_model::{Action, Arg, Point};
+
+use super::order::{ENDS, HEALTHY, SERVES};
+use super::{Ended, Restoration};
+use crate::cluster::arguments::Arguments;
+use crate::cluster::choreography::{BEFORE_LIMIT, Order};
+use crate::cluster::condition::{changes, is_formed, member_of};
+use crate::cluster::kubernetes::children::scaled;
+use crate::cluster::kubernetes::{Kubernetes, helper, program};
+use crate::cluster::places::{formed_note, is_record_of_restoration, part, restoring, stateful_set, stopping};
+use crate::cluster::preflight::quota;
+use crate::cluster::snapshot::LIMIT;
+
+/// How long a helper may take until it runs or is gone, in seconds: mostly the time to pull its images.
+const HELPER_LIMIT: u64 = 300;
+/// How long pods may take to end, in seconds: each has 60 s to hand over its leadership.
+const STOP_LIMIT: u64 = 180;
+/// How long one object may take to be written, in seconds.
+const WRITE_LIMIT: u64 = 60;
+/// How long renaming two folders may take, in seconds.
+const SWITCH_LIMIT: i64 = 120;
+/// How long data of before may take to be removed, in seconds: 8 GiB in few files.
+const REMOVAL_LIMIT: i64 = 300;
+/// How long what is left of a restoration that was given up is tried to be reached, in seconds: what kept it from going on may do so still.
+const PATIENCE: i64 = 60;
+
+const STOPPED: &str = "all members are stopped";
+const STARTED: &str = "all members start";
+
+impl Order<'_> {
+    /// The whole of it. Whatever else changes is done with it.
+    pub(in crate::cluster) fn restore_in_pods(&mut self, place: &Kubernetes, restoration: &Restoration) {
+        let (scene, wanted) = (self.scene, self.wanted);
+        let token = || Arg::Text(vec!["-token=".into(), Arg::child(&restoring(&restoration.what), "id")]);
+        let image: Arg = restoration.what.program_image.clone().into();
+        let set = scene.children.get(&stateful_set());
+        let has_pods = is_formed(scene) || set.is_some_and(|set| set.in_state || set.observed.is_some());
+        if has_pods {
+            self.scale(place, STOPPED, "kubernetes_stop", 0, STOP_LIMIT);
+            self.scale(place, STARTED, "kubernetes_start", place.members, WRITE_LIMIT);
+            self.before_gate(&stopping(), STOPPED);
+        }
+        for name in wanted.members.keys() {
+            let helped = self.helper_comes(place, name, &image, &[]);
+            for path in ["claim", "volume"].map(|of_it| part(name, of_it)) {
+                self.before_gate(&path, &helped);
+            }
+            let ready = format!("member[\"{name}\"] has a restored copy beside its data");
+            let arguments = [vec!["prepare".into(), helper::data().into(), token()], restoration.asked(wanted, name)].concat();
+            let source = [("source", restoration.what.from.clone().into()), ("sha256", restoration.what.sha256.as_str().into())];
+            self.in_helper(place, (name, &ready), arguments, LIMIT, &source);
+            let switched = format!("member[\"{name}\"] has what was restored");
+            self.in_helper(place, (name, &switched), vec!["switch".into(), helper::data().into(), token()], SWITCH_LIMIT, &[]);
+            let gone = self.helper_goes(place, name, &image);
+            // Nobody stops before all are ready, and nobody changes over before all have stopped.
+            self.gate_before(&stopping(), &ready);
+            let (before, after) = ([helped.as_str(), &ready], [switched.as_str(), &gone]);
+            match has_pods {
+                true => self.one_after_the_other(&[&before[..], &[STOPPED], &after, &[STARTED]].concat()),
+                false => self.one_after_the_other(&[before, after].concat()),
+            }
+            if !has_pods {
+                self.gate_before(&stateful_set(), &gone);
+            }
+        }
+        self.last = has_pods.then(|| (STARTED.to_owned(), BTreeSet::new()));
+        self.see_restored();
+        self.around_the_start(has_pods);
+        self.note_restored();
+    }
+
+    /// What members start with is there before they do; pods are those of by then; and what was of who is not wanted any more goes when the others work.
+    fn around_the_start(&mut self, has_pods: bool) {
+        let scene = self.scene;
+        for (path, child) in &scene.children {
+            let is_pod = path.get(1).is_some_and(|step| step.name == "pod");
+            let is_left = member_of(path).is_some_and(|name| !self.wanted.members.contains_key(name));
+            let is_deleted = child.change.action() == Action::Delete;
+            match child.resource_type {
+                _ if is_left => self.gate_before(path, HEALTHY),
+                "kubernetes_object" | "kubernetes_pod" if is_deleted => {}
+                "kubernetes_object" | "kubernetes_pod" if is_pod || *path == stateful_set() => {
+                    if has_pods {
+                        self.gate_before(path, STARTED);
+                    }
+                    self.before_gate(path, SERVES);
+                }
+                "kubernetes_object" if *path == formed_note() && !is_formed(scene) => self.gate_before(path, HEALTHY),
+                "kubernetes_object" if has_pods => self.before_gate(path, STARTED),
+                _ => {}
+            }
+        }
+    }
+
+    /// The block was taken out: what there was before goes when all work without it, or what was made ready for a restoration that never came.
+    pub(in crate::cluster) fn end_in_pods(&mut self, place: &Kubernetes, ended: Ended) {
+        let (scene, wanted) = (self.scene, self.wanted);
+        let records: Vec<_> = scene.children.keys().filter(|path| is_record_of_restoration(path) && changes(scene, path)).collect();
+        let image = records.iter().find_map(|path| scene.children.get(*path)?.change.before()?.get("input")?.get("program_image").cloned());
+        let Some(image) = image.map(Arg::from).filter(|_| !(ended == Ended::Well && wanted.keeps_data)) else { return };
+        let is_over = ended == Ended::Well;
+        if is_over && self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all()) {
+            self.gate_in_turn(ENDS, self.all(), BEFORE_LIMIT);
+        }
+        let patience: &[(&str, Arg)] = if is_over { &[] } else { &[("patience", PATIENCE.into())] };
+        let required = [("required", is_over.into())];
+        for name in wanted.members.keys() {
+            let helped = self.helper_comes(place, name, &image, patience);
+            let (what, tidy) = match is_over {
+                true => ("has nothing of before any more", vec!["tidy".into(), helper::data().into()]),
+                false => ("has nothing that was made ready", vec!["tidy".into(), helper::data().into(), "-keep-before".into()]),
+            };
+            let tidied = format!("member[\"{name}\"] {what}");
+            self.in_helper(place, (name, &tidied), tidy, REMOVAL_LIMIT, &required);
+            let gone = self.helper_goes(place, name, &image);
+            let last = self.last.as_ref().filter(|_| is_over).map(|(last, _)| last.clone());
+            let all: Vec<&str> = last.iter().chain([&helped, &tidied, &gone]).map(String::as_str).collect();
+            self.one_after_the_other(&all);
+            // As long as the state remembers it, it is done again.
+            records.iter().for_each(|path| self.gate_before(path, &gone));
+        }
+    }
+
+    fn one_after_the_other(&mut self, gates: &[&str]) {
+        for (first, second) in gates.iter().zip(gates.iter().skip(1)) {
+            self.order(Point::Gate((*first).to_owned()), Point::Gate((*second).to_owned()));
+        }
+    }
+
+    /// The StatefulSet as it is wanted, with so many pods.
+    fn scale(&mut self, place: &Kubernetes, gate: &str, operation: &str, replicas: usize, limit: u64) {
+        let manifest = scaled(self.wanted, place, replicas);
+        let manifest = if operation == "kubernetes_stop" { ("manifest", manifest) } else { ("manifests", Arg::List(vec![manifest])) };
+        self.add_operation(gate, operation, arguments(place, [manifest]), limit);
+    }
+
+    fn helper_comes(&mut self, place: &Kubernetes, member: &str, image: &Arg, more: &[(&str, Arg)]) -> String {
+        let has_pod = self.scene.children.get(&part(member, "pod")).is_some_and(|pod| pod.observed.is_some());
+        let gate = format!("member[\"{member}\"] has a helper");
+        let mut told = arguments(place, [("manifest", helper::manifest(place, member, image, has_pod))]);
+        told.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        self.add_operation(&gate, "kubernetes_helper", told, HELPER_LIMIT);
+        gate
+    }
+
+    fn helper_goes(&mut self, place: &Kubernetes, member: &str, image: &Arg) -> String {
+        let gate = format!("member[\"{member}\"] has no helper any more");
+        let told = [("manifest", helper::manifest(place, member, image, false)), ("present", false.into())];
+        self.add_operation(&gate, "kubernetes_helper", arguments(place, told), HELPER_LIMIT);
+        gate
+    }
+
+    /// Runs karmaform in a member's helper.
+    fn in_helper(&mut self, place: &Kubernetes, (member, gate): (&str, &str), told: Vec<Arg>, limit: i64, more: &[(&str, Arg)]) {
+        let command = [vec![program::installed().into(), "etcd".into(), "restore".into()], told].concat();
+        let mut told = arguments(
+            place,
+            [
+                ("namespace", place.namespace.clone().into()),
+                ("pod", helper::name(member).into()),
+                ("container", helper::CONTAINER.into()),
+                ("command", Arg::List(command)),
+                ("timeout", limit.into()),
+                // It finds what is done, and waits for one that still does it.
+                ("again", true.into()),
+            ],
+        );
+        told.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        self.add_operation(gate, "kubernetes_exec", told, limit.unsigned_abs());
+    }
+}
+
+impl Restoration {
+    /// What a member's helper is told of what it makes ready.
+    fn asked(&self, wanted: &Arguments, member: &str) -> Vec<Arg> {
+        let all: Vec<String> = self.urls.iter().map(|(name, url)| format!("{name}={url}")).collect();
+        let url = self.urls.get(member).cloned().unwrap_or_default();
+        [
+            ("sha256", self.what.sha256.clone()),
+            ("member", member.to_owned()),
+            ("members", all.join(",")),
+            ("url", url),
+            ("bump-revision", self.what.bump_of(&wanted.version).to_string()),
+            ("quota", quota(wanted).to_string()),
+        ]
+        .map(|(name, value)| format!("-{name}={value}").into())
+        .to_vec()
+    }
+}
+
+fn arguments<const N: usize>(place: &Kubernetes, more: [(&str, Arg); N]) -> BTreeMap<String, Arg> {
+    let cluster = [("cluster", place.connection.clone().into())];
+    cluster.into_iter().chain(more).map(|(name, value)| (name.to_owned(), value)).collect()
+}
