@@ -350,12 +350,40 @@ fn a_destruction_that_stopped_halfway() {
     }
 }
 
+/// Nobody is restarted, whatever happens on the way.
+#[test]
+fn volumes_grow() {
+    for members in [1, 3] {
+        let start = formed(members, CLASS);
+        let uids = |lab: &Lab| lab.world.pods.values().map(|p| p.uid.clone()).collect::<Vec<_>>();
+        let wanted = placed(arguments(members, CLASS), "storage_size", "20Gi");
+        let plan = start.plan(Some(&wanted)).unwrap();
+        let told = "volumes grow from 10Gi to 20Gi; nobody is restarted for it, and the StatefulSet is made anew around its pods";
+        assert_eq!(plan.choreography.impact, [told]);
+        assert!(plan.choreography.gates.iter().any(|g| g.gate == "kubernetes_grown"));
+        let mut lab = start.clone();
+        converge(&mut lab, Some(&wanted), Policy::Shuffled(2), "larger");
+        assert_eq!(uids(&lab), uids(&start));
+        let claim = |lab: &Lab| lab.world.manifest("PersistentVolumeClaim", "data-etcd-main-0").unwrap();
+        assert_eq!(claim(&lab)["spec"]["resources"]["requests"]["storage"], "20Gi");
+        check(&start, Some(&wanted), &format!("volumes of {members} grow"), nothing);
+        check(&start, Some(&changed(wanted)), &format!("volumes of {members} grow, and a setting"), nothing);
+    }
+    let lab = formed(3, CLASS);
+    let larger = |members: usize| placed(arguments(members, CLASS), "storage_size", "20Gi");
+    refused(&lab, &larger(5), "Volumes grow in a plan of their own");
+    refused(&lab, &placed(arguments(3, CLASS), "storage_size", "5Gi"), "A volume can't be made smaller");
+    refused(&lab, &placed(arguments(3, CLASS), "storage_size", "much"), "Not a size");
+    let on_nodes = placed(arguments(3, "hostPath"), "storage_size", "20Gi");
+    refused(&formed(3, "hostPath"), &on_nodes, "The size of a folder on a node can't be changed");
+}
+
 #[test]
 fn what_needs_more_care_is_refused() {
     let lab = formed(3, CLASS);
     let plain = arguments(3, CLASS);
     refused(&lab, &with(plain.clone(), "ca_validity_hours", 80_000i64), "A CA of a formed cluster can't be replaced in place");
-    for (name, value) in [("name", "other"), ("namespace", "other"), ("storage", "slow"), ("storage_size", "20Gi")] {
+    for (name, value) in [("name", "other"), ("namespace", "other"), ("storage", "slow")] {
         refused(&lab, &placed(plain.clone(), name, value), &format!("`{name}` of a formed cluster can't be changed yet"));
     }
     let on_nodes = formed(3, "hostPath");

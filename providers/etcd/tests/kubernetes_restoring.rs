@@ -294,6 +294,8 @@ fn plans_say_what_is_lost_and_ask() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     refused(&formed(3, "emptyDir"), &restored(arguments(3, "emptyDir"), ""), "Data in emptyDir volumes can't be restored");
+    let larger = pods_lab::placed(restored(arguments(3, CLASS), ""), "storage_size", "20Gi");
+    refused(&formed(3, CLASS), &larger, "Volumes grow in a plan of their own");
     let mut block = restored(arguments(3, CLASS), "")["restore"].as_entries().unwrap().clone();
     block.remove("program_image");
     refused(&formed(3, CLASS), &with(arguments(3, CLASS), "restore", block), "No program for the volumes");

@@ -153,6 +153,12 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
             applied = client.apply(&place, &name.name, &request, how).await;
         }
     }
+    if !is_new && is_true(after, "remake") && applied.as_ref().is_err_and(|f| f.immutable(&hidden).is_some()) {
+        let mut old = after.clone();
+        old.insert("propagation".to_owned(), "orphan".into());
+        delete(client, &old).await?;
+        applied = client.apply(&place, &name.name, &request, how).await;
+    }
     // What was ours and somebody else's at once is theirs alone now.
     if is_true(after, "exclusive") && applied.as_ref().is_ok_and(|live| exclusive::others(&place.served.kind, live).is_some()) {
         take_over(client, &place, &name).await.map_err(|f| told("patch", f))?;

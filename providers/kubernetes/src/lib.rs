@@ -23,6 +23,7 @@ mod failure;
 mod fields;
 mod forward;
 mod forward_target;
+mod grown;
 mod helper;
 mod images;
 mod job;

@@ -93,6 +93,13 @@ impl KubernetesObject {
                 "Fields to read out of the object as it is in the cluster, by name, each a JSON pointer: `{ token = \"/data/token\" }`. What is \
                  no string is given as JSON.",
             ),
+            Attribute::optional(
+                "remake",
+                Type::Bool,
+                "Whether what the server does not change in place is changed by deleting the object without its dependents and making it anew, which then has \
+                 them as before: a StatefulSet is made anew around its pods.",
+            )
+            .write_only(),
             Attribute::optional("replace_with", Type::String, "A text that replaces the object when it changes, whatever else changes.")
                 .forces_replace(),
             Attribute::optional(
@@ -222,6 +229,7 @@ impl ResourceSpec for KubernetesObject {
         let change = default_plan(&self.schema, filled.as_ref(), Some(wanted));
         let immutable = before.and_then(|b| text(b, "immutable"));
         let mut change = match (change, immutable) {
+            (change @ Change::Update { .. }, Some(_)) if is_true(wanted, "remake") => change,
             (Change::Update { .. }, Some(why)) if is_true(wanted, "keep") => {
                 let told = format!("{name} would have to be deleted and made anew, but `keep` is set. The server says: {why}");
                 return Err(Diagnostic::error("Field can't be changed in place", told)

@@ -18,6 +18,7 @@ use crate::connection::{self, Options, PROVIDER};
 use crate::dispatch;
 use crate::exec::KubernetesExec;
 use crate::forward;
+use crate::grown::KubernetesGrown;
 use crate::helper::KubernetesHelper;
 use crate::images::{self, Images};
 use crate::job::KubernetesJob;
@@ -120,7 +121,7 @@ impl Provider for Kubernetes {
     }
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
-        vec![&KubernetesAccepts, &KubernetesReady, &KubernetesRuns]
+        vec![&KubernetesAccepts, &KubernetesReady, &KubernetesRuns, &KubernetesGrown]
     }
 
     fn operations(&self) -> Vec<&dyn Operation<Client>> {

@@ -39,8 +39,8 @@ fn same_quantity(a: &Json, b: &Json) -> bool {
     }
 }
 
-/// In thousandths; none if it is no quantity, or finer, or too large.
-fn quantity(text: &str) -> Option<i128> {
+/// What Kubernetes calls a quantity, in thousandths; none if it is no quantity, or finer, or too large.
+pub(crate) fn quantity(text: &str) -> Option<i128> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));

@@ -1,6 +1,7 @@
 //! An etcd in pods that grows, goes to the next version, loses a volume, has a member taken out by hand, and shrinks, with a client at work all the time: what was acknowledged
 //! is there, and every read is of the last write. And runs that are killed on the way.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,17 +21,21 @@ const CLASS: &str = "kf-disks";
 const LONGEST_GAP: Duration = Duration::from_secs(25);
 /// How many volumes there are: for each member, and for those that lose theirs.
 const VOLUMES: usize = 9;
+/// So many of them are as small as claims first ask for.
+const SMALL: usize = 3;
 
 pub(super) struct Cluster<'a> {
     pub(super) host: &'a Host,
     pub(super) project: Project,
     /// What is on the volumes.
     pub(super) disks: tempfile::TempDir,
+    size: Cell<&'static str>,
 }
 
 impl<'a> Cluster<'a> {
     pub(super) fn new(host: &'a Host) -> Self {
-        let cluster = Self { host, project: Project::new(), disks: tempfile::tempdir().expect("a temporary directory") };
+        let cluster =
+            Self { host, project: Project::new(), disks: tempfile::tempdir().expect("a temporary directory"), size: Cell::new("1Gi") };
         cluster.host.run(&["create", "namespace", &host.namespace]);
         let mut objects = vec![json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": CLASS },
             "provisioner": "kubernetes.io/no-provisioner" })];
@@ -53,7 +58,7 @@ impl<'a> Cluster<'a> {
             std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).expect("its mode");
         }
         json!({ "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": format!("{CLASS}-{number}") }, "spec": {
-            "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" }, "storageClassName": CLASS,
+            "accessModes": ["ReadWriteOnce"], "capacity": { "storage": if number < SMALL { "1Gi" } else { "2Gi" } }, "storageClassName": CLASS,
             "persistentVolumeReclaimPolicy": "Retain", "hostPath": { "path": path },
         } })
     }
@@ -70,7 +75,7 @@ impl<'a> Cluster<'a> {
 
     /// With more in the block `kubernetes`, and in the block of the cluster.
     pub(super) fn of_with(&self, members: usize, version: &str, (of_pods, more): (&str, &str)) {
-        let namespace = &self.host.namespace;
+        let (namespace, size) = (&self.host.namespace, self.size.get());
         let text = host_block(self.host)
             + &format!(
                 r#"
@@ -82,7 +87,7 @@ resource "etcd_cluster" "main" {{
     namespace    = "{namespace}"
     members      = {members}
     storage      = "{CLASS}"
-    storage_size = "1Gi"
+    storage_size = "{size}"
     resources    = {{}}
 {of_pods}  }}
 {more}}}
@@ -104,6 +109,33 @@ output "client_key" {{
     pub(super) fn converge(&self) {
         self.project.apply();
         self.project.no_changes();
+    }
+
+    /// As larger as a class lets them be; what makes volumes larger elsewhere is the test here.
+    fn volumes_grow(&self, client: &Client<'_>, version: &str) {
+        self.size.set("2Gi");
+        self.of(3, version);
+        let refused = self.project.must(1, &["plan"]);
+        assert!(refused.contains("storageclass"), "{refused}");
+        self.host.run(&["patch", "storageclass", CLASS, "-p", r#"{"allowVolumeExpansion":true}"#]);
+        self.plans("volumes grow from 1Gi to 2Gi");
+        let before = self.uids();
+        client.works_within(LONGEST_GAP, "volumes grow", || {
+            let apply = self.project.start(&["apply", "-auto-approve"]);
+            for claim in (0..3).map(|i| format!("data-etcd-{i}")) {
+                let asks = || self.host.object("pvc", &claim)["spec"]["resources"]["requests"]["storage"] == "2Gi";
+                self.host.eventually("a claim asks for more", asks);
+                let mut grown = self.host.object("pvc", &claim);
+                grown["status"]["capacity"]["storage"] = "2Gi".into();
+                self.project.write("grown.json", &grown.to_string());
+                let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{claim}/status", self.host.namespace);
+                self.host.run(&["replace", "--raw", &path, "-f", &self.project.path().join("grown.json").to_string_lossy()]);
+            }
+            let ended = apply.end();
+            assert!(ended.code == Some(0) && ended.text.contains("has 1Gi of 2Gi"), "{}", ended.text);
+            self.project.no_changes();
+        });
+        assert_eq!(self.uids(), before);
     }
 
     /// Begun, killed and taken back; and done.
@@ -172,6 +204,7 @@ fn members_in_pods_come_and_go_under_a_client() {
     client.works_within(LONGEST_GAP, "1 becomes 3", || cluster.converge());
     client.has_members(3);
     assert!(first.iter().all(|uid| cluster.uids().contains(uid)), "who stays was restarted");
+    cluster.volumes_grow(&client, old);
     if old == new {
         tell("*** SKIPPED (one version of etcd alone): another version under the data of a cluster in pods");
     } else {

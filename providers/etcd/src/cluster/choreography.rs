@@ -40,7 +40,11 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         return Err(refused);
     }
     let mut members = members(scene);
+    let grows = refusals::grows(scene);
     if let Some(restoration) = restoration(scene, &wanted, &members).map_err(at_it)? {
+        if grows {
+            return Err(at_it(refusals::grows_apart("a cluster is restored").into()));
+        }
         let membership = Membership::settled(&wanted);
         let mut order = Order::new(&wanted, scene, &members, &membership);
         order.start_as_members();
@@ -59,6 +63,9 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         true => membership(scene, &wanted, &members).map_err(at_it)?,
         false => Membership::settled(&wanted),
     };
+    if grows && !membership.moves.is_empty() {
+        return Err(at_it(refusals::grows_apart("members come or go").into()));
+    }
     for name in membership.joining().chain(membership.waiting.iter().map(String::as_str)) {
         if let Some(member) = members.get_mut(name) {
             member.condition = Condition::Joins;
@@ -81,6 +88,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.change_members();
     order.change_the_rest();
     order.look_at_restored(false);
+    order.grow_volumes();
     order.end_restoration();
     if let Some(place) = wanted.kubernetes.as_ref().filter(|_| ended != Ended::Never) {
         order.end_in_pods(place, ended);

@@ -94,6 +94,7 @@ fn in_place(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Me
             lines.push("data is in emptyDir volumes: a member loses it with its pod, and a single member with it the cluster".to_owned());
         }
     }
+    lines.extend(growing(scene, wanted));
     let suspects: Vec<_> = with(Condition::Suspect).filter(|m| m.restarts()).map(|m| m.name.as_str()).collect();
     if !suspects.is_empty() {
         lines.push(format!("repairs by a restart, one at a time: {}", suspects.join(", ")));
@@ -127,6 +128,13 @@ fn rolling(members: &[&Member<'_>], count: usize) -> String {
         format!("{count} members have no spare, so etcd is unavailable during each restart")
     };
     format!("rolling restart, one member at a time: {list}; {availability}")
+}
+
+/// Volumes that are to be larger.
+fn growing(scene: &Scene<'_>, wanted: &Arguments) -> Option<String> {
+    let old = scene.before?.get("kubernetes")?.get("storage_size")?.as_str()?.to_owned();
+    let new = wanted.kubernetes.as_ref()?.storage_size.as_str().filter(|new| *new != old)?;
+    Some(format!("volumes grow from {old} to {new}; nobody is restarted for it, and the StatefulSet is made anew around its pods"))
 }
 
 /// Members that share a node, where nodes are known.

@@ -12,6 +12,8 @@ use super::condition::{changes, has_data, is_formed, member_of, runner, seen, si
 use super::places::{default_data_directory, is_authority, part, part_of, token};
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
 
+pub(super) use on_kubernetes::{grows, grows_apart};
+
 /// Finds every reason not to make this plan.
 pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
     let mut found = Diagnostics::new();

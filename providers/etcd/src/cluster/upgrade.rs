@@ -94,12 +94,12 @@ fn no_room(scene: &Scene<'_>, place: &Kubernetes, members: &BTreeMap<String, Mem
             ),
         )
         .with_hint("Compact and defragment first (`karmaform etcd defrag`).")
-        .with_hint("Or make another cluster with larger volumes, and move the data there.")
+        .with_hint("Or raise `storage_size` first.")
     })
 }
 
 /// A quantity as Kubernetes has it, with the endings that sizes of volumes have.
-fn bytes(quantity: &str) -> Option<i64> {
+pub(crate) fn bytes(quantity: &str) -> Option<i64> {
     let ends = quantity.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(quantity.len());
     let (number, unit) = quantity.split_at(ends);
     let factor: i64 = match unit {

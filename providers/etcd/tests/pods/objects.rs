@@ -5,9 +5,16 @@ use serde_json::Value as Json;
 
 use super::{Name, World};
 
-/// Parts of a StatefulSet's specification that may change in place.
-const CHANGEABLE: &[&str] =
-    &["replicas", "template", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "persistentVolumeClaimRetentionPolicy"];
+/// Parts of a StatefulSet's specification that may change in place, and the one for which it is made anew around its pods.
+const CHANGEABLE: &[&str] = &[
+    "volumeClaimTemplates",
+    "replicas",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "minReadySeconds",
+    "persistentVolumeClaimRetentionPolicy",
+];
 
 /// What names the object of a resource.
 pub(super) fn name(object: &Object) -> Name {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Arg, ChildStep, Point, Scene, Value};
+use karmaform_model::{Action, Arg, ChildStep, GateSpec, Point, Scene, Value};
 
 use super::{BEFORE_LIMIT, Order};
 use crate::cluster::condition::{changes, member_of, seen};
-use crate::cluster::kubernetes::children::{claim_manifest, save_command, to_close, to_start};
+use crate::cluster::kubernetes::children::{claim_manifest, claim_name, save_command, to_close, to_start};
 use crate::cluster::kubernetes::{Kubernetes, Storage};
 use crate::cluster::places::{disruption_budget, formed_note, part, stateful_set};
 use crate::cluster::snapshot;
@@ -14,6 +14,8 @@ use crate::cluster::upgrade::Upgrade;
 
 /// How long a pod may take until it runs, in seconds: mostly the time to pull its image.
 const START_LIMIT: u64 = 300;
+/// How long volumes may take to grow, in seconds: clouds take minutes.
+const GROW_LIMIT: u64 = 900;
 /// How long two objects may take to be written, in seconds.
 const WRITE_LIMIT: u64 = 60;
 
@@ -84,6 +86,26 @@ impl Order<'_> {
         for path in self.wanted.members.keys().map(|member| part(member, "pod")).chain([stateful_set()]) {
             self.gate_before(&path, &name);
         }
+    }
+
+    /// Volumes have their new size before it is said that all is done, and before the StatefulSet is made anew with it.
+    pub(super) fn grow_volumes(&mut self) {
+        let (scene, Some(place)) = (self.scene, &self.wanted.kubernetes) else { return };
+        let grows = |name: &&String| scene.children.get(&part(name, "claim")).is_some_and(|c| c.change.action() == Action::Update);
+        let members: Vec<&String> = self.wanted.members.keys().filter(grows).collect();
+        if members.is_empty() {
+            return;
+        }
+        let gate = "the volumes have grown";
+        let arguments = BTreeMap::from([
+            ("cluster".to_owned(), place.connection.clone().into()),
+            ("namespace".to_owned(), place.namespace.clone().into()),
+            ("claims".to_owned(), Value::strings(members.iter().map(|name| claim_name(name))).into()),
+        ]);
+        let spec = GateSpec { name: gate.to_owned(), gate: "kubernetes_grown".to_owned(), arguments, limit: GROW_LIMIT, acts: false };
+        self.choreography.gates.push(spec);
+        members.iter().for_each(|name| self.before_gate(&part(name, "claim"), gate));
+        self.gate_before(&stateful_set(), gate);
     }
 
     /// From now on nobody starts without data again.

@@ -61,6 +61,8 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
     }
     let Parts { template, revision } = template::template(cluster, place);
     let mut set = object(place, stateful_set(), stateful_set_manifest(place, template, place.members));
+    // Kubernetes changes no volumes that a StatefulSet asks for, whether or not they can grow.
+    set.arguments.insert("remake".to_owned(), true.into());
     set.arguments.insert("propagation".to_owned(), "foreground".into());
     set.arguments.insert("timeout".to_owned(), STOP_TIMEOUT.into());
     set.after = needed;
@@ -220,7 +222,7 @@ fn volume_name(place: &Kubernetes, member: &str) -> Value {
 }
 
 /// As a StatefulSet calls the claims of its pods: it uses one that is there.
-pub(super) fn claim_name(member: &str) -> String {
+pub(crate) fn claim_name(member: &str) -> String {
     format!("{}-{member}", template::DATA)
 }
 

@@ -6,13 +6,13 @@ use crate::cluster::arguments::Arguments;
 use crate::cluster::condition::{differs, member_of, seen, sides};
 use crate::cluster::kubernetes::{Kubernetes, Storage};
 use crate::cluster::places::{part, stateful_set};
+use crate::cluster::upgrade::bytes;
 
 /// Arguments of the block that a formed cluster keeps, and why.
 const KEPT: &[(&str, &str)] = &[
     ("name", "The cluster and its clients know every member by a name that contains it."),
     ("namespace", "The cluster and its clients know every member by a name that contains it."),
     ("storage", "The data would stay behind, and the members would find empty volumes."),
-    ("storage_size", "Kubernetes does not change the volumes that a StatefulSet asks for."),
     ("host_path", "The data would stay behind, and the members would find empty folders."),
 ];
 
@@ -44,6 +44,7 @@ pub(super) fn place(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
             .with_hint("Put the nodes back in the order that they had; new ones go behind them."),
         );
     }
+    found.extend(size(before, place));
     for (name, why) in KEPT {
         let (old, now) = (before.and_then(|b| b.get(*name)), place.block.get(*name));
         if before.is_some() && !same(old, now) && now.is_none_or(Value::is_wholly_known) {
@@ -53,6 +54,54 @@ pub(super) fn place(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
             );
         }
     }
+}
+
+/// Volumes grow, where whoever makes them makes them larger.
+fn size(before: Option<&Object>, place: &Kubernetes) -> Option<Diagnostic> {
+    let old = before?.get("storage_size")?.as_str()?;
+    let new = place.storage_size.as_str().filter(|new| *new != old)?;
+    let problem = |what: &str, why: &str| {
+        Some(Diagnostic::error(what.to_owned(), why.to_owned()).with_hint(format!("Put `storage_size` back to \"{old}\".")))
+    };
+    match (&place.storage, bytes(old), bytes(new)) {
+        (Storage::Class(_), Some(old), Some(new)) if new >= old => None,
+        (Storage::Class(_), Some(_), Some(_)) => {
+            problem("A volume can't be made smaller", "Kubernetes makes volumes larger, and never smaller.")
+        }
+        (Storage::Class(_), ..) => problem("Not a size", "`storage_size` is a number with an ending as Kubernetes has it, as \"20Gi\"."),
+        _ => problem(
+            "The size of a folder on a node can't be changed",
+            "With \"hostPath\" the size is what the volume is called with, and nothing holds the data to it; Kubernetes does not change it.",
+        ),
+    }
+}
+
+/// The StatefulSet would ask for other volumes. What puts a StatefulSet in place while members come or a cluster is restored can't do that.
+pub(crate) fn grows(scene: &Scene<'_>) -> bool {
+    let size = |manifest: Option<&Value>| manifest?.get("spec")?.get("volumeClaimTemplates").cloned();
+    let set = scene.children.get(&stateful_set()).filter(|set| set.change.action() == Action::Update);
+    set.is_some_and(|set| {
+        let (before, after) = sides(set.change, "manifest");
+        !same(size(before).as_ref(), size(after).as_ref())
+    })
+}
+
+/// It would be one whose pods are known by other names or labels: those that are there would not be its own.
+fn is_another(scene: &Scene<'_>) -> bool {
+    let Some(set) = scene.children.get(&stateful_set()).filter(|set| set.change.action() == Action::Update) else { return false };
+    let (before, after) = sides(set.change, "manifest");
+    let part = |manifest: Option<&Value>, name: &str| manifest?.get("spec")?.get(name).cloned();
+    ["serviceName", "selector", "podManagementPolicy"].iter().any(|name| match (part(before, name), part(after, name)) {
+        (Some(before), Some(after)) => !same(Some(&before), Some(&after)),
+        _ => false,
+    })
+}
+
+/// Why not. `meanwhile`: what else the plan does.
+pub(crate) fn grows_apart(meanwhile: &str) -> Diagnostic {
+    let detail = format!("For larger volumes the StatefulSet is made anew around its pods, which is not done while {meanwhile}.");
+    Diagnostic::error("Volumes grow in a plan of their own", detail)
+        .with_hint("Put `storage_size` back, apply the rest, and change it then; or the other way round.")
 }
 
 /// Where each member's volume is; more nodes behind those that are used change nothing.
@@ -74,7 +123,7 @@ pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
     let Some(place) = &wanted.kubernetes else { return };
     let before = scene.before.and_then(|b| b.get("kubernetes")).and_then(Value::as_entries);
     images(scene, before, wanted, found);
-    if is_lost(scene, &stateful_set()) {
+    if is_lost(scene, &stateful_set()) || is_another(scene) {
         found.push(
             Diagnostic::error(
                 "The StatefulSet of a formed cluster can't be replaced",
