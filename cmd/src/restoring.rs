@@ -31,6 +31,12 @@ pub(crate) struct Asked<'a> {
 /// Restores a snapshot into a directory that is not there.
 pub(crate) type Restore<'a> = &'a dyn Fn(&Path, &Path, &Beginning<'_>) -> Result<(), Diagnostic>;
 
+/// Where a snapshot comes from: `ask` says that its length (eight bytes) or its content may come, and `from` is where it comes.
+pub(crate) struct Input<'a> {
+    pub(crate) from: &'a mut dyn Read,
+    pub(crate) ask: &'a dyn Fn(&str),
+}
+
 /// A volume.
 pub(crate) struct Volume {
     data: PathBuf,
@@ -58,12 +64,12 @@ impl Volume {
         Ok(Self { data: data.to_owned(), beside, _alone: alone })
     }
 
-    /// Restores what comes from `from` (its length as eight bytes, and then that) into a copy beside the data. Nothing is read if that is done already.
+    /// Restores a snapshot into a copy beside the data. Nothing is asked for if that is done already.
     /// Gives what to say of it.
     ///
     /// # Errors
     /// The snapshot is damaged, another one, or too large, or there is no room for it.
-    pub(crate) fn prepare(&self, asked: &Asked<'_>, from: &mut dyn Read, restore: Restore<'_>) -> Result<String, Diagnostic> {
+    pub(crate) fn prepare(&self, asked: &Asked<'_>, input: &mut Input<'_>, restore: Restore<'_>) -> Result<String, Diagnostic> {
         let token = asked.beginning.token;
         if self.is_in_place(token) || self.is_ready(token) {
             return Ok("it is ready".to_owned());
@@ -77,10 +83,11 @@ impl Volume {
         self.only(&[&snapshot])?;
         let length = match snapshot.metadata() {
             Ok(there) => there.len(),
-            Err(_) => self.receive(&snapshot, asked, from)?,
+            Err(_) => self.receive(&snapshot, asked, input)?,
         };
         let part = self.beside.join("new-part");
-        self.has_room(length)?;
+        // What can't be used is not left in the way of etcd.
+        self.has_room(length).inspect_err(|_| drop(std::fs::remove_file(&snapshot)))?;
         let begun = Beginning { token: &format!("restored-{token}"), ..asked.beginning.clone() };
         let mark = || std::fs::write(part.join("member").join(MARK), token).and_then(|()| Ok(rustix::fs::syncfs(File::open(&part)?)?));
         if let Err(why) = restore(&snapshot, &part, &begun).and_then(|()| mark().map_err(|e| disk(&part, &e))) {
@@ -93,11 +100,12 @@ impl Volume {
     }
 
     /// Writes the snapshot to a file that has its name once it is whole and the right one; its length.
-    fn receive(&self, snapshot: &Path, asked: &Asked<'_>, from: &mut dyn Read) -> Result<u64, Diagnostic> {
+    fn receive(&self, snapshot: &Path, asked: &Asked<'_>, input: &mut Input<'_>) -> Result<u64, Diagnostic> {
         let cut =
             |e: std::io::Error| Diagnostic::error("The snapshot did not arrive", format!("What comes by standard input ended early: {e}."));
         let mut length = [0; 8];
-        from.read_exact(&mut length).map_err(cut)?;
+        (input.ask)("length?");
+        input.from.read_exact(&mut length).map_err(cut)?;
         let length = u64::from_be_bytes(length);
         if let Some(quota) = asked.quota.filter(|quota| length > *quota) {
             let detail = format!("The snapshot has {length} bytes, and the cluster may have {quota}.");
@@ -107,18 +115,21 @@ impl Volume {
         self.has_room(length.saturating_mul(2))?;
         let part = self.beside.join("snapshot-part");
         let mut file = File::create(&part).map_err(|e| disk(&part, &e))?;
-        let (mut sum, mut piece, mut left) = (Sha256::new(), vec![0; PIECE], length);
+        let (mut sum, mut piece, mut left, mut written) = (Sha256::new(), vec![0; PIECE], length, Ok(()));
+        (input.ask)("content?");
         while left > 0 {
             let most = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
-            match from.read(&mut piece[..most]).map_err(cut)? {
+            match input.from.read(&mut piece[..most]).map_err(cut)? {
                 0 => return Err(cut(ErrorKind::UnexpectedEof.into())),
                 read => {
                     sum.update(&piece[..read]);
-                    file.write_all(&piece[..read]).map_err(|e| disk(&part, &e))?;
+                    // What was asked for is read to its end: else it holds up the way to what is said of it.
+                    written = written.and_then(|()| file.write_all(&piece[..read]));
                     left -= read as u64;
                 }
             }
         }
+        written.map_err(|e| disk(&part, &e))?;
         let found: String = sum.finalize().iter().map(|b| format!("{b:02x}")).collect();
         if found != asked.sha256 {
             let detail = format!("What arrived has the SHA-256 sum {found}, and `sha256` says {}.", asked.sha256);
@@ -212,7 +223,7 @@ impl Volume {
             .with_hint("Compact and defragment etcd (`karmaform etcd defrag`), or remove what else is in the volume."))
     }
 
-    /// etcd has its database locked as long as it runs (flock, `bbolt`), on whatever node.
+    /// etcd has its database locked as long as it runs (flock, `bbolt`), as is seen from the same node.
     fn nobody_runs(&self) -> Result<(), Diagnostic> {
         let database = self.data.join("member/snap/db");
         let held = File::open(&database).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)));
@@ -284,7 +295,9 @@ mod tests {
     #[test]
     fn a_copy_takes_the_place_of_the_data_and_what_was_there_is_kept() {
         let ((bytes, sum), (folder, data)) = (snapshot(), there());
-        let prepare = |token: &str, from: &[u8]| Volume::of(&data)?.prepare(&asked(&sum, token), &mut &from[..], &restore);
+        let prepare = |token: &str, from: &[u8]| {
+            Volume::of(&data)?.prepare(&asked(&sum, token), &mut Input { from: &mut &from[..], ask: &|_| {} }, &restore)
+        };
         prepare("t1", &sent(&bytes)).unwrap();
         assert_eq!(content(&data), "old");
         // Done already: nothing is read.
@@ -308,13 +321,16 @@ mod tests {
     #[test]
     fn a_switch_that_was_cut_off_is_gone_on_with() {
         let ((bytes, sum), (folder, data)) = (snapshot(), there());
-        Volume::of(&data).unwrap().prepare(&asked(&sum, "t"), &mut &sent(&bytes)[..], &restore).unwrap();
+        Volume::of(&data).unwrap().prepare(&asked(&sum, "t"), &mut Input { from: &mut &sent(&bytes)[..], ask: &|_| {} }, &restore).unwrap();
         std::fs::rename(&data, folder.path().join("data.before-t")).unwrap();
         Volume::of(&data).unwrap().switch("t").unwrap();
         assert_eq!((content(&data), content(&folder.path().join("data.before-t"))), ("restored-t".to_owned(), "old".to_owned()));
         // What was in place is gone: it is not made anew from less than it had.
         std::fs::remove_dir_all(&data).unwrap();
-        let again = Volume::of(&data).unwrap().prepare(&asked(&sum, "t"), &mut &sent(&bytes)[..], &restore).unwrap_err();
+        let again = Volume::of(&data)
+            .unwrap()
+            .prepare(&asked(&sum, "t"), &mut Input { from: &mut &sent(&bytes)[..], ask: &|_| {} }, &restore)
+            .unwrap_err();
         assert_eq!(again.summary, "What was restored is gone");
         assert!(Volume::of(&data).unwrap().switch("t").is_err());
     }
@@ -323,7 +339,9 @@ mod tests {
     fn what_is_damaged_or_cut_changes_nothing() {
         let ((bytes, sum), (_folder, data)) = (snapshot(), there());
         let prepare = |asked: &Asked<'_>, from: &[u8]| {
-            Volume::of(&data).and_then(|volume| volume.prepare(asked, &mut &from[..], &restore)).map_err(|d| d.summary)
+            Volume::of(&data)
+                .and_then(|volume| volume.prepare(asked, &mut Input { from: &mut &from[..], ask: &|_| {} }, &restore))
+                .map_err(|d| d.summary)
         };
         let mut damaged = bytes.clone();
         damaged[100] ^= 1;
@@ -342,14 +360,17 @@ mod tests {
         }
         // What arrived whole need not come again, also when it did not restore.
         let refuses = |_: &Path, _: &Path, _: &Beginning<'_>| Err(Diagnostic::error("no", "no"));
-        Volume::of(&data).unwrap().prepare(&asked(&sum, "t"), &mut &sent(&bytes)[..], &refuses).unwrap_err();
+        Volume::of(&data)
+            .unwrap()
+            .prepare(&asked(&sum, "t"), &mut Input { from: &mut &sent(&bytes)[..], ask: &|_| {} }, &refuses)
+            .unwrap_err();
         prepare(&asked(&sum, "t"), &[]).unwrap();
     }
 
     #[test]
     fn nothing_changes_under_an_etcd_that_runs() {
         let ((bytes, sum), (_folder, data)) = (snapshot(), there());
-        Volume::of(&data).unwrap().prepare(&asked(&sum, "t"), &mut &sent(&bytes)[..], &restore).unwrap();
+        Volume::of(&data).unwrap().prepare(&asked(&sum, "t"), &mut Input { from: &mut &sent(&bytes)[..], ask: &|_| {} }, &restore).unwrap();
         let running = File::open(data.join("member/snap/db")).unwrap();
         running.lock().unwrap();
         assert_eq!(Volume::of(&data).unwrap().switch("t").unwrap_err().summary, "etcd still runs on this data");

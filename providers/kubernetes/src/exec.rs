@@ -1,9 +1,6 @@
 //! The operation `kubernetes_exec`: a program is run in a container that is there, to its end, perhaps with a file on its standard input.
-//!
-//! Not every API server can end a program's standard input alone (version 5 of its protocol, from Kubernetes 1.30 on), so the program is told first how
-//! much there is to read.
 
-use std::io::Read;
+use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -11,12 +8,14 @@ use k8s_openapi::api::core::v1::Pod;
 use karmaform_model::{Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Operation, Schema, Type, Value};
 use kube::Api;
 use kube::api::AttachParams;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::mpsc::{Receiver, channel};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 
 use crate::act::seconds;
 use crate::archive_source::Downloads;
 use crate::client::Client;
+use crate::exec_input::{Asked, PIECE, Ungiven, give};
 use crate::failure::{Call, Failure};
 use crate::values::text;
 
@@ -24,9 +23,8 @@ use crate::values::text;
 const TIMEOUT: u64 = 60;
 /// So much of what it says is read at once, in bytes, and so much of that is kept.
 const CHUNK: usize = 4_096;
-/// So much of a file is sent at once, in bytes, and so many pieces are read ahead.
-const PIECE: usize = 256 << 10;
-const AHEAD: usize = 4;
+/// Nothing goes through for so long: the way is lost.
+const STALLED: Duration = Duration::from_secs(120);
 /// What is told of how it ended comes right after its last words.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -43,9 +41,9 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::optional(
                 "source",
                 Type::String,
-                "A path or a URL: the program's standard input is the length of what is there, as eight bytes (big-endian), and then that.",
+                "A path or a URL with what the program asks for: by the line `length?` for its length, which comes as eight bytes (big-endian), by `content?` for all of it.",
             ),
-            Attribute::optional("sha256", Type::String, "The sum of `source`, by which a bundle finds it; the program compares it."),
+            Attribute::optional("sha256", Type::String, "The sum of `source`, which the program compares."),
             Attribute::optional("required", Type::Bool, "Whether it is an error that it fails.").or(true),
             Attribute::optional("again", Type::Bool, "Whether it may be run again when the way to it was lost.").or(false),
         ],
@@ -77,12 +75,15 @@ impl Operation<Client> for KubernetesExec {
     fn attempt<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
         Box::pin(async move {
             let limit = seconds(arguments, TIMEOUT);
-            let answer = match tokio::time::timeout(limit, run(client, &self.downloads, arguments)).await {
+            let answer = match timeout(limit, run(client, &self.downloads, arguments)).await {
                 Ok(answer) => answer,
                 Err(_) => Err(failed(arguments, &format!("it did not end within {} s", limit.as_secs()))),
             };
             match answer {
                 Err(told) if is(arguments, "required") == Some(false) => Ok(GateAnswer::Passed(format!("left as it is: {}", told.detail))),
+                Ok(GateAnswer::Waiting(why)) if is(arguments, "required") == Some(false) => {
+                    Ok(GateAnswer::Passed(format!("left as it is: {why}")))
+                }
                 answer => answer,
             }
         })
@@ -98,12 +99,8 @@ async fn run(client: &Client, downloads: &Arc<Downloads>, arguments: &Object) ->
     let command: Vec<&str> = arguments.get("command").and_then(Value::as_items).into_iter().flatten().filter_map(Value::as_str).collect();
     let told = |failure: Failure| failure.diagnostic(client.place(), &Call::none(), &[]);
     let api: Api<Pod> = Api::namespaced(client.0.kube().await.map_err(told)?, namespace);
-    let file = match text(arguments, "source") {
-        Some(source) => Some(opened(downloads, source, text(arguments, "sha256").unwrap_or_default()).await?),
-        None => None,
-    };
     let may_run_again = is(arguments, "again") == Some(true);
-    let parameters = AttachParams::default().stdin(file.is_some()).stdout(true).stderr(true).container(container);
+    let parameters = AttachParams::default().stdin(text(arguments, "source").is_some()).stdout(true).stderr(true).container(container);
     let parameters = parameters.max_stdin_buf_size(PIECE);
     let mut process = match api.exec(pod, command, &parameters).await {
         Ok(process) => process,
@@ -111,33 +108,28 @@ async fn run(client: &Client, downloads: &Arc<Downloads>, arguments: &Object) ->
             return Err(failed(arguments, "the user of the connection may not run programs in pods")
                 .with_hint("It takes \"get\" and \"create\" on \"pods/exec\" there."));
         }
-        Err(kube::Error::Api(status)) if status.code < 500 => return Err(failed(arguments, &status.message)),
+        Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => return Err(failed(arguments, &status.message)),
         // The library's words may quote a header.
         Err(_) => return Ok(GateAnswer::Waiting("the cluster does not open the way into the pod".to_owned())),
     };
     let status = process.take_status();
     let (stdin, stdout, stderr) = (process.stdin(), process.stdout(), process.stderr());
-    let heard = async { tokio::join!(last_words(stdout), last_words(stderr)) };
-    let (said, complained) = match (file, stdin) {
-        (Some((length, pieces)), Some(stdin)) => {
-            tokio::pin!(heard);
-            tokio::select! {
-                // Who has ended reads no more.
-                biased;
-                words = &mut heard => words,
-                sent = send(length, pieces, stdin) => match sent {
-                    Ok(()) => heard.await,
-                    Err(why) => return Err(failed(arguments, &why)),
-                },
-            }
+    let ended = async move { status?.await };
+    let (asks, asked) = unbounded_channel();
+    let heard = async { tokio::join!(last_words(stdout, Some(asks)), last_words(stderr, None)) };
+    let given = text(arguments, "source").zip(stdin);
+    let giving = async move {
+        match given {
+            Some((source, stdin)) => give(downloads, (source, text(arguments, "sha256").unwrap_or_default()), asked, stdin, STALLED).await,
+            None => std::future::pending().await,
         }
-        _ => heard.await,
     };
-    let ended = match status {
-        Some(status) => tokio::time::timeout(PAUSE, status).await.ok().flatten(),
-        None => None,
-    };
+    let listened = listen(heard, ended, giving, PAUSE).await;
     process.abort();
+    let ((said, complained), ended) = listened.map_err(|why| match why {
+        Ungiven::Stalled(why) => failed(arguments, &why),
+        Ungiven::Unread(why) => *why,
+    })?;
     // It may still run, and a second one beside it would do harm.
     let Some(ended) = ended else {
         return match may_run_again {
@@ -152,57 +144,52 @@ async fn run(client: &Client, downloads: &Arc<Downloads>, arguments: &Object) ->
     Err(failed(arguments, &why))
 }
 
-/// A file's length, and its pieces, which somebody else reads: files may be slow.
-async fn opened(downloads: &Arc<Downloads>, source: &str, sum: &str) -> Result<(u64, Receiver<Result<Vec<u8>, String>>), Diagnostic> {
-    let (downloads, source, sum) = (Arc::clone(downloads), source.to_owned(), sum.to_owned());
-    let got = tokio::task::spawn_blocking(move || downloads.open(&source, &sum)).await;
-    let (length, mut file) = got.map_err(|_| Diagnostic::error("File can't be read", "The work on it ended early. This is a bug."))??;
-    let (sender, pieces) = channel(AHEAD);
-    tokio::task::spawn_blocking(move || {
-        loop {
-            let mut piece = Vec::with_capacity(PIECE);
-            let read = file.by_ref().take(PIECE as u64).read_to_end(&mut piece);
-            let is_last = !matches!(read, Ok(1..));
-            let piece = read.map(|_| piece).map_err(|e| e.to_string());
-            if sender.blocking_send(piece).is_err() || is_last {
-                break;
+/// What a program said last, on both of its outputs.
+type Words = (Option<String>, Option<String>);
+
+/// Gives what is asked for, and listens to the end: to the program's, or to that of the way, which is known by nothing but that `ended` knows nothing.
+async fn listen<T>(
+    heard: impl Future<Output = Words>,
+    ended: impl Future<Output = Option<T>>,
+    giving: impl Future<Output = Result<Infallible, Ungiven>>,
+    pause: Duration,
+) -> Result<(Words, Option<T>), Ungiven> {
+    tokio::pin!(heard, ended);
+    tokio::select! {
+        // Who has ended reads no more.
+        biased;
+        words = &mut heard => Ok((words, timeout(pause, ended).await.ok().flatten())),
+        status = &mut ended => Ok((timeout(pause, heard).await.unwrap_or_default(), status)),
+        why = giving => why.map(|never| match never {}),
+    }
+}
+
+/// The last line of what comes from there. What asks for something goes to `asks`.
+async fn last_words(from: Option<impl AsyncRead + Unpin>, asks: Option<UnboundedSender<Asked>>) -> Option<String> {
+    let mut from = from?;
+    let (mut kept, mut chunk, mut line) = (Vec::new(), vec![0; CHUNK], Vec::new());
+    while let Ok(read @ 1..) = from.read(&mut chunk).await {
+        let new = chunk.get(..read)?;
+        for byte in new.iter().filter(|_| asks.is_some()) {
+            match (byte, Asked::read(&line)) {
+                (b'\n', Some(asked)) => asks.iter().for_each(|asks| {
+                    // Nobody is left who could give it.
+                    let _ = asks.send(asked);
+                }),
+                (b'\n', None) => line.clear(),
+                _ if line.len() < CHUNK => line.push(*byte),
+                _ => {}
+            }
+            if *byte == b'\n' {
+                line.clear();
             }
         }
-    });
-    Ok((length, pieces))
-}
-
-/// Writes all of it. A way that is lost is no error here: it ends what is heard as well.
-async fn send(length: u64, mut pieces: Receiver<Result<Vec<u8>, String>>, mut to: impl AsyncWrite + Unpin) -> Result<(), String> {
-    let mut sent = 0;
-    if to.write_all(&length.to_be_bytes()).await.is_err() {
-        return Ok(());
-    }
-    while let Some(piece) = pieces.recv().await {
-        let piece = piece.map_err(|why| format!("what it is given can't be read: {why}"))?;
-        sent += piece.len() as u64;
-        if to.write_all(&piece).await.is_err() {
-            return Ok(());
-        }
-    }
-    match sent == length {
-        true => drop(to.flush().await),
-        false => return Err(format!("what it is given has {sent} bytes instead of {length}")),
-    }
-    Ok(())
-}
-
-/// The last line of what comes from there.
-async fn last_words(from: Option<impl AsyncRead + Unpin>) -> Option<String> {
-    let mut from = from?;
-    let (mut kept, mut chunk) = (Vec::new(), vec![0; CHUNK]);
-    while let Ok(read @ 1..) = from.read(&mut chunk).await {
-        kept.extend_from_slice(chunk.get(..read)?);
+        kept.extend_from_slice(new);
         let too_many = kept.len().saturating_sub(CHUNK);
         kept.drain(..too_many);
     }
     let text = String::from_utf8_lossy(&kept);
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty() && Asked::read(line.as_bytes()).is_none()).map(str::to_owned)
 }
 
 fn is(arguments: &Object, name: &str) -> Option<bool> {
@@ -222,24 +209,27 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_line_that_says_something_is_kept() {
-        let words = async |text: &[u8]| last_words(Some(text)).await;
+        let words = async |text: &[u8]| last_words(Some(text), None).await;
         assert_eq!(words(b"one\ntwo\n\n").await.as_deref(), Some("two"));
         assert_eq!(words(&[vec![b'x'; 3 * CHUNK], b"\nthe end".to_vec()].concat()).await.as_deref(), Some("the end"));
         assert_eq!(words(b" \n").await, None);
+        let (asks, mut asked) = unbounded_channel();
+        let said = last_words(Some(&b"one\nlength?\ncontent?\nlength? no\ncontent?\n"[..]), Some(asks)).await;
+        assert_eq!(said.as_deref(), Some("length? no"));
+        for expected in [Some(Asked::Length), Some(Asked::Content), Some(Asked::Content), None] {
+            assert_eq!(asked.recv().await, expected);
+        }
     }
 
+    /// The library says nothing on either output then.
     #[tokio::test]
-    async fn what_is_sent_begins_with_its_length() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let content = vec![7; 2 * PIECE + 5];
-        std::fs::write(file.path(), &content).unwrap();
-        let (length, pieces) = opened(&Arc::default(), file.path().to_str().unwrap(), "").await.unwrap();
-        let mut sent = Vec::new();
-        send(length, pieces, &mut sent).await.unwrap();
-        assert_eq!((length, &sent[..8]), (content.len() as u64, &length.to_be_bytes()[..]));
-        assert_eq!(sent[8..], content);
-        let (length, pieces) = opened(&Arc::default(), file.path().to_str().unwrap(), "").await.unwrap();
-        assert!(send(length + 1, pieces, &mut Vec::new()).await.unwrap_err().contains("bytes instead of"));
-        assert!(opened(&Arc::default(), "/does/not/exist.db", "").await.is_err());
+    async fn a_way_that_is_lost_ends_it() {
+        let (never, soon) = (std::future::pending::<Words>, Duration::from_millis(20));
+        let lost = listen(never(), async { None::<()> }, std::future::pending(), soon).await;
+        assert!(matches!(lost, Ok(((None, None), None))));
+        let words = || (Some("done".to_owned()), None);
+        assert!(matches!(listen(async { words() }, async { Some(7) }, std::future::pending(), soon).await, Ok((_, Some(7)))));
+        let stalled = async { Err(Ungiven::Stalled("no".to_owned())) };
+        assert!(listen(never(), std::future::pending::<Option<()>>(), stalled, soon).await.is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use karmaform_model::{Arg, Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Operation, Schema, Type, Value, to_json};
 use kube::api::PropagationPolicy;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use tokio::time::Instant;
 
 use crate::act::located;
@@ -20,6 +20,8 @@ use crate::pod_look::revision;
 use crate::pods::{is_leaving, runs};
 use crate::pods_why;
 use crate::start::put;
+use crate::stop::IF_OFF;
+use crate::values::text;
 
 /// So many digits of a sum tell one manifest from another.
 const DIGITS: usize = 12;
@@ -30,6 +32,11 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         vec![
             Attribute::required("cluster", Type::Any, "The connection to the cluster."),
             Attribute::required("manifest", Type::Any, "The Pod, with its namespace."),
+            Attribute::optional(
+                "beside",
+                Type::String,
+                "A pod in its namespace with the same volume: where that is, it has to be, too. It takes the place of an `affinity` for nodes and pods.",
+            ),
             Attribute::optional("present", Type::Bool, "Whether it is to run, or to be gone.").or(true),
             Attribute::optional("patience", Type::Number, "After so many seconds it is gone on without it; unless written it has to run."),
         ],
@@ -87,26 +94,36 @@ async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diag
     let Some(written) = arguments.get("manifest") else { return waiting("its manifest is not known") };
     let is_wanted = arguments.get("present").and_then(Value::as_bool) != Some(false);
     let (place, name) = located(client, written).await?;
-    let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &[]);
-    let Some(live) = client.get(&place, &name.name).await.map_err(|f| told("get", f))? else {
+    let told = |verb: &'static str, name: &str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, name), &[]);
+    let beside = match text(arguments, "beside").filter(|_| is_wanted) {
+        Some(other) => client.get(&place, other).await.map_err(|f| told("get", other, f))?,
+        None => None,
+    };
+    let node = beside.as_ref().and_then(|pod| pod["spec"]["nodeName"].as_str()).unwrap_or_default();
+    let Some(live) = client.get(&place, &name.name).await.map_err(|f| told("get", &name.name, f))? else {
         if !is_wanted {
             return Ok(GateAnswer::Passed("it is gone".to_owned()));
         }
-        put(client, &named(written)).await?;
+        put(client, &placed(written, node)).await?;
         return waiting("it was made just now");
     };
     if fields::ours(&live).is_none() {
         return Err(Diagnostic::error("A pod is somebody else's", format!("{name} is there, and karmaform has not made it."))
             .with_hint("Find out what it is for, and remove it if nobody needs it."));
     }
+    let its_node = live["spec"]["nodeName"].as_str().unwrap_or_default();
     if is_leaving(&live) {
-        return waiting("the one of before is still ending");
+        return waiting(&format!("pod {} is still ending on node {its_node}; {IF_OFF}", name.name));
     }
     let phase = live["status"]["phase"].as_str().unwrap_or_default();
-    if !is_wanted || matches!(phase, "Succeeded" | "Failed") || revision(&live) != sum(written) {
+    // One that runs is where it can be.
+    let is_same =
+        revision(&live) == sum(written, node) || runs(&live) && revision(&live).split('-').next() == sum(written, "").split('-').next();
+    if !is_wanted || matches!(phase, "Succeeded" | "Failed") || !is_same {
         let uid = live["metadata"]["uid"].as_str();
-        client.delete(&place, &name.name, uid, PropagationPolicy::Background).await.map_err(|f| told("delete", f))?;
-        if let Some(words) = last_words(&live).filter(|_| is_wanted && revision(&live) == sum(written)) {
+        let deleted = client.delete(&place, &name.name, uid, PropagationPolicy::Background).await;
+        deleted.map_err(|f| told("delete", &name.name, f))?;
+        if let Some(words) = last_words(&live).filter(|_| is_wanted && is_same) {
             return Err(Diagnostic::error("A pod does not go on", format!("{name} ended by itself: {words}."))
                 .with_hint("If its image is a wrong one, correct that; then plan and apply go on from here."));
         }
@@ -116,7 +133,12 @@ async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diag
         return Ok(GateAnswer::Passed("it runs".to_owned()));
     }
     let why = pods_why::of_pod(client, &live, &[]).await.unwrap_or_else(|| "is not running yet".to_owned());
-    waiting(&format!("it {why}"))
+    match (text(arguments, "beside"), node.is_empty()) {
+        (Some(other), false) if its_node.is_empty() => {
+            waiting(&format!("it {why}; its volume is where pod {other} is, on node {node}: {IF_OFF}"))
+        }
+        _ => waiting(&format!("it {why}")),
+    }
 }
 
 /// Why its program ended, if that is what ended the pod, and no deadline and no node.
@@ -129,25 +151,29 @@ fn last_words(pod: &Json) -> Option<&str> {
     Some(said.or(failed["reason"].as_str()).unwrap_or("it does not say why").trim_end_matches('.'))
 }
 
-/// What tells a pod made of this from others.
-fn sum(manifest: &Value) -> String {
-    let mut sum = sha256(to_json(manifest).to_string().as_bytes());
-    sum.truncate(DIGITS);
-    sum
+/// What tells a pod made of this, for this node, from others: two sums.
+fn sum(manifest: &Value, node: &str) -> String {
+    let digits = |text: &str| sha256(text.as_bytes()).chars().take(DIGITS).collect::<String>();
+    format!("{}-{}", digits(&to_json(manifest).to_string()), digits(node))
 }
 
-/// The manifest that says so itself.
-fn named(manifest: &Value) -> Value {
+/// The manifest that says so itself, for this node; without one it is as it was written. The scheduler chooses all the same, so that volumes count.
+fn placed(manifest: &Value, node: &str) -> Value {
     let json: Json = to_json(manifest);
     let mut arg = Arg::from_json(&json);
-    arg.set(&["metadata", "annotations", REVISION], sum(manifest).into());
+    arg.set(&["metadata", "annotations", REVISION], sum(manifest, node).into());
+    if !node.is_empty() {
+        let field = json!({ "key": "metadata.name", "operator": "In", "values": [node] });
+        let terms = json!([{ "matchFields": [field] }]);
+        let there = json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms } } });
+        arg.set(&["spec", "affinity"], Arg::from_json(&there));
+    }
     arg.resolve(&|_, _| Value::null(Type::Any))
 }
 
 #[cfg(test)]
 mod tests {
     use karmaform_model::implied_from_json;
-    use serde_json::json;
 
     use super::*;
 
@@ -162,10 +188,17 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_other_manifests_are_told_apart() {
-        let pod = |image: &str| implied_from_json(&json!({ "kind": "Pod", "metadata": { "name": "p" }, "spec": { "image": image } }));
-        let made = to_json(&named(&pod("a")));
-        assert_eq!(made["metadata"]["annotations"][REVISION], sum(&pod("a")));
-        assert_eq!((sum(&pod("a")).len(), sum(&pod("a")) == sum(&pod("b"))), (DIGITS, false));
+    fn pods_of_other_manifests_and_nodes_are_told_apart() {
+        let pod = |image: &str| {
+            let spec = json!({ "image": image, "affinity": { "podAntiAffinity": {} } });
+            implied_from_json(&json!({ "kind": "Pod", "metadata": { "name": "p" }, "spec": spec }))
+        };
+        let made = to_json(&placed(&pod("a"), ""));
+        assert_eq!(made["metadata"]["annotations"][REVISION], sum(&pod("a"), ""));
+        assert!(made["spec"]["affinity"]["podAntiAffinity"].is_object());
+        let there = to_json(&placed(&pod("a"), "n1"));
+        assert!(there["spec"]["affinity"]["nodeAffinity"].is_object() && there["spec"]["affinity"].get("podAntiAffinity").is_none());
+        let (here, elsewhere) = (sum(&pod("a"), "n1"), sum(&pod("a"), "n2"));
+        assert!(here != elsewhere && here.split('-').next() == elsewhere.split('-').next() && sum(&pod("b"), "n1") != here);
     }
 }

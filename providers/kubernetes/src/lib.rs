@@ -18,6 +18,7 @@ mod connection;
 mod dispatch;
 mod exclusive;
 mod exec;
+mod exec_input;
 mod exposed;
 mod failure;
 mod fields;

@@ -13,6 +13,9 @@ use crate::pods::is_leaving;
 use crate::pods_why::pods;
 use crate::start::put;
 
+/// What to do about a pod on a node that is gone.
+pub(crate) const IF_OFF: &str = "if that is off for good, remove the pod with `kubectl delete pod --force`";
+
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
         "Ends all pods of a StatefulSet.",
@@ -49,18 +52,27 @@ impl Operation<Client> for KubernetesStop {
 async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diagnostic> {
     let Some(manifest) = arguments.get("manifest") else { return Ok(GateAnswer::Waiting("its manifest is not known".to_owned())) };
     put(client, manifest).await?;
-    let (_, set) = located(client, manifest).await?;
+    let (set_place, set) = located(client, manifest).await?;
     let place = pods(&set.namespace);
     let labels = manifest.get("spec").and_then(|s| s.get("selector")?.get("matchLabels")?.as_entries());
     let labels: Vec<String> =
         labels.into_iter().flatten().filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
     let told = |f: Failure| f.diagnostic(client.place(), &place.call("list", ""), &[]);
     let found = client.select(&place, &labels.join(","), "").await.map_err(told)?;
+    let told = |f: Failure| f.diagnostic(client.place(), &set_place.call("get", &set.name), &[]);
+    let live = client.get(&set_place, &set.name).await.map_err(told)?.unwrap_or_default();
     let left: Vec<String> = found.iter().filter(|pod| is_of(pod, &set.name)).map(what).collect();
     Ok(match left.is_empty() {
+        true if !knows(&live) => GateAnswer::Waiting("who makes its pods has not heard of it".to_owned()),
         true => GateAnswer::Passed("no pod is left".to_owned()),
         false => GateAnswer::Waiting(left.join(", ")),
     })
+}
+
+/// Its controller has seen that it is to have no pods: else it may make one yet.
+fn knows(set: &Json) -> bool {
+    let (observed, generation) = (set["status"]["observedGeneration"].as_i64(), set["metadata"]["generation"].as_i64());
+    observed.is_some() && observed >= generation && set["status"]["replicas"].as_i64().unwrap_or(0) == 0
 }
 
 /// True for the pods that this StatefulSet made.
@@ -74,9 +86,7 @@ fn what(pod: &Json) -> String {
     let text = |json: &Json| json.as_str().unwrap_or_default().to_owned();
     let name = text(&pod["metadata"]["name"]);
     match (is_leaving(pod), text(&pod["spec"]["nodeName"])) {
-        (true, node) if !node.is_empty() => {
-            format!("pod {name} is still ending on node {node}; if that is off for good, remove the pod with `kubectl delete pod --force`")
-        }
+        (true, node) if !node.is_empty() => format!("pod {name} is still ending on node {node}; {IF_OFF}"),
         _ => format!("pod {name} is still there"),
     }
 }
@@ -86,6 +96,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn its_controller_has_to_know() {
+        let set = |observed: Json, replicas: i64| json!({ "metadata": { "generation": 3 }, "status": { "observedGeneration": observed, "replicas": replicas } });
+        assert!(knows(&set(json!(3), 0)));
+        assert!(!knows(&set(json!(2), 0)) && !knows(&set(json!(3), 1)) && !knows(&set(Json::Null, 0)));
+    }
 
     #[test]
     fn only_its_own_pods_count_and_a_node_that_is_gone_is_named() {

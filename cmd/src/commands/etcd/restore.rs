@@ -9,7 +9,7 @@ use karmaform_model::Diagnostic;
 
 use crate::app::{App, Ended};
 use crate::flags::boolean;
-use crate::restoring::{Asked, Volume};
+use crate::restoring::{Asked, Input, Volume};
 
 /// Arguments of `etcd restore`.
 #[derive(clap::Args, Debug)]
@@ -87,7 +87,7 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
     Ok(code)
 }
 
-fn work(app: &App, command: &Command) -> Result<String, Diagnostic> {
+fn work(app: &mut App, command: &Command) -> Result<String, Diagnostic> {
     match command {
         Command::Wait => {
             app.executor.block_on(app.interrupt.wait());
@@ -97,7 +97,9 @@ fn work(app: &App, command: &Command) -> Result<String, Diagnostic> {
             let beginning =
                 Beginning { name: &args.member, url: &args.url, members: &args.members, token: &args.of.token, bump: args.bump_revision };
             let asked = Asked { sha256: &args.sha256, quota: u64::try_from(args.quota).ok().filter(|quota| *quota > 0), beginning };
-            Volume::of(&args.of.data)?.prepare(&asked, &mut std::io::stdin().lock(), &restore)
+            let output = std::cell::RefCell::new(&mut app.output);
+            let ask = |what: &str| output.borrow_mut().print(&format!("{what}\n"));
+            Volume::of(&args.of.data)?.prepare(&asked, &mut Input { from: &mut std::io::stdin().lock(), ask: &ask }, &restore)
         }
         Command::Switch(args) => Volume::of(&args.data)?.switch(&args.token),
         Command::Tidy(args) => Volume::of(&args.data)?.tidy(args.keep_before),
