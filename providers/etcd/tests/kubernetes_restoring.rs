@@ -201,6 +201,68 @@ fn given_up_at_any_moment_for_another_one() {
     });
 }
 
+/// Run and killed twice, with helpers that are gone by then; and destroyed at any moment: nothing is left, a helper least of all.
+#[test]
+fn killed_twice_and_destroyed_at_any_moment() {
+    let with = restored(arguments(3, CLASS), "");
+    for start in [formed(3, CLASS), Lab::default()] {
+        stopped_everywhere(&start, &with, |lab, what| {
+            let mut destroyed = lab.clone();
+            converge(&mut destroyed, None, Policy::Shuffled(3), &format!("{what}, destroyed"));
+            assert_eq!(destroyed.world.leftovers(), Vec::<String>::new(), "{what}");
+            let Ok(plan) = lab.plan(Some(&with)) else { panic!("{what}: refused") };
+            let steps = lab.clone().run(&plan, Policy::UnitsLast, &Stop::Never).0;
+            for at in (0..=steps).step_by(5) {
+                let mut lab = lab.clone();
+                lab.run(&plan, Policy::UnitsLast, &Stop::After(at));
+                lab.world.settle();
+                lab.world.helpers.clear();
+                converge(&mut lab, Some(&with), Policy::UnitsFirst, &format!("{what}, and after step {at}"));
+            }
+        });
+    }
+}
+
+/// One of three is not ready: nobody changes over, in a cluster that is there and in one that is to be.
+#[test]
+fn one_that_is_not_ready_holds_all() {
+    for start in [formed(3, CLASS), Lab::default()] {
+        for policy in POLICIES {
+            let mut lab = start.clone();
+            lab.world.no_room_of = Some(member(1));
+            let plan = lab.plan(Some(&restored(arguments(3, CLASS), ""))).unwrap();
+            let (_, failures) = lab.run(&plan, policy, &Stop::Never);
+            assert!(failures.iter().any(|f| f.contains("there is no room")), "{failures:?}");
+            assert!(lab.world.disks.values().all(|d| d.restored.is_none()), "{policy:?}");
+            let other = restored(arguments(1, CLASS), "other");
+            lab.world.no_room_of = None;
+            converge(&mut lab.clone(), Some(&other), policy, "with fewer");
+            converge(&mut lab, Some(&arguments(3, CLASS)), policy, "given up");
+            assert!(lab.world.helpers.is_empty() && beside(&lab) == (0, 0) && origins(&lab) == BTreeSet::from([None]));
+        }
+    }
+}
+
+/// What was made ready for a second one goes when the block is that of the first again.
+#[test]
+fn back_to_the_first_one_before_the_second_stops_anybody() {
+    for keeps in [false, true] {
+        let of = |arguments: Object| if keeps { with(arguments, "on_destroy", "keep") } else { arguments };
+        let mut lab = formed(3, CLASS);
+        let first = of(restored(arguments(3, CLASS), ""));
+        converge(&mut lab, Some(&first), Policy::UnitsFirst, "the first");
+        lab.world.no_room_of = Some(member(2));
+        let plan = lab.plan(Some(&of(restored(arguments(3, CLASS), "second")))).unwrap();
+        lab.run(&plan, Policy::UnitsFirst, &Stop::Never);
+        assert!(beside(&lab).0 > 0 && !lab.world.helpers.is_empty());
+        for wanted in [first, of(arguments(3, CLASS))] {
+            let mut lab = lab.clone();
+            converge(&mut lab, Some(&wanted), Policy::UnitsLast, "back");
+            assert!(beside(&lab).0 == 0 && lab.world.helpers.is_empty(), "keeps: {keeps}");
+        }
+    }
+}
+
 /// Some members would begin with other things than the rest.
 #[test]
 fn what_has_begun_goes_on_as_it_began() {
@@ -224,20 +286,32 @@ fn what_has_begun_goes_on_as_it_began() {
     });
 }
 
-/// The others count on what it has said to them: it joins as one without data, as ever.
+/// The others count on what it has said to them: it joins as one without data, as ever, or all begin anew.
 #[test]
 fn who_has_lost_what_was_restored_does_not_begin_again_alone() {
     let with = restored(arguments(3, CLASS), "");
-    stopped_everywhere(&formed(3, CLASS), &with, |mut lab, what| {
-        let was_read = lab.state.children.values().any(|(_, of)| of.get("restoration").is_some_and(|v| !v.is_null()));
-        if !was_read {
+    stopped_everywhere(&formed(3, CLASS), &with, |lab, what| {
+        let serves = lab.world.has_quorum() && !origins(&lab).contains(&None);
+        if !serves {
             return;
         }
-        lab.world.wipe(&member(2));
-        lab.world.settle();
-        let id = lab.world.formed.as_ref().unwrap().id.clone();
-        converge(&mut lab, Some(&with), Policy::UnitsLast, what);
-        assert_eq!(lab.world.formed.as_ref().unwrap().id, id, "{what}");
+        for new_volume in [false, true] {
+            let mut lab = lab.clone();
+            lab.world.wipe(&member(2));
+            if new_volume {
+                lab.world.beside.remove(&format!("claim data-{}", member(2)));
+            }
+            lab.world.settle();
+            let id = lab.world.formed.as_ref().unwrap().id.clone();
+            let was_read = lab.state.children.values().any(|(_, of)| of.get("restoration").is_some_and(|v| !v.is_null()));
+            if was_read {
+                converge(&mut lab, Some(&with), Policy::UnitsLast, what);
+                assert_eq!(lab.world.formed.as_ref().unwrap().id, id, "{what}");
+            } else {
+                refused(&lab, &with, "A member has lost what was restored");
+                converge(&mut lab, Some(&restored(arguments(3, CLASS), "second")), Policy::UnitsLast, what);
+            }
+        }
     });
 }
 

@@ -18,7 +18,7 @@ use super::arguments::Arguments;
 use super::condition::{Condition, Member, changes, is_formed, member_of, members};
 use super::membership::{Membership, membership};
 use super::places::{formed_note, part, part_of, stateful_set};
-use super::restore::{Ended, ended, restoration};
+use super::restore::{ended, helpers_in_the_way, restoration};
 use super::upgrade::upgrade;
 use super::{authorities, impact, preflight, refusals, snapshot};
 
@@ -90,7 +90,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.look_at_restored(false);
     order.grow_volumes();
     order.end_restoration();
-    if let Some(place) = wanted.kubernetes.as_ref().filter(|_| ended != Ended::Never) {
+    if let Some(place) = &wanted.kubernetes {
         order.end_in_pods(place, ended);
     }
     if let Some(upgrade) = &upgrade {
@@ -336,5 +336,10 @@ fn destroy(scene: &Scene<'_>) -> Choreography {
         orderings.push((Point::Child(stateful_set()), Point::Child(formed_note())));
     }
     let (impact, risk) = impact::of_destroy(scene, &members);
-    Choreography { orderings, impact, risk, ..Choreography::default() }
+    let mut gates = Vec::new();
+    for (spec, claim) in helpers_in_the_way(scene, FORMATION_LIMIT) {
+        orderings.push((Point::Gate(spec.name.clone()), Point::Child(claim)));
+        gates.push(spec);
+    }
+    Choreography { gates, orderings, impact, risk, ..Choreography::default() }
 }

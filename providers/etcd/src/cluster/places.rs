@@ -104,9 +104,14 @@ pub(crate) fn stopping() -> Vec<ChildStep> {
     vec![ChildStep::new("stopping")]
 }
 
-/// True for either of these.
+/// And of the moment from which on members in pods may have started with what was restored: it is not restored once more.
+pub(crate) fn starting() -> Vec<ChildStep> {
+    vec![ChildStep::new("starting")]
+}
+
+/// True for any of these.
 pub(crate) fn is_record_of_restoration(path: &[ChildStep]) -> bool {
-    matches!(path, [step] if ["restoring", "restored", "stopping"].contains(&step.name.as_str()))
+    matches!(path, [step] if ["restoring", "restored", "stopping", "starting"].contains(&step.name.as_str()))
 }
 
 /// True for what only a restoration needs: it has no part in how a member works.

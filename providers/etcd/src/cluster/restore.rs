@@ -12,4 +12,5 @@ mod scripts;
 pub(super) use arguments::{Restore, block};
 pub(super) use children::{children, records};
 pub(super) use order::of_joining;
+pub(super) use pods::helpers_in_the_way;
 pub(super) use progress::{Ended, Restoration, ended, restoration};

@@ -73,6 +73,8 @@ pub(crate) struct World {
     saved: Option<u32>,
     /// No snapshot can be written.
     pub(crate) has_no_room: bool,
+    /// In this member's volume there is none.
+    pub(crate) no_room_of: Option<String>,
     /// etcd has just changed its members: it takes no other change for some seconds.
     moved: bool,
 }
@@ -255,7 +257,7 @@ impl World {
         let objects = self.objects.keys().map(|(kind, name)| format!("{kind} {name}"));
         let pods = self.pods.keys().map(|name| format!("pod {name}"));
         let data = self.disks.keys().map(|disk| format!("data on {disk}"));
-        objects.chain(pods).chain(data).collect()
+        objects.chain(pods).chain(data).chain(self.helpers.iter().map(|name| format!("helper {name}"))).collect()
     }
 
     /// Changes a part of an object by hand.

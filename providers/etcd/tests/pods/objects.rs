@@ -78,7 +78,11 @@ impl World {
                 if self.pods.keys().any(|pod| format!("data-{pod}") == name) {
                     return Err(format!("a pod uses the claim {name}"));
                 }
+                if self.helpers.iter().any(|helper| format!("data-{}", helper.trim_end_matches("-restore")) == name) {
+                    return Err(format!("a helper uses the claim {name}"));
+                }
                 self.disks.remove(&format!("claim {name}"));
+                self.beside.remove(&format!("claim {name}"));
             }
             "PersistentVolume" => {
                 let is_bound = |(n, o): (&Name, &Object)| {

@@ -19,11 +19,12 @@ impl World {
         let manifest = to_json(&arguments["manifest"]);
         let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let member = name.trim_end_matches("-restore");
-        assert_eq!(manifest["spec"]["volumes"][1]["persistentVolumeClaim"]["claimName"], format!("data-{member}"));
-        assert!(manifest["spec"]["initContainers"][0]["image"].is_string(), "no image: {manifest:#}");
         if arguments.get("present").and_then(Value::as_bool) == Some(false) {
             return self.helpers.remove(&name).then(|| "it ends".to_owned());
         }
+        assert_eq!(manifest["spec"]["volumes"][1]["persistentVolumeClaim"]["claimName"], format!("data-{member}"));
+        assert!(manifest["spec"]["initContainers"][0]["image"].is_string(), "no image: {manifest:#}");
+        assert_eq!(arguments["beside"].as_str(), Some(member));
         if self.disk_of(member).is_none() {
             return Some(format!("no claim of {member}"));
         }
@@ -52,7 +53,7 @@ impl World {
                 if beside.before.iter().any(|(of, _)| *of == token) {
                     return Err("it was done here before".to_owned());
                 }
-                if self.has_no_room {
+                if self.has_no_room || self.no_room_of.as_deref() == Some(&member) {
                     return Err(format!("there is no room beside the data of {member}"));
                 }
                 beside.prepared = Some((token, told("members")));
@@ -67,6 +68,9 @@ impl World {
                     self.violations.push(format!("{member} changes over, and {} pods are there", self.pods.len()));
                 }
                 let names = members.split(',').filter_map(|e| e.split_once('=')).map(|(name, _)| name.to_owned());
+                if self.formed.as_ref().is_some_and(|r| r.id == format!("restored-{token} {members}")) {
+                    self.violations.push(format!("{member} begins again with less than the others count on"));
+                }
                 let data = Data {
                     cluster: format!("restored-{token} {members}"),
                     members: names.collect(),

@@ -8,7 +8,7 @@ use super::super::arguments::Arguments;
 use super::super::choreography::quorum;
 use super::super::condition::{Member, is_formed, sides};
 use super::super::kubernetes::helper;
-use super::super::places::{Places, part, part_of};
+use super::super::places::{Places, part, part_of, stateful_set};
 use super::super::restore::{Ended, Restoration};
 
 /// In words, and what is to be counted. What is given up has to be confirmed; a new cluster gives up nothing.
@@ -25,7 +25,13 @@ pub(crate) fn of_restoration(
     let all = list(&mut wanted.members.keys());
     let pending = list(&mut restoration.pending.iter());
     if !is_formed(scene) {
-        return (vec![format!("forms a cluster that begins with what is in {file}: {all}")], Risk::default());
+        let mut lines = vec![format!("forms a cluster that begins with what is in {file}: {all}")];
+        let is_there = scene.children.get(&stateful_set()).is_some_and(|set| set.observed.is_some());
+        lines.extend(is_there.then(|| "stops what was started of it before".to_owned()));
+        return (lines, Risk::default());
+    }
+    if restoration.has_started {
+        return (vec![format!("goes on with the restoration from {file}: it is in place, and {all} start with it")], Risk::default());
     }
     let done = restoration.pending.len() < wanted.members.len();
     let begun = if done { format!("goes on with the restoration, on {pending}") } else { format!("restores {all}") };

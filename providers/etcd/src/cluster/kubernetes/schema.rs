@@ -41,6 +41,12 @@ pub(crate) fn block() -> Block {
         Attribute::optional("annotations", Type::map(Type::String), "More annotations on the StatefulSet and its pods."),
         Attribute::optional("node_selector", Type::map(Type::String), "Labels that a member's node must have."),
         Attribute::optional("tolerations", Type::Any, "Tolerations of the members."),
+        Attribute::optional(
+            "selinux_level",
+            Type::String,
+            "The level of the members' SELinux label, as \"s0:c123,c456\". Where nodes enforce SELinux and give each pod a level of its own, a restoration needs one: its helpers \
+             have it, too, or they take the volumes away from members that still serve.",
+        ),
         Attribute::optional("priority_class", Type::String, "The members' priority class."),
     ];
     let schema = Schema::new("Runs the members as pods of a StatefulSet.", attributes);

@@ -92,6 +92,7 @@ pub(super) fn placed(pod: &mut Arg, at: &[&str], place: &Kubernetes) {
         ("tolerations", &["tolerations"]),
         ("node_selector", &["nodeSelector"]),
         ("priority_class", &["priorityClassName"]),
+        ("selinux_level", &["securityContext", "seLinuxOptions", "level"]),
     ] {
         if let Some(written) = given(&place.block, name) {
             pod.set(&[at, path].concat(), written.into());
@@ -102,14 +103,28 @@ pub(super) fn placed(pod: &mut Arg, at: &[&str], place: &Kubernetes) {
     }
 }
 
-/// That two pods with these labels are on different nodes, never or if it can be.
-pub(super) fn apart(place: &Kubernetes, labels: &Json) -> Json {
-    let apart = json!({ "labelSelector": { "matchLabels": labels }, "topologyKey": "kubernetes.io/hostname" });
+/// That a pod is on another node than those with each of these labels, always or if it can be.
+pub(super) fn apart(place: &Kubernetes, labels: &[Json]) -> Json {
+    let terms = labels.iter().map(|labels| json!({ "labelSelector": { "matchLabels": labels }, "topologyKey": "kubernetes.io/hostname" }));
     if place.required_spread {
-        json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [apart] } })
+        json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms.collect::<Vec<_>>() } })
     } else {
-        json!({ "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 100, "podAffinityTerm": apart }] } })
+        let weighed: Vec<Json> = terms.map(|term| json!({ "weight": 100, "podAffinityTerm": term })).collect();
+        json!({ "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": weighed } })
     }
+}
+
+/// That pods with these labels are spread over zones, if it can be.
+pub(super) fn across_zones(labels: &Json) -> Json {
+    json!([{
+        "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": { "matchLabels": labels },
+    }])
+}
+
+/// What a member asks for unless something else is written.
+pub(super) fn resources() -> Json {
+    json!({ "requests": { "cpu": "500m", "memory": "512Mi" } })
 }
 
 /// The template of a member's pod, the same for all.
@@ -202,11 +217,8 @@ fn spec(cluster: &Arguments, place: &Kubernetes) -> Json {
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
         "terminationGracePeriodSeconds": GRACE,
-        "affinity": apart(place, &selector(place)),
-        "topologySpreadConstraints": [{
-            "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": { "matchLabels": selector(place) },
-        }],
+        "affinity": apart(place, &[selector(place)]),
+        "topologySpreadConstraints": across_zones(&selector(place)),
         "securityContext": pod_security(on_node),
         "containers": [container(cluster, place)],
         "volumes": volumes,
@@ -241,7 +253,7 @@ fn container(cluster: &Arguments, place: &Kubernetes) -> Json {
         // Why a member does not start is told by its status: of one that has lost its data that is how it is known.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "ports": [port("client", 2379), port("peer", 2380), port("metrics", 2381)],
-        "resources": { "requests": { "cpu": "500m", "memory": "512Mi" } },
+        "resources": resources(),
         "securityContext": container_security(),
         "volumeMounts": [{ "name": "pki", "mountPath": PKI, "readOnly": true }, { "name": DATA, "mountPath": VOLUME }],
     });

@@ -5,7 +5,7 @@ use karmaform_model::{Action, Diagnostic, Diagnostics, Object, Scene, Value, sam
 use crate::cluster::arguments::Arguments;
 use crate::cluster::condition::{differs, member_of, seen, sides};
 use crate::cluster::kubernetes::{Kubernetes, Storage};
-use crate::cluster::places::{part, stateful_set};
+use crate::cluster::places::{part, stateful_set, stopping};
 use crate::cluster::upgrade::bytes;
 
 /// Arguments of the block that a formed cluster keeps, and why.
@@ -260,7 +260,9 @@ pub(super) fn unfinished(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
     let change = scene.children.get(&stateful_set()).map(|c| c.change);
     let (before, after) = change.map_or((None, None), |c| sides(c, "manifest"));
     let (before, after) = (replicas(before), replicas(after));
-    if before.is_some() && !same(before.as_ref(), after.as_ref()) {
+    // It has none while it is restored.
+    let is_stopped = scene.children.get(&stopping()).is_some_and(|c| c.in_state);
+    if before.is_some() && !is_stopped && !same(before.as_ref(), after.as_ref()) {
         found.push("the number of members would be another".to_owned());
     }
     if is_lost(scene, &stateful_set()) {

@@ -5,7 +5,7 @@ use karmaform_model::{Arg, Child, ChildStep, Object};
 use super::{Restore, scripts};
 use crate::cluster::arguments::Arguments;
 use crate::cluster::children::{child, command, program, with};
-use crate::cluster::places::{Places, part_of, restored, restoring, stopping};
+use crate::cluster::places::{Places, part_of, restored, restoring, starting, stopping};
 use crate::cluster::snapshot::LIMIT;
 
 /// How long a member may take to stop, in seconds: its unit gives it 60.
@@ -14,13 +14,15 @@ const STOP_LIMIT: i64 = 120;
 const REMOVAL_LIMIT: i64 = 300;
 
 /// What the state remembers: what is restored, made when that begins, with an id that is new for each restoration, and with what all its members
-/// have to begin alike; that it was, made when the members were seen to work with it; and of pods, which no child stands for that stops them, that they
-/// were stopped.
+/// have to begin alike; that it was, made when the members were seen to work with it; and of pods, which no child stands for that stops and starts them, that they
+/// were stopped, and that they were started.
 pub(crate) fn records(cluster: &Arguments, restore: &Restore) -> Vec<Child> {
     let begun = || Arg::child(&restoring(restore), "id");
     let noted = |path| child(path, "terraform_data", [("input", begun())]);
     let mut records = vec![child(restoring(restore), "terraform_data", [("input", alike(cluster, restore))]), noted(restored())];
-    records.extend(cluster.kubernetes.is_some().then(|| noted(stopping())));
+    if cluster.kubernetes.is_some() {
+        records.extend([noted(stopping()), noted(starting())]);
+    }
     records
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Arg, Point};
+use karmaform_model::{Action, Arg, ChildChange, ChildStep, GateSpec, Point, Scene};
 
 use super::order::{ENDS, HEALTHY, SERVES};
 use super::{Ended, Restoration};
@@ -14,12 +14,13 @@ use crate::cluster::choreography::{BEFORE_LIMIT, Order};
 use crate::cluster::condition::{changes, is_formed, member_of};
 use crate::cluster::kubernetes::children::scaled;
 use crate::cluster::kubernetes::{Kubernetes, helper, program};
-use crate::cluster::places::{formed_note, is_record_of_restoration, part, restoring, stateful_set, stopping};
+use crate::cluster::places::{formed_note, is_record_of_restoration, part, restoring, starting, stateful_set, stopping};
 use crate::cluster::preflight::quota;
-use crate::cluster::snapshot::LIMIT;
 
-/// How long a helper may take until it runs or is gone, in seconds: mostly the time to pull its images.
-const HELPER_LIMIT: u64 = 300;
+/// How long a helper may take until it runs or is gone, in seconds: mostly the time to pull its images; a volume may come from a node that is gone.
+const HELPER_LIMIT: u64 = 600;
+/// How long a snapshot may take to be sent and restored, in seconds: 8 GiB to each of three members at 20 Mbit/s. What stands still is told earlier.
+const PREPARE_LIMIT: i64 = 3 * 3_600;
 /// How long pods may take to end, in seconds: each has 60 s to hand over its leadership.
 const STOP_LIMIT: u64 = 180;
 /// How long one object may take to be written, in seconds.
@@ -35,96 +36,139 @@ const STOPPED: &str = "all members are stopped";
 const STARTED: &str = "all members start";
 
 impl Order<'_> {
-    /// The whole of it. Whatever else changes is done with it.
+    /// The whole of it, or what is left of it when members may have started. Whatever else changes is done with it.
     pub(in crate::cluster) fn restore_in_pods(&mut self, place: &Kubernetes, restoration: &Restoration) {
-        let (scene, wanted) = (self.scene, self.wanted);
-        let token = || Arg::Text(vec!["-token=".into(), Arg::child(&restoring(&restoration.what), "id")]);
-        let image: Arg = restoration.what.program_image.clone().into();
+        let scene = self.scene;
         let set = scene.children.get(&stateful_set());
         let has_pods = is_formed(scene) || set.is_some_and(|set| set.in_state || set.observed.is_some());
         if has_pods {
-            self.scale(place, STOPPED, "kubernetes_stop", 0, STOP_LIMIT);
             self.scale(place, STARTED, "kubernetes_start", place.members, WRITE_LIMIT);
-            self.before_gate(&stopping(), STOPPED);
         }
-        for name in wanted.members.keys() {
-            let helped = self.helper_comes(place, name, &image, &[]);
-            for path in ["claim", "volume"].map(|of_it| part(name, of_it)) {
-                self.before_gate(&path, &helped);
-            }
-            let ready = format!("member[\"{name}\"] has a restored copy beside its data");
-            let arguments = [vec!["prepare".into(), helper::data().into(), token()], restoration.asked(wanted, name)].concat();
-            let source = [("source", restoration.what.from.clone().into()), ("sha256", restoration.what.sha256.as_str().into())];
-            self.in_helper(place, (name, &ready), arguments, LIMIT, &source);
-            let switched = format!("member[\"{name}\"] has what was restored");
-            self.in_helper(place, (name, &switched), vec!["switch".into(), helper::data().into(), token()], SWITCH_LIMIT, &[]);
-            let gone = self.helper_goes(place, name, &image);
-            // Nobody stops before all are ready, and nobody changes over before all have stopped.
-            self.gate_before(&stopping(), &ready);
-            let (before, after) = ([helped.as_str(), &ready], [switched.as_str(), &gone]);
-            match has_pods {
-                true => self.one_after_the_other(&[&before[..], &[STOPPED], &after, &[STARTED]].concat()),
-                false => self.one_after_the_other(&[before, after].concat()),
-            }
-            if !has_pods {
-                self.gate_before(&stateful_set(), &gone);
-            }
+        if !restoration.has_started {
+            self.put_in_place(place, restoration, has_pods);
         }
         self.last = has_pods.then(|| (STARTED.to_owned(), BTreeSet::new()));
         self.see_restored();
-        self.around_the_start(has_pods);
+        let first = if restoration.has_started { STARTED } else { STOPPED };
+        self.around_the_start(has_pods.then_some(first));
         self.note_restored();
     }
 
-    /// What members start with is there before they do; pods are those of by then; and what was of who is not wanted any more goes when the others work.
-    fn around_the_start(&mut self, has_pods: bool) {
+    /// To the moment at which members start.
+    fn put_in_place(&mut self, place: &Kubernetes, restoration: &Restoration, has_pods: bool) {
+        let (scene, wanted) = (self.scene, self.wanted);
+        let token = || Arg::Text(vec!["-token=".into(), Arg::child(&restoring(&restoration.what), "id")]);
+        let image: Arg = restoration.what.program_image.clone().into();
+        if has_pods {
+            self.scale(place, STOPPED, "kubernetes_stop", 0, STOP_LIMIT);
+            self.before_gate(&stopping(), STOPPED);
+        }
+        let ready: Vec<String> =
+            wanted.members.keys().map(|name| format!("member[\"{name}\"] has a restored copy beside its data")).collect();
+        for (name, is_ready) in wanted.members.keys().zip(&ready) {
+            let helped = self.helper_comes(place, name, "has a helper", &image, &[]);
+            // What is there of it has to be known by who destroys it.
+            for path in ["claim", "volume"].map(|of_it| part(name, of_it)).into_iter().chain([restoring(&restoration.what)]) {
+                self.before_gate(&path, &helped);
+            }
+            let arguments = [vec!["prepare".into(), helper::data().into(), token()], restoration.asked(wanted, name)].concat();
+            let source = [("source", restoration.what.from.clone().into()), ("sha256", restoration.what.sha256.as_str().into())];
+            self.in_helper(place, (name, is_ready), arguments, PREPARE_LIMIT, &source);
+            // It may have ended meanwhile.
+            let helped_still = self.helper_comes(place, name, "has its helper still", &image, &[]);
+            let switched = format!("member[\"{name}\"] has what was restored");
+            self.in_helper(place, (name, &switched), vec!["switch".into(), helper::data().into(), token()], SWITCH_LIMIT, &[]);
+            let gone = self.helper_goes(place, name, &[]);
+            // Nobody stops before all are ready, and nobody changes over before all have stopped, and that is noted.
+            self.one_after_the_other(&[&helped, is_ready]);
+            let stop = has_pods.then_some(STOPPED);
+            for ready in &ready {
+                self.gate_before(&stopping(), ready);
+                self.one_after_the_other(&[&[ready.as_str()], stop.as_slice(), &[&helped_still, &switched, &gone]].concat());
+            }
+            self.before_gate(&stopping(), &helped_still);
+            self.gate_before(&starting(), &gone);
+            match has_pods {
+                true => self.one_after_the_other(&[&gone, STARTED]),
+                false => self.gate_before(&stateful_set(), &gone),
+            }
+        }
+        match has_pods {
+            true => self.before_gate(&starting(), STARTED),
+            false if changes(scene, &starting()) && changes(scene, &stateful_set()) => {
+                self.order(Point::Child(starting()), Point::Child(stateful_set()));
+            }
+            false => {}
+        }
+    }
+
+    /// What members start with is there before any of them stops: what can fail fails while the old cluster serves. Pods are those of by then, and what was of
+    /// who is not wanted any more goes when the others work. `first`: the first that happens to pods that are there.
+    fn around_the_start(&mut self, first: Option<&str>) {
         let scene = self.scene;
+        self.helpers_of_leaving(HELPER_LIMIT);
         for (path, child) in &scene.children {
             let is_pod = path.get(1).is_some_and(|step| step.name == "pod");
             let is_left = member_of(path).is_some_and(|name| !self.wanted.members.contains_key(name));
             let is_deleted = child.change.action() == Action::Delete;
             match child.resource_type {
-                _ if is_left => self.gate_before(path, HEALTHY),
+                // What is known of one before, too: until then the block may be that of it again.
+                _ if is_left || is_deleted && is_record_of_restoration(path) => self.gate_before(path, HEALTHY),
                 "kubernetes_object" | "kubernetes_pod" if is_deleted => {}
                 "kubernetes_object" | "kubernetes_pod" if is_pod || *path == stateful_set() => {
-                    if has_pods {
+                    if first.is_some() {
                         self.gate_before(path, STARTED);
                     }
                     self.before_gate(path, SERVES);
                 }
                 "kubernetes_object" if *path == formed_note() && !is_formed(scene) => self.gate_before(path, HEALTHY),
-                "kubernetes_object" if has_pods => self.before_gate(path, STARTED),
+                "kubernetes_object" => first.iter().for_each(|first| self.before_gate(path, first)),
                 _ => {}
             }
         }
     }
 
-    /// The block was taken out: what there was before goes when all work without it, or what was made ready for a restoration that never came.
+    /// The block was taken out, or is that of an earlier one again: what there was before goes when all work without it, or what was made ready for a
+    /// restoration that never came.
     pub(in crate::cluster) fn end_in_pods(&mut self, place: &Kubernetes, ended: Ended) {
         let (scene, wanted) = (self.scene, self.wanted);
-        let records: Vec<_> = scene.children.keys().filter(|path| is_record_of_restoration(path) && changes(scene, path)).collect();
+        let is_deleted = |path: &&Vec<ChildStep>| {
+            is_record_of_restoration(path) && scene.children.get(*path).is_some_and(|c| c.change.action() == Action::Delete)
+        };
+        let records: Vec<_> = scene.children.keys().filter(is_deleted).collect();
         let image = records.iter().find_map(|path| scene.children.get(*path)?.change.before()?.get("input")?.get("program_image").cloned());
-        let Some(image) = image.map(Arg::from).filter(|_| !(ended == Ended::Well && wanted.keeps_data)) else { return };
-        let is_over = ended == Ended::Well;
+        let Some(image) = image.map(Arg::from) else { return };
+        let is_over = ended == Ended::Well && !wanted.keeps_data;
         if is_over && self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all()) {
             self.gate_in_turn(ENDS, self.all(), BEFORE_LIMIT);
         }
+        let last = self.last.as_ref().map(|(last, _)| last.clone());
         let patience: &[(&str, Arg)] = if is_over { &[] } else { &[("patience", PATIENCE.into())] };
-        let required = [("required", is_over.into())];
+        self.helpers_of_leaving(HELPER_LIMIT);
         for name in wanted.members.keys() {
-            let helped = self.helper_comes(place, name, &image, patience);
+            let helped = self.helper_comes(place, name, "has a helper", &image, patience);
             let (what, tidy) = match is_over {
                 true => ("has nothing of before any more", vec!["tidy".into(), helper::data().into()]),
                 false => ("has nothing that was made ready", vec!["tidy".into(), helper::data().into(), "-keep-before".into()]),
             };
             let tidied = format!("member[\"{name}\"] {what}");
-            self.in_helper(place, (name, &tidied), tidy, REMOVAL_LIMIT, &required);
-            let gone = self.helper_goes(place, name, &image);
-            let last = self.last.as_ref().filter(|_| is_over).map(|(last, _)| last.clone());
+            self.in_helper(place, (name, &tidied), tidy, REMOVAL_LIMIT, &[("required", is_over.into())]);
+            let gone = self.helper_goes(place, name, patience);
             let all: Vec<&str> = last.iter().chain([&helped, &tidied, &gone]).map(String::as_str).collect();
             self.one_after_the_other(&all);
             // As long as the state remembers it, it is done again.
             records.iter().for_each(|path| self.gate_before(path, &gone));
+        }
+    }
+
+    /// A restoration that did not come to its end has left helpers, and a claim stays as long as a pod uses it.
+    fn helpers_of_leaving(&mut self, limit: u64) {
+        for (spec, claim) in helpers_in_the_way(self.scene, limit) {
+            if member_of(&claim).is_none_or(|name| self.wanted.members.contains_key(name)) {
+                continue;
+            }
+            self.gate_before(&claim, &spec.name);
+            self.choreography.gates.push(spec);
         }
     }
 
@@ -141,19 +185,21 @@ impl Order<'_> {
         self.add_operation(gate, operation, arguments(place, [manifest]), limit);
     }
 
-    fn helper_comes(&mut self, place: &Kubernetes, member: &str, image: &Arg, more: &[(&str, Arg)]) -> String {
+    fn helper_comes(&mut self, place: &Kubernetes, member: &str, has: &str, image: &Arg, more: &[(&str, Arg)]) -> String {
         let has_pod = self.scene.children.get(&part(member, "pod")).is_some_and(|pod| pod.observed.is_some());
-        let gate = format!("member[\"{member}\"] has a helper");
-        let mut told = arguments(place, [("manifest", helper::manifest(place, member, image, has_pod))]);
+        let gate = format!("member[\"{member}\"] {has}");
+        let manifest = helper::manifest(place, member, image, has_pod);
+        let mut told = arguments(place, [("manifest", manifest), ("beside", member.into())]);
         told.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         self.add_operation(&gate, "kubernetes_helper", told, HELPER_LIMIT);
         gate
     }
 
-    fn helper_goes(&mut self, place: &Kubernetes, member: &str, image: &Arg) -> String {
-        let gate = format!("member[\"{member}\"] has no helper any more");
-        let told = [("manifest", helper::manifest(place, member, image, false)), ("present", false.into())];
-        self.add_operation(&gate, "kubernetes_helper", arguments(place, told), HELPER_LIMIT);
+    fn helper_goes(&mut self, place: &Kubernetes, member: &str, more: &[(&str, Arg)]) -> String {
+        let gate = gone(member);
+        let mut told = arguments(place, [("manifest", helper::named(&place.namespace, member)), ("present", false.into())]);
+        told.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        self.add_operation(&gate, "kubernetes_helper", told, HELPER_LIMIT);
         gate
     }
 
@@ -193,6 +239,28 @@ impl Restoration {
         .map(|(name, value)| format!("-{name}={value}").into())
         .to_vec()
     }
+}
+
+fn gone(member: &str) -> String {
+    format!("member[\"{member}\"] has no helper any more")
+}
+
+/// Operations that end helpers of claims that are deleted, each with the claim, where a restoration may have left some.
+pub(in crate::cluster) fn helpers_in_the_way(scene: &Scene<'_>, limit: u64) -> Vec<(GateSpec, Vec<ChildStep>)> {
+    let is_known = scene.children.iter().any(|(path, child)| child.in_state && is_record_of_restoration(path));
+    let of = |(path, child): (&Vec<ChildStep>, &ChildChange<'_>)| {
+        let member = member_of(path).filter(|name| is_known && *path == part(name, "claim") && child.change.action() == Action::Delete)?;
+        let before = child.change.before()?;
+        let namespace = before.get("manifest")?.get("metadata")?.get("namespace")?.clone();
+        let told = [
+            ("cluster", before.get("cluster")?.clone().into()),
+            ("manifest", helper::named(&namespace, member)),
+            ("present", false.into()),
+        ];
+        let arguments = told.map(|(name, value): (&str, Arg)| (name.to_owned(), value)).into();
+        Some((GateSpec { name: gone(member), gate: "kubernetes_helper".to_owned(), arguments, limit, acts: true }, path.clone()))
+    };
+    scene.children.iter().filter_map(of).collect()
 }
 
 fn arguments<const N: usize>(place: &Kubernetes, more: [(&str, Arg); N]) -> BTreeMap<String, Arg> {

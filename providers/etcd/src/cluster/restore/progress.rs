@@ -6,10 +6,10 @@ use karmaform_model::{ChildChange, ChildStep, Diagnostic, Diagnostics, Object, S
 
 use super::{Restore, children};
 use crate::cluster::arguments::Arguments;
-use crate::cluster::condition::{Member, changes, is_unchanged, seen, sides};
-use crate::cluster::kubernetes::helper;
+use crate::cluster::condition::{Member, changes, is_unchanged, last_words, seen, sides};
+use crate::cluster::kubernetes::{LOST, helper};
 use crate::cluster::membership;
-use crate::cluster::places::{Places, part, part_of, restored, restoring, stateful_set, stopping};
+use crate::cluster::places::{Places, part, part_of, restored, restoring, starting, stateful_set, stopping};
 use crate::cluster::roster::peer_url;
 
 /// A restoration that is to be done, or to be finished.
@@ -17,6 +17,8 @@ use crate::cluster::roster::peer_url;
 pub(crate) struct Restoration {
     /// Members that don't have it yet.
     pub(crate) pending: BTreeSet<String>,
+    /// In pods: all of them have it, and may have started with it. Nothing is put anywhere any more, and nobody is stopped.
+    pub(crate) has_started: bool,
     /// What each of all members is called and where the others reach it.
     pub(super) urls: BTreeMap<String, String>,
     pub(crate) what: Restore,
@@ -56,16 +58,24 @@ pub(crate) fn restoration(
         let (before, after) = sides(c.change, "environment");
         !is_unchanged(c.change) && (c.observed.is_none() || !same(before, after))
     };
-    // What a pod's volume holds is not known here; it was seen to serve all of it, or all is done again, which finds what is there.
-    let was_seen = wanted.kubernetes.is_some() && has_served(scene, wanted, what);
+    // What a pod's volume holds is not known here. Until members may have started all is done again, which finds what is there; from then on they may have
+    // promised each other something.
+    let begun = scene.children.get(&restoring(what)).and_then(|c| sides(c.change, "id").0);
+    let has_started = begun.is_some() && same(known(scene, &starting()).and_then(|o| o.get("input")), begun);
+    let is_served = has_started && has_served(scene, wanted, what);
     let is_pending = |name: &&String| match &wanted.kubernetes {
-        Some(_) => !was_seen,
+        Some(_) => !is_served,
         None => scene.children.get(&switch(name)).is_some_and(is_open),
     };
     let pending: BTreeSet<String> = wanted.members.keys().filter(is_pending).cloned().collect();
     if has_begun {
         unchanged(scene, what)?;
-        unlost(scene, wanted, what, &pending)?;
+        match wanted.kubernetes {
+            Some(_) if has_started && !is_served => not_lost(wanted.members.keys().filter(|name| is_lost(scene, name)))?,
+            Some(_) => {}
+            None if has_served(scene, wanted, what) => not_lost(pending.iter())?,
+            None => {}
+        }
     }
     if pending.is_empty() {
         return Ok(None);
@@ -84,7 +94,7 @@ pub(crate) fn restoration(
         .with_hint("Write the addresses into `addresses`, or apply what the hosts depend on first with `-target`.")
         .into());
     }
-    Ok(Some(Restoration { pending, urls, what: what.clone() }))
+    Ok(Some(Restoration { pending, has_started, urls, what: what.clone() }))
 }
 
 /// The part of a member that changes over to what was restored.
@@ -118,13 +128,26 @@ fn unchanged(scene: &Scene<'_>, what: &Restore) -> Result<(), Diagnostic> {
     .with_hint("Or give the block `restore` another `id`: then all members begin anew, as they are written now."))
 }
 
-/// Who has run with the others and lost its data again must not begin once more with less than it has promised them. Members are read when all of
-/// them were seen to work with what was restored.
-fn unlost(scene: &Scene<'_>, wanted: &Arguments, what: &Restore, pending: &BTreeSet<String>) -> Result<(), Diagnostic> {
-    if pending.is_empty() || !has_served(scene, wanted, what) {
+/// Some member was seen to work with what was restored, as all were by then.
+fn has_served(scene: &Scene<'_>, wanted: &Arguments, what: &Restore) -> bool {
+    let begun = scene.children.get(&restoring(what)).and_then(|c| sides(c.change, "id").0);
+    wanted.members.keys().any(|name| {
+        let child = scene.children.get(&part(name, "etcd")).filter(|c| c.in_state);
+        child.is_some_and(|c| same(sides(c.change, "restoration").0, begun))
+    })
+}
+
+/// A member in a pod says that it has no data.
+fn is_lost(scene: &Scene<'_>, name: &str) -> bool {
+    last_words(scene, name).is_some_and(|words| words.contains(LOST))
+}
+
+/// Who has run with the others and lost its data again must not begin once more with less than it has promised them.
+fn not_lost<'a>(lost: impl Iterator<Item = &'a String>) -> Result<(), Diagnostic> {
+    let lost: Vec<&str> = lost.map(String::as_str).collect();
+    if lost.is_empty() {
         return Ok(());
     }
-    let lost: Vec<&str> = pending.iter().map(String::as_str).collect();
     Err(Diagnostic::error(
         "A member has lost what was restored",
         format!(
@@ -133,16 +156,6 @@ fn unlost(scene: &Scene<'_>, wanted: &Arguments, what: &Restore, pending: &BTree
         ),
     )
     .with_hint("Give the block `restore` another `id`: then all members begin anew."))
-}
-
-/// Some member was seen to work with what was restored, as all were by then.
-fn has_served(scene: &Scene<'_>, wanted: &Arguments, what: &Restore) -> bool {
-    let begun = scene.children.get(&restoring(what)).and_then(|c| sides(c.change, "id").0);
-    begun.is_some()
-        && wanted.members.keys().any(|name| {
-            let child = scene.children.get(&part(name, "etcd")).filter(|c| c.in_state);
-            child.is_some_and(|c| same(sides(c.change, "restoration").0, begun))
-        })
 }
 
 /// All members begin anew: all of them are in view.
@@ -223,10 +236,12 @@ fn half_way(scene: &Scene<'_>, wanted: &Arguments) -> Result<bool, Diagnostic> {
         None => Places::of(wanted).data,
     };
     let by_hand = match &wanted.kubernetes {
+        Some(_) if of_before.is_none() => "Or destroy the cluster: it has never worked, so there is nothing that was before.".to_owned(),
         Some(place) => format!(
-            "To have back what was before, scale the StatefulSet {} to 0, let a pod of yours move the oldest of {data}.before-* in each volume to {data} \
-             in the place of what is there, scale it back, and when all work plan without the block.",
-            place.name
+            "To have back what was before, scale the StatefulSet {} to 0, let a pod of yours move in each volume the first {data}.before-* since the last \
+             restoration that ended ({}) to {data} in the place of what is there, if there is one, scale it back, and when all work plan without the block.",
+            place.name,
+            noted.map_or_else(|| "there was none".to_owned(), |token| format!("not {data}.before-{token}, nor an older one")),
         ),
         None => format!(
             "To have back what was before, stop the members on their hosts (`systemctl stop {}`), move the oldest of {data}.before-* (or \
