@@ -14,6 +14,8 @@ use sha2::{Digest as _, Sha256};
 const SPARE: u64 = 256 << 20;
 /// How much is read at once, in bytes.
 const PIECE: usize = 1 << 20;
+/// A snapshot that has not arrived yet.
+const PART: &str = "snapshot-part";
 /// A restored copy says by this file of which restoration it is, in the data directory of etcd.
 const MARK: &str = "restored";
 
@@ -83,7 +85,7 @@ impl Volume {
         self.only(&[&snapshot])?;
         let length = match snapshot.metadata() {
             Ok(there) => there.len(),
-            Err(_) => self.receive(&snapshot, asked, input)?,
+            Err(_) => self.receive(&snapshot, asked, input).inspect_err(|_| drop(std::fs::remove_file(self.beside.join(PART))))?,
         };
         let part = self.beside.join("new-part");
         // What can't be used is not left in the way of etcd.
@@ -113,7 +115,7 @@ impl Volume {
         }
         // Once as it comes, and once more as it is restored.
         self.has_room(length.saturating_mul(2))?;
-        let part = self.beside.join("snapshot-part");
+        let part = self.beside.join(PART);
         let mut file = File::create(&part).map_err(|e| disk(&part, &e))?;
         let (mut sum, mut piece, mut left, mut written) = (Sha256::new(), vec![0; PIECE], length, Ok(()));
         (input.ask)("content?");
@@ -124,7 +126,8 @@ impl Volume {
                 read => {
                     sum.update(&piece[..read]);
                     // What was asked for is read to its end: else it holds up the way to what is said of it.
-                    written = written.and_then(|()| file.write_all(&piece[..read]));
+                    // Where there is no room, etcd needs what there is.
+                    written = written.and_then(|()| file.write_all(&piece[..read]).inspect_err(|_| drop(file.set_len(0))));
                     left -= read as u64;
                 }
             }

@@ -1,7 +1,8 @@
 //! The operation `kubernetes_exec`: a program is run in a container that is there, to its end, perhaps with a file on its standard input.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -10,7 +11,7 @@ use kube::Api;
 use kube::api::AttachParams;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::act::seconds;
 use crate::archive_source::Downloads;
@@ -25,6 +26,8 @@ const TIMEOUT: u64 = 60;
 const CHUNK: usize = 4_096;
 /// Nothing goes through for so long: the way is lost.
 const STALLED: Duration = Duration::from_secs(120);
+/// The way into a pod is not open for so long: it won't be.
+const SHUT: Duration = Duration::from_secs(300);
 /// What is told of how it ended comes right after its last words.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -54,12 +57,14 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 /// The operation `kubernetes_exec`.
 pub(crate) struct KubernetesExec {
     downloads: Arc<Downloads>,
+    /// Since when the way into a pod is not open, by what runs there.
+    shut: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl KubernetesExec {
     /// With where files come from.
     pub(crate) fn new(downloads: Arc<Downloads>) -> Self {
-        Self { downloads }
+        Self { downloads, shut: Mutex::default() }
     }
 }
 
@@ -79,6 +84,16 @@ impl Operation<Client> for KubernetesExec {
                 Ok(answer) => answer,
                 Err(_) => Err(failed(arguments, &format!("it did not end within {} s", limit.as_secs()))),
             };
+            let answer = match answer {
+                Ok(GateAnswer::Waiting(why)) if self.is_shut(client, arguments, true) => {
+                    Err(failed(arguments, &format!("{why}, and not for {} s", SHUT.as_secs())))
+                }
+                Ok(GateAnswer::Waiting(why)) => Ok(GateAnswer::Waiting(why)),
+                answer => {
+                    self.is_shut(client, arguments, false);
+                    answer
+                }
+            };
             match answer {
                 Err(told) if is(arguments, "required") == Some(false) => Ok(GateAnswer::Passed(format!("left as it is: {}", told.detail))),
                 Ok(GateAnswer::Waiting(why)) if is(arguments, "required") == Some(false) => {
@@ -87,6 +102,19 @@ impl Operation<Client> for KubernetesExec {
                 answer => answer,
             }
         })
+    }
+}
+
+impl KubernetesExec {
+    /// It was so for too long. `now`: it is so at this moment.
+    fn is_shut(&self, client: &Client, arguments: &Object, now: bool) -> bool {
+        let of = |name: &str| text(arguments, name).unwrap_or_default();
+        let name = format!("{} {} {}", client.place(), of("namespace"), of("pod"));
+        let mut shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
+        match now {
+            true => shut.entry(name).or_insert_with(Instant::now).elapsed() > SHUT,
+            false => shut.remove(&name).is_some(),
+        }
     }
 }
 

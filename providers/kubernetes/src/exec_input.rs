@@ -77,7 +77,8 @@ pub(crate) async fn give(
             continue;
         }
         let (mut pieces, mut sent, mut is_lost) = (pieces, 0, false);
-        while let Some(piece) = pieces.recv().await.filter(|_| !is_lost) {
+        let silent = |_| unread(format!("nothing came of it for {} s", stalled_after.as_secs()));
+        while let Some(piece) = timeout(stalled_after, pieces.recv()).await.map_err(silent)?.filter(|_| !is_lost) {
             let piece = piece.map_err(unread)?;
             sent += piece.len() as u64;
             is_lost = timeout(stalled_after, to.write_all(&piece)).await.map_err(stalled)?.is_err();

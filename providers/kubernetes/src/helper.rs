@@ -151,23 +151,33 @@ fn last_words(pod: &Json) -> Option<&str> {
     Some(said.or(failed["reason"].as_str()).unwrap_or("it does not say why").trim_end_matches('.'))
 }
 
-/// What tells a pod made of this, for this node, from others: two sums.
+/// What tells a pod made of this, for this node, from others: two sums. What it asks for of a node is nothing that one which runs is told from others by.
 fn sum(manifest: &Value, node: &str) -> String {
     let digits = |text: &str| sha256(text.as_bytes()).chars().take(DIGITS).collect::<String>();
-    format!("{}-{}", digits(&to_json(manifest).to_string()), digits(node))
+    let mut json: Json = to_json(manifest);
+    for list in ["initContainers", "containers"] {
+        let containers = json["spec"][list].as_array_mut().into_iter().flatten();
+        containers.filter_map(Json::as_object_mut).for_each(|container| drop(container.remove("resources")));
+    }
+    format!("{}-{}", digits(&json.to_string()), digits(node))
 }
 
-/// The manifest that says so itself, for this node; without one it is as it was written. The scheduler chooses all the same, so that volumes count.
+/// The manifest that says so itself, for this node; without one it is as it was written. The scheduler chooses all the same, so that volumes count; but a
+/// node that takes no others has taken the pod that it is to be beside.
 fn placed(manifest: &Value, node: &str) -> Value {
-    let json: Json = to_json(manifest);
-    let mut arg = Arg::from_json(&json);
-    arg.set(&["metadata", "annotations", REVISION], sum(manifest, node).into());
-    if !node.is_empty() {
+    let mut json: Json = to_json(manifest);
+    if !node.is_empty() && json["spec"].is_object() {
+        let spec = &mut json["spec"];
         let field = json!({ "key": "metadata.name", "operator": "In", "values": [node] });
         let terms = json!([{ "matchFields": [field] }]);
-        let there = json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms } } });
-        arg.set(&["spec", "affinity"], Arg::from_json(&there));
+        spec["affinity"] = json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms } } });
+        spec.as_object_mut().map(|spec| spec.remove("nodeSelector"));
+        let mut tolerations = spec["tolerations"].as_array().cloned().unwrap_or_default();
+        tolerations.push(json!({ "operator": "Exists", "effect": "NoSchedule" }));
+        spec["tolerations"] = tolerations.into();
     }
+    let mut arg = Arg::from_json(&json);
+    arg.set(&["metadata", "annotations", REVISION], sum(manifest, node).into());
     arg.resolve(&|_, _| Value::null(Type::Any))
 }
 
@@ -189,15 +199,19 @@ mod tests {
 
     #[test]
     fn pods_of_other_manifests_and_nodes_are_told_apart() {
-        let pod = |image: &str| {
-            let spec = json!({ "image": image, "affinity": { "podAntiAffinity": {} } });
+        let of = |image: &str, cpu: &str| {
+            let containers = json!([{ "image": image, "resources": { "requests": { "cpu": cpu } } }]);
+            let spec = json!({ "containers": containers, "affinity": { "podAntiAffinity": {} }, "nodeSelector": { "a": "b" } });
             implied_from_json(&json!({ "kind": "Pod", "metadata": { "name": "p" }, "spec": spec }))
         };
+        let pod = |image: &str| of(image, "1");
+        assert_eq!(sum(&of("a", "1"), ""), sum(&of("a", "2"), ""));
         let made = to_json(&placed(&pod("a"), ""));
         assert_eq!(made["metadata"]["annotations"][REVISION], sum(&pod("a"), ""));
         assert!(made["spec"]["affinity"]["podAntiAffinity"].is_object());
         let there = to_json(&placed(&pod("a"), "n1"));
         assert!(there["spec"]["affinity"]["nodeAffinity"].is_object() && there["spec"]["affinity"].get("podAntiAffinity").is_none());
+        assert!(there["spec"].get("nodeSelector").is_none() && there["spec"]["tolerations"][0]["effect"] == "NoSchedule");
         let (here, elsewhere) = (sum(&pod("a"), "n1"), sum(&pod("a"), "n2"));
         assert!(here != elsewhere && here.split('-').next() == elsewhere.split('-').next() && sum(&pod("b"), "n1") != here);
     }
