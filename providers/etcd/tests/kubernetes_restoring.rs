@@ -7,7 +7,7 @@ mod steps;
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{Object, Value};
+use karmaform_model::{ChildStep, Object, Value};
 
 use pods_lab::{CLASS, Lab, POLICIES, arguments, changed, check, converge, formed, member, nothing, refused, sane, with};
 use steps::{Policy, Stop};
@@ -263,6 +263,43 @@ fn back_to_the_first_one_before_the_second_stops_anybody() {
     }
 }
 
+/// The first had started and was not noted when the second stopped all: what is in place then is not the first's.
+#[test]
+fn back_to_the_first_one_half_way_in_the_second() {
+    let (first, second) = (restored(arguments(3, CLASS), ""), restored(arguments(3, CLASS), "second"));
+    stopped_everywhere(&formed(3, CLASS), &first, |lab, what| {
+        let of = |lab: &Lab, name: &str| lab.state.children.keys().any(|path| path[0].name == name);
+        if !of(&lab, "starting") || is_noted(&lab) {
+            return;
+        }
+        stopped_everywhere(&lab, &second, |mut lab, then| {
+            let input = |name: &str| {
+                lab.state.children.iter().find(|(path, _)| path[0].name == name).and_then(|(_, (_, of))| of.get("input").cloned())
+            };
+            let what = format!("{what}, then {then}");
+            let id = |which: &str| {
+                lab.state
+                    .children
+                    .iter()
+                    .find(|(path, _)| path[0] == ChildStep::keyed("restoring", which))
+                    .and_then(|(_, (_, of))| of.get("id").cloned())
+            };
+            let of_first = id("abababababab");
+            if input("starting") != of_first {
+                // All have what the second has put there.
+                converge(&mut lab, Some(&second), Policy::UnitsLast, &what);
+            } else if input("stopping") != of_first {
+                refused(&lab, &first, "Another restoration has stopped the members since");
+                converge(&mut lab.clone(), Some(&second), Policy::UnitsLast, &what);
+                converge(&mut lab, Some(&restored(arguments(3, CLASS), "third")), Policy::UnitsLast, &what);
+            } else if !is_noted(&lab) {
+                converge(&mut lab, Some(&first), Policy::UnitsLast, &what);
+                assert!(lab.world.helpers.is_empty() && beside(&lab).0 == 0, "{what}");
+            }
+        });
+    });
+}
+
 /// Some members would begin with other things than the rest.
 #[test]
 fn what_has_begun_goes_on_as_it_began() {
@@ -290,7 +327,7 @@ fn what_has_begun_goes_on_as_it_began() {
 #[test]
 fn who_has_lost_what_was_restored_does_not_begin_again_alone() {
     let with = restored(arguments(3, CLASS), "");
-    stopped_everywhere(&formed(3, CLASS), &with, |lab, what| {
+    let then = |lab: Lab, what: &str| {
         let serves = lab.world.has_quorum() && !origins(&lab).contains(&None);
         if !serves {
             return;
@@ -299,20 +336,25 @@ fn who_has_lost_what_was_restored_does_not_begin_again_alone() {
             let mut lab = lab.clone();
             lab.world.wipe(&member(2));
             if new_volume {
-                lab.world.beside.remove(&format!("claim data-{}", member(2)));
+                let claim = format!("data-{}", member(2));
+                lab.world.beside.remove(&format!("claim {claim}"));
+                lab.world.remove("PersistentVolumeClaim", &claim);
+                lab.world.pods.remove(&member(2));
             }
             lab.world.settle();
             let id = lab.world.formed.as_ref().unwrap().id.clone();
+            let is_formed = lab.world.manifest("ConfigMap", "etcd-main-formed").is_some();
             let was_read = lab.state.children.values().any(|(_, of)| of.get("restoration").is_some_and(|v| !v.is_null()));
             if was_read {
                 converge(&mut lab, Some(&with), Policy::UnitsLast, what);
                 assert_eq!(lab.world.formed.as_ref().unwrap().id, id, "{what}");
-            } else {
+            } else if is_formed {
                 refused(&lab, &with, "A member has lost what was restored");
                 converge(&mut lab, Some(&restored(arguments(3, CLASS), "second")), Policy::UnitsLast, what);
             }
         }
-    });
+    };
+    stopped_everywhere(&formed(3, CLASS), &with, then);
 }
 
 #[test]

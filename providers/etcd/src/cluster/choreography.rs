@@ -45,6 +45,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         if grows {
             return Err(at_it(refusals::grows_apart("a cluster is restored").into()));
         }
+        refusals::relabels(scene, &wanted).map_err(|d| at_it(d.into()))?;
         let membership = Membership::settled(&wanted);
         let mut order = Order::new(&wanted, scene, &members, &membership);
         order.start_as_members();

@@ -12,7 +12,7 @@ use super::condition::{changes, has_data, is_formed, member_of, runner, seen, si
 use super::places::{default_data_directory, is_authority, part, part_of, token};
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
 
-pub(super) use on_kubernetes::{grows, grows_apart};
+pub(super) use on_kubernetes::{grows, grows_apart, relabels};
 
 /// Finds every reason not to make this plan.
 pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {

@@ -9,6 +9,7 @@ use crate::cluster::condition::{changes, member_of, seen};
 use crate::cluster::kubernetes::children::{claim_manifest, claim_name, save_command, to_close, to_start};
 use crate::cluster::kubernetes::{Kubernetes, Storage};
 use crate::cluster::places::{disruption_budget, formed_note, part, stateful_set};
+use crate::cluster::refusals;
 use crate::cluster::snapshot;
 use crate::cluster::upgrade::Upgrade;
 
@@ -91,11 +92,12 @@ impl Order<'_> {
     /// Volumes have their new size before it is said that all is done, and before the StatefulSet is made anew with it.
     pub(super) fn grow_volumes(&mut self) {
         let (scene, Some(place)) = (self.scene, &self.wanted.kubernetes) else { return };
-        let grows = |name: &&String| scene.children.get(&part(name, "claim")).is_some_and(|c| c.change.action() == Action::Update);
-        let members: Vec<&String> = self.wanted.members.keys().filter(grows).collect();
-        if members.is_empty() {
+        let grows = |name: &String| scene.children.get(&part(name, "claim")).is_some_and(|c| c.change.action() == Action::Update);
+        // As long as the StatefulSet asks for the old size a run before has not seen all of them grow.
+        if !refusals::grows(scene) && !self.wanted.members.keys().any(grows) {
             return;
         }
+        let members: Vec<&String> = self.wanted.members.keys().collect();
         let gate = "the volumes have grown";
         let arguments = BTreeMap::from([
             ("cluster".to_owned(), place.connection.clone().into()),

@@ -24,28 +24,37 @@ pub(crate) fn of_restoration(
     let file = format!("{file} (SHA-256 {}...)", what.sha256.get(..12).unwrap_or_default());
     let all = list(&mut wanted.members.keys());
     let pending = list(&mut restoration.pending.iter());
+    let leaving = || members.keys().filter(|name| !wanted.members.contains_key(*name));
+    let mut data_loss = Vec::new();
+    let mut leave = Vec::new();
+    if leaving().next().is_some() {
+        let end = if wanted.keeps_data { "kept, moved aside" } else { "deleted" };
+        let line = format!("{} leave with it: their data is {end} when the others work with what was restored", list(&mut leaving()));
+        data_loss.extend((!wanted.keeps_data).then(|| line.clone()));
+        leave.push(line);
+    }
+    let down = Margin { members: wanted.members.len(), up: 0, quorum: quorum(wanted.members.len()) };
+    if restoration.has_started {
+        let anew = |name: &String| scene.children.get(&part(name, "pod")).is_some_and(|pod| pod.change.action() == Action::Update);
+        let restarts = wanted.members.keys().any(anew);
+        let mut lines = vec![format!("goes on with the restoration from {file}: it is in place, and {all} start with it")];
+        lines.extend(restarts.then(|| "makes pods that run anew at once: etcd is unavailable until they have started".to_owned()));
+        lines.extend(leave);
+        return (lines, Risk { margin: restarts.then_some(down), data_loss, ..Risk::default() });
+    }
     if !is_formed(scene) {
         let mut lines = vec![format!("forms a cluster that begins with what is in {file}: {all}")];
         let is_there = scene.children.get(&stateful_set()).is_some_and(|set| set.observed.is_some());
         lines.extend(is_there.then(|| "stops what was started of it before".to_owned()));
         return (lines, Risk::default());
     }
-    if restoration.has_started {
-        return (vec![format!("goes on with the restoration from {file}: it is in place, and {all} start with it")], Risk::default());
-    }
     let done = restoration.pending.len() < wanted.members.len();
     let begun = if done { format!("goes on with the restoration, on {pending}") } else { format!("restores {all}") };
     let loss = format!("{begun}, from {file}: what was written since that was saved is lost");
     let mut lines =
         vec![loss.clone(), "stops all members at once: etcd is unavailable until they have started with what was restored".to_owned()];
-    let mut data_loss = vec![loss];
-    let leaving = || members.keys().filter(|name| !wanted.members.contains_key(*name));
-    if leaving().next().is_some() {
-        let end = if wanted.keeps_data { "kept, moved aside" } else { "deleted" };
-        let line = format!("{} leave with it: their data is {end} when the others work with what was restored", list(&mut leaving()));
-        data_loss.extend((!wanted.keeps_data).then(|| line.clone()));
-        lines.push(line);
-    }
+    data_loss.insert(0, loss);
+    lines.extend(leave);
     let is_away = |name: &&String| scene.children.get(&part(name, "unit")).is_some_and(|c| c.unseen);
     let away = list(&mut leaving().filter(is_away));
     if !away.is_empty() {
@@ -60,8 +69,7 @@ pub(crate) fn of_restoration(
     });
     let until = if wanted.keeps_data { "" } else { ", until the block `restore` is taken out" };
     lines.push(format!("data of before is kept in {}{until}", before(wanted)));
-    let margin = Margin { members: wanted.members.len(), up: 0, quorum: quorum(wanted.members.len()) };
-    (lines, Risk { margin: Some(margin), data_loss, confirm: Some("restores etcd from a snapshot".to_owned()) })
+    (lines, Risk { margin: Some(down), data_loss, confirm: Some("restores etcd from a snapshot".to_owned()) })
 }
 
 /// Adds what it means that the block is taken out.

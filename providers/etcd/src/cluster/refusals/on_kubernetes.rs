@@ -97,6 +97,19 @@ fn is_another(scene: &Scene<'_>) -> bool {
     })
 }
 
+/// A restoration's helpers have the level that is wanted, and would take the volumes away from members that run with another one.
+pub(crate) fn relabels(scene: &Scene<'_>, wanted: &Arguments) -> Result<(), Diagnostic> {
+    let level = |block: Option<&Object>| block.and_then(|b| b.get("selinux_level")).filter(|v| !v.is_null()).cloned();
+    let before = scene.before.and_then(|b| b.get("kubernetes")).and_then(Value::as_entries);
+    let Some(place) = wanted.kubernetes.as_ref().filter(|_| before.is_some()) else { return Ok(()) };
+    if same(level(before).as_ref(), level(Some(&place.block)).as_ref()) {
+        return Ok(());
+    }
+    let detail = "Its helpers would have the new level, and members that still serve the old one, and both the same volumes.";
+    Err(Diagnostic::error("Another `selinux_level` comes before a restoration", detail)
+        .with_hint("Take the block `restore` out, apply, and put it back then."))
+}
+
 /// Why not. `meanwhile`: what else the plan does.
 pub(crate) fn grows_apart(meanwhile: &str) -> Diagnostic {
     let detail = format!("For larger volumes the StatefulSet is made anew around its pods, which is not done while {meanwhile}.");

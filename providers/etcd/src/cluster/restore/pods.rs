@@ -52,6 +52,10 @@ impl Order<'_> {
         let first = if restoration.has_started { STARTED } else { STOPPED };
         self.around_the_start(has_pods.then_some(first));
         self.note_restored();
+        if restoration.has_started {
+            // What another one has left that came no further.
+            self.end_in_pods(place, Ended::Never);
+        }
     }
 
     /// To the moment at which members start.

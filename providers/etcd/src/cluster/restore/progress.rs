@@ -63,6 +63,9 @@ pub(crate) fn restoration(
     let begun = scene.children.get(&restoring(what)).and_then(|c| sides(c.change, "id").0);
     let has_started = begun.is_some() && same(known(scene, &starting()).and_then(|o| o.get("input")), begun);
     let is_served = has_started && has_served(scene, wanted, what);
+    if has_started && known(scene, &stopping()).is_some_and(|o| !same(o.get("input"), begun)) {
+        return Err(overtaken().into());
+    }
     let is_pending = |name: &&String| match &wanted.kubernetes {
         Some(_) => !is_served,
         None => scene.children.get(&switch(name)).is_some_and(is_open),
@@ -140,6 +143,16 @@ fn has_served(scene: &Scene<'_>, wanted: &Arguments, what: &Restore) -> bool {
 /// A member in a pod says that it has no data.
 fn is_lost(scene: &Scene<'_>, name: &str) -> bool {
     last_words(scene, name).is_some_and(|words| words.contains(LOST))
+}
+
+/// Some members may have what the other one has put there.
+fn overtaken() -> Diagnostic {
+    Diagnostic::error(
+        "Another restoration has stopped the members since",
+        "This one had begun and not ended when another one stopped all members, and some may have what that has put in place.",
+    )
+    .with_hint("Put the other block back and apply: it goes on from where it was.")
+    .with_hint("Or give the block `restore` an `id` that none had yet: then all members begin anew with that.")
 }
 
 /// Who has run with the others and lost its data again must not begin once more with less than it has promised them.
@@ -239,7 +252,8 @@ fn half_way(scene: &Scene<'_>, wanted: &Arguments) -> Result<bool, Diagnostic> {
         Some(_) if of_before.is_none() => "Or destroy the cluster: it has never worked, so there is nothing that was before.".to_owned(),
         Some(place) => format!(
             "To have back what was before, scale the StatefulSet {} to 0, let a pod of yours move in each volume the first {data}.before-* since the last \
-             restoration that ended ({}) to {data} in the place of what is there, if there is one, scale it back, and when all work plan without the block.",
+             restoration that ended ({}) to {data} in the place of what is there, if there is one, put the image of before back if `version` was changed, \
+             scale it back, and when all work plan without the block.",
             place.name,
             noted.map_or_else(|| "there was none".to_owned(), |token| format!("not {data}.before-{token}, nor an older one")),
         ),
