@@ -230,6 +230,8 @@ fn claim(cluster: &Arguments, place: &Kubernetes, member: &str) -> Child {
     let made = claim_manifest(place, member);
     let mut claim = object(place, part(member, "claim"), made);
     claim.arguments.insert("keep".to_owned(), cluster.keeps_data.into());
+    // A claim stays as long as its pod, which has a minute to end.
+    claim.arguments.insert("timeout".to_owned(), STOP_TIMEOUT.into());
     // So a claim that is there while the CAs are not in the state is of another cluster, and never of an apply that did not finish.
     let signs_with = cluster.authorities.signs_with;
     claim.after = vec![authority(CLIENT_CA, signs_with), authority(PEER_CA, signs_with), token()];
