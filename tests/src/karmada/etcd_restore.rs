@@ -106,12 +106,20 @@ fn a_cluster_in_pods_is_restored() {
     assert_eq!((cluster.uids(), beside(&cluster), get("after").as_str()), (second, (0, Vec::new()), "1"));
 
     // Two of three have lost their volumes: what the last one has is saved, and all begin with that.
+    let uids = || host.run(&["-n", &host.namespace, "get", "pvc", "-o=jsonpath={range .items[*]}{.metadata.name}={.metadata.uid} {end}"]);
+    let before_it = uids();
+    let claims: Vec<String> = before_it.split_whitespace().filter(|c| !c.starts_with("data-etcd-0=")).map(str::to_owned).collect();
     for name in ["etcd-1", "etcd-2"] {
         host.run(&["-n", &host.namespace, "delete", "--wait=false", "pvc", &format!("data-{name}")]);
         host.run(&["-n", &host.namespace, "delete", "--wait=false", "pod", name]);
     }
     let lost = || project.run(&["etcd", "snapshot", "etcd_cluster.main", "-out", "none.db"]).code != Some(0);
     host.eventually("the majority is lost", lost);
+    // What comes in their place is there before anything is planned with it.
+    host.eventually("claims are made anew", || {
+        let there = uids();
+        ["etcd-1", "etcd-2"].iter().all(|name| there.contains(&format!("data-{name}=")) && !claims.iter().any(|old| there.contains(old)))
+    });
     project.must(0, &["etcd", "snapshot", "etcd_cluster.main", "-member=etcd-0", "-force", "-out", "last.db"]);
     of_with(3, &block(&cluster, "last.db", ""));
     project.must(0, &CONFIRMED);
