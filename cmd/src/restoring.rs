@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use karmaform_etcd::{Beginning, verify};
 use karmaform_model::Diagnostic;
-use sha2::{Digest as _, Sha256};
+
+use crate::disk::{Summing, hexadecimal};
 
 /// What must be free besides, in bytes: etcd writes on, and makes files of 64 MB for its log ahead.
 const SPARE: u64 = 256 << 20;
@@ -116,30 +117,29 @@ impl Volume {
         // Once as it comes, and once more as it is restored.
         self.has_room(length.saturating_mul(2))?;
         let part = self.beside.join(PART);
-        let mut file = File::create(&part).map_err(|e| disk(&part, &e))?;
-        let (mut sum, mut piece, mut left, mut written) = (Sha256::new(), vec![0; PIECE], length, Ok(()));
+        let mut file = Summing::new(File::create(&part).map_err(|e| disk(&part, &e))?);
+        let (mut piece, mut left, mut written) = (vec![0; PIECE], length, Ok(()));
         (input.ask)("content?");
         while left > 0 {
             let most = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
             match input.from.read(&mut piece[..most]).map_err(cut)? {
                 0 => return Err(cut(ErrorKind::UnexpectedEof.into())),
                 read => {
-                    sum.update(&piece[..read]);
                     // What was asked for is read to its end: else it holds up the way to what is said of it.
                     // Where there is no room, etcd needs what there is.
-                    written = written.and_then(|()| file.write_all(&piece[..read]).inspect_err(|_| drop(file.set_len(0))));
+                    written = written.and_then(|()| file.write_all(&piece[..read]).inspect_err(|_| drop(file.inner.set_len(0))));
                     left -= read as u64;
                 }
             }
         }
         written.map_err(|e| disk(&part, &e))?;
-        let found: String = sum.finalize().iter().map(|b| format!("{b:02x}")).collect();
+        let found = hexadecimal(file.sum);
         if found != asked.sha256 {
             let detail = format!("What arrived has the SHA-256 sum {found}, and `sha256` says {}.", asked.sha256);
             return Err(Diagnostic::error("Another snapshot than the one that is wanted", detail)
                 .with_hint("Take the sum from its manifest, and look whether `from` is the file that is meant."));
         }
-        file.sync_all().map_err(|e| disk(&part, &e))?;
+        file.inner.sync_all().map_err(|e| disk(&part, &e))?;
         verify(&part)?;
         self.rename(&part, snapshot)?;
         Ok(length)
@@ -256,6 +256,8 @@ fn disk(path: &Path, error: &std::io::Error) -> Diagnostic {
 
 #[cfg(test)]
 mod tests {
+    use sha2::{Digest as _, Sha256};
+
     use super::*;
 
     /// A snapshot as etcd writes it: whole pages, and their sum.

@@ -19,7 +19,7 @@ use crate::pod::REVISION;
 use crate::pod_look::revision;
 use crate::pods::{is_leaving, runs};
 use crate::pods_why;
-use crate::start::put;
+use crate::start::{patient, put};
 use crate::stop::IF_OFF;
 use crate::values::text;
 
@@ -62,11 +62,7 @@ impl Operation<Client> for KubernetesHelper {
 
     fn attempt<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
         Box::pin(async move {
-            let answer = match attempt(client, arguments).await {
-                Err(told) if told.retryable => Ok(GateAnswer::Waiting(told.detail.trim_end_matches('.').to_owned())),
-                answer => answer,
-            };
-            match answer {
+            match patient(attempt(client, arguments).await) {
                 Ok(GateAnswer::Waiting(why)) if self.is_over(client, arguments) => Ok(GateAnswer::Passed(format!("without it: {why}"))),
                 Err(told) if number(arguments, "patience").is_some() => Ok(GateAnswer::Passed(format!("without it: {}", told.detail))),
                 answer => answer,

@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
-use karmaform_model::{Attribute, BoxFuture, Diagnostic, Gate, GateAnswer, Object, Schema, Type, Value};
+use karmaform_model::{Attribute, BoxFuture, Diagnostic, Gate, GateAnswer, Object, Schema, Type};
 use serde_json::Value as Json;
 
 use crate::client::{Client, Place};
 use crate::look::place;
-use crate::values::text;
+use crate::values::{selector, text};
 use crate::wait::health;
 
 /// What is looked at.
@@ -50,11 +50,9 @@ impl Gate<Client> for KubernetesRuns {
 
 async fn look(client: &Client, arguments: &Object) -> Result<Vec<Json>, Diagnostic> {
     let namespace = text(arguments, "namespace").unwrap_or_default();
-    let labels = arguments.get("labels").and_then(Value::as_entries).into_iter().flatten();
-    let labels: Vec<String> = labels.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
     let place: Option<Place> = place(client, "apps/v1", KIND, namespace).await?;
     let Some(place) = place else { return Ok(Vec::new()) };
-    let found = client.select(&place, &labels.join(","), "").await;
+    let found = client.select(&place, &selector(arguments.get("labels")), "").await;
     found.map_err(|failure| failure.diagnostic(client.place(), &place.call("list", ""), &[]))
 }
 

@@ -52,12 +52,15 @@ impl Operation<Client> for KubernetesStart {
     }
 
     fn attempt<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
-        Box::pin(async move {
-            match attempt(client, arguments).await {
-                Err(told) if told.retryable => Ok(GateAnswer::Waiting(told.detail.trim_end_matches('.').to_owned())),
-                answer => answer,
-            }
-        })
+        Box::pin(async move { patient(attempt(client, arguments).await) })
+    }
+}
+
+/// What may be otherwise a moment later is waited for.
+pub(crate) fn patient(answer: Result<GateAnswer, Diagnostic>) -> Result<GateAnswer, Diagnostic> {
+    match answer {
+        Err(told) if told.retryable => Ok(GateAnswer::Waiting(told.detail.trim_end_matches('.').to_owned())),
+        answer => answer,
     }
 }
 

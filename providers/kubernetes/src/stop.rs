@@ -11,7 +11,8 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::pods::is_leaving;
 use crate::pods_why::pods;
-use crate::start::put;
+use crate::start::{patient, put};
+use crate::values::selector;
 
 /// What to do about a pod on a node that is gone.
 pub(crate) const IF_OFF: &str = "if that is off for good, remove the pod with `kubectl delete pod --force`";
@@ -40,12 +41,7 @@ impl Operation<Client> for KubernetesStop {
     }
 
     fn attempt<'a>(&'a self, client: &'a Client, arguments: &'a Object) -> BoxFuture<'a, Result<GateAnswer, Diagnostic>> {
-        Box::pin(async move {
-            match attempt(client, arguments).await {
-                Err(told) if told.retryable => Ok(GateAnswer::Waiting(told.detail.trim_end_matches('.').to_owned())),
-                answer => answer,
-            }
-        })
+        Box::pin(async move { patient(attempt(client, arguments).await) })
     }
 }
 
@@ -54,11 +50,9 @@ async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diag
     put(client, manifest).await?;
     let (set_place, set) = located(client, manifest).await?;
     let place = pods(&set.namespace);
-    let labels = manifest.get("spec").and_then(|s| s.get("selector")?.get("matchLabels")?.as_entries());
-    let labels: Vec<String> =
-        labels.into_iter().flatten().filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
+    let labels = manifest.get("spec").and_then(|s| s.get("selector")?.get("matchLabels"));
     let told = |f: Failure| f.diagnostic(client.place(), &place.call("list", ""), &[]);
-    let found = client.select(&place, &labels.join(","), "").await.map_err(told)?;
+    let found = client.select(&place, &selector(labels), "").await.map_err(told)?;
     let told = |f: Failure| f.diagnostic(client.place(), &set_place.call("get", &set.name), &[]);
     let live = client.get(&set_place, &set.name).await.map_err(told)?.unwrap_or_default();
     let left: Vec<String> = found.iter().filter(|pod| is_of(pod, &set.name)).map(what).collect();

@@ -56,6 +56,12 @@ pub(crate) fn secrets<'a>(values: impl IntoIterator<Item = &'a Value>) -> Vec<St
     texts.flat_map(|text| [Some(text.to_owned()), Some(encode(text.as_bytes())), decode(text)]).flatten().collect()
 }
 
+/// A map of labels, as a query has it: `a=b,c=d`.
+pub(crate) fn selector(labels: Option<&Value>) -> String {
+    let labels = labels.and_then(Value::as_entries).into_iter().flatten();
+    labels.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
