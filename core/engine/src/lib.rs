@@ -12,6 +12,7 @@ mod book;
 mod check;
 mod checks;
 mod choreograph;
+mod claims;
 mod connect;
 mod cycle;
 mod decide;

@@ -103,6 +103,8 @@ pub struct Schema {
     pub tries: bool,
     /// The attribute that says, if it is true, that others may want the same thing: they don't undo each other's work.
     pub shared_by: Option<&'static str>,
+    /// A list among its attributes of what only one of all that is reached in the same way can have, and the word for one of these: `("ports", "port")`.
+    pub claims: Option<(&'static str, &'static str)>,
     /// There is a note of it outside (an ownership file) that outlives the thing itself: what is gone is deleted all the same, so that
     /// nobody else's thing in its place is taken for ours one day.
     pub leaves_note: bool,
@@ -292,6 +294,13 @@ impl Schema {
     #[must_use]
     pub fn shared_by(mut self, attribute: &'static str) -> Self {
         self.shared_by = Some(attribute);
+        self
+    }
+
+    /// What is in this list nobody else in the same place can have; the word is for one of these.
+    #[must_use]
+    pub fn claims(mut self, attribute: &'static str, word: &'static str) -> Self {
+        self.claims = Some((attribute, word));
         self
     }
 

@@ -176,6 +176,7 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
             ("content", render::unit(cluster, name).into()),
             ("enabled", true.into()),
             ("active", true.into()),
+            ("ports", Arg::List(vec![i64::from(cluster.client_port).into(), i64::from(cluster.peer_port).into()])),
             // What etcd reads only when it starts. Its own certificates are not among it.
             (
                 "restart_triggers",

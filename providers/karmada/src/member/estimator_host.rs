@@ -139,6 +139,7 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
             ("content", unit(member, settings, whole.port(), program, credentials)),
             ("enabled", true.into()),
             ("active", true.into()),
+            ("ports", Arg::List(vec![whole.port().into()])),
             ("restart_triggers", Arg::Object(triggers)),
             ("drop_ins", Arg::List(Vec::new())),
             ("start_timeout", START_TIMEOUT.into()),

@@ -68,6 +68,12 @@ impl SystemdUnit {
             )
             .write_only(),
             Attribute::optional(
+                "ports",
+                Type::list(Type::Number),
+                "Ports that it listens on. Two units on one host with the same one are an error of the plan.",
+            )
+            .write_only(),
+            Attribute::optional(
                 "drop_ins",
                 Type::list(Type::String),
                 "Names of files below /etc/systemd/system/NAME.d that may change it. Others are removed, those of `systemctl set-property` and \
@@ -89,7 +95,7 @@ impl SystemdUnit {
             Attribute::computed("interrupted", Type::Bool, "True if a change to it ended before it was restarted.").volatile(),
             foreign(),
         ];
-        Self { schema: Schema::new("A unit of systemd on a host.", attributes).through("host").leaves_note() }
+        Self { schema: Schema::new("A unit of systemd on a host.", attributes).through("host").leaves_note().claims("ports", "port") }
     }
 }
 

@@ -72,6 +72,7 @@ impl At<'_> {
             ("check", run.check),
             ("enabled", true.into()),
             ("active", true.into()),
+            ("ports", Arg::List(run.ports.into_iter().map(Arg::from).collect())),
             ("restart_triggers", Arg::Object(run.triggers)),
             ("drop_ins", Arg::List(Vec::new())),
             ("start_timeout", run.limit.into()),
@@ -91,6 +92,8 @@ pub(super) struct Run {
     pub(super) content: Arg,
     pub(super) check: Arg,
     pub(super) triggers: BTreeMap<String, Arg>,
+    /// Those that it listens on.
+    pub(super) ports: Vec<i64>,
     /// How long starting or stopping may take, in seconds.
     pub(super) limit: i64,
 }
@@ -169,6 +172,6 @@ fn of_component(
     let command = unit::Command::of(plane, at.host, component, settings);
     // A unit is started and stopped as a whole; what it says of itself is told by gates.
     let content = unit::content(plane, component, settings, &command);
-    let run = Run { content, check: command.check(&owner), triggers, limit: START_TIMEOUT };
+    let run = Run { content, check: command.check(&owner), triggers, ports: hosts.ports.all(component), limit: START_TIMEOUT };
     at.unit(plane, component.name(), run, after);
 }

@@ -75,6 +75,8 @@ fn start(
         triggers.insert("program".to_owned(), Arg::child(origin, "content_sha256"));
     }
     after.extend([configuration.to_vec(), origin.to_vec()]);
-    let run = Run { content: content.into(), check: check.into(), triggers, limit: START_TIMEOUT };
+    let port = plane.target.hosts().and_then(|hosts| hosts.balancer.as_ref()).map(|balancer| balancer.port);
+    let ports = port.into_iter().filter(|_| matches!(program, Program::Haproxy)).collect();
+    let run = Run { content: content.into(), check: check.into(), triggers, ports, limit: START_TIMEOUT };
     at.unit(plane, program.name(), run, after)
 }
