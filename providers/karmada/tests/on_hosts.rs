@@ -66,6 +66,32 @@ fn units_and_names() {
 }
 
 #[test]
+fn hosts_of_ipv6_have_services_of_ipv6() {
+    let at = |addresses: Json, more: Json| {
+        let mut all = json!({ "addresses": addresses });
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        on(&["a", "b"], &all)
+    };
+    let six = json!({ "a": "fd00::b", "b": "FD00:0::C" });
+    let flags = |arguments: &Object| children(arguments)["host[\"b\"]/unit[\"apiserver\"]"]["content"].as_str().unwrap().to_owned();
+    let text = flags(&at(six.clone(), json!({})));
+    for flag in ["--advertise-address=fd00::c", "--bind-address=::", "--service-cluster-ip-range=fd00:10:96::/112"] {
+        assert!(text.contains(flag), "no {flag} in {text}");
+    }
+    let text = flags(&at(six.clone(), json!({ "service_subnet": "fd11::/112,10.11.0.0/16" })));
+    assert!(text.contains("--service-cluster-ip-range=fd11::/112,10.11.0.0/16"), "{text}");
+    assert!(flags(&plain()).contains("--service-cluster-ip-range=10.96.0.0/12"));
+    for (arguments, expected) in [
+        (at(json!({ "a": "fd00::b" }), json!({})), "\"b\" in `hosts` is reached at 10.0.0.12, and \"a\" at fd00::b."),
+        (at(six.clone(), json!({ "service_subnet": "10.11.0.0/16" })), "the hosts' addresses are of IPv6"),
+        (at(json!({}), json!({ "service_subnet": "fd11::/112,10.11.0.0/16" })), "the hosts' addresses are of IPv4"),
+    ] {
+        let found: Vec<_> = expand(&arguments).err().into_iter().flatten().map(|d| d.detail).collect();
+        assert!(found.iter().any(|d| d.contains(expected)), "no {expected} in {found:?}");
+    }
+}
+
+#[test]
 fn every_component_is_alone_with_its_keys() {
     let all = children(&plain());
     for (name, child) in all.iter().filter(|(n, _)| n.contains("/file[")) {

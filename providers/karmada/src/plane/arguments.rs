@@ -100,6 +100,7 @@ impl Arguments {
         let crds = crds(reader);
         let crds_sha256 = reader.given("crds_sha256");
         let target = Target::read(reader);
+        let service_subnet = hosts::service_subnet(reader, service_subnet, &target);
         let namespace = match &target {
             Target::Kubernetes(host) => host.namespace.clone(),
             Target::Hosts(_) => NAMESPACE.to_owned(),

@@ -3,6 +3,7 @@
 mod balancer;
 mod children;
 mod entries;
+mod family;
 mod ports;
 pub(crate) mod preflight;
 mod programs;
@@ -21,6 +22,7 @@ use crate::versions::Component;
 
 pub(crate) use balancer::{Balancer, impact, listeners};
 pub(crate) use children::expand;
+pub(crate) use family::service_subnet;
 pub(crate) use ports::Ports;
 pub(crate) use roll::roll;
 
@@ -75,6 +77,7 @@ impl Hosts {
         let [karmada_source, kube_source] = ["karmada", "kube"].map(|of| programs::source(reader, of));
         let balancer = Balancer::read(reader, &ports);
         let hosts = Self { all, ports, dns_name, balancer, karmada_source, kube_source };
+        family::check(reader, &hosts.all);
         balancer::check(reader, &hosts);
         hosts
     }
@@ -219,7 +222,7 @@ fn hosts(reader: &mut Reader<'_, '_>) -> BTreeMap<String, Host> {
             reader.found.push(Diagnostic::error("One host twice", detail));
         }
         check(reader, name, value);
-        let address = address(reader, name, value, &connection, &addresses);
+        let address = family::canonical(&address(reader, name, value, &connection, &addresses));
         if let Some(text) = address.as_str()
             && let Some((other, _)) = all.iter().find(|(_, h): &(&String, &Host)| h.address.as_str() == Some(text))
         {

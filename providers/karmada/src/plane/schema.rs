@@ -138,7 +138,12 @@ fn inputs() -> Vec<Attribute> {
             "The most requests that karmaform asks the Karmada API in a second, for this and for members; as many as there are unless written.",
         ),
         Attribute::optional("cluster_domain", Type::String, "The DNS domain of the host cluster.").or(DOMAIN),
-        Attribute::optional("service_subnet", Type::String, "The range of Service addresses in the Karmada API.").or(SERVICE_SUBNET),
+        Attribute::optional(
+            "service_subnet",
+            Type::String,
+            "The range of Service addresses in the Karmada API. On hosts with addresses of IPv6 \"fd00:10:96::/112\" takes the place of the usual one.",
+        )
+        .or(SERVICE_SUBNET),
         Attribute::optional("karmada_registry", Type::String, "Where the images of Karmada are.").or(KARMADA_REGISTRY),
         Attribute::optional("kube_registry", Type::String, "Where the images of Kubernetes are.").or(KUBE_REGISTRY),
         Attribute::optional("image_pull_secrets", Type::list(Type::String), "Names of Secrets with credentials for the registries.")
