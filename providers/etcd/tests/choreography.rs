@@ -238,6 +238,30 @@ fn a_cluster_that_was_partly_formed_keeps_its_members() {
 }
 
 #[test]
+fn a_cluster_is_formed_by_hosts_that_answer() {
+    let mut lab = Lab::default();
+    lab.world.away.insert("10.0.0.13:22".to_owned());
+    refused(&lab, &arguments(3), "A host that is to form the cluster does not answer");
+    converge(&mut lab, Some(&arguments(2)), Policy::UnitsFirst, "without it");
+    lab.world.away.clear();
+    converge(&mut lab, Some(&arguments(3)), Policy::UnitsFirst, "with it, later");
+    // One that went away before all were started.
+    let lab = Lab::default();
+    let plan = lab.plan(Some(&arguments(3))).unwrap();
+    let steps = lab.clone().run(&plan, Policy::UnitsFirst, &Stop::Never).0;
+    for at in 0..steps {
+        let mut lab = Lab::default();
+        lab.run(&plan, Policy::UnitsFirst, &Stop::After(at));
+        if lab.state.children.values().all(|(t, _)| t != "etcd_member") {
+            lab.world.away.insert("10.0.0.12:22".to_owned());
+            refused(&lab, &arguments(3), "A host that is to form the cluster does not answer");
+            lab.world.away.clear();
+            converge(&mut lab, Some(&arguments(3)), Policy::UnitsFirst, "when it is back");
+        }
+    }
+}
+
+#[test]
 fn the_guard_stops_what_the_plan_did_not_see() {
     // The data goes between plan and apply: the plan says "start it", and the guard refuses.
     let mut lab = formed(3);

@@ -190,6 +190,7 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     let is_written = |name: &str| has_data(scene, name) == Some(true) && (ca_is_new || wanted.kubernetes.is_none());
     let started: Vec<&str> =
         in_scene.iter().copied().filter(|n| has_unit(n) || is_written(n) || on_kubernetes::is_started(scene)).collect();
+    found.extend(founders_away(scene, wanted, &started));
     if started.is_empty() {
         return;
     }
@@ -234,6 +235,28 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
             .with_hint("Apply once more without this change, or destroy the cluster first: it holds nothing yet."),
         );
     }
+}
+
+/// Whoever forms a cluster waits for all that are to be in it, and everything that needs the cluster waits for that.
+fn founders_away(scene: &Scene<'_>, wanted: &Arguments, started: &[&str]) -> Option<Diagnostic> {
+    let is_away = |name: &&str| scene.children.get(&part(name, "unit")).is_some_and(|c| c.unseen);
+    let away: Vec<&str> = wanted.members.keys().map(String::as_str).filter(is_away).collect();
+    if away.is_empty() {
+        return None;
+    }
+    let names = away.join(", ");
+    let detail =
+        format!("The cluster is formed by all members that it begins with, and the hosts of {names} can't be looked at. Nothing was done.");
+    let hint = if started.is_empty() {
+        format!(
+            "Take {names} out of `hosts`, and put it in again when it answers: it joins the cluster that the others have formed by then."
+        )
+    } else {
+        format!(
+            "Others were started to form it with {names}: apply again when it answers, or destroy the cluster first. It holds nothing yet."
+        )
+    };
+    Some(Diagnostic::error("A host that is to form the cluster does not answer", detail).with_hint(hint))
 }
 
 /// The hosts know the cluster and the state does not.
