@@ -1,19 +1,27 @@
 //! What only one of all that is reached in one way can have, a port for one: two that want it are refused before either is made. What is there
 //! already and is not ours no plan knows; that is for those who look at the place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Change, Connection, Diagnostic, Diagnostics, ResourceEntry, Value, to_json};
+use karmaform_model::{Address, Change, Connection, Diagnostic, Diagnostics, ResourceEntry, Value, to_json};
 
 use crate::walk::Pass;
 use crate::wanted::connection_id;
 
-/// An error for each that is wanted twice.
+/// What two blocks both want, and who of them is the first to.
+struct Clash<'a> {
+    one: &'a Address,
+    other: &'a Address,
+    word: &'static str,
+    claims: BTreeSet<String>,
+}
+
+/// An error for each two blocks that want the same.
 pub(crate) fn check(pass: &Pass<'_>) -> Diagnostics {
     let graph = pass.graph;
-    let mut takers: BTreeMap<(String, String), usize> = BTreeMap::new();
-    let mut found = Diagnostics::new();
-    for number in graph.instances.values().copied() {
+    let mut takers: BTreeMap<(String, String), &Address> = BTreeMap::new();
+    let mut clashes: BTreeMap<(Address, Address), Clash<'_>> = BTreeMap::new();
+    for (address, &number) in &graph.instances {
         let Some(ResourceEntry::Type(_, spec)) = pass.entries[number] else { continue };
         let (Some((attribute, word)), Connection::Attribute(way)) = (spec.schema().claims, spec.schema().connection) else { continue };
         let visit = &pass.visits[number];
@@ -23,14 +31,26 @@ pub(crate) fn check(pass: &Pass<'_>) -> Diagnostics {
         let place = to_json(place).to_string();
         for value in wanted.get(attribute).and_then(Value::as_items).into_iter().flatten().filter(|v| v.is_wholly_known() && !v.is_null()) {
             let claim = to_json(value).to_string();
-            let Some(other) = takers.insert((place.clone(), claim.clone()), number).filter(|other| *other != number) else { continue };
-            let address = &graph.nodes[number].address;
-            let detail = format!("{address} and {} are in one place, and both would have the {word} {claim}.", graph.nodes[other].address);
-            let hint = format!("Give one of them another {word}.");
-            let block = address.composite().unwrap_or_else(|| address.clone());
-            let span = pass.inputs.config.block(&block).map(|b| b.span);
-            found.push(Diagnostic::error(format!("One {word} twice"), detail).with_hint(hint).at(address).with_span(span));
+            let Some(one) = takers.insert((place.clone(), claim.clone()), address).filter(|one| *one != address) else { continue };
+            let clash = || Clash { one, other: address, word, claims: BTreeSet::new() };
+            clashes.entry((whole(one), whole(address))).or_insert_with(clash).claims.insert(claim);
         }
     }
-    found
+    clashes.into_iter().map(|((_, block), clash)| clash.told().with_span(pass.inputs.config.block(&block).map(|b| b.span))).collect()
+}
+
+/// What has a block of its own.
+fn whole(address: &Address) -> Address {
+    address.composite().unwrap_or_else(|| address.clone())
+}
+
+impl Clash<'_> {
+    fn told(&self) -> Diagnostic {
+        let Self { one, other, word, claims } = self;
+        let several = if claims.len() > 1 { "s" } else { "" };
+        let claims = claims.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let detail = format!("{other} and {one} are in one place, and both would have the {word}{several} {claims}.");
+        let hint = format!("Give one of them other {word}s.");
+        Diagnostic::error(format!("One {word} twice"), detail).with_hint(hint).at(other)
+    }
 }

@@ -176,7 +176,8 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
             ("content", render::unit(cluster, name).into()),
             ("enabled", true.into()),
             ("active", true.into()),
-            ("ports", Arg::List(vec![i64::from(cluster.client_port).into(), i64::from(cluster.peer_port).into()])),
+            // For members it listens on its own address alone, where hosts may have several.
+            ("ports", Arg::List(vec![i64::from(cluster.client_port).into()])),
             // What etcd reads only when it starts. Its own certificates are not among it.
             (
                 "restart_triggers",

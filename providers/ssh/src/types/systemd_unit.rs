@@ -70,7 +70,7 @@ impl SystemdUnit {
             Attribute::optional(
                 "ports",
                 Type::list(Type::Number),
-                "Ports that it listens on. Two units on one host with the same one are an error of the plan.",
+                "Ports that it listens on. Two units on one host with the same one are an error of the plan, also where one of them is not `active`.",
             )
             .write_only(),
             Attribute::optional(
