@@ -148,6 +148,28 @@ fn certificates_are_renewed_without_a_restart() {
 }
 
 #[test]
+fn certificates_are_renewed_though_a_member_is_away() {
+    let text = |path: &[karmaform_model::ChildStep]| path.iter().map(ToString::to_string).collect::<Vec<_>>().join("/");
+    let certificate = |lab: &Lab, member: &str| {
+        let wanted = format!("member[\"{member}\"]/pki[\"server.crt\"]");
+        lab.state.children.iter().find(|(path, _)| text(path) == wanted).map(|(_, (_, object))| object["content"].clone())
+    };
+    for lost in ["a", "b", "c"] {
+        let mut wanted = arguments(3);
+        wanted.insert("certificate_validity_hours".to_owned(), 9000i64.into());
+        let mut lab = formed(3);
+        lab.world.lose(lost);
+        let before = lab.clone();
+        let plan = lab.plan(Some(&wanted)).unwrap();
+        lab.run(&plan, Policy::UnitsFirst, &Stop::Never);
+        for member in ["a", "b", "c"] {
+            let is_new = certificate(&lab, member) != certificate(&before, member);
+            assert_eq!(is_new, member != lost, "{member}, {lost} being away");
+        }
+    }
+}
+
+#[test]
 fn clusters_are_destroyed_and_nothing_is_left() {
     for members in 1..=4 {
         check(&formed(members), None, &format!("destroying {members}"));

@@ -229,7 +229,9 @@ impl<'a> Order<'a> {
 
     /// Members that work: one at a time, the leader last. A restart is planned work and waits until every member is healthy.
     fn change_the_rest(&mut self) {
-        let touched = leader_last(self.wanted_members(Condition::Works).filter(|m| m.is_touched()));
+        let mut touched = leader_last(self.wanted_members(Condition::Works).filter(|m| m.is_touched()));
+        // One that nobody reaches may work all the same. What comes after it is not done.
+        touched.sort_by_key(|m| is_away(self.scene, &m.name));
         let restarts = touched.iter().any(|m| m.restarts());
         let mut repaired: BTreeSet<&[ChildStep]> = BTreeSet::new();
         // Whoever has restarted may not trust any more what signed the certificates of before: then those of all others are in place first. What a
@@ -255,9 +257,13 @@ impl<'a> Order<'a> {
         let required = if restarts || is_tried {
             self.all()
         } else {
-            self.last
-                .as_ref()
-                .map_or_else(|| self.wanted_members(Condition::Works).map(|m| m.name.clone()).collect(), |(_, seen)| seen.clone())
+            self.last.as_ref().map_or_else(
+                || {
+                    // Nobody is stopped, so nobody has to be seen who can't be.
+                    self.wanted_members(Condition::Works).filter(|m| !is_away(self.scene, &m.name)).map(|m| m.name.clone()).collect()
+                },
+                |(_, seen)| seen.clone(),
+            )
         };
         for member in touched {
             self.step(member.outside().filter(|path| !repaired.contains(path)), &member.name, required.clone());
@@ -321,6 +327,11 @@ impl<'a> Order<'a> {
         let paths = self.wanted.members.keys().map(|name| part(name, "etcd"));
         paths.filter(move |path| changes(scene, path))
     }
+}
+
+/// True for a member whose host does not answer.
+fn is_away(scene: &Scene<'_>, name: &str) -> bool {
+    scene.children.iter().any(|(path, child)| child.unseen && child.resource_type.starts_with("ssh_") && member_of(path) == Some(name))
 }
 
 /// All units stop at once; no member loses its data before all are stopped. On Kubernetes the same follows from who needs whom, but for the
