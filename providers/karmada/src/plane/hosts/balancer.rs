@@ -9,7 +9,7 @@ mod texts;
 
 use karmaform_model::{ChildStep, Value};
 
-use super::{Host, Hosts, Ports, homes, on_of, programs, unit_at};
+use super::{Host, Hosts, Ports, family, homes, on_of, programs, unit_at};
 use crate::check::{is_address, is_host};
 use crate::plane::arguments::Arguments;
 use crate::plane::exposure::PORTS;
@@ -118,7 +118,7 @@ impl Balancer {
         }
         let router = block.number("router_id", ROUTERS).unwrap_or_else(|| router(&vip));
         let sources = Program::ALL.map(|p| programs::source(&mut block, p.name()));
-        Some(Self { address: vip.into(), port, ours: Some(Ours { interface, router, sources }) })
+        Some(Self { address: family::canonical(&vip.into()), port, ours: Some(Ours { interface, router, sources }) })
     }
 }
 
