@@ -1,6 +1,6 @@
 //! Golden texts of whole plans.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{
     Action, Address, Arg, Ask, Attribute, BoxFuture, Change, Child, Choreography, Composite, Diagnostics, DriftedResource, Expansion,
@@ -137,6 +137,7 @@ pub(crate) fn plan(resources: Vec<PlannedResource>) -> Plan {
         drift: vec![],
         impact: BTreeMap::new(),
         risks: BTreeMap::new(),
+        away: BTreeSet::new(),
         judgements: BTreeMap::new(),
         checks: vec![],
         moved: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! Lints a plan as data. A sound planner never fails it; every test runs it. Knows no configuration and no provider.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Action, Address, Change, Mode, ModeOfPlan, Plan, ReplaceOrder, StepKind};
 
@@ -141,6 +141,13 @@ fn check_order(plan: &Plan, wrong: &mut Vec<String>) {
             changed.entry(resource.address.block()).or_default().push(number);
         }
     }
+    // What does not answer holds up nobody but what does not answer either; nor does the record of a composite that has such a part.
+    let is_away = |n: usize| plan.away.contains(&plan.resources[n].address);
+    let unfinished: BTreeSet<Address> = plan.away.iter().filter_map(Address::composite).collect();
+    let holds = |first: usize, second: usize| {
+        let first_address = &plan.resources[first].address;
+        is_away(second) || !(is_away(first) || (unfinished.contains(first_address) && places.down[first].is_some()))
+    };
     for (number, resource) in plan.resources.iter().enumerate() {
         if let (Change::Replace { order, .. }, Some(up), Some(down)) = (&resource.change, places.up[number], places.down[number]) {
             let right = if *order == ReplaceOrder::CreateFirst { comes_before(up, down) } else { comes_before(down, up) };
@@ -153,7 +160,8 @@ fn check_order(plan: &Plan, wrong: &mut Vec<String>) {
         }
         for needed in resource.dependencies.iter().flat_map(|d| within(plan, &changed, d)) {
             let pairs = [(places.up[needed], places.up[number]), (places.down[number], places.down[needed])];
-            for (first, second) in pairs {
+            for (first, second) in pairs.into_iter().zip([holds(needed, number), holds(number, needed)]).filter_map(|(p, h)| h.then_some(p))
+            {
                 // What is not stored yet but deleted all the same (an object found on the way) has no order with what it will need.
                 if let (Some(first), Some(second)) = (first, second)
                     && first != second

@@ -1,9 +1,11 @@
 //! Decides: one pure pass over what was observed, then the order of what it decided. The same arguments give the same plan.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::Evaluator;
-use karmaform_model::{Action, Address, Change, Diagnostic, Diagnostics, Mode, ModeOfPlan, Path, Plan, PlannedResource, ResourceEntry};
+use karmaform_model::{
+    Action, Address, Change, Choreography, Diagnostic, Diagnostics, Mode, ModeOfPlan, Path, Plan, PlannedResource, ResourceEntry,
+};
 
 use crate::choreograph::choreographies;
 use crate::deferred::deferred;
@@ -59,11 +61,11 @@ fn decide<T>(
         diagnostics.extend(found);
     }
     let create_first = replace::create_first(graph, *inputs);
-    let (notes, warnings) = replace::keep_renamed(&mut pass);
-    diagnostics.extend(warnings);
     if options.mode == ModeOfPlan::Normal {
         diagnostics.extend(crate::claims::check(&pass));
     }
+    let (notes, warnings) = replace::keep_renamed(&mut pass);
+    diagnostics.extend(warnings);
     replace::set_orders(&mut pass, &create_first);
     let (protected, refused) = protection::guard(&pass, &evaluator);
     diagnostics.extend(refused);
@@ -107,6 +109,7 @@ fn decide<T>(
         drift: drift(&pass),
         impact: std::collections::BTreeMap::new(),
         risks: std::collections::BTreeMap::new(),
+        away: away(graph, &choreographies),
         judgements: std::collections::BTreeMap::new(),
         checks: crate::checks::planned(&evaluator, &pass, &mut diagnostics),
         moved: graph.moved.clone(),
@@ -129,6 +132,11 @@ fn decide<T>(
     }
     plan.warnings = diagnostics.iter().filter(|d| !d.is_error()).cloned().collect();
     (plan, tell(&pass), diagnostics)
+}
+
+/// What composites say of it.
+fn away(graph: &Graph, choreographies: &BTreeMap<usize, Choreography>) -> BTreeSet<Address> {
+    choreographies.iter().flat_map(|(n, c)| c.away.iter().map(|path| graph.nodes[*n].address.with_child(path))).collect()
 }
 
 fn doubts(pass: &Pass<'_>) -> Doubts {

@@ -23,11 +23,21 @@ pub(crate) struct Parts<'a> {
 
 struct Places {
     points: Points,
+    away: Vec<Away>,
     up: Vec<usize>,
     /// Empty if nothing is deleted.
     down: Vec<usize>,
     /// Of composites: when the own record is removed.
     record: BTreeMap<usize, usize>,
+}
+
+/// By node: what is where nobody answers.
+#[derive(Clone, Copy, Default)]
+struct Away {
+    /// It is there itself.
+    all: bool,
+    /// It is, or a part of it.
+    some: bool,
 }
 
 /// The steps of a plan.
@@ -36,7 +46,8 @@ struct Places {
 /// If a choreography contradicts itself or the dependencies.
 pub(crate) fn schedule(parts: &Parts<'_>) -> Result<Vec<Step>, Diagnostic> {
     let graph = parts.pass.graph;
-    let mut places = Places { points: Points::default(), up: vec![0; graph.nodes.len()], down: Vec::new(), record: BTreeMap::new() };
+    let mut places =
+        Places { points: Points::default(), away: away(parts), up: vec![0; graph.nodes.len()], down: Vec::new(), record: BTreeMap::new() };
     make(parts, &mut places);
     let goes = |n: usize| matches!(change(parts, n), Some(Change::Delete { .. } | Change::Forget { .. } | Change::Replace { .. }));
     if !parts.deposed.is_empty() || (0..graph.nodes.len()).any(goes) {
@@ -47,6 +58,26 @@ pub(crate) fn schedule(parts: &Parts<'_>) -> Result<Vec<Step>, Diagnostic> {
         direct(graph, composite, choreography, &mut places);
     }
     order(places.points).map_err(|cycle| contradiction(parts, &cycle))
+}
+
+fn away(parts: &Parts<'_>) -> Vec<Away> {
+    let graph = parts.pass.graph;
+    let mut away = vec![Away::default(); graph.nodes.len()];
+    for (&composite, choreography) in parts.choreographies {
+        for path in &choreography.away {
+            if let Some(&child) = graph.instances.get(&graph.nodes[composite].address.with_child(path)) {
+                away[child] = Away { all: true, some: true };
+                away[composite].some = true;
+            }
+        }
+    }
+    away
+}
+
+/// True if this one goes before what it needs may go. What is left of a composite where nobody answers keeps nothing else standing; its other
+/// children need all that it needs.
+fn keeps(away: &[Away], number: usize, needed: usize) -> bool {
+    !away[number].some || away[needed].all
 }
 
 fn change<'a>(parts: &'a Parts<'_>, node: usize) -> Option<&'a Change> {
@@ -62,7 +93,10 @@ fn make(parts: &Parts<'_>, places: &mut Places) {
         let is_new = || matches!(change(parts, number), Some(Change::Create { .. }));
         let early = graph.nodes[number].near.is_some() && is_new();
         for &needed in graph.nodes[number].wanted.iter().filter(|n| !(early && graph.is_entrance_of(**n, number))) {
-            places.points.before(places.up[needed], up);
+            let is_sibling = graph.nodes[number].role == Role::Child && graph.nodes[needed].role == Role::Child;
+            if !is_sibling || !places.away[needed].all || places.away[number].all {
+                places.points.before(places.up[needed], up);
+            }
         }
         let Some(resource) = parts.planned[number] else { continue };
         let part = match change(parts, number) {
@@ -103,6 +137,9 @@ fn delete(parts: &Parts<'_>, places: &mut Places) {
         let is_stored = node.is_junction() || parts.pass.inputs.state.resources.contains_key(&node.address);
         let needed = if is_stored || node.role == Role::Composite { &node.stored } else { &node.wanted };
         for &needed in needed {
+            if !keeps(&places.away, number, needed) {
+                continue;
+            }
             // A child needs what its composite needs, but the composite may have to make one child before it deletes another; then
             // what both need can't be replaced between the two.
             let is_inside = node.composite.is_some() && graph.nodes[needed].composite == node.composite;
@@ -113,7 +150,10 @@ fn delete(parts: &Parts<'_>, places: &mut Places) {
         for &child in &node.children {
             places.points.before(down, places.down[child]);
             places.points.before(places.down[child], last);
-            places.points.before(places.down[child], places.up[number]);
+            // One that goes as a whole is never finished again, and whoever needed it goes as well.
+            if !(places.away[child].all && matches!(change(parts, number), Some(Change::Delete { .. } | Change::Forget { .. }))) {
+                places.points.before(places.down[child], places.up[number]);
+            }
         }
     }
 }
@@ -125,7 +165,7 @@ fn replace(parts: &Parts<'_>, places: &mut Places) {
     for (number, node) in graph.nodes.iter().enumerate() {
         let from = if node.is_junction() { moved[number] } else { places.up[number] };
         for &needed in node.wanted.iter().chain(&node.stored) {
-            if graph.nodes[needed].composite != Some(number) && needed != number {
+            if graph.nodes[needed].composite != Some(number) && needed != number && keeps(&places.away, number, needed) {
                 places.points.rather_before(from, moved[needed], Strength::Firm);
             }
         }

@@ -284,6 +284,9 @@ pub struct Choreography {
     pub forgotten: Vec<Vec<ChildStep>>,
     /// What children are told at their changes.
     pub told: Vec<Told>,
+    /// Children whose place does not answer. What comes after them only in order, of the same composite or of what it needs, does not wait for
+    /// them; they themselves wait as ever. Their own failure is told, and the composite stays unfinished.
+    pub away: Vec<Vec<ChildStep>>,
 }
 
 /// A version that runs, and why it will not do for ever.

@@ -1,6 +1,6 @@
 //! The plan: a finished, immutable, serialisable value. Apply makes no choices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -209,6 +209,9 @@ pub struct Plan {
     /// What of that is to be counted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub risks: BTreeMap<Address, Risk>,
+    /// Children of composites whose place does not answer: their steps may have to come before those of others, and do not hold these up.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub away: BTreeSet<Address>,
     /// What policies say of it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub judgements: BTreeMap<String, Judgement>,

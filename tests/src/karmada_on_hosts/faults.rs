@@ -1,5 +1,6 @@
 //! A host dies: what the others do meanwhile.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::site::{EVERYBODYS, Site};
@@ -30,15 +31,21 @@ pub(super) fn a_host_dies(site: &Site<'_>) {
     // What can't be looked at is told to be so, and never to be gone.
     let told = site.project.must(1, &["drift"]);
     assert!(told.contains("Unreachable: ") && !told.contains("Missing: ") && !told.contains("Changed: "), "{told}");
-    // What there is to do elsewhere is done, and what is not is told.
+    // What there is to do elsewhere is done, and what is not is told: API servers change, then what is inside the API, then what needs that.
     site.with_block(
-        "component \"apiserver\" {\n  extra_args = { v = \"1\" }\n}\ncomponent \"scheduler\" {\n  extra_args = { v = \"1\" }\n}",
+        "component \"apiserver\" {\n  extra_args = { v = \"2\" }\n}\ncomponent \"scheduler\" {\n  extra_args = { v = \"1\" }\n}\naddon \"search\" {}",
     );
     let applied = site.project.must(1, &["apply", "-auto-approve"]);
     assert!(applied.contains("host[\"a\"]/unit[\"scheduler\"]") && applied.contains("Error: "), "{applied}");
     for host in ["b", "c"] {
-        let line = "tr '\\0' ' ' < /proc/$(systemctl show --property=MainPID --value karmada-demo-scheduler.service)/cmdline";
-        assert!(site.lab.shell(host, line).contains("--v=1"), "{host}: {applied}");
+        for (component, flag) in [("apiserver", "--v=2"), ("scheduler", "--v=1")] {
+            let unit = format!("karmada-demo-{component}.service");
+            let line = format!("tr '\\0' ' ' < /proc/$(systemctl show --property=MainPID --value {unit})/cmdline");
+            assert!(site.lab.shell(host, &line).contains(flag), "{component} on {host}: {applied}");
+        }
+        site.lab.shell(host, "systemctl is-active karmada-demo-search.service");
+        let served = site.ask(host, &["get", "apiservice", "v1alpha1.search.karmada.io", "-o", "yaml"]);
+        assert!(served.contains("port: 9443"), "{served}");
     }
     site.lab.act("start", "a");
     if let Some(vip) = &site.vip {
@@ -52,8 +59,25 @@ pub(super) fn a_host_dies(site: &Site<'_>) {
                    sleep 0.3; done; systemctl list-units 'karmada-demo-*'; exit 1";
     site.lab.shell("a", all_run);
     let planned = site.project.must(2, &["plan", "-detailed-exitcode"]);
-    assert!(planned.contains("0 to add, 1 to change, 0 to destroy"), "{planned}");
+    assert!(planned.contains("3 to change, 0 to destroy"), "{planned}");
     site.converge();
+}
+
+/// Destroyed while a host is off: nothing stays on the others, etcd neither, and what is on that one goes when it is back.
+pub(super) fn destroyed_without_a_host(site: &Site<'_>, before: &BTreeMap<String, String>) {
+    site.lab.act("kill", "c");
+    let told = site.project.must(1, &["destroy", "-auto-approve"]);
+    assert!(told.contains("Error: ") && !told.contains("panicked"), "{told}");
+    let others = before.iter().filter(|(host, _)| *host != "c").map(|(host, files)| (host.clone(), files.clone())).collect();
+    site.lab.has_files(&others);
+    let left = site.project.must(0, &["state", "list"]);
+    let is_of_c = |line: &str| line.contains("host[\"c\"]") || line.contains("member[\"c\"]");
+    let whole = ["etcd_cluster.main", "karmada_control_plane.main"];
+    let strange: Vec<&str> = left.lines().filter(|l| !is_of_c(l) && !whole.contains(l) && !l.starts_with("data.")).collect();
+    assert!(left.lines().any(is_of_c) && strange.is_empty(), "{strange:?} of\n{left}\nafter\n{told}");
+    site.lab.act("start", "c");
+    site.project.must(0, &["destroy", "-auto-approve"]);
+    assert_eq!(site.project.must(0, &["state", "list"]).trim(), "");
 }
 
 /// The hosts that have the virtual IP.

@@ -43,7 +43,7 @@ fn from_nothing_to_a_control_plane_on_hosts_and_back() {
     assert!(text.contains("No changes.") && !text.contains("PRIVATE KEY"), "{text}");
     site.project.no_changes();
 
-    site.project.must(0, &["destroy", "-auto-approve"]);
+    faults::destroyed_without_a_host(&site, &before);
     lab.has_files(&before);
     for (host, _) in &lab.hosts {
         lab.shell(host, "! systemctl list-units --all --plain --no-legend 'karmada-*' | grep -v 'not-found inactive dead'");

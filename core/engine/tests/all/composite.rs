@@ -326,3 +326,51 @@ fn what_goes_with_something_else_is_only_forgotten() {
     let left = lab.world.contents();
     assert!(lab.state().resources.is_empty() && left.len() == 2, "{left:?}");
 }
+
+#[test]
+fn nobody_waits_for_what_is_away() {
+    let with = |version: &str| {
+        let keys = "[\"a\", \"b\", \"c\"]";
+        format!(
+            r#"
+            resource "fake_note" "base" {{ input = "base" }}
+            resource "fake_cluster" "main" {{
+              hosts      = {{ for k in {keys} : k => {{ connection = {{ provider = "fake", id = k, required = false }} }} }}
+              version    = "{version}"
+              depends_on = [fake_note.base]
+            }}
+            resource "fake_cluster" "top" {{
+              hosts = {{ for k in ["x", "z"] : k => {{ connection = {{ provider = "fake", id = k, required = false }} }} }}
+              label = fake_cluster.main.token
+            }}"#
+        )
+    };
+    let mut lab = Lab::new();
+    *lab.cluster.style.lock().unwrap() = Style::Apart;
+    lab.converge(&with("1"));
+    // The first of all by the order of every plan.
+    lab.world.lock().unreachable.insert("a".into());
+    let outcome = lab.run(&with("2"));
+    assert!(!outcome.is_success());
+    let content = |lab: &Lab, what: &str| lab.world.contents().get(what).cloned();
+    for (member, version) in [("a", "1"), ("b", "2"), ("c", "2")] {
+        assert_eq!(content(&lab, &format!("{member}/unit")), Some(format!("version {version} -")), "{member}");
+    }
+    order(&lab, "Update b/unit", "Update c/unit");
+    lab.world.lock().unreachable.clear();
+    lab.converge(&with("2"));
+    // It goes with all that it has where it can, and so does what it needs; the rest goes later.
+    lab.world.lock().unreachable.extend(["c".into(), "z".into()]);
+    let destroy = Options { mode: ModeOfPlan::Destroy, ..Options::default() };
+    assert!(!lab.run_with(&with("2"), &destroy).is_success());
+    let left = |lab: &Lab| lab.state().resources.keys().map(ToString::to_string).collect::<Vec<_>>();
+    let expected = [("main", "c"), ("top", "z")].map(|(cluster, host)| {
+        let part = |name: &str| format!("fake_cluster.{cluster}/member[\"{host}\"]/{name}");
+        [format!("fake_cluster.{cluster}"), part("file"), part("unit")]
+    });
+    assert_eq!(left(&lab), expected.concat());
+    assert_eq!(lab.world.contents().into_keys().collect::<Vec<_>>(), ["c/file", "c/unit", "z/file", "z/unit"]);
+    lab.world.lock().unreachable.clear();
+    assert!(lab.run_with(&with("2"), &destroy).is_success());
+    assert!(lab.world.contents().is_empty() && lab.state().resources.is_empty());
+}

@@ -22,6 +22,8 @@ pub enum Style {
     Refusing,
     /// Files need no deletion.
     Forgetting,
+    /// A unit after those of all members before it, and nobody waits for who does not answer.
+    Apart,
 }
 
 #[derive(Clone, Default)]
@@ -77,6 +79,7 @@ impl Composite for Cluster {
         };
         expansion.children.push(child(ca(), "fake_note", vec![("input", Value::from("ca").into())], vec![]));
         let mut ids = BTreeMap::new();
+        let mut before: Vec<Vec<ChildStep>> = Vec::new();
         for (key, host) in hosts {
             let way: Arg = host.get("connection").cloned().unwrap_or_else(|| Value::unknown(Type::Any)).into();
             let content = Arg::Text(vec![Value::from("ca ").into(), Arg::child(&ca(), "id")]);
@@ -91,8 +94,11 @@ impl Composite for Cluster {
                 member(key, "unit"),
                 "fake_thing",
                 vec![("host", way), ("name", Value::from("unit").into()), ("content", version)],
-                vec![member(key, "file")],
+                before.iter().cloned().chain([member(key, "file")]).collect(),
             ));
+            if *self.style.lock().unwrap() == Style::Apart {
+                before.push(member(key, "unit"));
+            }
             ids.insert(key.clone(), Arg::child(&member(key, "unit"), "id"));
         }
         expansion.outputs.insert("ids".into(), Arg::Object(ids));
@@ -124,6 +130,7 @@ impl Composite for Cluster {
                 dance.orderings.push((point(&units[0]), point(&units[1])));
                 dance.orderings.push((point(&units[1]), point(&units[0])));
             }
+            Style::Apart => dance.away = scene.children.iter().filter(|(_, c)| c.unseen).map(|(path, _)| path.clone()).collect(),
             Style::Forgetting => {
                 dance.forgotten = scene.children.keys().filter(|p| p.last().is_some_and(|s| s.name == "file")).cloned().collect()
             }

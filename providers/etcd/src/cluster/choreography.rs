@@ -340,7 +340,9 @@ fn destroy(scene: &Scene<'_>) -> Choreography {
     let members = members(scene);
     let deleted = |path: &Vec<ChildStep>| changes(scene, path);
     let mut orderings = Vec::new();
-    for unit in members.keys().map(|name| part(name, "unit")).filter(deleted) {
+    // Whoever does not answer may run on or not: nothing of it is seen, and what the others have goes without it.
+    let is_away = |path: &Vec<ChildStep>| scene.children.get(path).is_some_and(|c| c.unseen && c.resource_type.starts_with("ssh_"));
+    for unit in members.keys().map(|name| part(name, "unit")).filter(|path| deleted(path) && !is_away(path)) {
         let data = members.keys().flat_map(|name| [part(name, "traces"), part_of(name, "directory", "data")]).filter(deleted);
         orderings.extend(data.map(|data| (Point::Child(unit.clone()), Point::Child(data))));
     }
@@ -353,5 +355,6 @@ fn destroy(scene: &Scene<'_>) -> Choreography {
         orderings.push((Point::Gate(spec.name.clone()), Point::Child(claim)));
         gates.push(spec);
     }
-    Choreography { gates, orderings, impact, risk, ..Choreography::default() }
+    let away = scene.children.keys().filter(|path| is_away(path)).cloned().collect();
+    Choreography { gates, orderings, impact, risk, away, ..Choreography::default() }
 }

@@ -38,6 +38,11 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         );
     }
     give_up(scene, &mut choreography);
+    // An estimator on a host that does not answer.
+    let on_host = || scene.children.iter().filter(|(_, child)| child.resource_type.starts_with("ssh_"));
+    if on_host().any(|(_, child)| child.unseen) {
+        choreography.away.extend(on_host().map(|(path, _)| path.clone()));
+    }
     Ok(choreography)
 }
 

@@ -40,7 +40,9 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         let goes = |path: &&Vec<ChildStep>| is_inside(path) || **path == members_path();
         let forgotten = scene.children.keys().filter(goes).cloned().collect();
         let risk = impact::risk_of_destroy(scene);
-        return Ok(Choreography { impact: impact::of_destroy(scene), risk, forgotten, ..Choreography::default() });
+        let away = hosts::away(scene);
+        let orderings = hosts::written_until_gone(scene);
+        return Ok(Choreography { impact: impact::of_destroy(scene), risk, forgotten, away, orderings, ..Choreography::default() });
     };
     let wanted = Arguments::read(scene.address, wanted)?;
     let mut refused = refusals::check(scene, &wanted);
@@ -50,7 +52,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     if refused.has_errors() {
         return Err(refused);
     }
-    let mut choreography = Choreography { impact: impact::of_change(scene, &wanted), ..Choreography::default() };
+    let mut choreography = Choreography { impact: impact::of_change(scene, &wanted), away: hosts::away(scene), ..Choreography::default() };
     gate(scene, &wanted, &mut choreography)?;
     if let Target::Hosts(hosts) = &wanted.target {
         hosts::roll(scene, &wanted, hosts, &mut choreography);
@@ -100,8 +102,7 @@ fn gate(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) 
     // What goes with a host that leaves goes last, and nobody waits for it; nor for one that is away.
     let goes = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| c.change.action() == Action::Delete);
     let files = scene.children.keys().filter(|p| hosts::belongs(p, Component::ApiServer) && !goes(p)).cloned();
-    let is_away = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| c.unseen);
-    for path in servers.into_iter().chain(others).chain(files).filter(|p| changed(p) && !is_away(p)) {
+    for path in servers.into_iter().chain(others).chain(files).filter(|p| changed(p) && !choreography.away.contains(p)) {
         choreography.orderings.push((Point::Child(path), Point::Gate(ANSWERS.to_owned())));
     }
     for path in inside {
@@ -181,7 +182,8 @@ fn admission(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreogra
     let changed = |path: &[ChildStep]| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
     let configurations = scene.children.keys().filter(|p| component_of(p, "api").is_some_and(|key| key.contains("webhookconfiguration")));
     let webhook = [service(Component::Webhook), secret(Component::Webhook)].into_iter().chain(wanted.runners(Component::Webhook));
-    let parts: Vec<Vec<ChildStep>> = configurations.cloned().chain(webhook).filter(|p| changed(p)).collect();
+    let parts: Vec<Vec<ChildStep>> =
+        configurations.cloned().chain(webhook).filter(|p| changed(p) && !choreography.away.contains(p)).collect();
     let runs = |component: Component| wanted.components.iter().any(|(c, s)| *c == component && s.replicas() > 0);
     if parts.is_empty() || wanted.crds.is_none() || !runs(Component::Webhook) || !runs(Component::ApiServer) {
         return;

@@ -24,7 +24,7 @@ pub(crate) use balancer::{Balancer, impact, listeners};
 pub(crate) use children::expand;
 pub(crate) use family::service_subnet;
 pub(crate) use ports::Ports;
-pub(crate) use roll::roll;
+pub(crate) use roll::{away, roll, written_until_gone};
 
 /// The most hosts. More API servers than this make an etcd no faster.
 const MOST: usize = 9;
@@ -126,6 +126,14 @@ pub(crate) fn on_of(host: &str, name: &str, key: &str) -> Vec<ChildStep> {
 /// The unit of a component on a host.
 pub(crate) fn unit_of(host: &str, component: Component) -> Vec<ChildStep> {
     on_of(host, "unit", component.name())
+}
+
+/// The host that a child is on.
+fn host_at(path: &[ChildStep]) -> Option<&str> {
+    match path {
+        [ChildStep { name, key: Some(Key::Name(host)) }, ..] if name == "host" => Some(host),
+        _ => None,
+    }
 }
 
 /// The host and the component of a unit's path.

@@ -2,14 +2,15 @@
 //! API server, and after what serves clusters to it, a gate asks that very host; of the others systemd says that they run. So no more than one of
 //! a kind is away because of us.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, GateSpec, Point, Scene};
+use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, GateSpec, Point, Scene, Value};
 
-use super::{Hosts, balancer, homes, unit_at, unit_of};
+use super::{Hosts, balancer, homes, host_at, unit_at, unit_of};
 use crate::plane::arguments::Arguments;
 use crate::plane::choreography::{ANSWERS, is_unchanged};
-use crate::plane::pki;
+use crate::plane::store::prefix_path;
+use crate::plane::{pki, secrets};
 use crate::versions::Component;
 
 /// How long an API server may take to answer again, in seconds.
@@ -19,7 +20,6 @@ const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1";
 
 /// Adds gates and orderings for the changes of units.
 pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreography: &mut Choreography) {
-    let is_away = |name: &str, component| scene.children.get(&unit_of(name, component)).is_some_and(|c| c.unseen);
     let mut last_server = None;
     for component in wanted.components.iter().map(|(c, _)| *c) {
         let mut previous: Option<Point> = last_server.clone();
@@ -27,7 +27,7 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
         let mut server: Option<Point> = None;
         let mut homes = homes(wanted, hosts, component);
         // Whoever is away comes last: what waits for it is not done.
-        homes.sort_by_key(|(name, _)| is_away(name, component));
+        homes.sort_by_key(|(name, _)| is_away(scene, name));
         for (name, _) in homes {
             let path = unit_of(name, component);
             if !scene.children.get(&path).is_some_and(|c| c.in_state && restarts(c.change)) {
@@ -49,7 +49,7 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
                 }
                 None => unit,
             });
-            if !is_away(name, component) {
+            if !is_away(scene, name) {
                 server.clone_from(&previous);
             }
         }
@@ -84,10 +84,42 @@ fn outdated(scene: &Scene<'_>, choreography: &mut Choreography) {
 fn leaving(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) {
     for (path, _) in scene.children.iter().filter(|(_, c)| c.in_state && c.change.action() == Action::Delete) {
         let Some(component) = unit_at(path).and_then(|(_, name)| Component::argument(name)) else { continue };
-        for stays in wanted.runners(component).into_iter().filter(|p| scene.children.get(p).is_some_and(|c| !is_unchanged(c.change))) {
+        for stays in awaited(scene, wanted.runners(component)) {
             choreography.orderings.push((Point::Child(stays), Point::Child(path.clone())));
         }
     }
+}
+
+/// Of what stays somewhere, what changes and is waited for by what leaves elsewhere: not what is away, unless all of it is. Somebody has to be
+/// there.
+pub(super) fn awaited(scene: &Scene<'_>, stays: Vec<Vec<ChildStep>>) -> impl Iterator<Item = Vec<ChildStep>> {
+    let on_away = |path: &Vec<ChildStep>| host_at(path).is_some_and(|host| is_away(scene, host));
+    let all_away = stays.iter().all(on_away);
+    stays.into_iter().filter(move |path| {
+        let changes = scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
+        changes && (all_away || !host_at(path).is_some_and(|host| is_away(scene, host)))
+    })
+}
+
+/// True for a host that does not answer. Of what is new there nobody asked, so one part that was asked for stands for all.
+pub(super) fn is_away(scene: &Scene<'_>, host: &str) -> bool {
+    scene.children.iter().any(|(path, child)| child.unseen && host_at(path) == Some(host))
+}
+
+/// What is on hosts that do not answer.
+pub(crate) fn away(scene: &Scene<'_>) -> Vec<Vec<ChildStep>> {
+    let hosts: BTreeSet<&str> = scene.children.iter().filter(|(_, child)| child.unseen).filter_map(|(path, _)| host_at(path)).collect();
+    scene.children.keys().filter(|path| host_at(path).is_some_and(|host| hosts.contains(host))).cloned().collect()
+}
+
+/// Where data is to be deleted, also a program that can't be seen has to be stopped before: it would write what nobody deletes any more.
+pub(crate) fn written_until_gone(scene: &Scene<'_>) -> Vec<(Point, Point)> {
+    let Some(prefix) = scene.children.get(&prefix_path()) else { return Vec::new() };
+    if prefix.change.before().and_then(|b| b.get("on_destroy")).and_then(Value::as_str) != Some("delete") {
+        return Vec::new();
+    }
+    let writes = |path: &&Vec<ChildStep>| unit_at(path).and_then(|(_, name)| Component::argument(name)).is_some_and(secrets::uses_etcd);
+    scene.children.keys().filter(writes).map(|unit| (Point::Child(unit.clone()), Point::Child(prefix_path()))).collect()
 }
 
 /// True for what stops what runs.

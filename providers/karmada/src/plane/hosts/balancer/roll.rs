@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, GateSpec, Point, Scene, Type, Value};
 
+use super::super::roll::{awaited, is_away};
 use super::super::{Hosts, unit_at, url};
 use super::{Balancer, Program, listeners, on, program_at, unit_of};
 use crate::plane::arguments::Arguments;
@@ -21,7 +22,7 @@ pub(in super::super) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Host
         let mut previous: Option<Vec<ChildStep>> = None;
         let mut homes = on(wanted, hosts);
         // Whoever is away comes last: what waits for it is not done.
-        homes.sort_by_key(|(name, _)| scene.children.get(&unit_of(name, program)).is_some_and(|c| c.unseen));
+        homes.sort_by_key(|(name, _)| is_away(scene, name));
         for path in homes.into_iter().map(|(name, _)| unit_of(name, program)) {
             let Some(child) = scene.children.get(&path).filter(|c| !is_unchanged(c.change)) else { continue };
             if is_restarted(child)
@@ -33,8 +34,9 @@ pub(in super::super) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Host
         }
     }
     for path in scene.children.iter().filter(|(_, c)| is_removed(c)).map(|(p, _)| p) {
-        for stays in changed.iter().filter(|p| program_at(path).is_some_and(|goes| program_at(p) == Some(goes))) {
-            choreography.orderings.push((Point::Child(stays.clone()), Point::Child(path.clone())));
+        let alike: Vec<_> = on(wanted, hosts).into_iter().filter_map(|(name, _)| Some(unit_of(name, program_at(path)?))).collect();
+        for stays in awaited(scene, alike) {
+            choreography.orderings.push((Point::Child(stays), Point::Child(path.clone())));
         }
     }
     let Some(balancer) = hosts.balancer.as_ref().filter(|b| b.ours.is_some() && !changed.is_empty()) else { return };
@@ -43,7 +45,7 @@ pub(in super::super) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Host
     let servers = wanted.runners(Component::ApiServer);
     let servers = servers.into_iter().filter(|p| scene.children.get(p).is_some_and(|c| !is_unchanged(c.change)));
     // It is one address: it answers without those that are away.
-    for path in changed.into_iter().chain(servers).filter(|p| scene.children.get(p).is_some_and(|c| !c.unseen)) {
+    for path in changed.into_iter().chain(servers).filter(|path| !choreography.away.contains(path)) {
         choreography.orderings.push((Point::Child(path), point.clone()));
     }
     if choreography.gates.iter().any(|g| g.name == ANSWERS) {
