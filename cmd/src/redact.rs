@@ -189,7 +189,7 @@ pub(crate) fn holders_of_secrets(plan: &Plan, registry: &Catalog) -> BTreeSet<St
         let is_stored = |name: &str| schema.is_none_or(|s| s.attribute(name).is_none_or(|a| !a.write_only && !a.volatile));
         let stored: Object = after.iter().filter(|(name, _)| is_stored(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
         if secret_leaves(&marked(resource, &stored, registry)).iter().any(|leaf| !leaf.is_null()) {
-            found.insert(resource.address.composite().unwrap_or_else(|| resource.address.clone()).to_string());
+            found.insert(resource.address.whole().to_string());
         }
     }
     let outputs = plan.outputs.iter().filter(|(_, o)| o.sensitive && o.after.is_some());

@@ -102,7 +102,7 @@ impl Search<'_> {
 
     /// Beside what is ours. It says nothing of that itself, so this does not count as told.
     fn stray(&mut self, stray: &Beside, state: &Snapshot) {
-        let owner = stray.address.composite().unwrap_or_else(|| stray.address.clone());
+        let owner = stray.address.whole();
         let resource_type = self.type_of(&owner, state);
         let says = format!("{} has its marks, and is in no state", stray.name);
         let difference = Difference { path: stray.name.clone(), is: Some("there".to_owned()), should: None };

@@ -46,7 +46,7 @@ pub(crate) fn because(address: &Address, reason: &Reason, theme: &Theme) -> Opti
             None => "because resource uses count or for_each".to_owned(),
         },
         Reason::DeleteBecauseNotInComposite => {
-            format!("because {} does not need it any more", address.composite().unwrap_or_else(|| address.clone()))
+            format!("because {} does not need it any more", address.whole())
         }
         Reason::CreateBecauseMissing => format!("because it was deleted outside of {}", theme.product),
         Reason::FinishEarlierRun => "because an earlier run started this and did not finish".to_owned(),

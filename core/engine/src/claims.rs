@@ -33,15 +33,10 @@ pub(crate) fn check(pass: &Pass<'_>) -> Diagnostics {
             let claim = to_json(value).to_string();
             let Some(one) = takers.insert((place.clone(), claim.clone()), address).filter(|one| *one != address) else { continue };
             let clash = || Clash { one, other: address, word, claims: BTreeSet::new() };
-            clashes.entry((whole(one), whole(address))).or_insert_with(clash).claims.insert(claim);
+            clashes.entry((one.whole(), address.whole())).or_insert_with(clash).claims.insert(claim);
         }
     }
     clashes.into_iter().map(|((_, block), clash)| clash.told().with_span(pass.inputs.config.block(&block).map(|b| b.span))).collect()
-}
-
-/// What has a block of its own.
-fn whole(address: &Address) -> Address {
-    address.composite().unwrap_or_else(|| address.clone())
 }
 
 impl Clash<'_> {

@@ -109,7 +109,7 @@ impl Causes<'_> {
         if !node.is_junction() || node.open {
             let flags = &self.pass.visits[needed].flags;
             if self.pass.deferred[needed] || flags.pending || flags.unready || flags.failed {
-                found.insert(node.address.composite().unwrap_or_else(|| node.address.clone()));
+                found.insert(node.address.whole());
             }
             return;
         }

@@ -21,7 +21,7 @@ pub(crate) fn warning<'a>(forgotten: impl Iterator<Item = &'a PlannedResource>, 
     let mut named: BTreeSet<Address> = BTreeSet::new();
     let mut lost = 0;
     for resource in forgotten {
-        named.insert(resource.address.composite().unwrap_or_else(|| resource.address.clone()));
+        named.insert(resource.address.whole());
         let entry = registry.resource(&resource.resource_type);
         lost += usize::from(matches!(entry, Some(ResourceEntry::Type(_, spec)) if spec.schema().state_only));
     }

@@ -106,7 +106,7 @@ impl Dispatcher<'_> {
             return Ok(());
         }
         let evaluator = Evaluator::new(self.world().config, &self.ledger).at(&self.filler.moment);
-        let own = address.composite().unwrap_or_else(|| address.clone());
+        let own = address.whole();
         let found = evaluator.preconditions(&own);
         if found.has_errors() { Err(found) } else { Ok(()) }
     }

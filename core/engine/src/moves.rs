@@ -25,7 +25,7 @@ pub fn relocate<'a>(config: &Config, state: &'a Snapshot) -> (Relocated<'a>, Dia
     let mut diagnostics = Diagnostics::new();
     let all = state.resources.keys().chain(state.deposed.keys().map(|(address, _)| address));
     // Where everything is, and where it was.
-    let mut places: BTreeMap<Address, Address> = all.filter(|a| a.mode == Mode::Managed).map(|a| (whole(a), whole(a))).collect();
+    let mut places: BTreeMap<Address, Address> = all.filter(|a| a.mode == Mode::Managed).map(|a| (a.whole(), a.whole())).collect();
     let mut blocked = Vec::new();
     for moved in &config.moved {
         for unit in units(moved, &places) {
@@ -40,11 +40,6 @@ pub fn relocate<'a>(config: &Config, state: &'a Snapshot) -> (Relocated<'a>, Dia
     let moved: BTreeMap<Address, Address> = places.into_iter().filter(|(now, was)| now != was).collect();
     let state = if moved.is_empty() { Cow::Borrowed(state) } else { Cow::Owned(relocated(state, &moved)) };
     (Relocated { state, moved }, diagnostics)
-}
-
-/// The instance that an address is, or is a part of.
-fn whole(address: &Address) -> Address {
-    address.composite().unwrap_or_else(|| address.clone())
 }
 
 /// What a block moves.
@@ -119,7 +114,7 @@ pub fn relocated(state: &Snapshot, moved: &BTreeMap<Address, Address>) -> Snapsh
     let forward: BTreeMap<&Address, &Address> = moved.iter().map(|(now, was)| (was, now)).collect();
     let all = state.resources.keys().chain(state.deposed.keys().map(|(address, _)| address)).filter(|a| !a.is_child());
     let there: BTreeSet<&Address> = all.collect();
-    let renamed = |address: &Address| match forward.get(&whole(address)) {
+    let renamed = |address: &Address| match forward.get(&address.whole()) {
         Some(now) => now.with_child(&address.child),
         None => address.clone(),
     };

@@ -41,7 +41,7 @@ pub(crate) fn guard(pass: &Pass<'_>, evaluator: &Evaluator<'_>) -> (Vec<bool>, D
     };
     for number in (0..pass.graph.nodes.len()).filter(|n| is_seen(*n)) {
         let address = &pass.graph.nodes[number].address;
-        let owner = address.composite().unwrap_or_else(|| address.clone());
+        let owner = address.whole();
         let of_owner = known.entry(owner).or_insert_with_key(|owner| {
             let (said, wrong) = evaluator.is_protected(owner);
             Known { said, wrong, ..Known::default() }

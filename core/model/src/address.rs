@@ -114,7 +114,13 @@ impl Address {
 
     /// Of a child: the composite instance it belongs to.
     pub fn composite(&self) -> Option<Self> {
-        self.is_child().then(|| Self { child: Vec::new(), ..self.clone() })
+        self.is_child().then(|| self.whole())
+    }
+
+    /// The instance that it is, or is a part of.
+    #[must_use]
+    pub fn whole(&self) -> Self {
+        Self { child: Vec::new(), ..self.clone() }
     }
 
     /// True for a whole module, with whatever is in it.

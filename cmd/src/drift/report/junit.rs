@@ -15,7 +15,7 @@ use crate::ui::markup::escaped;
 pub(super) fn junit(told: &Told, sources: &Sources) -> String {
     let mut suites: BTreeMap<String, Vec<&Finding>> = BTreeMap::new();
     for finding in &told.findings {
-        let block = finding.address.composite().unwrap_or_else(|| finding.address.clone()).block();
+        let block = finding.address.whole().block();
         suites.entry(block.to_string()).or_default().push(finding);
     }
     let errors = told.notes.iter().filter(|d| d.is_error()).count();
