@@ -159,11 +159,14 @@ fn check_order(plan: &Plan, wrong: &mut Vec<String>) {
             continue;
         }
         for needed in resource.dependencies.iter().flat_map(|d| within(plan, &changed, d)) {
-            let pairs = [(places.up[needed], places.up[number]), (places.down[number], places.down[needed])];
-            for (first, second) in pairs.into_iter().zip([holds(needed, number), holds(number, needed)]).filter_map(|(p, h)| h.then_some(p))
-            {
+            let pairs = [
+                (places.up[needed], places.up[number], holds(needed, number)),
+                (places.down[number], places.down[needed], holds(number, needed)),
+            ];
+            for (first, second, holds) in pairs {
                 // What is not stored yet but deleted all the same (an object found on the way) has no order with what it will need.
                 if let (Some(first), Some(second)) = (first, second)
+                    && holds
                     && first != second
                     && !comes_before(first, second)
                     && !crosses(plan, number, needed)

@@ -120,7 +120,7 @@ fn decide<T>(
         warnings: Diagnostics::new(),
     };
     if options.mode != ModeOfPlan::RefreshOnly {
-        let parts = Parts { pass: &pass, planned: &planned, deposed: &deposed, choreographies: &choreographies };
+        let parts = Parts { pass: &pass, planned: &planned, deposed: &deposed, choreographies: &choreographies, away: &plan.away };
         match schedule(&parts) {
             Ok(steps) => plan.steps = steps,
             Err(contradiction) => diagnostics.push(contradiction),

@@ -3,9 +3,9 @@
 //! Every node has two places: `up`, when it is made or changed, and `down`, when it is deleted. Makes go with the dependencies of the
 //! configuration, deletes against those of the state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Change, ChildStep, Choreography, Diagnostic, Point, ReplaceOrder, Step, StepKind};
+use karmaform_model::{Action, Address, Change, ChildStep, Choreography, Diagnostic, Point, ReplaceOrder, Step, StepKind};
 
 use crate::graph::{Graph, Role};
 use crate::order::{Points, Strength, order};
@@ -19,6 +19,8 @@ pub(crate) struct Parts<'a> {
     /// Left over objects: node, index of the planned resource, and whether it is deleted or forgotten.
     pub(crate) deposed: &'a [(usize, usize, Action)],
     pub(crate) choreographies: &'a BTreeMap<usize, Choreography>,
+    /// Children whose place does not answer.
+    pub(crate) away: &'a BTreeSet<Address>,
 }
 
 struct Places {
@@ -63,21 +65,19 @@ pub(crate) fn schedule(parts: &Parts<'_>) -> Result<Vec<Step>, Diagnostic> {
 fn away(parts: &Parts<'_>) -> Vec<Away> {
     let graph = parts.pass.graph;
     let mut away = vec![Away::default(); graph.nodes.len()];
-    for (&composite, choreography) in parts.choreographies {
-        for path in &choreography.away {
-            if let Some(&child) = graph.instances.get(&graph.nodes[composite].address.with_child(path)) {
-                away[child] = Away { all: true, some: true };
-                away[composite].some = true;
-            }
+    for &child in parts.away.iter().filter_map(|address| graph.instances.get(address)) {
+        away[child] = Away { all: true, some: true };
+        if let Some(composite) = graph.nodes[child].composite {
+            away[composite].some = true;
         }
     }
     away
 }
 
-/// True if this one goes before what it needs may go. What is left of a composite where nobody answers keeps nothing else standing; its other
+/// True if the second one waits for the first. What is left of a composite where nobody answers holds up nothing but what is there as well; its other
 /// children need all that it needs.
-fn keeps(away: &[Away], number: usize, needed: usize) -> bool {
-    !away[number].some || away[needed].all
+fn holds(away: &[Away], first: usize, second: usize) -> bool {
+    !away[first].some || away[second].all
 }
 
 fn change<'a>(parts: &'a Parts<'_>, node: usize) -> Option<&'a Change> {
@@ -94,7 +94,7 @@ fn make(parts: &Parts<'_>, places: &mut Places) {
         let early = graph.nodes[number].near.is_some() && is_new();
         for &needed in graph.nodes[number].wanted.iter().filter(|n| !(early && graph.is_entrance_of(**n, number))) {
             let is_sibling = graph.nodes[number].role == Role::Child && graph.nodes[needed].role == Role::Child;
-            if !is_sibling || !places.away[needed].all || places.away[number].all {
+            if !is_sibling || holds(&places.away, needed, number) {
                 places.points.before(places.up[needed], up);
             }
         }
@@ -137,7 +137,7 @@ fn delete(parts: &Parts<'_>, places: &mut Places) {
         let is_stored = node.is_junction() || parts.pass.inputs.state.resources.contains_key(&node.address);
         let needed = if is_stored || node.role == Role::Composite { &node.stored } else { &node.wanted };
         for &needed in needed {
-            if !keeps(&places.away, number, needed) {
+            if !holds(&places.away, number, needed) {
                 continue;
             }
             // A child needs what its composite needs, but the composite may have to make one child before it deletes another; then
@@ -165,7 +165,7 @@ fn replace(parts: &Parts<'_>, places: &mut Places) {
     for (number, node) in graph.nodes.iter().enumerate() {
         let from = if node.is_junction() { moved[number] } else { places.up[number] };
         for &needed in node.wanted.iter().chain(&node.stored) {
-            if graph.nodes[needed].composite != Some(number) && needed != number && keeps(&places.away, number, needed) {
+            if graph.nodes[needed].composite != Some(number) && needed != number && holds(&places.away, number, needed) {
                 places.points.rather_before(from, moved[needed], Strength::Firm);
             }
         }
