@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Action, ChildStep, Choreography, Diagnostics, Point, Scene};
 
 use super::arguments::Arguments;
-use super::condition::{Condition, Member, changes, is_formed, member_of, members};
+use super::condition::{Condition, Member, changes, is_formed, member_of, members, members_away};
 use super::membership::{Membership, membership};
 use super::places::{formed_note, part, part_of, stateful_set};
 use super::restore::{ended, helpers_in_the_way, restoration};
@@ -231,7 +231,8 @@ impl<'a> Order<'a> {
     fn change_the_rest(&mut self) {
         let mut touched = leader_last(self.wanted_members(Condition::Works).filter(|m| m.is_touched()));
         // One that nobody reaches may work all the same. What comes after it is not done.
-        touched.sort_by_key(|m| is_away(self.scene, &m.name));
+        let away = members_away(self.scene);
+        touched.sort_by_key(|m| away.contains(m.name.as_str()));
         let restarts = touched.iter().any(|m| m.restarts());
         let mut repaired: BTreeSet<&[ChildStep]> = BTreeSet::new();
         // Whoever has restarted may not trust any more what signed the certificates of before: then those of all others are in place first. What a
@@ -257,13 +258,10 @@ impl<'a> Order<'a> {
         let required = if restarts || is_tried {
             self.all()
         } else {
-            self.last.as_ref().map_or_else(
-                || {
-                    // Nobody is stopped, so nobody has to be seen who can't be.
-                    self.wanted_members(Condition::Works).filter(|m| !is_away(self.scene, &m.name)).map(|m| m.name.clone()).collect()
-                },
-                |(_, seen)| seen.clone(),
-            )
+            // Nobody is stopped, so nobody has to be seen who can't be.
+            let in_view =
+                || self.wanted_members(Condition::Works).filter(|m| !away.contains(m.name.as_str())).map(|m| m.name.clone()).collect();
+            self.last.as_ref().map_or_else(in_view, |(_, seen)| seen.clone())
         };
         for member in touched {
             self.step(member.outside().filter(|path| !repaired.contains(path)), &member.name, required.clone());
@@ -329,11 +327,6 @@ impl<'a> Order<'a> {
     }
 }
 
-/// True for a member whose host does not answer.
-fn is_away(scene: &Scene<'_>, name: &str) -> bool {
-    scene.children.iter().any(|(path, child)| child.unseen && child.resource_type.starts_with("ssh_") && member_of(path) == Some(name))
-}
-
 /// All units stop at once; no member loses its data before all are stopped. On Kubernetes the same follows from who needs whom, but for the
 /// note: while there are pods, one that is made anew must not take itself for the first of a new cluster.
 fn destroy(scene: &Scene<'_>) -> Choreography {
@@ -341,7 +334,8 @@ fn destroy(scene: &Scene<'_>) -> Choreography {
     let deleted = |path: &Vec<ChildStep>| changes(scene, path);
     let mut orderings = Vec::new();
     // Whoever does not answer may run on or not: nothing of it is seen, and what the others have goes without it.
-    let is_away = |path: &Vec<ChildStep>| scene.children.get(path).is_some_and(|c| c.unseen && c.resource_type.starts_with("ssh_"));
+    let unseen = members_away(scene);
+    let is_away = |path: &Vec<ChildStep>| member_of(path).is_some_and(|name| unseen.contains(name));
     for unit in members.keys().map(|name| part(name, "unit")).filter(|path| deleted(path) && !is_away(path)) {
         let data = members.keys().flat_map(|name| [part(name, "traces"), part_of(name, "directory", "data")]).filter(deleted);
         orderings.extend(data.map(|data| (Point::Child(unit.clone()), Point::Child(data))));

@@ -1,6 +1,6 @@
 //! What a scene shows about each member: whether it works, what changes for it, and what that change does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene, Value, same};
 
@@ -142,6 +142,12 @@ pub(crate) fn is_formed(scene: &Scene<'_>) -> bool {
     let has_id = scene.before.and_then(|b| b.get("cluster_id")).and_then(Value::as_str).is_some_and(|id| !id.is_empty());
     let is_noted = scene.children.get(&formed_note()).is_some_and(|c| c.in_state);
     has_id || is_noted || scene.children.values().any(|c| c.resource_type == "etcd_member" && c.in_state)
+}
+
+/// The members whose hosts do not answer, by name. Of what is new on a host nobody asked: one part that was asked for stands for all.
+pub(crate) fn members_away<'s>(scene: &'s Scene<'_>) -> BTreeSet<&'s str> {
+    let unseen = scene.children.iter().filter(|(_, child)| child.unseen && child.resource_type.starts_with("ssh_"));
+    unseen.filter_map(|(path, _)| member_of(path)).collect()
 }
 
 /// The members in a scene, wanted or not, by name.

@@ -8,7 +8,7 @@ use karmaform_model::{Action, ChildChange, ChildStep, Diagnostic, Diagnostics, O
 
 use super::arguments::Arguments;
 use super::authorities;
-use super::condition::{changes, has_data, is_formed, member_of, runner, seen, sides};
+use super::condition::{changes, has_data, is_formed, member_of, members_away, runner, seen, sides};
 use super::places::{default_data_directory, is_authority, part, part_of, token};
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
 
@@ -239,15 +239,8 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
 
 /// Whoever forms a cluster waits for all that are to be in it, and everything that needs the cluster waits for that.
 fn founders_away(scene: &Scene<'_>, wanted: &Arguments, started: &[&str]) -> Option<Diagnostic> {
-    // Of what is new on a host nobody asked: one part that was asked for stands for all.
-    let unseen: BTreeSet<&str> = scene
-        .children
-        .iter()
-        .filter(|(_, c)| c.unseen && c.resource_type.starts_with("ssh_"))
-        .filter_map(|(path, _)| member_of(path))
-        .collect();
-    let is_away = |name: &&str| unseen.contains(name);
-    let away: Vec<&str> = wanted.members.keys().map(String::as_str).filter(is_away).collect();
+    let unseen = members_away(scene);
+    let away: Vec<&str> = wanted.members.keys().map(String::as_str).filter(|name| unseen.contains(name)).collect();
     if away.is_empty() {
         return None;
     }
@@ -260,7 +253,8 @@ fn founders_away(scene: &Scene<'_>, wanted: &Arguments, started: &[&str]) -> Opt
         )
     } else {
         format!(
-            "Others were started to form it with {names}: apply again when it answers. If it never will, destroy the cluster, which holds nothing yet, and take what is left of {names} out of the state (`karmaform state rm`)."
+            "Others were started to form it with {names}: apply again when it answers. If it never will, destroy the cluster, which \
+             holds nothing yet, and take what is left of {names} out of the state (`karmaform state rm`)."
         )
     };
     Some(Diagnostic::error("A host that is to form the cluster does not answer", detail).with_hint(hint))

@@ -71,7 +71,7 @@ impl Of<'_> {
 
     /// All addresses, those of IPv6 among them where a host has one.
     fn anywhere(&self) -> String {
-        let is_v6 = self.host.and_then(|h| h.address.as_str()).is_some_and(|a| a.contains(':'));
+        let is_v6 = self.host.and_then(|host| host.is_v6()) == Some(true);
         if is_v6 { "::" } else { "0.0.0.0" }.to_owned()
     }
 }

@@ -52,6 +52,13 @@ pub(crate) struct Host {
     pub(crate) facts: Value,
 }
 
+impl Host {
+    /// Whether others reach it by IPv6; `None` while that is not known.
+    pub(crate) fn is_v6(&self) -> Option<bool> {
+        self.address.as_str().map(|address| address.contains(':'))
+    }
+}
+
 /// All of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts {

@@ -149,7 +149,7 @@ pub(super) fn check(reader: &mut Reader<'_, '_>, hosts: &Hosts) {
         let address = host.address.as_str();
         if address == Some(vip) {
             block.wrong::<()>("vip", &format!("is {vip}, which is the address of the host \"{name}\" itself"));
-        } else if address.is_some_and(|a| a.contains(':') != is_v6) {
+        } else if host.is_v6().is_some_and(|v6| v6 != is_v6) {
             block.wrong::<()>("vip", &format!("is {vip}, but the host \"{name}\" has {}", address.unwrap_or_default()));
         } else if ours.interface(host).is_null() {
             block

@@ -19,7 +19,7 @@ pub(super) fn entries(plane: &Arguments, hosts: &Hosts, host: &str) -> Arg {
         for (name, home) in homes(plane, hosts, component) {
             let is_own = name == host;
             // Of one family: that of IPv6 would come first whatever stands first.
-            let is_v6 = home.address.as_str().is_some_and(|a| a.contains(':'));
+            let is_v6 = home.is_v6() == Some(true);
             let own = || if is_v6 { "::1".into() } else { "127.0.0.1".into() };
             let address = if is_own { own() } else { home.address.clone() };
             let line = lines.entry((!is_own, name)).or_insert_with(|| (address, Vec::new()));

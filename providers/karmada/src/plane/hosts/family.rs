@@ -24,7 +24,7 @@ pub(super) fn canonical(address: &Value) -> Value {
 
 /// Refuses hosts of both families.
 pub(super) fn check(reader: &mut Reader<'_, '_>, all: &BTreeMap<String, Host>) {
-    let of = |v6: bool| all.iter().find(|(_, host)| is_v6(host) == Some(v6));
+    let of = |v6: bool| all.iter().find(|(_, host)| host.is_v6() == Some(v6));
     let (Some((four, one)), Some((six, other))) = (of(false), of(true)) else { return };
     let text = |host: &Host| host.address.as_str().unwrap_or_default().to_owned();
     let detail = format!(
@@ -40,7 +40,7 @@ pub(super) fn check(reader: &mut Reader<'_, '_>, all: &BTreeMap<String, Host>) {
 
 /// The range of Service addresses: the one that is written, which fits the hosts' addresses, or a usual one that does.
 pub(crate) fn service_subnet(reader: &mut Reader<'_, '_>, written: String, target: &Target) -> String {
-    let v6 = target.hosts().and_then(|hosts| hosts.all.values().find_map(is_v6));
+    let v6 = target.hosts().and_then(|hosts| hosts.all.values().find_map(Host::is_v6));
     match v6 {
         Some(true) if written == SERVICE_SUBNET => SERVICE_SUBNET_V6.to_owned(),
         Some(v6) if written.split(',').next().is_some_and(|first| first.contains(':') != v6) => {
@@ -52,9 +52,4 @@ pub(crate) fn service_subnet(reader: &mut Reader<'_, '_>, written: String, targe
         }
         _ => written,
     }
-}
-
-/// Unknown for an address that is.
-fn is_v6(host: &Host) -> Option<bool> {
-    host.address.as_str().map(|address| address.contains(':'))
 }

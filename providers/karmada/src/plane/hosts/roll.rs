@@ -20,6 +20,7 @@ const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1";
 
 /// Adds gates and orderings for the changes of units.
 pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreography: &mut Choreography) {
+    let away = hosts_away(scene);
     let mut last_server = None;
     for component in wanted.components.iter().map(|(c, _)| *c) {
         let mut previous: Option<Point> = last_server.clone();
@@ -27,7 +28,7 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
         let mut server: Option<Point> = None;
         let mut homes = homes(wanted, hosts, component);
         // Whoever is away comes last: what waits for it is not done.
-        homes.sort_by_key(|(name, _)| is_away(scene, name));
+        homes.sort_by_key(|(name, _)| away.contains(name.as_str()));
         for (name, _) in homes {
             let path = unit_of(name, component);
             if !scene.children.get(&path).is_some_and(|c| c.in_state && restarts(c.change)) {
@@ -49,7 +50,7 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
                 }
                 None => unit,
             });
-            if !is_away(scene, name) {
+            if !away.contains(name.as_str()) {
                 server.clone_from(&previous);
             }
         }
@@ -60,7 +61,7 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
     if let Some(last) = last_server.filter(|_| choreography.gates.iter().any(|g| g.name == ANSWERS)) {
         choreography.orderings.push((last, Point::Gate(ANSWERS.to_owned())));
     }
-    leaving(scene, wanted, choreography);
+    leaving(scene, wanted, &away, choreography);
     outdated(scene, choreography);
     balancer::roll(scene, wanted, hosts, choreography);
 }
@@ -81,10 +82,10 @@ fn outdated(scene: &Scene<'_>, choreography: &mut Choreography) {
 }
 
 /// A unit on a host that goes ends when those that stay or come run.
-fn leaving(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) {
+fn leaving(scene: &Scene<'_>, wanted: &Arguments, away: &BTreeSet<&str>, choreography: &mut Choreography) {
     for (path, _) in scene.children.iter().filter(|(_, c)| c.in_state && c.change.action() == Action::Delete) {
         let Some(component) = unit_at(path).and_then(|(_, name)| Component::argument(name)) else { continue };
-        for stays in awaited(scene, wanted.runners(component)) {
+        for stays in awaited(scene, away, wanted.runners(component)) {
             choreography.orderings.push((Point::Child(stays), Point::Child(path.clone())));
         }
     }
@@ -92,23 +93,21 @@ fn leaving(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreograph
 
 /// Of what stays somewhere, what changes and is waited for by what leaves elsewhere: not what is away, unless all of it is. Somebody has to be
 /// there.
-pub(super) fn awaited(scene: &Scene<'_>, stays: Vec<Vec<ChildStep>>) -> impl Iterator<Item = Vec<ChildStep>> {
-    let on_away = |path: &Vec<ChildStep>| host_at(path).is_some_and(|host| is_away(scene, host));
-    let all_away = stays.iter().all(on_away);
-    stays.into_iter().filter(move |path| {
-        let changes = scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
-        changes && (all_away || !host_at(path).is_some_and(|host| is_away(scene, host)))
-    })
+pub(super) fn awaited(scene: &Scene<'_>, away: &BTreeSet<&str>, stays: Vec<Vec<ChildStep>>) -> impl Iterator<Item = Vec<ChildStep>> {
+    let is_away = |path: &Vec<ChildStep>| host_at(path).is_some_and(|host| away.contains(host));
+    let all_away = stays.iter().all(is_away);
+    let changes = |path: &Vec<ChildStep>| scene.children.get(path).is_some_and(|c| !is_unchanged(c.change));
+    stays.into_iter().filter(move |path| changes(path) && (all_away || !is_away(path)))
 }
 
-/// True for a host that does not answer. Of what is new there nobody asked, so one part that was asked for stands for all.
-pub(super) fn is_away(scene: &Scene<'_>, host: &str) -> bool {
-    scene.children.iter().any(|(path, child)| child.unseen && host_at(path) == Some(host))
+/// The hosts that do not answer. Of what is new there nobody asked, so one part that was asked for stands for all.
+pub(super) fn hosts_away<'s>(scene: &'s Scene<'_>) -> BTreeSet<&'s str> {
+    scene.children.iter().filter(|(_, child)| child.unseen).filter_map(|(path, _)| host_at(path)).collect()
 }
 
 /// What is on hosts that do not answer.
 pub(crate) fn away(scene: &Scene<'_>) -> Vec<Vec<ChildStep>> {
-    let hosts: BTreeSet<&str> = scene.children.iter().filter(|(_, child)| child.unseen).filter_map(|(path, _)| host_at(path)).collect();
+    let hosts = hosts_away(scene);
     scene.children.keys().filter(|path| host_at(path).is_some_and(|host| hosts.contains(host))).cloned().collect()
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, GateSpec, Point, Scene, Type, Value};
 
-use super::super::roll::{awaited, is_away};
+use super::super::roll::{awaited, hosts_away};
 use super::super::{Hosts, unit_at, url};
 use super::{Balancer, Program, listeners, on, program_at, unit_of};
 use crate::plane::arguments::Arguments;
@@ -17,12 +17,13 @@ const LIMIT: u64 = 180;
 
 /// Adds orderings for the changes of units: one host after the other, and those of a host that leaves last. Then the gate.
 pub(in super::super) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreography: &mut Choreography) {
+    let away = hosts_away(scene);
     let mut changed = Vec::new();
     for program in Program::ALL {
         let mut previous: Option<Vec<ChildStep>> = None;
         let mut homes = on(wanted, hosts);
         // Whoever is away comes last: what waits for it is not done.
-        homes.sort_by_key(|(name, _)| is_away(scene, name));
+        homes.sort_by_key(|(name, _)| away.contains(name.as_str()));
         for path in homes.into_iter().map(|(name, _)| unit_of(name, program)) {
             let Some(child) = scene.children.get(&path).filter(|c| !is_unchanged(c.change)) else { continue };
             if is_restarted(child)
@@ -35,7 +36,7 @@ pub(in super::super) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Host
     }
     for path in scene.children.iter().filter(|(_, c)| is_removed(c)).map(|(p, _)| p) {
         let alike: Vec<_> = on(wanted, hosts).into_iter().filter_map(|(name, _)| Some(unit_of(name, program_at(path)?))).collect();
-        for stays in awaited(scene, alike) {
+        for stays in awaited(scene, &away, alike) {
             choreography.orderings.push((Point::Child(stays), Point::Child(path.clone())));
         }
     }
