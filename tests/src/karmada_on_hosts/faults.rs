@@ -59,7 +59,7 @@ pub(super) fn a_host_dies(site: &Site<'_>) {
                    sleep 0.3; done; systemctl list-units 'karmada-demo-*'; exit 1";
     site.lab.shell("a", all_run);
     let planned = site.project.must(2, &["plan", "-detailed-exitcode"]);
-    assert!(planned.contains("3 to change, 0 to destroy"), "{planned}");
+    assert!(planned.contains("13 to add, 3 to change, 0 to destroy"), "{planned}");
     site.converge();
 }
 
