@@ -88,7 +88,7 @@ JSON
 
 start_moto() {
     PORT=5000
-    spawn pid log "$1/moto_server" -H "$ADDRESS" -p "$PORT"
+    spawn pid log "$1/python" "$HERE/s3-moto.py" -H "$ADDRESS" -p "$PORT"
 }
 
 up() {

@@ -17,7 +17,7 @@ fn of_fifty_applies_at_once_one_works() {
         let mut running: Vec<_> = projects.iter().map(Asking::start).collect();
         let until = Instant::now() + PATIENCE;
         while running.iter_mut().map(Asking::runs).filter(|runs| *runs).count() > 1 {
-            assert!(Instant::now() < until, "{}: more than one goes on", place.name);
+            assert!(Instant::now() < until, "{}: more than one goes on:\n{}", place.name, still(&mut running));
             std::thread::sleep(Duration::from_millis(50));
         }
         let winner = running.iter_mut().position(Asking::runs).expect("a winner");
@@ -38,6 +38,11 @@ fn of_fifty_applies_at_once_one_works() {
         assert_eq!(code, Some(0), "{said}");
         projects[(winner + 1) % MANY].no_changes();
     }
+}
+
+/// What those who go on have said so far.
+fn still(running: &mut [Asking]) -> String {
+    running.iter_mut().filter_map(|one| one.runs().then(|| one.text())).collect::<Vec<_>>().join("\n---\n")
 }
 
 #[test]
