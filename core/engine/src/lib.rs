@@ -36,6 +36,7 @@ mod order;
 mod orphan;
 mod outcome;
 mod outputs;
+mod owners;
 mod plan;
 mod pool;
 mod protection;

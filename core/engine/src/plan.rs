@@ -64,8 +64,8 @@ fn decide<T>(
     if options.mode == ModeOfPlan::Normal {
         diagnostics.extend(crate::claims::check(&pass));
     }
-    let (notes, warnings) = replace::keep_renamed(&mut pass);
-    diagnostics.extend(warnings);
+    let (notes, found) = crate::owners::keep_renamed(&mut pass, options.mode);
+    diagnostics.extend(found);
     replace::set_orders(&mut pass, &create_first);
     let (protected, refused) = protection::guard(&pass, &evaluator);
     diagnostics.extend(refused);

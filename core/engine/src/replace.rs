@@ -1,8 +1,6 @@
-//! In which order replacements go, which deletes are refused, and things that only changed their address. Works on decisions, after a pass.
+//! In which order replacements go, and which deletes are refused. Works on decisions, after a pass.
 
-use std::collections::BTreeMap;
-
-use karmaform_model::{Change, Connection, Diagnostic, Diagnostics, Object, ReplaceOrder, ResourceEntry, Schema, Value, same, to_json};
+use karmaform_model::{Change, Connection, Object, ReplaceOrder, Schema, same};
 
 use crate::graph::{Graph, Role};
 use crate::options::Inputs;
@@ -75,57 +73,4 @@ fn may_be_the_same(schema: &Schema, before: &Object, after: &Object) -> bool {
         _ => false,
     };
     !is_elsewhere && (!is_wholly_known(&new) || old.iter().all(|(name, value)| same(Some(value), new.get(name))))
-}
-
-/// A thing whose address changed must not be deleted under the old one after it was taken over under the new one: the old address is
-/// only forgotten. Gives, by node, what to say about it; and warns where two addresses both want one thing.
-pub(crate) fn keep_renamed(pass: &mut Pass<'_>) -> (BTreeMap<usize, String>, Diagnostics) {
-    let graph = pass.graph;
-    let (mut owners, mut notes, mut warnings) = (BTreeMap::new(), BTreeMap::new(), Diagnostics::new());
-    for (number, node) in graph.nodes.iter().enumerate() {
-        let after = change(pass, number).and_then(Change::after);
-        let Some(name) = after.and_then(|after| thing(pass, number, after)) else { continue };
-        if let Some(other) = owners.insert(name, number) {
-            if shares(pass, other) || shares(pass, number) {
-                continue;
-            }
-            let other: &crate::graph::Node = &graph.nodes[other];
-            let detail =
-                format!("{} names the same thing in the outside world. Each apply would undo what the other wants.", other.address);
-            warnings.push(Diagnostic::warning("Two resources for one thing", detail).at(&node.address).with_hint("Keep one of them."));
-        }
-    }
-    for number in 0..graph.nodes.len() {
-        let Some(Change::Delete { before }) = change(pass, number) else { continue };
-        let Some(owner) = thing(pass, number, before).and_then(|name| owners.get(&name)) else { continue };
-        let before = before.clone();
-        if let Some(decision) = &mut pass.visits[number].decision {
-            decision.change = Change::Forget { before };
-            notes.insert(number, format!("is managed as {} from now on", graph.nodes[*owner].address));
-        }
-    }
-    (notes, warnings)
-}
-
-/// True for an instance that says that others may want the same thing.
-fn shares(pass: &Pass<'_>, number: usize) -> bool {
-    let wanted = pass.visits[number].wanted.as_ref();
-    let name = pass.entries[number].and_then(|entry| entry.schema().shared_by);
-    name.and_then(|name| wanted?.get(name)?.as_bool()) == Some(true)
-}
-
-/// Names a thing in the outside world: type, connection and identity; nothing if they are not known, or the type has none.
-fn thing(pass: &Pass<'_>, number: usize, object: &Object) -> Option<String> {
-    let Some(ResourceEntry::Type(_, spec)) = pass.entries[number] else { return None };
-    let schema = spec.schema();
-    let identity = schema.identity(object);
-    if identity.is_empty() || schema.state_only || !is_wholly_known(&identity) {
-        return None;
-    }
-    let way = match schema.connection {
-        Connection::Attribute(name) => to_json(object.get(name).and_then(connection_id).filter(|v| v.is_wholly_known())?).to_string(),
-        _ => String::new(),
-    };
-    let identity: Value = identity.into();
-    Some(format!("{}\0{way}\0{}", spec.name(), to_json(&identity)))
 }

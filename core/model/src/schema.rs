@@ -103,8 +103,11 @@ pub struct Schema {
     pub tries: bool,
     /// The attribute that says, if it is true, that others may want the same thing: they don't undo each other's work.
     pub shared_by: Option<&'static str>,
-    /// A list among its attributes of what only one of all that is reached in the same way can have, and the word for one of these: `("ports", "port")`.
-    pub claims: Option<(&'static str, &'static str)>,
+    /// Lists among its attributes of what only one of all that is reached in the same way can have, each with the word for one of these:
+    /// `("ports", Some("port"))`; without one, an entry says itself what it is.
+    pub claims: Vec<(&'static str, Option<&'static str>)>,
+    /// Several may want the same thing, if all want it alike: it goes with the last of them, which its provider sees to.
+    pub for_several: bool,
     /// There is a note of it outside (an ownership file) that outlives the thing itself: what is gone is deleted all the same, so that
     /// nobody else's thing in its place is taken for ours one day.
     pub leaves_note: bool,
@@ -297,10 +300,17 @@ impl Schema {
         self
     }
 
-    /// What is in this list nobody else in the same place can have; the word is for one of these.
+    /// What is in this list nobody else in the same place can have; the word is for one of these, unless each says itself what it is.
     #[must_use]
-    pub fn claims(mut self, attribute: &'static str, word: &'static str) -> Self {
-        self.claims = Some((attribute, word));
+    pub fn claims(mut self, attribute: &'static str, word: Option<&'static str>) -> Self {
+        self.claims.push((attribute, word));
+        self
+    }
+
+    /// Wanted by several, if they want it alike.
+    #[must_use]
+    pub fn for_several(mut self) -> Self {
+        self.for_several = true;
         self
     }
 

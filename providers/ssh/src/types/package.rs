@@ -39,7 +39,7 @@ impl Package {
                    (unless the host has a policy-rc.d of its own); use an ssh_systemd_unit for that. A package that is there already is used as it is, and is then left alone when this is \
                    destroyed; else it goes with its configuration and with what came along, as far as nothing else needs that. One that a unit on the host runs stays until that is gone. \
                    Installing works with apt; on other hosts a program of that name must be there already.";
-        Self { schema: Schema::new(doc, attributes).through("host").leaves_note() }
+        Self { schema: Schema::new(doc, attributes).through("host").leaves_note().for_several() }
     }
 }
 

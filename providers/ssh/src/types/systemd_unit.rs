@@ -74,6 +74,12 @@ impl SystemdUnit {
             )
             .write_only(),
             Attribute::optional(
+                "claims",
+                Type::list(Type::String),
+                "What only one unit on a host can have besides ports, each in words of yours (\"the device /dev/ttyS0\"). Two units on one host with the same one are an error of the plan.",
+            )
+            .write_only(),
+            Attribute::optional(
                 "drop_ins",
                 Type::list(Type::String),
                 "Names of files below /etc/systemd/system/NAME.d that may change it. Others are removed, those of `systemctl set-property` and \
@@ -95,7 +101,8 @@ impl SystemdUnit {
             Attribute::computed("interrupted", Type::Bool, "True if a change to it ended before it was restarted.").volatile(),
             foreign(),
         ];
-        Self { schema: Schema::new("A unit of systemd on a host.", attributes).through("host").leaves_note().claims("ports", "port") }
+        let schema = Schema::new("A unit of systemd on a host.", attributes).through("host").leaves_note();
+        Self { schema: schema.claims("ports", Some("port")).claims("claims", None) }
     }
 }
 

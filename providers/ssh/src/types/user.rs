@@ -22,13 +22,18 @@ const MIGHTY: &[&str] = &["root", "sudo", "wheel", "adm", "docker", "lxd", "incu
 
 /// One change of users at a time: the tools lock /etc/passwd and give up at once if they can't.
 const CREATE: &str = r#"
-if ! getent passwd "$name" >/dev/null; then
+make_user() {
+  # Somebody who wants the same one may have made it while this one waited for the lock.
+  if getent passwd "$name" >/dev/null; then return 0; fi
   own ssh_user "$name"
   set -- --no-create-home --comment "$mark" --shell "$shell"
   if [ "$system" = true ]; then set -- "$@" --system; fi
   if [ -n "$home" ]; then set -- "$@" --home-dir "$home"; fi
   if getent group "$name" >/dev/null; then set -- "$@" --gid "$name"; else set -- "$@" --user-group; fi
-  locked useradd "$@" -- "$name" || { disown ssh_user "$name"; fail useradd; }
+  useradd "$@" -- "$name" || { disown ssh_user "$name"; fail useradd; }
+}
+if ! getent passwd "$name" >/dev/null; then
+  locked make_user
 elif ! has_group "$name" && is_owned ssh_user "$name"; then
   locked groupadd --gid "$(id -g -- "$name")" -- "$name" || fail useradd
 fi
@@ -93,7 +98,7 @@ impl User {
         ];
         let doc =
             "A user of a host. A user that exists already is used as it is if it fits, and is then left alone when this is destroyed.";
-        Self { schema: Schema::new(doc, attributes).through("host").leaves_note() }
+        Self { schema: Schema::new(doc, attributes).through("host").leaves_note().for_several() }
     }
 }
 

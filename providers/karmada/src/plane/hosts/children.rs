@@ -73,6 +73,7 @@ impl At<'_> {
             ("enabled", true.into()),
             ("active", true.into()),
             ("ports", Arg::List(run.ports.into_iter().map(Arg::from).collect())),
+            ("claims", Arg::List(run.claims)),
             ("restart_triggers", Arg::Object(run.triggers)),
             ("drop_ins", Arg::List(Vec::new())),
             ("start_timeout", run.limit.into()),
@@ -94,6 +95,8 @@ pub(super) struct Run {
     pub(super) triggers: BTreeMap<String, Arg>,
     /// Those that it listens on.
     pub(super) ports: Vec<i64>,
+    /// What else only one on a host can have.
+    pub(super) claims: Vec<Arg>,
     /// How long starting or stopping may take, in seconds.
     pub(super) limit: i64,
 }
@@ -172,6 +175,13 @@ fn of_component(
     let command = unit::Command::of(plane, at.host, component, settings);
     // A unit is started and stopped as a whole; what it says of itself is told by gates.
     let content = unit::content(plane, component, settings, &command);
-    let run = Run { content, check: command.check(&owner), triggers, ports: hosts.ports.all(component), limit: START_TIMEOUT };
+    let run = Run {
+        content,
+        check: command.check(&owner),
+        triggers,
+        ports: hosts.ports.all(component),
+        claims: Vec::new(),
+        limit: START_TIMEOUT,
+    };
     at.unit(plane, component.name(), run, after);
 }

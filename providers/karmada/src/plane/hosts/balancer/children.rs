@@ -35,14 +35,16 @@ pub(in super::super) fn expand(plane: &Arguments, hosts: &Hosts, at: &mut At<'_>
     let (path, origin) = program(plane, ours, at, Program::Haproxy);
     let content = texts::haproxy_unit(plane, balancer, &path, &user);
     let test = format!("{path} -c -q -f {folder}/haproxy.cfg");
-    let started = start(plane, at, Program::Haproxy, content, test, (&haproxy_file, &origin), vec![made]);
+    let run = run_of(content, test, (&haproxy_file, &origin), (vec![balancer.port], Vec::new()));
+    let started = at.unit(plane, Program::Haproxy.name(), run, vec![made, haproxy_file, origin]);
 
     // What is asked every second changes when haproxy has: else the address would leave every host at once.
     let check = file(at, "check", texts::check(balancer).into(), Some(&started));
     let (path, origin) = program(plane, ours, at, Program::Keepalived);
     let content = texts::keepalived_unit(plane, &path);
     let test = format!("{path} --config-test -f {folder}/keepalived.conf");
-    start(plane, at, Program::Keepalived, content, test, (&keepalived_file, &origin), vec![check]);
+    let run = run_of(content, test, (&keepalived_file, &origin), (Vec::new(), texts::claims(balancer, ours, at.host)));
+    at.unit(plane, Program::Keepalived.name(), run, vec![check, keepalived_file, origin]);
 }
 
 /// Where a program is on its host, and the child that brings it there.
@@ -60,23 +62,16 @@ fn program(plane: &Arguments, ours: &Ours, at: &mut At<'_>, program: Program) ->
     (path.clone(), at.program(plane, name, path, origin, Vec::new()))
 }
 
-/// Its unit, which starts anew with another configuration or another program.
-fn start(
-    plane: &Arguments,
-    at: &mut At<'_>,
-    program: Program,
+/// How it is run: it starts anew with another configuration or another program.
+fn run_of(
     content: String,
     check: String,
     (configuration, origin): (&[ChildStep], &[ChildStep]),
-    mut after: Vec<Vec<ChildStep>>,
-) -> Vec<ChildStep> {
+    (ports, claims): (Vec<i64>, Vec<Arg>),
+) -> Run {
     let mut triggers = BTreeMap::from([("configuration".to_owned(), Arg::child(configuration, "sha256"))]);
     if origin[1].name == "program" {
         triggers.insert("program".to_owned(), Arg::child(origin, "content_sha256"));
     }
-    after.extend([configuration.to_vec(), origin.to_vec()]);
-    let port = plane.target.hosts().and_then(|hosts| hosts.balancer.as_ref()).map(|balancer| balancer.port);
-    let ports = port.into_iter().filter(|_| matches!(program, Program::Haproxy)).collect();
-    let run = Run { content: content.into(), check: check.into(), triggers, ports, limit: START_TIMEOUT };
-    at.unit(plane, program.name(), run, after)
+    Run { content: content.into(), check: check.into(), triggers, ports, claims, limit: START_TIMEOUT }
 }

@@ -130,6 +130,13 @@ vrrp_instance karmada {{
     Arg::Text(text)
 }
 
+/// What of it only one control plane on a host can have. Two virtual routers of one number would hear each other.
+pub(super) fn claims(balancer: &Balancer, ours: &Ours, host: &Host) -> Vec<Arg> {
+    let router = vec![format!("the virtual router {} on ", ours.router).into(), ours.interface(host).into()];
+    let vip = balancer.address.as_str().map(|vip| format!("the virtual IP {vip}").into());
+    [Arg::Text(router)].into_iter().chain(vip).collect()
+}
+
 /// What keepalived asks every second: a shell's text.
 pub(super) fn check(balancer: &Balancer) -> String {
     format!("# Says whether haproxy listens. Written by karmaform; it undoes changes made here.\n{}\n", is_listening(balancer.port))
