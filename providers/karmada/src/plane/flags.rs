@@ -26,6 +26,9 @@ const TLS_VERSION: &str = "VersionTLS13";
 /// How long an ending API server still answers. Well below the 30 s after which it is killed.
 const SHUTDOWN_DELAY: &str = "10s";
 
+/// The first minor version of Kubernetes whose controller manager has no port for everybody (10252) beside its own any more. It takes the
+/// flag for it with 0 until 1.23. Source: its changelog, 1.22.
+const HAS_ONE_PORT: u32 = 22;
 /// The first minor version of Kubernetes whose API server can end watches when it ends, and how long it may take for that.
 const ENDS_WATCHES: u32 = 27;
 const WATCHES_END: &str = "2s";
@@ -93,7 +96,7 @@ fn defaults(of: Of<'_>) -> Flags {
     match component {
         Component::ApiServer => api_server(of, &mut flags),
         Component::KubeControllerManager => {
-            kube_controller_manager(of, &mut flags);
+            kube_controller_manager(plane, of, &mut flags);
             put(&mut flags, [leases()]);
         }
         Component::ControllerManager => {
@@ -185,7 +188,7 @@ fn api_server(of: Of<'_>, flags: &mut Flags) {
     flags.extend(plane.extras.flags.clone());
 }
 
-fn kube_controller_manager(of: Of<'_>, flags: &mut Flags) {
+fn kube_controller_manager(plane: &Arguments, of: Of<'_>, flags: &mut Flags) {
     put(
         flags,
         [
@@ -203,6 +206,10 @@ fn kube_controller_manager(of: Of<'_>, flags: &mut Flags) {
             ("use-service-account-credentials", "true".to_owned()),
         ],
     );
+    // Whoever reaches it could read there without asking, and no second control plane could start on the same host.
+    if minor(&plane.kube_version).is_some_and(|m| m < HAS_ONE_PORT) {
+        put(flags, [("port", "0".to_owned())]);
+    }
     if of.host.is_some() {
         put(flags, [("secure-port", of.port())]);
     }
