@@ -28,12 +28,12 @@ pub(crate) fn is_listening(port: i64) -> String {
     format!("grep -qs \":{port:04X} [0-9A-F]*:0000 0A\" /proc/net/tcp /proc/net/tcp6")
 }
 
-/// Counts as started once it listens; what then, in a shell, if it does not within so many tenths of a second.
+/// Counts as started once it listens; what then, in a shell, if its process ends before, or if it does not within so many tenths of a second.
 pub(crate) fn awaits(port: i64, tenths: i64, otherwise: &str) -> String {
     let look = is_listening(port);
     format!(
         "# A port is written there in hexadecimal, and 0A is \"listens\".\n\
-         ExecStartPost=/bin/sh -c 'for i in $$(seq {tenths}); do {look} && exit; sleep 0.1; done; {otherwise}'"
+         ExecStartPost=/bin/sh -c 'for i in $$(seq {tenths}); do {look} && exit; [ -d /proc/$$MAINPID ] || break; sleep 0.1; done; {otherwise}'"
     )
 }
 
