@@ -7,6 +7,7 @@ mod kill;
 mod life;
 mod members;
 mod plans;
+mod second;
 mod site;
 
 use std::path::{Path, PathBuf};
