@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Address, Change, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, ResourceEntry, Value, same, to_json};
 
+use crate::replace::change;
 use crate::values::is_wholly_known;
 use crate::walk::Pass;
 use crate::wanted::connection_id;
@@ -105,10 +106,6 @@ fn wish(pass: &Pass<'_>, number: usize, other: usize) -> Wish {
         }
     }
     wish
-}
-
-fn change<'a>(pass: &'a Pass<'_>, number: usize) -> Option<&'a Change> {
-    pass.visits[number].decision.as_ref().map(|d| &d.change)
 }
 
 /// True for an instance that says that others may want the same thing.

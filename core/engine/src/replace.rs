@@ -54,7 +54,8 @@ pub(crate) fn set_orders(pass: &mut Pass<'_>, create_first: &[bool]) {
     }
 }
 
-fn change<'a>(pass: &'a Pass<'_>, number: usize) -> Option<&'a Change> {
+/// What is decided for a node, if anything is.
+pub(crate) fn change<'a>(pass: &'a Pass<'_>, number: usize) -> Option<&'a Change> {
     pass.visits[number].decision.as_ref().map(|d| &d.change)
 }
 
