@@ -2,6 +2,8 @@
 //! nothing to do.
 
 use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
 
 use karmaform_memory::World;
 
@@ -39,6 +41,38 @@ fn values(given: &Given) -> String {
     )
 }
 
+/// The command over hosts in memory, with a state in this place.
+fn run(place: &Path, world: &Arc<World>, given: &Given, arguments: &[&str]) -> (i32, String) {
+    let variables = root().join("examples/karmada-on-hosts/variables.kf.hcl");
+    std::fs::copy(variables, place.join("variables.kf.hcl")).expect("copied");
+    std::fs::write(place.join("main.kf.hcl"), configuration(given)).expect("written");
+    std::fs::write(place.join("karmaform.kfvars.hcl"), values(given)).expect("written");
+    let ran = command(place, &memory_registry(world), arguments, "");
+    (ran.code, format!("{}{}", ran.stdout, ran.stderr))
+}
+
+fn hosts() -> Arc<World> {
+    let world = World::new();
+    world.preset(&crate::examples::hosts()).expect("hosts");
+    world
+}
+
+/// Two configurations with one name, or a state that was lost.
+#[test]
+fn a_control_plane_that_the_state_does_not_know_is_not_taken_over() {
+    let world = hosts();
+    let [first, second] = [(), ()].map(|()| tempfile::tempdir().expect("a temporary directory"));
+    let (code, text) = run(first.path(), &world, &FIRST, &["apply", "-auto-approve"]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = run(second.path(), &world, &FIRST, &["plan"]);
+    assert!(code == 1 && text.contains("The API server of a control plane \"karmada\" is on a, b, c"), "{text}");
+    let adopting = Given { more: "adopt_etcd_data = true", ..FIRST };
+    for (given, arguments) in [(&FIRST, &["plan", "-var", "name=other"][..]), (&adopting, &["plan"])] {
+        let (_, text) = run(second.path(), &world, given, arguments);
+        assert!(!text.contains("This control plane exists"), "{arguments:?}: {text}");
+    }
+}
+
 #[test]
 fn changes_that_come_together_have_an_order() {
     for (what, next) in [
@@ -57,18 +91,8 @@ fn changes_that_come_together_have_an_order() {
             Given { hosts: &[("a", 11), ("b", 12), ("c", 13), ("d", 14)], version: "1.19.0", more: "addon \"search\" {}" },
         ),
     ] {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        let variables = root().join("examples/karmada-on-hosts/variables.kf.hcl");
-        std::fs::copy(variables, place.path().join("variables.kf.hcl")).expect("copied");
-        let world = World::new();
-        world.preset(&crate::examples::hosts()).expect("hosts");
-        let registry = memory_registry(&world);
-        let run = |given: &Given, arguments: &[&str]| {
-            std::fs::write(place.path().join("main.kf.hcl"), configuration(given)).expect("written");
-            std::fs::write(place.path().join("karmaform.kfvars.hcl"), values(given)).expect("written");
-            let ran = command(place.path(), &registry, arguments, "");
-            (ran.code, format!("{}{}", ran.stdout, ran.stderr))
-        };
+        let (place, world) = (tempfile::tempdir().expect("a temporary directory"), hosts());
+        let run = |given: &Given, arguments: &[&str]| run(place.path(), &world, given, arguments);
         let done = |(code, text): (i32, String), words: &str| assert_eq!(code, 0, "{what}: {words}\n{text}");
         done(run(&FIRST, &["apply", "-auto-approve"]), "the first apply");
         done(run(&next, &["apply", "-auto-approve"]), "the change");

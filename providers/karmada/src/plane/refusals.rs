@@ -6,12 +6,13 @@ use super::arguments::Arguments;
 use super::schema::NAMESPACE;
 use super::store::PREFIX;
 use super::{encryption, host, hosts};
-use crate::versions::Version;
+use crate::versions::{Component, Version};
 
 /// Finds every reason not to make this plan.
 pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
     let mut found = Diagnostics::new();
     let Some(before) = scene.before else {
+        not_known(scene, wanted, &mut found);
         ports_in_use(scene, wanted, &mut found);
         return found.into_iter().map(|d| d.at(scene.address)).collect();
     };
@@ -43,6 +44,33 @@ pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
     kubernetes(text(&["kube_version"]), wanted, &mut found);
     encryption::check(scene, wanted, &mut found);
     found.into_iter().map(|d| d.at(scene.address)).collect()
+}
+
+/// An API server of this name is on a host, and nothing of the control plane is in the state: it is another configuration's, its state was lost, or
+/// it was left on a host that could not be reached. It would start anew with other keys and perhaps on another etcd, where nothing of its members
+/// and policies is.
+fn not_known(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    let Some(hosts) = wanted.target.hosts() else { return };
+    let takes_over = wanted.etcd.adopt.as_bool() == Some(true);
+    if takes_over || scene.children.values().any(|child| child.in_state) {
+        return;
+    }
+    let is_on = |name: &str| scene.children.get(&hosts::unit_of(name, Component::ApiServer)).is_some_and(|child| child.observed.is_some());
+    let on: Vec<&str> = hosts.all.keys().map(String::as_str).filter(|name| is_on(name)).collect();
+    if on.is_empty() {
+        return;
+    }
+    let (name, on) = (&wanted.name, on.join(", "));
+    let detail = format!(
+        "The API server of a control plane \"{name}\" is on {on}, made by karmaform. This one would take its place, with other keys and whatever etcd it has."
+    );
+    let error = Diagnostic::error("This control plane exists, but the state does not know it", detail)
+        .with_hint("If it is another one, of another configuration, give this one another `name`.")
+        .with_hint("If it is this one, bring its state back: from its backup, or with `karmaform state rebuild`.")
+        .with_hint(format!(
+            "If it was left behind by one that is gone, stop {name}-apiserver.service and its other units there, and remove their files."
+        ));
+    found.push(error);
 }
 
 /// Somebody else's program listens where a component is to: it would never start.
