@@ -13,7 +13,7 @@ ifneq ($(wildcard ../shared/data),)
 export KARMAFORM_SHARED_DATA ?= $(realpath ../shared/data)
 endif
 
-.PHONY: help setup build demo test test-karmada lint fmt bless bench bench-karmada bench-hosts kill reference clean
+.PHONY: help setup build demo test test-karmada lint fmt fuzz bless bench bench-karmada bench-hosts kill reference clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -51,6 +51,9 @@ lint: setup ## formatting and clippy, warnings are errors
 
 fmt: ## format everything
 	cargo fmt --all
+
+fuzz: setup ## fuzz the language for FUZZ_SECONDS (600) each target; needs cargo-fuzz
+	core/lang/fuzz/run.sh $(or $(FUZZ_SECONDS),600)
 
 bless: setup ## rewrite the expectations of tests/cases, docs/reference and docs/language; read that diff
 	BLESS=1 cargo test --locked -p karmaform-tests --test all -- cases reference examples

@@ -96,7 +96,7 @@ impl Number {
 
 /// Whole numbers stay exact; anything else has [`DIGITS`] digits that are seen.
 fn seen(decimal: &BigDecimal) -> BigDecimal {
-    if decimal.is_integer() { decimal.clone() } else { rounded(decimal, DIGITS) }
+    if decimal.is_integer() { decimal.clone() } else { rounded(decimal, DIGITS).normalized() }
 }
 
 fn rounded(decimal: &BigDecimal, digits: u64) -> BigDecimal {

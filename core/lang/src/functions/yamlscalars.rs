@@ -48,8 +48,7 @@ fn number(text: &str) -> Option<Number> {
         None => (false, text),
     };
     let point = digits.find('.');
-    let starts = digits.starts_with(|c: char| c.is_ascii_digit())
-        || digits[1.min(digits.len())..].starts_with(|c: char| c.is_ascii_digit()) && point == Some(0);
+    let starts = digits.strip_prefix('.').unwrap_or(digits).starts_with(|c: char| c.is_ascii_digit());
     if !starts {
         return None;
     }

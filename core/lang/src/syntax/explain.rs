@@ -60,6 +60,20 @@ pub(super) fn problem(problem: &Problem, text: &str, span: impl Fn(Range<usize>)
             let close = char::from(byte);
             ("Unexpected closing bracket", format!("Nothing is open that \"{close}\" could close."), "Remove it.".to_owned())
         }
+        ProblemKind::HeredocEnd => {
+            let marker = text.get(problem.at.clone()).unwrap_or_default();
+            let detail = format!("\"{marker}\" ends a heredoc only where it stands alone on its line, and something follows it here.");
+            let hint = format!("Put what follows on the next line. If this line belongs to the text, use another word than {marker}.");
+            ("Heredoc with no clear end", detail, hint)
+        }
+        ProblemKind::Return => {
+            let detail = "A carriage return stands here without a line feed behind it, outside of comments.".to_owned();
+            (
+                "Invalid character",
+                detail,
+                "Write \\r for one in a string; else delete it. Lines end with a line feed, or with both.".to_owned(),
+            )
+        }
     };
     let mut diagnostic = Diagnostic::error(summary, detail).with_span(Some(span(problem.at.clone()))).with_hint(hint);
     if let Some(at) = &problem.found {
@@ -70,10 +84,7 @@ pub(super) fn problem(problem: &Problem, text: &str, span: impl Fn(Range<usize>)
 
 /// What the parser refused.
 pub(super) fn error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Span) -> Diagnostic {
-    let mut at = error.location().offset().min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
+    let at = place(error, text);
     let message = error.message();
     if message.contains("redefined attribute") {
         let length = identifier_length(&text[at..]);
@@ -123,9 +134,26 @@ fn strange(text: &str, at: usize) -> Option<(usize, char)> {
     None
 }
 
+/// Where the parser gave up, which may be inside of a character.
+fn place(error: &Error, text: &str) -> usize {
+    let mut at = error.location().offset().min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// What is not closed in a template of its own.
+pub(super) fn template_problem(found: &Problem, text: &str, span: impl Fn(Range<usize>) -> Span) -> Diagnostic {
+    let line = text[..found.at.start].matches('\n').count() + 1;
+    let mut error = problem(found, text, span);
+    error.detail = format!("Line {line} of the template could not be read. {}", error.detail);
+    error
+}
+
 /// What the parser refused in a template of its own.
 pub(super) fn template_error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Span) -> Diagnostic {
-    let at = error.location().offset().min(text.len());
+    let at = place(error, text);
     let (line, start) = text.as_bytes()[..at].iter().enumerate().fold(
         (1, 0),
         |(line, start), (i, b)| {

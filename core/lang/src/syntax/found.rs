@@ -50,4 +50,8 @@ pub(super) enum ProblemKind {
     Comment,
     /// A closing bracket too many.
     Closer(u8),
+    /// A carriage return that ends no line, outside of comments.
+    Return,
+    /// A line in a heredoc that begins like its end, and goes on.
+    HeredocEnd,
 }

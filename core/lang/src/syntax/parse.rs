@@ -11,7 +11,7 @@ use karmaform_model::{Catalog, Diagnostic, Diagnostics, FileId, Span};
 
 use super::found::{Big, Scan};
 use super::lower::Lower;
-use super::scan::scan;
+use super::scan::{scan, scan_template};
 use super::template::{Quoting, lower_template};
 use super::{Body, Expr, Part, explain, json, keys};
 use crate::source::SourceFile;
@@ -131,25 +131,25 @@ impl<'t> Whole<'t> {
             Some(places) if !places.is_empty() => Whole { text: inner, places, ..self },
             _ => Whole { text: inner, base: self.base + leading, ..self },
         };
+        if let Some(problem) = scan(inner).problems.first() {
+            let error = explain::problem(problem, inner, |range| whole.span(range));
+            return (Expr::wrong(whole.span(0..inner.len())), error.into());
+        }
         match keys::parse_expression(bare.trim()) {
             Ok(patched) => {
                 let mut lower = whole.lower(&patched.renamed, &[]);
                 let expr = lower.expression(&patched.tree, false);
                 (expr, lower.diagnostics)
             }
-            Err(error) => {
-                let problems = scan(inner).problems;
-                let diagnostics: Diagnostics = match problems.first() {
-                    Some(problem) => explain::problem(problem, inner, |range| whole.span(range)).into(),
-                    None => explain::error(&error, inner, |range| whole.span(range)).into(),
-                };
-                (Expr::wrong(whole.span(0..inner.len())), diagnostics)
-            }
+            Err(error) => (Expr::wrong(whole.span(0..inner.len())), explain::error(&error, inner, |range| whole.span(range)).into()),
         }
     }
 
     /// The template that it is. Recurses; see [`on_big_stack`].
     pub(super) fn template(self) -> (Vec<Part>, Diagnostics) {
+        if let Some(problem) = scan_template(self.text) {
+            return (Vec::new(), explain::template_problem(&problem, self.text, |range| self.span(range)).into());
+        }
         match keys::parse_template(self.text) {
             Ok(patched) => {
                 let mut lower = self.lower(&patched.renamed, &[]);

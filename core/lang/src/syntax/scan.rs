@@ -15,10 +15,24 @@ const MANY: usize = 1000;
 
 #[derive(Clone, Debug)]
 enum Open {
-    Bracket { byte: u8, at: usize, indent: usize, cuts: Vec<usize> },
-    Interpolation { at: usize },
-    Quote { at: usize },
-    Heredoc { at: Range<usize>, marker: Range<usize> },
+    Bracket {
+        byte: u8,
+        at: usize,
+        indent: usize,
+        cuts: Vec<usize>,
+    },
+    Interpolation {
+        at: usize,
+    },
+    Quote {
+        at: usize,
+    },
+    Heredoc {
+        at: Range<usize>,
+        marker: Range<usize>,
+    },
+    /// A template that stands alone: the text itself.
+    Text,
 }
 
 /// Keywords that stand at the start of a line only as top-level blocks.
@@ -48,31 +62,53 @@ pub(super) fn scan(text: &str) -> Scan {
 }
 
 fn walk(text: &str, guesses: bool) -> Scan {
-    let mut scanner = Scanner {
-        text,
-        bytes: text.as_bytes(),
-        at: 0,
-        line_start: 0,
-        stack: Vec::new(),
-        item: None,
-        broken: false,
-        suspect: None,
-        guesses,
-        scan: Scan::default(),
-    };
+    let mut scanner = Scanner::new(text, Vec::new(), guesses);
     scanner.run();
     scanner.scan
 }
 
-impl Scanner<'_> {
+/// The first thing in a template that stands alone that is not closed, or closed twice. The parser would try so often what it could be that
+/// nobody waits for it.
+pub(super) fn scan_template(text: &str) -> Option<Problem> {
+    let mut scanner = Scanner::new(text, vec![Open::Text], false);
+    while scanner.at < scanner.bytes.len() && scanner.scan.problems.is_empty() {
+        scanner.step();
+    }
+    if scanner.scan.problems.is_empty() && scanner.stack.len() > 1 {
+        scanner.blame_open(None);
+    }
+    scanner.scan.problems.into_iter().next()
+}
+
+impl<'t> Scanner<'t> {
+    fn new(text: &'t str, stack: Vec<Open>, guesses: bool) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+            line_start: 0,
+            stack,
+            item: None,
+            broken: false,
+            suspect: None,
+            guesses,
+            scan: Scan::default(),
+        }
+    }
+
+    fn step(&mut self) {
+        match self.stack.last() {
+            Some(Open::Quote { .. }) => self.quoted(),
+            Some(Open::Heredoc { .. }) => self.heredoc(),
+            Some(Open::Text) => self.plain(),
+            _ => self.code(),
+        }
+    }
+
     fn run(&mut self) {
         loop {
             while self.at < self.bytes.len() {
-                match self.stack.last() {
-                    Some(Open::Quote { .. }) => self.quoted(),
-                    Some(Open::Heredoc { .. }) => self.heredoc(),
-                    _ => self.code(),
-                }
+                self.step();
                 if self.scan.problems.len() >= MOST_PROBLEMS {
                     return;
                 }
@@ -130,7 +166,7 @@ impl Scanner<'_> {
             (Some(Open::Heredoc { at, .. }), _) => (ProblemKind::Heredoc, at.clone()),
             (Some(Open::Interpolation { at }), _) => (ProblemKind::Interpolation, *at..*at + 2),
             (Some(Open::Bracket { byte, at, .. }), _) => (ProblemKind::Bracket(*byte), *at..*at + 1),
-            (None, _) => return self.at,
+            (Some(Open::Text) | None, _) => return self.at,
         };
         let start = at.start;
         self.problem(kind, at, found);
@@ -171,7 +207,8 @@ impl Scanner<'_> {
                 self.new_line();
                 return;
             }
-            b' ' | b'\t' | b'\r' => {}
+            b'\r' => return self.carriage_return(),
+            b' ' | b'\t' => {}
             b'#' => return self.skip_line(),
             b'/' if rest.starts_with(b"//") => return self.skip_line(),
             b'/' if rest.starts_with(b"/*") => return self.comment(),
@@ -232,7 +269,7 @@ impl Scanner<'_> {
         let matches = |open: &Open| match open {
             Open::Bracket { byte, .. } => *byte == opener,
             Open::Interpolation { .. } => opener == b'{',
-            Open::Quote { .. } | Open::Heredoc { .. } => false,
+            Open::Quote { .. } | Open::Heredoc { .. } | Open::Text => false,
         };
         match self.stack.last() {
             Some(open) if matches(open) => {
@@ -302,8 +339,12 @@ impl Scanner<'_> {
         if let Some(rest) = trimmed.strip_prefix(&self.text[marker.clone()])
             && !rest.starts_with(is_continue)
         {
+            let marker = marker.len();
             self.at += line.len() - rest.len();
             self.stack.pop();
+            if !rest.lines().next().unwrap_or_default().trim().is_empty() {
+                self.problem(ProblemKind::HeredocEnd, self.at - marker..self.at, None);
+            }
         }
     }
 
@@ -314,6 +355,14 @@ impl Scanner<'_> {
                 self.line_start = self.at;
                 self.end_heredoc();
             }
+            b'\r' => self.carriage_return(),
+            b'$' | b'%' => self.interpolation(),
+            _ => self.at += 1,
+        }
+    }
+
+    fn plain(&mut self) {
+        match self.bytes[self.at] {
             b'$' | b'%' => self.interpolation(),
             _ => self.at += 1,
         }
@@ -338,9 +387,18 @@ impl Scanner<'_> {
                     self.stack.pop();
                 }
             }
+            b'\r' => self.carriage_return(),
             b'$' | b'%' => self.interpolation(),
             _ => self.at += 1,
         }
+    }
+
+    /// It belongs to the end of a line, and to nothing else.
+    fn carriage_return(&mut self) {
+        if self.bytes.get(self.at + 1) != Some(&b'\n') {
+            self.problem(ProblemKind::Return, self.at..self.at + 1, None);
+        }
+        self.at += 1;
     }
 
     /// At `$` or `%` in a template.

@@ -72,8 +72,9 @@ fn value_cause(text: &str, start: usize, name: Range<usize>) -> Cause {
         }
     }
     let end = start + line.trim_end().len();
+    let code_end = start + code.trim_end().len();
     if trimmed.ends_with(['+', '-', '*', '/', '%', '=', '<', '>', '!', '?', ':', '&', '|']) {
-        let cause = Cause::new(end.saturating_sub(1)..end, "Incomplete expression", "The line ends with an operator and nothing follows.");
+        let cause = Cause::new(code_end - 1..code_end, "Incomplete expression", "The line ends with an operator and nothing follows.");
         return cause.hint("Put the whole expression in parentheses to break it over lines.");
     }
     if line.contains("%{") || value.contains("%{") {

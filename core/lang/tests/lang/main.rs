@@ -5,6 +5,7 @@ mod size;
 mod support;
 
 mod checks;
+mod corpus;
 mod fuzz;
 mod imports;
 mod loading;
