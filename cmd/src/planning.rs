@@ -25,6 +25,8 @@ const PATIENCE: u64 = 4;
 pub(crate) struct Planned {
     /// The plan; its warnings are all that were met on the way.
     pub(crate) plan: Plan,
+    /// What kept it from its end, if anything did: it is then to be shown only.
+    pub(crate) wrong: Diagnostics,
     /// What depends on what.
     pub(crate) graph: Graph,
 }
@@ -147,6 +149,48 @@ pub(crate) fn plan_with(
     pool: &Arc<Pool>,
     options: &Options,
 ) -> Result<Planned, Stop> {
+    let planned = plan_as_far(app, project, registry, state, pool, options)?;
+    if planned.wrong.is_empty() { Ok(planned) } else { Err(all_of(planned)) }
+}
+
+/// A plan that is to be shown: where it can't be made whole, the part that could be is shown and given up.
+///
+/// # Errors
+/// Everything that keeps a plan from being made. `keep` is given a plan that was shown all the same.
+pub(crate) fn plan_or_show(
+    app: &mut App,
+    project: &Project,
+    state: &Snapshot,
+    pool: &Arc<Pool>,
+    options: &Options,
+    keep: impl FnOnce(&mut App, &Plan) -> Result<(), Stop>,
+) -> Result<Planned, Stop> {
+    let registry = Arc::clone(&app.wiring.registry);
+    let planned = plan_as_far(app, project, &registry, state, pool, options)?;
+    if planned.wrong.is_empty() {
+        return Ok(planned);
+    }
+    show_plan(app, &planned, false);
+    keep(app, &planned.plan)?;
+    Err(planned.wrong.into())
+}
+
+/// Warnings, and what went wrong.
+fn all_of(planned: Planned) -> Stop {
+    let mut all = planned.plan.warnings;
+    all.extend(planned.wrong);
+    all.into()
+}
+
+/// The plan as far as it goes.
+fn plan_as_far(
+    app: &mut App,
+    project: &Project,
+    registry: &Registry,
+    state: &Snapshot,
+    pool: &Arc<Pool>,
+    options: &Options,
+) -> Result<Planned, Stop> {
     let clock = Arc::clone(&app.wiring.clock);
     let mut met = Diagnostics::new();
     met.extend(project.diagnostics.clone());
@@ -171,13 +215,10 @@ pub(crate) fn plan_with(
     let (mut plan, wrong) = decide(&graph, &world.inputs(), &observed, options);
     app.profile.phase("decide", seen, app.now());
     met.extend(wrong);
-    if met.has_errors() {
-        return Err(met.into());
-    }
-    let mut warnings = met;
+    let (wrong, mut warnings): (Vec<_>, Vec<_>) = met.into_iter().partition(Diagnostic::is_error);
     warnings.extend(std::mem::take(&mut plan.warnings));
-    plan.warnings = distinct(warnings);
-    Ok(Planned { plan, graph })
+    plan.warnings = distinct(warnings.into_iter().collect());
+    Ok(Planned { plan, wrong: wrong.into_iter().collect(), graph })
 }
 
 /// Waits for what only reads, and shows a terminal that it does. The first Ctrl-C ends it: nothing is changed yet.

@@ -113,15 +113,27 @@ pub(crate) fn load_directory(app: &mut App, flags: &VariableFlags, ask: bool) ->
 /// # Errors
 /// If files can't be read. What is wrong inside them is in [`Project::diagnostics`].
 pub(crate) fn load_if_any(app: &mut App, flags: &VariableFlags, ask: bool) -> Result<Project, Stop> {
+    load_here(app, flags, ask, VariableInputs::default())
+}
+
+/// The same, whatever the values of its variables are: none is held against its type and its rules, as in Terraform's `validate` and
+/// `init`. A variable without a value is told all the same.
+///
+/// # Errors
+/// If files can't be read. What is wrong inside them is in [`Project::diagnostics`].
+pub(crate) fn load_unjudged(app: &mut App, flags: &VariableFlags) -> Result<Project, Stop> {
+    load_here(app, flags, false, VariableInputs::default().unjudged())
+}
+
+fn load_here(app: &mut App, flags: &VariableFlags, ask: bool, mut inputs: VariableInputs) -> Result<Project, Stop> {
     let names = names_in(&app.directory)?;
     let mut sources = Sources::default();
     for name in names.iter().filter(|n| is_configuration(n)) {
         sources.add(text_of(app, name)?);
     }
     let configuration_files = sources.files.len();
-    let mut inputs = VariableInputs::default();
     add_environment(app, &mut inputs);
-    add_automatic(app, &names, &mut sources, &mut inputs)?;
+    add_automatic(app, HERE, &mut sources, &mut inputs)?;
     add_flags(app, flags, &mut sources, &mut inputs)?;
     let now = app.now_seconds();
     load_sources(app, sources, configuration_files, inputs, Loading { ask, now, directory: HERE })
@@ -199,6 +211,10 @@ pub(crate) fn texts(app: &App, directory: &str, aside: &SourceFile, flags: &Vari
     }
     add_surroundings(app, &mut sources, &mut inputs)?;
     add_flags(app, flags, &mut sources, &mut inputs)?;
+    // Those beside a test that stands in a folder for tests are for the tests there, and win over all that is for others too.
+    if let Some((folder, _)) = aside.path.rsplit_once('/') {
+        add_automatic(app, folder, &mut sources, &mut inputs)?;
+    }
     Ok((sources, inputs))
 }
 
@@ -211,12 +227,14 @@ fn add_environment(app: &App, inputs: &mut VariableInputs) {
     }
 }
 
-/// The variable files that are read without being asked for.
-fn add_automatic(app: &App, names: &[String], sources: &mut Sources, inputs: &mut VariableInputs) -> Result<(), Stop> {
+/// The variable files of a folder that are read without being asked for.
+fn add_automatic(app: &App, folder: &str, sources: &mut Sources, inputs: &mut VariableInputs) -> Result<(), Stop> {
+    let names = names_in(&app.directory.join(folder))?;
     let defaults = DEFAULT_VARIABLES.iter().flat_map(|d| names.iter().filter(move |n| n == d));
     let automatic = names.iter().filter(|n| AUTOMATIC_VARIABLES.iter().any(|end| n.ends_with(end)));
     for name in defaults.chain(automatic) {
-        let file = sources.add(text_of(app, name)?);
+        let path = if folder == HERE { name.clone() } else { format!("{folder}/{name}") };
+        let file = sources.add(text_of(app, &path)?);
         inputs.file(file);
     }
     Ok(())
@@ -228,7 +246,7 @@ fn add_automatic(app: &App, names: &[String], sources: &mut Sources, inputs: &mu
 /// If a file can't be read.
 pub(crate) fn add_surroundings(app: &App, sources: &mut Sources, inputs: &mut VariableInputs) -> Result<(), Stop> {
     add_environment(app, inputs);
-    add_automatic(app, &names_in(&app.directory)?, sources, inputs)
+    add_automatic(app, HERE, sources, inputs)
 }
 
 /// `-var` and `-var-file`, in their order.

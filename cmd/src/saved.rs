@@ -89,6 +89,20 @@ pub(crate) fn write(app: &App, path: &str, plan: &Plan, from: &From<'_>) -> Resu
     write_private(&app.directory.join(path), &bytes).map_err(|e| failed(reason(&e)))
 }
 
+/// Makes room for a plan: an older one in its place must not be taken for it when there comes to be none.
+///
+/// # Errors
+/// If it can't be removed.
+pub(crate) fn make_room(app: &mut App, path: &str, flags: &VariableFlags) -> Result<(), Stop> {
+    let place = app.directory.join(path);
+    if !place.is_file() || !matches!(read(app, path, flags), Ok(Some(_))) {
+        return Ok(());
+    }
+    std::fs::remove_file(&place).map_err(|e| {
+        Diagnostic::error("Can't save the plan", format!("The older plan \"{path}\" can't be removed: {}.", reason(&e))).into()
+    })
+}
+
 /// Reads a saved plan. `None`: the file is something else. One that is sealed is opened with what the configuration in the directory says.
 ///
 /// # Errors
@@ -117,7 +131,8 @@ pub(crate) fn read(app: &mut App, path: &str, flags: &VariableFlags) -> Result<O
         return Err(failed("its plan has another format"));
     }
     // Somebody may have edited it; what is done must be what was shown.
-    if let Some(wrong) = karmaform_engine::check_steps_of(&saved.plan).into_iter().next() {
+    let steps = if saved.plan.errored { Vec::new() } else { karmaform_engine::check_steps_of(&saved.plan) };
+    if let Some(wrong) = steps.into_iter().next() {
         return Err(failed(&format!("it is damaged: {wrong}")));
     }
     if let Some(source) = saved.sources.iter().find(|s| s.text.as_ref().is_some_and(|t| sha256(t.as_bytes()) != s.sha256)) {

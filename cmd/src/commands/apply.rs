@@ -10,7 +10,7 @@ use crate::confirming::confirm;
 use crate::disk::{reason, write_private};
 use crate::expanding::expand;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
-use crate::planning::{Planned, bundle_for, go_on, halted, never_known, options, plan, pool, show_plan};
+use crate::planning::{Planned, bundle_for, go_on, halted, never_known, options, plan, plan_or_show, pool, show_plan};
 use crate::policies::{Overrides, advice, judge, overrides_of};
 use crate::profile::{APPROVAL, ProfileFlags, profiled};
 use crate::project::{Project, load_directory, load_if_any};
@@ -61,9 +61,18 @@ pub(crate) struct How {
     pub(crate) view: ViewFlags,
     #[command(flatten)]
     pub(crate) profile: ProfileFlags,
-    /// The command is `destroy`, which ends in other words than an apply of a plan that destroys
+    /// Which of them it is
     #[arg(skip)]
-    pub(crate) is_destroy: bool,
+    pub(crate) command: Command,
+}
+
+/// The command that was run: it ends in other words than another one that comes to the same plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Command {
+    #[default]
+    Apply,
+    Destroy,
+    Refresh,
 }
 
 /// Runs it.
@@ -77,11 +86,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 
 /// Plans, asks, does; with `until_done` again and again, until nothing is deferred.
 pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &How, until_done: bool) -> Ended {
-    if !how.auto_approve && (how.view.json || !app.wants_input(how.view.input)) {
-        let why = "Nobody can be asked for approval here: input is off, or the answer is to be JSON.";
-        return Err(Diagnostic::error("Plan not approved", why)
-            .with_hint("Give -auto-approve, or save a plan with plan -out=FILE, have it looked at, and apply the file.")
-            .into());
+    if !how.auto_approve && how.view.json {
+        return Err(not_approved("the answer is to be JSON"));
     }
     let options = options(app, planning)?;
     let ask = app.wants_input(how.view.input) && !app.lines.only;
@@ -153,13 +159,16 @@ fn planned_here(
 ) -> Result<Round, Stop> {
     let pool = pool(app, project, bundle_for(options.mode))?;
     expand(app, project, &session.snapshot, &pool, options)?;
-    let mut planned = plan(app, project, &session.snapshot, &pool, options)?;
+    let mut planned = plan_or_show(app, project, &session.snapshot, &pool, options, |_, _| Ok(()))?;
     let forbidden = judge(&project.config, &mut planned.plan, overrides, options.now);
     show_plan(app, &planned, how.view.verbose);
     if forbidden.has_errors() {
         return Err(forbidden.into());
     }
     if has_news(&planned.plan) && !how.auto_approve {
+        if !app.wants_input(how.view.input) {
+            return Err(not_approved("input is off"));
+        }
         let asked = app.now();
         let approved = approve(app, options.mode, &session.open.workspace);
         app.profile.phase(APPROVAL, asked, app.now());
@@ -173,8 +182,14 @@ fn planned_here(
     } else {
         confirm(app, &planned.plan, &how.confirm, false)?;
     }
-    let code = execute(app, project, &planned, session, &pool, (options.parallelism, how.is_destroy))?;
+    let code = execute(app, project, &planned, session, &pool, (options.parallelism, how.command))?;
     Ok(Round { code, plan: planned.plan })
+}
+
+fn not_approved(why: &str) -> Stop {
+    Diagnostic::error("Plan not approved", format!("Nobody can be asked for approval here: {why}."))
+        .with_hint("Give -auto-approve, or save a plan with plan -out=FILE, have it looked at, and apply the file.")
+        .into()
 }
 
 fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
@@ -194,6 +209,10 @@ fn from_file(app: &mut App, file: &str, args: &Args) -> Ended {
             .with_hint("To choose another directory use -chdir=DIR before the command; apply takes no directory.")
             .into());
     };
+    if saved.plan.errored {
+        let why = "Errors were met when it was made, so it is not whole.";
+        return Err(Diagnostic::error("Cannot apply incomplete plan", why).with_hint("Plan again, once what it says is mended.").into());
+    }
     let mut project = saved::load(app, &saved, &args.how.variables)?.readable()?;
     saved::check_given(&saved.plan, &project.config)?;
     let state = args.how.state.state.clone().or_else(|| saved.state.clone());
@@ -241,8 +260,8 @@ fn planned_before(app: &mut App, project: &mut Project, session: &mut Session, s
     confirm(app, &saved, &args.how.confirm, false)?;
     // What a dead run left was written to the state just now; the plan was made with it in mind.
     (saved.lineage, saved.serial) = (fresh.plan.lineage.clone(), fresh.plan.serial);
-    let planned = Planned { plan: saved, graph: fresh.graph };
-    let code = execute(app, project, &planned, session, &pool, (parallelism, false))?;
+    let planned = Planned { plan: saved, wrong: fresh.wrong, graph: fresh.graph };
+    let code = execute(app, project, &planned, session, &pool, (parallelism, Command::Apply))?;
     Ok(left(app, &Round { code, plan: planned.plan }))
 }
 
@@ -252,7 +271,7 @@ fn execute(
     planned: &Planned,
     session: &mut Session,
     pool: &std::sync::Arc<karmaform_engine::Pool>,
-    (parallelism, is_destroy): (usize, bool),
+    (parallelism, command): (usize, Command),
 ) -> Ended {
     session.begin(app)?;
     app.say("\n");
@@ -272,12 +291,17 @@ fn execute(
     let imported = if import > 0 { format!("{import} imported, ") } else { String::new() };
     let forgotten = if forget > 0 { format!(", {forget} forgotten") } else { String::new() };
     // As Terraform: by the command, and not by what the plan does. Tools look for the line that goes with the command they ran.
-    let (message, operation) = if is_destroy {
+    let (message, operation) = if command == Command::Destroy {
         (format!("Destroy complete! Resources: {destroy} destroyed{forgotten}."), "destroy")
     } else {
         (format!("Apply complete! Resources: {imported}{add} added, {change} changed, {destroy} destroyed{forgotten}."), "apply")
     };
-    app.tell(|stream| stream.summary(&message, counts, operation) + &stream.outputs(&session.snapshot.outputs));
+    app.tell(|stream| {
+        // As Terraform: `refresh` does not count, and `destroy` has no outputs to tell.
+        let summary = if command == Command::Refresh { String::new() } else { stream.summary(&message, counts, operation) };
+        let outputs = if command == Command::Destroy { String::new() } else { stream.outputs(&session.snapshot.outputs) };
+        summary + &outputs
+    });
     app.say(&format!("\n{}\n", app.theme.strong(Tone::Add, &message)));
     if !session.snapshot.outputs.is_empty() && planned.plan.mode != ModeOfPlan::Destroy {
         let outputs = outputs_text(&session.snapshot.outputs, &app.theme);

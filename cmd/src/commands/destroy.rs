@@ -1,6 +1,6 @@
 //! `destroy`: `apply -destroy`.
 
-use super::apply::{How, from_configuration};
+use super::apply::{Command, How, from_configuration};
 use crate::app::{App, Ended};
 use crate::flags::PlanningFlags;
 use crate::profile::profiled;
@@ -16,7 +16,7 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let how = How { is_destroy: true, ..args.how.clone() };
+    let how = How { command: Command::Destroy, ..args.how.clone() };
     app.view(&how.view)?;
     let planning = PlanningFlags { destroy: true, ..args.planning.clone() };
     profiled(app, &how.profile, "destroy", |app| from_configuration(app, &planning, &how, false))

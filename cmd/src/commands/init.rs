@@ -8,7 +8,7 @@ use crate::backend::{Chosen, Record, changed, local_record, place_before, seal_o
 use crate::disk::reason;
 use crate::flags::{LockFlags, VariableFlags, boolean};
 use crate::locking::lock;
-use crate::project::load_if_any;
+use crate::project::load_unjudged;
 use crate::reading::without_missing_variables;
 use crate::session::{backend_failed, information, read_state, sentence};
 use crate::ui::style::Tone;
@@ -54,7 +54,7 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let project = load_if_any(app, &args.variables, false)?;
+    let project = load_unjudged(app, &args.variables)?;
     if project.configuration_files == 0 {
         app.say("karmaform initialized in an empty directory!\n\nThe directory has no configuration files (*.kf.hcl). Write one, then run plan.\n");
         return Ok(0);

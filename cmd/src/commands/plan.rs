@@ -1,12 +1,12 @@
 //! `plan`: show what apply would do.
 
-use karmaform_model::ModeOfPlan;
+use karmaform_model::{ModeOfPlan, Plan};
 
 use crate::app::{App, Ended};
 use crate::backend::open_backend;
 use crate::expanding::expand;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
-use crate::planning::{bundle_for, options, plan, pool, show_plan};
+use crate::planning::{bundle_for, options, plan_or_show, pool, show_plan};
 use crate::policies::judge;
 use crate::profile::{ProfileFlags, profiled};
 use crate::project::{load_directory, load_if_any};
@@ -54,6 +54,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 
 fn planned(app: &mut App, args: &Args) -> Ended {
     let options = options(app, &args.planning)?;
+    if let Some(path) = &args.out {
+        saved::make_room(app, path, &args.variables)?;
+    }
     let ask = app.wants_input(args.view.input) && !args.view.json;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
     let mut project = load(app, &args.variables, ask)?.readable()?;
@@ -63,7 +66,9 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     app.show(&notes);
     let pool = pool(app, &project, bundle_for(options.mode))?;
     expand(app, &mut project, &session.snapshot, &pool, &options)?;
-    let mut planned = plan(app, &project, &session.snapshot, &pool, &options)?;
+    let from = saved::From { project: &project, session: &session, state: args.state.state.as_deref() };
+    let keep = |app: &mut App, plan: &Plan| args.out.as_ref().map_or(Ok(()), |path| saved::write(app, path, plan, &from));
+    let mut planned = plan_or_show(app, &project, &session.snapshot, &pool, &options, keep)?;
     let forbidden = judge(&project.config, &mut planned.plan, &args.planning.policies.all(), options.now);
     show_plan(app, &planned, args.view.verbose);
     args.reports.write(app, &planned.plan, &project.config, Some(&session.snapshot))?;
@@ -72,7 +77,6 @@ fn planned(app: &mut App, args: &Args) -> Ended {
         return Err(forbidden.into());
     }
     if let Some(path) = &args.out {
-        let from = saved::From { project: &project, session: &session, state: args.state.state.as_deref() };
         saved::write(app, path, &planned.plan, &from)?;
     }
     let is_worth_applying = has_news(&planned.plan);

@@ -1,6 +1,6 @@
 //! `refresh`: `apply -refresh-only -auto-approve`.
 
-use super::apply::{How, from_configuration};
+use super::apply::{Command, How, from_configuration};
 use crate::app::{App, Ended};
 use crate::flags::{LockFlags, OverrideFlags, ParallelismFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags};
 use crate::profile::{ProfileFlags, profiled};
@@ -35,7 +35,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         lock: args.lock.clone(),
         view: args.view.clone(),
         profile: ProfileFlags::default(),
-        is_destroy: false,
+        command: Command::Refresh,
     };
     app.view(&how.view)?;
     let planning = PlanningFlags {

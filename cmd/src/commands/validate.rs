@@ -5,7 +5,7 @@ use karmaform_model::Diagnostics;
 use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
 use crate::flags::{VariableFlags, boolean};
-use crate::project::load_if_any;
+use crate::project::load_unjudged;
 use crate::reading::without_missing_variables;
 use crate::ui::json::diagnostics::validation;
 use crate::ui::style::Tone;
@@ -42,7 +42,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 }
 
 fn check(app: &mut App, args: &Args) -> Result<Diagnostics, Stop> {
-    let project = load_if_any(app, &args.variables, false)?;
+    let project = load_unjudged(app, &args.variables)?;
     let mut found = without_missing_variables(&project);
     if !found.has_errors() {
         let deeper = karmaform_lang::validate(&project.config);

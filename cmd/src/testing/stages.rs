@@ -80,7 +80,7 @@ pub(super) fn planned(app: &App, stage: &Stage<'_>, state: &Snapshot, options: &
     let (mut plan, wrong) = plan(&graph, &world.inputs(), &observed, options);
     met.extend(wrong);
     met.extend(std::mem::take(&mut plan.warnings));
-    (Some(Planned { plan, graph }), distinct(met))
+    (Some(Planned { plan, wrong: Diagnostics::new(), graph }), distinct(met))
 }
 
 /// Does what a plan says. What is done is in the state that comes with the outcome.

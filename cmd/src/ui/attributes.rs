@@ -93,8 +93,8 @@ impl Printer {
             } else {
                 self.difference(indent, &format!("{key} = "), b, a, "");
             }
-            // As in Terraform: what may be of any type says nothing of it unless it is unknown, as the head of the resource does.
-            let is_typed = !a.is_unknown() && schema.and_then(|s| s.attribute(name)).is_some_and(|a| a.typed);
+            // As in Terraform: what may be of any type says nothing of it unless it is unknown or secret, as the head of the resource does.
+            let is_typed = !a.is_unknown() && !b.secret && !a.secret && schema.and_then(|s| s.attribute(name)).is_some_and(|a| a.typed);
             if *is_changed && !is_typed && because.iter().any(|p| p.root() == Some(name.as_str())) {
                 self.note(position, "# forces replacement");
             }

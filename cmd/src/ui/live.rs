@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Event, EventKind};
 
-use super::progress::{subject, words};
+use super::progress::{doing, subject};
 use super::steps::duration;
 use super::style::{Theme, Tone};
 
@@ -41,8 +41,8 @@ impl Live {
     pub(crate) fn event(&mut self, event: &Event, now: u64) {
         match &event.kind {
             EventKind::Started => {
-                let what = match event.action {
-                    Some(action) => format!("{} {}", words(action).0, subject(event)),
+                let what = match doing(event) {
+                    Some((now, _)) => format!("{now} {}", subject(event)),
                     None => format!("Waiting until {}", subject(event)),
                 };
                 self.running.insert(event.step, Row { what, started: now, waiting_for: None });
@@ -120,7 +120,17 @@ mod tests {
     fn the_screen_shows_what_runs_and_takes_it_back() {
         let theme = Theme { width: Some(60), ..Theme::plain() };
         let mut live = Live::new(2);
-        let event = |kind| Event { step: 1, address: "a.b".parse().unwrap(), gate: None, action: Some(Action::Create), elapsed: 0, kind };
+        let event = |kind| Event {
+            step: 1,
+            address: "a.b".parse().unwrap(),
+            gate: None,
+            action: Some(Action::Create),
+            deposed: None,
+            id: None,
+            importing: false,
+            elapsed: 0,
+            kind,
+        };
         live.event(&event(EventKind::Started), 1_000);
         live.event(&event(EventKind::Waiting(Some("its turn".into()))), 2_000);
         assert_eq!(live.draw("", 3_000, &theme), "⠋ Creating a.b · its turn [2s]\n  0 of 2 steps done\n");

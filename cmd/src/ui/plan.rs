@@ -10,6 +10,11 @@ use super::resource::{body, drifted, heading};
 use super::style::{Mark, Theme, Tone};
 use super::values::{Manner, Printer, key_texts, nothing, shortened, untyped};
 
+/// What stands before the list.
+const WILL: &str = "will perform the following actions";
+/// The same of a plan that could not be brought to its end.
+const UNFINISHED: &str = "planned the following actions, but then encountered a problem";
+
 /// What to draw besides the plan itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PlanOptions {
@@ -34,6 +39,10 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     }
     let shown: Vec<&PlannedResource> = plan.resources.iter().filter(|r| !r.change.is_no_op()).collect();
     let moves = !plan.moved.is_empty();
+    if shown.is_empty() && plan.outputs.is_empty() && !moves && plan.errored {
+        out.push_str(&format!("\n{}\n", theme.paragraph(&failed(theme))));
+        return out;
+    }
     if shown.is_empty() && plan.outputs.is_empty() && !moves {
         out.push_str(&if plan.deferred.is_empty() { no_changes(plan, theme) } else { nothing_yet(theme) });
         out.push_str(&deferred_text(plan, theme));
@@ -48,7 +57,7 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     if shown.iter().any(|r| !r.is_import_alone()) {
         out.push_str(&legend(&shown, theme));
     }
-    out.push_str(&format!("\n{} will perform the following actions:\n", theme.product));
+    out.push_str(&format!("\n{} {}:\n", theme.product, if plan.errored { UNFINISHED } else { WILL }));
     for item in items(plan) {
         match item {
             Item::Plain(resource) if resource.change.is_no_op() && !plan.moved.contains_key(&resource.address) => {}
@@ -162,6 +171,10 @@ fn unchanged(mode: ModeOfPlan) -> &'static str {
         ModeOfPlan::Destroy => "No changes. No objects need to be destroyed.",
         ModeOfPlan::RefreshOnly => "No changes. Your infrastructure still matches the configuration.",
     }
+}
+
+fn failed(theme: &Theme) -> String {
+    format!("Planning failed. {} encountered an error while generating this plan.", theme.product)
 }
 
 fn no_changes(plan: &Plan, theme: &Theme) -> String {

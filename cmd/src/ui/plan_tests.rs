@@ -126,6 +126,7 @@ pub(crate) fn plan(resources: Vec<PlannedResource>) -> Plan {
         format: Plan::FORMAT,
         tool_version: "0.1.0".into(),
         created: 0,
+        errored: false,
         refreshed: true,
         mode: ModeOfPlan::Normal,
         lineage: None,

@@ -29,20 +29,20 @@ impl Narrator {
         let line = match &event.kind {
             EventKind::Started => {
                 self.running.insert(event.step, Running::default());
-                match event.action {
+                match doing(event) {
                     None => format!("{subject}: waiting..."),
-                    Some(action) => format!("{subject}: {}...", words(action).0),
+                    Some((now, _)) => format!("{subject}: {now}...{}", id_text(event.id.as_deref())),
                 }
             }
             EventKind::Waiting(what) => return self.waiting(event, what.as_deref(), &subject),
             EventKind::Succeeded(fact) => {
                 self.running.remove(&event.step);
                 let took = duration(event.elapsed / 1000);
-                match (event.action, fact) {
+                match (doing(event), fact) {
                     (None, Some(seen)) => format!("{subject}: passed after {took} ({seen})"),
                     (None, None) => format!("{subject}: passed after {took}"),
-                    (Some(action), Some(id)) => format!("{subject}: {} after {took} [id={id}]", words(action).1),
-                    (Some(action), None) => format!("{subject}: {} after {took}", words(action).1),
+                    (Some((_, done)), _) if event.importing => format!("{subject}: {done}{}", id_text(event.id.as_deref())),
+                    (Some((_, done)), id) => format!("{subject}: {done} after {took}{}", id_text(id.as_deref())),
                 }
             }
             EventKind::Failed(error) => {
@@ -67,24 +67,34 @@ impl Narrator {
         running.said_at = event.elapsed;
         running.waiting_for = what.map(str::to_owned).or(running.waiting_for.take());
         let elapsed = duration(event.elapsed / 1000);
-        Some(match (event.action, what) {
+        let id = event.id.as_ref().map(|id| format!("id={id}, ")).unwrap_or_default();
+        Some(match (doing(event), what) {
             (None, what) => format!("{subject}: waiting: {} [{elapsed} elapsed]", what.unwrap_or("no answer yet")),
             (Some(_), Some(what)) => format!("{subject}: waiting: {what} [{elapsed} elapsed]"),
-            (Some(action), None) => format!("{subject}: Still {}... [{elapsed} elapsed]", words(action).0.to_lowercase()),
+            (Some((now, _)), None) => format!("{subject}: Still {}... [{id}{elapsed} elapsed]", now.to_lowercase()),
         })
     }
 }
 
-/// The resource, or the composite with its gate.
+/// The resource, the object of it that was set aside, or the composite with its gate.
 pub(crate) fn subject(event: &Event) -> String {
-    match &event.gate {
-        Some(gate) => format!("{} ({gate})", event.address),
-        None => event.address.to_string(),
+    match (&event.gate, &event.deposed) {
+        (Some(gate), _) => format!("{} ({gate})", event.address),
+        (None, Some(key)) => format!("{} (deposed object {key})", event.address),
+        (None, None) => event.address.to_string(),
     }
 }
 
-/// While it runs, and when it is done.
-pub(crate) fn words(action: Action) -> (&'static str, &'static str) {
+fn id_text(id: Option<&str>) -> String {
+    id.map(|id| format!(" [id={id}]")).unwrap_or_default()
+}
+
+/// What a step does, in words for while it runs and for when it is done; a gate has none.
+pub(crate) fn doing(event: &Event) -> Option<(&'static str, &'static str)> {
+    if event.importing { Some(("Importing", "Import complete")) } else { event.action.map(words) }
+}
+
+fn words(action: Action) -> (&'static str, &'static str) {
     match action {
         Action::NoOp => ("Refreshing", "Refresh complete"),
         Action::Read => ("Reading", "Read complete"),
@@ -103,7 +113,7 @@ mod tests {
 
     fn event(action: Option<Action>, elapsed: u64, kind: EventKind) -> Event {
         let gate = action.is_none().then(|| "healthy".to_owned());
-        Event { step: 0, address: "a.b".parse().unwrap(), gate, action, elapsed, kind }
+        Event { step: 0, address: "a.b".parse().unwrap(), gate, action, deposed: None, id: None, importing: false, elapsed, kind }
     }
 
     #[test]
@@ -120,6 +130,22 @@ mod tests {
         check(12_000, EventKind::Succeeded(Some("x".into())), Some("a.b: Creation complete after 12s [id=x]"));
         let failed = EventKind::Failed(Box::new(Diagnostic::error("Refused", "")));
         check(1_000, failed, Some("a.b: failed after 1s: Refused"));
+    }
+
+    #[test]
+    fn which_object_it_is_stands_behind_the_address_and_its_id_at_the_end() {
+        let mut narrator = Narrator::default();
+        let mut check = |event: Event, expected: &str| {
+            assert_eq!(narrator.line(&event, &Theme::plain()).as_deref(), Some(expected));
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let old = |elapsed, kind| Event { deposed: some("0a"), id: some("i"), ..event(Some(Action::Delete), elapsed, kind) };
+        check(old(0, EventKind::Started), "a.b (deposed object 0a): Destroying... [id=i]");
+        check(old(10_000, EventKind::Waiting(None)), "a.b (deposed object 0a): Still destroying... [id=i, 10s elapsed]");
+        check(old(11_000, EventKind::Succeeded(None)), "a.b (deposed object 0a): Destruction complete after 11s");
+        let taken = |kind| Event { importing: true, id: some("x"), ..event(Some(Action::Update), 0, kind) };
+        check(taken(EventKind::Started), "a.b: Importing... [id=x]");
+        check(taken(EventKind::Succeeded(some("i"))), "a.b: Import complete [id=x]");
     }
 
     #[test]

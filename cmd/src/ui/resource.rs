@@ -4,7 +4,7 @@ use karmaform_model::{Action, Address, Catalog, Change, DriftedResource, Key, Mo
 
 use super::attributes::presentable;
 use super::style::{Mark, Theme, Tone};
-use super::values::Printer;
+use super::values::{Printer, quoted};
 
 /// The schema of a planned or stored resource, if the registry still has it.
 pub(crate) fn schema_of<'a>(registry: &'a Catalog, mode: Mode, resource_type: &str) -> Option<&'a Schema> {
@@ -33,9 +33,10 @@ pub(crate) fn headline(resource: &PlannedResource, theme: &Theme) -> String {
 
 /// What stands in parentheses below the heading.
 pub(crate) fn because(address: &Address, reason: &Reason, theme: &Theme) -> Option<String> {
-    let key = address.key.as_ref().map(ToString::to_string).unwrap_or_default();
+    let key = address.key.as_ref().map(key_text).unwrap_or_default();
     Some(match reason {
-        Reason::DeleteBecauseNoResourceConfig => format!("because {} is not in configuration", address.block()),
+        // As in Terraform: by its name in its module.
+        Reason::DeleteBecauseNoResourceConfig => format!("because {} is not in configuration", address.block().outside_of_modules()),
         Reason::DeleteBecauseNoModule(module) => format!("because {module} is not in configuration"),
         Reason::DeleteBecauseNoMoveTarget(was) => format!("because {was} was moved to {address}, which is not in configuration"),
         Reason::DeleteBecauseCountIndex => format!("because index {key} is out of range for count"),
@@ -55,6 +56,14 @@ pub(crate) fn because(address: &Address, reason: &Reason, theme: &Theme) -> Opti
         Reason::ReplaceByTriggers(trigger) => format!("because {trigger} changes"),
         Reason::ReplaceByRequest | Reason::ReplaceBecauseCannotUpdate(_) | Reason::ReplaceBecauseTainted => return None,
     })
+}
+
+/// A key as the data has it: in an address `${` would be doubled.
+fn key_text(key: &Key) -> String {
+    match key {
+        Key::Name(name) => format!("[{}]", quoted(name)),
+        Key::Index(_) => key.to_string(),
+    }
 }
 
 /// The heading lines of a resource; `was`: where it was before, if it moved.
@@ -160,4 +169,19 @@ pub(crate) fn title(address: &Address, resource_type: &str) -> String {
 /// The path of a child below its composite: `member["a"]/unit`.
 pub(crate) fn path_text(address: &Address) -> String {
     address.child.iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_something_goes() {
+        let check = |address: &str, reason: Reason, expected: &str| {
+            assert_eq!(because(&address.parse().unwrap(), &reason, &Theme::plain()).as_deref(), Some(expected));
+        };
+        check("t.a[1]", Reason::DeleteBecauseCountIndex, "because index [1] is out of range for count");
+        check("t.a[\"$${z}\"]", Reason::DeleteBecauseEachKey, "because key [\"${z}\"] is not in for_each map");
+        check("module.m[\"k\"].t.a[0]", Reason::DeleteBecauseNoResourceConfig, "because t.a is not in configuration");
+    }
 }

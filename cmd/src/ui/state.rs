@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Catalog, OutputState, ResourceState, Snapshot, Status};
+use karmaform_model::{Address, Catalog, Kind, OutputState, ResourceState, Snapshot, Status, Value};
 
 use super::attributes::presentable;
 use super::json::state::attributes;
 use super::resource::{schema_of, title};
 use super::style::{Mark, Theme, Tone};
-use super::values::{Manner, Printer, key_texts, untyped};
+use super::values::{Manner, Printer, key_texts};
 
 /// The whole state.
 pub(crate) fn state_text(snapshot: &Snapshot, registry: &Catalog, theme: &Theme) -> String {
@@ -20,12 +20,21 @@ pub(crate) fn state_text(snapshot: &Snapshot, registry: &Catalog, theme: &Theme)
         let mut printer = Printer::comparing(Manner { untyped: true });
         for (name, output) in &snapshot.outputs {
             let name = key_texts(std::iter::once(name), false).remove(0);
-            let value = untyped(&output.value).secret_if(output.sensitive);
+            let value = without_nulls(&output.value).secret_if(output.sensitive);
             printer.value(0, Mark::None, &format!("{name} = "), &value, "");
         }
         out.push_str(&printer.finish(theme));
     }
     if out.is_empty() { "The state file is empty. No resources are represented.\n".to_owned() } else { out }
+}
+
+/// The value without what is null in its objects, as Terraform tells outputs. In a map, where keys are data, it stays.
+fn without_nulls(value: &Value) -> Value {
+    let mut value = value.map_parts(|_, part| without_nulls(part));
+    if let Kind::Object(entries) = &mut value.kind {
+        entries.retain(|_, part| !part.is_null());
+    }
+    value
 }
 
 /// One stored resource.
@@ -64,4 +73,22 @@ pub(crate) fn outputs_text(outputs: &BTreeMap<String, OutputState>, theme: &Them
         }
     }
     printer.finish(theme)
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_model::Type;
+
+    use super::*;
+
+    #[test]
+    fn outputs_of_a_state_tell_maps_from_objects() {
+        let null = || Value::null(Type::String);
+        let map = Value::map(Type::String, [("a".to_owned(), Value::from("x")), ("n".to_owned(), null())].into());
+        let value = Value::object([("b", 2i64.into()), ("m", map), ("n", null())]);
+        let outputs = [("o".to_owned(), OutputState { value, sensitive: false })].into();
+        let text = state_text(&Snapshot { outputs, ..Snapshot::default() }, &Catalog::default(), &Theme::plain());
+        let expected = "o = {\n    b = 2\n    m = {\n        \"a\" = \"x\"\n        \"n\" = null\n    }\n}\n";
+        assert!(text.ends_with(expected), "{text}");
+    }
 }

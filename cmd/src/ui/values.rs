@@ -161,7 +161,9 @@ impl Printer {
                 self.line(indent, mark, format!("{prefix}{{"));
                 let keys = key_texts(entries.keys(), is_map(value));
                 for (key, item) in keys.iter().zip(entries.values()) {
-                    self.value(indent + 4, mark, &format!("{key} = "), item, "");
+                    // As in Terraform: the objects of a map stand one after the other as those of a list do.
+                    let comma = if is_map(value) && matches!(item.kind, Kind::Object(_)) && !item.secret { "," } else { "" };
+                    self.value(indent + 4, mark, &format!("{key} = "), item, comma);
                 }
                 self.line(indent, Mark::None, format!("}}{suffix}"));
             }

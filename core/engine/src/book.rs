@@ -100,9 +100,11 @@ impl Dispatcher<'_> {
         match problem {
             Some(error) => self.fail(done.step, error),
             None => {
-                if let StepKind::Change { resource, .. } = &self.plan.steps[done.step].kind {
+                if let StepKind::Change { resource, part } = &self.plan.steps[done.step].kind {
                     let id = self.ledger.attribute(&self.plan.resources[*resource].address, "id");
-                    let id = id.as_str().filter(|_| !Value::contains_secret(&id)).map(str::to_owned);
+                    // What is gone has none, and at its address there may be another one by now.
+                    let is_told = *part != Action::Delete && !Value::contains_secret(&id);
+                    let id = id.as_str().filter(|_| is_told).map(str::to_owned);
                     self.event(done.step, EventKind::Succeeded(id));
                 }
                 self.succeed(done.step);

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use karmaform_model::{
-    Action, Address, Diagnostic, Diagnostics, Event, EventKind, JournalRecord, Object, Plan, ResourceState, Severity, StepKind,
+    Action, Address, Diagnostic, Diagnostics, Event, EventKind, JournalRecord, Object, Plan, PlannedResource, ResourceState, Severity,
+    StepKind,
 };
 
 use crate::fill::Filler;
@@ -332,8 +333,33 @@ impl<'a> Dispatcher<'a> {
             StepKind::Finish { resource } => (None, Some(self.plan.resources[*resource].change.action())),
             StepKind::Join => return,
         };
+        let (deposed, id, importing) = match &self.plan.steps[step].kind {
+            StepKind::Change { resource, part } => self.object_of(*resource, *part),
+            _ => (None, None, false),
+        };
         let elapsed = self.running.get(&step).map_or(0, |r| self.world.runtime.now().saturating_sub(r.since));
-        (self.on_event)(Event { step, address, gate, action, elapsed, kind });
+        (self.on_event)(Event { step, address, gate, action, deposed, id, importing, elapsed, kind });
+    }
+
+    /// Which object a step is about: its key if it was set aside, its id, and whether it is only taken over.
+    fn object_of(&self, resource: usize, part: Action) -> (Option<String>, Option<String>, bool) {
+        let planned = &self.plan.resources[resource];
+        let deposed = self.ledger.key_of_deposed(resource).filter(|_| matches!(part, Action::Delete | Action::Forget)).cloned();
+        let importing = planned.is_import_alone();
+        let id = match part {
+            _ if importing => planned.importing.clone(),
+            Action::Update | Action::Delete => self.id_before(planned),
+            _ => None,
+        };
+        (deposed, id, importing)
+    }
+
+    /// The `id` of what is there before a change, if it may be told.
+    fn id_before(&self, planned: &PlannedResource) -> Option<String> {
+        let id = planned.change.before()?.get("id")?;
+        let by_schema = self.ledger.schema(planned).and_then(|s| s.attribute("id")).is_some_and(|a| a.secret);
+        let is_secret = by_schema || id.contains_secret() || planned.secret_paths.iter().any(|p| p.root() == Some("id"));
+        id.as_str().filter(|_| !is_secret).map(str::to_owned)
     }
 
     /// What never started is skipped; outputs that were reached are stored.

@@ -1,11 +1,11 @@
 //! What someone changed outside, and which outputs change. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::Evaluator;
 use karmaform_model::{
-    Connection, Diagnostics, DriftedResource, ModeOfPlan, Object, OutputChange, OutputState, ResourceEntry, Schema, Status, same,
-    same_and_alike,
+    Address, Connection, Diagnostics, DriftedResource, Mode, ModeOfPlan, Object, OutputChange, OutputState, ResourceEntry, Schema, Status,
+    Value, same, to_json,
 };
 
 use crate::observed::Answer;
@@ -52,8 +52,35 @@ pub(crate) struct Outputs {
 }
 
 /// All root outputs. In a part of everything only those that the part decides; none that needs what is put off. As in Terraform a null one is
-/// none, and another type is a change.
+/// none, and another type alone is no change.
 pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> Outputs {
+    let absent = absent(pass);
+    if absent.is_empty() {
+        return all_outputs(pass, evaluator, diagnostics);
+    }
+    pass.values.leave(absent);
+    // The other one remembers locals with all instances.
+    let found = all_outputs(pass, &Evaluator::new(pass.inputs.config, pass.values), diagnostics);
+    pass.values.leave(BTreeSet::new());
+    found
+}
+
+/// By node: what is configured and nowhere else, as it is outside of a part, or was never made and is only looked for.
+fn absent(pass: &Pass<'_>) -> BTreeSet<usize> {
+    let is_absent = |address: &Address, number: usize| match pass.options.mode {
+        ModeOfPlan::RefreshOnly if pass.selected[number] => pass.visits[number].decision.is_none(),
+        _ => !pass.selected[number] && !pass.inputs.state.resources.contains_key(address),
+    };
+    let managed = pass.graph.instances.iter().filter(|(a, n)| a.mode == Mode::Managed && !a.is_child() && !pass.deferred[**n]);
+    managed.filter(|(a, n)| is_absent(a, **n)).map(|(_, n)| *n).collect()
+}
+
+/// True if two values of an output are the same as JSON.
+fn is_alike(a: &Value, b: &Value) -> bool {
+    same(Some(a), Some(b)) || a.is_wholly_known() && b.is_wholly_known() && to_json(a) == to_json(b)
+}
+
+fn all_outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> Outputs {
     let Outputs { mut changes, mut kept } = Outputs::default();
     let state = &pass.inputs.state.outputs;
     if pass.options.mode == ModeOfPlan::Destroy {
@@ -85,7 +112,7 @@ pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &
         let before = state.get(name);
         let stays = match before {
             None => after.is_null(),
-            Some(b) => (b.value.is_null() && after.is_null()) || (b.sensitive == output.sensitive && same_and_alike(&b.value, &after)),
+            Some(b) => (b.value.is_null() && after.is_null()) || (b.sensitive == output.sensitive && is_alike(&b.value, &after)),
         };
         if stays {
             kept.insert(name.clone(), OutputState { value: after, sensitive: output.sensitive });

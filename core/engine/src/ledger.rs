@@ -55,6 +55,15 @@ impl Resolver for Ledger<'_> {
             }
         }
     }
+
+    /// As when it was planned: what is in no plan and in no state is outside of a part.
+    fn is_there(&self, address: &Address) -> bool {
+        address.mode == Mode::Data
+            || self.plan.mode == ModeOfPlan::Destroy
+            || self.by_address.contains_key(address)
+            || self.snapshot.resources.contains_key(address)
+            || self.deferred.contains(address)
+    }
 }
 
 /// What is not known yet (a connection with a certificate that this apply renews) is in the state as it was: there it would be nothing at all.
@@ -149,6 +158,11 @@ impl<'a> Ledger<'a> {
         prior
     }
 
+    /// The key of the object that a resource's delete is about, if that was set aside, by this apply or an earlier one.
+    pub(crate) fn key_of_deposed(&self, resource: usize) -> Option<&String> {
+        self.plan.resources[resource].deposed.as_ref().or_else(|| self.deposed.get(&resource))
+    }
+
     fn set_aside(&mut self, resource: usize) {
         let address = &self.plan.resources[resource].address;
         let Some(old) = self.snapshot.resources.remove(address) else { return };
@@ -183,7 +197,7 @@ impl<'a> Ledger<'a> {
         let target = &self.plan.resources[resource];
         let address = target.address.clone();
         self.dirty = true;
-        match target.deposed.clone().or_else(|| self.deposed.get(&resource).cloned()) {
+        match self.key_of_deposed(resource).cloned() {
             Some(key) => {
                 self.snapshot.deposed.remove(&(address.clone(), key.clone()));
                 self.records.push(JournalRecord::Deposed { address, key, state: None });

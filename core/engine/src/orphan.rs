@@ -55,12 +55,12 @@ impl Pass<'_> {
                 if self.options.mode == ModeOfPlan::RefreshOnly {
                     decision = unchanged(spec.schema(), &before);
                 } else if before.status.is_some() {
-                    decision = self.deletion(number, spec, &before, Some(self.deletion_reason(number)));
+                    decision = self.deletion(number, spec, &before, self.deletion_reason(number));
                 }
             }
             ResourceEntry::Composite(_) if self.options.mode == ModeOfPlan::RefreshOnly => decision = unchanged(entry.schema(), &before),
             ResourceEntry::Composite(_) => {
-                let reason = Some(self.deletion_reason(number));
+                let reason = self.deletion_reason(number);
                 decision = before.full.clone().map(|before| Decision { change: Change::Delete { before }, reason });
             }
         }
@@ -81,7 +81,12 @@ impl Pass<'_> {
         }
     }
 
-    fn deletion_reason(&self, number: usize) -> Reason {
+    /// Why what is only in the state goes. As in Terraform, there is nothing to say of it where all goes.
+    fn deletion_reason(&self, number: usize) -> Option<Reason> {
+        (self.options.mode != ModeOfPlan::Destroy).then(|| self.reason_of_orphan(number))
+    }
+
+    fn reason_of_orphan(&self, number: usize) -> Reason {
         let node = &self.graph.nodes[number];
         if node.role == Role::Child && node.composite.is_some_and(|c| self.graph.nodes[c].configured) {
             return Reason::DeleteBecauseNotInComposite;

@@ -100,6 +100,7 @@ fn decide<T>(
         created: options.now,
         mode: options.mode,
         refreshed: options.refresh,
+        errored: false,
         lineage: Some(inputs.state.lineage.clone()).filter(|l| !l.is_empty()),
         serial: inputs.state.serial,
         resources,
@@ -129,6 +130,10 @@ fn decide<T>(
         plan.impact = said.map(|(n, c)| (graph.nodes[*n].address.clone(), c.impact.clone())).collect();
         let risky = choreographies.iter().filter(|(_, c)| !c.risk.is_none());
         plan.risks = risky.map(|(n, c)| (graph.nodes[*n].address.clone(), c.risk.clone())).collect();
+    }
+    if diagnostics.has_errors() {
+        plan.errored = true;
+        plan.steps.clear();
     }
     plan.warnings = diagnostics.iter().filter(|d| !d.is_error()).cloned().collect();
     (plan, tell(&pass), diagnostics)

@@ -8,7 +8,7 @@ pub use defer::without_deferred;
 use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan};
 
 use crate::forget::MOST;
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, Role};
 use crate::options::Options;
 
 /// The summary of what is said of every run with `-target`.
@@ -50,12 +50,18 @@ fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
         let mut read = selected.clone();
         spread(&mut read, &data);
         for (number, node) in graph.nodes.iter().enumerate() {
-            selected[number] |= read[number] && (node.is_junction() || node.role == crate::graph::Role::Data);
+            selected[number] |= read[number] && (node.is_junction() || node.role == Role::Data);
         }
         return selected;
     }
-    spread(&mut selected, &needs(graph, |n| graph.nodes[n].wanted.clone()));
+    spread(&mut selected, &needs(graph, |n| taken_along(&graph.nodes[n])));
     selected
+}
+
+/// What a node takes along: what it needs by the configuration; as all of a block, or as a composite, also what only the state has of it.
+fn taken_along(node: &Node) -> Vec<usize> {
+    let stored: &[usize] = if node.role == Role::Block { &node.stored } else { &[] };
+    node.wanted.iter().chain(stored).chain(&node.children).copied().collect()
 }
 
 /// True if an address is what was asked for, by the name that it has or had.
@@ -85,7 +91,7 @@ fn dependents(graph: &Graph) -> Vec<Vec<usize>> {
     for (number, node) in graph.nodes.iter().enumerate() {
         for &needed in node.wanted.iter().chain(&node.stored) {
             // A composite's record needs its children, but a targeted child does not take all of its siblings with it.
-            let is_own_child = node.role == crate::graph::Role::Composite && graph.nodes[needed].composite == Some(number);
+            let is_own_child = node.role == Role::Composite && graph.nodes[needed].composite == Some(number);
             if !is_own_child && !graph.nodes[needed].forgotten {
                 dependents[needed].push(number);
             }

@@ -32,7 +32,7 @@ pub(crate) fn settled(schema: &Schema, sent: &Object, result: Object, address: &
     object.retain(|name, _| schema.type_of(name).is_some());
     schema.mark(&mut object);
     carry_marks(sent, &mut object);
-    mark_copies(sent, &mut object);
+    mark_copies(schema, sent, &mut object);
     let list = |names: &[&str]| names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ");
     let problem = if !other.is_empty() {
         Some(format!("After the change, {} has another value than was asked for.", list(&other)))

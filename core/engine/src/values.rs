@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{ConvertError, Kind, Object, Path, PathStep, ResourceState, Schema, Type, Value, convert, fits};
+use karmaform_model::{Attribute, ConvertError, Kind, Object, Path, PathStep, ResourceState, Schema, Type, Value, convert, fits, same};
 
 /// An instance of which nothing is known: every attribute "known after apply".
 pub(crate) fn unknown_object(schema: &Schema) -> Object {
@@ -111,12 +111,17 @@ pub(crate) fn carry_marks(from: &Object, to: &mut Object) {
     }
 }
 
-/// Marks texts that are the same as a secret one in `from`: what a provider gives back of a secret it was given is no less secret.
-pub(crate) fn mark_copies(from: &Object, to: &mut Object) {
+/// Marks texts that are the same as a secret one in `from`: what a provider gives back of a secret it was given is no less secret. What it
+/// gave back as the configuration wrote it keeps the marks it has there, as a plain text may happen to be the same as a secret.
+pub(crate) fn mark_copies(schema: &Schema, from: &Object, to: &mut Object) {
     let mut secrets = BTreeSet::new();
     from.values().for_each(|v| collect_secrets(v, false, &mut secrets));
-    if !secrets.is_empty() {
-        to.values_mut().for_each(|v| mark_equal(v, &secrets));
+    if secrets.is_empty() {
+        return;
+    }
+    for (name, value) in to.iter_mut() {
+        let is_written = schema.attribute(name).is_none_or(Attribute::is_configurable);
+        mark_equal(value, from.get(name).filter(|_| is_written), &secrets);
     }
 }
 
@@ -126,11 +131,23 @@ fn collect_secrets<'a>(value: &'a Value, inside: bool, found: &mut BTreeSet<&'a 
     value.parts().for_each(|part| collect_secrets(part, secret, found));
 }
 
-fn mark_equal(value: &mut Value, secrets: &BTreeSet<&str>) {
+/// Marks what is the same as a secret, but for what stands at the same place in `written`.
+fn mark_equal(value: &mut Value, written: Option<&Value>, secrets: &BTreeSet<&str>) {
+    if written.is_some_and(|w| same(Some(w), Some(&*value))) {
+        return;
+    }
     match &mut value.kind {
         Kind::String(text) => value.secret |= secrets.contains(text.as_str()),
-        Kind::List(_, items) | Kind::Tuple(items) => items.iter_mut().for_each(|v| mark_equal(v, secrets)),
-        Kind::Map(_, entries) | Kind::Object(entries) => entries.values_mut().for_each(|v| mark_equal(v, secrets)),
+        Kind::List(_, items) | Kind::Tuple(items) => {
+            for (i, item) in items.iter_mut().enumerate() {
+                mark_equal(item, written.and_then(|w| w.as_items()?.get(i)), secrets);
+            }
+        }
+        Kind::Map(_, entries) | Kind::Object(entries) => {
+            for (name, entry) in entries.iter_mut() {
+                mark_equal(entry, written.and_then(|w| w.get(name)), secrets);
+            }
+        }
         // A set keeps its marks as one, on the whole.
         Kind::Set(_, items) => value.secret |= items.iter().any(|v| v.as_str().is_some_and(|text| secrets.contains(text))),
         _ => {}
@@ -201,8 +218,7 @@ pub(crate) fn merge(planned: &Value, now: &Value, path: &Path) -> Result<Value, 
         return Ok(now.clone().marked(planned.marks()));
     }
     if planned.is_wholly_known() {
-        let same = karmaform_model::same(Some(planned), Some(now));
-        return if same { Ok(planned.clone().marked(now.marks())) } else { Err(path.clone()) };
+        return if same(Some(planned), Some(now)) { Ok(planned.clone().marked(now.marks())) } else { Err(path.clone()) };
     }
     let kind = match (&planned.kind, &now.kind) {
         (Kind::List(_, p) | Kind::Tuple(p), Kind::List(..) | Kind::Tuple(_)) => {
@@ -262,6 +278,29 @@ mod tests {
         check_merge(object("1".into(), unknown()), object("9".into(), "2".into()), "ERROR a.b");
         check_merge(Value::tuple(vec![unknown()]), Value::tuple(vec![]), "ERROR a");
         check_merge(Value::null(Type::String), "x".into(), "ERROR a");
+    }
+
+    #[test]
+    fn only_what_a_provider_says_of_itself_is_secret_for_being_the_same() {
+        let attributes = vec![
+            Attribute::optional("input", Type::Any, ""),
+            Attribute::optional("chosen", Type::String, ""),
+            Attribute::computed("echo", Type::Any, ""),
+        ];
+        let schema = Schema::new("", attributes);
+        let object = |open: Value, pw: Value| {
+            let list = Value::tuple(vec!["db".into(), open]);
+            Value::object([("list", list), ("name", "db".into()), ("pw", pw)])
+        };
+        let whole = |input: Value, chosen: Value, echo: Value| -> Object {
+            [("input".to_owned(), input), ("chosen".to_owned(), chosen), ("echo".to_owned(), echo)].into()
+        };
+        let sent = whole(object(unknown(), Value::from("db").secret()), unknown(), unknown());
+        let mut given = whole(object("db".into(), "db".into()), "db".into(), object("x".into(), "db".into()));
+        carry_marks(&sent, &mut given);
+        mark_copies(&schema, &sent, &mut given);
+        let marked: Vec<String> = secret_paths(&schema, &given).iter().map(ToString::to_string).collect();
+        assert_eq!(marked, ["chosen", "echo.list[0]", "echo.name", "echo.pw", "input.list[1]", "input.pw"]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use karmaform_lang::Evaluator;
 use karmaform_model::{
-    Action, Attribute, Change, Child, Connection, Diagnostics, ModeOfPlan, Object, Path, ResourceEntry, Schema, Status, same,
+    Action, Attribute, Change, Child, Connection, Diagnostics, Kind, ModeOfPlan, Object, Path, PathStep, ResourceEntry, Schema, Status,
+    Value, same,
 };
 
 use crate::before::{Before, before};
@@ -280,9 +281,10 @@ impl Pass<'_> {
         let fires = |reference: &&karmaform_lang::Reference| {
             let is_of_own_key = block.lifecycle.is_of_own_key(reference);
             let meant = self.graph.within(&reference.address).filter(|(a, _)| !is_of_own_key || a.key == own.key);
-            meant.into_iter().any(|(address, n)| match (self.visits[n].decision.as_ref().map(|d| &d.change), &reference.attribute) {
-                (Some(Change::Update { before, after } | Change::Replace { before, after, .. }), Some(name)) if !address.is_child() => {
-                    !same(before.get(name), after.get(name))
+            let path = block.lifecycle.trigger_path(reference, own.key.as_ref());
+            meant.into_iter().any(|(address, n)| match (self.visits[n].decision.as_ref().map(|d| &d.change), &path) {
+                (Some(Change::Update { before, after } | Change::Replace { before, after, .. }), Some(path)) if !address.is_child() => {
+                    !same(part(before, path), part(after, path))
                 }
                 (Some(Change::Update { .. } | Change::Replace { .. }), _) => true,
                 _ => false,
@@ -321,6 +323,20 @@ impl Pass<'_> {
         let span = self.inputs.config.block(address).map(|b| b.span);
         self.diagnostics.extend(errors.into_iter().map(|d| d.at(address).with_span(span)));
     }
+}
+
+/// What is at a path, if anything is. What is in something unknown is as unknown as that.
+fn part<'a>(object: &'a Object, path: &Path) -> Option<&'a Value> {
+    let mut found = object.get(path.root()?)?;
+    for step in path.0.iter().skip(1) {
+        found = match (&found.kind, step) {
+            (Kind::Unknown(_), _) => return Some(found),
+            (Kind::Map(_, entries) | Kind::Object(entries), PathStep::Name(name)) => entries.get(name)?,
+            (Kind::List(_, items) | Kind::Tuple(items), PathStep::Index(index)) => items.get(*index)?,
+            _ => return None,
+        };
+    }
+    Some(found)
 }
 
 pub(crate) fn unchanged(schema: &Schema, before: &Before) -> Option<Decision> {

@@ -2,7 +2,7 @@
 //! could be asked next. Pure. Looking and planning share it, so that what was asked is what is planned with.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::{Evaluator, Resolver};
 use karmaform_model::{
@@ -72,6 +72,8 @@ impl Default for Flags {
 pub(crate) struct Values<'a> {
     graph: &'a Graph,
     known: RefCell<Vec<Option<Value>>>,
+    /// Nodes that only the configuration has, while this matters.
+    absent: RefCell<BTreeSet<usize>>,
     /// What only a lost state knew is no unknown but a hole, which can be found again in what is made of it.
     pub(crate) has_holes: bool,
 }
@@ -81,11 +83,21 @@ impl Resolver for Values<'_> {
         let node = self.graph.instances.get(address);
         node.and_then(|n| self.known.borrow()[*n].clone()).unwrap_or_else(|| Value::unknown(Type::Any))
     }
+
+    fn is_there(&self, address: &Address) -> bool {
+        let absent = self.absent.borrow();
+        absent.is_empty() || self.graph.instances.get(address).is_none_or(|n| !absent.contains(n))
+    }
 }
 
 impl Values<'_> {
     pub(crate) fn set(&self, node: usize, value: Value) {
         self.known.borrow_mut()[node] = Some(value);
+    }
+
+    /// From now on blocks are made of all instances but these.
+    pub(crate) fn leave(&self, absent: BTreeSet<usize>) {
+        *self.absent.borrow_mut() = absent;
     }
 
     /// One attribute of an instance.
@@ -134,7 +146,7 @@ pub(crate) struct Learned {
 
 /// A place for the values of a pass; it outlives the pass, so that outputs can be evaluated after it.
 pub(crate) fn values(graph: &Graph) -> Values<'_> {
-    Values { graph, known: RefCell::new(vec![None; graph.nodes.len()]), has_holes: false }
+    Values { graph, known: RefCell::new(vec![None; graph.nodes.len()]), absent: RefCell::default(), has_holes: false }
 }
 
 /// The same with holes. Of a pass with these nothing is of use but what is wanted.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_model::{Address, Catalog, Diagnostics, Key, Marks, ModuleStep, Object, Path, Span, Type, Value};
+use karmaform_model::{Address, Catalog, Diagnostics, Key, Marks, ModuleStep, Object, Path, PathStep, Span, Type, Value};
 
 use crate::checks::Check;
 use crate::context::Context;
@@ -221,6 +221,8 @@ pub struct Lifecycle {
     pub replace_triggered_by: Vec<Reference>,
     /// Those of them, by where they stand, that mean the instance with the key of the resource's own: `[each.key]`, `[count.index]`.
     pub(crate) own_keys: Vec<Span>,
+    /// What follows the attributes in them, by where they stand; nothing for a step that is the key of the resource's own.
+    pub(crate) trigger_parts: Vec<(Span, Vec<Option<PathStep>>)>,
 }
 
 impl Lifecycle {
@@ -232,6 +234,21 @@ impl Lifecycle {
     /// True if one of `replace_triggered_by` means, of several instances, the one with the same key.
     pub fn is_of_own_key(&self, trigger: &Reference) -> bool {
         self.own_keys.contains(&trigger.span)
+    }
+
+    /// What of an instance one of `replace_triggered_by` is about, for a resource with this key; `None` if it is about all of it.
+    pub fn trigger_path(&self, trigger: &Reference, own: Option<&Key>) -> Option<Path> {
+        let mut path = Path::attribute(trigger.attribute.as_ref()?);
+        let found = self.trigger_parts.iter().find(|(span, _)| *span == trigger.span);
+        for part in found.into_iter().flat_map(|(_, parts)| parts) {
+            match (part, own) {
+                (Some(step), _) => path.0.push(step.clone()),
+                (None, Some(Key::Name(name))) => path.0.push(PathStep::Name(name.clone())),
+                (None, Some(Key::Index(index))) => path.0.push(PathStep::Index(usize::try_from(*index).unwrap_or(usize::MAX))),
+                (None, None) => break,
+            }
+        }
+        Some(path)
     }
 }
 

@@ -169,7 +169,7 @@ impl Evaluator<'_> {
         }
         // Measured: what is secret or ephemeral in the arm that is not taken makes the result so, too.
         let marks = marks | a.marks() | b.marks();
-        self.choose(expr, decision, a, b, scope, errors).marked(marks)
+        self.choose(expr, decision, &a, &b, scope, errors).marked(marks)
     }
 
     /// `None`: wrong. Inside: `None` if unknown; and its marks.
@@ -193,50 +193,68 @@ impl Evaluator<'_> {
         }
     }
 
-    fn choose(&self, expr: &Expr, decision: Option<bool>, a: Value, b: Value, scope: &Scope<'_>, errors: &mut Errors) -> Value {
+    fn choose(&self, expr: &Expr, decision: Option<bool>, a: &Value, b: &Value, scope: &Scope<'_>, errors: &mut Errors) -> Value {
         let (left, right) = (a.ty(), b.ty());
         // A null, and what is not known at all, takes the type of the other arm.
         let untyped = |v: &Value| matches!(v.kind, Kind::Null(Type::Any));
         let open = |v: &Value| matches!(&v.kind, Kind::Unknown(u) if u.ty == Type::Any);
-        let common = match (untyped(&a), untyped(&b)) {
+        let common = match (untyped(a), untyped(b)) {
             (true, _) => Some(right.clone()),
             (_, true) => Some(left.clone()),
-            _ if open(&a) || open(&b) => Some(Type::Any),
+            _ if open(a) || open(b) => Some(Type::Any),
             _ => unify(&[left.clone(), right.clone()]),
         };
-        let converted = common.as_ref().and_then(|ty| Some((convert(&a, ty).ok()?, convert(&b, ty).ok()?)));
-        let Some((a, b)) = converted else {
+        // What is not chosen need not fit.
+        let chosen = common.and_then(|ty| match decision {
+            Some(yes) => convert(if yes { a } else { b }, &ty).ok(),
+            None => Some(either(a, b, ty)),
+        });
+        chosen.unwrap_or_else(|| {
             let detail = format!("Both results of a condition need one type, but one is {left} and the other {right}.");
-            return self.fail(expr, expr.span, scope, errors, "Results of different types", detail);
-        };
-        match decision {
-            Some(true) => a,
-            Some(false) => b,
-            None if a == b => a,
-            None => either(&a, &b, common.unwrap_or(Type::Any)),
-        }
+            self.fail(expr, expr.span, scope, errors, "Results of different types", detail)
+        })
     }
 }
 
 /// One of two, not known which: what both have in common is known.
 fn either(a: &Value, b: &Value, ty: Type) -> Value {
+    let marks = a.all_marks() | b.all_marks();
+    let (Ok(a), Ok(b)) = (convert(a, &ty), convert(b, &ty)) else { return Value::unknown(ty).marked(marks) };
+    if a == b {
+        return a;
+    }
     let range = |v: &Value| match &v.kind {
         Kind::Unknown(u) => (u.min_length, u.max_length),
         Kind::Set(_, items) if !v.is_wholly_known() => (Some(usize::from(!items.is_empty())), Some(items.len())),
         Kind::List(_, items) | Kind::Set(_, items) => (Some(items.len()), Some(items.len())),
         Kind::Map(_, entries) => (Some(entries.len()), Some(entries.len())),
+        Kind::Number(n) => {
+            let whole = n.as_i64().and_then(|n| usize::try_from(n).ok());
+            (whole, whole)
+        }
         _ => (None, None),
     };
     let not_null = |v: &Value| match &v.kind {
         Kind::Unknown(u) => u.not_null,
         kind => !matches!(kind, Kind::Null(_)),
     };
-    let ((a_min, a_max), (b_min, b_max)) = (range(a), range(b));
+    let ((a_min, a_max), (b_min, b_max)) = (range(&a), range(&b));
     let mut unknown = Unknown::of(ty);
-    unknown.not_null = not_null(a) && not_null(b);
+    unknown.not_null = not_null(&a) && not_null(&b);
     unknown.min_length = a_min.zip(b_min).map(|(x, y)| x.min(y));
     unknown.max_length = a_max.zip(b_max).map(|(x, y)| x.max(y));
-    Value::from(Kind::Unknown(Box::new(unknown))).marked(a.all_marks() | b.all_marks())
+    of_known_length(&unknown).unwrap_or_else(|| Kind::Unknown(Box::new(unknown)).into()).marked(marks)
+}
+
+/// A list of so many elements, and a set of one, whatever these are.
+fn of_known_length(unknown: &Unknown) -> Option<Value> {
+    let length = unknown.max_length.filter(|most| unknown.not_null && unknown.min_length == Some(*most))?;
+    let items = |element: &Type| vec![Value::unknown(element.clone()); length];
+    match &unknown.ty {
+        Type::List(element) => Some(Value::list((**element).clone(), items(element))),
+        Type::Set(element) if length == 1 => Some(Value::set((**element).clone(), items(element))),
+        _ => None,
+    }
 }
 
 /// "a string", "an object".

@@ -18,6 +18,11 @@ use crate::{attributes, conditions, ephemeral, statics};
 pub trait Resolver {
     /// The instance's object; an unknown value, or an object with unknown parts, while it is not known.
     fn instance(&self, address: &Address) -> Value;
+
+    /// False for what the configuration has and nothing else: it is not in the state, and nobody is about to make it.
+    fn is_there(&self, _: &Address) -> bool {
+        true
+    }
 }
 
 /// A resolver that knows nothing yet.

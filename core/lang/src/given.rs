@@ -17,6 +17,8 @@ pub struct VariableInputs {
     inputs: Vec<Input>,
     /// Values of variables that nobody declared are passed over.
     lenient: bool,
+    /// None is held against its type and the rules of its variable.
+    unjudged: bool,
 }
 
 /// Values may be secret, so only names are written.
@@ -67,6 +69,13 @@ impl VariableInputs {
     #[must_use]
     pub fn for_another(mut self) -> Self {
         self.lenient = true;
+        self
+    }
+
+    /// The same for a configuration that is checked alone: whether the values fit its variables is for those who work with them.
+    #[must_use]
+    pub fn unjudged(mut self) -> Self {
+        self.unjudged = true;
         self
     }
 
@@ -124,13 +133,15 @@ pub(crate) struct AllGiven {
     pub values: BTreeMap<String, Given>,
     /// A variables file did not parse, so what seems to have no value may have one there.
     pub incomplete: bool,
+    /// Whether values fit is not said.
+    pub unjudged: bool,
 }
 
 /// Reads all given values; later ones win.
 pub(crate) fn collect(sources: &Sources, inputs: &VariableInputs, config: &Config, diagnostics: &mut Diagnostics) -> AllGiven {
     // Where a configuration file is broken, what seems undeclared may be declared there.
     let (declared, broken) = (&config.declared, config.is_incomplete() || inputs.lenient);
-    let mut given = AllGiven::default();
+    let mut given = AllGiven { unjudged: inputs.unjudged, ..AllGiven::default() };
     for input in &inputs.inputs {
         match input {
             Input::Text { name, value, origin } => {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Mode, ResourceEntry, Span, Value, convert};
+use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Mode, ResourceEntry, Span, Value, convert};
 
 use crate::config::{Config, Repetition};
 use crate::decode::{self, Shape, check_shape};
@@ -76,13 +76,7 @@ pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnost
             continue;
         }
         let mut errors = Errors::default();
-        let sites: Vec<Site> = match each.map(|each| for_each(&evaluator, each, 0, &mut errors)) {
-            None => vec![Site::default()],
-            Some(Some(Repetition::ForEach(entries))) => {
-                entries.iter().map(|(k, v)| Site { each: Some((k.as_str().into(), v.clone())), ..Site::default() }).collect()
-            }
-            Some(_) => Vec::new(),
-        };
+        let sites = each.map_or_else(|| vec![Site::default()], |each| sites(&evaluator, each, &mut errors));
         for site in &sites {
             let scope = Scope::new(site);
             let address = address(&evaluator, to, &scope, &mut errors).and_then(|a| fits(config, a, to.span, false).map_err(Some));
@@ -99,6 +93,28 @@ pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnost
         diagnostics.extend(evaluator.finish(errors));
     }
     all
+}
+
+/// One for each element of `for_each`. Here it may be a list or a set of anything: addresses have the keys that `to` says.
+fn sites(evaluator: &Evaluator<'_>, each: &Expr, errors: &mut Errors) -> Vec<Site> {
+    let before = errors.list.len();
+    let value = evaluator.eval(each, &Scope::new(&Site::default()), errors);
+    if errors.list.len() > before {
+        return Vec::new();
+    }
+    let elements: Vec<(Value, Value)> = match &value.kind {
+        Kind::List(_, items) | Kind::Tuple(items) if !value.marks().any() => {
+            items.iter().enumerate().map(|(i, item)| (i.into(), item.clone())).collect()
+        }
+        Kind::Set(_, items) if !value.marks().any() && value.is_wholly_known() => {
+            items.iter().map(|item| (item.clone(), item.clone())).collect()
+        }
+        _ => match for_each(evaluator, each, 0, errors) {
+            Some(Repetition::ForEach(entries)) => entries.into_iter().map(|(key, item)| (key.into(), item)).collect(),
+            _ => Vec::new(),
+        },
+    };
+    elements.into_iter().map(|element| Site { each: Some(element), ..Site::default() }).collect()
 }
 
 /// The expressions in brackets of an address.

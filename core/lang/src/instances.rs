@@ -18,18 +18,22 @@ impl Config {
 }
 
 impl Evaluator<'_> {
-    /// What a reference to a block without a key is: an object, a list of them by `count`, an object of them by `for_each`.
+    /// What a reference to a block without a key is: an object, a list of them by `count`, an object of them by `for_each`. As Terraform has it,
+    /// of those that are there: behind the last one of a list nothing stands.
     pub(crate) fn block_value(&self, address: &Address) -> Value {
         let Some(block) = self.config.blocks.get(address) else { return Value::unknown(Type::Any) };
         match &block.repetition {
             Repetition::Single => self.instance(address),
             Repetition::Open => Value::unknown_not_null(Type::Any),
             Repetition::Count(_) => {
-                Value::tuple(block.repetition.keys().into_iter().map(|key| self.instance(&address.with_key(key))).collect())
+                let mut instances: Vec<_> = block.repetition.keys().into_iter().map(|key| address.with_key(key)).collect();
+                while instances.pop_if(|last| !self.resolver.is_there(last)).is_some() {}
+                Value::tuple(instances.iter().map(|instance| self.instance(instance)).collect())
             }
             Repetition::ForEach(entries) => {
-                let instance = |key: &String| self.instance(&address.with_key(Some(karmaform_model::Key::Name(key.clone()))));
-                entries.keys().map(|key| (key.clone(), instance(key))).collect::<Object>().into()
+                let addressed = |key: &String| (key.clone(), address.with_key(Some(karmaform_model::Key::Name(key.clone()))));
+                let instances = entries.keys().map(addressed).filter(|(_, instance)| self.resolver.is_there(instance));
+                instances.map(|(key, instance)| (key, self.instance(&instance))).collect::<Object>().into()
             }
         }
     }

@@ -113,17 +113,7 @@ fn ignored_path(item: &Expr, what: &str, schema: Option<&Schema>, diagnostics: &
     };
     let mut path = Some(Path::attribute(root));
     for step in steps {
-        let next = match &step.kind {
-            StepKind::Attribute(name) => Some(PathStep::Name(name.clone())),
-            StepKind::LegacyIndex(i) => usize::try_from(*i).ok().map(PathStep::Index),
-            StepKind::Index(Expr { kind: ExprKind::Literal(value), .. }) => match (value.as_str(), value.as_i64()) {
-                (Some(name), _) => Some(PathStep::Name(name.to_owned())),
-                (None, Some(i)) => usize::try_from(i).ok().map(PathStep::Index),
-                _ => None,
-            },
-            _ => None,
-        };
-        path = path.zip(next).map(|(path, next)| path.then(next));
+        path = path.zip(path_step(step)).map(|(path, next)| path.then(next));
     }
     let known = |name: &str| schema.is_none_or(|s| s.type_of(name).is_some());
     match path {
@@ -145,15 +135,28 @@ fn ignored_path(item: &Expr, what: &str, schema: Option<&Schema>, diagnostics: &
     }
 }
 
+/// A step that is written out.
+fn path_step(step: &Step) -> Option<PathStep> {
+    match &step.kind {
+        StepKind::Attribute(name) => Some(PathStep::Name(name.clone())),
+        StepKind::LegacyIndex(i) => usize::try_from(*i).ok().map(PathStep::Index),
+        StepKind::Index(Expr { kind: ExprKind::Literal(value), .. }) => match (value.as_str(), value.as_i64()) {
+            (Some(name), _) => Some(PathStep::Name(name.to_owned())),
+            (None, Some(i)) => usize::try_from(i).ok().map(PathStep::Index),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The references of `depends_on`: whole blocks or instances.
 pub(crate) fn depends_on(config: &Config, expr: &Expr, place: Place<'_>, references: &mut Vec<Reference>) -> Diagnostics {
     named_blocks(config, expr, place, "depends_on", |reference| push_new(references, Reference { attribute: None, ..reference }))
 }
 
-/// Where references of `replace_triggered_by` stand that mean the instance of the same key.
-pub(crate) fn own_keys(block: &ResourceBlock) -> Vec<Span> {
-    // The key of the instance follows the type and the name; behind these it is one of an attribute.
-    let is_own = |step: &Step| match &step.kind {
+/// True for `[each.key]` and `[count.index]`.
+fn is_own_key(step: &Step) -> bool {
+    match &step.kind {
         StepKind::Index(Expr { kind: ExprKind::Traversal(root, steps), .. }) => match (&root.kind, steps.as_slice()) {
             (ExprKind::Name(root), [Step { kind: StepKind::Attribute(name), .. }]) => {
                 matches!((root.as_str(), name.as_str()), ("each", "key") | ("count", "index"))
@@ -161,14 +164,36 @@ pub(crate) fn own_keys(block: &ResourceBlock) -> Vec<Span> {
             _ => false,
         },
         _ => false,
-    };
+    }
+}
+
+/// The references of `replace_triggered_by`: where they stand, and what follows the type.
+fn triggers(block: &ResourceBlock) -> impl Iterator<Item = (Span, &[Step])> {
     let lists = block.body.blocks("lifecycle").filter_map(|l| l.body.attribute("replace_triggered_by"));
     let items = lists.filter_map(|a| match &a.expr.kind {
         ExprKind::Tuple(items) => Some(items),
         _ => None,
     });
-    let marked = items.flatten().filter(|item| matches!(&item.kind, ExprKind::Traversal(_, steps) if steps.get(1).is_some_and(is_own)));
-    marked.map(|item| item.span).collect()
+    items.flatten().filter_map(|item| match &item.kind {
+        ExprKind::Traversal(_, steps) => Some((item.span, steps.as_slice())),
+        _ => None,
+    })
+}
+
+/// Where references of `replace_triggered_by` stand that mean the instance of the same key.
+pub(crate) fn own_keys(block: &ResourceBlock) -> Vec<Span> {
+    // The key of the instance follows the name; behind that it is one of an attribute.
+    triggers(block).filter(|(_, steps)| steps.get(1).is_some_and(is_own_key)).map(|(span, _)| span).collect()
+}
+
+/// Where references of `replace_triggered_by` stand, and what follows the attribute; nothing for a step that is the resource's own key.
+pub(crate) fn trigger_parts(block: &ResourceBlock) -> Vec<(Span, Vec<Option<PathStep>>)> {
+    let part = |step: &Step| if is_own_key(step) { Some(None) } else { path_step(step).map(Some) };
+    let parts = |(span, steps): (Span, &[Step])| {
+        let has_key = matches!(steps.get(1).map(|s| &s.kind), Some(StepKind::Index(_) | StepKind::LegacyIndex(_)));
+        (span, steps.iter().skip(if has_key { 3 } else { 2 }).map_while(part).collect())
+    };
+    triggers(block).map(parts).collect()
 }
 
 /// The references of `replace_triggered_by`. What triggers must also come first, so they are references of the block as well.
@@ -177,8 +202,8 @@ pub(crate) fn replace_triggered_by(config: &Config, block: &ResourceBlock, place
     let mut diagnostics = Diagnostics::new();
     for lifecycle in block.body.blocks("lifecycle") {
         if let Some(attribute) = lifecycle.body.attribute("replace_triggered_by") {
-            diagnostics
-                .extend(named_blocks(config, &attribute.expr, place, "replace_triggered_by", |reference| push_new(&mut found, reference)));
+            // Two parts of one attribute are two triggers.
+            diagnostics.extend(named_blocks(config, &attribute.expr, place, "replace_triggered_by", |reference| found.push(reference)));
         }
     }
     (found, diagnostics)

@@ -335,6 +335,7 @@ fn connect_resources(config: &mut Config, diagnostics: &mut Diagnostics) {
         if let Some(block) = config.blocks.get_mut(&address) {
             block.references = references;
             block.lifecycle.own_keys = lifecycle::own_keys(block);
+            block.lifecycle.trigger_parts = lifecycle::trigger_parts(block);
             block.lifecycle.replace_triggered_by = triggers;
             if is_wrong {
                 block.repeat = Repeat::Wrong;

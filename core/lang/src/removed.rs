@@ -20,16 +20,13 @@ pub struct Removed {
     pub span: Span,
 }
 
-const CHOICE: &str = "Write lifecycle { destroy = false } to leave what was made as it is, or destroy = true to have it destroyed.";
-
 /// All `removed` blocks, by the address of the resource or module without key. Resources are known by now.
 pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) -> BTreeMap<Address, Removed> {
     let mut all: BTreeMap<Address, Removed> = BTreeMap::new();
     for block in blocks {
         decode::labels(block, [], diagnostics);
         check_shape(&block.body, &Shape { what: "a \"removed\" block", attributes: &["from"], blocks: &["lifecycle"] }, diagnostics);
-        // Of a block with a mistake nothing is planned; this only keeps the rest of the checks going.
-        let removed = Removed { destroy: destroy(block, diagnostics).unwrap_or(true), span: block.span };
+        let removed = Removed { destroy: destroy(block, diagnostics), span: block.span };
         let Some(attribute) = block.body.attribute("from") else {
             let error = Diagnostic::error("Missing argument", "A \"removed\" block needs the argument \"from\", the resource it is about.");
             diagnostics.push(error.with_span(Some(block.span)).with_hint("Write from = TYPE.NAME."));
@@ -67,25 +64,17 @@ pub(crate) fn still_there(address: &Address, span: Span, there: Span) -> Diagnos
         .with_hint(format!("Delete the {word} block to stop managing what it made, or this block to go on with it."))
 }
 
-/// What the `lifecycle` block says.
-fn destroy(block: &Block, diagnostics: &mut Diagnostics) -> Option<bool> {
+/// What the `lifecycle` block says: where it says nothing, what was made is destroyed.
+fn destroy(block: &Block, diagnostics: &mut Diagnostics) -> bool {
     let mut lifecycles = block.body.blocks("lifecycle");
-    let Some(lifecycle) = lifecycles.next() else {
-        let detail = "A \"removed\" block needs a block \"lifecycle\", which says what becomes of the things that the resource made.";
-        diagnostics.push(Diagnostic::error("Missing block", detail).with_span(Some(block.span)).with_hint(CHOICE));
-        return None;
-    };
+    let Some(lifecycle) = lifecycles.next() else { return true };
     for second in lifecycles {
         diagnostics.push(decode::double("a \"lifecycle\" block", second.span, lifecycle.span));
     }
     decode::labels(lifecycle, [], diagnostics);
     let what = "the \"lifecycle\" block of a \"removed\" block";
     check_shape(&lifecycle.body, &Shape { what, attributes: &["destroy"], blocks: &[] }, diagnostics);
-    if lifecycle.body.attribute("destroy").is_none() {
-        let error = Diagnostic::error("Missing argument", "The block \"lifecycle\" needs the argument \"destroy\" here.");
-        diagnostics.push(error.with_span(Some(lifecycle.span)).with_hint(CHOICE));
-    }
-    literal_bool(&lifecycle.body, "destroy", diagnostics)
+    literal_bool(&lifecycle.body, "destroy", diagnostics).unwrap_or(true)
 }
 
 /// The resource that `from` names.

@@ -48,12 +48,20 @@ impl Declaration {
     }
 }
 
+/// What a `module` block says of itself: no value could be given to a variable of such a name.
+const RESERVED: [&str; 8] = ["source", "version", "providers", "count", "for_each", "depends_on", "lifecycle", "locals"];
+
 const CONSTANT: &str = "Values here are constants: they can't refer to anything.";
 
 /// Reads a `variable` block.
 pub(crate) fn declare(config: &Config, block: &Block, diagnostics: &mut Diagnostics) -> Option<(String, Declaration)> {
     let [label] = decode::labels(block, ["NAME"], diagnostics)?;
     let name = decode::name(label, diagnostics)?;
+    if RESERVED.contains(&name) {
+        let detail = format!("No variable may be called \"{name}\": the word has a meaning of its own in \"module\" blocks.");
+        let error = Diagnostic::error("Reserved name", detail).with_span(Some(label.span));
+        diagnostics.push(error.with_hint("Choose another name."));
+    }
     let body = &block.body;
     let attributes = &["type", "default", "description", "sensitive", "ephemeral", "nullable"];
     check_shape(body, &Shape { what: "a \"variable\" block", attributes, blocks: &["validation"] }, diagnostics);
@@ -127,10 +135,11 @@ pub(crate) fn assign(
     let mut variables = BTreeMap::new();
     let mut missing = Vec::new();
     for (name, declaration) in declared {
-        let incomplete = given.incomplete;
+        let (incomplete, unjudged) = (given.incomplete, given.unjudged);
         let given = given.values.get(name);
         let mut raw = None;
         let value = match (given, &declaration.default) {
+            (Some(given), _) if unjudged => value_of(config, name, declaration, given, &mut raw, &mut Diagnostics::new()),
             (Some(given), _) => value_of(config, name, declaration, given, &mut raw, diagnostics),
             (None, Some(default)) => default.clone(),
             (None, None) => {
@@ -264,7 +273,7 @@ pub(crate) fn validate(config: &Config, declared: &BTreeMap<String, Declaration>
             let failed = found.has_errors();
             diagnostics.extend(found);
             // A value that was wrong already is not worth more words.
-            if failed || config.variables.get(name).is_some_and(|v| v.value.is_unknown()) {
+            if failed || given.unjudged || config.variables.get(name).is_some_and(|v| v.value.is_unknown()) {
                 continue;
             }
             let mut errors = Errors::default();

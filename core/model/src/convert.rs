@@ -240,6 +240,11 @@ fn holds_string(ty: &Type) -> bool {
     }
 }
 
+/// True if some values of the one type convert to the other.
+fn may_become(from: &Type, to: &Type) -> bool {
+    convert_unknown(&Unknown::of(from.clone()), to).is_some()
+}
+
 fn unify_two(a: &Type, b: &Type) -> Option<Type> {
     use Type::{Any, List, Map, Object, Set, Tuple};
     if a == b {
@@ -261,7 +266,9 @@ fn unify_two(a: &Type, b: &Type) -> Option<Type> {
         }
         (Tuple(x), Tuple(y)) => Type::list(unify(&x.iter().chain(y).cloned().collect::<Vec<_>>())?),
         (Tuple(x), List(e)) | (List(e), Tuple(x)) => Type::list(unify(&x.iter().chain([&**e]).cloned().collect::<Vec<_>>())?),
-        (Tuple(x), Set(e)) | (Set(e), Tuple(x)) => Type::set(unify(&x.iter().chain([&**e]).cloned().collect::<Vec<_>>())?),
+        (Tuple(x), Set(e)) | (Set(e), Tuple(x)) if **e == Any => Type::set(unify(x)?),
+        // A set keeps its type, whatever that asks of the elements of the tuple.
+        (Tuple(x), Set(e)) | (Set(e), Tuple(x)) => x.iter().all(|t| may_become(t, e)).then(|| Type::set((**e).clone()))?,
         (Object(x), Object(y)) if x.keys().eq(y.keys()) => {
             let mut out = BTreeMap::new();
             for (name, attribute) in x {

@@ -15,6 +15,15 @@ pub struct Event {
     pub gate: Option<String>,
     /// What the step does; a gate has none.
     pub action: Option<Action>,
+    /// The key of the object that it is about, if that was set aside and is not the instance itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deposed: Option<String>,
+    /// The `id` of the object that it changes or destroys, or that by which it is taken over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// It is taken over just as it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub importing: bool,
     /// Milliseconds since the step started.
     pub elapsed: u64,
     /// What happened.

@@ -189,6 +189,9 @@ pub struct Plan {
     /// The world was looked at; otherwise the state was trusted.
     #[serde(default)]
     pub refreshed: bool,
+    /// Errors were met: it holds what could be planned all the same, to be shown and never to be applied.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub errored: bool,
     /// The state it was made from: lineage (if there was one) and serial.
     pub lineage: Option<String>,
     /// See `lineage`.

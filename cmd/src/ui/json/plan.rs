@@ -30,9 +30,9 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         "planned_values": planned_values(plan, prior, registry),
         "configuration": configuration(config, registry),
         "timestamp": timestamp(plan.created),
-        "applyable": !plan.is_empty() || (plan.mode == ModeOfPlan::RefreshOnly && !plan.drift.is_empty()),
-        "complete": plan.targets.is_empty() && plan.excludes.is_empty() && plan.deferred.is_empty(),
-        "errored": false,
+        "applyable": !plan.errored && (!plan.is_empty() || (plan.mode == ModeOfPlan::RefreshOnly && !plan.drift.is_empty())),
+        "complete": !plan.errored && plan.targets.is_empty() && plan.excludes.is_empty() && plan.deferred.is_empty(),
+        "errored": plan.errored,
     });
     // What only looks plans no change of a resource.
     if plan.mode != ModeOfPlan::RefreshOnly && !plan.resources.is_empty() {
@@ -95,7 +95,7 @@ fn relevant(plan: &Plan, config: &Config) -> Vec<Json> {
 }
 
 /// All outputs that the plan says something of, as changes, and whether each stays as it is.
-fn all_outputs(plan: &Plan) -> impl Iterator<Item = (&String, OutputChange, bool)> {
+pub(super) fn all_outputs(plan: &Plan) -> impl Iterator<Item = (&String, OutputChange, bool)> {
     let kept = plan.kept_outputs.iter().map(|(name, o)| {
         let value = Some(o.value.clone());
         (name, OutputChange { before: value.clone(), after: value, sensitive: o.sensitive }, true)

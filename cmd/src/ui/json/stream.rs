@@ -5,7 +5,7 @@ use karmaform_model::{Action, Address, Diagnostic, Event, EventKind, OutputState
 use serde_json::{Map, Value as Json, json};
 
 use super::key_json;
-use super::plan::reason_word;
+use super::plan::{all_outputs, reason_word};
 use crate::app::TERRAFORM;
 use crate::ui::plan::{Counts, counts};
 use crate::ui::progress::subject;
@@ -91,19 +91,18 @@ impl Stream {
             out.push_str(&self.line("info", &message, "deferred_change", &[("deferred", told)]));
         }
         out.push_str(&self.summary(&crate::ui::plan::summary(plan), counts(plan), "plan"));
-        if !plan.outputs.is_empty() {
-            let outputs: Map<_, _> = plan
-                .outputs
-                .iter()
-                .map(|(name, o)| {
-                    let action = match (&o.before, &o.after) {
-                        (None, _) => "create",
-                        (_, None) => "delete",
-                        _ => "update",
-                    };
-                    (name.clone(), json!({ "sensitive": o.sensitive, "action": action }))
-                })
-                .collect();
+        let outputs: Map<_, _> = all_outputs(plan)
+            .map(|(name, o, stays)| {
+                let action = match (&o.before, &o.after) {
+                    _ if stays => "noop",
+                    (None, _) => "create",
+                    (_, None) => "delete",
+                    _ => "update",
+                };
+                (name.clone(), json!({ "sensitive": o.sensitive, "action": action }))
+            })
+            .collect();
+        if !outputs.is_empty() {
             let message = format!("Outputs: {}", outputs.len());
             out.push_str(&self.line("info", &message, "outputs", &[("outputs", Json::Object(outputs))]));
         }
@@ -134,8 +133,11 @@ impl Stream {
         self.line("info", &message, "outputs", &[("outputs", Json::Object(shown))])
     }
 
-    /// A step's event. `message` is the line a person would read.
+    /// A step's event. `message` is the line a person would read. As in Terraform, what is only taken over is told by the plan alone.
     pub(crate) fn event(self, event: &Event, resource_type: &str, message: Option<String>) -> Option<String> {
+        if event.importing && !matches!(event.kind, EventKind::Failed(_) | EventKind::Skipped(_)) {
+            return None;
+        }
         let kind = match event.kind {
             EventKind::Started => "apply_start",
             EventKind::Waiting(_) => "apply_progress",
@@ -156,7 +158,15 @@ impl Stream {
         if !matches!(event.kind, EventKind::Started) {
             hook["elapsed_seconds"] = json!(event.elapsed / 1000);
         }
-        if let (EventKind::Succeeded(Some(id)), Some(_)) = (&event.kind, event.action) {
+        if let Some(key) = &event.deposed {
+            hook["deposed"] = json!(key);
+        }
+        let id = match &event.kind {
+            EventKind::Started | EventKind::Waiting(_) => event.id.as_ref(),
+            EventKind::Succeeded(id) => id.as_ref().filter(|_| event.action.is_some()),
+            EventKind::Failed(_) | EventKind::Skipped(_) => None,
+        };
+        if let Some(id) = id {
             hook["id_key"] = json!("id");
             hook["id_value"] = json!(id);
         }
@@ -167,12 +177,10 @@ impl Stream {
 
 fn resource(address: &Address, resource_type: &str) -> Json {
     let name = if address.is_child() { address.to_string() } else { address.name.clone() };
-    let inside = address.outside_of_modules();
-    let own = if address.is_child() { inside.to_string() } else { inside.block().to_string() };
     json!({
         "addr": address.to_string(),
         "module": address.module_address().map(|m| m.to_string()).unwrap_or_default(),
-        "resource": own,
+        "resource": address.outside_of_modules().to_string(),
         "implied_provider": resource_type.split('_').next().unwrap_or_default(),
         "resource_type": resource_type,
         "resource_name": name,
@@ -221,15 +229,24 @@ mod tests {
         }
         let event = Event {
             step: 0,
-            address: "a.b[0]".parse().unwrap(),
+            address: "module.m.a.b[0]".parse().unwrap(),
             gate: None,
-            action: Some(Action::Create),
+            action: Some(Action::Update),
+            deposed: None,
+            id: Some("old".into()),
+            importing: false,
             elapsed: 1_500,
             kind: EventKind::Succeeded(Some("i".into())),
         };
-        let json: Json = serde_json::from_str(&stream.event(&event, "a", Some("done".into())).unwrap_or_default()).unwrap_or_default();
+        let told = |event: &Event| -> Json {
+            serde_json::from_str(&stream.event(event, "a", Some("done".into())).unwrap_or_default()).unwrap_or_default()
+        };
+        let json = told(&event);
         assert_eq!(json["hook"]["id_value"], "i");
         assert_eq!(json["hook"]["elapsed_seconds"], 1);
         assert_eq!(json["hook"]["resource"]["resource_key"], 0);
+        assert_eq!(json["hook"]["resource"]["resource"], "a.b[0]");
+        assert_eq!(told(&Event { kind: EventKind::Started, ..event.clone() })["hook"]["id_value"], "old");
+        assert_eq!(told(&Event { importing: true, ..event }), Json::Null);
     }
 }

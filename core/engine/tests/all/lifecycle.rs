@@ -1,7 +1,7 @@
 //! Replacing, destroying, ignoring, targeting: what users ask for beside the plain difference.
 
 use karmaform_engine::Options;
-use karmaform_model::{Action, ModeOfPlan, Status};
+use karmaform_model::{Action, ModeOfPlan, Status, Value};
 
 use crate::lab::{Lab, changes, steps};
 
@@ -215,6 +215,37 @@ fn targets_take_what_they_need() {
     assert!(lab.apply_plan(&planned).is_success());
     assert_eq!(lab.world.contents().len(), 2);
     assert!(lab.plan_with(text, &targets(&["fake_local.zzz"])).plan.warnings.len() == 2);
+}
+
+#[test]
+fn targets_take_what_is_too_many_of_a_block() {
+    let text = |count: usize| {
+        format!(
+            r#"
+            resource "fake_local" "a" {{
+              count = {count}
+              name  = "a${{count.index}}"
+            }}
+            resource "fake_local" "b" {{
+              name = "b"
+              needs = fake_local.a[*].id
+            }}
+            output "a" {{ value = fake_local.a[*].name }}"#
+        )
+    };
+    let mut lab = Lab::new();
+    let planned = lab.plan_with(&text(2), &targets(&["fake_local.a[0]"]));
+    let told = planned.plan.outputs["a"].after.clone();
+    assert_eq!(told, Some(Value::tuple(vec!["a0".into()])), "what is neither there nor planned is no part of its block");
+    assert!(lab.apply_plan(&planned).is_success());
+    lab.converge(&text(2));
+    let deleted = |target: &str| {
+        let planned = lab.plan_with(&text(1), &targets(&[target]));
+        let deleted = planned.plan.resources.iter().filter(|r| r.change.action() == Action::Delete);
+        deleted.map(|r| r.address.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(deleted("fake_local.b"), ["fake_local.a[1]"]);
+    assert!(deleted("fake_local.a[0]").is_empty());
 }
 
 #[test]

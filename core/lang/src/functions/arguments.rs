@@ -150,8 +150,11 @@ pub(crate) fn unknown_with_prefix(prefix: &str) -> Value {
     Kind::Unknown(Box::new(Unknown { not_null: true, prefix: (!prefix.is_empty()).then_some(prefix), ..Unknown::of(Type::String) })).into()
 }
 
-/// A number that is not known yet, between these bounds.
+/// A number that is not known yet, between these bounds; known if they leave only one.
 pub(crate) fn unknown_between(least: Option<usize>, most: Option<usize>) -> Value {
+    if let Some(only) = least.filter(|_| least == most) {
+        return only.into();
+    }
     Kind::Unknown(Box::new(Unknown { not_null: true, min_length: least, max_length: most, ..Unknown::of(Type::Number) })).into()
 }
 

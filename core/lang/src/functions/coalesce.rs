@@ -31,6 +31,7 @@ pub(super) const COALESCE: Function = Function {
         ("coalesce(null,\"\")", "ERROR all values are null or empty"),
         ("coalesce()", "ERROR at least one value"),
         ("coalesce(1,[])", "ERROR a type in common"),
+        ("coalesce(toset([1]),[\"a\"])", "toset([1])"),
         ("coalesce(\"a\",u.id)", "\"a\""),
         ("coalesce(u.id,\"a\")", "UNKNOWN string"),
         ("coalesce(null,u.id)", "UNKNOWN string"),

@@ -43,6 +43,7 @@ pub(super) const FUNCTION: Function = Function {
         ("length([1,u.id])", "2"),
         ("length({a=u.id})", "1"),
         ("length(toset([1,u.id]))", "UNKNOWN number"),
+        ("length(toset([u.id]))", "1"),
         ("length(u.list)", "UNKNOWN number"),
         ("length(u.list) < 0", "false"),
         ("issensitive(length(sensitive(\"abc\")))", "true"),

@@ -18,6 +18,9 @@ pub(super) const FUNCTION: Function = Function {
         for i in 0..a.len() {
             total = total.and_then(|t| t.checked_mul(sequence(a, i).map(<[Value]>::len).unwrap_or(0)));
             sequence(a, i)?;
+            if matches!(a.value(i).ty(), Type::Tuple(types) if unify(&types).is_none()) {
+                return Err(FunctionError::at(i, "all elements must be of the same type"));
+            }
         }
         if total.is_none_or(|t| t > MOST) {
             return Err(FunctionError::new(format!("these have more than {MOST} combinations")));
@@ -53,6 +56,8 @@ pub(super) const FUNCTION: Function = Function {
         ("setproduct([\"a\"],[])", "tolist([])"),
         ("setproduct([\"a\"])", "ERROR at least two"),
         ("setproduct([\"a\"],1)", "ERROR a list, set or tuple is required"),
+        ("setproduct([\"a\"],[1,true])", "ERROR all elements must be of the same type"),
+        ("setproduct([\"a\"],[1,true,\"x\"])", "tolist([[\"a\", \"1\"], [\"a\", \"true\"], [\"a\", \"x\"]])"),
         ("setproduct([\"a\"],[u.id])", "tolist([[\"a\", UNKNOWN string]])"),
         ("setproduct([\"a\"],u.list)", "UNKNOWN list(tuple([string, string]))"),
         ("setproduct([\"a\"],[1,\"b\"])", "tolist([[\"a\", \"1\"], [\"a\", \"b\"]])"),

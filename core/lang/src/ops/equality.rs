@@ -1,6 +1,6 @@
 //! `==`: same type and same content, as far as known.
 
-use karmaform_model::{Kind, Type, Unknown, Value};
+use karmaform_model::{Kind, Number, Type, Unknown, Value};
 
 /// Whether two values are equal; `None` while that depends on something unknown. No conversion: `1 == "1"` is false, as is
 /// `[] == tolist([])`. Marks play no part.
@@ -54,6 +54,12 @@ fn with_unknown(unknown: &Unknown, known: &Value) -> Option<bool> {
     if let Some(items) = known.as_items()
         && !matches!(known.kind, Kind::Set(..))
         && (unknown.min_length.is_some_and(|least| items.len() < least) || unknown.max_length.is_some_and(|most| items.len() > most))
+    {
+        return Some(false);
+    }
+    if let Some(number) = known.as_number()
+        && (unknown.min_length.is_some_and(|least| *number < Number::from(least))
+            || unknown.max_length.is_some_and(|most| *number > Number::from(most)))
     {
         return Some(false);
     }

@@ -55,6 +55,7 @@ fn parse(file: FileId, text: &str, catalog: &Catalog, inside: Inside<'_>) -> Par
         }
     };
     let mut body = Body::default();
+    lower.refuse_null(&node, "A file");
     for node in lower.objects(&node, "A file") {
         lower.body(node, inside, &mut body);
     }
@@ -86,10 +87,23 @@ impl<'t> Lower<'t> {
             Kind::Null => Vec::new(),
             Kind::List(items) => items.iter().flat_map(|item| self.objects(item, what)).collect(),
             _ => {
-                let error = Diagnostic::error("Object needed", format!("{what} is an object here, or a list of objects."));
-                self.diagnostics.push(error.with_span(Some(self.span(node.at.clone()))).with_hint("Write { \"NAME\": ... }."));
+                self.object_needed(node, what);
                 Vec::new()
             }
+        }
+    }
+
+    fn object_needed(&mut self, node: &Node, what: &str) {
+        let error = Diagnostic::error("Object needed", format!("{what} is an object here, or a list of objects."));
+        self.diagnostics.push(error.with_span(Some(self.span(node.at.clone()))).with_hint("Write { \"NAME\": ... }."));
+    }
+
+    /// Nothing is no object where names have to be, neither alone nor in a list.
+    fn refuse_null(&mut self, node: &Node, what: &str) {
+        match &node.kind {
+            Kind::Null => self.object_needed(node, what),
+            Kind::List(items) => items.iter().for_each(|item| self.refuse_null(item, what)),
+            _ => {}
         }
     }
 
@@ -99,7 +113,7 @@ impl<'t> Lower<'t> {
             if let Some(form) = inside.block(&name) {
                 let kind = Block { kind: name, kind_span: name_span, labels: Vec::new(), span: name_span, body: Body::default() };
                 self.blocks(node, form.labels, form.inside, kind, body);
-            } else if matches!((inside, &node.kind), (Inside::File, Kind::Object(_) | Kind::List(_))) {
+            } else if matches!((inside, &node.kind), (Inside::File, Kind::Object(_) | Kind::List(_) | Kind::Null)) {
                 // That there is no such block is said where blocks are sorted out.
                 body.blocks.push(Block { kind: name, kind_span: name_span, labels: Vec::new(), span: name_span, body: Body::default() });
             } else {
@@ -113,6 +127,7 @@ impl<'t> Lower<'t> {
     fn blocks(&mut self, node: &Node, labels: usize, inside: Inside<'t>, block: Block, body: &mut Body) {
         let what = format!("The block \"{}\"", block.kind);
         if labels > 0 {
+            self.refuse_null(node, &what);
             for entries in self.objects(node, &what) {
                 for (key, at, node) in entries.iter().filter(|(key, ..)| key.text != COMMENT) {
                     let span = self.span(at.clone());

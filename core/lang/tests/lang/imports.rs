@@ -24,8 +24,12 @@ fn each_block_says_what_becomes_whose() {
     let all = "import {\n  for_each = local.names\n  to = file.many[each.key]\n  id = \"of ${each.value}\"\n}\n";
     check(&(all.to_owned() + MANY), &[("file.many[\"x\"]", "of /x"), ("file.many[\"y\"]", "of /y")]);
     check(&(import("file.many[\"x\"]", "\"/x\"") + MANY), &[("file.many[\"x\"]", "/x")]);
+    let list = "import {\n  for_each = [\"x\", \"y\"]\n  to = file.many[each.value]\n  id = \"of ${each.key}\"\n}\n";
+    check(&(list.to_owned() + MANY), &[("file.many[\"x\"]", "of 0"), ("file.many[\"y\"]", "of 1")]);
     let counted = "resource \"file\" \"c\" {\n  count = 2\n  path = \"/${count.index}\"\n}\n";
     check(&(import("file.c[1]", "\"/1\"") + counted), &[("file.c[1]", "/1")]);
+    let numbers = "import {\n  for_each = toset([1, 0])\n  to = file.c[each.key]\n  id = \"/${each.value}\"\n}\n";
+    check(&(numbers.to_owned() + counted), &[("file.c[0]", "/0"), ("file.c[1]", "/1")]);
 }
 
 #[test]

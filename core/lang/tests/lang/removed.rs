@@ -25,6 +25,15 @@ fn a_removed_block_is_about_all_instances_and_parts() {
 }
 
 #[test]
+fn what_says_nothing_of_destroying_destroys() {
+    for text in ["removed { from = file.a }\n", "removed {\n  from = file.a\n  lifecycle {}\n}\n"] {
+        let (config, diagnostics, sources) = load_text(text);
+        assert!(diagnostics.is_empty(), "{}", show(&sources, &diagnostics));
+        assert!(config.removed.values().all(|r| r.destroy) && config.removed.len() == 1, "{text}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_removed_block_is_said_with_a_hint() {
     let from = |from: &str| format!("removed {{\n  from = {from}\n  {KEEP}\n}}\n");
     for (text, summary, hint) in [
@@ -48,8 +57,6 @@ fn what_is_wrong_with_a_removed_block_is_said_with_a_hint() {
         ),
         (from("file.a") + "output \"o\" { value = file.a.path }\n", "Unknown resource", "take this reference out"),
         (format!("removed {{\n  {KEEP}\n}}\n"), "Missing argument", "Write from = TYPE.NAME."),
-        ("removed { from = file.a }\n".to_owned(), "Missing block", "destroy = false"),
-        ("removed {\n  from = file.a\n  lifecycle {}\n}\n".to_owned(), "Missing argument", "destroy = false"),
         (format!("removed {{\n  from = file.a\n  to = file.b\n  {KEEP}\n}}\n"), "Unknown argument", "It may hold \"from\"."),
         (format!("removed {{\n  from = file.a\n  provisioner \"x\" {{}}\n  {KEEP}\n}}\n"), "Unknown block", "It may hold \"lifecycle\"."),
         (format!("removed \"x\" {{\n  from = file.a\n  {KEEP}\n}}\n"), "Wrong number of labels", "Write removed { ... }."),

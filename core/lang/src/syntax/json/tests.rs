@@ -62,6 +62,10 @@ fn marked(json: &str) -> Vec<String> {
 #[test]
 fn places_are_those_of_the_text() {
     assert_eq!(marked(r#"{"output": 1}"#), ["Object needed: 1"]);
+    assert_eq!(marked("null"), ["Object needed: null"]);
+    assert_eq!(marked("[{}, null]"), ["Object needed: null"]);
+    assert_eq!(marked(r#"{"output": null}"#), ["Object needed: null"]);
+    assert_eq!(marked(r#"{"resource": {"a": [null]}}"#), ["Object needed: null"]);
     assert_eq!(marked("\u{feff}{\"output\": 1}"), ["Object needed: 1"]);
     assert_eq!(marked(r#"{"output": {"o": {"value": 1, "value": 2}}}"#), [r#"Key written twice: "value""#]);
     assert_eq!(marked(r#"{"output": {"o": {"depends_on": ["a..b"]}}}"#).len(), 1);
