@@ -23,8 +23,8 @@ def pack(folder: str, file: str) -> None:
         except UnicodeDecodeError:
             continue
     by_length = sorted(texts, key=lambda text: (len(text), text))
-    step = max(1, -(-len(by_length) // MOST))
-    kept = sorted(by_length[::step])
+    count = min(MOST, len(by_length))
+    kept = sorted(by_length[i * len(by_length) // count] for i in range(count))
     pathlib.Path(file).write_text("[\n" + ",\n".join(json.dumps(text) for text in kept) + "\n]\n")
 
 

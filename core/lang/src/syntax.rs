@@ -6,6 +6,7 @@
 
 mod explain;
 mod found;
+mod heredocs;
 mod json;
 mod keys;
 mod lower;

@@ -60,12 +60,6 @@ pub(super) fn problem(problem: &Problem, text: &str, span: impl Fn(Range<usize>)
             let close = char::from(byte);
             ("Unexpected closing bracket", format!("Nothing is open that \"{close}\" could close."), "Remove it.".to_owned())
         }
-        ProblemKind::HeredocEnd => {
-            let marker = text.get(problem.at.clone()).unwrap_or_default();
-            let detail = format!("\"{marker}\" ends a heredoc only where it stands alone on its line, and something follows it here.");
-            let hint = format!("Put what follows on the next line. If this line belongs to the text, use another word than {marker}.");
-            ("Heredoc with no clear end", detail, hint)
-        }
         ProblemKind::Return => {
             let detail = "A carriage return stands here without a line feed behind it, outside of comments.".to_owned();
             (

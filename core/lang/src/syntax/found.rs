@@ -11,10 +11,21 @@ pub(super) struct Scan {
     pub problems: Vec<Problem>,
     /// Comments, without the line breaks behind them.
     pub comments: Vec<Range<usize>>,
+    /// Heredocs that the parser would end elsewhere.
+    pub doubtful: Vec<Doubtful>,
     /// Object literals with very many entries, outermost ones only, in order.
     pub big: Vec<Big>,
     /// Nothing is wrong with the text but that it ends too early: more of it may close what is open.
     pub unfinished: bool,
+}
+
+/// A heredoc that ends on its first line, or in which a line only begins like its end.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Doubtful {
+    /// The word behind `<<`.
+    pub opening: Range<usize>,
+    /// The word in a line of its own.
+    pub closing: Range<usize>,
 }
 
 /// An object literal that is parsed in pieces: the parser's time grows with the square of the number of entries.
@@ -52,6 +63,4 @@ pub(super) enum ProblemKind {
     Closer(u8),
     /// A carriage return that ends no line, outside of comments.
     Return,
-    /// A line in a heredoc that begins like its end, and goes on.
-    HeredocEnd,
 }

@@ -1,4 +1,4 @@
-//! Two things that the language accepts and the parser refuses: a key written twice in an object, and numbers beyond a float.
+//! Things that the language accepts and the parser does not: a key written twice in an object, numbers beyond a float, some ends of heredocs.
 //!
 //! The text is patched without changing its length and parsed again; lowering reads names and numbers from the text as written.
 
@@ -8,6 +8,7 @@ use std::ops::Range;
 use hcl_edit::parser::{self, Error};
 use hcl_edit::structure::Body;
 
+use super::heredocs::with_clear_ends;
 use super::numbers::number_length;
 
 /// Patches per item; each costs one more parse.
@@ -22,10 +23,11 @@ pub(super) struct Patched<T> {
 
 /// Parses a body, with these ranges blanked out: the insides of objects that are parsed in pieces.
 pub(super) fn parse_body(text: &str, blank: &[Range<usize>]) -> Result<Patched<Body>, Error> {
+    let text = with_clear_ends(text, false);
     if blank.is_empty() {
-        return parse_patching(text, parser::parse_body);
+        return parse_patching(&text, parser::parse_body);
     }
-    let mut copy = text.to_owned();
+    let mut copy = text.into_owned();
     for range in blank {
         copy.replace_range(range.clone(), &" ".repeat(range.len()));
     }
@@ -34,12 +36,12 @@ pub(super) fn parse_body(text: &str, blank: &[Range<usize>]) -> Result<Patched<B
 
 /// Parses an expression.
 pub(super) fn parse_expression(text: &str) -> Result<Patched<hcl_edit::expr::Expression>, Error> {
-    parse_patching(text, parser::parse_expr)
+    parse_patching(&with_clear_ends(text, false), parser::parse_expr)
 }
 
 /// Parses a template without quotes.
 pub(super) fn parse_template(text: &str) -> Result<Patched<hcl_edit::template::Template>, Error> {
-    parse_patching(text, parser::parse_template)
+    parse_patching(&with_clear_ends(text, true), parser::parse_template)
 }
 
 fn parse_patching<T>(text: &str, parse: fn(&str) -> Result<T, Error>) -> Result<Patched<T>, Error> {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::found::{Big, Problem, ProblemKind, Scan};
+use super::found::{Big, Doubtful, Problem, ProblemKind, Scan};
 
 /// How many problems of one file are looked for; each may cost a walk to the end of the text.
 const MOST_PROBLEMS: usize = 20;
@@ -27,9 +27,11 @@ enum Open {
     Quote {
         at: usize,
     },
+    /// `lookalike`: a line in it begins like its end, or nothing but its end has come yet.
     Heredoc {
         at: Range<usize>,
         marker: Range<usize>,
+        lookalike: bool,
     },
     /// A template that stands alone: the text itself.
     Text,
@@ -65,6 +67,18 @@ fn walk(text: &str, guesses: bool) -> Scan {
     let mut scanner = Scanner::new(text, Vec::new(), guesses);
     scanner.run();
     scanner.scan
+}
+
+/// Heredocs in a text without problems that the parser would end elsewhere, in its order.
+pub(super) fn doubtful_heredocs(text: &str, is_template: bool) -> Vec<Doubtful> {
+    if !text.contains("<<") {
+        return Vec::new();
+    }
+    let mut scanner = Scanner::new(text, if is_template { vec![Open::Text] } else { Vec::new() }, false);
+    while scanner.at < scanner.bytes.len() && scanner.scan.problems.is_empty() {
+        scanner.step();
+    }
+    scanner.scan.doubtful
 }
 
 /// The first thing in a template that stands alone that is not closed, or closed twice. The parser would try so often what it could be that
@@ -324,27 +338,35 @@ impl<'t> Scanner<'t> {
         }
         let start = self.at + (self.text[self.at..].len() - marker_text.len());
         let marker = start..start + length;
-        self.stack.push(Open::Heredoc { at: self.at..marker.end, marker: marker.clone() });
+        let depth = self.stack.len();
+        self.stack.push(Open::Heredoc { at: self.at..marker.end, marker: marker.clone(), lookalike: true });
         self.at = marker.end + after.find('\n').map_or(0, |n| n + 1);
         self.line_start = self.at;
         self.end_heredoc();
+        if let Some(Open::Heredoc { lookalike, .. }) = self.stack.get_mut(depth) {
+            *lookalike = false;
+        }
         true
     }
 
-    /// At the start of a line in a heredoc: closes it if this is its end.
+    /// At the start of a line in a heredoc: closes it if this is its end, which is the word alone.
     fn end_heredoc(&mut self) {
-        let Some(Open::Heredoc { marker, .. }) = self.stack.last() else { return };
-        let line = &self.text[self.at..];
-        let trimmed = line.trim_start_matches([' ', '\t']);
-        if let Some(rest) = trimmed.strip_prefix(&self.text[marker.clone()])
-            && !rest.starts_with(is_continue)
-        {
-            let marker = marker.len();
-            self.at += line.len() - rest.len();
-            self.stack.pop();
-            if !rest.lines().next().unwrap_or_default().trim().is_empty() {
-                self.problem(ProblemKind::HeredocEnd, self.at - marker..self.at, None);
-            }
+        let text = self.text;
+        let Some(Open::Heredoc { marker, lookalike, .. }) = self.stack.last_mut() else { return };
+        let line = &text[self.at..];
+        let Some(rest) = line.trim_start_matches([' ', '\t']).strip_prefix(&text[marker.clone()]) else { return };
+        if rest.starts_with(is_continue) {
+            return;
+        }
+        if !rest.lines().next().unwrap_or_default().trim().is_empty() {
+            *lookalike = true;
+            return;
+        }
+        let (opening, is_doubtful) = (marker.clone(), *lookalike);
+        self.at += line.len() - rest.len();
+        self.stack.pop();
+        if is_doubtful {
+            self.scan.doubtful.push(Doubtful { closing: self.at - opening.len()..self.at, opening });
         }
     }
 

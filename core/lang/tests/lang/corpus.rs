@@ -37,6 +37,7 @@ fn finds_of_fuzzers_stay_mended() {
     targets::formatting("a = 1\r\r\nb = \"x\ry\"\n");
     targets::formatting("a = <<-EOT\n    x\n  EOT# the end\n");
     targets::configuration("locals {\n  a = 1 + # not ASCII: \u{e9}\n}\n");
+    targets::configuration("locals {\n  a = <<E\nE\n  b = <<E\nE; x\nE\n}\n");
     targets::json("{\"locals\":{\"a\":\"${1+U%{UUU\u{2c2}\"}}");
     targets::json(&format!("{{\"locals\":{{\"a\":\"{}\"}}}}", "${3*3%{".to_owned() + &"3*3%{3/3*3%{".repeat(25)));
     targets::template(&("${3*3%{".to_owned() + &"3*3%{3/3*3%{".repeat(25)));
