@@ -68,6 +68,7 @@ pub(crate) fn options(app: &App, flags: &PlanningFlags) -> Result<Options, Stop>
     }
     Ok(Options {
         tries: true,
+        takes_along: true,
         lenient: false,
         mode,
         targets: addresses("-target", &flags.target)?,
@@ -162,7 +163,7 @@ pub(crate) fn plan_or_show(
     project: &Project,
     state: &Snapshot,
     pool: &Arc<Pool>,
-    options: &Options,
+    (options, verbose): (&Options, bool),
     keep: impl FnOnce(&mut App, &Plan) -> Result<(), Stop>,
 ) -> Result<Planned, Stop> {
     let registry = Arc::clone(&app.wiring.registry);
@@ -170,9 +171,12 @@ pub(crate) fn plan_or_show(
     if planned.wrong.is_empty() {
         return Ok(planned);
     }
-    show_plan(app, &planned, false);
-    keep(app, &planned.plan)?;
-    Err(planned.wrong.into())
+    show_plan(app, &planned, verbose);
+    let mut wrong = planned.wrong;
+    if let Err(Stop::Because(more)) = keep(app, &planned.plan) {
+        wrong.extend(more);
+    }
+    Err(wrong.into())
 }
 
 /// Warnings, and what went wrong.

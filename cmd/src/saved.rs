@@ -89,13 +89,14 @@ pub(crate) fn write(app: &App, path: &str, plan: &Plan, from: &From<'_>) -> Resu
     write_private(&app.directory.join(path), &bytes).map_err(|e| failed(reason(&e)))
 }
 
-/// Makes room for a plan: an older one in its place must not be taken for it when there comes to be none.
+/// Makes room for a plan: an older one in its place must not be taken for it when there comes to be none. One that can't be read now may be
+/// read later.
 ///
 /// # Errors
 /// If it can't be removed.
 pub(crate) fn make_room(app: &mut App, path: &str, flags: &VariableFlags) -> Result<(), Stop> {
     let place = app.directory.join(path);
-    if !place.is_file() || !matches!(read(app, path, flags), Ok(Some(_))) {
+    if !place.is_file() || matches!(read(app, path, flags), Ok(None)) {
         return Ok(());
     }
     std::fs::remove_file(&place).map_err(|e| {

@@ -159,7 +159,7 @@ fn planned_here(
 ) -> Result<Round, Stop> {
     let pool = pool(app, project, bundle_for(options.mode))?;
     expand(app, project, &session.snapshot, &pool, options)?;
-    let mut planned = plan_or_show(app, project, &session.snapshot, &pool, options, |_, _| Ok(()))?;
+    let mut planned = plan_or_show(app, project, &session.snapshot, &pool, (options, how.view.verbose), |_, _| Ok(()))?;
     let forbidden = judge(&project.config, &mut planned.plan, overrides, options.now);
     show_plan(app, &planned, how.view.verbose);
     if forbidden.has_errors() {
@@ -234,6 +234,7 @@ fn planned_before(app: &mut App, project: &mut Project, session: &mut Session, s
     let replaced = saved.resources.iter().filter(|r| r.reason == Some(Reason::ReplaceByRequest)).map(|r| r.address.clone());
     let options = Options {
         tries: true,
+        takes_along: true,
         lenient: false,
         mode: saved.mode,
         targets: saved.targets.clone(),

@@ -61,6 +61,7 @@ fn import(app: &mut App, args: &Args, project: &mut Project, session: &mut Sessi
     }
     let options = Options {
         targets: vec![address.clone()],
+        takes_along: false,
         parallelism: usize::from(args.with.parallelism.most),
         now: app.now_seconds(),
         tool_version: VERSION.to_owned(),

@@ -53,10 +53,10 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 }
 
 fn planned(app: &mut App, args: &Args) -> Ended {
-    let options = options(app, &args.planning)?;
     if let Some(path) = &args.out {
         saved::make_room(app, path, &args.variables)?;
     }
+    let options = options(app, &args.planning)?;
     let ask = app.wants_input(args.view.input) && !args.view.json;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
     let mut project = load(app, &args.variables, ask)?.readable()?;
@@ -68,7 +68,7 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     expand(app, &mut project, &session.snapshot, &pool, &options)?;
     let from = saved::From { project: &project, session: &session, state: args.state.state.as_deref() };
     let keep = |app: &mut App, plan: &Plan| args.out.as_ref().map_or(Ok(()), |path| saved::write(app, path, plan, &from));
-    let mut planned = plan_or_show(app, &project, &session.snapshot, &pool, &options, keep)?;
+    let mut planned = plan_or_show(app, &project, &session.snapshot, &pool, (&options, args.view.verbose), keep)?;
     let forbidden = judge(&project.config, &mut planned.plan, &args.planning.policies.all(), options.now);
     show_plan(app, &planned, args.view.verbose);
     args.reports.write(app, &planned.plan, &project.config, Some(&session.snapshot))?;

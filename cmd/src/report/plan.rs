@@ -131,7 +131,8 @@ fn about(plan: &Plan) -> String {
         ModeOfPlan::RefreshOnly => "Plan to take what is seen into the state",
     };
     let part = if plan.targets.is_empty() && plan.excludes.is_empty() { "" } else { ", for a part only" };
-    format!("{mode}{part}, made {} by karmaform {}", timestamp(plan.created), plan.tool_version)
+    let whole = if plan.errored { ", not whole since errors were met" } else { "" };
+    format!("{mode}{part}{whole}, made {} by karmaform {}", timestamp(plan.created), plan.tool_version)
 }
 
 fn entry(group: &'static str, resource: &PlannedResource, plan: &Plan, registry: &Catalog) -> Entry {

@@ -25,6 +25,12 @@ pub(crate) struct PlanOptions {
 /// The plan as a user reads it, from drift to outputs.
 pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options: PlanOptions) -> String {
     let mut out = drift_text(plan, registry, theme);
+    if plan.mode == ModeOfPlan::RefreshOnly && plan.errored {
+        out.push_str(&moved_text(plan, theme));
+        out.push_str(&outputs_text(plan, theme));
+        out.push_str(&failed(theme));
+        return out;
+    }
     if plan.mode == ModeOfPlan::RefreshOnly {
         out.push_str(&moved_text(plan, theme));
         if out.is_empty() && !plan.outputs.is_empty() {
@@ -40,7 +46,7 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     let shown: Vec<&PlannedResource> = plan.resources.iter().filter(|r| !r.change.is_no_op()).collect();
     let moves = !plan.moved.is_empty();
     if shown.is_empty() && plan.outputs.is_empty() && !moves && plan.errored {
-        out.push_str(&format!("\n{}\n", theme.paragraph(&failed(theme))));
+        out.push_str(&failed(theme));
         return out;
     }
     if shown.is_empty() && plan.outputs.is_empty() && !moves {
@@ -51,7 +57,7 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     if shown.is_empty() && !moves {
         out.push_str(&deferred_text(plan, theme));
         out.push_str(&outputs_text(plan, theme));
-        out.push_str(&only_outputs(theme));
+        out.push_str(&if plan.errored { failed(theme) } else { only_outputs(theme) });
         return out;
     }
     if shown.iter().any(|r| !r.is_import_alone()) {
@@ -174,7 +180,8 @@ fn unchanged(mode: ModeOfPlan) -> &'static str {
 }
 
 fn failed(theme: &Theme) -> String {
-    format!("Planning failed. {} encountered an error while generating this plan.", theme.product)
+    let text = format!("Planning failed. {} encountered an error while generating this plan.", theme.product);
+    format!("\n{}\n", theme.paragraph(&text))
 }
 
 fn no_changes(plan: &Plan, theme: &Theme) -> String {

@@ -55,14 +55,22 @@ impl Resolver for Ledger<'_> {
             }
         }
     }
+}
 
-    /// As when it was planned: what is in no plan and in no state is outside of a part.
+/// What outputs are made of: as when they were planned, what is in no plan and in no state is outside of a part.
+pub(crate) struct OnlyThere<'a>(pub(crate) &'a Ledger<'a>);
+
+impl Resolver for OnlyThere<'_> {
+    fn instance(&self, address: &Address) -> Value {
+        self.0.instance(address)
+    }
+
     fn is_there(&self, address: &Address) -> bool {
         address.mode == Mode::Data
-            || self.plan.mode == ModeOfPlan::Destroy
-            || self.by_address.contains_key(address)
-            || self.snapshot.resources.contains_key(address)
-            || self.deferred.contains(address)
+            || self.0.plan.mode == ModeOfPlan::Destroy
+            || self.0.by_address.contains_key(address)
+            || self.0.snapshot.resources.contains_key(address)
+            || self.0.deferred.contains(address)
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Options {
     pub mode: ModeOfPlan,
     /// Only these and what they need; empty: everything.
     pub targets: Vec<Address>,
+    /// With targets, also what only the state has of the blocks that these need: what is too many goes.
+    pub takes_along: bool,
     /// All but these and what depends on them; not together with targets.
     pub excludes: Vec<Address>,
     /// To be replaced whether they differ or not.
@@ -89,6 +91,7 @@ impl Default for Options {
         Self {
             mode: ModeOfPlan::Normal,
             targets: Vec::new(),
+            takes_along: true,
             excludes: Vec::new(),
             replace: Vec::new(),
             refresh: true,

@@ -5,6 +5,7 @@ use karmaform_model::{JournalRecord, ModeOfPlan, OutputState};
 
 use crate::dispatch::Dispatcher;
 use crate::graph::Graph;
+use crate::ledger::OnlyThere;
 
 /// Takes the planned output changes into the state.
 pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
@@ -30,7 +31,8 @@ pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
         }
         let mut value = after.clone();
         if !value.is_wholly_known() || dispatcher.open.has_output(name) {
-            let (now, problems) = Evaluator::new(world.config, &dispatcher.ledger).at(&dispatcher.filler.moment).output(name);
+            let there = OnlyThere(&dispatcher.ledger);
+            let (now, problems) = Evaluator::new(world.config, &there).at(&dispatcher.filler.moment).output(name);
             let failed = problems.has_errors();
             dispatcher.diagnostics.extend(problems);
             if failed || !now.is_wholly_known() {

@@ -54,14 +54,20 @@ fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
         }
         return selected;
     }
-    spread(&mut selected, &needs(graph, |n| taken_along(&graph.nodes[n])));
+    spread(&mut selected, &needs(graph, |n| taken_along(graph, n, options)));
     selected
 }
 
-/// What a node takes along: what it needs by the configuration; as all of a block, or as a composite, also what only the state has of it.
-fn taken_along(node: &Node) -> Vec<usize> {
-    let stored: &[usize] = if node.role == Role::Block { &node.stored } else { &[] };
-    node.wanted.iter().chain(stored).chain(&node.children).copied().collect()
+/// What a node takes along: what it needs by the configuration; as all of a block, also the instances that only the state has. A composite that
+/// goes does so with its parts; of one that stays, what leaves it is a change of its own.
+fn taken_along(graph: &Graph, number: usize, options: &Options) -> Vec<usize> {
+    let node = &graph.nodes[number];
+    let mut along = node.wanted.clone();
+    if options.takes_along {
+        along.extend(node.stored.iter().filter(|_| node.role == Role::Block));
+        along.extend(node.children.iter().filter(|_| !node.configured));
+    }
+    along
 }
 
 /// True if an address is what was asked for, by the name that it has or had.

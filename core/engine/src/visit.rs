@@ -332,6 +332,7 @@ fn part<'a>(object: &'a Object, path: &Path) -> Option<&'a Value> {
         found = match (&found.kind, step) {
             (Kind::Unknown(_), _) => return Some(found),
             (Kind::Map(_, entries) | Kind::Object(entries), PathStep::Name(name)) => entries.get(name)?,
+            (Kind::Map(_, entries) | Kind::Object(entries), PathStep::Index(index)) => entries.get(&index.to_string())?,
             (Kind::List(_, items) | Kind::Tuple(items), PathStep::Index(index)) => items.get(*index)?,
             _ => return None,
         };

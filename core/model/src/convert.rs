@@ -199,13 +199,18 @@ fn convert_unknown(unknown: &Unknown, ty: &Type) -> Option<Kind> {
         ty.clone()
     };
     let same = unknown.ty == ty;
+    // An object has each of its attributes, also those that were no keys of a map; a number is no text as long.
+    let is_sized = match (&unknown.ty, &ty) {
+        (Type::List(_), Type::List(_) | Type::Set(_)) | (Type::Set(_), Type::List(_) | Type::Set(_)) | (Type::Map(_), Type::Map(_)) => true,
+        _ => same,
+    };
     fits.then(|| {
         Kind::Unknown(Box::new(Unknown {
             ty: without_defaults(&ty),
             not_null: unknown.not_null,
             prefix: unknown.prefix.clone().filter(|_| same),
-            min_length: unknown.min_length.filter(|_| !matches!(ty, Type::Set(_)) || same),
-            max_length: unknown.max_length,
+            min_length: unknown.min_length.filter(|_| is_sized && (!matches!(ty, Type::Set(_)) || same)),
+            max_length: unknown.max_length.filter(|_| is_sized),
         }))
     })
 }
