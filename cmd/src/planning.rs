@@ -31,6 +31,21 @@ pub(crate) struct Planned {
     pub(crate) graph: Graph,
 }
 
+impl Planned {
+    /// Itself, if nothing kept it from its end.
+    ///
+    /// # Errors
+    /// What did, with the warnings that were met.
+    pub(crate) fn whole(self) -> Result<Self, Stop> {
+        if self.wrong.is_empty() {
+            return Ok(self);
+        }
+        let mut all = self.plan.warnings;
+        all.extend(self.wrong);
+        Err(all.into())
+    }
+}
+
 /// Shows a plan, to people and to programs.
 pub(crate) fn show_plan(app: &mut App, planned: &Planned, verbose: bool) {
     app.tell(|stream| stream.plan(&planned.plan));
@@ -135,23 +150,7 @@ pub(crate) fn pool(app: &App, project: &Project, bundle: Use) -> Result<Arc<Pool
 /// Everything that keeps a plan from being made.
 pub(crate) fn plan(app: &mut App, project: &Project, state: &Snapshot, pool: &Arc<Pool>, options: &Options) -> Result<Planned, Stop> {
     let registry = Arc::clone(&app.wiring.registry);
-    plan_with(app, project, &registry, state, pool, options)
-}
-
-/// The same with other providers.
-///
-/// # Errors
-/// Everything that keeps a plan from being made.
-pub(crate) fn plan_with(
-    app: &mut App,
-    project: &Project,
-    registry: &Registry,
-    state: &Snapshot,
-    pool: &Arc<Pool>,
-    options: &Options,
-) -> Result<Planned, Stop> {
-    let planned = plan_as_far(app, project, registry, state, pool, options)?;
-    if planned.wrong.is_empty() { Ok(planned) } else { Err(all_of(planned)) }
+    plan_as_far(app, project, &registry, state, pool, options)?.whole()
 }
 
 /// A plan that is to be shown: where it can't be made whole, the part that could be is shown and given up.
@@ -179,15 +178,11 @@ pub(crate) fn plan_or_show(
     Err(wrong.into())
 }
 
-/// Warnings, and what went wrong.
-fn all_of(planned: Planned) -> Stop {
-    let mut all = planned.plan.warnings;
-    all.extend(planned.wrong);
-    all.into()
-}
-
-/// The plan as far as it goes.
-fn plan_as_far(
+/// The plan as far as it goes, by these providers: with what kept it from its end.
+///
+/// # Errors
+/// Everything that keeps it from beginning.
+pub(crate) fn plan_as_far(
     app: &mut App,
     project: &Project,
     registry: &Registry,

@@ -9,7 +9,7 @@ use karmaform_model::{Action, Address, Diagnostic, Diagnostics, Need, Snapshot, 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::bundle::{Contents, ImageNote, Use, Writer, unseen};
 use crate::flags::VariableFlags;
-use crate::planning::{looking, plan_with};
+use crate::planning::{Planned, looking, plan_as_far};
 use crate::project::{Project, load_directory};
 use crate::trust::use_trust;
 use crate::ui::style::Tone;
@@ -98,7 +98,8 @@ fn collect(app: &mut App, project: &Project, architecture: &str, needs: &mut Nee
     let registry = Arc::new(unseen(&app.wiring.registry, &project.config.providers, architecture));
     let options = Options { tries: false, now: app.now_seconds(), tool_version: VERSION.to_owned(), ..Options::default() };
     let pool = Pool::new(Arc::clone(registry.catalog()), project.config.providers.clone());
-    let planned = plan_with(app, project, &registry, &Snapshot::default(), &pool, &options).map_err(without_a_look)?;
+    let planned =
+        plan_as_far(app, project, &registry, &Snapshot::default(), &pool, &options).and_then(Planned::whole).map_err(without_a_look)?;
     for resource in planned.plan.resources.iter().filter(|r| r.change.action() == Action::Create) {
         let (Some(provider), Some(after)) = (&resource.provider, resource.change.after()) else { continue };
         let Some(driver) = app.wiring.registry.driver(provider) else { continue };

@@ -74,20 +74,13 @@ pub(super) fn doubtful_heredocs(text: &str, is_template: bool) -> Vec<Doubtful> 
     if !text.contains("<<") {
         return Vec::new();
     }
-    let mut scanner = Scanner::new(text, if is_template { vec![Open::Text] } else { Vec::new() }, false);
-    while scanner.at < scanner.bytes.len() && scanner.scan.problems.is_empty() {
-        scanner.step();
-    }
-    scanner.scan.doubtful
+    Scanner::new(text, if is_template { vec![Open::Text] } else { Vec::new() }, false).until_problem().scan.doubtful
 }
 
 /// The first thing in a template that stands alone that is not closed, or closed twice. The parser would try so often what it could be that
 /// nobody waits for it.
 pub(super) fn scan_template(text: &str) -> Option<Problem> {
-    let mut scanner = Scanner::new(text, vec![Open::Text], false);
-    while scanner.at < scanner.bytes.len() && scanner.scan.problems.is_empty() {
-        scanner.step();
-    }
+    let mut scanner = Scanner::new(text, vec![Open::Text], false).until_problem();
     if scanner.scan.problems.is_empty() && scanner.stack.len() > 1 {
         scanner.blame_open(None);
     }
@@ -108,6 +101,14 @@ impl<'t> Scanner<'t> {
             guesses,
             scan: Scan::default(),
         }
+    }
+
+    /// Walks to the end, or to the first problem.
+    fn until_problem(mut self) -> Self {
+        while self.at < self.bytes.len() && self.scan.problems.is_empty() {
+            self.step();
+        }
+        self
     }
 
     fn step(&mut self) {
