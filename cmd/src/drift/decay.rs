@@ -65,11 +65,6 @@ fn is_not(facts: &Object, name: &str) -> bool {
     facts.get(name).is_some_and(|v| v.as_bool() == Some(false) || matches!(v.as_str(), Some("False" | "Unknown")))
 }
 
-/// True if a thing says of itself that it is not healthy, or not ready.
-pub(super) fn is_unwell(facts: &Object) -> bool {
-    HEALTH.iter().any(|name| is_not(facts, name))
-}
-
 /// What something says of itself that is not well, a sentence each.
 pub(super) fn troubles(facts: &Object) -> Vec<String> {
     let mut found = Vec::new();

@@ -243,9 +243,10 @@ impl Search<'_> {
         self.keeps(resource, |a| a.is_configurable() && a.is_stored())
     }
 
-    /// True for an update that nobody asked for and that would change nothing of what is stored, of what is not ready: it is waited for.
+    /// True for an update that nobody asked for and that would change nothing of what is stored, of what is not ready or in need of care: it is waited
+    /// for, or cared for.
     fn is_only_waited_for(&self, resource: &PlannedResource) -> bool {
-        let is_unwell = self.looked.seen.get(&resource.address).is_some_and(decay::is_unwell);
+        let is_unwell = self.looked.seen.get(&resource.address).is_some_and(|facts| !decay::troubles(facts).is_empty());
         let is_asked_for = resource.reason.is_some() || resource.importing.is_some() || resource.deposed.is_some();
         resource.change.action() == Action::Update && !is_asked_for && is_unwell && self.keeps(resource, Attribute::is_stored)
     }

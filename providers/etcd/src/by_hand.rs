@@ -23,6 +23,7 @@ use karmaform_model::{Connections, Diagnostic, Object};
 use crate::client::Client;
 
 pub use alarm::{Disarmed, disarm};
+pub(crate) use defragment::corrupt;
 pub use defragment::{Defragmented, Defragmenting, defragment};
 pub use drill::{Drilled, drill};
 pub use hash::{Hash, Hashes, hashes};

@@ -49,11 +49,16 @@ fn of_size(look: &Look, quota: i64) -> Vec<String> {
         let (is, may) = (bytes(look.size), bytes(quota));
         found.push(format!("its database has {is} of the {may} that it may grow to; then all writes end"));
     }
-    if look.size > SMALL && look.in_use > 0 && look.in_use < look.size / 2 {
+    if is_fragmented(look.size, look.in_use) {
         let (free, all) = (bytes(look.size - look.in_use), bytes(look.size));
         found.push(format!("{free} of its database's {all} are free pages: it is to be defragmented"));
     }
     found
+}
+
+/// More than half of a database that is not small is free pages. etcd's own alert is at that, too (`contrib/mixin`).
+pub(crate) fn is_fragmented(size: i64, in_use: i64) -> bool {
+    size > SMALL && in_use > 0 && in_use < size / 2
 }
 
 /// Bytes, for people.

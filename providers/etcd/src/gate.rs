@@ -16,6 +16,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::required("cluster", Type::Any, "The connection to the cluster."),
             Attribute::required("require", Type::list(Type::String), "The names of the members that must be healthy."),
             Attribute::optional("unfinished", Type::list(Type::String), "Peer URLs of members that are on their way in or out: nobody has to wait for them."),
+            Attribute::optional("tolerate", Type::list(Type::String), "Alarms that may be on, as something after this ends them: `NOSPACE`."),
         ],
     )
     .through("cluster")
@@ -48,7 +49,8 @@ impl Gate<Client> for EtcdHealthy {
             if let Some(name) = expelled(&looks) {
                 return Err(no_member(name, client));
             }
-            Ok(match judge(&looks, client.names().count(), &unfinished) {
+            let tolerated = names(arguments, "tolerate");
+            Ok(match judge(&looks, client.names().count(), &unfinished, &tolerated) {
                 Ok(seen) => GateAnswer::Passed(seen),
                 Err(waiting) => GateAnswer::Waiting(waiting),
             })
@@ -75,7 +77,7 @@ fn no_member(name: &str, client: &Client) -> Diagnostic {
 }
 
 /// What it waits for, or what was seen.
-fn judge(looks: &[(String, Result<Look, String>)], members: usize, unfinished: &[String]) -> Result<String, String> {
+fn judge(looks: &[(String, Result<Look, String>)], members: usize, unfinished: &[String], tolerated: &[String]) -> Result<String, String> {
     let mut troubles = Vec::new();
     let mut good = Vec::new();
     for (name, seen) in looks {
@@ -111,7 +113,7 @@ fn judge(looks: &[(String, Result<Look, String>)], members: usize, unfinished: &
                 return Err(format!("member {} is a learner", known.name));
             }
         }
-        if let Some((member, alarm)) = look.alarms.first() {
+        if let Some((member, alarm)) = look.alarms.iter().find(|(_, alarm)| !tolerated.contains(alarm)) {
             let known = look.members.iter().find(|m| m.id == *member);
             let whose = known.map_or_else(|| format!("{member:x}"), |m| m.name.clone());
             return Err(format!("alarm {alarm} of member {whose}"));
@@ -149,7 +151,7 @@ mod tests {
         let mut b = healthy(2);
         change(&mut b);
         let looks = [("a".to_owned(), Ok(healthy(1))), ("b".to_owned(), Ok(b))];
-        assert_eq!(judge(&looks, 3, &[]), expected.map(str::to_owned).map_err(str::to_owned));
+        assert_eq!(judge(&looks, 3, &[], &[]), expected.map(str::to_owned).map_err(str::to_owned));
     }
 
     #[test]
@@ -171,8 +173,19 @@ mod tests {
         let urls = vec!["https://10.0.0.3:2380".to_owned()];
         b.members.push(Known { peer_urls: urls.clone(), client_urls: Vec::new(), ..known(3, "") });
         let looks = [("a".to_owned(), Ok(healthy(1))), ("b".to_owned(), Ok(b))];
-        assert_eq!(judge(&looks, 3, &urls), Ok("2 of 3 members healthy".to_owned()));
-        assert!(judge(&looks, 3, &["https://10.0.0.4:2380".to_owned()]).is_err());
+        assert_eq!(judge(&looks, 3, &urls, &[]), Ok("2 of 3 members healthy".to_owned()));
+        assert!(judge(&looks, 3, &["https://10.0.0.4:2380".to_owned()], &[]).is_err());
+    }
+
+    #[test]
+    fn an_alarm_that_is_ended_later_stops_nobody() {
+        let mut b = healthy(2);
+        b.alarms = vec![(2, "NOSPACE".to_owned()), (1, "CORRUPT".to_owned())];
+        let tolerated = ["NOSPACE".to_owned()];
+        let looks = |b: &Look| [("a".to_owned(), Ok(healthy(1))), ("b".to_owned(), Ok(b.clone()))];
+        assert_eq!(judge(&looks(&b), 3, &[], &tolerated), Err("alarm CORRUPT of member a".to_owned()));
+        b.alarms.pop();
+        assert_eq!(judge(&looks(&b), 3, &[], &tolerated), Ok("2 of 3 members healthy".to_owned()));
     }
 
     #[test]
@@ -192,6 +205,6 @@ mod tests {
     #[test]
     fn all_that_is_waited_for_is_named() {
         let looks = [("a".to_owned(), Err("connection refused".to_owned())), ("b".to_owned(), Err("no leader".to_owned()))];
-        assert_eq!(judge(&looks, 3, &[]), Err("member a: connection refused; member b: no leader".to_owned()));
+        assert_eq!(judge(&looks, 3, &[], &[]), Err("member a: connection refused; member b: no leader".to_owned()));
     }
 }

@@ -27,6 +27,12 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
                 Type::String,
                 "The restoration that its data is from; with another one it is another member.",
             ),
+            Attribute::optional(
+                "defragment",
+                Type::Bool,
+                "Whether a plan is to give its free pages back where they are more than those in use, and to end its alarm NOSPACE.",
+            )
+            .write_only(),
             Attribute::computed("member_id", Type::String, "The member's id, in hexadecimal digits as `etcdctl` shows it."),
             Attribute::computed("cluster_id", Type::String, "The cluster's id, in hexadecimal digits."),
             Attribute::computed("peer_url", Type::String, "Where the other members reach it; several are separated by commas."),
@@ -73,7 +79,8 @@ impl ResourceSpec for EtcdMember {
         &SCHEMA
     }
 
-    /// What does not vote is to be brought back into the cluster, with another id. What is restored has other ids, and is in another cluster.
+    /// What does not vote is to be brought back into the cluster, with another id. What is restored has other ids, and is in another cluster. What needs
+    /// room is changed though nothing that is kept of it differs.
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
         let change = default_plan(&SCHEMA, before, wanted);
         let is_out = before.and_then(|b| b.get("nonvoter")).and_then(Value::as_bool) == Some(true);
@@ -84,6 +91,9 @@ impl ResourceSpec for EtcdMember {
                 after.insert("member_id".to_owned(), Value::unknown_not_null(Type::String));
                 Change::Update { before: object, after }
             }
+            Change::NoOp { object } if wanted.is_some_and(|w| is(w, "defragment")) && before.is_some_and(needs_room) => {
+                Change::Update { before: object.clone(), after: object }
+            }
             Change::Update { before, mut after } if is_restored(&before, &after) => {
                 let ids = ["member_id", "cluster_id"].map(|name| (name.to_owned(), Value::unknown_not_null(Type::String)));
                 after.extend(ids);
@@ -92,6 +102,18 @@ impl ResourceSpec for EtcdMember {
             change => change,
         })
     }
+}
+
+fn is(object: &Object, name: &str) -> bool {
+    object.get(name).and_then(Value::as_bool) == Some(true)
+}
+
+/// It works, and has many free pages or none at all.
+fn needs_room(seen: &Object) -> bool {
+    let bytes = |name: &str| seen.get(name).and_then(Value::as_i64).unwrap_or(0);
+    let alarms: Vec<&str> = seen.get("alarms").and_then(Value::as_items).unwrap_or_default().iter().filter_map(Value::as_str).collect();
+    let is_fragmented = care::is_fragmented(bytes("size_bytes"), bytes("size_in_use_bytes"));
+    is(seen, "healthy") && !alarms.contains(&"CORRUPT") && (is_fragmented || alarms.contains(&"NOSPACE"))
 }
 
 /// Its data is from another restoration. That a note of an old one goes changes nothing.
@@ -265,4 +287,35 @@ fn roster(look: &Look) -> Value {
 
 fn hexadecimal(id: u64) -> Value {
     format!("{id:x}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_model::Action;
+
+    use super::*;
+
+    /// What a plan does with a member that was seen like this, besides being healthy.
+    fn planned(defragments: bool, seen: &[(&str, Value)]) -> Action {
+        let object = |entries: &[(&str, Value)]| -> Object { entries.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect() };
+        let mut before = object(&[("name", "a".into()), ("nonvoter", false.into()), ("healthy", true.into())]);
+        before.extend(["member_id", "cluster_id", "peer_url", "client_url"].map(|name| (name.to_owned(), "x".into())));
+        before.extend(object(seen));
+        let wanted = object(&[("name", "a".into()), ("defragment", defragments.into())]);
+        EtcdMember.plan(&PlanContext { now: 0 }, Some(&before), Some(&wanted)).unwrap().action()
+    }
+
+    #[test]
+    fn room_is_made_where_it_is_asked_for_and_needed() {
+        let sizes = |size: i64, in_use: i64| vec![("size_bytes", size.into()), ("size_in_use_bytes", in_use.into())];
+        assert_eq!(planned(true, &sizes(300 << 20, 100 << 20)), Action::Update);
+        assert_eq!(planned(false, &sizes(300 << 20, 100 << 20)), Action::NoOp);
+        assert_eq!(planned(true, &sizes(300 << 20, 200 << 20)), Action::NoOp);
+        let alarms = |names: &[&str]| vec![("alarms", Value::strings(names))];
+        assert_eq!(planned(true, &alarms(&["NOSPACE"])), Action::Update);
+        assert_eq!(planned(false, &alarms(&["NOSPACE"])), Action::NoOp);
+        assert_eq!(planned(true, &alarms(&["NOSPACE", "CORRUPT"])), Action::NoOp);
+        let away = [sizes(300 << 20, 1), vec![("healthy", false.into())]].concat();
+        assert_eq!(planned(true, &away), Action::NoOp);
+    }
 }

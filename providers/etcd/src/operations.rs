@@ -5,6 +5,7 @@
 mod disarm;
 mod join;
 mod leave;
+mod make_room;
 mod promote;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use karmaform_model::{Diagnostic, Object, Value};
 pub(crate) use disarm::EtcdDisarm;
 pub(crate) use join::EtcdJoin;
 pub(crate) use leave::EtcdLeave;
+pub(crate) use make_room::EtcdMakeRoom;
 pub(crate) use promote::EtcdPromote;
 
 use crate::client::Client;

@@ -41,6 +41,12 @@ fn a_cluster_on_hosts_is_cared_for_by_hand() {
     assert_eq!(done["defragmented"].as_array().map(Vec::len), Some(3), "{done:#}");
     assert!(project.must(0, &["etcd", "alarm", "disarm", MAIN, "-auto-approve"]).contains("no alarm is on"));
 
+    let unchanged = || state == std::fs::read(project.path().join("karmaform.tfstate")).expect("a state");
+    assert!(unchanged(), "what is done by hand changes no state");
+
+    a_full_one_may_grow(&project, &ctl);
+    let state = std::fs::read(project.path().join("karmaform.tfstate")).expect("a state");
+
     // One host's member is away: it is said, and what would hurt is refused.
     lab.shell("b", "systemctl stop etcd-main");
     let text = project.must(2, &["etcd", "status", MAIN]);
@@ -51,6 +57,22 @@ fn a_cluster_on_hosts_is_cared_for_by_hand() {
     let after = std::fs::read(project.path().join("karmaform.tfstate")).expect("a state");
     assert!(state == after, "what is done by hand changes no state");
     project.must(0, &["destroy", "-auto-approve"]);
+}
+
+/// At its quota it takes no writes. A plan that lets it grow ends that, too.
+fn a_full_one_may_grow(project: &Project, ctl: &Etcdctl<'_>) {
+    project.settings("quota-backend-bytes = 20000000");
+    project.apply();
+    let value = "x".repeat(100_000);
+    assert!((0..400).any(|i| !ctl.tries(&["put", &format!("full/{i}"), &value])), "it is not full");
+    assert!(ctl.run(&["alarm", "list"]).contains("NOSPACE"));
+    project.settings("quota-backend-bytes = 200000000");
+    let plan = project.must(0, &["plan"]);
+    assert!(plan.contains("the cluster is full and takes no writes") && plan.contains("the alarm NOSPACE ends"), "{plan}");
+    project.apply();
+    assert_eq!(ctl.run(&["alarm", "list"]).trim(), "");
+    ctl.run(&["put", "room", "there"]);
+    project.no_changes();
 }
 
 fn saved_and_proven(project: &Project) {

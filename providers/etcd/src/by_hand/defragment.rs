@@ -10,7 +10,7 @@ use karmaform_model::Diagnostic;
 
 use super::leader::moved;
 use super::{Cluster, Facts, Survey, Tell, not_whole, settled, survey};
-use crate::care::{SMALL, bytes};
+use crate::care::{self, bytes};
 use crate::look::reason;
 
 /// The longest wait for a defragmentation: this, and as much again for each GiB. Disks do 60 MB/s and more.
@@ -34,9 +34,8 @@ pub struct Defragmented {
     pub after: i64,
 }
 
-/// More than half of a database that is not small is free pages. etcd's own alert is at that, too (`contrib/mixin`).
 pub(super) fn is_fragmented(facts: &Facts) -> bool {
-    facts.size > SMALL && facts.in_use > 0 && facts.in_use < facts.size / 2
+    care::is_fragmented(facts.size, facts.in_use)
 }
 
 /// Defragments what needs it; with `force` all that answer. Nothing to do is an empty list.
@@ -109,7 +108,7 @@ async fn one(cluster: &Cluster, name: &str, before: &Facts) -> Result<i64, Diagn
 }
 
 /// What is damaged stays as it is until somebody knows which copy is good.
-pub(super) fn corrupt() -> Diagnostic {
+pub(crate) fn corrupt() -> Diagnostic {
     Diagnostic::error(
         "The data of members differ",
         "The alarm CORRUPT is on: members have different data, and nothing is done to any of them.",

@@ -40,6 +40,8 @@ pub(crate) struct Arguments {
     pub(crate) keeps_data: bool,
     /// What only a state has otherwise is kept with the cluster, too.
     pub(crate) keeps_authority: bool,
+    /// Plans make room in databases.
+    pub(crate) defragments: bool,
     pub(crate) user: String,
     /// Milliseconds; 0: not tried.
     pub(crate) disk_limit: i64,
@@ -86,6 +88,11 @@ impl Arguments {
             found.push(not_known("keep_authority"));
         }
         let keeps_authority = keep.and_then(Value::as_bool).unwrap_or(true);
+        let defragment = object.get("defragment").filter(|v| !v.is_null());
+        if defragment.is_some_and(Value::is_unknown) {
+            found.push(not_known("defragment"));
+        }
+        let defragments = defragment.and_then(Value::as_bool).unwrap_or(false);
         let disk_limit = object.get("disk_limit").filter(|v| !v.is_null());
         if disk_limit.is_some_and(|v| v.as_i64().is_none_or(|n| !(0..=10_000).contains(&n))) {
             found
@@ -151,6 +158,7 @@ impl Arguments {
                 renew_before_hours: given(object, "renew_before_hours", RENEW_BEFORE_HOURS.into()),
                 keeps_data: on_destroy == "keep",
                 keeps_authority,
+                defragments,
                 user,
                 disk_limit,
                 kubernetes,

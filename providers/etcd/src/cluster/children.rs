@@ -200,12 +200,21 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
     );
     children.push(at(made, &after));
 
+    let mut etcd = as_known(cluster, name);
+    etcd.after = vec![unit];
+    children.push(etcd);
+}
+
+/// The member as its cluster knows it.
+pub(super) fn as_known(cluster: &Arguments, name: &str) -> Child {
     let mut etcd = child(part(name, "etcd"), "etcd_member", [("cluster", connection(cluster)), ("name", name.into())]);
     if let Some(restore) = &cluster.restore {
         etcd.arguments.insert("restoration".to_owned(), Arg::child(&restoring(restore), "id"));
     }
-    etcd.after = vec![unit];
-    children.push(etcd);
+    if cluster.defragments {
+        etcd.arguments.insert("defragment".to_owned(), true.into());
+    }
+    etcd
 }
 
 /// A program out of the cluster's archive, on a member's host.

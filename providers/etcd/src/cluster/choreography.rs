@@ -4,10 +4,12 @@
 //! *other* members healthy; and there is a gate between any two restarts. So at most one member is down because of us, and never the one
 //! that makes the quorum.
 
+mod care;
 mod gates;
 mod moves;
 mod pods;
 
+pub(crate) use care::Care;
 pub(crate) use pods::makes_claim_anew;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,6 +92,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.change_the_rest();
     order.look_at_restored(false);
     order.grow_volumes();
+    order.make_room();
     order.end_restoration();
     if let Some(place) = &wanted.kubernetes {
         order.end_in_pods(place, ended);
@@ -101,8 +104,9 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.read_ids();
     order.drop_authorities();
     order.note_restored();
-    let mut choreography = order.choreography;
+    let Order { mut choreography, care, .. } = order;
     (choreography.impact, choreography.risk) = impact::of_change(scene, &wanted, &members, &membership, upgrade.as_ref());
+    choreography.impact.extend(impact::of_care(&care, &wanted));
     impact::of_ended(scene, &wanted, ended, &mut choreography);
     preflight::look(scene, &wanted, &mut choreography)?;
     Ok(choreography)
@@ -128,6 +132,8 @@ pub(super) struct Order<'a> {
     pub(super) scene: &'a Scene<'a>,
     pub(super) members: &'a BTreeMap<String, Member<'a>>,
     membership: &'a Membership,
+    /// Room that is made at the end.
+    care: Care,
     /// Voters, as the moves so far have left them.
     voters: BTreeSet<String>,
     formed: bool,
@@ -142,7 +148,8 @@ impl<'a> Order<'a> {
     fn new(wanted: &'a Arguments, scene: &'a Scene<'a>, members: &'a BTreeMap<String, Member<'a>>, membership: &'a Membership) -> Self {
         let voters = membership.established.clone();
         let (formed, choreography) = (is_formed(scene), Choreography::default());
-        Self { wanted, scene, members, membership, voters, formed, noted: Vec::new(), choreography, last: None }
+        let care = Care::of(scene, wanted, members, membership);
+        Self { wanted, scene, members, membership, care, voters, formed, noted: Vec::new(), choreography, last: None }
     }
 
     fn wanted_members(&self, condition: Condition) -> impl Iterator<Item = &'a Member<'a>> + use<'a> {

@@ -9,13 +9,14 @@ use karmaform_model::{Action, ChildStep, Margin, Risk, Scene, Value};
 
 use super::arguments::Arguments;
 use super::authorities;
-use super::choreography::{leader_last, quorum};
+use super::choreography::{Care, leader_last, quorum};
 use super::condition::{Condition, Member, changes, is_formed, is_unchanged, sides};
 use super::kubernetes::{Storage, saved};
 use super::membership::Membership;
 use super::places::{Places, client_certificate, part, part_of, stateful_set};
 use super::snapshot;
 use super::upgrade::Upgrade;
+use crate::care::bytes;
 
 pub(crate) use restoration::{of_ended, of_restoration};
 
@@ -39,6 +40,30 @@ pub(crate) fn of_change(
     let spare = |m: &Margin| m.up.saturating_sub(m.quorum);
     risk.margin = risk.margin.into_iter().chain(membership.margin).min_by_key(spare);
     (lines, risk)
+}
+
+/// Of room that is made.
+pub(crate) fn of_care(care: &Care, wanted: &Arguments) -> Vec<String> {
+    let mut lines = Vec::new();
+    if care.is_full {
+        lines.push(
+            "the cluster is full and takes no writes: all history but the newest is dropped, and the alarm NOSPACE ends when there is room"
+                .to_owned(),
+        );
+    }
+    let free = |(name, (all, in_use)): (&String, &(i64, i64))| format!("{name} ({} of {})", bytes(all - in_use), bytes(*all));
+    let whose: Vec<_> = care.fragmented.iter().map(free).collect();
+    if !whose.is_empty() && care.is_empty() {
+        lines.push(format!(
+            "leaves free pages as they are until all members work: {} (not there: {})",
+            whose.join(", "),
+            care.missing.join(", ")
+        ));
+    } else if !whose.is_empty() {
+        let alone = if wanted.members.len() == 1 { ": etcd is unavailable meanwhile" } else { ", one at a time, the leader last" };
+        lines.push(format!("gives free pages back to the disk, seconds for each GiB: {}{alone}", whose.join(", ")));
+    }
+    lines
 }
 
 /// Of another version.

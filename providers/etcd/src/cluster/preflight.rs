@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Action, Arg, Choreography, Diagnostic, Diagnostics, GateSpec, Point, Scene, Value, concerns, firewalls, free_bytes};
+use karmaform_model::{
+    Action, Arg, Choreography, Diagnostic, Diagnostics, GateSpec, Object, Point, Scene, Value, concerns, firewalls, free_bytes,
+};
 
 use super::arguments::Arguments;
 use super::condition::member_of;
@@ -85,7 +87,12 @@ fn let_through(wanted: &Arguments, guarded: &str) -> String {
 
 /// What the database may grow to, in bytes; below zero: without end.
 pub(crate) fn quota(wanted: &Arguments) -> i64 {
-    let setting = wanted.settings.as_ref().and_then(|s| s.get("quota-backend-bytes"));
+    quota_of(wanted.settings.as_ref())
+}
+
+/// The same of settings.
+pub(crate) fn quota_of(settings: Option<&Object>) -> i64 {
+    let setting = settings.and_then(|s| s.get("quota-backend-bytes"));
     match setting.and_then(Value::as_str).and_then(|q| q.parse().ok()) {
         Some(0) | None => QUOTA,
         Some(quota) => quota,

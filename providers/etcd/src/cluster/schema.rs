@@ -72,6 +72,13 @@ fn inputs() -> Vec<Attribute> {
             "With `hosts`: milliseconds that a write may take on average until it is on the disk where a new member keeps its data, tried for a \
              moment before anything is made there; 100 unless written, 0: not tried. etcd wants less than 10; with 100 it loses its leader again and again.",
         ),
+        Attribute::optional(
+            "defragment",
+            Type::Bool,
+            "Whether an apply defragments members that have more free pages than used ones in more than 100 MiB, followers first, the leader last and \
+             after it has handed over, and makes room where the alarm NOSPACE is on: then all history but the newest is dropped. By \
+             default none does.",
+        ),
         Attribute::optional("user", Type::String, "The system user that runs etcd; it is made on each host.").or(USER),
         Attribute::optional(
             "keep_authority",

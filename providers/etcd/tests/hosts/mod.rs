@@ -50,6 +50,10 @@ impl Outside for World {
         self.issue(resource_type, change)
     }
 
+    fn is_full(&self) -> bool {
+        self.is_full
+    }
+
     fn gate(&mut self, required: &[&str]) -> Vec<String> {
         self.gate(required)
     }

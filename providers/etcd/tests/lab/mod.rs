@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use karmaform_model::Object;
+use karmaform_model::{Object, Value};
 
 use crate::model;
 use crate::steps::{self, Policy, Stop, arguments};
@@ -87,6 +87,9 @@ fn as_wanted(lab: &Lab, wanted: &Object, what: &str) {
     let names: Vec<_> = roster.members.values().map(|m| (m.name.clone().unwrap_or_default(), m.learner)).collect();
     let expected: Vec<_> = hosts.keys().map(|name| (name.clone(), false)).collect();
     assert_eq!(names, expected, "{what}");
+    if wanted.get("defragment").and_then(Value::as_bool) == Some(true) {
+        assert!(lab.world.fragmented.is_empty() && !lab.world.is_full, "{what}: {:?}", lab.world.fragmented);
+    }
     if wanted.contains_key("restore") {
         assert!(roster.id.starts_with("restored-"), "{what}: {}", roster.id);
     }

@@ -56,6 +56,10 @@ pub(crate) struct World {
     /// Members came or went a moment ago: etcd refuses the next one for some seconds.
     moved: bool,
     hidden: Option<String>,
+    /// Members with more free pages than used ones.
+    pub(crate) fragmented: BTreeSet<String>,
+    /// The alarm NOSPACE is on.
+    pub(crate) is_full: bool,
     /// Hosts, by the `id` of their connection, that nobody reaches.
     pub(crate) away: BTreeSet<String>,
     /// Who uses the cluster.
@@ -341,6 +345,10 @@ impl World {
         ]);
         if healthy {
             self.add_ids(member, &mut seen);
+            let in_use: i64 = if self.fragmented.contains(member) { 50 << 20 } else { 290 << 20 };
+            seen.extend([("size_bytes".to_owned(), (300_i64 << 20).into()), ("size_in_use_bytes".to_owned(), in_use.into())]);
+            let is_on = self.is_full && self.leader.as_deref() == Some(member);
+            seen.insert("alarms".to_owned(), Value::strings(is_on.then_some("NOSPACE")));
             seen.insert("roster".to_owned(), self.formed.as_ref()?.told());
         }
         if let Some(Process::Running { version: (minor, patch), .. }) =

@@ -22,7 +22,8 @@ impl World {
         let through = arguments.get("through").and_then(Value::as_items).unwrap_or_default();
         let through: Vec<String> = through.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let up = through.iter().filter(|n| self.is_healthy(n)).count();
-        let Some(roster) = self.formed.clone().filter(|_| up > 0) else { return Ok(Answer::Waiting("nobody can be asked".to_owned())) };
+        let is_asked = up > 0 || operation == "etcd_make_room";
+        let Some(roster) = self.formed.clone().filter(|_| is_asked) else { return Ok(Answer::Waiting("nobody can be asked".to_owned())) };
         let had_quorum = self.has_quorum();
         let answer = match operation {
             "etcd_join" => {
@@ -31,6 +32,7 @@ impl World {
             }
             "etcd_promote" => self.promote(&roster, &text("name").ok_or("no name")?, &text("peer_url").ok_or("no URL")?, up),
             "etcd_leave" => Ok(self.leave(&roster, text("member_id").as_deref(), &text("peer_url").ok_or("no URL")?, up)),
+            "etcd_make_room" => Ok(self.make_room()),
             "etcd_disarm" if up == through.len() => Ok(Answer::Done),
             "etcd_disarm" => Ok(Answer::Waiting("not all work".to_owned())),
             _ => Err(format!("no operation {operation}")),
@@ -43,6 +45,17 @@ impl World {
             self.violations.push(format!("{waiting} members on their way at once"));
         }
         answer
+    }
+
+    /// Who defragments answers nobody meanwhile, so all must work. What is done is done at once here; the order is the provider's.
+    fn make_room(&mut self) -> Answer {
+        let voters = self.formed.as_ref().map_or(0, Roster::voters);
+        if self.alive().iter().filter(|member| self.is_healthy(member)).count() < voters {
+            return Answer::Waiting("not all work".to_owned());
+        }
+        self.fragmented.clear();
+        self.is_full = false;
+        Answer::Done
     }
 
     fn join(&mut self, roster: &Roster, url: &str, replaces: Option<&str>, all: bool) -> Answer {

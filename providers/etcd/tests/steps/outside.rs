@@ -20,6 +20,10 @@ pub(crate) trait Outside: Clone + Default + std::fmt::Debug {
     fn change(&mut self, resource_type: &str, change: &Change) -> Result<Option<Object>, String>;
     /// Makes what lives in the state alone.
     fn issue(&mut self, resource_type: &str, change: &Change) -> Option<Object>;
+    /// The alarm NOSPACE is on: no gate passes that does not say that something ends it.
+    fn is_full(&self) -> bool {
+        false
+    }
     /// A gate asks for these members: time passes, then each is looked at. Gives those that are not healthy.
     fn gate(&mut self, required: &[&str]) -> Vec<String>;
     /// One attempt of an operation on the cluster. Gives what it waits for; `None`: it is done.

@@ -101,6 +101,9 @@ impl<W: Outside> Stage<W> {
                 let required = gate.arguments["require"].resolve(&|_, _| Value::unknown(Type::Any));
                 let required: Vec<&str> = required.as_items().unwrap_or_default().iter().filter_map(Value::as_str).collect();
                 let unhealthy = self.world.gate(&required);
+                if self.world.is_full() && !gate.arguments.contains_key("tolerate") {
+                    return Err("alarm NOSPACE".to_owned());
+                }
                 if unhealthy.is_empty() { Ok(()) } else { Err(format!("not healthy: {}", unhealthy.join(", "))) }
             }
             Node::Child(path) => self.change(plan, path),

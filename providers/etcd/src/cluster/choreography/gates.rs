@@ -81,11 +81,14 @@ impl Order<'_> {
     }
 
     pub(super) fn gate(&mut self, name: &str, required: BTreeSet<String>, limit: u64) {
-        let arguments = BTreeMap::from([
+        let mut arguments = BTreeMap::from([
             ("cluster".to_owned(), self.connection()),
             ("require".to_owned(), Arg::Value(Value::strings(&required))),
             ("unfinished".to_owned(), Arg::Value(Value::strings(&self.membership.unfinished))),
         ]);
+        if !self.care.tolerated().is_empty() {
+            arguments.insert("tolerate".to_owned(), Arg::Value(Value::strings(self.care.tolerated())));
+        }
         self.choreography.gates.push(GateSpec { name: name.to_owned(), gate: "etcd_healthy".to_owned(), arguments, limit, acts: false });
         // The Services are how names of members are known; the rest is what the question is asked with.
         let services = [vec![ChildStep::new("peer_service")], vec![ChildStep::new("client_service")]];

@@ -6,11 +6,9 @@ use serde_json::{Value as Json, json};
 
 use super::super::arguments::Arguments;
 use super::super::authorities;
-use super::super::children::{certificate, child, connection};
+use super::super::children::{as_known, certificate, child};
 use super::super::choreography::quorum;
-use super::super::places::{
-    CLIENT_CA, PEER_CA, authority, disruption_budget, formed_note, founders, part, part_of, restoring, stateful_set, token,
-};
+use super::super::places::{CLIENT_CA, PEER_CA, authority, disruption_budget, formed_note, founders, part, part_of, stateful_set, token};
 use super::template::{self, Parts};
 use super::{Kubernetes, LOST, Minor, NODE_FOLDER, Storage, given};
 
@@ -83,11 +81,7 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
         pod.after.push(stateful_set());
         children.push(pod);
         // Not after its pod: who has joined is noted before the next one does, and pods follow their StatefulSet, which comes last.
-        let mut etcd = child(part(name, "etcd"), "etcd_member", [("cluster", connection(cluster)), ("name", name.as_str().into())]);
-        if let Some(restore) = &cluster.restore {
-            etcd.arguments.insert("restoration".to_owned(), Arg::child(&restoring(restore), "id"));
-        }
-        children.push(etcd);
+        children.push(as_known(cluster, name));
     }
     children.push(object(place, formed_note(), note_manifest(place, NOBODY.into())));
 }

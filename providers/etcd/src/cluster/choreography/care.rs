@@ -1,0 +1,104 @@
+//! Room in a plan: free pages go back to the disk where `defragment` says so, and a cluster that is full takes writes again when it may grow or may
+//! be defragmented. It comes after everything else, when all members work as they are to.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Point, Scene, Value};
+
+use super::{BEFORE_LIMIT, Order, is_formed};
+use crate::care::is_fragmented;
+use crate::cluster::arguments::Arguments;
+use crate::cluster::children;
+use crate::cluster::condition::{Condition, Member, changes, seen};
+use crate::cluster::membership::Membership;
+use crate::cluster::places::part;
+use crate::cluster::preflight::{quota, quota_of};
+
+/// How long a member may take, in seconds: this, and as much again for each GiB. The one that leads hands over first.
+const LIMIT: u64 = 180;
+
+/// What is to be done for room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Care {
+    /// Members with more free pages than used ones, with the two sizes of their databases in bytes: all, and in use.
+    pub(crate) fragmented: BTreeMap<String, (i64, i64)>,
+    /// The alarm NOSPACE is on, and this plan ends it.
+    pub(crate) is_full: bool,
+    /// Members that are not there for it: then free pages are left as they are. Who defragments answers nobody, and would be missing beside them.
+    pub(crate) missing: Vec<String>,
+}
+
+impl Care {
+    /// What a scene asks for.
+    pub(crate) fn of(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>, membership: &Membership) -> Self {
+        if !is_formed(scene) {
+            return Self::default();
+        }
+        let alarms = |name: &String| seen(scene, &part(name, "etcd"), "alarms").and_then(Value::as_items).unwrap_or_default();
+        let is_on = |alarm: &str| wanted.members.keys().any(|name| alarms(name).iter().any(|a| a.as_str() == Some(alarm)));
+        let size = |name: &str, of: &str| seen(scene, &part(name, "etcd"), of).and_then(Value::as_i64).unwrap_or(0);
+        let sizes = wanted.members.keys().map(|name| (name.clone(), (size(name, "size_bytes"), size(name, "size_in_use_bytes"))));
+        let fragmented = sizes.filter(|(_, (all, in_use))| wanted.defragments && is_fragmented(*all, *in_use)).collect();
+        // Data that differ are told by the gate before it.
+        let is_full = is_on("NOSPACE") && !is_on("CORRUPT") && (wanted.defragments || may_grow(scene, wanted));
+        let is_there = |name: &String| {
+            seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool) == Some(true)
+                || members.get(name).is_some_and(|m| m.is_touched() || m.condition == Condition::Joins)
+        };
+        let waits = membership.waiting.iter().filter(|name| wanted.members.contains_key(*name));
+        let missing = wanted.members.keys().filter(|name| !is_there(name)).chain(waits).chain(&membership.unfinished);
+        Self { fragmented, is_full, missing: missing.cloned().collect() }
+    }
+
+    /// True if there is nothing to do, or not now.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.is_full && (self.fragmented.is_empty() || !self.missing.is_empty())
+    }
+
+    /// Alarms that no gate stops at, as the plan ends them itself.
+    pub(super) fn tolerated(&self) -> &'static [&'static str] {
+        if self.is_full { &["NOSPACE"] } else { &[] }
+    }
+}
+
+/// The quota that is wanted is larger than the one that was applied, or there is none any more.
+fn may_grow(scene: &Scene<'_>, wanted: &Arguments) -> bool {
+    let above = |quota: i64| if quota < 0 { i64::MAX } else { quota };
+    let applied = scene.before.and_then(|b| b.get("settings")?.as_entries());
+    above(quota(wanted)) > above(quota_of(applied))
+}
+
+impl Order<'_> {
+    /// When all members are seen healthy, room is made; then what is known of the members is read again.
+    pub(super) fn make_room(&mut self) {
+        if self.care.is_empty() {
+            return;
+        }
+        if self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all()) {
+            let previous = self.last.take();
+            self.gate("healthy before room is made", self.all(), BEFORE_LIMIT);
+            if let Some((previous, _)) = previous {
+                self.order(Point::Gate(previous), Point::Gate("healthy before room is made".to_owned()));
+            }
+        }
+        let size = |name: &String| seen(self.scene, &part(name, "etcd"), "size_bytes").and_then(Value::as_i64).unwrap_or(0);
+        let limit = self.wanted.members.keys().map(|name| LIMIT * (1 + u64::try_from(size(name) >> 30).unwrap_or(0))).sum();
+        let name = self.care.step();
+        // Whoever has left by then is not asked.
+        let connection = children::connection_with(self.wanted, &BTreeMap::new());
+        self.operate_with(name, "etcd_make_room", BTreeMap::from([("cluster".to_owned(), connection)]), limit);
+        // Who has joined in this plan was read before the next one came.
+        let is_read = |member: &&String| self.noted.contains(*member);
+        let members: Vec<_> = self.wanted.members.keys().filter(|m| !is_read(m)).map(|member| part(member, "etcd")).collect();
+        for path in members.into_iter().filter(|path| changes(self.scene, path)) {
+            self.order(Point::Gate(name.to_owned()), Point::Child(path));
+        }
+    }
+}
+
+impl Care {
+    /// What its step is called.
+    fn step(&self) -> &'static str {
+        if self.is_full { "room is made, and the alarm NOSPACE ends" } else { "free pages go back to the disk" }
+    }
+}
