@@ -145,6 +145,36 @@ fn an_agent_says_the_same_as_the_cluster_object() {
 }
 
 #[test]
+fn an_agent_knows_all_hosts_of_a_control_plane() {
+    let expanded = |agent: Json, addresses: Json| {
+        let plane = json!({
+            "provider": "kubernetes", "id": "p1", "server": "https://10.0.0.11:5443", "ca_certificate": "PLANE CA", "identity": "i",
+            "address": "https://prod-apiserver.karmada-system.svc.cluster.local:5443", "addresses": addresses,
+        });
+        let expansion = expand(&json!({ "control_plane": plane, "mode": "pull", "agent": agent, "preflight": {} }));
+        let pod = argument(&expansion, "agent", None, "manifest")["spec"]["template"]["spec"].clone();
+        let encoded = argument(&expansion, "agent_secret", None, "manifest")["data"]["karmada-kubeconfig"].as_str().unwrap().to_owned();
+        (pod["hostAliases"].clone(), encoded, argument(&expansion, "preflight", None, "address"))
+    };
+    let agent = |more: Json| {
+        let mut agent = json!({ "version": "1.19.0" });
+        agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        agent
+    };
+    let two = json!(["10.0.0.11", "10.0.0.12"]);
+    let (aliases, several, tried) = expanded(agent(json!({})), two.clone());
+    let names = ["prod-apiserver.karmada-system.svc.cluster.local"];
+    assert_eq!(aliases, json!([{ "ip": "10.0.0.11", "hostnames": names }, { "ip": "10.0.0.12", "hostnames": names }]));
+    assert_eq!(tried, "https://10.0.0.11:5443");
+    // Whoever says where it is, or has one address for all, is taken at that.
+    let (aliases, one, _) = expanded(agent(json!({})), Json::Null);
+    assert!(aliases.is_null() && one != several);
+    let (aliases, written, tried) = expanded(agent(json!({ "server": "https://karmada.example:5443" })), two);
+    assert!(aliases.is_null() && written != several && written != one);
+    assert_eq!(tried, "https://karmada.example:5443");
+}
+
+#[test]
 fn a_cluster_that_is_to_join_must_answer() {
     let mut silent = arguments(&json!({}));
     let mut way = silent["cluster"].as_entries().unwrap().clone();

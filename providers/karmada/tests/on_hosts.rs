@@ -201,6 +201,15 @@ fn people_are_told_of_each_host_or_of_what_is_in_front() {
     {
         assert!(each.contains(line), "{line} is not in\n{each}");
     }
+    // Agents of members know all of them by one name; what is in front of them is enough.
+    let addresses = |hosts: &[&str], more: &Json| {
+        let connection = expand(&on(hosts, more)).unwrap().outputs["connection"].resolve(&common::lookup);
+        connection.get("addresses").map(to_json)
+    };
+    assert_eq!(addresses(&["a", "b"], &json!({})), Some(json!(["10.0.0.11", "10.0.0.12"])));
+    let one = json!({ "component": { "apiserver": { "hosts": ["b"] } } });
+    assert_eq!((addresses(&["a", "b"], &one), addresses(&["a"], &json!({}))), (None, None));
+    assert_eq!(addresses(&["a", "b"], &json!({ "load_balancer": { "vip": "10.0.0.100" } })), None);
     let balanced = kubeconfig(&json!({ "load_balancer": { "address": "karmada.example.org", "port": 443 } }));
     assert!(balanced.contains("server: https://karmada.example.org:443\n") && !balanced.contains("prod-b"), "{balanced}");
     let all = children(&on(&["a"], &json!({ "load_balancer": { "address": "karmada.example.org" } })));
@@ -253,7 +262,14 @@ fn a_load_balancer_of_ours() {
         "user[\"haproxy\"]",
     ];
     assert_eq!(names, expected.map(|n| format!("host[\"b\"]/{n}")));
-    assert_eq!(all["host[\"b\"]/program[\"haproxy\"]"]["source"], "/srv/haproxy-amd64");
+    let program = &all["host[\"b\"]/program[\"haproxy\"]"];
+    assert_eq!(program["source"], "/srv/haproxy-amd64");
+    // A new program is tried with the configuration that it will have, and a new configuration by the program that will read it.
+    let configuration = |name: &str| all[&format!("host[\"b\"]/file[\"load-balancer/{name}\"]")].clone();
+    let trial = program["check"].as_str().unwrap();
+    assert!(trial.contains(configuration("haproxy.cfg")["content"].as_str().unwrap()) && trial.contains("\"$FILE\" -c -q -f "), "{trial}");
+    assert_eq!(configuration("haproxy.cfg")["check"], "/opt/karmaform/karmada-prod/load-balancer/haproxy -c -q -f \"$FILE\"");
+    assert_eq!(configuration("keepalived.conf")["check"], "/usr/sbin/keepalived --config-test -f \"$FILE\"");
     let keepalived = all["host[\"b\"]/file[\"load-balancer/keepalived.conf\"]"]["content"].as_str().unwrap();
     assert!(keepalived.contains("interface bond0\n") && !keepalived.contains("unicast_peer"), "{keepalived}");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::site::{EVERYBODYS, Site};
-use super::{faults, for_test, second};
+use super::{faults, for_test, programs, second};
 use crate::lab::secrets;
 
 /// An API server looks again every 30 s at the latest whether what others serve is there. Source: `remote_available_controller.go` in
@@ -34,6 +34,7 @@ fn from_nothing_to_a_control_plane_on_hosts_and_back() {
     addons_come_and_go(&site);
     damage_is_repaired(&site);
     second::comes_and_goes(&site);
+    programs::come_and_go(&site);
     a_change_rolls(&site);
     faults::a_host_dies(&site);
     what_can_not_start_takes_nothing_away(&site);

@@ -7,6 +7,7 @@ mod kill;
 mod life;
 mod members;
 mod plans;
+mod programs;
 mod second;
 mod site;
 

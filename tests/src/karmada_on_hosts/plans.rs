@@ -101,3 +101,21 @@ fn changes_that_come_together_have_an_order() {
         done(run(&next, &["destroy", "-auto-approve"]), "destroying it");
     }
 }
+
+#[test]
+fn a_load_balancer_gets_other_programs_and_those_of_packages_again() {
+    const PACKAGED: Given = Given { more: "load_balancer {\n vip = \"10.0.0.90\"\n}", ..FIRST };
+    const OWN: Given = Given {
+        more: "load_balancer {\n vip = \"10.0.0.90\"\n haproxy_source = \"https://x.example/{program}\"\n keepalived_source = \"https://x.example/{program}\"\n}",
+        ..FIRST
+    };
+    let (place, world) = (tempfile::tempdir().expect("a temporary directory"), hosts());
+    for given in [&PACKAGED, &OWN, &PACKAGED] {
+        for arguments in [&["apply", "-auto-approve"][..], &["plan", "-detailed-exitcode"]] {
+            let (code, text) = run(place.path(), &world, given, arguments);
+            assert_eq!(code, 0, "{}: {arguments:?}\n{text}", given.more);
+        }
+    }
+    let (code, text) = run(place.path(), &world, &PACKAGED, &["destroy", "-auto-approve"]);
+    assert_eq!(code, 0, "{text}");
+}

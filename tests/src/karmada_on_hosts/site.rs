@@ -98,15 +98,24 @@ impl<'a> Site<'a> {
 
     /// Puts a block into that of the control plane, in place of the one that was put there before.
     pub(super) fn with_block(&self, block: &str) {
-        const MARK: &str = " # put here by a test";
+        self.put("resource \"karmada_control_plane\"", block, " # put here by a test");
+    }
+
+    /// Puts lines into the block `load_balancer`, in place of those that were put there before.
+    pub(super) fn with_balancer(&self, lines: &str) {
+        self.put("      vip = ", lines, " # put into the load balancer by a test");
+    }
+
+    /// Puts lines behind the one that begins so; by the mark they are found again.
+    fn put(&self, behind: &str, lines: &str, mark: &str) {
         let path = self.project.path().join("main.kf.hcl");
         let text = std::fs::read_to_string(path).expect("the example");
         let mut next = String::new();
-        for line in text.lines().filter(|l| !l.ends_with(MARK)) {
+        for line in text.lines().filter(|l| !l.ends_with(mark)) {
             let _ = writeln!(next, "{line}");
-            if line.starts_with("resource \"karmada_control_plane\"") {
-                for line in block.lines() {
-                    let _ = writeln!(next, "  {line}{MARK}");
+            if line.starts_with(behind) {
+                for line in lines.lines() {
+                    let _ = writeln!(next, "  {line}{mark}");
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Arg, Child, Value};
+use karmaform_model::{Arg, Child, Type, Value};
 use serde_json::json;
 
 use super::arguments::{Arguments, plane_ca};
@@ -25,10 +25,44 @@ const HEALTH_PORT: i64 = 10_357;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) pods: Pods,
+    /// The URL at which it reaches the Karmada API; of several API servers, the first one's.
     pub(crate) server: Value,
+    /// The way to all API servers, if they are several that nothing is in front of.
+    ways: Ways,
     pub(crate) ca_certificate: Value,
     pub(crate) validity_hours: Value,
     pub(crate) renew_before_hours: Value,
+}
+
+/// How an agent reaches API servers of which any may be gone.
+#[derive(Clone, Debug)]
+enum Ways {
+    /// There is one URL.
+    One,
+    /// A name has the addresses of all of them, in the file /etc/hosts of its pods: programs in Go try one after the other. Source:
+    /// `lookupStaticHost` and `dialSerial` in Go's `net`; `CGO_ENABLED=0` in `hack/build.sh` of karmada.
+    All { server: Value, aliases: Value },
+    /// Nobody knows before there is a control plane.
+    Later,
+}
+
+impl Ways {
+    /// Of a control plane.
+    fn of(plane: &Value) -> Self {
+        if plane.is_unknown() {
+            return Self::Later;
+        }
+        let name = |url: &Value| Some(url.as_str()?.strip_prefix("https://")?.rsplit_once(':')?.0.to_owned());
+        let addresses = plane.get("addresses").and_then(Value::as_items);
+        match (addresses, plane.get("address").and_then(|url| Some((url, name(url)?)))) {
+            (Some(addresses), Some((server, name))) => {
+                let names = Value::tuple(vec![name.into()]);
+                let line = |address: &Value| Value::object([("ip", address.clone()), ("hostnames", names.clone())]);
+                Self::All { server: server.clone(), aliases: Value::tuple(addresses.iter().map(line).collect()) }
+            }
+            _ => Self::One,
+        }
+    }
 }
 
 impl Settings {
@@ -49,9 +83,10 @@ impl Settings {
                 "must be written: the connection of the control plane does not say it",
             );
         }
-        let later = || Value::unknown_not_null(karmaform_model::Type::String);
+        let later = || Value::unknown_not_null(Type::String);
         Some(Self {
             pods: pods?,
+            ways: if reader.value("server").is_some() { Ways::One } else { Ways::of(plane) },
             server: server.unwrap_or_else(later),
             ca_certificate: ca_certificate.unwrap_or_else(later),
             validity_hours: reader.given("validity_hours"),
@@ -71,7 +106,8 @@ pub(crate) fn children(member: &Arguments, settings: &Settings) -> Vec<Child> {
     let mut secret = Arg::from_json(&json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta }));
     secret.set(&["metadata", "name"], name(member));
     let encoded = |arg: Arg| Arg::Base64(Box::new(arg));
-    secret.set(&["data", FILE], encoded(pull::kubeconfig(member, &settings.server.clone().into(), KUBECONFIG)));
+    let server = if let Ways::All { server, .. } = &settings.ways { server } else { &settings.server };
+    secret.set(&["data", FILE], encoded(pull::kubeconfig(member, &server.clone().into(), KUBECONFIG)));
     secret.set(&["data", pull::CA], encoded(settings.ca_certificate.clone().into()));
     let [certificate, key] = pull::identity();
     secret.set(&["data", pull::CERTIFICATE], encoded(certificate));
@@ -88,7 +124,7 @@ pub(crate) fn children(member: &Arguments, settings: &Settings) -> Vec<Child> {
 
 fn deployment(member: &Arguments, settings: &Settings) -> Child {
     let probe = json!({ "httpGet": { "path": "/healthz", "port": HEALTH_PORT, "scheme": "HTTP" }, "periodSeconds": 5, "failureThreshold": 6, "timeoutSeconds": 5 });
-    let manifest = settings.pods.deployment(Shape {
+    let mut manifest = settings.pods.deployment(Shape {
         program: PROGRAM,
         name: name(member),
         namespace: member.namespace.as_str().into(),
@@ -98,6 +134,12 @@ fn deployment(member: &Arguments, settings: &Settings) -> Child {
         container: json!({ "livenessProbe": probe, "readinessProbe": probe }),
         marks: vec![("karmaform/certificate", pull::certificate_mark())],
     });
+    let pod = ["spec", "template", "spec"];
+    match &settings.ways {
+        Ways::One => {}
+        Ways::All { aliases, .. } => manifest.set(&[&pod[..], &["hostAliases"]].concat(), aliases.clone().into()),
+        Ways::Later => manifest.set(&pod, Value::unknown(Type::Any).into()),
+    }
     let made = with(in_member(member, pull::runs(), manifest), "wait", Arg::object([("rollout", true.into())]));
     let made = with(made, "timeout", ROLLOUT_TIMEOUT.into());
     // Its pods have ended when it is gone: what they still hold would keep their namespace.

@@ -178,7 +178,7 @@ fn agent() -> Schema {
         text(
             "server",
             "The URL at which it reaches the Karmada API; the one in the connection unless written. Of a control plane that karmaform made \
-             that is an address inside its own cluster.",
+             that is an address inside its own cluster; of one on several hosts without a load balancer, all of them, one after the other.",
         ),
         text("ca_certificate", "The CA that signed what is at that URL, in PEM; the connection's unless written."),
     ];

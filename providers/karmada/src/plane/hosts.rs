@@ -108,6 +108,13 @@ impl Hosts {
         url(host, port)
     }
 
+    /// The addresses of all API servers, where nothing in front of them chooses one that works.
+    pub(crate) fn addresses(&self, plane: &Arguments) -> Option<Arg> {
+        let homes = homes(plane, self, Component::ApiServer);
+        let is_alone = self.balancer.is_none() && homes.len() > 1;
+        is_alone.then(|| Arg::List(homes.into_iter().map(|(_, host)| host.address.clone().into()).collect()))
+    }
+
     /// The addresses that the API is reached by, for its certificate.
     pub(crate) fn names(&self) -> Vec<Arg> {
         let balancer = self.balancer.iter().map(|b| b.address.clone().into());

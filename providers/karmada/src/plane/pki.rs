@@ -231,10 +231,13 @@ pub(crate) fn connection(plane: &Arguments) -> Arg {
         connection.set(&["requests_per_second"], rate.into());
     }
     connection.set(&["via"], plane.target.way());
-    if plane.target.hosts().is_some() {
+    if let Some(hosts) = plane.target.hosts() {
         // Which one it is: hosts come and go, and a name may be that of another one elsewhere.
         connection.set(&["identity"], identity());
         connection.set(&["server"], plane.endpoint());
+        if let Some(addresses) = hosts.addresses(plane) {
+            connection.set(&["addresses"], addresses);
+        }
     }
     connection
 }

@@ -188,6 +188,20 @@ fn a_load_balancer_changes_one_host_after_the_other() {
     let expected =
         ["restarts haproxy on a, b, one host after the other: connections through it are made anew", "takes the load balancer away from c"];
     assert!(expected.iter().all(|e| made.impact.iter().any(|l| l == e)), "{:?}", made.impact);
+    // What is refused on one host is not tried on the next one.
+    let own = on(&["a", "b"], &json!({ "load_balancer": { "vip": "10.0.0.100", "haproxy_source": "/srv/haproxy" } }));
+    let all = |host: &str| {
+        let parts = ["unit[\"haproxy\"]", "program[\"haproxy\"]", "file[\"load-balancer/haproxy.cfg\"]"];
+        parts.map(|part| format!("host[\"{host}\"]/{part}"))
+    };
+    let package = "host[\"b\"]/package[\"haproxy\"]".to_owned();
+    let mut changes: BTreeMap<_, _> = ["a", "b"].iter().flat_map(|h| all(h).map(|name| (name, update()))).collect();
+    changes.insert(package.clone(), (Change::Delete { before: object() }, true));
+    let made = choreograph(Some(&own), &own, &changes).unwrap();
+    let orderings: Vec<_> = made.orderings.iter().map(|(a, b)| (point(a), point(b))).collect();
+    let waits = |first: String, then: &String| orderings.contains(&(first, then.clone()));
+    assert!(all("b").iter().all(|then| waits(unit("a", "haproxy"), then)), "{orderings:?}");
+    assert!(waits(unit("b", "haproxy"), &package), "{orderings:?}");
     let gone = BTreeMap::from([(unit("a", "haproxy"), (Change::Delete { before: object() }, true))]);
     let made = choreograph(Some(&with(&["a"])), &on(&["a"], &json!({})), &gone).unwrap();
     assert!(made.gates.is_empty() && made.impact.iter().any(|l| l.starts_with("removes the load balancer")), "{:?}", made.impact);
@@ -207,6 +221,9 @@ fn what_components_would_suffer_from_is_said_before_they_come() {
         "{:?}",
         made.impact
     );
+    // Nor is anything in front of them.
+    let expected = "the kubeconfig leads to the API server on a, and by contexts of their own to those on b, c;";
+    assert!(has(expected), "{:?}", made.impact);
     // Said once, when it comes to a host, and not of hosts where nothing comes.
     let later = choreograph(Some(&some), &some, &units(&["b"])).unwrap();
     assert!(!later.impact.iter().any(|l| l.contains("swap") || l.contains("firewall")), "{:?}", later.impact);

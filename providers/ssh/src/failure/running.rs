@@ -43,6 +43,7 @@ pub(crate) fn failed(what: &str, output: &Output, secrets: &[String]) -> Diagnos
             .with_hint("Run again.")
             .retryable();
         }
+        "check" => return refused(what, &text, output.section("said").unwrap_or_default(), secrets),
         "part" => {
             return Diagnostic::error("File did not arrive whole", format!("{what}: a part of it is there, and the rest is missing."))
                 .with_hint("Run again; what has arrived need not be sent once more.")
@@ -87,6 +88,18 @@ pub(crate) fn failed(what: &str, output: &Output, secrets: &[String]) -> Diagnos
         Some((_, summary, hint)) => Diagnostic::error(*summary, format!("{what} failed{where_}. {said}")).with_hint(*hint),
         None => Diagnostic::error("Change failed on the host", format!("{what} failed{where_}. {said}")),
     }
+}
+
+/// What was to take a place did not pass what tries it.
+fn refused(what: &str, status: &str, said: &[u8], secrets: &[String]) -> Diagnostic {
+    let said = redact(&tail(&String::from_utf8_lossy(said), LINES), secrets);
+    let said = match (status, said.as_str()) {
+        ("124", "") => "It did not end within 30 s.".to_owned(),
+        (_, "") => format!("It ended with status {status} and said nothing."),
+        _ => format!("It said:\n{said}"),
+    };
+    let detail = format!("{what}: the command \"check\" refused the new file, so nothing was changed. {said}");
+    Diagnostic::error("File was refused", detail)
 }
 
 /// Something is there that is not ours.
@@ -192,6 +205,7 @@ mod tests {
         check("occupied a, b", "Directory is not empty");
         check("kind /a", "Something else is at this path");
         check("part", "File did not arrive whole");
+        check("check 1", "File was refused");
         check("held 300 ops@ci", "Host is held by another run");
         check("write /a", "Change failed on the host");
     }

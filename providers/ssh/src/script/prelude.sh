@@ -167,8 +167,15 @@ remove_parents() {
   done
 }
 
-# install_file PATH SHA256 OWNER:GROUP MODE [READER]: standard input, as the reader gives it on, becomes the file, whole or not at all
+# install_file PATH SHA256 OWNER:GROUP MODE [READER] [CHECK]: standard input, as the reader gives it on, becomes the file, whole or not at all,
+# and only if the check lets it
 install_file() {
+  stage_file "$@"
+  place_file "$1"
+}
+
+# stage_file, of the same words: everything but taking its place
+stage_file() {
   [ -d "$1" ] && [ ! -h "$1" ] && fail kind "$1"
   _name=${1##*/}
   rm -f "${1%/*}/.karmaform.$_name."??????
@@ -178,12 +185,27 @@ install_file() {
   [ "${_sum%% *}" = "$2" ] || fail checksum "${_sum%% *}"
   chown "$3" "$kf_new" || fail owner "$3"
   chmod "$4" "$kf_new" || fail write "$1"
+  if [ -n "$6" ]; then try_file "$6"; fi
   sync "$kf_new" 2>/dev/null || sync
+}
+
+# place_file PATH: what was staged for it
+place_file() {
   # A link to a directory would take it in.
   if [ -h "$1" ]; then rm -f "$1"; fi
   mv -f "$kf_new" "$1" || fail write "$1"
   kf_new=
   sync "${1%/*}/" 2>/dev/null || :
+}
+
+# try_file COMMAND: it finds what was staged as $FILE; what one that fails says is told
+try_file() {
+  _said=$(FILE=$kf_new timeout 30 sh -c "$1" 2>&1 </dev/null)
+  _status=$?
+  if [ "$_status" = 0 ]; then return 0; fi
+  section said
+  printf '%s\n' "$_said" | tail -n 20
+  fail check "$_status"
 }
 
 # stamp PATH: what changes whenever a file does: its inode and size, the times of its content and of itself

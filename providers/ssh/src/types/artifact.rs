@@ -7,7 +7,7 @@ use karmaform_model::{
     default_plan, same,
 };
 
-use super::placed::{at_path, foreign, host, permissions, permissions_seen, refuse};
+use super::placed::{at_path, check, foreign, host, permissions, permissions_seen, refuse};
 use crate::artifact::oci;
 use crate::checks::{Checks, is_protected};
 use crate::client::Client;
@@ -65,6 +65,7 @@ impl Artifact {
                  is wanted again, it need not be sent. It goes when nothing from a release is left in the directory that it is in; so a lone file that moves needs \
                  `create_before_destroy`.",
             ),
+            check(),
             Attribute::computed("content_sha256", Type::String, "SHA-256 sum of the installed file."),
             Attribute::computed("recorded_sha256", Type::String, "Sum of what was installed, if the file is another one now.").volatile(),
             foreign(),
@@ -97,6 +98,7 @@ impl ResourceSpec for Artifact {
             })
             .mode()
             .names(&["owner", "group"])
+            .no_zero_bytes("check")
             .check("sha256", "Bad sum", sum_problem)
             .check("platform", "Bad platform", oci::platform_problem)
             .done()?;

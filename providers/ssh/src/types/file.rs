@@ -4,7 +4,7 @@ use karmaform_model::{
     Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
 };
 
-use super::placed::{at_path, foreign, host, ownership, permissions, permissions_seen, refuse};
+use super::placed::{at_path, check, check_of, foreign, host, ownership, permissions, permissions_seen, refuse};
 use crate::checks::Checks;
 use crate::client::{Act, Client};
 use crate::host::Payload;
@@ -12,7 +12,7 @@ use crate::look::{Content, Look, PathKind, PathSeen, Seen};
 use crate::script::quote;
 use crate::sum::{plan_sum, sha256};
 use crate::typed::{SshType, comparable, finished, is_foreign};
-use crate::values::{boolean, text};
+use crate::values::{boolean, secrets, text};
 
 const KIND: &str = "ssh_file";
 
@@ -34,6 +34,7 @@ impl File {
             Attribute::required("content", Type::String, "What is in it."),
             Attribute::optional("overwrite", Type::Bool, "Whether to replace a file that exists already and that karmaform did not make.")
                 .or(false),
+            check(),
             Attribute::computed("sha256", Type::String, "SHA-256 sum of the content."),
             foreign(),
         ];
@@ -53,7 +54,7 @@ impl ResourceSpec for File {
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
         let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
-        Checks::of(wanted).path("path").mode().names(&["owner", "group"]).done()?;
+        Checks::of(wanted).path("path").mode().names(&["owner", "group"]).no_zero_bytes("check").done()?;
         if let Some(before) = before.filter(|b| is_foreign(b))
             && boolean(wanted, "overwrite") != Some(true)
         {
@@ -117,12 +118,14 @@ impl SshType for File {
             }
             let mode = quote(text(after, "mode").unwrap_or("0644"));
             body.push_str(&format!(
-                "claim {KIND} {word} {word}\ninstall_file {word} {} {} {mode}",
+                "claim {KIND} {word} {word}\ninstall_file {word} {} {} {mode} '' {}",
                 sha256(content.as_bytes()),
-                ownership(after)
+                ownership(after),
+                quote(&check_of(after))
             ));
             let act = Act::new(format!("Writing {}", path(after)), body)
                 .with_payload(Payload::Bytes(content.as_bytes().to_vec()))
+                .with_secrets(secrets(after, &["check"]))
                 .then_look(vec![Look::File { path: path(after).to_owned(), content: Content::Never }]);
             let attempt = client.attempt(act).await?;
             let is_foreign = attempt.output.reason().is_some_and(|(word, _)| word == "exists");

@@ -22,6 +22,20 @@ pub(super) fn permissions(mode: &'static str) -> Vec<Attribute> {
     ]
 }
 
+/// The attribute `check`.
+pub(super) fn check() -> Attribute {
+    let doc = "Command for the host's `sh` that must succeed, within 30 s, before a new file takes its place; it finds the new one at `$FILE`, beside \
+               where it is to be, with its owner and mode. If it fails, what is there stays.";
+    Attribute::optional("check", Type::String, doc).write_only()
+}
+
+/// The command that tries a new file; empty if there is none. What it says is not shown where it, or what it reads, is secret.
+pub(super) fn check_of(after: &Object) -> String {
+    let check = text(after, "check").unwrap_or_default();
+    let is_secret = ["content", "check"].iter().any(|name| after.get(*name).is_some_and(Value::contains_secret));
+    if is_secret && !check.is_empty() { format!("{{ {check}\n}} >/dev/null 2>&1") } else { check.to_owned() }
+}
+
 /// The volatile attribute `foreign`.
 pub(super) fn foreign() -> Attribute {
     Attribute::computed("foreign", Type::Bool, "True for something that exists already and that karmaform did not make.").volatile()

@@ -171,6 +171,28 @@ fn what_was_there_before_need_not_be_sent_again() {
 }
 
 #[test]
+fn a_program_that_is_refused_does_not_take_its_place() {
+    let Some(lab) = lab("a_program_that_is_refused_does_not_take_its_place") else { return };
+    let program = |name: &str, status: u8| lab.local(name, format!("#!/bin/sh\necho {name}\nexit {status}\n").as_bytes());
+    let (good, bad, better) = (program("good", 0), program("bad", 7), program("better", 0));
+    let wanted = |source: &str| {
+        let check = "\"$FILE\" >&2";
+        let previous = "/opt/kf-tried/previous";
+        lab.arguments(
+            KIND,
+            [("path", "/opt/kf-tried/now/tool".into()), ("source", source.into()), ("previous", previous.into()), ("check", check.into())],
+        )
+    };
+    let state = lab.create(KIND, &wanted(&good));
+    let state = lab.step(KIND, Some(&state), Some(&wanted(&better)), Action::Update).unwrap();
+    let error = lab.apply(KIND, &lab.plan(KIND, Some(&state), Some(&wanted(&bad))).unwrap()).unwrap_err();
+    assert!(error.summary == "File was refused" && error.detail.contains("It said:\nbad"), "{error:?}");
+    // Neither what was there nor what is kept for a way back is another one.
+    assert_eq!(lab.shell("/opt/kf-tried/now/tool; /opt/kf-tried/previous/tool; ls -A /opt/kf-tried/now"), "better\ngood\ntool");
+    lab.delete(KIND, &state);
+}
+
+#[test]
 fn what_has_not_changed_is_not_read_again() {
     let Some(lab) = lab("what_has_not_changed_is_not_read_again") else { return };
     let source = lab.local("tool", &noise(2_000_000));

@@ -61,6 +61,39 @@ fn a_foreign_file_stays_unless_it_may_be_overwritten() {
 }
 
 #[test]
+fn what_is_refused_does_not_take_its_place() {
+    let Some(lab) = lab("what_is_refused_does_not_take_its_place") else { return };
+    let path = "/opt/kf-tried/it.conf";
+    let wanted = |content: Value| {
+        let check = "echo \"in $FILE\"; stat -c '%a %n' \"$FILE\" >&2; grep -q good \"$FILE\"";
+        lab.arguments(KIND, [("path", path.into()), ("content", content), ("mode", "0640".into()), ("check", check.into())])
+    };
+    let refused = |state: Option<&karmaform_model::Object>, content: Value| {
+        let error = lab.apply(KIND, &lab.plan(KIND, state, Some(&wanted(content))).unwrap()).unwrap_err();
+        assert_eq!(error.summary, "File was refused", "{error:?}");
+        error.detail
+    };
+    // It is tried beside its place, as it will be there.
+    let told = refused(None, "bad".into());
+    assert!(told.contains("in /opt/kf-tried/.karmaform.it.conf.") && told.contains("640 /opt/"), "{told}");
+    assert_eq!(lab.shell("ls -d /opt/kf-tried 2>/dev/null || echo none"), "none");
+    lab.assert_nothing_left();
+    let state = lab.step(KIND, None, Some(&wanted("good 1".into())), Action::Create).unwrap();
+    assert!(!state.contains_key("check"));
+    refused(Some(&state), "bad".into());
+    // Nothing is said of what is secret.
+    let told = refused(Some(&state), Value::from("bad").secret());
+    assert!(!told.contains("/.karmaform."), "{told}");
+    assert_eq!(lab.shell("ls -A /opt/kf-tried; cat /opt/kf-tried/it.conf"), "it.conf\ngood 1");
+    let state = lab.step(KIND, Some(&state), Some(&wanted("good 2".into())), Action::Update).unwrap();
+    // Another check alone is nothing to do.
+    let mut other = wanted("good 2".into());
+    other.insert("check".into(), "false".into());
+    assert!(lab.plan(KIND, Some(&state), Some(&other)).unwrap().is_no_op());
+    lab.delete(KIND, &state);
+}
+
+#[test]
 fn what_a_host_refuses_is_said_clearly_and_cleaned_up() {
     let Some(lab) = lab("what_a_host_refuses") else { return };
     lab.shell("mkdir -p /mnt/kf-small /mnt/kf-ro && mount -t tmpfs -o size=64k none /mnt/kf-small && mount -t tmpfs -o ro none /mnt/kf-ro");

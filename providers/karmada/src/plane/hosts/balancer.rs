@@ -49,6 +49,14 @@ impl Program {
             Self::Keepalived => "keepalived",
         }
     }
+
+    /// The file that it reads.
+    pub(crate) fn configuration(self) -> &'static str {
+        match self {
+            Self::Haproxy => "haproxy.cfg",
+            Self::Keepalived => "keepalived.conf",
+        }
+    }
 }
 
 /// What is in front.

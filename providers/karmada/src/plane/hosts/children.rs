@@ -48,19 +48,21 @@ impl At<'_> {
         (name, path)
     }
 
-    /// A program from where it comes from.
+    /// A program from where it comes from. `check` tries it before it takes the place of one that works.
     pub(super) fn program(
         &mut self,
         plane: &Arguments,
         key: &str,
         path: String,
         origin: Origin,
+        check: Option<Arg>,
         after: Vec<Vec<ChildStep>>,
     ) -> Vec<ChildStep> {
         let previous = format!("{}/previous", programs::root(plane));
         let arguments = [("path", path.into()), ("mode", "0755".into()), ("previous", previous.into())];
         let mut made = child(on_of(self.name, "program", key), "ssh_artifact", arguments);
         made.arguments.extend(origin.map(|(n, a)| (n.to_owned(), a)));
+        made.arguments.extend(check.map(|check| ("check".to_owned(), check)));
         self.add(made, after)
     }
 
@@ -160,7 +162,7 @@ fn of_component(
         after.push(at.file(step, format!("{folder}/{file}"), content, &owner, vec![directory.clone()]));
     }
     let origin = programs::origin(plane, hosts, at.host, component, settings);
-    let program = at.program(plane, &programs::key(plane, component), programs::path(plane, component), origin, vec![programs]);
+    let program = at.program(plane, &programs::key(plane, component), programs::path(plane, component), origin, None, vec![programs]);
     after.push(program.clone());
     after.extend(names);
     after.extend(needs(plane, component, objects));

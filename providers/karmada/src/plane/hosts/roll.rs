@@ -70,7 +70,7 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
 fn outdated(scene: &Scene<'_>, choreography: &mut Choreography) {
     for (path, _) in scene.children.iter().filter(|(_, c)| c.change.action() == Action::Delete) {
         let [host, program] = &path[..] else { continue };
-        if program.name != "program" {
+        if program.name != "program" && program.name != "package" {
             continue;
         }
         let runs =

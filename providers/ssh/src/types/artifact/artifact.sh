@@ -6,10 +6,12 @@ note_sum() {
   if [ -n "$_stamp" ]; then own ssh_artifact "$1" "$_stamp $2"; fi
 }
 
-# install_release PATH SHA256 OWNER:GROUP MODE PREVIOUS [READER]: standard input becomes the file; what was there is kept
+# install_release PATH SHA256 OWNER:GROUP MODE PREVIOUS CHECK [READER]: standard input becomes the file, if it passes the check; what was there
+# is kept
 install_release() {
+  stage_file "$1" "$2" "$3" "$4" "$7" "$6"
   if [ -n "$5" ]; then keep_previous "$1" "$5"; fi
-  install_file "$1" "$2" "$3" "$4" "$6"
+  place_file "$1"
   note_sum "$1" "$2"
 }
 

@@ -13,8 +13,8 @@ use crate::host::Payload;
 use crate::look::{Content, Look, Seen};
 use crate::script::quote;
 use crate::sum::sha256;
-use crate::types::placed::ownership;
-use crate::values::text;
+use crate::types::placed::{check_of, ownership};
+use crate::values::{secrets, text};
 
 /// What scripts of this type may use.
 const FUNCTIONS: &str = include_str!("artifact.sh");
@@ -76,7 +76,8 @@ pub(super) async fn apply(client: &Client, change: &Change) -> Result<Option<See
             }
         }
     };
-    client.act(act.then_look(vec![file(path)])).await.map(Some)
+    let act = act.with_secrets(secrets(after, &["check"])).then_look(vec![file(path)]);
+    client.act(act).await.map(Some)
 }
 
 /// What is to be where.
@@ -106,8 +107,8 @@ impl Target<'_> {
 
     /// The words that put standard input there.
     fn install(&self, sum: &str) -> String {
-        let previous = quote(text(self.after, "previous").unwrap_or_default());
-        format!("install_release {} {sum} {} {} {previous}", quote(self.path), ownership(self.after), self.mode())
+        let (previous, check) = (quote(text(self.after, "previous").unwrap_or_default()), quote(&check_of(self.after)));
+        format!("install_release {} {sum} {} {} {previous} {check}", quote(self.path), ownership(self.after), self.mode())
     }
 
     /// It is the right file already.

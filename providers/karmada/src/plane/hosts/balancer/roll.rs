@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, GateSpec, Point, Scene, Type, Value};
 
 use super::super::roll::{awaited, hosts_away};
-use super::super::{Hosts, unit_at, url};
+use super::super::{Hosts, homes, on_of, unit_at, url};
 use super::{Balancer, Program, listeners, on, program_at, unit_of};
 use crate::plane::arguments::Arguments;
 use crate::plane::choreography::{ANSWERS, is_unchanged};
@@ -24,12 +24,16 @@ pub(in super::super) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Host
         let mut homes = on(wanted, hosts);
         // Whoever is away comes last: what waits for it is not done.
         homes.sort_by_key(|(name, _)| away.contains(name.as_str()));
-        for path in homes.into_iter().map(|(name, _)| unit_of(name, program)) {
+        for (name, _) in homes {
+            let path = unit_of(name, program);
             let Some(child) = scene.children.get(&path).filter(|c| !is_unchanged(c.change)) else { continue };
             if is_restarted(child)
                 && let Some(previous) = previous.replace(path.clone())
             {
-                choreography.orderings.push((Point::Child(previous), Point::Child(path.clone())));
+                // Also what it is made of stays as it is until it is its host's turn: nothing that was refused on one goes to the next.
+                for own in parts_of(name, program).into_iter().chain([path.clone()]).filter(|own| scene.children.contains_key(own)) {
+                    choreography.orderings.push((Point::Child(previous.clone()), Point::Child(own)));
+                }
             }
             changed.push(path);
         }
@@ -55,6 +59,12 @@ pub(in super::super) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Host
     choreography.gates.push(gate);
 }
 
+/// What a unit is made of: what it runs, and what that reads.
+fn parts_of(host: &str, program: Program) -> [Vec<ChildStep>; 2] {
+    let file = format!("load-balancer/{}", program.configuration());
+    [on_of(host, "program", program.name()), on_of(host, "file", &file)]
+}
+
 fn is_made(child: &ChildChange<'_>) -> bool {
     !child.in_state && child.change.action() == Action::Create
 }
@@ -76,6 +86,20 @@ fn gate(plane: &Arguments, balancer: &Balancer) -> GateSpec {
     GateSpec { name, gate: "kubernetes_ready".to_owned(), arguments, limit: LIMIT, acts: false }
 }
 
+/// That nothing is in front of the API servers of a new control plane, and what people do without.
+fn alone(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts) -> Option<String> {
+    let names: Vec<&str> = homes(wanted, hosts, Component::ApiServer).into_iter().map(|(name, _)| name.as_str()).collect();
+    let (first, others) = names.split_first().filter(|(_, others)| !others.is_empty())?;
+    let is_alone = hosts.balancer.is_none() && scene.before.is_none();
+    is_alone.then(|| {
+        let others = others.join(", ");
+        format!(
+            "the kubeconfig leads to the API server on {first}, and by contexts of their own to those on {others}; with `load_balancer` it is \
+             one address"
+        )
+    })
+}
+
 /// What becomes of it, in plain words.
 pub(crate) fn impact(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts) -> Vec<String> {
     let with = |program: Program, fits: fn(&ChildChange<'_>) -> bool| -> Vec<&str> {
@@ -84,7 +108,7 @@ pub(crate) fn impact(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts) -> Ve
     };
     let all = listeners(wanted, hosts).len();
     let vip = hosts.balancer.as_ref().and_then(|b| b.address.as_str()).unwrap_or_default();
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = alone(scene, wanted, hosts).into_iter().collect();
     let endpoint = wanted.endpoint().resolve(&|_, _| Value::unknown(Type::String));
     let before = scene.before.and_then(|b| b.get("endpoint")).and_then(Value::as_str);
     if let (Some(before), Some(now)) = (before, endpoint.as_str())

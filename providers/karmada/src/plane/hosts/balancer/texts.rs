@@ -5,7 +5,7 @@ use karmaform_model::{Arg, Value};
 use super::super::{Host, Hosts, unit};
 use super::{Balancer, Ours, Program, on};
 use crate::plane::arguments::Arguments;
-use crate::systemd::{SANDBOX, awaits, is_listening};
+use crate::systemd::{SANDBOX, awaits, each_text, is_listening, quote};
 use crate::versions::Component;
 
 /// How often it is looked whether haproxy listens, each a tenth of a second after the last.
@@ -128,6 +128,24 @@ vrrp_instance karmada {{
         format!(" {mark}\n  }}\n  track_script {{\n    haproxy\n  }}\n}}\n").into(),
     ]);
     Arg::Text(text)
+}
+
+/// For a shell: the program reads a configuration, and ends.
+pub(super) fn test(program: Program, path: &str, configuration: &str) -> String {
+    match program {
+        Program::Haproxy => format!("{path} -c -q -f {configuration}"),
+        Program::Keepalived => format!("{path} --config-test -f {configuration}"),
+    }
+}
+
+/// For a shell: a program that is still to take its place, `$FILE`, reads the configuration that it will have, and ends.
+pub(super) fn trial(program: Program, configuration: Arg) -> Arg {
+    let test = test(program, "\"$FILE\"", "\"$folder/configuration\"");
+    Arg::Text(vec![
+        "folder=$(mktemp -d) || exit\ntrap 'rm -rf \"$folder\"' EXIT\nprintf %s '".into(),
+        each_text(configuration, &quote),
+        format!("' >\"$folder/configuration\" && {test}").into(),
+    ])
 }
 
 /// What of it only one control plane on a host can have. Two virtual routers of one number would hear each other.
