@@ -74,31 +74,62 @@ impl Files for Disk {
     }
 
     fn list(&self, directory: &str) -> Result<Vec<String>, String> {
+        self.list_to(directory, usize::MAX)
+    }
+
+    fn list_to(&self, directory: &str, levels: usize) -> Result<Vec<String>, String> {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
         let base = self.root.join(directory);
-        let mut found = Vec::new();
-        // A folder of things that may be added is often not there yet.
-        if !matches!(std::fs::symlink_metadata(&base), Err(error) if error.kind() == std::io::ErrorKind::NotFound) {
-            walk(&base, &base, &mut found)?;
+        let mut walk = Walk { base: &base, above: Vec::new(), found: Vec::new(), entered: 0 };
+        match std::fs::metadata(&base) {
+            Ok(kind) if kind.is_dir() => walk.below(&base, levels)?,
+            // There is nothing below a file, and a folder of things that may be added is often not there yet.
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {}
+            Err(error) => return Err(reason(&error)),
         }
-        found.sort();
-        Ok(found)
+        walk.found.sort();
+        Ok(walk.found)
     }
 }
 
-fn walk(base: &Path, directory: &Path, found: &mut Vec<String>) -> Result<(), String> {
-    for entry in std::fs::read_dir(directory).map_err(|e| reason(&e))? {
-        let entry = entry.map_err(|e| reason(&e))?;
-        let (path, kind) = (entry.path(), entry.file_type().map_err(|e| reason(&e))?);
-        if kind.is_dir() {
-            walk(base, &path, found)?;
-        } else if let Ok(relative) = path.strip_prefix(base) {
-            found.push(relative.to_string_lossy().into_owned());
+/// A search for files.
+struct Walk<'a> {
+    base: &'a Path,
+    /// The real paths of the directories that it is in.
+    above: Vec<PathBuf>,
+    /// Relative to the base. Links that lead nowhere are among them.
+    found: Vec<String>,
+    /// How often it went into a directory.
+    entered: usize,
+}
+
+impl Walk<'_> {
+    /// All files of a directory, so many levels deep. Links are followed, but for one that leads to where the walk is already.
+    fn below(&mut self, directory: &Path, levels: usize) -> Result<(), String> {
+        let real = std::fs::canonicalize(directory).map_err(|e| reason(&e))?;
+        if self.above.contains(&real) {
+            return Ok(());
         }
-        if found.len() > MOST_FILES {
-            return Err(format!("there are more than {MOST_FILES} files"));
+        self.entered += 1;
+        if self.entered > MOST_FILES {
+            return Err(format!("there are more than {MOST_FILES} directories, where links lead to some again and again"));
         }
+        self.above.push(real);
+        for entry in std::fs::read_dir(directory).map_err(|e| reason(&e))? {
+            let path = entry.map_err(|e| reason(&e))?.path();
+            match std::fs::metadata(&path) {
+                Ok(kind) if kind.is_dir() && levels > 1 => self.below(&path, levels - 1)?,
+                Ok(kind) if !kind.is_file() => {}
+                _ => self.found.extend(path.strip_prefix(self.base).ok().map(|path| path.to_string_lossy().into_owned())),
+            }
+            if self.found.len() > MOST_FILES {
+                return Err(format!("there are more than {MOST_FILES} files"));
+            }
+        }
+        self.above.pop();
+        Ok(())
     }
-    Ok(())
 }
 
 /// The words for what the disk said, without codes.
@@ -146,6 +177,20 @@ pub(crate) fn write_replaced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.write_all(bytes)?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())
+}
+
+/// Takes away what [`write_replaced`] would replace. A link stays, and the file that it leads to has nothing in it then; what is no file is left.
+pub(crate) fn make_room(path: &Path) -> std::io::Result<()> {
+    let Ok(there) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    // What others write to as well, like /dev/stdout, is none of these.
+    let leads_to_file = || !path.starts_with("/dev") && std::fs::metadata(path).is_ok_and(|m| m.is_file());
+    if there.is_file() {
+        std::fs::remove_file(path)
+    } else if there.is_symlink() && leads_to_file() {
+        std::fs::write(path, "")
+    } else {
+        Ok(())
+    }
 }
 
 /// A temporary file of this mode that may take the place of the file at `path`.
@@ -209,5 +254,23 @@ mod tests {
         assert!(disk.exists("d/a") && !disk.exists("d"));
         assert_eq!(disk.reads()["d/a"], disk.hash("d/a"));
         assert_eq!(disk.reads()["nope"], "");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_but_not_in_a_circle() {
+        use std::os::unix::fs::symlink;
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| directory.path().join(path);
+        std::fs::create_dir_all(at("d/e")).unwrap();
+        std::fs::write(at("d/e/a"), "x").unwrap();
+        symlink("e", at("d/link")).unwrap();
+        symlink("..", at("d/circle")).unwrap();
+        symlink("nowhere", at("d/gone")).unwrap();
+        let disk = Disk::new(directory.path());
+        assert_eq!(disk.list_to("d", 1).unwrap(), ["gone"]);
+        assert_eq!(disk.list_to("d", 2).unwrap(), ["e/a", "gone", "link/a"]);
+        assert_eq!(disk.list("d/link").unwrap(), ["a"]);
+        assert!(disk.list("d/e/a").unwrap().is_empty());
     }
 }

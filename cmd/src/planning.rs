@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use karmaform_engine::{Graph, Options, Pool, Relocated, World, graph, observe_again, plan as decide, relocate, without_deferred};
-use karmaform_model::{Address, Diagnostic, Diagnostics, ModeOfPlan, Plan, Registry, Snapshot};
+use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, ModeOfPlan, Plan, Registry, Snapshot};
 
 use crate::app::{App, Stop, VERSION};
 use crate::bundle::{Use, use_bundle};
@@ -115,7 +115,7 @@ pub(crate) fn addresses(flag: &str, texts: &[String]) -> Result<Vec<Address>, St
     if wrong.is_empty() { Ok(found) } else { Err(wrong.into()) }
 }
 
-/// The same where a whole module is none that will do.
+/// The same where a whole module, or a data source, is none that will do.
 ///
 /// # Errors
 /// All that are none.
@@ -125,7 +125,11 @@ fn resources(flag: &str, texts: &[String]) -> Result<Vec<Address>, Stop> {
         Diagnostic::error("Invalid address", format!("The value of {flag} is a whole module, {module}, and should be one resource."))
             .with_hint(format!("Give each resource by itself: {flag}='{module}.TYPE.NAME'."))
     });
-    let wrong: Diagnostics = modules.collect();
+    let data = found.iter().filter(|a| a.mode == Mode::Data).map(|source| {
+        Diagnostic::error("Invalid address", format!("The value of {flag} is a data source, {source}, and should be a resource."))
+            .with_hint("A data source is read with each plan, and there is nothing to be made anew.")
+    });
+    let wrong: Diagnostics = modules.chain(data).collect();
     if wrong.is_empty() { Ok(found) } else { Err(wrong.into()) }
 }
 
@@ -144,13 +148,13 @@ pub(crate) fn pool(app: &App, project: &Project, bundle: Use) -> Result<Arc<Pool
     Ok(Pool::new(Arc::clone(app.wiring.registry.catalog()), project.config.providers.clone()))
 }
 
-/// Looks at the world and decides.
+/// Looks at the world and decides, once more for a plan that was told of before.
 ///
 /// # Errors
 /// Everything that keeps a plan from being made.
 pub(crate) fn plan(app: &mut App, project: &Project, state: &Snapshot, pool: &Arc<Pool>, options: &Options) -> Result<Planned, Stop> {
     let registry = Arc::clone(&app.wiring.registry);
-    plan_as_far(app, project, &registry, state, pool, options)?.whole()
+    made(app, project, &registry, state, pool, options, false)?.whole()
 }
 
 /// A plan that is to be shown: where it can't be made whole, the part that could be is shown and given up.
@@ -166,7 +170,7 @@ pub(crate) fn plan_or_show(
     keep: impl FnOnce(&mut App, &Plan) -> Result<(), Stop>,
 ) -> Result<Planned, Stop> {
     let registry = Arc::clone(&app.wiring.registry);
-    let planned = plan_as_far(app, project, &registry, state, pool, options)?;
+    let planned = made(app, project, &registry, state, pool, options, true)?;
     if planned.wrong.is_empty() {
         return Ok(planned);
     }
@@ -190,6 +194,19 @@ pub(crate) fn plan_as_far(
     pool: &Arc<Pool>,
     options: &Options,
 ) -> Result<Planned, Stop> {
+    made(app, project, registry, state, pool, options, false)
+}
+
+/// The same; `tells` says whether programs are told what is looked at: of a plan that is to be shown.
+fn made(
+    app: &mut App,
+    project: &Project,
+    registry: &Registry,
+    state: &Snapshot,
+    pool: &Arc<Pool>,
+    options: &Options,
+    tells: bool,
+) -> Result<Planned, Stop> {
     let clock = Arc::clone(&app.wiring.clock);
     let mut met = Diagnostics::new();
     met.extend(project.diagnostics.clone());
@@ -207,10 +224,11 @@ pub(crate) fn plan_as_far(
     let seen = app.now();
     app.profile.phase("look", began, seen);
     app.profile.ask(observed.asked());
-    met.extend(wrong);
-    if met.has_errors() {
-        return Err(met.into());
+    if tells {
+        app.tell(|stream| stream.glances(&observed.glances(&graph, &world.inputs(), options)));
     }
+    // What does not depend on what could not be looked at can be planned all the same.
+    met.extend(wrong);
     let (mut plan, wrong) = decide(&graph, &world.inputs(), &observed, options);
     app.profile.phase("decide", seen, app.now());
     met.extend(wrong);

@@ -35,12 +35,19 @@ pub(crate) fn is_configuration(name: &str) -> bool {
     name.ends_with(CONFIGURATION) || name.ends_with(CONFIGURATION_JSON)
 }
 
-/// Test files end so.
+/// Test files in HCL end so.
 pub(crate) const TESTS: &str = ".kftest.hcl";
+/// The same in JSON.
+const TESTS_JSON: &str = ".kftest.json";
+
+/// True for a file with tests, by its name.
+pub(crate) fn is_test(name: &str) -> bool {
+    name.ends_with(TESTS) || name.ends_with(TESTS_JSON)
+}
 
 /// True for a file whose lines may be shown with what is said of them.
 pub(crate) fn is_shown(name: &str) -> bool {
-    is_configuration(name) || name.ends_with(TESTS)
+    is_configuration(name) || is_test(name)
 }
 
 /// A loaded configuration.
@@ -139,6 +146,21 @@ fn load_here(app: &mut App, flags: &VariableFlags, ask: bool, mut inputs: Variab
     load_sources(app, sources, configuration_files, inputs, Loading { ask, now, directory: HERE })
 }
 
+/// Loads what is in another directory, whatever the values of its variables are. What was loaded before stays among the sources: diagnostics
+/// of both can be shown together.
+///
+/// # Errors
+/// If files can't be read. What is wrong inside them is in [`Project::diagnostics`].
+pub(crate) fn load_beside(app: &mut App, directory: &str) -> Result<Project, Stop> {
+    let mut sources = app.sources.clone();
+    let mut inputs = VariableInputs::default().unjudged();
+    sources.ids().for_each(|file| inputs.aside(file));
+    add_configuration(app, directory, &mut sources)?;
+    let files = sources.files.len();
+    let now = app.now_seconds();
+    load_sources(app, sources, files, inputs, Loading { ask: false, now, directory })
+}
+
 /// How to load texts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loading<'a> {
@@ -205,10 +227,7 @@ pub(crate) fn context(app: &App, files: Arc<Disk>, directory: &str, now: i64) ->
 pub(crate) fn texts(app: &App, directory: &str, aside: &SourceFile, flags: &VariableFlags) -> Result<(Sources, VariableInputs), Stop> {
     let (mut sources, mut inputs) = (Sources::default(), VariableInputs::default());
     inputs.aside(sources.add(aside.clone()));
-    for name in names_in(&app.directory.join(directory))?.iter().filter(|n| is_configuration(n)) {
-        let path = if directory == HERE { name.clone() } else { format!("{directory}/{name}") };
-        sources.add(text_of(app, &path)?);
-    }
+    add_configuration(app, directory, &mut sources)?;
     add_surroundings(app, &mut sources, &mut inputs)?;
     add_flags(app, flags, &mut sources, &mut inputs)?;
     // Those beside a test that stands in a folder for tests are for the tests there, and win over all that is for others too.
@@ -216,6 +235,15 @@ pub(crate) fn texts(app: &App, directory: &str, aside: &SourceFile, flags: &Vari
         add_automatic(app, folder, &mut sources, &mut inputs)?;
     }
     Ok((sources, inputs))
+}
+
+/// The configuration files of a directory.
+fn add_configuration(app: &App, directory: &str, sources: &mut Sources) -> Result<(), Stop> {
+    for name in names_in(&app.directory.join(directory))?.iter().filter(|n| is_configuration(n)) {
+        let path = if directory == HERE { name.clone() } else { format!("{directory}/{name}") };
+        sources.add(text_of(app, &path)?);
+    }
+    Ok(())
 }
 
 /// Values from the environment; the lowest precedence.

@@ -8,7 +8,7 @@ use karmaform_lang::{Config, Reference};
 use karmaform_model::{Address, Diagnostic, Key, Mode};
 
 use crate::app::{App, Stop};
-use crate::disk::{reason, write_replaced};
+use crate::disk::{self, reason, write_replaced};
 use crate::ui::graph::{Node, Picture};
 use crate::ui::style::Tone;
 
@@ -87,11 +87,24 @@ pub(crate) fn wanted(offered: &'static [Format]) -> impl Fn(&str) -> Result<Want
 /// If a file can't be written.
 pub(crate) fn write(app: &App, wanted: &[Wanted], content: impl Fn(Format) -> String) -> Result<(), Stop> {
     for one in wanted {
-        write_replaced(&app.directory.join(&one.file), content(one.format).as_bytes()).map_err(|e| {
-            Diagnostic::error("Report can't be written", format!("The file \"{}\" can't be written: {}.", one.file, reason(&e)))
-        })?;
+        write_replaced(&app.directory.join(&one.file), content(one.format).as_bytes()).map_err(|e| unwritten(one, &e))?;
     }
     Ok(())
+}
+
+/// Makes room for them: an older one in its place must not be taken for that of a run that comes to write none.
+///
+/// # Errors
+/// If one can't be removed.
+fn make_room(app: &App, wanted: &[Wanted]) -> Result<(), Stop> {
+    for one in wanted {
+        disk::make_room(&app.directory.join(&one.file)).map_err(|e| unwritten(one, &e))?;
+    }
+    Ok(())
+}
+
+fn unwritten(one: &Wanted, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error("Report can't be written", format!("The file \"{}\" can't be written: {}.", one.file, reason(error)))
 }
 
 /// A picture of what depends on what. `marks`: how something is marked, and where a click on it leads. What needs a data source is told by

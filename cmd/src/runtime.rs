@@ -1,9 +1,10 @@
 //! The async runtime, the clock, and what Ctrl-C does.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::io::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use karmaform_engine::Runtime;
@@ -41,6 +42,8 @@ pub(crate) struct Interrupt {
     flag: Arc<AtomicBool>,
     manner: Arc<AtomicU8>,
     woken: Arc<tokio::sync::Notify>,
+    /// What a test has made, or is about to make: no state tells of it.
+    left: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Interrupt {
@@ -73,8 +76,28 @@ impl Interrupt {
 
     /// While the result lives, the first signal only asks.
     pub(crate) fn ask_first(&self) -> Asking {
-        self.manner.store(ASK_FIRST, Ordering::SeqCst);
-        Asking(self.clone())
+        let before = self.manner.swap(ASK_FIRST, Ordering::SeqCst);
+        Asking { of: self.clone(), before }
+    }
+
+    /// Remembers what is left, and known to no state, if everything ends at once.
+    pub(crate) fn leaves(&self, addresses: impl IntoIterator<Item = String>) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).extend(addresses);
+    }
+
+    /// Nothing is left any more, or it has been told.
+    pub(crate) fn leaves_nothing(&self) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// What is said of an end in the middle.
+    fn last_words(&self) -> String {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if left.is_empty() {
+            return "\nEnded at once, in the middle of what was under way. What was done is in the journal; run plan to see what is left.\n".to_owned();
+        }
+        let listed: String = left.iter().map(|l| format!("\n  - {l}")).collect();
+        format!("\nEnded at once, in the middle of a test. What it made is not undone, and no state knows of it. Left may be:{listed}\n")
     }
 
     fn on_signal(&self) {
@@ -83,8 +106,7 @@ impl Interrupt {
             // Not `leave`: whoever holds the output may be the one that hangs.
             crate::hidden::restore();
             if self.is_set() {
-                let text = "\nEnded at once, in the middle of what was under way. What was done is in the journal; run plan to see what is left.\n";
-                let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
+                let _ = rustix::io::write(rustix::stdio::stderr(), self.last_words().as_bytes());
             }
             signal_hook::low_level::exit(1);
         }
@@ -94,11 +116,14 @@ impl Interrupt {
 
 /// See [`Interrupt::ask_first`].
 #[derive(Debug)]
-pub(crate) struct Asking(Interrupt);
+pub(crate) struct Asking {
+    of: Interrupt,
+    before: u8,
+}
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.0.manner.store(AT_ONCE, Ordering::SeqCst);
+        self.of.manner.store(self.before, Ordering::SeqCst);
     }
 }
 
@@ -160,4 +185,30 @@ pub fn leave(code: i32) -> ! {
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().flush();
     signal_hook::low_level::exit(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_first_goes_on_asking_around_others() {
+        let interrupt = Interrupt::default();
+        let around = interrupt.ask_first();
+        drop(interrupt.ask_first());
+        interrupt.on_signal();
+        assert!(interrupt.is_set(), "the first signal only asks");
+        drop(around);
+        assert_eq!(interrupt.manner.load(Ordering::SeqCst), AT_ONCE);
+    }
+
+    #[test]
+    fn what_a_test_leaves_is_among_the_last_words() {
+        let interrupt = Interrupt::default();
+        assert!(interrupt.last_words().contains("journal"));
+        interrupt.leaves(["a.b".to_owned()]);
+        assert!(interrupt.last_words().ends_with("Left may be:\n  - a.b\n"), "{}", interrupt.last_words());
+        interrupt.leaves_nothing();
+        assert!(interrupt.last_words().contains("journal"));
+    }
 }

@@ -7,10 +7,13 @@ mod junit;
 mod made_up;
 mod memory;
 mod mock;
+mod mock_spec;
 mod place;
 mod run;
 mod stages;
+mod stand_ins;
 mod told;
+mod validate;
 mod values;
 
 use karmaform_model::Diagnostics;
@@ -19,6 +22,7 @@ pub(crate) use discover::{Filter, discover};
 pub(crate) use file::{Suite, test};
 pub(crate) use junit::junit;
 pub(crate) use told::{Tally, found, summary};
+pub(crate) use validate::validate_tests;
 
 /// How a run or a file ended, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

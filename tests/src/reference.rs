@@ -67,7 +67,9 @@ fn pages() -> BTreeMap<String, String> {
         }
         list(&mut index, &format!("Provider `{}`", driver.name()), &[specs, data].concat());
         if !driver.schema().attributes.is_empty() {
-            let _ = write!(index, "\n`provider \"{}\" {{}}` holds defaults:\n\n{}", driver.name(), attributes(driver.schema()));
+            let of_modules = "in a [module](../behaviour/modules.md#defaults-of-providers) those that connections carry";
+            let _ =
+                write!(index, "\n`provider \"{}\" {{}}` holds defaults, {of_modules}:\n\n{}", driver.name(), attributes(driver.schema()));
         }
     }
     let backends: Vec<_> = Wiring::real().backends.iter().map(|b| (b.name, (b.schema)())).collect();

@@ -1,7 +1,7 @@
 //! `apply`: plan, ask, and do it; or do what a saved plan says.
 
-use karmaform_engine::{Options, restore};
-use karmaform_model::{Diagnostic, ModeOfPlan, Plan, Reason, Seal, Snapshot};
+use karmaform_engine::{CHECK_FAILED, Options, restore};
+use karmaform_model::{Checked, Diagnostic, ModeOfPlan, Plan, Reason, Seal, Snapshot};
 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::applying::carry_out;
@@ -254,6 +254,10 @@ fn planned_before(app: &mut App, project: &mut Project, session: &mut Session, s
     said.extend(overrides);
     wrong.extend(judge(&project.config, &mut saved, &said, app.now_seconds()));
     wrong.extend(advice(&saved).cloned());
+    if !has_news(&saved) && Checked::are_alike(&saved.checks, &session.snapshot.checks) {
+        // An apply that does nothing judges nothing, and what does not hold is told by it, too.
+        wrong.extend(fresh.plan.warnings.iter().filter(|w| w.summary == CHECK_FAILED).cloned());
+    }
     if wrong.has_errors() {
         return Err(wrong.into());
     }
@@ -287,7 +291,8 @@ fn execute(
     if !outcome.is_success() {
         return Ok(1);
     }
-    let counts = counts(&planned.plan);
+    let mut counts = counts(&planned.plan);
+    counts.change = counts.change.saturating_sub(outcome.unchanged);
     let Counts { import, add, change, destroy, forget } = counts;
     let imported = if import > 0 { format!("{import} imported, ") } else { String::new() };
     let forgotten = if forget > 0 { format!(", {forget} forgotten") } else { String::new() };

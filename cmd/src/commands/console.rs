@@ -1,6 +1,6 @@
 //! `console`: try expressions against the configuration and the state.
 
-use karmaform_lang::{Config, Evaluator, Moment, Resolver, is_unfinished, render};
+use karmaform_lang::{Config, Evaluator, Moment, Resolver, gives_type, is_unfinished, render};
 use karmaform_model::{Address, Catalog, Snapshot, Type, Value};
 
 use crate::app::{App, Ended};
@@ -81,6 +81,8 @@ fn evaluate(app: &mut App, config: &Config, snapshot: &Snapshot, expression: &st
     if diagnostics.has_errors() {
         return 1;
     }
-    app.output.print(&format!("{}\n", render(&value)));
+    // The words of `type` are for people: no quotes, and no heredoc around several lines.
+    let words = value.as_str().filter(|_| !value.all_marks().any() && gives_type(expression));
+    app.output.print(&format!("{}\n", words.map_or_else(|| render(&value), str::to_owned)));
     0
 }

@@ -103,7 +103,9 @@ fn standard_input(app: &mut App, args: &Args) -> Ended {
     let formatted = match formatted(app, &text, "<stdin>") {
         Ok(formatted) => formatted,
         Err(errors) => {
-            app.show(&errors);
+            // Standard output is for the text alone.
+            app.remark(&errors);
+            app.show_errors(&errors);
             return Ok(BROKEN);
         }
     };

@@ -53,6 +53,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 }
 
 fn planned(app: &mut App, args: &Args) -> Ended {
+    args.reports.make_room(app)?;
     if let Some(path) = &args.out {
         saved::make_room(app, path, &args.variables)?;
     }
@@ -67,11 +68,15 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     let pool = pool(app, &project, bundle_for(options.mode))?;
     expand(app, &mut project, &session.snapshot, &pool, &options)?;
     let from = saved::From { project: &project, session: &session, state: args.state.state.as_deref() };
-    let keep = |app: &mut App, plan: &Plan| args.out.as_ref().map_or(Ok(()), |path| saved::write(app, path, plan, &from));
+    let report = |app: &App, plan: &Plan| args.reports.write(app, plan, &project.config, Some(&session.snapshot));
+    let keep = |app: &mut App, plan: &Plan| {
+        report(app, plan)?;
+        args.out.as_ref().map_or(Ok(()), |path| saved::write(app, path, plan, &from))
+    };
     let mut planned = plan_or_show(app, &project, &session.snapshot, &pool, (&options, args.view.verbose), keep)?;
     let forbidden = judge(&project.config, &mut planned.plan, &args.planning.policies.all(), options.now);
     show_plan(app, &planned, args.view.verbose);
-    args.reports.write(app, &planned.plan, &project.config, Some(&session.snapshot))?;
+    report(app, &planned.plan)?;
     // Nobody should take it for one that may be applied.
     if forbidden.has_errors() {
         return Err(forbidden.into());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use karmaform_lang::{Config, MISSING_VARIABLE, SourceFile, Sources, TestFile, read_tests};
-use karmaform_model::{Diagnostic, Diagnostics, FileId};
+use karmaform_model::{Diagnostic, Diagnostics, FileId, Object};
 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::disk::{Disk, reason, write_replaced};
@@ -44,18 +44,20 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     app.lines.only = args.json;
     app.tell(|stream| stream.version(VERSION));
-    let sources = discover(app, &Filter { directory: &args.test_directory, files: &args.filter })?;
-    let files = read(app, sources)?;
+    let filter = Filter { directory: &args.test_directory, files: &args.filter };
+    let sources = discover(app, &filter)?;
+    let mut files = read(app, sources)?;
+    files.retain(|(source, _)| filter.wants(&source.path));
     let config = check(app, args)?;
     let names: Vec<_> = files.iter().map(|(s, t)| (s.path.clone(), t.runs.iter().map(|r| r.name.clone()).collect())).collect();
     found(app, &names);
     let suite = Suite { variables: args.variables.clone(), verbose: args.verbose, parallelism: usize::from(args.parallelism.most) };
     let mut reports = Vec::new();
     for (source, tests) in &files {
-        let base = base(app, args, source, tests, &config)?;
-        reports.push(test(app, &suite, source, tests, base));
+        let (base, given) = base(app, args, source, tests, &config)?;
+        reports.push(test(app, &suite, source, tests, base, given));
     }
-    let tally = Tally::of(&reports);
+    let tally = Tally { is_interrupted: app.interrupt.is_set(), ..Tally::of(&reports) };
     summary(app, tally);
     if let Some(file) = &args.junit_xml {
         write_replaced(&app.directory.join(file), junit(&reports).as_bytes())
@@ -64,7 +66,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     Ok(i32::from(!tally.is_success()))
 }
 
-/// Reads all files before anything is run, so that a mistake in the last one costs nothing.
+/// Reads all files before anything is run, so that a mistake in the last one costs nothing; also those that nobody wants to run, as in
+/// Terraform.
 fn read(app: &mut App, sources: Vec<SourceFile>) -> Result<Vec<(SourceFile, TestFile)>, Stop> {
     let around = context(app, Arc::new(Disk::new(&app.directory)), HERE, app.now_seconds())?;
     let registry = Arc::clone(&app.wiring.registry);
@@ -88,12 +91,16 @@ fn check(app: &mut App, args: &Args) -> Result<Config, Stop> {
     if wrong.has_errors() { Err(wrong.into()) } else { Ok(project.config) }
 }
 
-/// The configuration with the values that hold for the whole file.
-fn base(app: &mut App, args: &Args, source: &SourceFile, tests: &TestFile, config: &Config) -> Result<Config, Stop> {
-    let now = app.now_seconds();
+/// The configuration with the values that hold for the whole file, and what is given to its variables from outside of the file, if
+/// something in it is made of that. What is wrong with the values of the file is told by its first run.
+fn base(app: &mut App, args: &Args, source: &SourceFile, tests: &TestFile, config: &Config) -> Result<(Config, Object), Stop> {
+    let how = Loading { ask: false, now: app.now_seconds(), directory: HERE };
     let (sources, mut inputs) = texts(app, HERE, source, &args.variables)?;
-    let wrong = tests.variables(&mut inputs, config);
     let files = sources.files.len();
-    let project = load_sources(app, sources, files, inputs, Loading { ask: false, now, directory: HERE })?;
-    if wrong.has_errors() { Err(wrong.into()) } else { Ok(project.config) }
+    let mut given = Object::new();
+    if tests.needs_given() {
+        given = load_sources(app, sources.clone(), files, inputs.clone(), how)?.config.given();
+    }
+    drop(tests.variables(&mut inputs, config, &given));
+    Ok((load_sources(app, sources, files, inputs, how)?.config, given))
 }

@@ -1,12 +1,14 @@
-//! `validate`: check the configuration, without state and without the world.
+//! `validate`: check the configuration and its tests, without state and without the world.
 
-use karmaform_model::Diagnostics;
+use karmaform_engine::{DEPENDENCY_CYCLE, graph};
+use karmaform_model::{Diagnostics, Snapshot};
 
 use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
 use crate::flags::{VariableFlags, boolean};
 use crate::project::load_unjudged;
 use crate::reading::without_missing_variables;
+use crate::testing::validate_tests;
 use crate::ui::json::diagnostics::validation;
 use crate::ui::style::Tone;
 
@@ -17,6 +19,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
           action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
     json: bool,
+    /// Leave the test files aside
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = clap::ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    no_tests: bool,
+    /// The folder for tests, beside the configuration
+    #[arg(long, value_name = "DIR", default_value = "tests")]
+    test_directory: String,
     #[command(flatten)]
     variables: VariableFlags,
 }
@@ -47,9 +56,15 @@ fn check(app: &mut App, args: &Args) -> Result<Diagnostics, Stop> {
     if !found.has_errors() {
         let deeper = karmaform_lang::validate(&project.config);
         found.extend(deeper.into_iter().filter(|d| d.summary != karmaform_lang::MISSING_VARIABLE));
+        // What else the graph would say has been said, or is for who plans.
+        let (_, wrong) = graph(&project.config, &Snapshot::default(), &app.wiring.registry);
+        found.extend(wrong.into_iter().filter(|d| d.summary == DEPENDENCY_CYCLE));
         if let Err(Stop::Because(wrong)) = open_backend(app, &project.config.settings, None) {
             found.extend(wrong);
         }
+    }
+    if !args.no_tests {
+        found.extend(validate_tests(app, &args.test_directory, &project)?);
     }
     let mut distinct = Diagnostics::new();
     for diagnostic in found {

@@ -31,6 +31,14 @@ impl PlanReports {
         !self.report.is_empty()
     }
 
+    /// Takes older ones away, before anything can go wrong.
+    ///
+    /// # Errors
+    /// If one can't be removed.
+    pub(crate) fn make_room(&self, app: &App) -> Result<(), Stop> {
+        super::make_room(app, &self.report)
+    }
+
     /// Writes them. `prior`: the state that the plan was made from.
     ///
     /// # Errors
@@ -167,7 +175,7 @@ fn texts(plan: &Plan, sources: &Sources) -> Vec<(String, String)> {
             texts.push((format!("Steps of {composite} in order"), steps.join("\n")));
         }
     }
-    if !plan.outputs.is_empty() {
+    if plan.told_outputs().next().is_some() {
         let text = outputs_text(plan, &THEME);
         texts.push(("Changes to outputs".to_owned(), text.lines().skip(2).collect::<Vec<_>>().join("\n")));
     }

@@ -90,6 +90,13 @@ fn an_expression_in_the_console_has_as_many_lines_as_it_needs() {
 }
 
 #[test]
+fn the_console_tells_types_in_bare_words() {
+    let mut place = Place::new(TWO);
+    place.stdin = "type(sensitive([1]))\n(type(null))\ntrue ? type(1) : type(\"\")\nupper(type(1))\n\"${type(1)}\"\n".to_owned();
+    assert_eq!(place.check(&["console"], 0).stdout, "tuple([\n    number,\n])\ndynamic\nnumber\n\"NUMBER\"\n\"number\"\n");
+}
+
+#[test]
 fn the_console_knows_the_time() {
     let mut place = Place::new(TWO);
     place.stdin = "timestamp() == plantimestamp()\nlength(uuid())\nuuid() == uuid()\n".to_owned();

@@ -63,6 +63,28 @@ fn a_plan_and_the_same_plan_saved_have_the_same_reports() {
 }
 
 #[test]
+fn a_plan_that_fails_leaves_no_older_report() {
+    let place = Place::new(TWO);
+    with_reports(&place, &["plan"]);
+    std::fs::rename(place.path().join("html.out"), place.path().join("page")).unwrap();
+    std::os::unix::fs::symlink("page", place.path().join("html.out")).unwrap();
+    let all = reports();
+    let plan: Vec<&str> = std::iter::once("plan").chain(all.iter().map(String::as_str)).collect();
+    // One that is not whole is told as such.
+    let condition = "lifecycle {\n precondition {\n condition = terraform_data.a.input == \"x\"\n error_message = \"no\"\n }\n }";
+    place.write("more.kf.hcl", &format!("resource \"terraform_data\" \"c\" {{\n {condition}\n}}\n"));
+    place.check(&plan, 1);
+    let json: Json = serde_json::from_str(&place.read("json.out")).unwrap();
+    assert_eq!((&json["errored"], &json["complete"]), (&Json::Bool(true), &Json::Bool(false)));
+    assert!(place.read("page").contains("not whole since errors were met") && place.read("markdown.out").contains("not whole"));
+    // Of one that does not even begin nothing is told, and nothing of an older one.
+    place.write("more.kf.hcl", "locals {");
+    place.check(&plan, 1);
+    let left: Vec<&str> = FORMATS.into_iter().filter(|f| place.path().join(format!("{f}.out")).exists()).collect();
+    assert_eq!((left, place.read("page").as_str()), (vec!["html"], ""), "where a link leads is for who made it to say");
+}
+
+#[test]
 fn nothing_in_a_report_is_a_secret_or_markup_of_somebody_else() {
     let place = changed();
     with_reports(&place, &["plan"]);

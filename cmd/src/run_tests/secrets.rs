@@ -208,3 +208,28 @@ fn what_is_ephemeral_is_in_no_file() {
     let done = Place::new(&backend).over(&world).check(&["init", "-var=token=hunter2"], 1);
     assert!(done.stderr.contains("is made of an ephemeral one") && !done.stderr.contains("hunter2"), "{}", done.stderr);
 }
+
+#[test]
+fn only_the_secret_part_of_an_output_is_secret() {
+    let place = Place::new(
+        r#"
+variable "s" {
+  default   = "hunter2"
+  sensitive = true
+}
+resource "terraform_data" "a" {
+  input = { pw = var.s, name = "db" }
+}
+resource "terraform_data" "b" {
+  input = [terraform_data.a.output.name, terraform_data.a.output.pw]
+}
+output "name" {
+  value = terraform_data.a.output.name
+}
+"#,
+    );
+    let done = place.check(&["apply", "-auto-approve"], 0);
+    assert!(done.stdout.contains("name = \"db\"") && !done.stdout.contains("hunter2"), "{done:#?}");
+    place.check(&["plan", "-detailed-exitcode"], 0);
+    place.check(&["plan", "-refresh=false", "-detailed-exitcode"], 0);
+}

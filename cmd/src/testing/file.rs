@@ -20,11 +20,14 @@ pub(crate) struct Suite {
     pub(crate) parallelism: usize,
 }
 
-/// Runs a file. `base` is the configuration under test with the values that the file gives.
-pub(crate) fn test(app: &mut App, suite: &Suite, source: &SourceFile, tests: &TestFile, base: Config) -> FileReport {
+/// Runs a file. `base` is the configuration under test with the values that the file gives, `given` what is given from outside of it.
+pub(crate) fn test(app: &mut App, suite: &Suite, source: &SourceFile, tests: &TestFile, base: Config, given: Object) -> FileReport {
     let path = source.path.as_str();
+    // Whatever it is at: what was made is taken away again.
+    let _asking = app.interrupt.ask_first();
     tell_file(app, path, Progress::Starting, Status::Skipped);
-    let mut scene = Scene { source, tests, suite, base, places: BTreeMap::new(), seed: (app.wiring.ids)(), ran: Object::new() };
+    let seed = (app.wiring.ids)();
+    let mut scene = Scene { source, tests, suite, base, given, places: BTreeMap::new(), seed, ran: Object::new() };
     let mut report = FileReport { path: path.to_owned(), status: Status::Skipped, runs: Vec::new(), says: String::new() };
     let mut told = Vec::new();
     for one in &tests.runs {
@@ -62,6 +65,7 @@ pub(crate) fn test(app: &mut App, suite: &Suite, source: &SourceFile, tests: &Te
         show(app, &wrong, path, None);
         report.says.push_str(&said(app, &wrong));
     }
+    app.interrupt.leaves_nothing();
     tell_file(app, path, Progress::Complete, report.status);
     report
 }

@@ -32,7 +32,9 @@ impl Letters {
 
     fn value(&self, ty: &Type) -> Value {
         match ty {
-            Type::String | Type::Any => self.next().into(),
+            // What may be anything is nothing, as in Terraform.
+            Type::Any => Value::null(Type::Any),
+            Type::String => self.next().into(),
             Type::Bool => false.into(),
             Type::Number => 0i64.into(),
             Type::List(element) => Value::list((**element).clone(), Vec::new()),
@@ -59,7 +61,10 @@ impl Letters {
                 continue;
             }
             let said = defaults.and_then(|d| d.get(attribute.name)).filter(|_| there.is_unknown());
-            let value = said.cloned().unwrap_or_else(|| self.known(&there)).secret_if(there.secret);
+            // Whatever type it would have had: what may be anything is nothing.
+            let is_anything = attribute.ty == Type::Any && there.is_unknown();
+            let made = || if is_anything { Value::null(Type::Any) } else { self.known(&there) };
+            let value = said.cloned().unwrap_or_else(made).secret_if(there.secret);
             object.insert(attribute.name.to_owned(), value);
         }
         schema.mark(object);
@@ -121,6 +126,7 @@ mod tests {
             Attribute::computed("size", Type::Number, ""),
             Attribute::computed("names", Type::list(Type::String), ""),
             Attribute::computed("told", Type::Bool, ""),
+            Attribute::computed("anything", Type::Any, ""),
         ];
         let schema = Schema::new("", attributes);
         let letters = Letters::new("seed".into());
@@ -130,6 +136,7 @@ mod tests {
         assert!(object["key"].secret && object["key"].is_wholly_known());
         assert_eq!((object["size"].as_i64(), object["told"].as_bool()), (Some(0), Some(true)));
         assert_eq!(object["names"].as_items().map(<[Value]>::len), Some(0));
+        assert!(object["anything"].is_null());
         let said = Value::object([("server", "https://s".into())]);
         let way = letters.way("p", &object, &Type::Any, Some(&said));
         let part = |name: &str| way.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -10,9 +10,10 @@ use karmaform_model::{
 };
 
 use super::made_up::Letters;
+use super::mock_spec::{MockedSpec, planned_otherwise};
 
 /// Hosts that nobody sees are like most are.
-const ARCHITECTURE: &str = "amd64";
+pub(super) const ARCHITECTURE: &str = "amd64";
 
 /// A driver that touches nothing.
 struct Mocked {
@@ -23,6 +24,8 @@ struct Mocked {
     seed: String,
     /// Arguments of its `provider` block.
     given: Object,
+    /// Resource types that are planned otherwise than by their provider.
+    planned: Vec<MockedSpec>,
 }
 
 /// What things are made up of.
@@ -43,6 +46,7 @@ pub(super) fn mocked(registry: &Registry, mocks: &BTreeMap<String, Mock>, given:
             letters: Letters::new(format!("{}/{}", seeds.run, inner.name())),
             seed: seeds.file.to_owned(),
             inner: Arc::clone(inner),
+            planned: planned_otherwise(inner, mock, seeds.run),
             mock: mock.clone(),
         }),
     };
@@ -65,7 +69,8 @@ impl Looking for Mocked {
     }
 
     fn specs(&self) -> Vec<&dyn ResourceSpec> {
-        self.inner.specs()
+        let own = |spec: &dyn ResourceSpec| self.planned.iter().find(|p| p.name == spec.name());
+        self.inner.specs().into_iter().map(|spec| own(spec).map_or(spec, |own| own as &dyn ResourceSpec)).collect()
     }
 
     fn data_schemas(&self) -> Vec<(&'static str, &Schema)> {
@@ -78,6 +83,10 @@ impl Looking for Mocked {
 
     fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {
         self.inner.needs(resource_type, wanted)
+    }
+
+    fn unseen(&self, data_source: &str, defaults: &Object, arguments: &Object, architecture: &str) -> Option<Object> {
+        self.inner.unseen(data_source, defaults, arguments, architecture)
     }
 
     fn connect<'a>(&'a self, _: &'a Object, _: &'a Object, _: Arc<dyn Connections>) -> BoxFuture<'a, Result<AnyClient, Diagnostic>> {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use karmaform_engine::{CHECK_FAILED, Options};
 use karmaform_lang::{Config, Evaluator, Run, SourceFile, TestFile};
-use karmaform_model::{Deferred, Diagnostic, Diagnostics, ModeOfPlan, Object, Plan};
+use karmaform_model::{Deferred, Diagnostic, Diagnostics, Mode, ModeOfPlan, Object, Plan};
 
 use super::expected::Expected;
 use super::file::Suite;
 use super::mock::{Seeds, mocked};
 use super::place::{Last, Place};
 use super::stages::{Stage, applied, expand, planned, pool};
+use super::stand_ins::overridden;
 use super::values::Instances;
 use super::{Ended, Status};
 use crate::app::{App, Stop, VERSION};
@@ -28,6 +29,8 @@ pub(super) struct Scene<'a> {
     pub(super) suite: &'a Suite,
     /// The configuration under test with the values that the file gives.
     pub(super) base: Config,
+    /// What is given to variables from outside of the file.
+    pub(super) given: Object,
     /// States by the directory of their configuration.
     pub(super) places: BTreeMap<String, Place>,
     /// What is made up is made of this.
@@ -54,6 +57,7 @@ pub(super) fn run(app: &mut App, scene: &mut Scene<'_>, run: &Run) -> Ended {
 fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnostics, shown: &mut String) -> Result<Status, Stop> {
     let directory = directory_of(run);
     let mut project = load(app, scene, run, &directory)?;
+    said.extend(scene.tests.overrides_of_nothing(run, &project.config));
     let (mut expected, wrong) = Expected::new(run, &project.config);
     said.extend(wrong);
     let (left, taken) = expected.take(project.diagnostics.clone());
@@ -68,8 +72,9 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
     }
     let mut options = options(app, run, scene.suite.parallelism);
     let seed = (app.wiring.ids)();
-    let registry =
-        Arc::new(mocked(&app.wiring.registry, &scene.tests.mocks, &project.config.providers, Seeds { file: &scene.seed, run: &seed }));
+    let seeds = Seeds { file: &scene.seed, run: &seed };
+    let registry = mocked(&app.wiring.registry, &scene.tests.mocks, &project.config.providers, seeds);
+    let registry = Arc::new(overridden(registry, scene.tests, run, &project.config.providers, seeds));
     let pool = pool(app, &project, &registry, &options)?;
     let used = scene.places.values().map(|p| p.used).max().unwrap_or_default() + 1;
     let place = scene.places.entry(directory).or_insert_with(|| Place::new((app.wiring.ids)()));
@@ -78,13 +83,13 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
     let planned = loop {
         if let Err(wrong) = expand(app, &mut project, &registry, &pool, &place.state, &options) {
             said.extend(wrong);
-            return Ok(Status::Errored);
+            break None;
         }
         let stage = Stage { project: &project, registry: &registry, pool: &pool, may_halt: true };
         let (planned, mut met) = planned(app, &stage, &place.state, &options);
         let Some(mut planned) = planned else {
             said.extend(met);
-            return Ok(Status::Errored);
+            break None;
         };
         met.extend(judge(&project.config, &mut planned.plan, &Overrides::new(), options.now));
         met.extend(std::mem::take(&mut planned.plan.warnings));
@@ -96,10 +101,10 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
         }
         // What was expected to fail could only do so once something was applied.
         if before.is_some() && taken.has_errors() {
-            break planned;
+            break Some(planned);
         }
         if said.has_errors() {
-            return Ok(Status::Errored);
+            break None;
         }
         if !run.is_plan {
             apply(app, &stage, &planned, place, &mut expected, scene.suite.parallelism, said);
@@ -107,14 +112,21 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
         // What an apply run asserts is about all of it, so it goes on until nothing is put off.
         let is_refresh = options.mode == ModeOfPlan::RefreshOnly;
         if run.is_plan || is_refresh || said.has_errors() || planned.plan.deferred.is_empty() {
-            break planned;
+            break Some(planned);
         }
         if is_idle(&planned.plan) || before.as_ref() == Some(&planned.plan.deferred) {
             said.push(never_known(&planned.plan));
-            break planned;
+            break Some(planned);
         }
         go_on(&mut options, &planned.plan);
         before = Some(planned.plan.deferred);
+    };
+    let Some(planned) = planned else {
+        // What was made before it failed is taken away again all the same.
+        if before.is_some() {
+            place.last = Some(Last { project, registry, sources: app.sources.clone() });
+        }
+        return Ok(Status::Errored);
     };
     said.extend(expected.missing());
     if scene.suite.verbose {
@@ -134,7 +146,7 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
 }
 
 /// Where its configuration stands.
-fn directory_of(run: &Run) -> String {
+pub(super) fn directory_of(run: &Run) -> String {
     run.module.as_ref().map_or_else(|| HERE.to_owned(), |(source, _)| plain(source))
 }
 
@@ -144,17 +156,28 @@ fn plain(source: &str) -> String {
     if plain.is_empty() { HERE.to_owned() } else { plain.to_owned() }
 }
 
+/// What is said of a run whose configuration is nowhere.
+pub(super) fn no_directory(app: &App, run: &Run) -> Option<Diagnostic> {
+    let (source, span) = run.module.as_ref().filter(|_| !app.directory.join(directory_of(run)).is_dir())?;
+    let error = Diagnostic::error("Module can't be read", format!("There is no directory \"{source}\"."));
+    let hint = "The path is relative to the directory of the configuration, also in a test that stands below it.";
+    Some(error.with_span(Some(*span)).with_hint(hint))
+}
+
 /// The configuration with all values that are given to it.
 fn load(app: &mut App, scene: &Scene<'_>, run: &Run, directory: &str) -> Result<Project, Stop> {
-    if let Some((source, span)) = run.module.as_ref().filter(|_| !app.directory.join(directory).is_dir()) {
-        let error = Diagnostic::error("Module can't be read", format!("There is no directory \"{source}\"."));
-        let hint = "The path is relative to the directory of the configuration, also in a test that stands below it.";
-        return Err(error.with_span(Some(*span)).with_hint(hint).into());
+    let missing = no_directory(app, run);
+    if run.wrong.has_errors() || missing.is_some() {
+        return Err(run.wrong.iter().cloned().chain(missing).collect::<Diagnostics>().into());
     }
     let now = app.now_seconds();
     let (sources, mut inputs) = texts(app, directory, scene.source, &scene.suite.variables)?;
-    let mut wrong = scene.tests.variables(&mut inputs, &scene.base);
-    wrong.extend(run.variables(&mut inputs, &scene.base, &scene.ran));
+    let mut wrong = scene.tests.variables(&mut inputs, &scene.base, &scene.given);
+    if !wrong.has_errors() {
+        let names = scene.tests.names(&scene.base, &scene.given);
+        wrong.extend(run.variables(&mut inputs, &scene.base, &names, &scene.ran));
+    }
+    scene.tests.modules(run, &mut inputs);
     if wrong.has_errors() {
         return Err(wrong.into());
     }
@@ -192,6 +215,8 @@ fn apply(
     parallelism: usize,
     said: &mut Diagnostics,
 ) {
+    let changes = planned.plan.resources.iter().filter(|r| r.address.mode == Mode::Managed && r.change.after().is_some());
+    app.interrupt.leaves(changes.map(|r| r.address.to_string()));
     let outcome = applied(app, stage, planned, &place.state, parallelism);
     let is_success = outcome.is_success();
     place.state = outcome.snapshot;

@@ -33,6 +33,8 @@ pub(crate) struct Tally {
     pub(crate) skipped: usize,
     /// Something went wrong that was in no run.
     pub(crate) is_unclean: bool,
+    /// A signal came before all was run.
+    pub(crate) is_interrupted: bool,
 }
 
 impl Tally {
@@ -52,7 +54,7 @@ impl Tally {
 
     /// True if all is well.
     pub(crate) fn is_success(&self) -> bool {
-        self.failed + self.errored == 0 && !self.is_unclean
+        self.failed + self.errored == 0 && !self.is_unclean && !self.is_interrupted
     }
 
     fn text(&self) -> String {
@@ -62,8 +64,9 @@ impl Tally {
             return format!("Executed 0 tests{skipped}.");
         }
         let word = if self.is_success() { "Success!" } else { "Failure!" };
+        let ended = if self.is_interrupted { ", and a signal has ended it" } else { "" };
         let left = if self.is_unclean { ", and not all of it could be undone" } else { "" };
-        format!("{word} {passed} passed, {} failed{skipped}{left}.", failed + errored)
+        format!("{word} {passed} passed, {} failed{skipped}{left}{ended}.", failed + errored)
     }
 }
 

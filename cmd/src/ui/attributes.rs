@@ -1,6 +1,6 @@
 //! The attributes and nested blocks of one resource, one-sided or compared, by its schema.
 
-use karmaform_model::{Attribute, Block, Connection, Nesting, Object, Path, Schema, Type, Value};
+use karmaform_model::{Attribute, Block, Connection, Nesting, Object, Path, PathStep, PlannedResource, Schema, Type, Value};
 
 use crate::redact::same_or_withheld;
 
@@ -27,6 +27,20 @@ pub(crate) fn presentable(object: &Object, schema: Option<&Schema>, secret_paths
     whole.as_entries().map(shortened_object).unwrap_or_default()
 }
 
+/// The same of what is there before a change: what becomes secret by it is not yet.
+pub(crate) fn presentable_before(object: &Object, schema: Option<&Schema>, resource: &PlannedResource) -> Object {
+    let whole = marked_before(marked(object.clone(), schema, &resource.secret_paths), resource);
+    whole.as_entries().map(shortened_object).unwrap_or_default()
+}
+
+/// What is there before a change, without the marks that only come with it. It is to be compared, and as little to be shown as before.
+pub(crate) fn marked_before(mut whole: Value, resource: &PlannedResource) -> Value {
+    // Elements of lists are not compared by their places, so that what was one of them may be shown alone.
+    let by_name = |path: &&Path| !path.0.iter().any(|step| matches!(step, PathStep::Index(_)));
+    resource.newly_secret.iter().filter(by_name).for_each(|path| whole.unmark_secret(&path.0));
+    whole
+}
+
 impl Printer {
     /// Everything an object has, with one mark. Deleted ones say `-> null`.
     pub(crate) fn one_sided(&mut self, indent: usize, mark: Mark, schema: Option<&Schema>, object: &Object) {
@@ -38,7 +52,7 @@ impl Printer {
             if is_write_only(schema, name) {
                 self.line(indent, mark, format!("{key} = {WRITE_ONLY}"));
             } else if is_untyped(schema, name) {
-                let around = std::mem::replace(&mut self.manner, Manner { untyped: true });
+                let around = std::mem::replace(&mut self.manner, Manner { untyped: true, whole: false });
                 self.value(indent, mark, &format!("{key} = "), &untyped(value), suffix);
                 self.manner = around;
             } else {
@@ -70,7 +84,15 @@ impl Printer {
         let mut names: Vec<&String> = before.keys().chain(after.keys()).filter(|n| !is_block(schema, n)).collect();
         names.sort_unstable();
         names.dedup();
-        let is_changed = |n: &&String| !is_write_only(schema, n) && !is_alike(before.get(*n), after.get(*n));
+        // Where anything may stand, a list and a set of the same are the same.
+        let is_same = |n: &String| {
+            if is_untyped(schema, n) {
+                is_alike(before.get(n).map(untyped).as_ref(), after.get(n).map(untyped).as_ref())
+            } else {
+                is_alike(before.get(n), after.get(n))
+            }
+        };
+        let is_changed = |n: &&String| !is_write_only(schema, n) && !is_same(n);
         let is_naming = |n: &str| NAMING.contains(&n) || schema.and_then(|s| s.attribute(n)).is_some_and(|a| a.identity);
         let is_null = |n: &&String| before.get(*n).is_none_or(Value::is_null) && after.get(*n).is_none_or(Value::is_null);
         let (changed, unchanged): (Vec<&String>, Vec<&String>) = names.into_iter().partition(is_changed);
@@ -83,16 +105,18 @@ impl Printer {
         let keys = key_texts(shown.iter().map(|(n, _)| *n).chain(hidden.iter().copied()), false);
         for (key, (name, is_changed)) in keys.iter().zip(&shown) {
             let (b, a) = (before.get(*name).unwrap_or(&null), after.get(*name).unwrap_or(&null));
-            let position = self.position();
-            if !*is_changed {
-                self.value(indent, Mark::None, &format!("{key} = "), b, "");
-            } else if is_untyped(schema, name) {
-                let around = std::mem::replace(&mut self.manner, Manner { untyped: true });
-                self.difference(indent, &format!("{key} = "), &untyped(b), &untyped(a), "");
+            let start = self.position();
+            if *is_changed {
+                let manner = Manner { untyped: is_untyped(schema, name), whole: NAMING.contains(&name.as_str()) };
+                let side = |v: &Value| if manner.untyped { untyped(v) } else { v.clone() };
+                let around = std::mem::replace(&mut self.manner, manner);
+                self.difference(indent, &format!("{key} = "), &side(b), &side(a), "");
                 self.manner = around;
             } else {
-                self.difference(indent, &format!("{key} = "), b, a, "");
+                self.value(indent, Mark::None, &format!("{key} = "), b, "");
             }
+            // What becomes unknown says so behind its last line.
+            let position = if a.is_unknown() { self.position().saturating_sub(1) } else { start };
             // As in Terraform: what may be of any type says nothing of it unless it is unknown or secret, as the head of the resource does.
             let is_typed = !a.is_unknown() && !b.secret && !a.secret && schema.and_then(|s| s.attribute(name)).is_some_and(|a| a.typed);
             if *is_changed && !is_typed && because.iter().any(|p| p.root() == Some(name.as_str())) {
@@ -250,5 +274,20 @@ mod tests {
             "  ~ content  = \"old\" -> \"new\" # forces replacement\n    path     = \"/a\"\n    # (2 unchanged attributes hidden)\n\n  \
              + component \"b\" {\n      + args = {\n          + \"v\" = \"4\"\n        }\n    }\n"
         );
+    }
+
+    #[test]
+    fn of_what_becomes_unknown_the_reason_stands_behind_it() {
+        let schema = Schema::new("", vec![Attribute::optional("x", Type::Any, "")]);
+        let check = |before: Value, after: Value, expected: &str| {
+            let side = |value: Value| Object::from([("x".to_owned(), value)]);
+            let mut printer = Printer::default();
+            printer.compared(4, Some(&schema), &side(before), &side(after), &[Path::attribute("x")]);
+            assert_eq!(printer.finish(&Theme::plain()), expected);
+        };
+        let one = || vec!["a".into()];
+        let unknown = Value::unknown(Type::Any);
+        check(Value::tuple(one()), unknown, "  ~ x = [\n      - \"a\",\n    ] -> (known after apply) # forces replacement\n");
+        check(Value::tuple(one()), Value::set(Type::String, one()), "    # (1 unchanged attribute hidden)\n");
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn group(group: &Group<'_>, plan: &Plan, registry: &Catalog, theme: &
     let mut out = match group.record.filter(|r| !r.change.is_no_op() || was.is_some() && changed.is_empty()) {
         Some(record) => {
             impact.retain(|line| !record.impact.contains(line));
-            heading(record, was, theme)
+            heading(record, was, plan.mode, theme)
         }
         None => {
             let counts = format!("{} of its {} parts change", changed.len(), group.children.len());
@@ -52,7 +52,7 @@ pub(crate) fn group(group: &Group<'_>, plan: &Plan, registry: &Catalog, theme: &
     }
     for resource in full {
         out.push('\n');
-        out.push_str(&heading(resource, None, theme));
+        out.push_str(&heading(resource, None, plan.mode, theme));
         out.push_str(&body(resource, registry, theme));
     }
     let steps = ordered(plan, &group.address);

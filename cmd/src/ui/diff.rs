@@ -6,16 +6,23 @@ use crate::redact::{same_marks, same_or_withheld};
 
 use super::align::{Edit, LARGEST_ALIGNMENT, TEXT_CONTEXT, align, near_changes};
 use super::style::Mark;
-use super::values::{Manner, NAMING, Printer, SECRET, UNKNOWN, inline, is_map, json_structure, key_texts, nothing, visible};
+use super::values::{Manner, NAMING, Printer, SECRET, UNKNOWN, is_map, json_structure, key_texts, nothing, quoted, visible};
+
+/// What is said of what will be hidden, on two lines.
+const TO_SECRET: (&str, &str) =
+    ("# Warning: this attribute value will be marked as sensitive and will not", "# display in UI output after applying this change.");
+/// The same of what will not be hidden any more.
+const TO_CLEAR: (&str, &str) = ("# Warning: this attribute value will no longer be marked as sensitive", "# after applying this change.");
 
 impl Printer {
     /// Both sides of an attribute that differ.
     pub(crate) fn difference(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
-        if before.secret && !after.secret && !before.is_null() && !after.is_null() {
+        if before.secret != after.secret && !before.is_null() && !after.is_null() {
             let unchanged = if same_or_withheld(Some(before), Some(after)) { " The value is unchanged." } else { "" };
             let column = indent.saturating_sub(2);
-            self.remark(column, "# Warning: this attribute value will no longer be marked as sensitive");
-            self.remark(column, format!("# after applying this change.{unchanged}"));
+            let (first, second) = if after.secret { TO_SECRET } else { TO_CLEAR };
+            self.remark(column, first);
+            self.remark(column, format!("{second}{unchanged}"));
         }
         if before.secret || after.secret {
             let mark = match (before.is_null(), after.is_null()) {
@@ -90,11 +97,14 @@ impl Printer {
         names.dedup();
         let side = |of: &std::collections::BTreeMap<String, Value>, name: &String| of.get(name).unwrap_or(&null).clone();
         let is_changed = |n: &String| !is_alike(before.get(n), after.get(n)) || before.contains_key(n) != after.contains_key(n);
-        let (shown, hidden): (Vec<_>, Vec<_>) = names.into_iter().partition(|n| is_changed(n) || (!quote && NAMING.contains(&n.as_str())));
+        let is_naming = |n: &String| !quote && NAMING.contains(&n.as_str());
+        let around = self.manner;
+        let (shown, hidden): (Vec<_>, Vec<_>) = names.into_iter().partition(|n| around.whole || is_changed(n) || is_naming(n));
         // What is hidden has its place in the width of the keys.
         let keys = key_texts(shown.iter().chain(&hidden).copied(), quote);
         for (key, name) in keys.iter().zip(&shown) {
             let (b, a) = (side(before, name), side(after, name));
+            self.manner.whole = around.whole || is_naming(name);
             if !is_changed(name) {
                 self.value(indent, Mark::None, &format!("{key} = "), &b, "");
             } else if after.contains_key(*name) && before.contains_key(*name) {
@@ -105,6 +115,7 @@ impl Printer {
                 self.difference(indent, &format!("{key} = "), &b, &a, "");
             }
         }
+        self.manner = around;
         self.hidden(indent, hidden.len(), noun);
     }
 
@@ -125,7 +136,12 @@ impl Printer {
         for item in after.iter().filter(|v| !within(v, before)) {
             self.value(indent + 4, Mark::Add, "", item, ",");
         }
-        self.hidden(indent + 4, before.iter().filter(|v| within(v, after)).count(), "element");
+        let kept: Vec<&Value> = before.iter().filter(|v| within(v, after)).collect();
+        if self.manner.whole {
+            kept.iter().for_each(|item| self.value(indent + 4, Mark::None, "", item, ","));
+        } else {
+            self.hidden(indent + 4, kept.len(), "element");
+        }
         self.line(indent, Mark::None, format!("]{suffix}"));
     }
 
@@ -134,7 +150,7 @@ impl Printer {
         let same = |i: usize, j: usize| is_alike(Some(&before[i]), Some(&after[j]));
         let pairs = self.manner.untyped && is_by_place(before.len(), after.len(), same);
         let edits = if pairs { by_place(before.len(), same) } else { align(before.len(), after.len(), same) };
-        let shown = near_changes(&edits, 1);
+        let shown = if self.manner.whole { vec![true; edits.len()] } else { near_changes(&edits, 1) };
         let mut at = 0;
         while at < edits.len() {
             match edits[at] {
@@ -166,29 +182,38 @@ impl Printer {
         self.line(indent, Mark::None, format!("]{suffix}"));
     }
 
+    /// Both sides of a text that is JSON: what it holds. On one line what is so small.
+    fn json_difference(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
+        let mut inner = Self::comparing(Manner { untyped: true, ..self.manner });
+        let remark = if same_or_withheld(Some(before), Some(after)) {
+            inner.value(indent + 4, Mark::None, "", before, "");
+            " # whitespace changes"
+        } else {
+            inner.difference(indent + 4, "", before, after, "");
+            ""
+        };
+        if let Some(text) = inner.only_line() {
+            return self.line(indent, Mark::Change, format!("{prefix}jsonencode({text}){remark}{suffix}"));
+        }
+        self.line(indent, Mark::Change, format!("{prefix}jsonencode({remark}"));
+        self.extend(inner);
+        self.line(indent, Mark::None, format!("){suffix}"));
+    }
+
     fn text_difference(&mut self, indent: usize, prefix: &str, before: &str, after: &str, suffix: &str) {
-        if let (Some(a), Some(b)) = (json_structure(before), json_structure(after)) {
-            if same_or_withheld(Some(&a), Some(&b)) {
-                self.line(indent, Mark::Change, format!("{prefix}jsonencode( # whitespace changes"));
-                self.value(indent + 4, Mark::None, "", &a, "");
-            } else {
-                self.line(indent, Mark::Change, format!("{prefix}jsonencode("));
-                let around = std::mem::replace(&mut self.manner, Manner { untyped: true });
-                self.difference(indent + 4, "", &a, &b, "");
-                self.manner = around;
-            }
-            return self.line(indent, Mark::None, format!("){suffix}"));
+        let (old, new) = (json_structure(before), json_structure(after));
+        if let (Some(a), Some(b)) = (&old, &new) {
+            return self.json_difference(indent, prefix, a, b, suffix);
+        }
+        if old.is_some() || new.is_some() {
+            return self.both(indent, prefix, &before.into(), &after.into(), suffix);
         }
         if !before.contains('\n') && !after.contains('\n') {
-            let side = |s: &str| inline(&s.into()).unwrap_or_default();
-            if json_structure(before).is_some() || json_structure(after).is_some() {
-                return self.both(indent, prefix, &before.into(), &after.into(), suffix);
-            }
-            return self.line(indent, Mark::Change, format!("{prefix}{} -> {}{suffix}", side(before), side(after)));
+            return self.line(indent, Mark::Change, format!("{prefix}{} -> {}{suffix}", quoted(before), quoted(after)));
         }
         let untyped = self.manner.untyped;
         let lines = |s: &str| {
-            let shown = if untyped { s.trim() } else { s.strip_suffix('\n').unwrap_or(s) };
+            let shown = if untyped && s.contains('\n') { s.trim() } else { s.strip_suffix('\n').unwrap_or(s) };
             shown.split('\n').map(str::to_owned).collect::<Vec<_>>()
         };
         let (a, b) = (lines(before), lines(after));
@@ -282,7 +307,8 @@ mod tests {
         check(&nothing(), &"a".into(), "  + x = \"a\"\n");
         check(&"a".into(), &Value::unknown(Type::String), "  ~ x = \"a\" -> (known after apply)\n");
         check(&Value::from("a").secret(), &Value::from("b").secret(), "  ~ x = (sensitive value)\n");
-        check(&"a".into(), &Value::from("b").secret(), "  ~ x = (sensitive value)\n");
+        let warned = "  # Warning: this attribute value will be marked as sensitive and will not\n  # display in UI output after applying this change.\n";
+        check(&"a".into(), &Value::from("b").secret(), &format!("{warned}  ~ x = (sensitive value)\n"));
     }
 
     #[test]
@@ -313,7 +339,7 @@ mod tests {
     #[test]
     fn what_has_no_type_is_compared_place_by_place_if_as_long() {
         let check = |before: &Value, after: &Value, expected: &str| {
-            let mut printer = Printer::comparing(Manner { untyped: true });
+            let mut printer = Printer::comparing(Manner { untyped: true, whole: false });
             printer.difference(4, "x = ", before, after, "");
             assert_eq!(printer.finish(&Theme::plain()), expected);
         };
@@ -326,6 +352,24 @@ mod tests {
             &Value::object([("a", 1i64.into()), ("b", 1i64.into()), ("long", 1i64.into())]),
             &Value::object([("a", nothing()), ("long", 1i64.into())]),
             "  ~ x = {\n      ~ a    = 1 -> null\n      - b    = 1\n        # (1 unchanged attribute hidden)\n    }\n",
+        );
+        check(&" a".into(), &" a\nb".into(), "  ~ x = <<-EOT\n      -  a\n      + a\n      + b\n    EOT\n");
+    }
+
+    #[test]
+    fn below_what_names_a_thing_all_is_shown() {
+        let side = |n: i64| {
+            let list = Value::tuple(vec![1i64.into(), 2i64.into(), n.into()]);
+            let inner = Value::object([("kept", "k".into()), ("n", n.into()), ("l", list)]);
+            Value::object([("tags", inner.clone()), ("other", inner)])
+        };
+        check(
+            &side(3),
+            &side(4),
+            "  ~ x = {\n      ~ other = {\n          ~ l    = [\n                # (1 unchanged element hidden)\n                2,\n\
+             \x20             - 3,\n              + 4,\n            ]\n          ~ n    = 3 -> 4\n            # (1 unchanged attribute hidden)\n        }\n\
+             \x20     ~ tags  = {\n            kept = \"k\"\n          ~ l    = [\n                1,\n                2,\n\
+             \x20             - 3,\n              + 4,\n            ]\n          ~ n    = 3 -> 4\n        }\n    }\n",
         );
     }
 
@@ -345,6 +389,14 @@ mod tests {
             &r#"{"a":1,"b":2}"#.into(),
             &r#"{"a":1,"b":3}"#.into(),
             "  ~ x = jsonencode(\n      ~ {\n          ~ b = 2 -> 3\n            # (1 unchanged attribute hidden)\n        }\n    )\n",
+        );
+        check(&"{}".into(), &"[]".into(), "  ~ x = jsonencode({} -> [])\n");
+        check(&"[]".into(), &"[]\n".into(), "  ~ x = jsonencode([]) # whitespace changes\n");
+        check(&"{}".into(), &"x".into(), "  ~ x = jsonencode({}) -> \"x\"\n");
+        check(
+            &r#"{"a":1}"#.into(),
+            &"x\ny\n".into(),
+            "  ~ x = jsonencode(\n        {\n          - a = 1\n        }\n    ) -> <<-EOT\n        x\n        y\n    EOT\n",
         );
     }
 }

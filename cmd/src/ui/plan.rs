@@ -33,7 +33,7 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     }
     if plan.mode == ModeOfPlan::RefreshOnly {
         out.push_str(&moved_text(plan, theme));
-        if out.is_empty() && !plan.outputs.is_empty() {
+        if out.is_empty() && tells_outputs(plan) {
             out.push_str(&outputs_text(plan, theme));
             out.push_str(&only_outputs(theme));
         } else {
@@ -45,11 +45,11 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     }
     let shown: Vec<&PlannedResource> = plan.resources.iter().filter(|r| !r.change.is_no_op()).collect();
     let moves = !plan.moved.is_empty();
-    if shown.is_empty() && plan.outputs.is_empty() && !moves && plan.errored {
+    if shown.is_empty() && !tells_outputs(plan) && !moves && plan.errored {
         out.push_str(&failed(theme));
         return out;
     }
-    if shown.is_empty() && plan.outputs.is_empty() && !moves {
+    if shown.is_empty() && !tells_outputs(plan) && !moves {
         out.push_str(&if plan.deferred.is_empty() { no_changes(plan, theme) } else { nothing_yet(theme) });
         out.push_str(&deferred_text(plan, theme));
         return out;
@@ -69,7 +69,7 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
             Item::Plain(resource) if resource.change.is_no_op() && !plan.moved.contains_key(&resource.address) => {}
             Item::Plain(resource) => {
                 out.push('\n');
-                out.push_str(&heading(resource, plan.moved.get(&resource.address), theme));
+                out.push_str(&heading(resource, plan.moved.get(&resource.address), plan.mode, theme));
                 out.push_str(&body(resource, registry, theme));
             }
             Item::Composite(g) if g.is_news(plan) => {
@@ -245,7 +245,7 @@ fn only_outputs(theme: &Theme) -> String {
 }
 
 fn refresh_only_text(plan: &Plan, theme: &Theme, has_drift: bool) -> String {
-    if !has_drift && plan.outputs.is_empty() {
+    if !has_drift && !tells_outputs(plan) {
         let title = unchanged(plan.mode);
         let detail = format!(
             "{} has checked that the real remote objects still match the result of your most recent changes, and found no differences.",
@@ -261,15 +261,21 @@ fn refresh_only_text(plan: &Plan, theme: &Theme, has_drift: bool) -> String {
     theme.paragraph(&detail)
 }
 
-/// `Changes to Outputs:` and what changes; nothing if none does.
+/// True if there is something to tell of outputs.
+fn tells_outputs(plan: &Plan) -> bool {
+    plan.told_outputs().next().is_some()
+}
+
+/// `Changes to Outputs:` and what changes; nothing if none does. As in Terraform, nothing is told of one that changes its type alone.
 pub(crate) fn outputs_text(plan: &Plan, theme: &Theme) -> String {
-    if plan.outputs.is_empty() {
+    if !tells_outputs(plan) {
         return String::new();
     }
-    let mut printer = Printer::comparing(Manner { untyped: true });
+    let mut printer = Printer::comparing(Manner { untyped: true, whole: false });
     // What stays has its place in the width of the names.
-    let keys = key_texts(plan.outputs.keys().chain(plan.kept_outputs.keys()), false);
-    for (key, output) in keys.iter().zip(plan.outputs.values()) {
+    let stays = plan.outputs.iter().filter(|(_, change)| change.is_of_type_alone()).map(|(name, _)| name).chain(plan.kept_outputs.keys());
+    let keys = key_texts(plan.told_outputs().map(|(name, _)| name).chain(stays), false);
+    for (key, (_, output)) in keys.iter().zip(plan.told_outputs()) {
         let side = |v: &Option<karmaform_model::Value>| {
             v.as_ref().map_or_else(nothing, |v| untyped(&shortened(v)).secret_if(output.sensitive && !v.is_null()))
         };

@@ -118,6 +118,7 @@ pub(crate) fn planned(address: &str, change: Change) -> PlannedResource {
         create_before_destroy: false,
         protected: false,
         secret_paths: vec![],
+        newly_secret: vec![],
     }
 }
 

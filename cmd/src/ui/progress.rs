@@ -85,7 +85,8 @@ pub(crate) fn subject(event: &Event) -> String {
     }
 }
 
-fn id_text(id: Option<&str>) -> String {
+/// What is told of the id of a thing.
+pub(crate) fn id_text(id: Option<&str>) -> String {
     id.map(|id| format!(" [id={id}]")).unwrap_or_default()
 }
 

@@ -1,8 +1,10 @@
 //! One resource of a plan: its heading, why, and its attributes.
 
-use karmaform_model::{Action, Address, Catalog, Change, DriftedResource, Key, Mode, Path, PlannedResource, Reason, ResourceEntry, Schema};
+use karmaform_model::{
+    Action, Address, Catalog, Change, DriftedResource, Key, Mode, ModeOfPlan, Path, PlannedResource, Reason, ResourceEntry, Schema,
+};
 
-use super::attributes::presentable;
+use super::attributes::{presentable, presentable_before};
 use super::style::{Mark, Theme, Tone};
 use super::values::{Printer, quoted};
 
@@ -58,6 +60,13 @@ pub(crate) fn because(address: &Address, reason: &Reason, theme: &Theme) -> Opti
     })
 }
 
+/// True if a `removed` block lets it go: whatever else is only forgotten has another reason, goes with its composite, or is of a type of which
+/// nothing is left to be destroyed.
+pub(crate) fn is_let_go(resource: &PlannedResource, mode: ModeOfPlan) -> bool {
+    let is_forgotten = resource.change.action() == Action::Forget && resource.reason.is_none();
+    is_forgotten && mode == ModeOfPlan::Normal && !resource.address.is_child()
+}
+
 /// A key as the data has it: in an address `${` would be doubled.
 fn key_text(key: &Key) -> String {
     match key {
@@ -66,8 +75,8 @@ fn key_text(key: &Key) -> String {
     }
 }
 
-/// The heading lines of a resource; `was`: where it was before, if it moved.
-pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, theme: &Theme) -> String {
+/// The heading lines of a resource; `was`: where it was before, if it moved; `mode`: what the plan is for.
+pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, mode: ModeOfPlan, theme: &Theme) -> String {
     if let (Some(was), Action::NoOp) = (was, resource.change.action()) {
         return format!(
             "  {} has moved to {}\n",
@@ -92,8 +101,14 @@ pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, theme: 
     if let Some(why) = resource.reason.as_ref().and_then(|r| because(&resource.address, r, theme)) {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# ({why})"))));
     }
+    if is_let_go(resource, mode) {
+        out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, "# (destroy = false is set in the configuration)")));
+    }
     if let Some(id) = resource.importing.as_ref().filter(|_| !resource.is_import_alone()) {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# (imported from {id:?})"))));
+        if matches!(resource.change, Change::Replace { .. }) {
+            out.push_str(&format!("  {}\n", theme.paint(Tone::Change, "# Warning: this will destroy the imported resource")));
+        }
     }
     if let (Some(was), false) = (was, matches!(resource.reason, Some(Reason::DeleteBecauseNoMoveTarget(_)))) {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# (moved from {was})"))));
@@ -108,6 +123,7 @@ pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, theme: 
 pub(crate) fn body(resource: &PlannedResource, registry: &Catalog, theme: &Theme) -> String {
     let schema = schema_of(registry, resource.address.mode, &resource.resource_type);
     let ready = |object| presentable(object, schema, &resource.secret_paths);
+    let old = |object| presentable_before(object, schema, resource);
     let mut printer = Printer::default();
     let mark = if resource.is_import_alone() { Mark::None } else { Mark::of(resource.change.action()) };
     printer.line(4, mark, format!("{} {{", title(&resource.address, &resource.resource_type)));
@@ -115,10 +131,11 @@ pub(crate) fn body(resource: &PlannedResource, registry: &Catalog, theme: &Theme
         Change::Create { after } => printer.one_sided(8, Mark::Add, schema, &ready(after)),
         Change::Read { after } => printer.one_sided(8, Mark::Add, schema, &ready(after)),
         Change::Delete { before } => printer.one_sided(8, Mark::Remove, schema, &ready(before)),
-        Change::Forget { before } => printer.one_sided(8, Mark::None, schema, &ready(before)),
-        Change::Update { before, after } => printer.compared(8, schema, &ready(before), &ready(after), &[]),
-        Change::Replace { before, after, because, .. } => printer.compared(8, schema, &ready(before), &ready(after), because),
-        Change::NoOp { object } => printer.compared(8, schema, &ready(object), &ready(object), &[]),
+        Change::Update { before, after } => printer.compared(8, schema, &old(before), &ready(after), &[]),
+        Change::Replace { before, after, because, .. } => printer.compared(8, schema, &old(before), &ready(after), because),
+        // Of a composite its arguments say which one it is.
+        Change::Forget { before } if resource.provider.is_none() => printer.one_sided(8, Mark::None, schema, &ready(before)),
+        Change::NoOp { object: side } | Change::Forget { before: side } => printer.compared(8, schema, &ready(side), &ready(side), &[]),
     }
     printer.line(4, Mark::None, "}");
     printer.finish(theme)

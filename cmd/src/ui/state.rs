@@ -17,7 +17,7 @@ pub(crate) fn state_text(snapshot: &Snapshot, registry: &Catalog, theme: &Theme)
     let mut out = current.chain(deposed).collect::<Vec<_>>().join("\n");
     if !snapshot.outputs.is_empty() {
         out.push_str(&format!("{}{}\n\n", if out.is_empty() { "\n" } else { "\n\n" }, theme.strong(Tone::Plain, "Outputs:")));
-        let mut printer = Printer::comparing(Manner { untyped: true });
+        let mut printer = Printer::comparing(Manner { untyped: true, whole: false });
         for (name, output) in &snapshot.outputs {
             let name = key_texts(std::iter::once(name), false).remove(0);
             let value = without_nulls(&output.value).secret_if(output.sensitive);

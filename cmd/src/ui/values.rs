@@ -35,6 +35,8 @@ pub(super) struct Manner {
     /// They have no type of their own: elements of as many are compared place by place, unless they only change places; a null is a value as
     /// others are; what goes from inside says no ` -> null`; and texts are shown as a whole.
     pub(super) untyped: bool,
+    /// What is unchanged is shown, too: below an attribute that says which thing it is.
+    pub(super) whole: bool,
 }
 
 /// Shown even when unchanged: they say which thing it is.
@@ -99,6 +101,19 @@ impl Printer {
             self.append(&first.text);
         }
         self.lines.extend(lines);
+    }
+
+    /// Takes the lines of another printer behind those here.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.lines.extend(other.lines);
+    }
+
+    /// The text of the one line, if there is just one.
+    pub(crate) fn only_line(&self) -> Option<&str> {
+        match self.lines.as_slice() {
+            [line] => Some(&line.text),
+            _ => None,
+        }
     }
 
     /// All as text.
@@ -180,8 +195,11 @@ pub(crate) fn inline(value: &Value) -> Option<String> {
         Kind::Null(_) => "null".to_owned(),
         Kind::Bool(b) => b.to_string(),
         Kind::Number(n) => n.to_string(),
-        Kind::String(s) if s.contains('\n') || json_structure(s).is_some() => return None,
-        Kind::String(s) => quoted(s),
+        Kind::String(s) => match json_structure(s) {
+            Some(inner) => format!("jsonencode({})", inline(&inner)?),
+            None if s.contains('\n') => return None,
+            None => quoted(s),
+        },
         Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) if items.is_empty() => "[]".to_owned(),
         Kind::Map(_, entries) | Kind::Object(entries) if entries.is_empty() => "{}".to_owned(),
         _ => return None,
@@ -198,7 +216,15 @@ pub(crate) fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if !is_printable(c) => out.push_str(&match u32::from(c) {
+                code if c.is_ascii() => format!("\\x{code:02x}"),
+                code @ ..=0xffff => format!("\\u{code:04x}"),
+                code => format!("\\U{code:08x}"),
+            }),
             c => out.push(c),
         }
     }
@@ -206,15 +232,21 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
+/// True if something is to be seen of a character, or it is a plain space. Not of what only joins, separates or turns others round.
+fn is_printable(c: char) -> bool {
+    // Behind a letter an accent stands as it is, and what can't be seen is still escaped.
+    c.is_ascii_graphic() || !format!("x{c}").escape_debug().any(|escaped| escaped == '\\')
+}
+
 /// A line of a multi-line string; control characters must not reach the terminal.
 pub(crate) fn visible(line: &str) -> String {
     line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
-/// The keys of a map or an object, padded to one width.
+/// The keys of a map or an object, padded to one width: as in Terraform to as many characters as the longest has bytes.
 pub(crate) fn key_texts<'a>(keys: impl Iterator<Item = &'a String>, quote_all: bool) -> Vec<String> {
     let texts: Vec<String> = keys.map(|k| if quote_all || !is_identifier(k) { quoted(k) } else { k.clone() }).collect();
-    let width = texts.iter().map(|k| k.chars().count()).max().unwrap_or(0);
+    let width = texts.iter().map(String::len).max().unwrap_or(0);
     texts.into_iter().map(|k| format!("{k:width$}")).collect()
 }
 
@@ -238,16 +270,13 @@ fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_') && text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
-/// What a string holds if it is a JSON object or array with something in it.
+/// What a string holds if it is a JSON object or array, from its first character on.
 pub(crate) fn json_structure(text: &str) -> Option<Value> {
-    let trimmed = text.trim_start();
-    if !trimmed.starts_with(['{', '[']) {
+    if !text.starts_with(['{', '[']) {
         return None;
     }
     let json: serde_json::Value = serde_json::from_str(text).ok()?;
-    let value = implied_from_json(&json);
-    let has_parts = value.parts().next().is_some();
-    has_parts.then_some(value)
+    Some(implied_from_json(&json))
 }
 
 /// The same with every connection shortened to the id of what it reaches; also a data source's object that carries one.
@@ -308,6 +337,12 @@ mod tests {
             "  + x = {\n      + a           = 1\n      + \"long name\" = (sensitive value)\n    }\n",
         );
         check(&"l1\nl2\n".into(), "  + x = <<-EOT\n        l1\n        l2\n    EOT\n");
+        check(&"\u{200d}\u{1}\u{7f}\u{85}\u{a0}".into(), "  + x = \"\\u200d\\x01\\x7f\\u0085\\u00a0\"\n");
+        check(&"\u{2028}\u{e0001}e\u{301} é".into(), "  + x = \"\\u2028\\U000e0001e\u{301} é\"\n");
+        check(&"[]\n".into(), "  + x = jsonencode([])\n");
+        check(&" {\"a\":1}".into(), "  + x = \" {\\\"a\\\":1}\"\n");
+        let keys = Value::object([("ключ", 1i64.into()), ("a", 1i64.into())]);
+        check(&keys, "  + x = {\n      + a        = 1\n      + ключ     = 1\n    }\n");
         check(
             &r#"{"a":[1]}"#.into(),
             "  + x = jsonencode(\n        {\n          + a = [\n              + 1,\n            ]\n        }\n    )\n",

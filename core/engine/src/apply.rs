@@ -11,6 +11,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use karmaform_model::{BoxFuture, Diagnostic, Event, Journal, JournalRecord, ModeOfPlan, Plan, StateBackend};
 
 use crate::alike::alike;
+use crate::checks;
 use crate::dispatch::{Dispatcher, Started};
 use crate::fill::Filler;
 use crate::graph::Graph;
@@ -23,7 +24,8 @@ use crate::protection;
 use crate::store::Store;
 use crate::worker::{Done, Note, Surroundings, run};
 
-/// Does what the plan says, tells `on_event` what happens, and keeps journal and state up to date. A plan without changes writes nothing.
+/// Does what the plan says, tells `on_event` what happens, and keeps journal and state up to date. A plan without changes writes
+/// nothing, unless conditions say something else by now.
 pub async fn apply(
     plan: &Plan,
     graph: &Graph,
@@ -41,6 +43,7 @@ pub async fn apply(
         succeeded: 0,
         failed: 0,
         skipped: 0,
+        unchanged: 0,
     };
     if let Some(problem) = stale(plan, world) {
         outcome.diagnostics.push(problem);
@@ -48,7 +51,8 @@ pub async fn apply(
     }
     let is_refresh = plan.mode == ModeOfPlan::RefreshOnly;
     let moves = !plan.moved.is_empty();
-    if plan.steps.is_empty() && plan.outputs.is_empty() && !is_refresh && !moves && !protection::changes(plan, world.state) {
+    let changes = !plan.steps.is_empty() || !plan.outputs.is_empty() || moves || protection::changes(plan, world.state);
+    if !changes && !is_refresh && !checks::are_news(plan, world.state) {
         return outcome;
     }
     let moved = moves.then(|| relocated(world.state, &plan.moved));
@@ -106,6 +110,7 @@ pub async fn apply(
     outcome.snapshot = end.ledger.snapshot;
     outcome.interrupted = end.interrupted || (options.interrupt.load(Ordering::Relaxed) && end.skipped > 0);
     (outcome.succeeded, outcome.failed, outcome.skipped) = (end.succeeded, end.failed, end.skipped);
+    outcome.unchanged = end.unchanged;
     outcome
 }
 

@@ -40,25 +40,28 @@ impl Dispatcher<'_> {
                 self.run(step, Object::new(), None);
                 return Ok(Some(Job::Gate { composite: composite.clone(), gate: (**gate).clone(), arguments }));
             }
-            StepKind::Change { resource, part } => return self.start_change(step, *resource, *part).map(Some),
+            StepKind::Change { resource, part } => return self.start_change(step, *resource, *part),
         }
         Ok(None)
     }
 
-    fn start_change(&mut self, step: usize, resource: usize, part: Action) -> Result<Job, Diagnostics> {
+    fn start_change(&mut self, step: usize, resource: usize, part: Action) -> Result<Option<Job>, Diagnostics> {
         let planned = &self.plan.resources[resource];
         // What goes for good is asked nothing. What goes to be made anew is asked before it goes, as far as that is known by then.
         if part != Action::Delete || planned.change.action() != Action::Delete || planned.address.is_child() {
             self.before_step(&planned.address)?;
         }
         let change = self.filler.change(&self.ledger, resource, part)?;
+        if let Change::NoOp { object } = change {
+            return self.pass_over(step, resource, object).map(|()| None);
+        }
         if let Change::Read { after } = &change {
             let mut arguments = after.clone();
             if let Some(schema) = self.ledger.schema(planned) {
                 arguments.retain(|name, _| schema.attribute(name).is_none_or(|a| a.is_configurable()));
             }
             self.run(step, after.clone(), None);
-            return Ok(Job::Read { address: planned.address.clone(), arguments });
+            return Ok(Some(Job::Read { address: planned.address.clone(), arguments }));
         }
         let provider = planned.provider.clone().unwrap_or_default();
         let side = change.after().or(change.before());
@@ -69,7 +72,20 @@ impl Dispatcher<'_> {
         let connection = entries(way);
         let prior = self.ledger.start(resource, part, change.after());
         self.run(step, change.after().cloned().unwrap_or_default(), prior);
-        Ok(Job::Change { provider, connection, resource_type: planned.resource_type.clone(), change })
+        let address = planned.address.clone();
+        Ok(Some(Job::Change { address, provider, connection, resource_type: planned.resource_type.clone(), change }))
+    }
+
+    /// An update that turned out to be none, now that all is known: as in Terraform nobody is asked for it, and nothing is told of it.
+    fn pass_over(&mut self, step: usize, resource: usize, object: Object) -> Result<(), Diagnostics> {
+        self.ledger.made(resource, object);
+        let broken = self.after_step(&self.plan.resources[resource].address, Action::Update);
+        if broken.has_errors() {
+            return Err(broken);
+        }
+        self.unchanged += 1;
+        self.succeed(step);
+        Ok(())
     }
 
     /// Books the end of a step.

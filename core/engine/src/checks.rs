@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::{CheckSaid, Evaluator, Verdict};
-use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, ModeOfPlan};
+use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, ModeOfPlan, Plan, Snapshot};
 
 use crate::dispatch::Dispatcher;
 use crate::walk::Pass;
@@ -19,7 +19,7 @@ pub(crate) fn planned(evaluator: &Evaluator<'_>, pass: &Pass<'_>, diagnostics: &
         return Vec::new();
     }
     // What is left out may be what nobody knows, and no apply of this plan will tell.
-    let is_whole = pass.is_whole();
+    let is_whole = pass.is_whole() && !pass.has_lost();
     let mut all = Vec::new();
     for said in evaluator.check_blocks() {
         let unread = said.data.as_ref().and_then(|d| observed.data.get(d)?.result.as_ref().err()).map(|e| e.detail.clone());
@@ -29,6 +29,13 @@ pub(crate) fn planned(evaluator: &Evaluator<'_>, pass: &Pass<'_>, diagnostics: &
     }
     all.extend(evaluator.conditions());
     all
+}
+
+/// True if nothing but what the state says of conditions is to be written: as in Terraform, an apply without changes does that.
+pub(crate) fn are_news(plan: &Plan, state: &Snapshot) -> bool {
+    let is_whole = plan.targets.is_empty() && plan.excludes.is_empty() && plan.deferred.is_empty();
+    let is_known = plan.checks.iter().all(|c| c.status != CheckStatus::Unknown);
+    plan.mode == ModeOfPlan::Normal && is_whole && is_known && !Checked::are_alike(&plan.checks, &state.checks)
 }
 
 /// The same after an apply. What it does not tell any more is as it was planned.
@@ -58,6 +65,7 @@ pub(crate) fn applied(dispatcher: &mut Dispatcher<'_>) {
         }
     }
     dispatcher.diagnostics.extend(diagnostics);
+    dispatcher.ledger.dirty |= !Checked::are_alike(&dispatcher.ledger.snapshot.checks, &all);
     dispatcher.ledger.snapshot.checks = all;
 }
 

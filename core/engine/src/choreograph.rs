@@ -19,7 +19,7 @@ pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>,
     for (number, node) in pass.graph.nodes.iter().enumerate().filter(|(_, n)| n.role == Role::Composite) {
         let Some(ResourceEntry::Composite(ty)) = pass.entries[number] else { continue };
         // Where nothing changes in the world, there is no order to keep and nothing to refuse.
-        if node.forgotten {
+        if node.forgotten || pass.lost[number] {
             continue;
         }
         let changes = changing.contains(&number);

@@ -5,6 +5,9 @@ use karmaform_model::{Diagnostic, Diagnostics};
 
 use crate::graph::{Node, closed_path, components};
 
+/// The summary of those errors.
+pub const DEPENDENCY_CYCLE: &str = "Dependency cycle";
+
 /// One error for each group of nodes that need each other.
 pub(crate) fn report(nodes: &[Node], config: &Config) -> Diagnostics {
     let edges = nodes.iter().enumerate().flat_map(|(a, node)| node.wanted.iter().map(move |b| (a, *b)));
@@ -16,7 +19,7 @@ fn error(nodes: &[Node], path: &[usize], config: &Config) -> Diagnostic {
     let mut names: Vec<String> = members.iter().map(|n| n.address.to_string()).collect();
     names.extend(names.first().cloned());
     let mut error = Diagnostic::error(
-        "Dependency cycle",
+        DEPENDENCY_CYCLE,
         format!("These resources need each other, so none of them can come first: {}.", names.join(" needs ")),
     )
     .with_hint("Cut one of these references, or the depends_on behind it.");

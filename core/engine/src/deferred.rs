@@ -11,7 +11,7 @@ use crate::walk::Pass;
 /// All that is put off, by address: blocks and modules whose instances are not known, and instances that need such a thing. Parts of
 /// composites and what is only in the state of an open block go with these and are not named.
 pub(crate) fn deferred(pass: &Pass<'_>) -> Vec<Deferred> {
-    let nodes = pass.graph.nodes.iter().enumerate().filter(|(n, _)| pass.deferred[*n]);
+    let nodes = pass.graph.nodes.iter().enumerate().filter(|(n, _)| pass.deferred[*n] && !pass.lost[*n]);
     let mut causes = Causes { pass, junctions: BTreeMap::new() };
     let mut found: Vec<Deferred> = nodes
         .filter(|(_, node)| node.open || !node.is_junction() && !node.address.is_child() && !is_of_open(pass, &node.address))
@@ -28,10 +28,15 @@ pub(crate) fn deferred(pass: &Pass<'_>) -> Vec<Deferred> {
 
 /// True if what an address means is put off, or a part of it.
 pub(crate) fn is_deferred(pass: &Pass<'_>, address: &Address) -> bool {
+    is_among(pass, &pass.deferred, address)
+}
+
+/// True if what an address means is among these nodes, or a part of it.
+pub(crate) fn is_among(pass: &Pass<'_>, these: &[bool], address: &Address) -> bool {
     let block = address.block();
     let touches = |other: &Address| other.is_within(&block) || block.is_within(other);
-    let is_open = |n: &usize| pass.deferred[*n] && touches(&pass.graph.nodes[*n].address);
-    pass.graph.open.iter().any(is_open) || pass.graph.within(&block).any(|(_, n)| pass.deferred[n])
+    let is_open = |n: &usize| these[*n] && touches(&pass.graph.nodes[*n].address);
+    pass.graph.open.iter().any(is_open) || pass.graph.within(&block).any(|(_, n)| these[n])
 }
 
 /// True for what only the state has of an open block or module.

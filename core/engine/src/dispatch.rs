@@ -51,6 +51,7 @@ pub(crate) struct End<'a> {
     pub(crate) succeeded: usize,
     pub(crate) failed: usize,
     pub(crate) skipped: usize,
+    pub(crate) unchanged: usize,
 }
 
 /// The course of one apply.
@@ -76,6 +77,8 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) diagnostics: Diagnostics,
     /// Data sources of `check` blocks that could not be read, and why.
     pub(crate) unread: BTreeMap<Address, String>,
+    /// Updates that turned out to be none.
+    pub(crate) unchanged: usize,
     stopped: bool,
     pub(crate) interrupted: bool,
 }
@@ -125,6 +128,7 @@ impl<'a> Dispatcher<'a> {
             outside: 0,
             diagnostics: Diagnostics::new(),
             unread: BTreeMap::new(),
+            unchanged: 0,
             stopped: false,
             interrupted: false,
         };
@@ -390,6 +394,7 @@ impl<'a> Dispatcher<'a> {
         let is_seen = |step: &usize| !matches!(self.plan.steps[*step].kind, StepKind::Join);
         let count = |stage: Stage| (0..self.stages.len()).filter(is_seen).filter(|s| self.stages[*s] == stage).count();
         let (succeeded, failed, skipped) = (count(Stage::Succeeded), count(Stage::Failed), count(Stage::Skipped));
-        End { ledger: self.ledger, diagnostics: self.diagnostics, interrupted: self.interrupted, succeeded, failed, skipped }
+        let Self { ledger, diagnostics, interrupted, unchanged, .. } = self;
+        End { ledger, diagnostics, interrupted, succeeded, failed, skipped, unchanged }
     }
 }

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_lang::Evaluator;
 use karmaform_model::{
     Address, Connection, Diagnostics, DriftedResource, Mode, ModeOfPlan, Object, OutputChange, OutputState, ResourceEntry, Schema, Status,
-    Value, same, to_json,
+    same, same_and_alike,
 };
 
+use crate::deferred::is_among;
 use crate::observed::Answer;
 use crate::values::without_volatile;
 use crate::walk::Pass;
@@ -52,7 +53,7 @@ pub(crate) struct Outputs {
 }
 
 /// All root outputs. In a part of everything only those that the part decides; none that needs what is put off. As in Terraform a null one is
-/// none, and another type alone is no change.
+/// none, and another type alone is a change, though no text tells it.
 pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> Outputs {
     let absent = absent(pass);
     if absent.is_empty() {
@@ -75,11 +76,6 @@ fn absent(pass: &Pass<'_>) -> BTreeSet<usize> {
     managed.filter(|(a, n)| is_absent(a, **n)).map(|(_, n)| *n).collect()
 }
 
-/// True if two values of an output are the same as JSON.
-fn is_alike(a: &Value, b: &Value) -> bool {
-    same(Some(a), Some(b)) || a.is_wholly_known() && b.is_wholly_known() && to_json(a) == to_json(b)
-}
-
 fn all_outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> Outputs {
     let Outputs { mut changes, mut kept } = Outputs::default();
     let state = &pass.inputs.state.outputs;
@@ -94,8 +90,12 @@ fn all_outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Dia
     }
     let has_deferred = pass.deferred.contains(&true);
     for (name, output) in &pass.inputs.config.outputs {
-        let is_deferred =
-            has_deferred && pass.inputs.config.output_references(name).iter().any(|r| crate::deferred::is_deferred(pass, &r.address));
+        let needs = |these: &[bool]| pass.inputs.config.output_references(name).iter().any(|r| is_among(pass, these, &r.address));
+        // Nobody can tell what it will be.
+        if pass.has_lost() && needs(&pass.lost) {
+            continue;
+        }
+        let is_deferred = has_deferred && needs(&pass.deferred);
         if !is_deferred && !is_decided(pass, name) {
             continue;
         }
@@ -112,7 +112,7 @@ fn all_outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Dia
         let before = state.get(name);
         let stays = match before {
             None => after.is_null(),
-            Some(b) => (b.value.is_null() && after.is_null()) || (b.sensitive == output.sensitive && is_alike(&b.value, &after)),
+            Some(b) => (b.value.is_null() && after.is_null()) || (b.sensitive == output.sensitive && same_and_alike(&b.value, &after)),
         };
         if stays {
             kept.insert(name.clone(), OutputState { value: after, sensitive: output.sensitive });

@@ -1,20 +1,20 @@
 //! Fills what a plan left open, right before a step: arguments are evaluated again with what is known by then. What the plan showed stays,
 //! or the step is refused. Decides nothing and touches nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmaform_lang::{Evaluator, Moment};
 use karmaform_model::{
     Action, Address, Change, Connection, Diagnostic, Diagnostics, Expansion, GateSpec, Mode, Object, Path, Plan, PlanContext,
-    PlannedResource, ResourceEntry, Schema,
+    PlannedResource, ResourceEntry, Schema, Status,
 };
 
 use crate::graph::{Graph, Role};
 use crate::ledger::Ledger;
 use crate::options::World;
 use crate::record::record_object;
-use crate::values::{is_wholly_known, merge};
+use crate::values::{is_wholly_known, merge, secret_paths};
 use crate::wanted::{assume_connection, child_arguments, connection_id, made_ready, prepared, resolved};
 
 /// Fills changes of one plan.
@@ -50,27 +50,31 @@ impl<'a> Filler<'a> {
         self.graph.instances.get(address).copied()
     }
 
-    /// The change to be made, with everything in it that can be known before it is made.
+    /// The change to be made, with everything in it that can be known before it is made. An update of what was not known yet may turn out to
+    /// be none.
     pub(crate) fn change(&mut self, ledger: &Ledger<'_>, resource: usize, part: Action) -> Result<Change, Diagnostics> {
         let planned = &self.plan.resources[resource];
         let before = || planned.change.before().cloned().unwrap_or_default();
         if part == Action::Delete {
             return Ok(Change::Delete { before: before() });
         }
-        let after = self.after(ledger, resource)?;
+        let (after, is_none) = self.after(ledger, resource)?;
         Ok(match part {
+            Action::Update if is_none => Change::NoOp { object: after },
             Action::Update => Change::Update { before: before(), after },
             Action::Read => Change::Read { after },
             _ => Change::Create { after },
         })
     }
 
-    fn after(&mut self, ledger: &Ledger<'_>, resource: usize) -> Result<Object, Diagnostics> {
+    /// What is to be, and whether it is what is there already.
+    fn after(&mut self, ledger: &Ledger<'_>, resource: usize) -> Result<(Object, bool), Diagnostics> {
         let planned = &self.plan.resources[resource];
         let after = planned.change.after().cloned().unwrap_or_default();
-        let Some(schema) = ledger.schema(planned) else { return Ok(after) };
-        if !self.behind_reads[resource] && !has_holes(schema, &after) {
-            return Ok(after);
+        let Some(schema) = ledger.schema(planned) else { return Ok((after, false)) };
+        let was_open = has_holes(schema, &after);
+        if !self.behind_reads[resource] && !was_open {
+            return Ok((after, false));
         }
         let wanted = self.wanted(ledger, planned, schema)?;
         let before = match &planned.change {
@@ -92,10 +96,12 @@ impl<'a> Filler<'a> {
                 return Err(still_unknown(&planned.address, &unknown).into());
             }
         }
+        let mut is_none = false;
         // The type may tell some values ahead from the arguments; time is the plan's, so that it tells the same as then.
         if let Some(ResourceEntry::Type(_, spec)) = self.entry(planned) {
             let context = PlanContext { now: self.plan.created };
             let change = spec.plan(&context, before.filter(|_| is_update), Some(&wanted)).map_err(|d| at(d, &planned.address))?;
+            is_none = is_update && was_open && change.is_no_op() && may_be_none(ledger, schema, &planned.address);
             if let Some(fresh) = change.after() {
                 wanted = fresh.clone();
             }
@@ -107,11 +113,13 @@ impl<'a> Filler<'a> {
             .filter(|a| !a.is_computed() && merged.get(a.name).is_some_and(|v| !v.is_wholly_known()))
             .map(|a| a.name)
             .collect();
-        if unknown.is_empty() { Ok(merged) } else { Err(still_unknown(&planned.address, &unknown).into()) }
+        let is_none = is_none && is_wholly_known(&merged) && is_as_secret(ledger, schema, &planned.address, &merged);
+        if unknown.is_empty() { Ok((merged, is_none)) } else { Err(still_unknown(&planned.address, &unknown).into()) }
     }
 
     fn entry(&self, planned: &PlannedResource) -> Option<ResourceEntry<'a>> {
-        (planned.address.mode == Mode::Managed).then(|| self.world.registry.resource(&planned.resource_type)).flatten()
+        let of = (planned.address.mode == Mode::Managed).then(|| self.world.registry.resource(&planned.resource_type)).flatten();
+        self.world.registry.at(&planned.address, of)
     }
 
     fn wanted(&mut self, ledger: &Ledger<'_>, planned: &PlannedResource, schema: &Schema) -> Result<Object, Diagnostics> {
@@ -192,6 +200,23 @@ fn evaluate(world: &World<'_>, ledger: &Ledger<'_>, moment: &Moment, address: &A
     // A new evaluator each time: one remembers locals, and what they are made of changes while steps end.
     let (arguments, problems) = Evaluator::new(world.config, ledger).at(moment).arguments(address);
     if problems.has_errors() { Err(at(problems, address)) } else { Ok(arguments) }
+}
+
+/// True if an update need not be done where its type says that nothing would change. What a run left unfinished is done whatever it says, and
+/// where it went by facts of the moment, a plan does not keep them to ask it again.
+fn may_be_none(ledger: &Ledger<'_>, schema: &Schema, address: &Address) -> bool {
+    let is_ready = ledger.snapshot.resources.get(address).is_some_and(|stored| stored.status == Status::Ready);
+    is_ready && schema.attributes.iter().all(|a| !a.volatile)
+}
+
+/// True if the same parts are secret as the state has it: else there is an update to be made, of what is shown.
+fn is_as_secret(ledger: &Ledger<'_>, schema: &Schema, address: &Address, merged: &Object) -> bool {
+    let paths = |object: &Object| secret_paths(schema, object).into_iter().collect::<BTreeSet<Path>>();
+    ledger
+        .snapshot
+        .resources
+        .get(address)
+        .is_some_and(|stored| stored.secret_paths.iter().cloned().collect::<BTreeSet<_>>() == paths(merged))
 }
 
 /// True if something that the configuration decides is open.

@@ -49,7 +49,7 @@ impl Pass<'_> {
 
 /// What a plan could not judge yet.
 pub(crate) struct Open {
-    /// Things and outputs with conditions that were not known.
+    /// Things, outputs and variables with conditions that were not known.
     all: BTreeSet<(CheckKind, Address)>,
     /// Those of them that do not change, and by node what needs them.
     still: Vec<Address>,
@@ -91,6 +91,11 @@ impl Open {
     /// True if something was not known of an output of the root module.
     pub(crate) fn has_output(&self, name: &str) -> bool {
         self.outputs().any(|output| output.module.is_empty() && output.name == name)
+    }
+
+    /// True if something was not known of a value that goes into a module, or out of one.
+    fn has_values(&self) -> bool {
+        self.all.iter().any(|(kind, _)| matches!(kind, CheckKind::Output | CheckKind::Variable))
     }
 
     /// Outputs of all modules of which something was not known.
@@ -176,11 +181,12 @@ impl Dispatcher<'_> {
                 self.is_broken(place);
             }
         }
-        if !unreached.is_empty() || self.open.outputs().next().is_none() {
+        if !unreached.is_empty() || !self.open.has_values() {
             return;
         }
         let evaluator = Evaluator::new(self.world().config, &self.ledger).at(&self.filler.moment);
-        let mut found: Vec<Diagnostic> = evaluator.check_modules(false).into_iter().collect();
+        let is_whole = self.plan.targets.is_empty() && self.plan.excludes.is_empty();
+        let mut found: Vec<Diagnostic> = evaluator.check_modules(false, is_whole).into_iter().collect();
         for output in self.open.outputs().filter(|o| o.module.is_empty()) {
             found.extend(evaluator.output(&output.name).1);
         }

@@ -78,7 +78,7 @@ fn imply(config: &Config, places: &mut BTreeMap<Address, Address>) {
         .filter_map(|address| {
             let block = config.block(address)?;
             let key = match (&block.repetition, &address.key) {
-                (Repetition::Count(count), None) if *count > 0 => first.clone(),
+                (Repetition::Count(_), None) => first.clone(),
                 (Repetition::Single, key) if *key == first => None,
                 _ => return None,
             };

@@ -1,7 +1,7 @@
 //! Looks at the world: passes over the graph find the questions, batches of them are asked, until nothing new can be asked.
 //! Reads only, but for what is there to be tried (`Schema::tries`), and decides nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt as _;
 use karmaform_lang::Evaluator;
@@ -69,7 +69,7 @@ enum Job {
 
 enum Answers {
     Batch(Vec<(Look, Answer, Option<String>)>),
-    Read(Box<(Read, Result<Object, Diagnostic>)>),
+    Read(Box<(Read, Result<Object, Diagnostic>, u64)>),
 }
 
 async fn ask(graph: &Graph, world: &World<'_>, options: &Options, looks: Vec<Look>, reads: Vec<Read>, observed: &mut Observed) {
@@ -83,10 +83,10 @@ async fn ask(graph: &Graph, world: &World<'_>, options: &Options, looks: Vec<Loo
         observed.asked.extend(asked);
         match answer {
             Answers::Read(answer) => {
-                let (read, result) = *answer;
+                let (read, result, took) = *answer;
                 let address = graph.nodes[read.node].address.clone();
                 let result = result.map_err(|d| d.at(&address));
-                observed.data.insert(address, Reading { arguments: read.arguments, result });
+                observed.data.insert(address, Reading { arguments: read.arguments, result, took });
             }
             Answers::Batch(answers) => {
                 for (look, answer, broken) in answers {
@@ -112,7 +112,8 @@ async fn run(graph: &Graph, world: &World<'_>, job: Job) -> (Answers, Option<Ask
             let result = read_data(world, address, &read.arguments, false).await;
             let entry = world.registry.data_source(&address.kind);
             let asked = entry.map(|e| asked(e.driver.name(), address.to_string(), 1, result.is_err()));
-            (Answers::Read(Box::new((read, result))), asked)
+            let took = world.runtime.now().saturating_sub(begin);
+            (Answers::Read(Box::new((read, result, took))), asked)
         }
         Job::Batch(looks) => {
             let whom = looks.first().and_then(|look| connection_id(look.connection.as_ref().map(|(_, v)| v)));
@@ -134,6 +135,9 @@ pub(crate) async fn read_data(world: &World<'_>, address: &Address, arguments: &
     let entry = world.registry.data_source(&address.kind).ok_or_else(|| {
         Diagnostic::error("Unknown data source", format!("There is no data source \"{}\" in this version.", address.kind))
     })?;
+    if let Some(said) = world.registry.stand_ins().and_then(|s| s.read(address, arguments)) {
+        return said;
+    }
     let connection = match entry.schema.connection {
         Connection::None => Object::new(),
         Connection::Arguments => arguments.clone(),
@@ -202,14 +206,16 @@ fn excuse(graph: &Graph, world: &World<'_>, options: &Options, flags: &[Flags], 
     excused
 }
 
+/// What could not be looked at, told and noted.
 fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Diagnostics {
-    let mut errors = Vec::new();
+    let (mut errors, mut blind) = (Vec::new(), BTreeSet::new());
     for (address, reading) in &observed.data {
         if let Err(error) = &reading.result {
             let mut error = error.clone().at(address).with_span(world.config.block(address).map(|b| b.span));
             if options.mode == ModeOfPlan::Destroy || world.config.check_of(address).is_some() {
                 error.severity = Severity::Warning;
             }
+            blind.extend(error.is_error().then(|| address.clone()));
             errors.push(error);
         }
     }
@@ -227,6 +233,7 @@ fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Di
                 broken.entry(name).or_insert_with(told).1.push(address);
             }
             (Answer::Failed(error), None) => {
+                blind.extend(error.is_error().then(|| address.clone()));
                 errors.push((**error).clone().at(address).with_span(world.config.block(address).map(|b| b.span)));
             }
             _ => {}
@@ -248,7 +255,11 @@ fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Di
             error = error
                 .with_hint("All else is destroyed. What can't be deleted stays in the state; run destroy again when it can be reached.");
         }
+        if error.is_error() {
+            blind.extend(addresses.into_iter().cloned());
+        }
         diagnostics.push(error);
     }
+    observed.blind = blind;
     diagnostics
 }

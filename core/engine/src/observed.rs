@@ -1,6 +1,6 @@
 //! What was seen: an answer for every question that was asked. "Not there", "could not look" and "not asked" are three things.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use karmaform_model::{Address, Diagnostic, Object, Value};
@@ -42,6 +42,8 @@ pub(crate) struct Seen {
 pub(crate) struct Reading {
     pub(crate) arguments: Object,
     pub(crate) result: Result<Object, Diagnostic>,
+    /// In milliseconds.
+    pub(crate) took: u64,
 }
 
 /// Somebody was asked, and answered or not. Times are milliseconds since 1970.
@@ -66,6 +68,8 @@ pub struct Asked {
 pub struct Observed {
     pub(crate) resources: BTreeMap<Address, Seen>,
     pub(crate) data: BTreeMap<Address, Reading>,
+    /// What could not be looked at or read, and is an error for that.
+    pub(crate) blind: BTreeSet<Address>,
     pub(crate) passes: usize,
     pub(crate) last: LastPass,
     pub(crate) asked: Vec<Asked>,

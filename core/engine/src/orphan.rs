@@ -91,12 +91,9 @@ impl Pass<'_> {
         if node.role == Role::Child && node.composite.is_some_and(|c| self.graph.nodes[c].configured) {
             return Reason::DeleteBecauseNotInComposite;
         }
-        let is_missing = self.inputs.config.block(&node.address).is_none();
-        if let (true, Some(was)) = (is_missing, self.graph.previous(&node.address)) {
-            return Reason::DeleteBecauseNoMoveTarget(was);
-        }
         if !self.inputs.config.is_written(&node.address) {
-            return Reason::DeleteBecauseNoResourceConfig;
+            let was = self.graph.previous(&node.address);
+            return was.map_or(Reason::DeleteBecauseNoResourceConfig, Reason::DeleteBecauseNoMoveTarget);
         }
         if let Some(module) = self.inputs.config.missing_module(&node.address.module) {
             return Reason::DeleteBecauseNoModule(module);

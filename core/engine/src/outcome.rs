@@ -19,6 +19,8 @@ pub struct Outcome {
     pub failed: usize,
     /// Steps that were not started.
     pub skipped: usize,
+    /// Updates among the steps that ended well that changed nothing, once all was known.
+    pub unchanged: usize,
 }
 
 impl Outcome {

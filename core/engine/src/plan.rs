@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_lang::Evaluator;
 use karmaform_model::{
     Action, Address, Change, Choreography, Diagnostic, Diagnostics, Mode, ModeOfPlan, Path, Plan, PlannedResource, ResourceEntry,
+    ResourceState,
 };
 
 use crate::choreograph::choreographies;
@@ -22,7 +23,7 @@ use crate::walk::{Pass, values, walk_again};
 
 /// Makes the plan, with the inputs and the options that `observed` was observed with. With errors, it holds what could be planned, to be shown and not to be applied.
 pub fn plan(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &Options) -> (Plan, Diagnostics) {
-    let (plan, (), diagnostics) = decide(graph, inputs, observed, options, |_| ());
+    let (plan, (), diagnostics) = decide(graph, inputs, observed, options, true, |_| ());
     (plan, diagnostics)
 }
 
@@ -37,15 +38,16 @@ pub struct Doubts {
 
 /// The plan, and what of it rests on memory alone.
 pub fn plan_and_doubts(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &Options) -> (Plan, Doubts, Diagnostics) {
-    decide(graph, inputs, observed, options, doubts)
+    decide(graph, inputs, observed, options, false, doubts)
 }
 
-/// The plan, and what `tell` says of the pass that it was made in.
+/// The plan, and what `tell` says of the pass that it was made in. `sure`: without what can't be planned, as it could not be looked at for one.
 fn decide<T>(
     graph: &Graph,
     inputs: &Inputs<'_>,
     observed: &Observed,
     options: &Options,
+    sure: bool,
     tell: impl FnOnce(&Pass<'_>) -> T,
 ) -> (Plan, T, Diagnostics) {
     let values = values(graph);
@@ -56,9 +58,16 @@ fn decide<T>(
     if options.mode == ModeOfPlan::Normal {
         // What a resource needed was told with it already.
         let is_same = |a: &Diagnostic, b: &Diagnostic| a.span == b.span && a.summary == b.summary && a.detail == b.detail;
-        let found: Vec<_> =
-            evaluator.check_modules(pass.is_whole()).into_iter().filter(|d| !diagnostics.iter().any(|o| is_same(o, d))).collect();
+        let found: Vec<_> = evaluator
+            .check_modules(pass.is_whole(), pass.is_whole())
+            .into_iter()
+            .filter(|d| !diagnostics.iter().any(|o| is_same(o, d)))
+            .collect();
         diagnostics.extend(found);
+    }
+    let is_errored = sure && (diagnostics.has_errors() || !observed.blind.is_empty());
+    if is_errored {
+        crate::lost::leave_out(&mut pass);
     }
     let create_first = replace::create_first(graph, *inputs);
     if options.mode == ModeOfPlan::Normal {
@@ -122,7 +131,8 @@ fn decide<T>(
     };
     if options.mode != ModeOfPlan::RefreshOnly {
         let parts = Parts { pass: &pass, planned: &planned, deposed: &deposed, choreographies: &choreographies, away: &plan.away };
-        match schedule(&parts) {
+        let ordered = if pass.has_lost() { Ok(Vec::new()) } else { schedule(&parts) };
+        match ordered {
             Ok(steps) => plan.steps = steps,
             Err(contradiction) => diagnostics.push(contradiction),
         }
@@ -131,7 +141,7 @@ fn decide<T>(
         let risky = choreographies.iter().filter(|(_, c)| !c.risk.is_none());
         plan.risks = risky.map(|(n, c)| (graph.nodes[*n].address.clone(), c.risk.clone())).collect();
     }
-    if diagnostics.has_errors() {
+    if is_errored || diagnostics.has_errors() {
         plan.errored = true;
         plan.steps.clear();
     }
@@ -206,7 +216,6 @@ fn resource(
         resource_type: node.kind.clone(),
         deposed: None,
         provider,
-        change,
         importing,
         reason,
         impact,
@@ -214,8 +223,17 @@ fn resource(
         dependencies: if is_made { needed.to_vec() } else { kept() },
         create_before_destroy: if node.configured { create_first } else { stored.is_some_and(|s| s.create_before_destroy) },
         protected,
+        newly_secret: newly_secret(&change, &secrets, stored),
         secret_paths: secrets,
+        change,
     }
+}
+
+/// What of these paths the state does not have, of what changes.
+fn newly_secret(change: &Change, secrets: &[Path], stored: Option<&ResourceState>) -> Vec<Path> {
+    let (Change::Update { .. } | Change::Replace { .. }, Some(stored)) = (change, stored) else { return Vec::new() };
+    let is_known = |path: &&Path| stored.secret_paths.iter().any(|old| path.0.starts_with(&old.0));
+    secrets.iter().filter(|path| !is_known(path)).cloned().collect()
 }
 
 /// Objects that earlier replacements left over go the way of what is not configured any more; gives their nodes and where they stand in the plan.
@@ -262,6 +280,7 @@ fn leftovers(
                 create_before_destroy: stored.create_before_destroy,
                 protected: false,
                 secret_paths: stored.secret_paths.clone(),
+                newly_secret: Vec::new(),
             },
         ));
     }

@@ -1,6 +1,6 @@
 //! In which order replacements go, and which deletes are refused. Works on decisions, after a pass.
 
-use karmaform_model::{Change, Connection, Object, ReplaceOrder, Schema, same};
+use karmaform_model::{Change, Connection, Diagnostic, Diagnostics, Object, ReplaceOrder, Schema, same};
 
 use crate::graph::{Graph, Role};
 use crate::options::Inputs;
@@ -52,6 +52,22 @@ pub(crate) fn set_orders(pass: &mut Pass<'_>, create_first: &[bool]) {
             *order = ReplaceOrder::CreateFirst;
         }
     }
+}
+
+/// What is to be known where parts of a composite are to be made anew: the composite stays, so `ignore_changes` still keeps what they are made of.
+pub(crate) fn made_as_it_was(written: &Object, kept: &Object) -> Diagnostics {
+    let differs = |name: &&String| !same(written.get(*name), kept.get(*name));
+    let names: Vec<String> = kept.keys().filter(differs).map(|name| format!("\"{name}\"")).collect();
+    if names.is_empty() {
+        return Diagnostics::new();
+    }
+    let detail = format!(
+        "Parts of it are replaced, and are made with {} as the state has it, not as it is written: ignore_changes holds for a composite as long as it is there.",
+        names.join(", ")
+    );
+    Diagnostic::warning("Replaced as it was", detail)
+        .with_hint("Take it out of ignore_changes if it is to be made as it is written.")
+        .into()
 }
 
 /// What is decided for a node, if anything is.

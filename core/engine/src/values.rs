@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{Attribute, ConvertError, Kind, Object, Path, PathStep, ResourceState, Schema, Type, Value, convert, fits, same};
+use karmaform_model::{
+    Attribute, ConvertError, Kind, Marks, Object, Path, PathStep, ResourceState, Schema, Type, Value, convert, fits, same,
+};
 
 /// An instance of which nothing is known: every attribute "known after apply".
 pub(crate) fn unknown_object(schema: &Schema) -> Object {
@@ -215,6 +217,12 @@ fn take_value(target: &mut Value, source: &Value, path: &[PathStep]) {
 pub(crate) fn merge(planned: &Value, now: &Value, path: &Path) -> Result<Value, Path> {
     let marks = planned.marks() | now.marks();
     if planned.is_unknown() {
+        // Of what was not known all was taken to be secret; by now it can be told which part is.
+        let is_in_part = !now.secret && now.contains_secret();
+        return Ok(now.clone().marked(Marks { secret: planned.secret && !is_in_part, ..planned.marks() }));
+    }
+    // It had parts because one of them was taken to be secret, and by now none is.
+    if now.is_unknown() && tells_nothing(planned) {
         return Ok(now.clone().marked(planned.marks()));
     }
     if planned.is_wholly_known() {
@@ -254,6 +262,13 @@ pub(crate) fn merge(planned: &Value, now: &Value, path: &Path) -> Result<Value, 
     Ok(Value::from(kind).marked(marks))
 }
 
+/// True if nothing in it is known.
+fn tells_nothing(value: &Value) -> bool {
+    let entries = value.as_entries().map(|e| !e.is_empty() && e.values().all(tells_nothing));
+    let items = value.as_items().map(|i| !i.is_empty() && i.iter().all(tells_nothing));
+    value.is_unknown() || entries.or(items).unwrap_or(false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,6 +288,9 @@ mod tests {
         check_merge("x".into(), "x".into(), r#""x""#);
         check_merge("x".into(), "y".into(), "ERROR a");
         check_merge(unknown().secret(), "x".into(), "(secret)");
+        let parts = Value::object([("a", unknown().secret()), ("b", unknown())]);
+        assert!(merge(&parts, &unknown(), &Path::attribute("a")).is_ok_and(|v| v.is_unknown()), "none of its parts is secret after all");
+        check_merge(unknown().secret(), Value::tuple(vec![Value::from("x").secret(), "y".into()]), r#"[(secret), "y"]"#);
         let object = |b: Value, c: Value| Value::object([("b", b), ("c", c)]);
         check_merge(object("1".into(), unknown()), object("1".into(), "2".into()), r#"{"b": "1", "c": "2"}"#);
         check_merge(object("1".into(), unknown()), object("9".into(), "2".into()), "ERROR a.b");

@@ -13,6 +13,7 @@ use crate::imports;
 use crate::observed::Answer;
 use crate::question::{Circumstances, Question, fresh, question, remember_way};
 use crate::record::{record_decision, record_object};
+use crate::replace;
 use crate::values::{carry_marks, is_all, mark_paths, secret_paths, unknown_object};
 use crate::walk::{Flags, Pass, Visit};
 use crate::wanted::{assume_connection, assume_unseen, child_arguments, connection_id, ignored, made_ready, prepared};
@@ -25,7 +26,11 @@ impl Pass<'_> {
         let Some(ResourceEntry::Composite(ty)) = self.entries[composite] else { return };
         let Some(arguments) = self.arguments(address, evaluator) else { return };
         let Some(before) = self.memory(composite, ty.schema()) else { return };
+        let written = self.options.replace.iter().any(|r| r.whole() == *address).then(|| arguments.clone());
         let arguments = prepared(self.inputs.config, ty.schema(), address, arguments, before.compared.as_ref());
+        if let Some(written) = written.map(|w| made_ready(address, w, before.compared.as_ref())) {
+            self.report(composite, replace::made_as_it_was(&written, &arguments));
+        }
         match ty.expand(address, &arguments) {
             Ok(expansion) => {
                 let same = expansion.children.iter().all(|c| graph.node(&address.with_child(&c.path)).is_some_and(|n| n.configured))
@@ -252,11 +257,11 @@ impl Pass<'_> {
             (Change::NoOp { object }, Some(stored)) if is_typed && self.options.mode == ModeOfPlan::Normal => {
                 let is_written = |path: &&Path| path.root().and_then(|name| schema.attribute(name)).is_some_and(Attribute::is_configurable);
                 let all = secret_paths(schema, object);
-                let old: Vec<&Path> = stored.secret_paths.iter().filter(is_written).collect();
+                // What is in something secret is secret anyway, and not named by us.
+                let is_outer = |path: &&Path| !stored.secret_paths.iter().any(|o| o.0.len() < path.0.len() && path.0.starts_with(&o.0));
+                let old: Vec<&Path> = stored.secret_paths.iter().filter(is_written).filter(is_outer).collect();
                 let new: Vec<&Path> = all.iter().filter(is_written).collect();
-                // Of what was not known when it was planned the whole was taken to be secret, where a part is.
-                let is_kin = |a: &Path, b: &Path| a.0.starts_with(&b.0) || b.0.starts_with(&a.0);
-                let has_all = |these: &[&Path], those: &[&Path]| those.iter().all(|one| these.iter().any(|other| is_kin(one, other)));
+                let has_all = |these: &[&Path], those: &[&Path]| those.iter().all(|one| these.contains(one));
                 if has_all(&old, &new) && has_all(&new, &old) {
                     return decision;
                 }

@@ -119,6 +119,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) selected: Vec<bool>,
     /// By node: whether it would be selected, but is put off.
     pub(crate) deferred: Vec<bool>,
+    /// By node: whether it can't be planned, and what needs it neither. Nothing is until the plan is made.
+    pub(crate) lost: Vec<bool>,
     pub(crate) entries: Vec<Option<ResourceEntry<'a>>>,
     pub(crate) values: &'a Values<'a>,
     pub(crate) visits: Vec<Visit>,
@@ -132,6 +134,11 @@ impl Pass<'_> {
     /// True if nothing is left out, by what was asked for or because it is not known yet.
     pub(crate) fn is_whole(&self) -> bool {
         !self.options.is_partial() && !self.deferred.contains(&true)
+    }
+
+    /// True if something can't be planned.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost.contains(&true)
     }
 }
 
@@ -196,6 +203,7 @@ fn begun<'a>(graph: &'a Graph, inputs: Inputs<'a>, observed: &'a Observed, optio
         context: PlanContext { now: options.now },
         selected,
         deferred,
+        lost: vec![false; graph.nodes.len()],
         entries: entries(graph, inputs),
         values,
         visits: vec![Visit::default(); graph.nodes.len()],
@@ -211,7 +219,8 @@ fn entries<'a>(graph: &Graph, inputs: Inputs<'a>) -> Vec<Option<ResourceEntry<'a
     let mut entries = Vec::with_capacity(graph.nodes.len());
     for node in &graph.nodes {
         let managed = node.address.mode == Mode::Managed;
-        entries.push(if managed { *known.entry(&node.kind).or_insert_with(|| inputs.registry.resource(&node.kind)) } else { None });
+        let of = if managed { *known.entry(&node.kind).or_insert_with(|| inputs.registry.resource(&node.kind)) } else { None };
+        entries.push(inputs.registry.at(&node.address, of));
     }
     entries
 }

@@ -96,9 +96,11 @@ fn ignore(schema: &Schema, changes: &IgnoreChanges, wanted: &mut Object, before:
                 let is_typed = path.root().and_then(|name| schema.attribute(name)).is_some_and(|a| a.typed);
                 let around = Path(path.0[..path.0.len().saturating_sub(1)].to_vec());
                 // As Terraform has it where any type may stand: only a map has entries, and of anything else all of it is ignored.
-                let told = crate::values::part_of(wanted, &around).filter(|v| !v.is_null() && !v.is_unknown());
-                let around_it = told.or_else(|| crate::values::part_of(before, &around));
-                let is_whole = *is_entry && is_typed && around_it.is_some_and(|v| matches!(v.kind, Kind::Object(_)));
+                let is_map = match crate::values::part_of(wanted, &around).filter(|v| !v.is_unknown()) {
+                    Some(told) => matches!(told.kind, Kind::Map(..)),
+                    None => !crate::values::part_of(before, &around).is_some_and(|v| matches!(v.kind, Kind::Object(_))),
+                };
+                let is_whole = *is_entry && is_typed && !is_map;
                 crate::values::take_from(wanted, before, if is_whole { &around } else { path });
             }
         }

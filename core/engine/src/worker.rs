@@ -20,7 +20,7 @@ const GATE_PAUSES: (u64, u64) = (100, 1_000);
 /// What one step does outside.
 pub(crate) enum Job {
     /// A change through a provider.
-    Change { provider: String, connection: Object, resource_type: String, change: Change },
+    Change { address: Address, provider: String, connection: Object, resource_type: String, change: Change },
     /// Reading a data source.
     Read { address: Address, arguments: Object },
     /// Waiting.
@@ -82,9 +82,10 @@ pub(crate) async fn run(around: Surroundings<'_>, step: usize, job: Job) -> Done
                 return Done { step, touched: false, result: result.map_err(|d| d.at(composite)), interrupted };
             }
             Job::Read { address, arguments } => read_data(around.world, address, arguments, true).await.map(Success::Read),
-            Job::Change { provider, connection, resource_type, change } => {
-                attempt(&around, provider, connection, resource_type, change, &mut touched).await.map(Success::Changed)
-            }
+            Job::Change { address, provider, connection, resource_type, change } => match stood_in(around.world, address, change) {
+                Some(result) => result.map(Success::Changed),
+                None => attempt(&around, provider, connection, resource_type, change, &mut touched).await.map(Success::Changed),
+            },
         };
         match result {
             Err(error) if error.retryable && tries < TRIES && !around.is_interrupted() => {
@@ -94,6 +95,13 @@ pub(crate) async fn run(around: Surroundings<'_>, step: usize, job: Job) -> Done
             result => return Done { step, touched, result, interrupted: false },
         }
     }
+}
+
+/// What comes of a change of something that another thing stands in for; `None`: nothing does.
+fn stood_in(world: &World<'_>, address: &Address, change: &Change) -> Option<Result<Option<Object>, Diagnostic>> {
+    let stand_ins = world.registry.stand_ins()?;
+    stand_ins.spec(address)?;
+    Some(change.after().map(|after| stand_ins.made(address, after)).transpose())
 }
 
 async fn attempt(

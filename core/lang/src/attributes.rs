@@ -10,6 +10,7 @@ use crate::config::{Repeat, Repetition, ResourceBlock};
 use crate::ephemeral;
 use crate::eval::{Errors, article};
 use crate::evaluator::Evaluator;
+use crate::modules;
 use crate::scope::{Scope, Site};
 use crate::syntax::{Block, Body};
 
@@ -21,6 +22,7 @@ pub(crate) fn arguments(evaluator: &Evaluator<'_>, instance: &Address, errors: &
     conditions::preconditions(evaluator, &block.preconditions, conditions::PRECONDITION, &scope, errors);
     let mut object = body_object(evaluator, schema, &block.body, &scope, errors);
     object.retain(|name, _| schema.attribute(name).is_none_or(Attribute::is_configurable));
+    modules::give_defaults(evaluator, block, &mut object);
     schema.mark(&mut object);
     object
 }

@@ -54,7 +54,9 @@ fn unknown(call: &Call) -> Diagnostic {
     let error = Diagnostic::error("Unknown function", format!("There is no function \"{}\".", call.name)).with_span(Some(call.name_span));
     match suggest::hint(&call.name, functions::names()) {
         Some(hint) => error.with_hint(hint),
-        None if call.name.contains("::") => error.with_hint("Functions of providers don't exist here; built-in ones need no prefix."),
+        None if call.name.contains("::") => {
+            error.with_hint("Of the functions of providers only those of provider::terraform exist here; built-in ones need no prefix.")
+        }
         None => error,
     }
 }

@@ -57,7 +57,7 @@ impl Config {
 
     /// All of them, with the instance of a module that each stands in.
     fn all_checks(&self) -> impl Iterator<Item = (usize, &str, &Check)> {
-        let numbers = 0..self.modules.len();
+        let numbers = (0..self.modules.len()).filter(|n| self.modules[*n].overridden.is_none());
         numbers.flat_map(|number| self.home(number).checks.iter().map(move |(name, check)| (number, name.as_str(), check)))
     }
 }
@@ -87,30 +87,31 @@ impl Evaluator<'_> {
                 let site = crate::attributes::site(self, block, key.as_ref());
                 let address = block.address.with_key(key);
                 let scope = Scope::new(&site);
-                let mut verdicts = self.verdicts(&block.preconditions, &scope);
+                let mut verdicts = self.verdicts(block.preconditions.iter(), &scope);
                 if !block.postconditions.is_empty() {
                     let own = [(conditions::SELF, self.instance(&address))];
-                    verdicts.extend(scope.bind(&own, |scope| self.verdicts(&block.postconditions, scope)));
+                    verdicts.extend(scope.bind(&own, |scope| self.verdicts(block.postconditions.iter(), scope)));
                 }
                 all.push(checked(CheckKind::Resource, address, verdicts));
             }
         }
         for number in 0..self.config.modules.len() {
             let (home, path, site) = (self.config.home(number), &self.config.modules[number].path, Site::in_module(number));
-            for (name, output) in home.outputs.iter().filter(|(_, o)| !o.preconditions.is_empty()) {
-                let verdicts = self.verdicts(&output.preconditions, &Scope::new(&site));
+            let is_there = self.config.modules[number].overridden.is_none();
+            for (name, output) in home.outputs.iter().filter(|(_, o)| is_there && !o.preconditions.is_empty()) {
+                let verdicts = self.verdicts(output.preconditions.iter(), &Scope::new(&site));
                 all.push(checked(CheckKind::Output, Address::managed(OUTPUT, name).in_module(path), verdicts));
             }
-            for (name, variable) in home.declared.iter().filter(|(_, v)| !v.validations.is_empty()) {
-                let verdicts = self.verdicts(&variable.validations, &Scope::new(&site));
+            for (name, variable) in home.declared.iter().filter(|(_, v)| v.conditions().next().is_some()) {
+                let verdicts = self.verdicts(variable.conditions(), &Scope::new(&site));
                 all.push(checked(CheckKind::Variable, Address::managed(VARIABLE, name).in_module(path), verdicts));
             }
         }
         all
     }
 
-    fn verdicts(&self, all: &[Condition], scope: &Scope<'_>) -> Vec<Verdict> {
-        all.iter().map(|c| conditions::verdict(self, c, scope, &mut Errors::silent())).collect()
+    fn verdicts<'c>(&self, all: impl IntoIterator<Item = &'c Condition>, scope: &Scope<'_>) -> Vec<Verdict> {
+        all.into_iter().map(|c| conditions::verdict(self, c, scope, &mut Errors::silent())).collect()
     }
 }
 

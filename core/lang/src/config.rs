@@ -9,7 +9,7 @@ use crate::checks::Check;
 use crate::context::Context;
 use crate::imports::Import;
 use crate::locals::Locals;
-use crate::modules::{ModuleCall, ModuleInstance, Name};
+use crate::modules::{Defaults, ModuleCall, ModuleInstance, Name};
 use crate::moved::Moved;
 use crate::policies::Policy;
 use crate::removed::Removed;
@@ -27,7 +27,8 @@ pub struct Config {
     pub variables: BTreeMap<String, Variable>,
     /// Outputs, by name.
     pub outputs: BTreeMap<String, Output>,
-    /// The arguments of every provider, by name: its `provider` block, or its defaults.
+    /// The arguments of every provider, by name: its `provider` block in the root module, or its defaults. What other modules say is in the
+    /// arguments of what stands there.
     pub providers: BTreeMap<String, Object>,
     /// Resources and data sources, by address without their own key; also those in modules, once for every instance of the module.
     pub blocks: BTreeMap<Address, ResourceBlock>,
@@ -51,7 +52,11 @@ pub struct Config {
     pub open: Diagnostics,
     /// The modules among these, each with what has to be known first.
     pub open_modules: BTreeMap<Address, Vec<Reference>>,
+    /// What a test says that modules give, by their addresses, in place of what stands in them.
+    pub(crate) overridden: BTreeMap<Address, Arc<Object>>,
     pub(crate) declared: BTreeMap<String, Declaration>,
+    /// The `provider` blocks of the unit of a module, by the provider's name.
+    pub(crate) defaults: BTreeMap<String, Defaults>,
     pub(crate) locals: Locals,
     /// All instances of modules; the first is the root.
     pub(crate) modules: Vec<ModuleInstance>,
@@ -221,7 +226,7 @@ pub struct Lifecycle {
     pub replace_triggered_by: Vec<Reference>,
     /// Those of them, by where they stand, that mean the instance with the key of the resource's own: `[each.key]`, `[count.index]`.
     pub(crate) own_keys: Vec<Span>,
-    /// What follows the attributes in them, by where they stand; nothing for a step that is the key of the resource's own.
+    /// What of an instance they mean, by where they stand; nothing for a step that is the key of the resource's own.
     pub(crate) trigger_parts: Vec<(Span, Vec<Option<PathStep>>)>,
 }
 
@@ -238,9 +243,9 @@ impl Lifecycle {
 
     /// What of an instance one of `replace_triggered_by` is about, for a resource with this key; `None` if it is about all of it.
     pub fn trigger_path(&self, trigger: &Reference, own: Option<&Key>) -> Option<Path> {
-        let mut path = Path::attribute(trigger.attribute.as_ref()?);
-        let found = self.trigger_parts.iter().find(|(span, _)| *span == trigger.span);
-        for part in found.into_iter().flat_map(|(_, parts)| parts) {
+        let (_, parts) = self.trigger_parts.iter().find(|(span, _)| *span == trigger.span)?;
+        let mut path = Path::default();
+        for part in parts {
             match (part, own) {
                 (Some(step), _) => path.0.push(step.clone()),
                 (None, Some(Key::Name(name))) => path.0.push(PathStep::Name(name.clone())),
@@ -248,7 +253,7 @@ impl Lifecycle {
                 (None, None) => break,
             }
         }
-        Some(path)
+        (!path.0.is_empty()).then_some(path)
     }
 }
 
@@ -362,7 +367,9 @@ impl Config {
             missing_variables: Vec::new(),
             open: Diagnostics::new(),
             open_modules: BTreeMap::new(),
+            overridden: BTreeMap::new(),
             declared: BTreeMap::new(),
+            defaults: BTreeMap::new(),
             locals: Locals::default(),
             modules: Vec::new(),
             places: BTreeMap::new(),

@@ -16,6 +16,13 @@ pub trait Files: Send + Sync {
     /// # Errors
     /// Why it can't be listed, in words.
     fn list(&self, directory: &str) -> Result<Vec<String>, String>;
+    /// The same, for somebody who wants nothing deeper than so many levels: 1 is for the directory itself.
+    ///
+    /// # Errors
+    /// Why it can't be listed, in words.
+    fn list_to(&self, directory: &str, _levels: usize) -> Result<Vec<String>, String> {
+        self.list(directory)
+    }
     /// The names of the files that stand in a directory itself, sorted.
     ///
     /// # Errors

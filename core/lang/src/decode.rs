@@ -1,10 +1,10 @@
 //! Reading blocks of a fixed shape: which arguments and nested blocks they may hold, literal words, conditions.
 
-use karmaform_model::{Diagnostic, Diagnostics, Span};
+use karmaform_model::{Diagnostic, Diagnostics, Span, Type, Value, convert};
 
 use crate::config::Condition;
-use crate::suggest;
-use crate::syntax::{Block, Body, Expr, ExprKind, Label};
+use crate::syntax::{Block, Body, Expr, ExprKind, Label, Part};
+use crate::{ops, suggest};
 
 /// What a block may hold.
 pub(crate) struct Shape<'s> {
@@ -89,9 +89,7 @@ pub(crate) fn labels<'b, const N: usize>(block: &'b Block, names: [&str; N], dia
 
 /// A label that is a name.
 pub(crate) fn name<'b>(label: &'b Label, diagnostics: &mut Diagnostics) -> Option<&'b str> {
-    let ok = label.text.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && label.text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    if ok {
+    if is_name(&label.text) {
         return Some(&label.text);
     }
     diagnostics.push(
@@ -101,15 +99,46 @@ pub(crate) fn name<'b>(label: &'b Label, diagnostics: &mut Diagnostics) -> Optio
     None
 }
 
-/// `true` or `false` written out; `false` if it is not there or wrong.
+/// True for a text that can be the name of a variable.
+pub(crate) fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_') && text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+}
+
+/// The value of an expression of nothing but literals and operators, if it has one.
+fn constant(expr: &Expr) -> Option<Value> {
+    match &expr.kind {
+        ExprKind::Literal(value) => Some(value.clone()),
+        ExprKind::Parentheses(inner) => constant(inner),
+        ExprKind::Unary(operator, inner) => ops::unary(*operator, &constant(inner)?).ok(),
+        ExprKind::Binary(operator, both) => ops::binary(*operator, &constant(&both.0)?, &constant(&both.1)?).ok(),
+        ExprKind::Conditional(parts) => {
+            let [condition, yes, no] = &**parts;
+            let condition = convert(&constant(condition)?, &Type::Bool).ok()?.as_bool()?;
+            constant(if condition { yes } else { no })
+        }
+        ExprKind::Template(parts) => match parts.as_slice() {
+            [Part::Interpolation(only)] => constant(only),
+            parts => parts.iter().map(constant_part).collect::<Option<String>>().map(Value::from),
+        },
+        _ => None,
+    }
+}
+
+fn constant_part(part: &Part) -> Option<String> {
+    match part {
+        Part::Literal(text) => Some(text.clone()),
+        Part::Interpolation(expr) => convert(&constant(expr)?, &Type::String).ok()?.as_str().map(str::to_owned),
+        Part::If { .. } | Part::For { .. } => None,
+    }
+}
+
+/// `true` or `false` in constants; `None` if it is not there or wrong.
 pub(crate) fn literal_bool(body: &Body, name: &str, diagnostics: &mut Diagnostics) -> Option<bool> {
     let attribute = body.attribute(name)?;
-    let value = attribute.expr.bare();
-    let text = value.as_text().and_then(|t| t.parse().ok());
-    match value.as_bool().or(text) {
+    match constant(&attribute.expr).and_then(|value| convert(&value, &Type::Bool).ok()?.as_bool()) {
         Some(value) => Some(value),
         None => {
-            if !matches!(value.kind, ExprKind::Wrong) {
+            if !matches!(attribute.expr.bare().kind, ExprKind::Wrong) {
                 let detail = format!("\"{name}\" must be true or false, written out: it decides how the configuration is read.");
                 diagnostics.push(Diagnostic::error("Literal needed", detail).with_span(Some(attribute.expr.span)));
             }
@@ -118,15 +147,14 @@ pub(crate) fn literal_bool(body: &Body, name: &str, diagnostics: &mut Diagnostic
     }
 }
 
-/// A text written out.
+/// A text in constants.
 pub(crate) fn literal_text(body: &Body, name: &str, diagnostics: &mut Diagnostics) -> Option<String> {
     let attribute = body.attribute(name)?;
-    let value = attribute.expr.bare();
-    match value.as_text() {
-        Some(text) => Some(text.to_owned()),
+    match constant(&attribute.expr).and_then(|value| convert(&value, &Type::String).ok()?.as_str().map(str::to_owned)) {
+        Some(text) => Some(text),
         None => {
-            if !matches!(value.kind, ExprKind::Wrong) {
-                let detail = format!("\"{name}\" must be a text in quotes without interpolation.");
+            if !matches!(attribute.expr.bare().kind, ExprKind::Wrong) {
+                let detail = format!("\"{name}\" must be made of constants alone: nothing of it may refer to anything.");
                 diagnostics.push(Diagnostic::error("Literal needed", detail).with_span(Some(attribute.expr.span)));
             }
             None

@@ -15,6 +15,16 @@ pub(crate) fn argument(attribute: &Attribute, span: Span) -> Diagnostic {
     Diagnostic::error(SUMMARY, detail).with_span(Some(span)).with_hint(hint)
 }
 
+/// What a `provider` block of a module says, which goes into connections.
+pub(crate) fn default_of_module(name: &str, span: Span) -> Diagnostic {
+    let detail = format!(
+        "\"{name}\" of a provider block in a module goes into connections, which the state keeps, and its value is made of an ephemeral one."
+    );
+    Diagnostic::error(SUMMARY, detail)
+        .with_span(Some(span))
+        .with_hint("Give it to the provider block of the root module, which is kept nowhere; or write ephemeralasnull(...).")
+}
+
 /// `what` ("The number of instances") is kept or printed, and its value is ephemeral.
 pub(crate) fn refused(what: &str, span: Span) -> Diagnostic {
     let detail =

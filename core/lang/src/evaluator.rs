@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use karmaform_model::{Address, Diagnostic, Diagnostics, FileId, Mode, Object, Type, Value};
 
+use crate::budget::bounded;
 use crate::config::Config;
 use crate::eval::Errors;
 use crate::modules::Sort;
@@ -60,6 +61,10 @@ pub(crate) struct Memo {
     pub unknown: RefCell<BTreeMap<(Mode, String), Value>>,
     /// How many template files are being evaluated inside of each other.
     pub depth: Cell<usize>,
+    /// How many rounds the outermost `for` at hand has taken, with those within.
+    pub rounds: Cell<usize>,
+    /// There is a `for` around what is evaluated.
+    pub loops: Cell<bool>,
     /// How often calls were made that give something else each time, by place.
     pub turns: RefCell<BTreeMap<String, usize>>,
 }
@@ -95,6 +100,7 @@ impl<'a> Evaluator<'a> {
         let scope = Scope::new(&site);
         conditions::preconditions(self, &output.preconditions, "Output precondition failed", &scope, &mut errors);
         let value = self.eval(&output.value, &scope, &mut errors);
+        let value = bounded(value, &format!("The output \"{name}\""), output.value.span, &mut errors);
         if value.contains_secret() && !output.sensitive {
             errors.push(
                 Diagnostic::error(

@@ -25,9 +25,7 @@ pub(crate) fn count(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, error
         evaluator.fail(expr, expr.span, &scope, errors, "Invalid count", detail.to_owned());
         with_hint(errors, hint)
     };
-    if value.contains_secret() {
-        return wrong(errors, "A secret would show: the number of instances is printed.", "Use nonsensitive() if the number is harmless.");
-    }
+    // A secret may decide it, as in Terraform: how many there are says little of what it is.
     if value.contains_ephemeral() {
         errors.push(ephemeral::refused("The number of instances", expr.span));
         return None;

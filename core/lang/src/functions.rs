@@ -64,6 +64,7 @@ mod strrev;
 mod substr;
 mod sum;
 mod textencode;
+mod tfvars;
 mod time;
 mod timestamps;
 mod to;
@@ -227,6 +228,9 @@ const LIST: &[&Function] = &[
     &sum::FUNCTION,
     &textencode::ENCODE,
     &textencode::DECODE,
+    &tfvars::DECODE_TFVARS,
+    &tfvars::ENCODE_EXPR,
+    &tfvars::ENCODE_TFVARS,
     &time::ADD,
     &time::COMPARE,
     &time::NOW,

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-use karmaform_model::{Diagnostic, Diagnostics, FileId, Span, Value};
+use karmaform_model::{Address, Diagnostic, Diagnostics, FileId, Object, Span, Value};
 
 use crate::config::Config;
 use crate::source::Sources;
@@ -19,6 +20,8 @@ pub struct VariableInputs {
     lenient: bool,
     /// None is held against its type and the rules of its variable.
     unjudged: bool,
+    /// What modules give in place of what stands in them, by their addresses.
+    pub(crate) overridden: BTreeMap<Address, Arc<Object>>,
 }
 
 /// Values may be secret, so only names are written.
@@ -63,6 +66,11 @@ impl VariableInputs {
     /// A text among the [`Sources`] that is no part of the configuration and gives no values: diagnostics point into it.
     pub fn aside(&mut self, file: FileId) {
         self.inputs.push(Input::Aside(file));
+    }
+
+    /// A module gives these outputs, and nothing that stands in it is there.
+    pub(crate) fn module(&mut self, address: Address, outputs: Object) {
+        self.overridden.insert(address, Arc::new(outputs));
     }
 
     /// The same values for another configuration, which need not know all of these variables.

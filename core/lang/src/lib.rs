@@ -5,6 +5,7 @@
 
 mod attributes;
 mod blocks;
+mod budget;
 mod calls;
 mod checks;
 mod conditions;
@@ -76,8 +77,8 @@ pub use removed::Removed;
 pub use render::render;
 pub use settings::OTHER_VERSION;
 pub use source::{SourceFile, Sources};
-pub use syntax::{is_unfinished, syntax_errors};
-pub use testing::{Judged, Mock, Run, RunOptions, TestFile, read_tests};
+pub use syntax::{gives_type, is_unfinished, syntax_errors};
+pub use testing::{Judged, Mock, Override, Run, RunOptions, TestFile, read_tests};
 pub use validate::validate;
 pub use variables::{MISSING_VARIABLE, VariableOrigin};
 pub use version::TERRAFORM;

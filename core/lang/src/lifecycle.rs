@@ -2,10 +2,10 @@
 
 use karmaform_model::{Diagnostic, Diagnostics, Mode, Path, PathStep, Schema, Span};
 
-use crate::config::{Condition, Config, IgnoreChanges, IgnoredDrift, IgnoredPath, Lifecycle, Reference, ResourceBlock};
+use crate::config::{Condition, Config, IgnoreChanges, IgnoredDrift, IgnoredPath, Lifecycle, Reference, Repeat, ResourceBlock};
 use crate::decode::{self, Shape, check_shape, literal_bool};
 use crate::locals::push_new;
-use crate::references::{self, Target};
+use crate::references::{self, KeyUse, Target};
 use crate::statics::{self, Place};
 use crate::syntax::{Body, Expr, ExprKind, Step, StepKind};
 use crate::{modules, suggest};
@@ -93,6 +93,7 @@ fn ignore_drift(expr: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnost
 
 fn ignored(item: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> Option<IgnoredPath> {
     let path = ignored_path(item, "ignore_changes", schema, diagnostics)?;
+    diagnostics.extend(matches!(item.kind, ExprKind::Literal(_)).then(|| quoted(item)));
     let is_key = |e: &Expr| matches!(&e.kind, ExprKind::Literal(value) if value.as_str().is_some());
     let is_entry = match &item.kind {
         ExprKind::Traversal(_, steps) => matches!(steps.last().map(|s| &s.kind), Some(StepKind::Index(key)) if is_key(key)),
@@ -167,33 +168,43 @@ fn is_own_key(step: &Step) -> bool {
     }
 }
 
-/// The references of `replace_triggered_by`: where they stand, and what follows the type.
-fn triggers(block: &ResourceBlock) -> impl Iterator<Item = (Span, &[Step])> {
+/// A reference of `replace_triggered_by`.
+struct Trigger<'e> {
+    /// Where it stands.
+    span: Span,
+    /// Which instance it means, if it says so.
+    key: Option<&'e Step>,
+    /// What of the instance it means.
+    part: &'e [Step],
+}
+
+fn triggers<'e>(config: &Config, block: &'e ResourceBlock) -> impl Iterator<Item = Trigger<'e>> {
     let lists = block.body.blocks("lifecycle").filter_map(|l| l.body.attribute("replace_triggered_by"));
     let items = lists.filter_map(|a| match &a.expr.kind {
         ExprKind::Tuple(items) => Some(items),
         _ => None,
     });
-    items.flatten().filter_map(|item| match &item.kind {
-        ExprKind::Traversal(_, steps) => Some((item.span, steps.as_slice())),
-        _ => None,
+    items.flatten().filter_map(move |item| {
+        let ExprKind::Traversal(root, steps) = &item.kind else { return None };
+        let ExprKind::Name(name) = &root.kind else { return None };
+        let Some(Target::Block { address, key, used }) = references::target(name, steps) else { return None };
+        let named = if key == KeyUse::None { used } else { used - 1 };
+        // What is in brackets behind the name of a single block is an attribute.
+        let is_single = config.blocks.get(&address).is_some_and(|b| matches!(b.repeat, Repeat::None));
+        let start = if is_single && key != KeyUse::Splat { named } else { used };
+        Some(Trigger { span: item.span, key: steps[named..start].first(), part: &steps[start..] })
     })
 }
 
 /// Where references of `replace_triggered_by` stand that mean the instance of the same key.
-pub(crate) fn own_keys(block: &ResourceBlock) -> Vec<Span> {
-    // The key of the instance follows the name; behind that it is one of an attribute.
-    triggers(block).filter(|(_, steps)| steps.get(1).is_some_and(is_own_key)).map(|(span, _)| span).collect()
+pub(crate) fn own_keys(config: &Config, block: &ResourceBlock) -> Vec<Span> {
+    triggers(config, block).filter(|t| t.key.is_some_and(is_own_key)).map(|t| t.span).collect()
 }
 
-/// Where references of `replace_triggered_by` stand, and what follows the attribute; nothing for a step that is the resource's own key.
-pub(crate) fn trigger_parts(block: &ResourceBlock) -> Vec<(Span, Vec<Option<PathStep>>)> {
-    let part = |step: &Step| if is_own_key(step) { Some(None) } else { path_step(step).map(Some) };
-    let parts = |(span, steps): (Span, &[Step])| {
-        let has_key = matches!(steps.get(1).map(|s| &s.kind), Some(StepKind::Index(_) | StepKind::LegacyIndex(_)));
-        (span, steps.iter().skip(if has_key { 3 } else { 2 }).map_while(part).collect())
-    };
-    triggers(block).map(parts).collect()
+/// Where references of `replace_triggered_by` stand, and what of an instance they mean; nothing for a step that is the resource's own key.
+pub(crate) fn trigger_parts(config: &Config, block: &ResourceBlock) -> Vec<(Span, Vec<Option<PathStep>>)> {
+    let step = |step: &Step| if is_own_key(step) { Some(None) } else { path_step(step).map(Some) };
+    triggers(config, block).map(|t| (t.span, t.part.iter().map_while(step).collect())).collect()
 }
 
 /// The references of `replace_triggered_by`. What triggers must also come first, so they are references of the block as well.
@@ -223,6 +234,9 @@ fn named_blocks(config: &Config, expr: &Expr, place: Place<'_>, what: &str, mut 
     };
     for item in items {
         let mut found = Vec::new();
+        let named = if what == "depends_on" { unquoted(item) } else { None };
+        diagnostics.extend(named.as_ref().map(|_| quoted(item)));
+        let item = named.as_ref().unwrap_or(item);
         let plain = match &item.kind {
             // What a whole module is changed by can't be told.
             ExprKind::Traversal(..) if what != "depends_on" && module_named(item).is_some() => false,
@@ -257,6 +271,25 @@ fn named_blocks(config: &Config, expr: &Expr, place: Place<'_>, what: &str, mut 
         found.into_iter().for_each(&mut add);
     }
     diagnostics
+}
+
+/// What a text in quotes names, as in Terraform before 0.12.
+fn unquoted(item: &Expr) -> Option<Expr> {
+    let ExprKind::Literal(value) = &item.kind else { return None };
+    let is_name = |name: &str| {
+        let is_inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        name.starts_with(|c: char| c.is_alphabetic() || c == '_') && name.chars().all(is_inside)
+    };
+    let (root, rest) = value.as_str().filter(|text| text.split('.').all(is_name))?.split_once('.')?;
+    let root = Expr { kind: ExprKind::Name(root.to_owned()), span: item.span };
+    let step = |name: &str| Step { kind: StepKind::Attribute(name.to_owned()), span: item.span };
+    Some(Expr { kind: ExprKind::Traversal(Box::new(root), rest.split('.').map(step).collect()), span: item.span })
+}
+
+fn quoted(item: &Expr) -> Diagnostic {
+    Diagnostic::warning("Quoted reference", "What is named here is named without quotes; with them it is taken as well, as in Terraform.")
+        .with_span(Some(item.span))
+        .with_hint("Remove the quotes.")
 }
 
 /// What names no block. What depends on a variable waits for nothing, on a local for what that is made of, as Terraform has it.

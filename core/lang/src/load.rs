@@ -6,7 +6,7 @@ use std::sync::Arc;
 use karmaform_model::{Address, Catalog, Diagnostic, Diagnostics, Mode};
 
 use crate::blocks::{check_body, check_references};
-use crate::config::{Config, Output, Reference, Repeat, Repetition, ResourceBlock};
+use crate::config::{Config, Lifecycle, Output, Reference, Repeat, Repetition, ResourceBlock};
 use crate::context::Context;
 use crate::decode::{self, Shape, check_shape, literal_bool, literal_text};
 use crate::evaluator::{NothingKnown, Resolver};
@@ -48,6 +48,7 @@ pub fn load_with(
     let mut config = Config::empty(context.clone(), registry.clone(), incomplete);
     let blocks = sort_out(overrides::merged(bodies, &mut diagnostics), &mut diagnostics);
 
+    config.overridden.clone_from(&inputs.overridden);
     config.declared = declare_variables(&config, &blocks.variables, &mut diagnostics);
     let given = given::collect(sources, inputs, &config, &mut diagnostics);
     let (variables, missing) = variables::assign(&config, &config.declared, &given, &mut diagnostics);
@@ -61,7 +62,11 @@ pub fn load_with(
     diagnostics.extend(config.outputs.iter().filter(|(_, o)| o.ephemeral).map(|(name, o)| ephemeral::root_output(name, o.span)));
     config.module_files = loader.files();
 
+    variables::check_validations(&mut config, &mut diagnostics);
     diagnostics.extend(variables::validate(&config, &config.declared, &given));
+    if given.unjudged {
+        variables::unknown_where_refused(&mut config);
+    }
     config.settings = settings::settings(&config, &settings.iter().collect::<Vec<_>>(), &mut diagnostics);
     config.providers = settings::providers(&config, &providers.iter().collect::<Vec<_>>(), &mut diagnostics);
     config.policies = policies::read(&config, &policies, &mut diagnostics);
@@ -309,7 +314,7 @@ pub(crate) fn unknown_type(registry: &Catalog, address: &Address) -> Diagnostic 
 
 /// References between blocks. How often they stand is decided when all modules are known.
 fn connect_resources(config: &mut Config, diagnostics: &mut Diagnostics) {
-    let mut all: BTreeMap<Address, (Vec<Reference>, Vec<Reference>, bool)> = BTreeMap::new();
+    let mut all: BTreeMap<Address, (Vec<Reference>, Lifecycle, bool)> = BTreeMap::new();
     for (address, block) in &config.blocks {
         let mut found = Diagnostics::new();
         let mut references = Vec::new();
@@ -329,14 +334,18 @@ fn connect_resources(config: &mut Config, diagnostics: &mut Diagnostics) {
             push_new(&mut references, trigger.clone());
         }
         diagnostics.extend(found.into_iter().map(|d| d.at(address)));
-        all.insert(address.clone(), (references, triggers, is_wrong));
+        let lifecycle = Lifecycle {
+            own_keys: lifecycle::own_keys(config, block),
+            trigger_parts: lifecycle::trigger_parts(config, block),
+            replace_triggered_by: triggers,
+            ..block.lifecycle.clone()
+        };
+        all.insert(address.clone(), (references, lifecycle, is_wrong));
     }
-    for (address, (references, triggers, is_wrong)) in all {
+    for (address, (references, lifecycle, is_wrong)) in all {
         if let Some(block) = config.blocks.get_mut(&address) {
             block.references = references;
-            block.lifecycle.own_keys = lifecycle::own_keys(block);
-            block.lifecycle.trigger_parts = lifecycle::trigger_parts(block);
-            block.lifecycle.replace_triggered_by = triggers;
+            block.lifecycle = lifecycle;
             if is_wrong {
                 block.repeat = Repeat::Wrong;
             }

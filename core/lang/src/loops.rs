@@ -2,6 +2,7 @@
 
 use karmaform_model::{Diagnostic, Kind, Marks, Object, Type, Value};
 
+use crate::budget::MOST_ROUNDS;
 use crate::eval::{Errors, article, unknown};
 use crate::evaluator::Evaluator;
 use crate::scope::Scope;
@@ -10,6 +11,22 @@ use crate::syntax::{Expr, For};
 impl Evaluator<'_> {
     /// The value of a for expression.
     pub(crate) fn eval_for(&self, f: &For, scope: &Scope<'_>, errors: &mut Errors) -> Value {
+        let is_inner = self.begin_loop();
+        let value = self.eval_rounds(f, scope, errors);
+        self.memo.loops.set(is_inner);
+        value
+    }
+
+    /// Counts anew where no `for` is around this one, and says whether there is one.
+    pub(crate) fn begin_loop(&self) -> bool {
+        let is_inner = self.memo.loops.replace(true);
+        if !is_inner {
+            self.memo.rounds.set(0);
+        }
+        is_inner
+    }
+
+    fn eval_rounds(&self, f: &For, scope: &Scope<'_>, errors: &mut Errors) -> Value {
         let before = errors.list.len();
         let collection = self.eval(&f.collection, scope, errors);
         if errors.list.len() > before {
@@ -127,6 +144,14 @@ impl Evaluator<'_> {
                 return None;
             }
         };
+        let rounds = self.memo.rounds.get() + entries.len();
+        self.memo.rounds.set(rounds);
+        if rounds > MOST_ROUNDS {
+            let detail =
+                format!("A loop goes at most {MOST_ROUNDS} rounds, those of all loops within it counted, too; this one goes more.");
+            errors.push(Diagnostic::error("Too many rounds", detail).with_span(Some(expr.span)));
+            return None;
+        }
         Some(Some(entries.into_iter().map(|(k, v)| (k.marked(marks), v.marked(marks))).collect()))
     }
 }

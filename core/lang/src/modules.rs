@@ -1,6 +1,7 @@
 //! `module` blocks: what they say, the instances that come of them, and the values that go in and out. A directory is read and checked
 //! once, however often it is called; an instance is a number, its path, and values that are evaluated when somebody needs them.
 
+mod defaults;
 mod expand;
 mod read;
 mod tree;
@@ -9,8 +10,9 @@ mod values;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmaform_model::{Address, Key, ModuleStep, Span};
+use karmaform_model::{Address, Key, ModuleStep, Object, Span};
 
+pub(crate) use defaults::{Defaults, give_defaults};
 pub(crate) use expand::expand;
 pub(crate) use read::{Loader, connect, read};
 
@@ -61,6 +63,8 @@ pub(crate) struct ModuleInstance {
     pub children: BTreeMap<String, Called>,
     /// What all in it needs first: `depends_on`, `count` and `for_each` of its call, and of those around it.
     pub enter: Arc<Vec<Reference>>,
+    /// What a test says that it gives. Then nothing in it is there but its variables.
+    pub overridden: Option<Arc<Object>>,
 }
 
 /// A call and what came of it.
@@ -78,6 +82,8 @@ pub(crate) enum Sort {
     Output,
     /// All outputs of a module, or of all instances of one.
     Whole,
+    /// What a `provider` block of a module says.
+    Provider,
 }
 
 /// A value that an expression needs, by its name in the module that it stands in.
@@ -113,7 +119,7 @@ impl ModuleCall {
 impl ModuleInstance {
     /// That of the configuration itself.
     pub(crate) fn root() -> Self {
-        Self { path: Vec::new(), unit: None, parent: 0, call: None, children: BTreeMap::new(), enter: Arc::default() }
+        Self { path: Vec::new(), unit: None, parent: 0, call: None, children: BTreeMap::new(), enter: Arc::default(), overridden: None }
     }
 }
 

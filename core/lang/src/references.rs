@@ -12,7 +12,7 @@ pub(crate) enum Target {
     Variable(String),
     /// `local.x`
     Local(String),
-    /// `T.N`, `data.T.N`, with what follows: the key, and how many steps make up the whole.
+    /// `T.N`, `resource.T.N`, `data.T.N`, with what follows: the key, and how many steps make up the whole.
     Block { address: Address, key: KeyUse, used: usize },
     /// `module.N`, with what follows: the key, and how many steps make up the whole.
     Module { call: String, key: KeyUse, used: usize },
@@ -64,6 +64,11 @@ pub(crate) fn target(name: &str, steps: &[Step]) -> Option<Target> {
         "data" => {
             let (kind, name) = (attribute(0)?, attribute(1)?);
             Some(block(Address { mode: Mode::Data, ..Address::managed(&kind, &name) }, steps, 2))
+        }
+        // The long form of `T.N`.
+        "resource" => {
+            let (kind, name) = (attribute(0)?, attribute(1)?);
+            Some(block(Address::managed(&kind, &name), steps, 2))
         }
         _ if steps.is_empty() => Some(Target::Alone),
         kind => attribute(0).map(|name| block(Address::managed(kind, &name), steps, 1)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Diagnostic, Diagnostics, Object, Presence, Span, Value};
+use karmaform_model::{Diagnostic, Diagnostics, Object, Presence, Schema, Span, Value};
 
 use crate::attributes::body_object;
 use crate::blocks::check_body;
@@ -189,24 +189,7 @@ fn free_body(evaluator: &Evaluator<'_>, body: &Body, place: Place<'_>, diagnosti
 
 /// The arguments of all providers: what their blocks say, or their defaults.
 pub(crate) fn providers(config: &Config, blocks: &[&Block], diagnostics: &mut Diagnostics) -> BTreeMap<String, Object> {
-    let mut written: BTreeMap<&str, &Block> = BTreeMap::new();
-    for block in blocks {
-        let Some([name]) = decode::labels(block, ["NAME"], diagnostics) else { continue };
-        let names: Vec<_> = config.registry.providers().map(|d| d.name()).collect();
-        if !names.contains(&name.text.as_str()) {
-            let hint = suggest::hint(&name.text, names.iter().copied()).unwrap_or_else(|| format!("There are {}.", suggest::listed(names)));
-            let error = Diagnostic::error("Unknown provider", format!("There is no provider \"{}\".", name.text));
-            diagnostics.push(error.with_span(Some(name.span)).with_hint(hint));
-            continue;
-        }
-        match written.get(name.text.as_str()) {
-            Some(first) => diagnostics.push(
-                decode::double(&format!("the provider \"{}\"", name.text), block.span, first.span)
-                    .with_hint("There are no aliases: connections are values, given by data sources."),
-            ),
-            None => drop(written.insert(&name.text, block)),
-        }
-    }
+    let written = provider_blocks(config, blocks, diagnostics);
     let mut providers = BTreeMap::new();
     for driver in config.registry.providers() {
         let schema = driver.schema();
@@ -224,23 +207,32 @@ pub(crate) fn providers(config: &Config, blocks: &[&Block], diagnostics: &mut Di
     providers
 }
 
-fn provider(config: &Config, block: &Block, schema: &karmaform_model::Schema, diagnostics: &mut Diagnostics) -> Object {
-    let mut found = Diagnostics::new();
-    for name in ["alias", "version"] {
-        if let (Some(attribute), None) = (block.body.attribute(name), schema.attribute(name)) {
-            found.push(
-                Diagnostic::error("Argument without use here", format!("Providers are built in and have no \"{name}\"."))
-                    .with_span(Some(attribute.name_span))
-                    .with_hint("Remove it; different targets are different connection values."),
-            );
+/// The `provider` blocks of a module by the provider's name, of which each stands there once.
+pub(crate) fn provider_blocks<'b>(config: &Config, blocks: &[&'b Block], diagnostics: &mut Diagnostics) -> BTreeMap<&'b str, &'b Block> {
+    let mut written: BTreeMap<&str, &Block> = BTreeMap::new();
+    for &block in blocks {
+        let Some([name]) = decode::labels(block, ["NAME"], diagnostics) else { continue };
+        let names: Vec<_> = config.registry.providers().map(|d| d.name()).collect();
+        if !names.contains(&name.text.as_str()) {
+            let hint = suggest::hint(&name.text, names.iter().copied()).unwrap_or_else(|| format!("There are {}.", suggest::listed(names)));
+            let error = Diagnostic::error("Unknown provider", format!("There is no provider \"{}\".", name.text));
+            diagnostics.push(error.with_span(Some(name.span)).with_hint(hint));
+            continue;
+        }
+        match written.get(name.text.as_str()) {
+            Some(first) => diagnostics.push(
+                decode::double(&format!("the provider \"{}\"", name.text), block.span, first.span)
+                    .with_hint("There are no aliases: connections are values, given by data sources."),
+            ),
+            None => drop(written.insert(&name.text, block)),
         }
     }
-    let known = |name: &str| !["alias", "version"].contains(&name) || schema.attribute(name).is_some();
-    let mut body = block.body.clone();
-    body.attributes.retain(|a| known(&a.name));
-    check_body(schema, &body, &format!("the provider \"{}\"", block.labels[0].text), block, false, &mut found);
-    let place = Place { no_blocks: Some(BEFORE_PLAN), ..Place::default() };
-    found.extend(crate::blocks::check_references(config, &body, place, false, &mut Vec::<Reference>::new()));
+    written
+}
+
+fn provider(config: &Config, block: &Block, schema: &Schema, diagnostics: &mut Diagnostics) -> Object {
+    let mut found = Diagnostics::new();
+    let body = provider_body(config, block, schema, BEFORE_PLAN, &mut found);
     let failed = found.has_errors();
     diagnostics.extend(found);
     let evaluator = Evaluator::new(config, &NothingKnown);
@@ -250,4 +242,30 @@ fn provider(config: &Config, block: &Block, schema: &karmaform_model::Schema, di
         diagnostics.extend(evaluator.finish(errors));
     }
     object
+}
+
+/// The body of a `provider` block, checked. `no_blocks`: why it can't be made of resources.
+pub(crate) fn provider_body(
+    config: &Config,
+    block: &Block,
+    schema: &Schema,
+    no_blocks: &'static str,
+    diagnostics: &mut Diagnostics,
+) -> Body {
+    for name in ["alias", "version"] {
+        if let (Some(attribute), None) = (block.body.attribute(name), schema.attribute(name)) {
+            diagnostics.push(
+                Diagnostic::error("Argument without use here", format!("Providers are built in and have no \"{name}\"."))
+                    .with_span(Some(attribute.name_span))
+                    .with_hint("Remove it; different targets are different connection values."),
+            );
+        }
+    }
+    let known = |name: &str| !["alias", "version"].contains(&name) || schema.attribute(name).is_some();
+    let mut body = block.body.clone();
+    body.attributes.retain(|a| known(&a.name));
+    check_body(schema, &body, &format!("the provider \"{}\"", block.labels[0].text), block, false, diagnostics);
+    let place = Place { no_blocks: Some(no_blocks), ..Place::default() };
+    diagnostics.extend(crate::blocks::check_references(config, &body, place, false, &mut Vec::<Reference>::new()));
+    body
 }

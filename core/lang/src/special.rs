@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use karmaform_model::{Diagnostic, Kind, Marks, Type, Value, convert};
+use karmaform_model::{Diagnostic, Kind, Marks, Object, Type, Value, convert};
 
+use crate::budget::BEYOND_LIMITS;
+use crate::decode::is_name;
 use crate::describe::excerpt;
 use crate::eval::{Errors, unknown};
 use crate::evaluator::{Evaluator, TYPED};
@@ -11,16 +13,26 @@ use crate::functions;
 use crate::references::{Visit, walk};
 use crate::scope::{Scope, Site};
 use crate::statics;
-use crate::syntax::{self, Call, Expr, ExprKind, StepKind, Template};
+use crate::syntax::{self, Call, Expr, ExprKind, Template};
 
 /// Functions that are implemented here.
 pub(crate) const FORMS: [&str; 4] = ["can", "templatefile", "templatestring", "try"];
+
+/// Reads a text as a variables file.
+pub(crate) const DECODE_TFVARS: &str = "provider::terraform::decode_tfvars";
 
 /// In place of what is wrong with a secret text.
 const HIDDEN: &str = "The template can't be read. It is secret, so no more is said.";
 
 /// Template files may use template files, so deep.
 const DEEPEST: usize = 16;
+
+/// What no fallback makes up for: what is tried would take more than any machine has. It is told, and nothing is known.
+fn refused(tried: &Errors, errors: &mut Errors) -> Option<Value> {
+    let found = tried.list.iter().find(|d| BEYOND_LIMITS.contains(&d.summary.as_str()))?;
+    errors.push(found.clone());
+    Some(unknown())
+}
 
 impl Evaluator<'_> {
     /// The value of a function call.
@@ -38,20 +50,15 @@ impl Evaluator<'_> {
         if call.expand
             && let (Some(last), Some(expr)) = (args.pop(), call.args.last())
         {
-            match &last.kind {
-                Kind::List(_, items) | Kind::Tuple(items) | Kind::Set(_, items) => {
-                    args.extend(items.iter().map(|v| v.clone().marked(last.marks())));
-                }
-                Kind::Unknown(u) if !u.ty.is_primitive() => return unknown().marked(last.marks()),
-                _ => {
-                    let detail = "Only a list, set or tuple can be spread over the arguments with \"...\".".into();
-                    return self.fail(expr, expr.span, scope, errors, "Invalid expansion", detail);
-                }
+            match self.spread(expr, &last, scope, errors) {
+                Ok(items) => args.extend(items),
+                Err(value) => return value,
             }
         }
         match call.name.as_str() {
             "templatefile" => self.template_file(whole, call, &args, scope, errors),
             "templatestring" => self.template_string(whole, call, &args, scope, errors),
+            DECODE_TFVARS => self.decode_variables(whole, call, &args, scope, errors),
             _ => match functions::call(&call.name, &args, &self.config.context) {
                 Ok(value) => self.momentary(call, scope).unwrap_or(value),
                 Err(error) => {
@@ -73,16 +80,63 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The first argument without an error.
-    fn eval_try(&self, whole: &Expr, call: &Call, scope: &Scope<'_>, errors: &mut Errors) -> Value {
-        let mut last = Errors::default();
-        for arg in &call.args {
-            if let Some(marks) = self.needs_unknown(arg, scope) {
-                return unknown().marked(marks);
+    /// The elements of what stands before "...". Without them, because they are not known or it is wrong, the value of the whole call.
+    fn spread(&self, expr: &Expr, list: &Value, scope: &Scope<'_>, errors: &mut Errors) -> Result<Vec<Value>, Value> {
+        match &list.kind {
+            Kind::List(_, items) | Kind::Tuple(items) | Kind::Set(_, items) => {
+                Ok(items.iter().map(|v| v.clone().marked(list.marks())).collect())
             }
-            let mut tried = Errors::default();
-            let value = self.eval(arg, scope, &mut tried);
+            Kind::Unknown(u) if !u.ty.is_primitive() => Err(unknown().marked(list.marks())),
+            _ => {
+                let detail = "Only a list, set or tuple can be spread over the arguments with \"...\".".into();
+                Err(self.fail(expr, expr.span, scope, errors, "Invalid expansion", detail))
+            }
+        }
+    }
+
+    /// The arguments of `try` and `can`, not evaluated but for one before "...": its errors are the call's own.
+    fn to_try<'e>(&self, call: &'e Call, scope: &Scope<'_>, errors: &mut Errors) -> Result<Vec<ToTry<'e>>, Value> {
+        let mut all: Vec<_> = call.args.iter().map(ToTry::Expr).collect();
+        if call.expand
+            && let (Some(_), Some(expr)) = (all.pop(), call.args.last())
+        {
+            let before = errors.list.len();
+            let list = self.eval(expr, scope, errors);
+            if errors.list[before..].iter().any(Diagnostic::is_error) {
+                return Err(unknown());
+            }
+            all.extend(self.spread(expr, &list, scope, errors)?.into_iter().map(ToTry::Value));
+        }
+        Ok(all)
+    }
+
+    /// The value of such an argument, and what is wrong with it.
+    fn tried(&self, argument: ToTry<'_>, scope: &Scope<'_>) -> (Value, Errors) {
+        let mut tried = Errors::default();
+        let value = match argument {
+            ToTry::Expr(expr) => self.eval(expr, scope, &mut tried),
+            ToTry::Value(value) => value,
+        };
+        (value, tried)
+    }
+
+    /// The first argument without an error. An error counts at once, but what is not known may still turn out to be one.
+    fn eval_try(&self, whole: &Expr, call: &Call, scope: &Scope<'_>, errors: &mut Errors) -> Value {
+        let arguments = match self.to_try(call, scope, errors) {
+            Ok(arguments) => arguments,
+            Err(value) => return value,
+        };
+        if arguments.is_empty() {
+            let detail = "try() takes at least 1 argument, but the list before \"...\" is empty.".into();
+            return self.fail(whole, call.name_span, scope, errors, "Invalid function call", detail);
+        }
+        let mut last = Errors::default();
+        for argument in arguments {
+            let (value, tried) = self.tried(argument, scope);
             if !tried.any() {
+                return if value.is_wholly_known() { value } else { unknown().marked(value.all_marks()) };
+            }
+            if let Some(value) = refused(&tried, errors) {
                 return value;
             }
             last = tried;
@@ -92,35 +146,20 @@ impl Evaluator<'_> {
         self.fail(whole, call.name_span, scope, errors, "Nothing to fall back to", detail)
     }
 
+    /// Whether the argument is without an error, by the same rules.
     fn eval_can(&self, whole: &Expr, call: &Call, scope: &Scope<'_>, errors: &mut Errors) -> Value {
-        let [arg] = call.args.as_slice() else {
+        let mut arguments = match self.to_try(call, scope, errors) {
+            Ok(arguments) => arguments,
+            Err(value) => return value,
+        };
+        let (Some(argument), true) = (arguments.pop(), arguments.is_empty()) else {
             return self.fail(whole, call.name_span, scope, errors, "Invalid function call", "can() takes one argument.".into());
         };
-        if self.needs_unknown(arg, scope).is_some() {
-            return Value::unknown_not_null(Type::Bool);
+        let (value, tried) = self.tried(argument, scope);
+        if let Some(value) = refused(&tried, errors) {
+            return value;
         }
-        let mut tried = Errors::default();
-        self.eval(arg, scope, &mut tried);
-        (!tried.any()).into()
-    }
-
-    /// `Some` if a name in the expression leads to something that is not known yet, so that an error may still come or go; with its marks.
-    fn needs_unknown(&self, expr: &Expr, scope: &Scope<'_>) -> Option<Marks> {
-        let mut found = None;
-        walk(expr, &mut |visit| {
-            let Visit::Reference { name, span, steps } = visit else { return };
-            if found.is_some() {
-                return;
-            }
-            let plain = steps.iter().take_while(|s| !matches!(s.kind, StepKind::FullSplat | StepKind::AttributeSplat)).count();
-            let root = Expr { kind: ExprKind::Name(name.to_owned()), span };
-            let mut tried = Errors::silent();
-            let value = self.eval_traversal(expr, &root, &steps[..plain], scope, &mut tried);
-            if !tried.any() && !value.is_wholly_known() {
-                found = Some(value.all_marks());
-            }
-        });
-        found
+        if tried.any() || value.is_wholly_known() { (!tried.any()).into() } else { Value::unknown_not_null(Type::Bool) }
     }
 
     fn template_file(&self, whole: &Expr, call: &Call, args: &[Value], scope: &Scope<'_>, errors: &mut Errors) -> Value {
@@ -163,13 +202,66 @@ impl Evaluator<'_> {
         };
         match parsed(&text) {
             Ok(template) => {
-                self.run_template(whole, call, (!marks.any()).then_some("the template"), &template, variables, scope, errors).marked(marks)
+                let name = (!marks.any()).then_some("the template");
+                let value = self.run_template(whole, call, name, &template, variables, scope, errors).marked(marks);
+                convert(&value, &Type::String).unwrap_or_else(|_| {
+                    let detail = "The result of the template must be a string.".into();
+                    self.fail(whole, call.name_span, scope, errors, "Invalid template", detail)
+                })
             }
             Err(problem) => {
                 let problem = if marks.any() { HIDDEN.to_owned() } else { problem };
                 self.fail(whole, call.name_span, scope, errors, "Invalid template", problem)
             }
         }
+    }
+
+    fn decode_variables(&self, whole: &Expr, call: &Call, args: &[Value], scope: &Scope<'_>, errors: &mut Errors) -> Value {
+        let span = call.args.first().map_or(call.name_span, |e| e.span);
+        let text = args.first().map(|text| (convert(text, &Type::String), text.all_marks()));
+        let (problem, marks) = match text {
+            Some((Ok(value), marks)) if value.is_unknown() => return unknown().marked(marks),
+            Some((Ok(Value { kind: Kind::String(text), .. }), marks)) => match self.variables_of(&text) {
+                Ok(object) => return Value::from(object).marked(marks),
+                Err(problem) => (problem, marks),
+            },
+            _ => ("The text of a variables file must be a string.".to_owned(), Marks::default()),
+        };
+        let problem = if marks.any() { "The text can't be read. It is secret, so no more is said.".to_owned() } else { problem };
+        self.fail(whole, span, scope, errors, "Invalid function call", problem)
+    }
+
+    /// What the text of a variables file says: constants, without functions.
+    fn variables_of(&self, text: &str) -> Result<Object, String> {
+        let parsed = syntax::parse_body(TYPED, text);
+        if let Some(error) = parsed.diagnostics.iter().find(|d| d.is_error()) {
+            let line = error.span.and_then(|s| text.get(..usize::try_from(s.start).ok()?)).map_or(1, |t| t.matches('\n').count() + 1);
+            return Err(format!("Line {line} of the text could not be read. {}", error.detail));
+        }
+        if let Some(block) = parsed.body.blocks.first() {
+            return Err(format!("The text holds the block \"{}\", and only arguments can stand there.", block.kind));
+        }
+        let site = Site { closed: true, ..Site::default() };
+        let mut object = Object::new();
+        for attribute in parsed.body.attributes {
+            let mut other = None;
+            walk(&attribute.expr, &mut |visit| {
+                other.get_or_insert(match visit {
+                    Visit::Reference { name, .. } => format!("refers to \"{name}\""),
+                    Visit::Call(call) => format!("calls {}()", call.name),
+                });
+            });
+            if let Some(other) = other {
+                return Err(format!("The value of \"{}\" in the text {other}, and only constants can stand there.", attribute.name));
+            }
+            let mut found = Errors::silent();
+            let value = self.eval(&attribute.expr, &Scope::new(&site), &mut found);
+            if let Some(error) = found.list.iter().find(|d| d.is_error()) {
+                return Err(format!("The value of \"{}\" in the text is wrong: {}", attribute.name, error.detail));
+            }
+            object.insert(attribute.name, value);
+        }
+        Ok(object)
     }
 
     fn cached_template(&self, path: &str) -> Result<Template, String> {
@@ -211,6 +303,11 @@ impl Evaluator<'_> {
             let detail = format!("Template files use each other more than {DEEPEST} levels deep.");
             return self.fail(whole, call.name_span, scope, errors, "Invalid template", detail);
         }
+        if let Some(wrong) = entries.keys().find(|name| !is_name(name)) {
+            let shown = if variables.all_marks().any() { "One of them (they are secret)".to_owned() } else { format!("\"{wrong}\"") };
+            let detail = format!("{shown} can't be the name of a variable: those are letters, digits, _ and -, with a letter first.");
+            return self.fail(whole, call.name_span, scope, errors, "Invalid function call", detail);
+        }
         let names: Vec<(&str, Value)> = entries.iter().map(|(n, v)| (n.as_str(), v.clone().marked(variables.marks()))).collect();
         let mut inner = Errors::default();
         inner.list = statics::check_template(template, entries.keys().map(String::as_str));
@@ -222,14 +319,25 @@ impl Evaluator<'_> {
             self.memo.depth.set(self.memo.depth.get() - 1);
         }
         // Places inside of the template are none of the configuration's.
-        let problems: Vec<_> = inner.list.iter().filter(|d| d.is_error()).map(|d| d.detail.as_str()).collect();
+        let mut problems: Vec<_> = inner.list.iter().filter(|d| d.is_error()).map(|d| d.detail.as_str()).collect();
+        if problems.is_empty() && !value.is_null() {
+            // Secret variables make the whole secret, whether the template uses them or not.
+            return value.marked(variables.all_marks());
+        }
         if problems.is_empty() {
-            return value;
+            problems.push("The result is null, and a template has to give a value.");
         }
         let detail = name.map_or_else(|| HIDDEN.to_owned(), |name| format!("In {name}: {}", problems.join(" ")));
         errors.push(Diagnostic::error("Invalid template", detail).with_span(Some(call.name_span)));
         unknown()
     }
+}
+
+/// An argument of `try` or `can`.
+enum ToTry<'e> {
+    Expr(&'e Expr),
+    /// An element of a list that was spread.
+    Value(Value),
 }
 
 fn parsed(text: &str) -> Result<Template, String> {

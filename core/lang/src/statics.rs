@@ -134,6 +134,7 @@ impl Checker<'_, '_> {
             "var" | "local" => (format!("After \"{name}\" a name must follow."), format!("Write {name}.NAME.")),
             "module" => ("After \"module\" a name must follow.".to_owned(), "Write module.NAME.OUTPUT.".to_owned()),
             "data" => ("After \"data\" a type and a name must follow.".to_owned(), "Write data.TYPE.NAME.".to_owned()),
+            "resource" => ("After \"resource\" a type and a name must follow.".to_owned(), "Write TYPE.NAME.".to_owned()),
             "each" => ("After \"each\" \"key\" or \"value\" must follow.".to_owned(), "Write each.key or each.value.".to_owned()),
             "count" => ("After \"count\" \"index\" must follow.".to_owned(), "Write count.index.".to_owned()),
             "path" => ("After \"path\" a name must follow.".to_owned(), "Write path.module, path.root or path.cwd.".to_owned()),

@@ -21,10 +21,8 @@ use std::sync::Arc;
 use karmaform_model::{Span, Value};
 
 pub(crate) use crate::ops::{BinaryOperator, UnaryOperator};
-#[cfg(test)]
-pub(crate) use parse::parse_body;
-pub use parse::{is_unfinished, syntax_errors};
-pub(crate) use parse::{parse_expression, parse_file, parse_template, parse_values};
+pub use parse::{gives_type, is_unfinished, syntax_errors};
+pub(crate) use parse::{parse_body, parse_expression, parse_file, parse_template, parse_tests, parse_values};
 
 #[cfg(test)]
 #[path = "syntax/suite.rs"]
@@ -189,14 +187,6 @@ impl Expr {
     pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.kind {
             ExprKind::Literal(value) => value.as_str(),
-            _ => None,
-        }
-    }
-
-    /// `true` or `false` as written.
-    pub(crate) fn as_bool(&self) -> Option<bool> {
-        match &self.kind {
-            ExprKind::Literal(value) => value.as_bool(),
             _ => None,
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! What is unknown makes the result unknown, but the text before it is remembered: `startswith("pre-${x}", "pre-")` is true.
 
-use karmaform_model::{Kind, Marks, Type, Unknown, Value, convert};
+use karmaform_model::{Diagnostic, Kind, Marks, Type, Unknown, Value, convert};
 
+use crate::budget;
 use crate::eval::{Errors, article, unknown};
 use crate::evaluator::Evaluator;
 use crate::scope::Scope;
@@ -18,6 +19,8 @@ struct Text {
     cut: bool,
     marks: Marks,
     failed: bool,
+    /// It would be longer than any text may be.
+    is_long: bool,
 }
 
 impl Evaluator<'_> {
@@ -28,6 +31,10 @@ impl Evaluator<'_> {
         }
         let mut text = Text::default();
         self.add_parts(whole, parts, &mut text, scope, errors);
+        if text.is_long && !text.failed {
+            errors.push(Diagnostic::error("Text too long", budget::long_text()).with_span(Some(whole.span)));
+            text.failed = true;
+        }
         if text.failed {
             return unknown().marked(text.marks);
         }
@@ -54,6 +61,7 @@ impl Evaluator<'_> {
                         continue;
                     }
                     text.marks |= value.marks();
+                    let is_inner = self.begin_loop();
                     match self.entries(collection, &value, "A for directive", scope, errors) {
                         None => text.failed = true,
                         Some(None) => text.cut = true,
@@ -64,12 +72,13 @@ impl Evaluator<'_> {
                                     names.push((name, key));
                                 }
                                 scope.bind(&names, |inner| self.add_parts(whole, body, text, inner, errors));
-                                if text.failed {
+                                if text.failed || text.is_long {
                                     break;
                                 }
                             }
                         }
                     }
+                    self.memo.loops.set(is_inner);
                 }
             }
         }
@@ -139,7 +148,8 @@ impl Evaluator<'_> {
 
 impl Text {
     fn add(&mut self, text: &str) {
-        if !self.cut {
+        self.is_long |= self.known.len() + text.len() > budget::LONGEST_TEXT;
+        if !self.cut && !self.is_long {
             self.known.push_str(text);
         }
     }

@@ -1,29 +1,26 @@
-//! Files that test a configuration (`*.kftest.hcl`): what they say, and what of it is to be evaluated. Knows nothing of running them.
+//! Files that test a configuration (`*.kftest.hcl`, `*.kftest.json`): what they say, and what of it is to be evaluated. Knows nothing of running them.
 
 mod judge;
 mod mocks;
+mod overrides;
 mod read;
 mod runs;
+mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Address, Diagnostic, Diagnostics, Object, Span, Value};
+use karmaform_model::{Address, Diagnostics, Object, Span};
 
 pub use judge::Judged;
+pub use overrides::Override;
 pub use read::read_tests;
 
-use crate::config::{Condition, Config};
-use crate::eval::Errors;
-use crate::evaluator::{Evaluator, NothingKnown};
+use crate::config::Condition;
 use crate::given::VariableInputs;
-use crate::scope::{Scope, Site};
-use crate::statics::{self, Place};
 use crate::syntax::Attribute;
-use crate::variables;
 
 /// The name that stands for what earlier runs gave.
 const RUN: &str = "run";
-const NO_BLOCKS: &str = "Values of variables are needed before anything is planned: they may be made of var.NAME and run.NAME.OUTPUT.";
 
 /// What stands in one file.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +29,8 @@ pub struct TestFile {
     pub runs: Vec<Run>,
     /// Providers that are not to be asked, by name.
     pub mocks: BTreeMap<String, Mock>,
+    /// What is said of single things, for all runs.
+    pub overrides: Vec<Override>,
     variables: Vec<Attribute>,
 }
 
@@ -50,8 +49,14 @@ pub struct Run {
     pub expected: Vec<(Address, Span)>,
     /// How to plan.
     pub options: RunOptions,
+    /// What is said of single things, before what the file says of them.
+    pub overrides: Vec<Override>,
+    /// What is wrong with it and leaves other files and runs alone.
+    pub wrong: Diagnostics,
     variables: Vec<Attribute>,
     asserts: Vec<Condition>,
+    /// The names of the runs above it.
+    earlier: BTreeSet<String>,
 }
 
 /// `plan_options` of a run.
@@ -80,62 +85,26 @@ pub struct Mock {
     pub resources: BTreeMap<String, Object>,
     /// Of data sources.
     pub data: BTreeMap<String, Object>,
+    /// Resource types whose values are known to a plan.
+    pub at_plan: BTreeSet<String>,
+    /// All other resource types are like that.
+    pub all_at_plan: bool,
+    /// What is said of single things of this provider, behind what files and runs say of them.
+    pub overrides: Vec<Override>,
+}
+
+impl Mock {
+    /// True if what only the provider could tell of resources of this type is known to a plan.
+    pub fn is_at_plan(&self, kind: &str) -> bool {
+        self.at_plan.contains(kind) || self.all_at_plan && !self.resources.contains_key(kind)
+    }
 }
 
 impl TestFile {
-    /// Adds the values that hold for all runs of the file. `config` is the configuration under test.
-    pub fn variables(&self, inputs: &mut VariableInputs, config: &Config) -> Diagnostics {
-        let mut diagnostics = Diagnostics::new();
-        for attribute in &self.variables {
-            let (value, found) = variables::constant(config, &attribute.expr);
-            let failed = found.has_errors();
-            diagnostics.extend(hidden(config, &attribute.name, found));
-            if !failed {
-                inputs.value(&attribute.name, value, attribute.expr.span, false);
-            }
+    /// Adds what is said of modules for a run.
+    pub fn modules(&self, run: &Run, inputs: &mut VariableInputs) {
+        for one in self.overrides.iter().chain(&run.overrides).filter(|o| o.target.is_module()) {
+            inputs.module(one.target.clone(), one.values.clone());
         }
-        diagnostics
     }
-}
-
-impl Run {
-    /// Adds the values that hold for this run. `config` is the configuration under test with the values of the file, `ran` the outputs of earlier
-    /// runs by the name of the run.
-    pub fn variables(&self, inputs: &mut VariableInputs, config: &Config, ran: &Object) -> Diagnostics {
-        let bound = [RUN.to_owned()];
-        let evaluator = Evaluator::new(config, &NothingKnown);
-        let site = Site::default();
-        let mut diagnostics = Diagnostics::new();
-        for attribute in &self.variables {
-            let place = Place { no_blocks: Some(NO_BLOCKS), bound: &bound, ..Place::default() };
-            let mut found = statics::check(config, &attribute.expr, place, &mut Vec::new());
-            if found.has_errors() {
-                diagnostics.extend(found);
-                continue;
-            }
-            let mut errors = Errors::default();
-            let names = [(RUN, Value::from(ran.clone()))];
-            let value = Scope::new(&site).bind(&names, |scope| evaluator.eval(&attribute.expr, scope, &mut errors));
-            found.extend(evaluator.finish(errors));
-            if !found.has_errors() && !value.is_wholly_known() {
-                let detail = format!("The value of \"{}\" is not known when the run \"{}\" begins.", attribute.name, self.name);
-                let error = Diagnostic::error("Value not known yet", detail).with_span(Some(attribute.expr.span));
-                found.push(error.with_hint("What only an apply can tell is not known after a run that plans: write command = apply there. A variable without a value needs one."));
-            }
-            if !found.has_errors() {
-                inputs.value(&attribute.name, value, attribute.expr.span, true);
-            }
-            diagnostics.extend(hidden(config, &attribute.name, found));
-        }
-        diagnostics
-    }
-}
-
-/// What is wrong with the value of a variable; of a secret one its line must not be drawn.
-fn hidden(config: &Config, name: &str, found: Diagnostics) -> Diagnostics {
-    if !found.has_errors() || config.variables.get(name).is_none_or(|v| !v.sensitive) {
-        return found;
-    }
-    let detail = format!("The value of \"{name}\" in the test can't be evaluated; it is secret, so no more is said.");
-    Diagnostic::error("Invalid value for a variable", detail).into()
 }

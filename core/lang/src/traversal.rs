@@ -308,8 +308,17 @@ impl Evaluator<'_> {
     fn splat(&self, whole: &Expr, value: &Value, each: &[Step], rest: &[Step], scope: &Scope<'_>, errors: &mut Errors) -> Value {
         let go = |item: &Value, errors: &mut Errors| self.follow(whole, item, each, scope, errors);
         let result = match &value.kind {
+            Kind::Null(Type::List(_) | Type::Set(_) | Type::Tuple(_)) => {
+                let detail =
+                    "The value is null in place of a list or a set. For an empty list instead, write x == null ? [] : x[*].".into();
+                return self.fail(whole, whole.span, scope, errors, "Splat over null", detail);
+            }
             Kind::Null(_) => Value::tuple(Vec::new()),
             Kind::Tuple(items) => Value::tuple(items.iter().map(|v| go(v, errors)).collect()),
+            // What follows must fit the elements also where there are none.
+            Kind::List(element, items) | Kind::Set(element, items) if items.is_empty() => {
+                Value::list(go(&Value::unknown(element.clone()), errors).ty(), Vec::new())
+            }
             Kind::List(_, items) | Kind::Set(_, items) => listed(items.iter().map(|v| go(v, errors)).collect()),
             Kind::Unknown(u) => match &u.ty {
                 Type::List(_) | Type::Set(_) if each.is_empty() => value.clone(),

@@ -48,6 +48,7 @@ pub fn validate(config: &Config) -> Diagnostics {
         home.locals.names().for_each(|n| drop(evaluator.named(number, Sort::Local, n)));
         if number > 0 {
             home.outputs.keys().for_each(|n| drop(evaluator.named(number, Sort::Output, n)));
+            home.defaults.keys().for_each(|n| drop(evaluator.named(number, Sort::Provider, n)));
         }
     }
     all.extend(evaluator.check_blocks().into_iter().flat_map(|said| said.wrong));

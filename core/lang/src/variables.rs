@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Diagnostic, Diagnostics, FileId, Marks, Span, Type, Value, convert};
 
-use crate::conditions;
+use crate::conditions::{self, Verdict};
 use crate::config::{Condition, Config, Variable};
 use crate::decode::{self, Shape, check_shape, literal_bool, literal_text};
 use crate::eval::Errors;
 use crate::evaluator::{Evaluator, NothingKnown, TYPED};
 use crate::given::{AllGiven, Given, Text};
+use crate::modules::{Name, names_of};
 use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
 use crate::syntax::{self, Block, Expr, ExprKind};
@@ -37,11 +38,19 @@ pub(crate) struct Declaration {
     pub sensitive: bool,
     pub ephemeral: bool,
     pub nullable: bool,
+    /// What its value must be, as far as variables tell.
     pub validations: Vec<Condition>,
+    /// The same where it is made of blocks or modules, which are known later.
+    pub later: Vec<Condition>,
     pub span: Span,
 }
 
 impl Declaration {
+    /// All that must hold of its value.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        self.validations.iter().chain(&self.later)
+    }
+
     /// The marks of its value.
     pub(crate) fn marks(&self) -> Marks {
         Marks { secret: self.sensitive, ephemeral: self.ephemeral }
@@ -102,6 +111,7 @@ pub(crate) fn declare(config: &Config, block: &Block, diagnostics: &mut Diagnost
         ephemeral: literal_bool(body, "ephemeral", diagnostics).unwrap_or_default(),
         nullable,
         validations: body.blocks("validation").filter_map(|b| decode::condition(b, diagnostics)).collect(),
+        later: Vec::new(),
         span: block.span,
         ty,
     };
@@ -245,35 +255,49 @@ fn value_of(
     value
 }
 
-const NO_BLOCKS: &str = "Variables are checked before anything is read.";
-
-/// Checks what the `validation` blocks of a module refer to; its values are checked in each of its instances.
-pub(crate) fn check_validations(config: &Config, diagnostics: &mut Diagnostics) {
-    let place = Place { no_blocks: Some(NO_BLOCKS), ..Place::default() };
-    for validation in config.declared.values().flat_map(|d| &d.validations) {
-        for expr in [&validation.condition, &validation.message] {
-            diagnostics.extend(statics::check(config, expr, place, &mut Vec::new()));
+/// Checks what the `validation` blocks of the root or of a module refer to. Those that need more than variables are set aside until that is
+/// known.
+pub(crate) fn check_validations(config: &mut Config, diagnostics: &mut Diagnostics) {
+    let mut declared = std::mem::take(&mut config.declared);
+    for declaration in declared.values_mut() {
+        for validation in std::mem::take(&mut declaration.validations) {
+            match needs_blocks(config, &validation, diagnostics) {
+                Some(false) => declaration.validations.push(validation),
+                Some(true) => declaration.later.push(validation),
+                None => {}
+            }
         }
     }
+    config.declared = declared;
 }
 
-/// Checks the `validation` blocks; all variables have their values by now.
+/// Whether a condition is made of blocks or modules; nothing if it is wrong.
+fn needs_blocks(config: &Config, validation: &Condition, diagnostics: &mut Diagnostics) -> Option<bool> {
+    let (mut found, mut references) = (Diagnostics::new(), Vec::new());
+    let exprs = [&validation.condition, &validation.message];
+    for expr in exprs {
+        found.extend(statics::check(config, expr, Place::default(), &mut references));
+    }
+    let is_wrong = found.has_errors();
+    diagnostics.extend(found);
+    let is_of_module = |name: &Name| match name {
+        Name::Output { .. } => true,
+        Name::Local(local) => config.locals.get(local).is_some_and(|l| l.module.is_some()),
+        Name::Variable(_) => false,
+    };
+    (!is_wrong).then(|| !references.is_empty() || names_of(exprs).iter().any(is_of_module))
+}
+
+/// What the `validation` blocks of the root say that need nothing but variables; all of these have their values by now.
 pub(crate) fn validate(config: &Config, declared: &BTreeMap<String, Declaration>, given: &AllGiven) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     let evaluator = Evaluator::new(config, &NothingKnown);
     let site = Site::default();
     let scope = Scope::new(&site);
-    let place = Place { no_blocks: Some(NO_BLOCKS), ..Place::default() };
     for (name, declaration) in declared {
         for validation in &declaration.validations {
-            let mut found = Diagnostics::new();
-            for expr in [&validation.condition, &validation.message] {
-                found.extend(statics::check(config, expr, place, &mut Vec::new()));
-            }
-            let failed = found.has_errors();
-            diagnostics.extend(found);
             // A value that was wrong already is not worth more words.
-            if failed || given.unjudged || config.variables.get(name).is_some_and(|v| v.value.is_unknown()) {
+            if given.unjudged || config.variables.get(name).is_some_and(|v| v.value.is_unknown()) {
                 continue;
             }
             let mut errors = Errors::default();
@@ -294,4 +318,21 @@ pub(crate) fn validate(config: &Config, declared: &BTreeMap<String, Declaration>
         }
     }
     diagnostics
+}
+
+/// For where values are not judged: one that the rules of its variable refuse becomes unknown, so that what is made of it is no mistake either.
+pub(crate) fn unknown_where_refused(config: &mut Config) {
+    let evaluator = Evaluator::new(config, &NothingKnown);
+    let site = Site::default();
+    let scope = Scope::new(&site);
+    let is_refused = |declaration: &Declaration| {
+        let mut verdicts = declaration.validations.iter().map(|v| conditions::verdict(&evaluator, v, &scope, &mut Errors::silent()));
+        verdicts.any(|verdict| matches!(verdict, Verdict::Broken(_) | Verdict::Wrong))
+    };
+    let refused: Vec<String> = config.declared.iter().filter(|(_, d)| is_refused(d)).map(|(name, _)| name.clone()).collect();
+    for name in &refused {
+        if let Some(variable) = config.variables.get_mut(name) {
+            variable.value = Value::unknown(variable.ty.clone()).marked(variable.marks());
+        }
+    }
 }

@@ -76,12 +76,12 @@ impl ModuleCall {
     }
 }
 
-/// What is named in a `depends_on`, each thing by its address.
+/// What is named in a `depends_on`, each thing as it is written there: with its key, and an output of a module as that.
 pub(crate) fn needs(expr: &Expr) -> Vec<String> {
     let mut all = Vec::new();
     walk(expr, &mut |visit| {
         if let Visit::Reference { name, steps, .. } = visit {
-            all.extend(forms(name, steps).pop());
+            all.extend(forms(name, steps).into_iter().next());
         }
     });
     all
@@ -125,6 +125,11 @@ fn said(config: &Config, expr: &Expr) -> Said {
 
 /// A reference as far as its text tells which part is meant, then ever shorter, down to the thing that it is a part of, at last without key.
 fn forms(name: &str, steps: &[Step]) -> Vec<String> {
+    // The long form of `T.N` is told as the short one.
+    let (name, steps) = match (name, steps) {
+        ("resource", [Step { kind: StepKind::Attribute(kind), .. }, rest @ ..]) => (kind.as_str(), rest),
+        _ => (name, steps),
+    };
     let mut parts = vec![name.to_owned()];
     for step in steps {
         parts.push(match &step.kind {

@@ -86,6 +86,12 @@ impl Checked {
         self.address.configuration()
     }
 
+    /// True if a state would say the same of both.
+    pub fn are_alike(these: &[Self], those: &[Self]) -> bool {
+        let kept = |all: &[Self]| from_stored(Some(&to_stored(all)));
+        kept(these) == kept(those)
+    }
+
     /// The same by configuration, in the order in which they first come, each with the worst that is said.
     pub fn grouped(all: &[Self]) -> Vec<(Address, CheckStatus, Vec<&Self>)> {
         let mut groups: Vec<(Address, CheckStatus, Vec<&Self>)> = Vec::new();

@@ -102,6 +102,18 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
             _ => return Err(wrong()),
         },
         (Kind::String(s), Type::Number) => Kind::Number(s.parse().map_err(|()| wrong())?),
+        // Elements that are not known yet may turn out to be equal, so even their number is open.
+        (Kind::Set(own, items), Type::List(element)) if items.len() > 1 && !value.is_wholly_known() => {
+            Kind::Unknown(Box::new(Unknown::of(Type::list(without_defaults(&filled(own, element))))))
+        }
+        // Without elements, only the old type tells what they would be.
+        (Kind::List(own, items) | Kind::Set(own, items), Type::List(element)) if items.is_empty() => {
+            Kind::List(filled(own, element), Vec::new())
+        }
+        (Kind::List(own, items) | Kind::Set(own, items), Type::Set(element)) if items.is_empty() => {
+            Value::set(filled(own, element), Vec::new()).kind
+        }
+        (Kind::Map(own, entries), Type::Map(element)) if entries.is_empty() => Kind::Map(filled(own, element), Object::new()),
         (Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items), Type::List(element)) => {
             let (element, items) = convert_elements(items, element)?;
             Kind::List(element, items)
@@ -119,12 +131,11 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
                 .collect::<Result<_, _>>()?,
         ),
         (Kind::Map(_, entries) | Kind::Object(entries), Type::Map(element)) => {
-            let element = common(entries.values(), element)?;
-            let converted = entries.iter().map(|(name, v)| match convert(v, &element) {
-                Ok(v) => Ok((name.clone(), v)),
-                Err(cause) => Err(inside(format!("element \"{name}\""))(cause)),
-            });
-            Kind::Map(element.clone(), converted.collect::<Result<_, _>>()?)
+            let (element, items) = convert_alike(entries.values(), element, |at| {
+                let name = entries.keys().nth(at).map_or("", String::as_str);
+                format!("element \"{name}\"")
+            })?;
+            Kind::Map(element, entries.keys().cloned().zip(items).collect())
         }
         (Kind::Map(_, entries) | Kind::Object(entries), Type::Object(attributes)) => convert_object(entries, attributes)?,
         _ => return Err(wrong()),
@@ -132,22 +143,31 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
 }
 
 fn convert_elements(items: &[Value], element: &Type) -> Result<(Type, Vec<Value>), ConvertError> {
-    let element = common(items, element)?;
-    let items =
-        items.iter().enumerate().map(|(i, v)| convert(v, &element).map_err(inside(format!("element {i}")))).collect::<Result<_, _>>()?;
-    Ok((element, items))
+    // A null without a type takes that of numbers and strings beside it, but not that of structures.
+    let is_structure = |v: &Value| !v.ty().is_primitive() && v.ty() != Type::Any;
+    let is_bare_null = |v: &Value| matches!(v.kind, Kind::Null(Type::Any));
+    if *element == Type::Any && items.iter().any(is_bare_null) && items.iter().any(is_structure) && items.iter().all(Value::is_wholly_known)
+    {
+        return Err(ConvertError::Mixed);
+    }
+    convert_alike(items, element, |at| format!("element {at}"))
 }
 
-/// The element type of a collection whose wanted element type may still hold `any`.
-fn common<'a>(items: impl IntoIterator<Item = &'a Value>, wanted: &Type) -> Result<Type, ConvertError> {
-    if !wanted.has_any() {
-        return Ok(wanted.clone());
+/// Elements of a collection, all of one type, and that type: the wanted one, or what they have in common where it holds `any`. First each
+/// becomes what is wanted, since only that says which attributes may be missing and what stands for them. `place` names one of them.
+fn convert_alike<'a>(
+    items: impl IntoIterator<Item = &'a Value>,
+    wanted: &Type,
+    place: impl Fn(usize) -> String,
+) -> Result<(Type, Vec<Value>), ConvertError> {
+    let within = |(at, v): (usize, &Value), ty: &Type| convert(v, ty).map_err(|cause| inside(place(at))(cause));
+    let items: Vec<Value> = items.into_iter().enumerate().map(|item| within(item, wanted)).collect::<Result<_, _>>()?;
+    if !wanted.has_any() || items.is_empty() {
+        return Ok((wanted.clone(), items));
     }
-    let converted: Vec<_> = items.into_iter().map(|v| convert(v, wanted).map(|v| v.ty())).collect::<Result<_, _>>()?;
-    if converted.is_empty() {
-        return Ok(wanted.clone());
-    }
-    unify(&converted).ok_or(ConvertError::Mixed)
+    let common = unify(&items.iter().map(Value::ty).collect::<Vec<_>>()).ok_or(ConvertError::Mixed)?;
+    let items = items.iter().enumerate().map(|item| within(item, &common)).collect::<Result<_, _>>()?;
+    Ok((common, items))
 }
 
 /// The type of values under a constraint.
@@ -193,11 +213,7 @@ fn convert_unknown(unknown: &Unknown, ty: &Type) -> Option<Kind> {
         (Type::Map(_) | Type::Object(_), Type::Map(_) | Type::Object(_)) => true,
         _ => false,
     };
-    let ty = if ty.has_any() && unknown.ty != Type::Any {
-        unify(&[unknown.ty.clone(), ty.clone()]).unwrap_or_else(|| ty.clone())
-    } else {
-        ty.clone()
-    };
+    let ty = if ty.has_any() && unknown.ty != Type::Any { filled(&unknown.ty, ty) } else { ty.clone() };
     let same = unknown.ty == ty;
     // An object has each of its attributes, also those that were no keys of a map; a number is no text as long.
     let is_sized = match (&unknown.ty, &ty) {
@@ -213,6 +229,33 @@ fn convert_unknown(unknown: &Unknown, ty: &Type) -> Option<Kind> {
             max_length: unknown.max_length.filter(|_| is_sized),
         }))
     })
+}
+
+/// The wanted type, with the parts of the type that there is where it holds `any`.
+fn filled(own: &Type, wanted: &Type) -> Type {
+    use Type::{Any, List, Map, Object, Set, Tuple};
+    match (own, wanted) {
+        (Any, _) => wanted.clone(),
+        (_, Any) => own.clone(),
+        (List(own) | Set(own), List(wanted)) => Type::list(filled(own, wanted)),
+        (List(own) | Set(own), Set(wanted)) => Type::set(filled(own, wanted)),
+        (Map(own), Map(wanted)) => Type::map(filled(own, wanted)),
+        (Tuple(parts), List(wanted)) => Type::list(filled(&unify(parts).unwrap_or(Any), wanted)),
+        (Tuple(parts), Set(wanted)) => Type::set(filled(&unify(parts).unwrap_or(Any), wanted)),
+        (Object(parts), Map(wanted)) => {
+            let types: Vec<_> = parts.values().map(|a| a.ty.clone()).collect();
+            Type::map(filled(&unify(&types).unwrap_or(Any), wanted))
+        }
+        (Tuple(own), Tuple(wanted)) if own.len() == wanted.len() => Tuple(own.iter().zip(wanted).map(|(o, w)| filled(o, w)).collect()),
+        (Object(own), Object(wanted)) => {
+            let attribute = |(name, a): (&String, &ObjectAttribute)| {
+                let ty = own.get(name).map_or_else(|| a.ty.clone(), |o| filled(&o.ty, &a.ty));
+                (name.clone(), ObjectAttribute { ty, ..a.clone() })
+            };
+            Object(wanted.iter().map(attribute).collect())
+        }
+        _ => wanted.clone(),
+    }
 }
 
 /// The one type all of these convert to: what meets a string becomes one, tuples become lists and objects maps where they differ.
@@ -260,6 +303,8 @@ fn unify_two(a: &Type, b: &Type) -> Option<Type> {
         (Type::String, other) | (other, Type::String) if other.is_primitive() => Type::String,
         (List(a), List(b)) => Type::list(unify_two(a, b)?),
         (Set(a), Set(b)) => Type::set(unify_two(a, b)?),
+        // A list keeps its type, whatever that asks of the elements of the set.
+        (List(a), Set(b)) | (Set(b), List(a)) if a.is_primitive() && may_become(b, a) => Type::list((**a).clone()),
         (List(a), Set(b)) | (Set(a), List(b)) => Type::list(unify_two(a, b)?),
         (Map(a), Map(b)) => Type::map(unify_two(a, b)?),
         (Tuple(x), Tuple(y))
@@ -283,7 +328,12 @@ fn unify_two(a: &Type, b: &Type) -> Option<Type> {
         }
         (Object(x), Object(y)) => Type::map(unify(&x.values().chain(y.values()).map(|a| a.ty.clone()).collect::<Vec<_>>())?),
         (Object(x), Map(e)) | (Map(e), Object(x)) => {
-            Type::map(unify(&x.values().map(|a| a.ty.clone()).chain([(**e).clone()]).collect::<Vec<_>>())?)
+            match unify(&x.values().map(|a| a.ty.clone()).chain([(**e).clone()]).collect::<Vec<_>>()) {
+                Some(element) => Type::map(element),
+                // An empty map says nothing of its elements, so the object may stay one.
+                None if **e == Any => Object(x.clone()),
+                None => return None,
+            }
         }
         _ => return None,
     })
@@ -348,5 +398,27 @@ mod tests {
         ]));
         let value = Value::tuple(vec![Value::object([("y", Value::null(Type::Any))]), Value::object([("y", "false".into())])]);
         check(value, &Type::list(inner), r#"list[{"x": null(string), "y": true}, {"x": null(string), "y": false}]"#);
+    }
+
+    #[test]
+    fn optional_attributes_are_filled_beside_any() {
+        let none = ObjectAttribute { ty: Type::Any, optional: true, default: Some(Box::new(Value::object([]))) };
+        let inner = Type::Object(BTreeMap::from([
+            ("c".to_owned(), none),
+            ("m".to_owned(), ObjectAttribute::optional(Type::map(Type::Any))),
+            ("n".to_owned(), ObjectAttribute::optional(Type::String)),
+        ]));
+        let value = Value::object([("a", Value::object([("n", 1i64.into())])), ("b", Value::object([]))]);
+        check(
+            value.clone(),
+            &Type::map(inner.clone()),
+            r#"map{"a": {"c": {}, "m": null(map(any)), "n": "1"}, "b": {"c": {}, "m": null(map(any)), "n": null(string)}}"#,
+        );
+        check(
+            Value::tuple(vec![value]),
+            &Type::list(Type::map(inner)),
+            r#"list[map{"a": {"c": {}, "m": null(map(any)), "n": "1"}, "b": {"c": {}, "m": null(map(any)), "n": null(string)}}]"#,
+        );
+        check(Value::tuple(vec![1i64.into(), Value::tuple(vec![])]), &Type::list(Type::Any), "ERROR all elements must have the same type");
     }
 }

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Address, Change, Checked, Deferred, Diagnostics, GateSpec, Object, OutputState, Path, Risk, Value, same};
+use crate::{
+    Action, Address, Change, Checked, Deferred, Diagnostics, GateSpec, Object, OutputState, Path, Risk, Value, same, same_and_alike,
+    to_json,
+};
 
 /// What kind of plan was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +88,9 @@ pub struct PlannedResource {
     pub protected: bool,
     /// Paths whose secrecy comes from the configuration.
     pub secret_paths: Vec<Path>,
+    /// Those of them that the state does not have: what is there is hidden from now on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub newly_secret: Vec<Path>,
 }
 
 /// What one step does.
@@ -133,6 +139,18 @@ pub struct OutputChange {
     pub after: Option<Value>,
     /// Marked `sensitive`.
     pub sensitive: bool,
+}
+
+impl OutputChange {
+    /// True if it changes its type alone, so that no text has anything to tell of it.
+    pub fn is_of_type_alone(&self) -> bool {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else { return false };
+        before.is_wholly_known()
+            && after.is_wholly_known()
+            && before.secret == after.secret
+            && to_json(before) == to_json(after)
+            && !same_and_alike(before, after)
+    }
 }
 
 /// A resource that someone changed outside.
@@ -255,6 +273,11 @@ impl Plan {
     /// True if apply would change nothing, not even an output or an address in the state.
     pub fn is_empty(&self) -> bool {
         self.outputs.is_empty() && self.moved.is_empty() && !self.has_changes()
+    }
+
+    /// The outputs whose change can be told as text.
+    pub fn told_outputs(&self) -> impl Iterator<Item = (&String, &OutputChange)> {
+        self.outputs.iter().filter(|(_, change)| !change.is_of_type_alone())
     }
 
     /// Where a resource was, or what a composite made of it; `None` if it is where it was.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Composite, Driver, Looking, ResourceSpec, Schema};
+use crate::{Address, Composite, Driver, Looking, ResourceSpec, Schema, StandIns};
 
 /// All providers and composites of this binary, for who only looks.
 #[derive(Clone, Default)]
@@ -13,6 +13,7 @@ pub struct Catalog {
     resources: BTreeMap<&'static str, &'static str>,
     data: BTreeMap<&'static str, &'static str>,
     gates: BTreeMap<&'static str, &'static str>,
+    stand_ins: Option<Arc<dyn StandIns>>,
 }
 
 /// The same, and what acts.
@@ -45,6 +46,13 @@ impl Registry {
     pub fn new(drivers: Vec<Arc<dyn Driver>>, composites: Vec<Arc<dyn Composite>>) -> Self {
         let looking = drivers.iter().map(|d| Arc::clone(d) as Arc<dyn Looking>).collect();
         Self { catalog: Arc::new(Catalog::new(looking, composites)), drivers: drivers.into_iter().map(|d| (d.name(), d)).collect() }
+    }
+
+    /// The same, in which these answer for the instances that they know.
+    #[must_use]
+    pub fn with_stand_ins(mut self, stand_ins: Arc<dyn StandIns>) -> Self {
+        Arc::make_mut(&mut self.catalog).stand_ins = Some(stand_ins);
+        self
     }
 
     /// The half that only looks.
@@ -114,6 +122,19 @@ impl Catalog {
         }
         let driver = self.providers.get(self.resources.get(name)?)?;
         driver.specs().into_iter().find(|s| s.name() == name).map(|spec| ResourceEntry::Type(driver, spec))
+    }
+
+    /// What stands in for single instances.
+    pub fn stand_ins(&self) -> Option<&dyn StandIns> {
+        self.stand_ins.as_deref()
+    }
+
+    /// The type of an instance, which is `of` its kind, unless something stands in for it.
+    pub fn at<'a>(&'a self, address: &Address, of: Option<ResourceEntry<'a>>) -> Option<ResourceEntry<'a>> {
+        match (of, self.stand_ins().and_then(|s| s.spec(address))) {
+            (Some(ResourceEntry::Type(driver, _)), Some(spec)) => Some(ResourceEntry::Type(driver, spec)),
+            (of, _) => of,
+        }
     }
 
     /// A data source.

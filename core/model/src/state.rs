@@ -1,5 +1,7 @@
 //! The state: what is remembered between runs. On disk it is Terraform's version-4 JSON, so that its tools read ours.
 
+mod needs;
+
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
@@ -8,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
 use crate::{Address, Checked, Content, Encoded, Key, Mode, ModuleStep, Path, PathStep, Seal, SealError, Type, Value, from_json, to_json};
+use needs::Needs;
 
 /// Whether an instance can be trusted to be as it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,8 +103,12 @@ type Group<'a> = (&'a [ModuleStep], Mode, String, String);
 /// What Terraform has no place for; travels in `private`, which it keeps.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct Private {
+    /// What is needed directly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dependencies: Vec<Address>,
+    /// What stood in the list for Terraform, as one number: if it made another list, that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    listed: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unfinished: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -114,13 +121,20 @@ impl Snapshot {
         let mut groups: BTreeMap<Group<'_>, (String, Vec<Json>)> = BTreeMap::new();
         let all = self.resources.iter().map(|(a, r)| (a, None, r));
         let deposed = self.deposed.iter().map(|((a, d), r)| (a, Some(d), r));
+        let mut lists: BTreeMap<Address, Vec<&str>> = BTreeMap::new();
+        let needs = Needs::new(self.resources.iter().chain(self.deposed.iter().map(|((a, _), r)| (a, r))));
         for (address, deposed, resource) in all.chain(deposed) {
             let (name, key) = stored_name(address);
             let group = (address.module.as_slice(), address.mode, resource.resource_type.clone(), name);
             let provider = format!("provider[\"karmaform.io/karmaform/{}\"]", resource.provider);
             let provider =
                 if resource.provider == "terraform" { "provider[\"terraform.io/builtin/terraform\"]".to_owned() } else { provider };
-            groups.entry(group).or_insert_with(|| (provider, Vec::new())).1.push(instance(key, deposed, resource));
+            groups.entry(group).or_insert_with(|| (provider, Vec::new())).1.push(instance(
+                key,
+                deposed,
+                resource,
+                lists.entry(address.configuration()).or_insert_with(|| needs.of(address)),
+            ));
         }
         let resources: Vec<_> = groups
             .into_iter()
@@ -288,14 +302,13 @@ fn stored_name(address: &Address) -> (String, Option<&Key>) {
     if address.is_child() { (address.outside_of_modules().to_string(), None) } else { (address.name.clone(), address.key.as_ref()) }
 }
 
-fn instance(key: Option<&Key>, deposed: Option<&String>, resource: &ResourceState) -> Json {
+/// `blocks`: what it depends on, as Terraform lists it.
+fn instance(key: Option<&Key>, deposed: Option<&String>, resource: &ResourceState, blocks: &[&str]) -> Json {
     // Terraform refuses the file if an address here does not parse, so what it could not read goes to `private`.
-    let mut blocks: Vec<_> = resource.dependencies.iter().map(|a| a.configuration().to_string()).collect();
-    blocks.sort();
-    blocks.dedup();
-    let exact = resource.dependencies.iter().all(|a| *a == a.configuration());
+    let exact = blocks.len() == resource.dependencies.len() && resource.dependencies.iter().all(|a| *a == a.configuration());
     let private = Private {
         dependencies: if exact { Vec::new() } else { resource.dependencies.clone() },
+        listed: (!exact).then(|| needs::number_of(blocks.iter().copied())),
         unfinished: resource.status == Status::Unfinished,
         protected: resource.protected,
     };
@@ -356,14 +369,20 @@ fn read_instance(kind: &str, provider: &str, instance: &Json) -> Result<Resource
         None if private.unfinished => Status::Unfinished,
         None => Status::Ready,
     };
-    let dependencies = if private.dependencies.is_empty() {
-        let address = |d: &Json| {
-            let text = d.as_str().ok_or_else(|| "\"dependencies\" holds something that is no address".to_owned())?;
-            text.parse().map_err(|e| format!("{e}"))
-        };
-        list(instance, "dependencies")?.iter().map(address).collect::<Result<_, _>>()?
-    } else {
+    let address = |d: &Json| {
+        let text = d.as_str().ok_or_else(|| "\"dependencies\" holds something that is no address".to_owned())?;
+        text.parse::<Address>().map_err(|e| format!("{e}"))
+    };
+    let listed = list(instance, "dependencies")?;
+    let is_as_written = private.listed.is_some_and(|number| number == needs::number_of(listed.iter().filter_map(Json::as_str)));
+    let dependencies = if is_as_written {
         private.dependencies
+    } else {
+        let listed = listed.iter().map(address).collect::<Result<Vec<_>, _>>()?;
+        // Before there was such a number, what is kept here counted as long as it went with the list.
+        let is_kept = private.listed.is_none() && !private.dependencies.is_empty();
+        let goes_with = is_kept && private.dependencies.iter().all(|direct| listed.contains(&direct.configuration()));
+        if goes_with { private.dependencies } else { listed }
     };
     Ok(ResourceState {
         resource_type: kind.to_owned(),

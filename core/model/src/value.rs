@@ -324,17 +324,26 @@ impl Value {
 
     /// Marks the part at this path, as far as it exists.
     pub fn mark_secret(&mut self, path: &[PathStep]) {
+        self.set_secret(path, true);
+    }
+
+    /// Takes the mark of the part at this path away, and of nothing in it.
+    pub fn unmark_secret(&mut self, path: &[PathStep]) {
+        self.set_secret(path, false);
+    }
+
+    fn set_secret(&mut self, path: &[PathStep], secret: bool) {
         match path.split_first() {
-            None => self.secret = true,
+            None => self.secret = secret,
             Some((step, rest)) => match (&mut self.kind, step) {
                 (Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items), PathStep::Index(i)) => {
                     if let Some(v) = items.get_mut(*i) {
-                        v.mark_secret(rest);
+                        v.set_secret(rest, secret);
                     }
                 }
                 (Kind::Map(_, e) | Kind::Object(e), PathStep::Name(n)) => {
                     if let Some(v) = e.get_mut(n) {
-                        v.mark_secret(rest);
+                        v.set_secret(rest, secret);
                     }
                 }
                 _ => {}

@@ -3,7 +3,7 @@
 //! Lives in the state alone, so there is nothing to look at.
 
 use karmaform_model::{
-    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Kind, Object, PlanContext, ResourceSpec, ResourceType, Schema, Type, Value,
     default_plan, same, same_and_alike,
 };
 use uuid::Uuid;
@@ -29,10 +29,20 @@ impl TerraformData {
     }
 }
 
-/// What `output` is while `input` waits to be applied: of the same type and as secret. A new one with a null input has a null output at
+/// What `output` is while `input` waits to be applied: of the same type, and secret where that is. A new one with a null input has a null output at
 /// once.
 fn output_to_come(input: &Value, is_new: bool) -> Value {
-    if input.is_null() && is_new { input.clone() } else { Value::unknown(input.ty()).secret_if(input.contains_secret()) }
+    if input.is_null() && is_new { input.clone() } else { to_come(input) }
+}
+
+/// The value as nobody knows it yet: in one piece, but where only some of its parts are secret. These are told apart, or the others would be
+/// secret until the next plan, with all that is made of them.
+fn to_come(value: &Value) -> Value {
+    let is_in_parts = matches!(value.kind, Kind::Object(_) | Kind::Map(..) | Kind::Tuple(_) | Kind::List(..));
+    if is_in_parts && !value.secret && value.contains_secret() {
+        return value.map_parts(|_, part| to_come(part));
+    }
+    Value::unknown(value.ty()).secret_if(value.contains_secret())
 }
 
 fn is_as_before(before: &Object, after: &Object) -> bool {
@@ -168,11 +178,15 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_input_has_a_secret_output() {
+    fn an_output_is_secret_where_the_input_is() {
         let secret = Value::object([("user", "u".into()), ("password", Value::from("pw").secret())]);
         let wanted = object(&[("input", secret.clone())]);
         let change = plan(None, &wanted);
-        assert!(change.after().unwrap()["output"].secret);
+        let output = &change.after().unwrap()["output"];
+        assert_eq!(output.secret_paths(), secret.secret_paths());
+        assert_eq!(format!("{:?}", output.get("user").unwrap()), "unknown(string)");
+        let set = plan(None, &object(&[("input", Value::set(Type::String, vec![Value::from("pw").secret()]))]));
+        assert!(set.after().unwrap()["output"].secret, "what is in a set has no place of its own");
         let done = applied(&change);
         assert_eq!(done["output"], secret, "the mark sits on the same part");
         let schema = TerraformData::new().schema;

@@ -32,9 +32,11 @@ struct Place {
 impl Place {
     /// The key of a provider here; told of in `all` if it is the first that uses it.
     fn key(&self, provider: &str, all: &mut Map<String, Json>) -> String {
-        if let Some(key) = self.keys.get(provider) {
-            return key.clone();
-        }
+        self.keys.get(provider).cloned().unwrap_or_else(|| self.own_key(provider, all))
+    }
+
+    /// The key of a provider that is used here first, or has a block here.
+    fn own_key(&self, provider: &str, all: &mut Map<String, Json>) -> String {
         let mut entry = json!({ "name": provider, "full_name": provider_name(provider) });
         let key = if self.path.is_empty() { provider.to_owned() } else { format!("{}:{provider}", self.path) };
         if !self.path.is_empty() {
@@ -47,7 +49,7 @@ impl Place {
 
 /// What stands in one directory, and what it calls.
 fn module(config: &Config, registry: &Catalog, place: &Place, providers: &mut Map<String, Json>) -> Json {
-    let mut keys = BTreeMap::new();
+    let mut keys: BTreeMap<String, String> = config.defaults().map(|p| (p.to_owned(), place.own_key(p, providers))).collect();
     let provider = |a: &Address| match a.mode {
         Mode::Data => registry.data_source(&a.kind).map(|e| e.driver.name()),
         Mode::Managed => match registry.resource(&a.kind) {

@@ -66,6 +66,8 @@ fn snippet(span: Span, sources: &Sources) -> Option<Json> {
         "start_line": sources.position(span.file, span.start).0,
         "highlight_start_offset": start - line_start,
         "highlight_end_offset": end.max(start - line_start),
+        // Terraform always names it. What values are is not known here.
+        "values": [],
     }))
 }
 
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(d["range"]["start"], json!({ "line": 2, "column": 11, "byte": 23 }));
         assert_eq!(
             d["snippet"],
-            json!({ "context": "output \"z\"", "code": "  value = nope.x", "start_line": 2, "highlight_start_offset": 10, "highlight_end_offset": 16 })
+            json!({ "context": "output \"z\"", "code": "  value = nope.x", "start_line": 2, "highlight_start_offset": 10, "highlight_end_offset": 16, "values": [] })
         );
     }
 }

@@ -12,7 +12,7 @@ use super::configuration::configuration;
 use super::{key_json, known, known_object, naming, naming_of_change, provider_name, shape, shape_object, timestamp};
 use crate::app::TERRAFORM;
 use crate::redact::is_withheld;
-use crate::ui::resource::schema_of;
+use crate::ui::resource::{is_let_go, schema_of};
 
 /// The key of all that Terraform has no place for.
 const OURS: &str = "karmaform";
@@ -155,6 +155,10 @@ fn resource_change(resource: &PlannedResource, plan: &Plan, registry: &Catalog) 
     let after = resource.change.after().map(marked);
     let action = if resource.is_import_alone() { Action::NoOp } else { resource.change.action() };
     let mut change = sides(actions(action), before.as_ref(), after.as_ref());
+    if !resource.newly_secret.is_empty() {
+        let before = crate::ui::attributes::marked_before(Value::from(before.unwrap_or_default()), resource);
+        change["before_sensitive"] = before.as_entries().map_or(Json::Bool(false), |o| shape_object(o, &|v| v.secret));
+    }
     if let Some(id) = &resource.importing {
         change["importing"] = json!({ "id": id });
     }
@@ -164,7 +168,8 @@ fn resource_change(resource: &PlannedResource, plan: &Plan, registry: &Catalog) 
         change["replace_paths"] = because.iter().map(path_json).collect();
     }
     out.insert("change".into(), change);
-    if let Some(reason) = resource.reason.as_ref().and_then(reason_word) {
+    let let_go = is_let_go(resource, plan.mode).then_some("delete_because_no_resource_config");
+    if let Some(reason) = resource.reason.as_ref().and_then(reason_word).or(let_go) {
         out.insert("action_reason".into(), json!(reason));
     }
     if !resource.impact.is_empty() {

@@ -1,14 +1,16 @@
 //! The lines of `plan -json` and `apply -json`: one object per line.
 
+use karmaform_engine::Glance;
 use karmaform_lang::Sources;
-use karmaform_model::{Action, Address, Diagnostic, Event, EventKind, OutputState, Plan, Reason, Severity, to_json};
+use karmaform_model::{Action, Address, Diagnostic, Event, EventKind, Mode, OutputState, Plan, Reason, Severity, to_json};
 use serde_json::{Map, Value as Json, json};
 
 use super::key_json;
 use super::plan::{all_outputs, reason_word};
 use crate::app::TERRAFORM;
 use crate::ui::plan::{Counts, counts};
-use crate::ui::progress::subject;
+use crate::ui::progress::{id_text, subject};
+use crate::ui::steps::duration;
 
 /// The version of the line format.
 const UI: &str = "1.2";
@@ -52,6 +54,41 @@ impl Stream {
         let (level, word) = if diagnostic.severity == Severity::Error { ("error", "Error") } else { ("warn", "Warning") };
         let message = format!("{word}: {}", diagnostic.summary);
         self.line(level, &message, "diagnostic", &[("diagnostic", super::diagnostics::diagnostic(diagnostic, sources))])
+    }
+
+    /// What was looked at for a plan. As in Terraform, a data source that is read then is told of as a step is.
+    pub(crate) fn glances(self, glances: &[Glance]) -> String {
+        glances.iter().map(|glance| self.glance(glance)).collect()
+    }
+
+    fn glance(self, glance: &Glance) -> String {
+        let Glance { address, kind, id, is_answered, seen, elapsed } = glance;
+        let is_read = address.mode == Mode::Data;
+        let hook = |id: &Option<String>| {
+            let mut hook = json!({ "resource": resource(address, kind) });
+            if is_read {
+                hook["action"] = json!(action_word(Action::Read));
+            }
+            if let Some(id) = id {
+                hook["id_key"] = json!("id");
+                hook["id_value"] = json!(id);
+            }
+            hook
+        };
+        let (start, doing) = if is_read { ("apply_start", "Refreshing...") } else { ("refresh_start", "Refreshing state...") };
+        let mut out = self.line("info", &format!("{address}: {doing}{}", id_text(id.as_deref())), start, &[("hook", hook(id))]);
+        if *is_answered {
+            let mut hook = hook(seen);
+            let (complete, took) = if is_read {
+                hook["elapsed_seconds"] = json!(elapsed / 1000);
+                ("apply_complete", format!(" after {}", duration(elapsed / 1000)))
+            } else {
+                ("refresh_complete", String::new())
+            };
+            let message = format!("{address}: Refresh complete{took}{}", id_text(seen.as_deref()));
+            out.push_str(&self.line("info", &message, complete, &[("hook", hook)]));
+        }
+        out
     }
 
     /// What is planned: drift, changes, the summary and the outputs.

@@ -132,6 +132,34 @@ fn a_failed_data_source_is_an_error_there() {
 }
 
 #[test]
+fn what_needs_something_that_could_not_be_looked_at_is_left_out() {
+    let text = |key: &str| {
+        format!(
+            r#"
+            data "fake_lookup" "x" {{ key = "{key}" }}
+            resource "fake_local" "free" {{ name = "free" }}
+            resource "fake_note" "bound" {{ input = data.fake_lookup.x.value }}
+            resource "fake_note" "further" {{ input = fake_note.bound.id }}
+            output "bound" {{ value = fake_note.further.id }}
+            output "free" {{ value = fake_local.free.name }}"#
+        )
+    };
+    let mut lab = Lab::new();
+    let planned = lab.try_plan(&text("broken"), &Options::default());
+    assert_eq!(
+        (changes(&planned.plan).as_str(), planned.plan.errored, planned.plan.steps.len()),
+        ("+ fake_local.free\noutput free: None -> Some(\"free\")", true, 0)
+    );
+    assert_eq!(planned.plan.outputs.keys().collect::<Vec<_>>(), ["free"]);
+    // What is there stays in the dark as well.
+    lab.converge(&text("good"));
+    let planned = lab.try_plan(&text("broken"), &Options::default());
+    assert_eq!(planned.diagnostics.iter().filter(|d| d.is_error()).count(), 1, "{:#?}", planned.diagnostics);
+    let shown: Vec<String> = planned.plan.resources.iter().map(|r| r.address.to_string()).collect();
+    assert_eq!((shown, planned.plan.outputs.len()), (vec!["fake_local.free".to_owned()], 0));
+}
+
+#[test]
 fn data_waits_for_what_it_is_made_from() {
     let text = |key: &str| {
         format!(

@@ -10,16 +10,18 @@ pub(super) fn rewrite(tokens: Vec<Token>) -> Vec<Token> {
     let mut blocks: Vec<String> = Vec::new();
     let mut rest = tokens.as_slice();
     while let Some((first, after)) = rest.split_first() {
-        if first.kind == Kind::Word && after.first().is_some_and(|t| t.is("=")) {
-            let value = &after[1..];
+        let is_comment = |t: &&Token| t.kind == Kind::Comment;
+        let sign = after.iter().take_while(is_comment).count();
+        if first.kind == Kind::Word && after.get(sign).is_some_and(|t| t.is("=")) {
+            let value = &after[sign + 1..];
             let length = value_length(value);
-            let comments = value[..length].iter().rev().take_while(|t| t.kind == Kind::Comment).count();
-            let length = length - comments;
-            out.extend_from_slice(&rest[..2]);
+            let length = length - value[..length].iter().rev().take_while(is_comment).count();
+            let start = value[..length].iter().take_while(is_comment).count();
+            out.extend_from_slice(&rest[..sign + 2 + start]);
             let in_variable = blocks.len() == 1 && blocks[0] == "variable";
-            let value = &value[..length];
-            out.extend(if in_variable && first.text == "type" { type_expression(value) } else { unwrapped(value) });
-            rest = &after[1 + length..];
+            let bare = &value[start..length];
+            out.extend(if in_variable && first.text == "type" { type_expression(bare) } else { unwrapped(bare) });
+            rest = &value[length..];
         } else if let Some(length) = header_length(rest) {
             blocks.push(first.text.clone());
             out.push(first.clone());
@@ -104,7 +106,8 @@ fn unwrapped(tokens: &[Token]) -> Vec<Token> {
             _ if quotes < 0 => return tokens.to_vec(),
             Kind::TemplateOpen | Kind::TemplateClose | Kind::Literal if quotes == 0 => return tokens.to_vec(),
             // A comment to the end of the line would swallow what comes to stand behind it.
-            Kind::Comment | Kind::HeredocOpen => return tokens.to_vec(),
+            Kind::Comment if !token.text.starts_with("/*") || token.text.contains('\n') => return tokens.to_vec(),
+            Kind::HeredocOpen => return tokens.to_vec(),
             _ => {}
         }
     }

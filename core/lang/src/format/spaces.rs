@@ -30,8 +30,8 @@ fn is_apart(before: Option<&Token>, left: &Token, right: &Token) -> bool {
         Word,
     };
     let ends_value = |t: &Token| matches!(t.kind, Word | Number | Close | QuoteClose | HeredocClose | TemplateClose);
-    // `for x in [1]`, `if (x)`: a word that is no name of a value or function, as it follows a value without a sign in between.
-    let keyword = left.kind == Word && matches!(left.text.as_str(), "in" | "if") && before.is_some_and(ends_value);
+    // `for x in [1]`: a word that is no name of a value, as it follows a value without a sign in between.
+    let keyword = left.kind == Word && left.text == "in" && before.is_some_and(ends_value);
     if right.kind == Newline || right.is(",") || right.is("...") || [left, right].iter().any(|t| t.is(".") || t.is("::")) {
         return false;
     }
@@ -43,12 +43,14 @@ fn is_apart(before: Option<&Token>, left: &Token, right: &Token) -> bool {
         return false;
     }
     if left.kind == Word && right.is("(") {
-        return keyword;
+        return false;
     }
     if right.is("[") && (matches!(left.kind, Word | Number | Close | TemplateClose)) {
         return keyword;
     }
-    if left.is("!") || (left.is("-") && !before.is_some_and(ends_value)) {
+    // Behind these Terraform takes each minus for one between two values.
+    let is_between = |t: &Token| ends_value(t) || t.is("=>") || t.kind == TemplateOpen;
+    if left.is("!") || (left.is("-") && !before.is_some_and(is_between)) {
         return false;
     }
     // Braces stand apart from what is in them, other brackets don't.

@@ -75,8 +75,11 @@ fn tokens_are_spaced() {
     check("a = b ? c:d\n", "a = b ? c : d\n");
     check("a = {a:1,b =2}\n", "a = { a : 1, b = 2 }\n");
     check("a = { }\nb {\n}\nc { }\n", "a = {}\nb {\n}\nc {}\n");
-    check("a = {for k,v in x:k=>-v}\n", "a = { for k, v in x : k => -v }\n");
-    check("a = [for x in [1]:x if (x>1)&&[1]==x]\n", "a = [for x in [1] : x if (x > 1) && [1] == x]\n");
+    check("a = {for k,v in x:k=>-v}\n", "a = { for k, v in x : k => - v }\n");
+    check("a = \"x${-b}${~-c}\"\n", "a = \"x${- b}${~- c}\"\n");
+    check("a = [for x in [1]:x if (x>1)&&[1]==x]\n", "a = [for x in [1] : x if(x > 1) && [1] == x]\n");
+    check("a = [for x in (y) : x if [1] == x]\n", "a = [for x in(y) : x if[1] == x]\n");
+    check("a = [for x in {b=1}:x if !x]\n", "a = [for x in { b = 1 } : x if !x]\n");
     check("a = b -c\nd = b-c\n", "a = b - c\nd = b-c\n");
     check("a = provider::x::f(1)\n", "a = provider::x::f(1)\n");
     check("a = 1e-3+a.0.b\n", "a = 1e-3 + a.0.b\n");
@@ -135,6 +138,10 @@ fn old_ways_are_rewritten() {
     check("a = \"${\n foo\n }\"\n", "a = foo\n");
     check("a = \"${b ?\n c :\n d}\"\n", "a = (b ?\n  c :\nd)\n");
     check("a = \"${b}\" /* x */ # y\n", "a = b /* x */ # y\n");
+    check("a /* x */ = /* y */ \"${b}\"\n", "a /* x */ = /* y */ b\n");
+    check("a = \"${/* x */ b + /* y */ c /* z */}\"\n", "a = /* x */ b + /* y */ c /* z */\n");
+    check("a = \"${b # x\n}\"\n", "a = \"${b # x\n}\"\n");
+    check("variable \"x\" {\n  type /* x */ = \"string\"\n}\n", "variable \"x\" {\n  type /* x */ = string\n}\n");
     check("a = [\"${b}\"]\n", "a = [\"${b}\"]\n");
     check("a = \"${b}${c}\"\nd = \"${b}x\"\ne = \"${~ b }\"\n", "a = \"${b}${c}\"\nd = \"${b}x\"\ne = b\n");
     check("a = \"${b}\" == \"${c}\"\n", "a = \"${b}\" == \"${c}\"\n");

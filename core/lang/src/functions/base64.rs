@@ -1,7 +1,8 @@
 //! `base64encode` and `base64decode`
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
 use super::prelude::*;
 
@@ -20,9 +21,7 @@ pub(super) const DECODE: Function = Function {
     doc: "The text that a Base64 string stands for.",
     parameters: &[Parameter::string("str")],
     body: Some(|a| {
-        // Line breaks may be anywhere, as in a PEM file.
-        let text: String = a.text(0).chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-        let bytes = STANDARD.decode(text).map_err(|_| FunctionError::at(0, "is not valid Base64"))?;
+        let bytes = decode(a.text(0)).ok_or_else(|| FunctionError::at(0, "is not valid Base64"))?;
         let text = String::from_utf8(bytes).map_err(|_| FunctionError::at(0, "stands for bytes that are no text (UTF-8)"))?;
         Ok(string(text))
     }),
@@ -31,7 +30,16 @@ pub(super) const DECODE: Function = Function {
         ("base64decode(\"aMOpbGxv\")", "\"héllo\""),
         ("base64decode(\"aMOp\\nbGxv\")", "\"héllo\""),
         ("base64decode(\"/w==\")", "ERROR no text (UTF-8)"),
+        ("base64decode(\"YR==\")", "\"a\""),
+        ("base64decode(\"YQ\")", "ERROR is not valid Base64"),
         ("base64decode(\"a\")", "ERROR is not valid Base64"),
     ],
     ..Function::BASE
 };
+
+/// The bytes that a Base64 text stands for. Line breaks may be anywhere, as in a PEM file, and bits behind the last byte don't count.
+pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+    const ENGINE: GeneralPurpose =
+        GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+    ENGINE.decode(text.replace(['\n', '\r'], "")).ok()
+}

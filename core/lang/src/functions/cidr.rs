@@ -103,6 +103,9 @@ pub(super) const SUBNETS: Function = Function {
             if length == network.length {
                 return Err(FunctionError::at(i, "at least 1 more bit is needed"));
             }
+            if length - network.length > 32 {
+                return Err(FunctionError::at(i, "no more than 32 bits can be added"));
+            }
             let size = ones(network.bits - length);
             // Every network begins at a multiple of its size.
             let begin = next.and_then(|n| n.checked_add(size)).map(|n| n & !size).filter(|b| *b <= last);
@@ -119,6 +122,8 @@ pub(super) const SUBNETS: Function = Function {
         ("cidrsubnets(\"255.255.0.0/16\",1,1)", "tolist([\"255.255.0.0/17\", \"255.255.128.0/17\"])"),
         ("cidrsubnets(\"10.0.0.0/16\",1,1,1)", "ERROR leave no room"),
         ("cidrsubnets(\"10.0.0.0/16\")", "tolist([])"),
+        ("cidrsubnets(\"fd00::/48\",32)", "tolist([\"fd00::/80\"])"),
+        ("cidrsubnets(\"fd00::/48\",33)", "ERROR no more than 32 bits"),
         ("cidrsubnets(\"10.0.0.0/16\",0)", "ERROR at least 1 more bit"),
     ],
     ..Function::BASE

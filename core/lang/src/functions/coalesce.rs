@@ -43,27 +43,33 @@ pub(super) const COALESCE: Function = Function {
 pub(super) const COALESCELIST: Function = Function {
     name: "coalescelist",
     doc: "The first argument that is a list with at least one element.",
-    rest: Some(Parameter::any("vals").unknown()),
+    rest: Some(Parameter::any("vals").null().unknown()),
     gives: Gives::Is(Shape::Any),
     body: Some(|a| {
         if a.len() == 0 {
             return Err(FunctionError::new("at least one list must be given"));
         }
-        for (i, value) in a.values().iter().copied().enumerate() {
+        let known = a.values().iter().take_while(|value| !value.is_unknown());
+        if let Some(i) = known.map(|value| value.ty()).position(|ty| !matches!(ty, Type::List(_) | Type::Tuple(_))) {
+            return Err(FunctionError::at(i, "must be a list"));
+        }
+        for value in a.values().iter().copied() {
             match &value.kind {
                 Kind::Unknown(_) => return Ok(unknown(Type::Any, false)),
-                Kind::List(_, items) | Kind::Tuple(items) if items.is_empty() => {}
-                Kind::List(..) | Kind::Tuple(_) => return Ok(value.clone()),
-                _ => return Err(FunctionError::at(i, "must be a list")),
+                Kind::List(_, items) | Kind::Tuple(items) if !items.is_empty() => return Ok(value.clone()),
+                _ => {}
             }
         }
-        Err(FunctionError::new("all lists are empty"))
+        Err(FunctionError::new("all lists are empty or null"))
     }),
     #[cfg(test)]
     rows: &[
         ("coalescelist([],[1])", "[1]"),
-        ("coalescelist(null,[1])", "ERROR must not be null"),
-        ("coalescelist([],[])", "ERROR all lists are empty"),
+        ("coalescelist(null,[1])", "ERROR must be a list"),
+        ("coalescelist(tolist(null),[1])", "[1]"),
+        ("coalescelist([1],2)", "ERROR must be a list"),
+        ("coalescelist([1],u.list,2)", "[1]"),
+        ("coalescelist([],[])", "ERROR all lists are empty or null"),
         ("coalescelist(toset([1]))", "ERROR must be a list"),
         ("coalescelist(\"a\")", "ERROR must be a list"),
         ("coalescelist([1],u.list)", "[1]"),

@@ -10,21 +10,33 @@ pub(super) const FUNCTION: Function = Function {
     gives: Gives::Is(Shape::Set(&Shape::String)),
     body: Some(|a| {
         let directory = expand(a.context, a.text(0));
-        let pattern = clean(a.text(1));
-        let found = a.context.files.list(&directory).map_err(|why| {
-            let why = if a.quote(0).starts_with('"') { format!(": {why}") } else { String::new() };
-            FunctionError::at(0, format!("{} can't be listed{why}", a.quote(0)))
-        })?;
-        let patterns = alternatives(&pattern, 0).ok_or_else(|| FunctionError::at(1, "holds a `{` that is never closed, or too many"))?;
+        let pattern = clean(a.text(1).trim_start_matches('/'));
+        let (up, pattern) = above(&pattern);
+        let top = clean(&format!("{directory}{}", "/..".repeat(up)));
+        let patterns = alternatives(pattern, 0).ok_or_else(|| FunctionError::at(1, "holds a `{` that is never closed, or too many"))?;
         if patterns.iter().flat_map(|p| p.split('/')).any(is_broken) {
             return Err(FunctionError::at(1, "holds a `[` that is never closed, or ends in a `\\` that stands for nothing"));
         }
         let patterns: Vec<Vec<&str>> = patterns.iter().map(|p| p.split('/').collect()).collect();
-        let fits = |path: &str| {
+        let is_deep = patterns.iter().flatten().any(|part| *part == "**");
+        let levels = if is_deep { usize::MAX } else { patterns.iter().map(Vec::len).max().unwrap_or(1) };
+        let mut found = a.context.files.list_to(&top, levels).map_err(|why| {
+            let why = if a.quote(0).starts_with('"') { format!(": {why}") } else { String::new() };
+            FunctionError::at(0, format!("{} can't be listed{why}", a.quote(0)))
+        })?;
+        found.retain(|path| {
             let parts: Vec<&str> = path.split('/').collect();
             patterns.iter().any(|p| matches_path(p, &parts))
-        };
-        Ok(Value::set(Type::String, found.into_iter().filter(|p| fits(p)).map(string).collect()))
+        });
+        let all = found.len();
+        found.retain(|path| a.context.files.exists(&clean(&format!("{top}/{path}"))));
+        if found.len() < all && !is_deep {
+            return Err(FunctionError::at(1, "matches a link that leads nowhere"));
+        }
+        let base = clean(&if directory.starts_with('/') { directory } else { format!("{}/{directory}", a.context.working_directory) });
+        let names: Vec<&str> = base.split('/').filter(|name| !name.is_empty()).collect();
+        let inside = &names[names.len().saturating_sub(up)..];
+        Ok(Value::set(Type::String, found.iter().map(|path| string(seen_from(inside, path))).collect()))
     }),
     #[cfg(test)]
     rows: &[
@@ -37,6 +49,12 @@ pub(super) const FUNCTION: Function = Function {
         ("fileset(\"conf\",\"[!b].conf\")", "toset([\"b.conf\"])"),
         ("fileset(\".\",\"conf/deep/*\")", "toset([\"conf/deep/c.conf\"])"),
         ("fileset(\"conf\",\"**\")", "toset([\"a.conf\", \"b.conf\", \"deep/c.conf\"])"),
+        ("fileset(\"conf/deep\",\"../*.conf\")", "toset([\"../a.conf\", \"../b.conf\"])"),
+        ("fileset(\"conf/deep\",\"../**/*.conf\")", "toset([\"../a.conf\", \"../b.conf\", \"c.conf\"])"),
+        ("fileset(\"conf\",\"/a.conf\")", "toset([\"a.conf\"])"),
+        ("fileset(\"conf/a.conf\",\"*\")", "toset([])"),
+        ("fileset(\"links\",\"*\")", "ERROR a link that leads nowhere"),
+        ("fileset(\"links\",\"**\")", "toset([])"),
         ("fileset(\"conf\",\"*.md\")", "toset([])"),
         ("fileset(\"conf\",\"{a\")", "ERROR never closed"),
         ("fileset(\"conf\",\"[a\")", "ERROR `[` that is never closed"),
@@ -48,6 +66,22 @@ pub(super) const FUNCTION: Function = Function {
     ],
     ..Function::BASE
 };
+
+/// How many directories up a pattern begins, and the rest of it.
+fn above(mut pattern: &str) -> (usize, &str) {
+    let mut up = 0;
+    while let Some(rest) = pattern.strip_prefix("../") {
+        (up, pattern) = (up + 1, rest);
+    }
+    (up, pattern)
+}
+
+/// A path as it is from a directory some names further down.
+fn seen_from(inside: &[&str], path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').collect();
+    let common = parts.iter().zip(inside).take_while(|(a, b)| a == b).count();
+    format!("{}{}", "../".repeat(inside.len() - common), parts[common..].join("/"))
+}
 
 /// How deep braces may nest: each level multiplies the alternatives.
 const DEEPEST: usize = 8;

@@ -23,6 +23,8 @@ pub(super) const FUNCTION: Function = Function {
         ("flatten([[1],[u.id]])", "[1, UNKNOWN string]"),
         ("flatten([[1],u.output])", "[1, UNKNOWN string]"),
         ("flatten([[1],u.list])", "UNKNOWN"),
+        ("flatten([toset([\"a\",u.id])])", "UNKNOWN"),
+        ("flatten([toset([u.id])])", "[UNKNOWN string]"),
         ("flatten([[1],u.any])", "UNKNOWN"),
         ("issensitive(flatten([[1],[sensitive(2)]]))", "false"),
         ("flatten([[1],[sensitive(2)]])", "[1, (sensitive value)]"),
@@ -31,11 +33,16 @@ pub(super) const FUNCTION: Function = Function {
     ..Function::BASE
 };
 
+/// False for a set with unknown elements: they may turn out to be equal to others.
+fn has_known_length(value: &Value) -> bool {
+    !matches!(&value.kind, Kind::Set(_, items) if items.len() > 1) || value.is_wholly_known()
+}
+
 /// Puts the leaves of a list into `out`; false if it is not known yet how many there are. A mark on a list, whose elements are no
 /// longer together afterwards, goes on the whole.
 fn flatten(value: &Value, out: &mut Vec<Value>, marks: &mut Marks) -> bool {
     *marks |= value.marks();
-    let mut known = true;
+    let mut known = has_known_length(value);
     for item in value.as_items().unwrap_or_default() {
         match &item.kind {
             Kind::List(..) | Kind::Set(..) | Kind::Tuple(_) => known &= flatten(item, out, marks),

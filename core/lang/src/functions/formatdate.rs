@@ -14,6 +14,12 @@ pub(super) const FUNCTION: Function = Function {
         let mut rest = a.text(0);
         while let Some(c) = rest.chars().next() {
             let end = rest.find(|d| d != c).unwrap_or(rest.len());
+            // Two quotes are one, outside of quotes too.
+            if let Some(after) = rest.strip_prefix("''") {
+                out.push('\'');
+                rest = after;
+                continue;
+            }
             if c == '\'' {
                 rest = quoted(&rest[1..], &mut out).ok_or_else(|| FunctionError::at(0, "a quote is never closed"))?;
                 continue;
@@ -38,6 +44,8 @@ pub(super) const FUNCTION: Function = Function {
         ("formatdate(\"EEEE D MMMM YY s\",\"2024-12-09T00:00:06Z\")", "\"Monday 9 December 24 6\""),
         ("formatdate(\"HH aa M Z ZZZZ ZZZZZ\",\"2024-02-03T00:05:06-03:30\")", "\"12 am 2 -03:30 -0330 -03:30\""),
         ("formatdate(\"Z ZZZ ZZZZ ZZZZZ\",\"2024-02-03T00:05:06Z\")", "\"Z UTC +0000 +00:00\""),
+        ("formatdate(\"hh''mm '''' '''a'\",\"2024-02-03T04:05:06Z\")", "\"04'05 '' 'a\""),
+        ("formatdate(\"hh'''mm\",\"2024-02-03T04:05:06Z\")", "ERROR a quote is never closed"),
         ("formatdate(\"YYY\",\"2024-02-03T00:05:06Z\")", "ERROR \"YYY\" stands for nothing"),
         ("formatdate(\"at\",\"2024-02-03T00:05:06Z\")", "ERROR \"a\" stands for nothing"),
         ("formatdate(\"'at\",\"2024-02-03T00:05:06Z\")", "ERROR a quote is never closed"),

@@ -18,6 +18,8 @@ pub(super) const FUNCTION: Function = Function {
                 None => return Ok(a.unknown()),
             }
         }
+        let separators = a.text(0).len().saturating_mul(all.len());
+        fits(all.iter().map(|s| s.len()).sum::<usize>().saturating_add(separators))?;
         Ok(string(all.join(a.text(0))))
     }),
     #[cfg(test)]

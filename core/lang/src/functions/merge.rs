@@ -13,7 +13,7 @@ pub(super) const FUNCTION: Function = Function {
         let mut merged = Object::new();
         for (i, value) in a.values().iter().copied().enumerate() {
             match &value.kind {
-                Kind::Null(_) => {}
+                Kind::Null(Type::Any | Type::Map(_) | Type::Object(_)) => {}
                 Kind::Map(_, entries) | Kind::Object(entries) => merged.extend(entries.iter().map(|(n, v)| (n.clone(), v.clone()))),
                 Kind::Unknown(u) if matches!(u.ty, Type::Any | Type::Map(_) | Type::Object(_)) => unknown = true,
                 _ => return Err(FunctionError::at(i, "a map or object is required")),
@@ -32,6 +32,9 @@ pub(super) const FUNCTION: Function = Function {
         ("merge({a={x=1}},{a={y=2}})", "{\"a\" = {\"y\" = 2}}"),
         ("merge()", "{}"),
         ("merge(null)", "{}"),
+        ("merge(tomap(null))", "tomap({})"),
+        ("merge(null,tomap({a=1}))", "{\"a\" = 1}"),
+        ("merge(tostring(null))", "ERROR a map or object is required"),
         ("merge(tomap({a=1}),tomap({b=2}))", "tomap({\"a\" = 1 \"b\" = 2})"),
         ("merge(tomap({a=1}),{b=\"x\"})", "{\"a\" = 1 \"b\" = \"x\"}"),
         ("merge({a=1},[])", "ERROR a map or object is required"),
@@ -46,9 +49,9 @@ pub(super) const FUNCTION: Function = Function {
     ..Function::BASE
 };
 
-/// A map if all are maps of one type; else an object, whose type only the entries tell.
+/// A map if all are maps of one type, nulls too; else an object, whose type only the entries tell.
 fn result_type(values: &[&Value]) -> Type {
-    let mut types = values.iter().copied().filter(|v| !v.is_null()).map(Value::ty);
+    let mut types = values.iter().copied().map(Value::ty);
     match types.next() {
         Some(first @ Type::Map(_)) if types.all(|t| t == first) => first,
         _ => Type::Any,

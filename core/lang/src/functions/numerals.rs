@@ -8,7 +8,8 @@ use karmaform_model::Number;
 
 use super::verbs::Verb;
 
-/// For `%d %b %o %x %X`; none if the number has a fraction or is infinite.
+/// For `%d %b %o %x %X`; none if the number has a fraction or is infinite. The precision is the least number of digits, and zero has
+/// none with a precision of zero.
 pub(super) fn whole(number: &Number, verb: &Verb<'_>) -> Option<String> {
     let decimal = number.decimal().filter(|_| number.is_whole())?;
     let (sign, digits) = decimal.with_scale(0).into_bigint_and_exponent().0.into_parts();
@@ -19,7 +20,10 @@ pub(super) fn whole(number: &Number, verb: &Verb<'_>) -> Option<String> {
         'X' => (16, "0X"),
         _ => (10, ""),
     };
-    let mut text = digits.to_str_radix(base);
+    if sign == Sign::NoSign && verb.precision == Some(0) {
+        return Some(String::new());
+    }
+    let mut text = format!("{:0>width$}", digits.to_str_radix(base), width = verb.precision.unwrap_or(0));
     if verb.letter == 'X' {
         text = text.to_uppercase();
     }

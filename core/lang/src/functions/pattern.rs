@@ -24,7 +24,7 @@ fn translate(expression: &str) -> Option<String> {
     while let Some(c) = rest.chars().next() {
         let length = if in_set { None } else { repetition(rest) };
         if let Some(length) = length {
-            if repeated {
+            if repeated || repeats_too_often(&rest[..length]) {
                 return None;
             }
             out.push_str(&rest[..length]);
@@ -41,6 +41,8 @@ fn translate(expression: &str) -> Option<String> {
                 out.push_str(&::regex::escape(quoted));
                 rest = after;
             }
+            // There are no `\u0061` and `\U00000061`.
+            '\\' if rest.starts_with(['u', 'U']) => return None,
             '\\' => {
                 let is_class = in_set && rest.starts_with(['d', 'D', 'w', 'W', 's', 'S', 'p', 'P']);
                 rest = escape(rest, in_set, &mut out);
@@ -57,7 +59,10 @@ fn translate(expression: &str) -> Option<String> {
                 }
             }
             '[' if rest.starts_with(':') => {
-                let end = rest.find(":]").map_or(0, |i| i + 2);
+                let end = rest[1..].find(":]").map_or(0, |i| i + 3);
+                if end > 0 && !CLASSES.contains(&rest[1..end - 2].trim_start_matches('^')) {
+                    return None;
+                }
                 out.push_str(if end == 0 { "\\[" } else { "[" });
                 out.push_str(&rest[..end]);
                 rest = &rest[end..];
@@ -76,6 +81,16 @@ fn translate(expression: &str) -> Option<String> {
         }
     }
     Some(out)
+}
+
+/// The names of `[:alpha:]` and its like.
+const CLASSES: [&str; 14] =
+    ["alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word", "xdigit"];
+
+/// True for `{1001}` and the like.
+fn repeats_too_often(repetition: &str) -> bool {
+    let numbers = repetition.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    numbers.map(|digits| digits.parse::<u64>().unwrap_or(u64::MAX)).any(|number| number > 1000)
 }
 
 /// The length of the repetition that a text begins with, and of the `?` behind it.
@@ -201,6 +216,7 @@ mod tests {
         check(r"[a&&b]+", "a&b", Some("a&b"));
         check(r"[[:alpha:]]+", "1ab", Some("ab"));
         check(r"[[:word:].]+", "-a.b", Some("a.b"));
+        check(r"[[:]+", "a[:", Some("[:"));
         check(r"\Qa.b\E+", "axb a.bb", Some("a.bb"));
         check(r"[^\D]", "a1", Some("1"));
         check(r"(?i)ABC", "abc", Some("abc"));
@@ -223,8 +239,9 @@ mod tests {
         check(r"\<a", "<a", Some("<a"));
         check(r"(?i:A)b{1,2}?", "abb", Some("ab"));
         check(r"^[^@]+@[^@]+$", "a@b", Some("a@b"));
+        assert!(quietly("a{1000}").is_some());
         assert!(quietly("(").is_none());
-        for wrong in [r"(?=a)", "a**", "a?+", "a{2}{3}", "(?x)a b", r"(a)\1"] {
+        for wrong in [r"(?=a)", "a**", "a?+", "a{2}{3}", "(?x)a b", r"(a)\1", "a{1001}", "a{2,1001}", r"\u0061", "[[:nope:]]"] {
             assert!(quietly(wrong).is_none(), "{wrong}");
         }
     }

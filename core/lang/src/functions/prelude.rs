@@ -1,5 +1,6 @@
 //! What the function files use all the time.
 
+use crate::budget::{LONGEST_TEXT, long_text};
 pub(super) use karmaform_model::{Kind, Marks, Object, Type, Value, convert, unify};
 
 pub(super) use super::arguments::{Answer, Arguments, FunctionError, string, strings, unknown, unknown_between, unknown_with_prefix};
@@ -18,4 +19,9 @@ pub(super) fn element_type(ty: &Type) -> Type {
         Type::Object(attributes) => unify(&attributes.values().map(|a| a.ty.clone()).collect::<Vec<_>>()).unwrap_or(Type::Any),
         _ => Type::Any,
     }
+}
+
+/// A text of so many bytes may be made.
+pub(super) fn fits(bytes: usize) -> Result<(), FunctionError> {
+    if bytes > LONGEST_TEXT { Err(FunctionError::new(long_text().trim_end_matches('.').to_owned())) } else { Ok(()) }
 }

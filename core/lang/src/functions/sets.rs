@@ -17,6 +17,7 @@ pub(super) const UNION: Function = Function {
         ("setunion([\"a\",\"b\"],[\"b\"])", "toset([\"a\", \"b\"])"),
         ("setunion([1],[\"a\"])", "toset([\"1\", \"a\"])"),
         ("setunion([])", "toset([])"),
+        ("setunion(slice(tolist([{a=1}]),0,0),[\"a\"])", "ERROR a type in common"),
         ("setunion([[1]],[{}])", "ERROR a type in common"),
         ("setunion([\"a\"],[u.id])", "toset([\"a\", UNKNOWN string])"),
         ("setunion([\"a\"],u.list)", "UNKNOWN set(string)"),

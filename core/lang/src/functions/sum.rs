@@ -20,6 +20,7 @@ pub(super) const FUNCTION: Function = Function {
         ("sum([1,null])", "ERROR element 1 is null"),
         ("sum([1,\"x\"])", "ERROR element 1 is no number"),
         ("sum({a=1})", "ERROR a list, set or tuple is required"),
+        ("sum([\"x\",u.id])", "UNKNOWN number"),
         ("sum([1,tonumber(u.output)])", "UNKNOWN number"),
     ],
     ..Function::BASE
@@ -30,17 +31,18 @@ fn sum(a: &Arguments<'_>) -> Answer {
     if items.is_empty() {
         return Err(FunctionError::at(0, "must hold at least one number"));
     }
+    if !a.value(0).is_wholly_known() {
+        return Ok(a.unknown());
+    }
     let mut total = Number::Int(0);
-    let mut unknown = false;
     for (i, item) in items.iter().enumerate() {
         if item.is_null() {
             return Err(FunctionError::at(0, format!("element {i} is null, which is not allowed here")));
         }
         let item = convert(item, &Type::Number).map_err(|_| FunctionError::at(0, format!("element {i} is no number")))?;
-        match item.as_number() {
-            Some(n) => total = arithmetic::add(&total, n).map_err(FunctionError::new)?,
-            None => unknown = true,
+        if let Some(n) = item.as_number() {
+            total = arithmetic::add(&total, n).map_err(FunctionError::new)?;
         }
     }
-    Ok(if unknown { a.unknown() } else { total.into() })
+    Ok(total.into())
 }

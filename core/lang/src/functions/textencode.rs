@@ -28,6 +28,7 @@ pub(super) const ENCODE: Function = Function {
         ("textencodebase64(\"é\",\"ISO-8859-1\")", "\"6Q==\""),
         ("textencodebase64(\"a\",\"utf-8\")", "\"YQ==\""),
         ("textencodebase64(\"é\",\"US-ASCII\")", "ERROR a character that this encoding does not have"),
+        ("textencodebase64(\"a\",\"UTF8\")", "ERROR \"UTF8\" is not an encoding that is supported"),
         ("textencodebase64(\"a\",\"KLINGON\")", "ERROR \"KLINGON\" is not an encoding that is supported"),
     ],
     ..Function::BASE
@@ -38,7 +39,7 @@ pub(super) const DECODE: Function = Function {
     doc: "The string that bytes, given in Base64, stand for in a character encoding.",
     parameters: &[Parameter::string("source"), Parameter::string("encoding")],
     body: Some(|a| {
-        let bytes = STANDARD.decode(a.text(0)).map_err(|_| FunctionError::at(0, "is not valid Base64"))?;
+        let bytes = super::base64::decode(a.text(0)).ok_or_else(|| FunctionError::at(0, "is not valid Base64"))?;
         let wide = |of: fn([u8; 2]) -> u16| {
             let units: Vec<u16> = bytes.chunks_exact(2).map(|b| of([b[0], b[1]])).collect();
             (bytes.len() % 2 == 0).then(|| String::from_utf16(&units).ok()).flatten()
@@ -56,6 +57,7 @@ pub(super) const DECODE: Function = Function {
     rows: &[
         ("textdecodebase64(\"YQA=\",\"UTF-16LE\")", "\"a\""),
         ("textdecodebase64(\"6Q==\",\"ISO-8859-1\")", "\"é\""),
+        ("textdecodebase64(\"YQBh\\nAA==\",\"UTF-16LE\")", "\"aa\""),
         ("textdecodebase64(\"6Q==\",\"UTF-8\")", "ERROR stand for nothing"),
     ],
     ..Function::BASE
@@ -72,11 +74,11 @@ enum Encoding {
 
 fn encoding(a: &Arguments<'_>) -> Result<Encoding, FunctionError> {
     Ok(match a.text(1).to_ascii_uppercase().as_str() {
-        "UTF-8" | "UTF8" => Encoding::Utf8,
+        "UTF-8" => Encoding::Utf8,
         "UTF-16LE" => Encoding::Utf16Little,
         "UTF-16BE" => Encoding::Utf16Big,
         "ISO-8859-1" | "LATIN1" => Encoding::Latin1,
-        "US-ASCII" | "ASCII" => Encoding::Ascii,
+        "US-ASCII" => Encoding::Ascii,
         _ => return Err(FunctionError::at(1, format!("{} is not an encoding that is supported", a.quote(1)))),
     })
 }

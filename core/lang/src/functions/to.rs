@@ -34,6 +34,7 @@ pub(super) const NUMBER: Function = Function {
         ("tonumber(true)", "ERROR a bool can't become a number"),
         ("tonumber(\"\")", "ERROR \"\" can't become a number"),
         ("tonumber(null)", "tonumber(null)"),
+        ("tonumber(tobool(null))", "ERROR a bool can't become a number"),
         ("tonumber(u.output)", "UNKNOWN number"),
         ("tonumber(sensitive(\"hidden\"))", "ERROR the (secret) value can't become a number"),
     ],
@@ -52,6 +53,8 @@ pub(super) const STRING: Function = Function {
         ("tostring(0.1)", "\"0.1\""),
         ("tostring([])", "ERROR a tuple can't become a string"),
         ("tostring(null)", "tostring(null)"),
+        ("tostring(tonumber(null))", "tostring(null)"),
+        ("tostring(tolist(null))", "ERROR a list can't become a string"),
     ],
     ..BASE
 };
@@ -67,6 +70,11 @@ pub(super) const LIST: Function = Function {
         ("tolist(toset([10,9]))", "tolist([9, 10])"),
         ("tolist([])", "tolist([])"),
         ("tolist({})", "ERROR an object can't become a list"),
+        ("tolist(tomap(null))", "ERROR a map can't become a list"),
+        ("tolist([null,1])", "tolist([tonumber(null), 1])"),
+        ("tolist([null,{a=1}])", "ERROR all elements must have the same type"),
+        ("tolist(toset([\"a\",u.id]))", "UNKNOWN list(string)"),
+        ("tolist(toset([u.id]))", "tolist([UNKNOWN string])"),
         ("tolist([1,[]])", "ERROR all elements must have the same type"),
         ("tolist([1,u.id])", "tolist([\"1\", UNKNOWN string])"),
         ("issensitive(tolist([1,sensitive(2)]))", "false"),
@@ -84,6 +92,8 @@ pub(super) const SET: Function = Function {
     rows: &[
         ("toset([1,\"a\",true])", "toset([\"1\", \"a\", \"true\"])"),
         ("toset([2,1,2])", "toset([1, 2])"),
+        ("toset([tolist([1]),null])", "ERROR all elements must have the same type"),
+        ("toset(u.list)", "UNKNOWN set(string)"),
         ("toset(\"a\")", "ERROR a string can't become a set"),
         ("toset([1,u.id])", "toset([\"1\", UNKNOWN string])"),
         ("issensitive(toset([1,sensitive(2)]))", "true"),
@@ -110,6 +120,13 @@ pub(super) const MAP: Function = Function {
 fn to(a: &Arguments<'_>) -> Answer {
     let Gives::Is(shape) = a.function.gives else { return Ok(a.unknown()) };
     let (value, ty) = (a.value(0), shape.ty());
+    if let Kind::Null(own) = &value.kind
+        && *own != Type::Any
+    {
+        // A null of some type becomes one of another as its values would.
+        let converted = convert(&Value::unknown(own.clone()), &ty).map_err(|e| FunctionError::at(0, misfit(a, value, &ty, &e)))?;
+        return Ok(Value::null(converted.ty()).marked(value.marks()));
+    }
     convert(value, &ty).map_err(|e| FunctionError::at(0, misfit(a, value, &ty, &e)))
 }
 

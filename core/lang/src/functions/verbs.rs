@@ -59,7 +59,8 @@ pub(super) fn format(format: &str, arguments: &[&Value]) -> Answer {
             out.push_str(&render(&verb, value).map_err(|message| FunctionError::at(index, message))?);
         }
     }
-    if used < arguments.len() {
+    known &= arguments.iter().all(|value| value.is_wholly_known());
+    if known && used < arguments.len() {
         let are = if used == 1 { "is" } else { "are" };
         return Err(FunctionError::at(used + 1, format!("only {used} of the {} arguments {are} used by the format", arguments.len())));
     }
@@ -78,17 +79,22 @@ impl Verb<'_> {
     /// The text brought to the width.
     fn pad(&self, text: &str) -> String {
         let missing = self.width.unwrap_or(0).saturating_sub(text.graphemes(true).count());
-        let (sign, digits) = match text.strip_prefix(['+', '-', ' ']) {
-            Some(rest) if matches!(self.letter, 'd' | 'b' | 'o' | 'x' | 'X' | 'e' | 'E' | 'f' | 'g' | 'G') => {
-                text.split_at(text.len() - rest.len())
-            }
-            _ => ("", text),
-        };
+        let fill = if self.zero { "0" } else { " " }.repeat(missing);
+        let is_number = matches!(self.letter, 'd' | 'b' | 'o' | 'x' | 'X' | 'e' | 'E' | 'f' | 'g' | 'G');
+        let (sign, digits) = text.split_at(if is_number { self.sign_length(text) } else { 0 });
         match (self.zero, self.minus) {
-            (true, _) => format!("{sign}{}{digits}", "0".repeat(missing)),
-            (false, true) => format!("{text}{}", " ".repeat(missing)),
-            (false, false) => format!("{}{text}", " ".repeat(missing)),
+            // Numbers have no zeros behind them, other texts do.
+            (true, minus) if is_number || !minus => format!("{sign}{fill}{digits}"),
+            (_, true) => format!("{text}{fill}"),
+            _ => format!("{fill}{text}"),
         }
+    }
+
+    /// The length of what stands in front of the digits of a number: its sign, and its prefix like `0x`.
+    fn sign_length(&self, text: &str) -> usize {
+        let digits = text.trim_start_matches(['+', '-', ' ']);
+        let prefixed = self.sharp && ["0x", "0X", "0b"].iter().any(|prefix| digits.starts_with(prefix));
+        text.len() - digits.len() + if prefixed { 2 } else { 0 }
     }
 }
 
@@ -126,6 +132,8 @@ fn parse(format: &str, at: usize) -> Result<Verb<'_>, FunctionError> {
         verb.index = index(&mut rest).ok_or_else(incomplete)?;
     }
     verb.letter = rest.chars().next().ok_or_else(incomplete)?;
+    // A whole number is filled with zeros only in front, and not if its digits are counted already.
+    verb.zero &= !(matches!(verb.letter, 'd' | 'b' | 'o' | 'x' | 'X') && (verb.minus || verb.precision.is_some()));
     verb.text = &format[at..format.len() - rest.len() + verb.letter.len_utf8()];
     if verb.width.max(verb.precision).is_some_and(|n| n > WIDEST) {
         return Err(FunctionError::at(0, format!("{} has a width or precision of more than {WIDEST}", verb.name())));
@@ -164,7 +172,7 @@ fn render(verb: &Verb<'_>, value: &Value) -> Result<String, String> {
         'd' | 'b' | 'o' | 'x' | 'X' => {
             let number = as_number("a number")?;
             let text = numerals::whole(&number, verb).ok_or_else(|| format!("{} needs a whole number", verb.name()))?;
-            verb.pad(&text)
+            if text.is_empty() { text } else { verb.pad(&text) }
         }
         _ => verb.pad(&numerals::fractional(&as_number("a number")?, verb)),
     })
@@ -174,14 +182,15 @@ fn render(verb: &Verb<'_>, value: &Value) -> Result<String, String> {
 fn plainly(verb: &Verb<'_>, value: &Value) -> String {
     match &value.kind {
         _ if verb.sharp => escape(&to_json(value).to_string()),
-        Kind::String(s) => cut(verb, s),
-        Kind::Number(n) => numerals::fractional(n, &Verb { letter: 'g', plus: verb.plus, space: verb.space, ..Verb::default() }),
+        Kind::String(s) => s.clone(),
+        Kind::Number(n) => numerals::fractional(n, &Verb { letter: 'g', ..Verb::default() }),
         _ => escape(&to_json(value).to_string()),
     }
 }
 
+/// A precision of zero cuts nothing off.
 fn cut(verb: &Verb<'_>, text: &str) -> String {
-    match verb.precision {
+    match verb.precision.filter(|most| *most > 0) {
         Some(most) => text.graphemes(true).take(most).collect(),
         None => text.to_owned(),
     }

@@ -31,6 +31,24 @@ pub(super) const FUNCTION: Function = Function {
         ("yamldecode(\"[0o10, +12, .5, 1., -0x1F, 0b11, 1:30]\")", "[8, 12, 0.5, 1, \"-0x1F\", \"0b11\", \"1:30\"]"),
         ("yamldecode(\"[yes, No, on, OFF, y, n, True, tRue]\")", "[true, false, true, false, true, false, true, \"tRue\"]"),
         ("yamldecode(\"[~, null, NULL, '', '1', \\\"2\\\"]\")", "[null, null, null, \"\", \"1\", \"2\"]"),
+        ("yamldecode(\"a: |\\n  x\")", "{\"a\" = \"x\"}"),
+        ("yamldecode(\"a: |\\n  b: 1\\nb: 1\")", "{\"a\" = \"b: 1\\n\" \"b\" = 1}"),
+        ("yamldecode(\"- |\\n a\\n b\")", "[\"a\\nb\"]"),
+        ("yamldecode(\"a: >\\n  x\\n  y\")", "{\"a\" = \"x y\"}"),
+        ("yamldecode(\"a: |\\nb: >\\n  x  \")", "{\"a\" = tostring(null) \"b\" = \"x  \"}"),
+        ("yamldecode(\"a: |\\n  x\\n  \")", "{\"a\" = \"x\\n\"}"),
+        (
+            "yamldecode(\"y: 1\\noff: 5\\n1.50: 3\\n0x10: 2\\n2020-01-01: 4\\n'no': 6\")",
+            "{\"1.5\" = 3 \"16\" = 2 \"2020-01-01T00:00:00Z\" = 4 \"false\" = 5 \"no\" = 6 \"true\" = 1}",
+        ),
+        (
+            "yamldecode(\"[2024-01-01 1:02:03.5, 2024-1-2, !!timestamp 2024-01-03, !!timestamp '2024-01-04']\")",
+            "[\"2024-01-01T01:02:03Z\", \"2024-01-02T00:00:00Z\", \"2024-01-03T00:00:00Z\", \"2024-01-04\"]",
+        ),
+        ("yamldecode(\"[2024-01-01T01:02:03, 2024-01-01 01:02:03Z]\")", "[\"2024-01-01T01:02:03\", \"2024-01-01 01:02:03Z\"]"),
+        ("yamldecode(\"!!timestamp soon\")", "ERROR a value tagged as timestamp that is none"),
+        ("yamldecode(\"! a\")", "ERROR a tag that is not supported"),
+        ("yamldecode(\"%YAML 1.2\\n---\\na\")", "ERROR of a version of YAML other than 1.1"),
         ("yamldecode(\"a: \")", "{\"a\" = null}"),
         ("yamldecode(\"--- \\n...\")", "null"),
         ("yamldecode(\"1: a\\ntrue: b\")", "{\"1\" = \"a\" \"true\" = \"b\"}"),
@@ -68,7 +86,9 @@ enum Key {
 }
 
 #[derive(Default)]
-struct Builder {
+struct Builder<'a> {
+    /// The last line of the text, if no line break follows it and the scalar at hand is the last one: it has none there either.
+    unended: Option<&'a str>,
     open: Vec<Open>,
     anchors: BTreeMap<usize, Value>,
     documents: usize,
@@ -76,17 +96,29 @@ struct Builder {
     values: usize,
 }
 
-fn decode(text: &str) -> Result<Value, String> {
+fn decode(whole: &str) -> Result<Value, String> {
+    let mut directives = whole.lines().take_while(|line| line.starts_with(['%', '#']));
+    if directives.any(|line| line.strip_prefix("%YAML").is_some_and(|version| version.split_whitespace().next() != Some("1.1"))) {
+        return Err("is of a version of YAML other than 1.1".to_owned());
+    }
+    // The parser would take blanks in front of the end for one more line of a block.
+    let text = whole.trim_end_matches(' ');
+    let text = if text.is_empty() || text.ends_with('\n') { text } else { whole };
+    let unended = text.rsplit('\n').next().map(str::trim_start).filter(|line| !line.is_empty());
+    // What the parser says may quote the text.
+    let events = Parser::new_from_str(text)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| format!("is not valid YAML at line {}, column {}", e.marker().line(), e.marker().col() + 1))?;
+    let last = events.iter().rposition(|(event, _)| matches!(event, Event::Scalar(..)));
     let mut builder = Builder::default();
-    for event in Parser::new_from_str(text) {
-        // What the parser says may quote the text.
-        let (event, _) = event.map_err(|e| format!("is not valid YAML at line {}, column {}", e.marker().line(), e.marker().col() + 1))?;
+    for (at, (event, _)) in events.into_iter().enumerate() {
+        builder.unended = unended.filter(|_| last == Some(at));
         builder.take(event)?;
     }
     builder.result.ok_or_else(|| "has no document in it".to_owned())
 }
 
-impl Builder {
+impl Builder<'_> {
     fn take(&mut self, event: Event<'_>) -> Result<(), String> {
         match event {
             Event::DocumentStart(_) => {
@@ -97,17 +129,24 @@ impl Builder {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let bare = style == ScalarStyle::Plain;
+                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let text: &str = if is_block { self.block(&text) } else { &text };
                 let value = match &tag {
-                    None if bare => plain(&text)?,
-                    None => string(text.as_ref()),
-                    Some(tag) => tagged(&tag_name(tag)?, &text, bare)?,
+                    None if bare => plain(text)?,
+                    None if is_block && text.is_empty() => Value::null(Type::String),
+                    None => string(text),
+                    Some(tag) => tagged(&tag_name(tag)?, text, bare)?,
                 };
                 if bare && text == "<<" && self.expects_key() {
                     self.set_key(Key::Merge);
                     return Ok(());
                 }
-                // A key stands for its text: `1: a` has the key "1".
-                let value = if self.expects_key() && !value.is_null() { string(text.as_ref()) } else { value };
+                // A key stands for the text of its value: `1.50: a` has the key "1.5", `yes: a` the key "true".
+                let value = match &value.kind {
+                    Kind::Bool(b) if self.expects_key() => string(b.to_string()),
+                    Kind::Number(n) if self.expects_key() => string(n.to_string()),
+                    _ => value,
+                };
                 self.finish(value, anchor)?;
             }
             Event::SequenceStart(anchor, tag) => self.begin(Open::List(Vec::new(), anchor), tag.as_deref(), "seq")?,
@@ -136,8 +175,14 @@ impl Builder {
         Ok(())
     }
 
+    /// The text of a block scalar, without the line break that the parser adds to a last line that has none.
+    fn block<'t>(&self, text: &'t str) -> &'t str {
+        let whole = text.strip_suffix('\n');
+        whole.filter(|whole| self.unended.is_some_and(|line| whole.ends_with(line))).unwrap_or(text)
+    }
+
     fn begin(&mut self, open: Open, tag: Option<&Tag>, wanted: &str) -> Result<(), String> {
-        if tag.map(tag_name).transpose()?.is_some_and(|t| t != wanted && t != "!") {
+        if tag.map(tag_name).transpose()?.is_some_and(|t| t != wanted) {
             return Err(unsupported());
         }
         if self.expects_key() {
@@ -195,12 +240,9 @@ fn count(value: &Value) -> usize {
     1 + value.parts().map(count).sum::<usize>()
 }
 
-/// `str` for `!!str`, `!` for the tag that only says "no guessing".
+/// `str` for `!!str`.
 fn tag_name(tag: &Tag) -> Result<String, String> {
-    if tag.is_yaml_core_schema() {
-        return Ok(tag.suffix.clone());
-    }
-    if tag.handle.is_empty() && tag.suffix == "!" { Ok("!".to_owned()) } else { Err(unsupported()) }
+    if tag.is_yaml_core_schema() { Ok(tag.suffix.clone()) } else { Err(unsupported()) }
 }
 
 pub(super) fn unsupported() -> String {

@@ -25,16 +25,18 @@ pub(super) fn plain(text: &str) -> Result<Value, String> {
 
 /// A scalar with a tag of the core schema; `bare` if it has no quotes.
 pub(super) fn tagged(tag: &str, text: &str, bare: bool) -> Result<Value, String> {
+    let misfit = || format!("has a value tagged as {tag} that is none");
     let wanted = match tag {
-        "!" | "str" | "binary" | "timestamp" => return Ok(string(text)),
+        "str" | "binary" => return Ok(string(text)),
         // In quotes it is a string, whatever the tag says.
-        "null" | "int" | "float" | "bool" if !bare => return Ok(string(text)),
+        "null" | "int" | "float" | "bool" | "timestamp" if !bare => return Ok(string(text)),
         "null" => return Ok(Value::null(Type::Any)),
+        "timestamp" => return time(text).map(string).ok_or_else(misfit),
         "int" | "float" => Type::Number,
         "bool" => Type::Bool,
         _ => return Err(unsupported()),
     };
-    convert(&plain(text)?, &wanted).map_err(|_| format!("has a value tagged as {tag} that is none"))
+    convert(&plain(text)?, &wanted).map_err(|_| misfit())
 }
 
 fn number(text: &str) -> Option<Number> {
@@ -71,11 +73,21 @@ fn radix(digits: &str, base: u32) -> Option<Number> {
     number
 }
 
-/// A date or a point in time, in full.
+/// A date or a point in time, in full. Behind a space the time has no zone, behind a `T` it has one; all but years may have one digit.
 fn time(text: &str) -> Option<String> {
-    let stamp = Stamp::parse(&text.replacen('t', "T", 1)).or_else(|| {
-        let date = text.len() == 10 && text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
-        if date { Stamp::parse(&format!("{text}T00:00:00Z")) } else { None }
-    })?;
-    Some(stamp.text())
+    let (date, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
+    let (clock, zone) = match text[date.len()..].chars().next() {
+        None => ("0:0:0", "Z"),
+        Some(' ') => (time, "Z"),
+        Some(_) => time.split_at(time.find(['Z', '+', '-'])?),
+    };
+    let (clock, fraction) = clock.split_at(clock.find('.').unwrap_or(clock.len()));
+    let full = format!("{}T{}{fraction}{zone}", two_digits(date, '-'), two_digits(clock, ':'));
+    Some(Stamp::parse(&full)?.text())
+}
+
+/// The parts with a zero in front of single digits.
+fn two_digits(text: &str, between: char) -> String {
+    let parts: Vec<String> = text.split(between).map(|part| format!("{part:0>2}")).collect();
+    parts.join(&between.to_string())
 }

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmaform_model::{Address, Diagnostics, ModuleStep};
+use karmaform_model::{Address, Diagnostics, ModuleStep, Object};
 
 use super::tree::{Item, MOST, Tree, What, too_many};
-use super::{Called, ModuleCall, ModuleInstance, Name};
+use super::{Called, ModuleCall, ModuleInstance, Name, defaults};
 use crate::config::{Config, Reference, Repeat, Repetition, ResourceBlock};
 use crate::eval::Errors;
 use crate::evaluator::{Evaluator, Memo, Resolver};
@@ -116,7 +116,10 @@ impl Gathered {
 
 impl Work<'_> {
     fn item(&mut self, config: &mut Config, tree: &Tree, item: &Item, is_whole: bool, diagnostics: &mut Diagnostics) {
-        let instances = self.instances[item.node].clone();
+        let mut instances = self.instances[item.node].clone();
+        if !matches!(item.what, What::Variable(_)) {
+            instances.retain(|i| config.modules[*i].overridden.is_none());
+        }
         if let What::Block(address) = &item.what {
             let unit = tree.unit(config, item.node);
             let Some(repeat) = unit.blocks.get(address).map(|b| b.repeat.clone()) else { return };
@@ -339,6 +342,9 @@ impl Work<'_> {
             }
             let mut all = Gathered::default();
             self.gather(config, instance, &block.names, &block.references, &mut all);
+            for (around, names) in defaults::needs(config, block) {
+                self.gather(config, around, names, &[], &mut all);
+            }
             here.enter.iter().for_each(|r| all.add(r.clone()));
             found.push((address.clone(), all.list));
         }
@@ -368,7 +374,8 @@ fn outputs(config: &Config, called: &Called, output: Option<&String>) -> Vec<Str
 fn add_instance(config: &mut Config, path: Vec<ModuleStep>, parent: usize, call: &Arc<ModuleCall>, enter: &Arc<Vec<Reference>>) -> usize {
     let number = config.modules.len();
     let unit = call.unit.clone();
-    for block in unit.iter().flat_map(|u| u.blocks.values()) {
+    let overridden = overridden(config, &path);
+    for block in unit.iter().filter(|_| overridden.is_none()).flat_map(|u| u.blocks.values()) {
         let mut block = ResourceBlock { address: block.address.in_module(&path), module: number, ..block.clone() };
         for trigger in &mut block.lifecycle.replace_triggered_by {
             trigger.address = trigger.address.in_module(&path);
@@ -383,8 +390,19 @@ fn add_instance(config: &mut Config, path: Vec<ModuleStep>, parent: usize, call:
         call: Some(Arc::clone(call)),
         children: BTreeMap::new(),
         enter: Arc::clone(enter),
+        overridden,
     });
     number
+}
+
+/// What a test says of an instance of a module, or of all of them.
+fn overridden(config: &Config, path: &[ModuleStep]) -> Option<Arc<Object>> {
+    let mut address = Address::of_module(path.to_vec());
+    let of_one = config.overridden.get(&address);
+    if let Some(last) = address.module.last_mut() {
+        last.key = None;
+    }
+    of_one.or_else(|| config.overridden.get(&address)).cloned()
 }
 
 /// Takes in the `moved` blocks of modules. A directory that is called several times says it of each of its calls.

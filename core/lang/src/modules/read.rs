@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmaform_model::{Catalog, Diagnostic, Diagnostics, FileId, Span, Type};
 
-use super::{Argument, ModuleCall, names_of};
+use super::{Argument, ModuleCall, defaults, names_of};
 use crate::config::{Config, Repeat, Variable};
 use crate::context::Context;
 use crate::decode;
@@ -77,8 +77,10 @@ impl<'a> Loader<'a> {
             settings::version_of_module(&config, &blocks.settings, diagnostics);
             config.declared = load::declare_variables(&config, &blocks.variables, diagnostics);
             config.variables = config.declared.iter().map(|(name, d)| (name.clone(), Variable::of_module(d))).collect();
+            let providers = blocks.providers.clone();
             load::read_blocks(&mut config, blocks, self, diagnostics);
-            variables::check_validations(&config, diagnostics);
+            config.defaults = defaults::read(&config, &providers, diagnostics);
+            variables::check_validations(&mut config, diagnostics);
             self.open.pop();
             Arc::new(config)
         });
@@ -130,12 +132,6 @@ fn is_configuration(name: &str) -> bool {
 
 /// What is of the whole run and not of a part.
 fn only_in_root(blocks: &TopLevel, diagnostics: &mut Diagnostics) {
-    for block in &blocks.providers {
-        let error = Diagnostic::error("Provider in a module", "What a provider takes for granted holds for the whole configuration.");
-        diagnostics.push(error.with_span(Some(block.span)).with_hint(
-            "Move the block to the root module; what differs by module goes into connections, which are values and can be given as variables.",
-        ));
-    }
     for block in &blocks.imports {
         let error =
             Diagnostic::error("Import in a module", "What is there already is named by the root module, in \"to\" with the whole address.");

@@ -1,13 +1,14 @@
-//! Named values: variables, locals and outputs of modules. Each is evaluated when somebody needs it, once per pass, and what it needs
-//! before it: not inside of each other, for chains may be long.
+//! Named values: variables, locals, outputs and `provider` blocks of modules. Each is evaluated when somebody needs it, once per pass, and
+//! what it needs before it: not inside of each other, for chains may be long.
 
 use std::sync::Arc;
 
 use karmaform_model::{Diagnostic, Key, Number, Object, Type, Value, convert};
 
-use super::{Called, Name, Sort};
+use super::{Called, Name, Sort, defaults};
+use crate::budget::bounded;
 use crate::conditions;
-use crate::config::{Config, Repetition};
+use crate::config::{Condition, Config, Repetition};
 use crate::describe::excerpt;
 use crate::ephemeral;
 use crate::eval::{Errors, unknown};
@@ -31,7 +32,7 @@ impl Config {
 }
 
 impl Evaluator<'_> {
-    /// The value of a local, of a variable of a module, or of an output of one.
+    /// The value of a local, of a variable of a module, of an output or of a `provider` block of one.
     pub(crate) fn named(&self, module: usize, sort: Sort, name: &str) -> Option<Arc<Value>> {
         if let Some(value) = self.remembered(module, sort, name) {
             return Some(value);
@@ -70,6 +71,7 @@ impl Evaluator<'_> {
         let home = self.config.home(module);
         let (module, names): (usize, &[Name]) = match sort {
             Sort::Local => (module, &home.locals.get(name)?.names),
+            Sort::Output if self.overridden(module).is_some() => (module, &[]),
             Sort::Output => (module, &home.outputs.get(name)?.names),
             Sort::Variable => {
                 home.declared.get(name).filter(|_| module > 0)?;
@@ -77,6 +79,7 @@ impl Evaluator<'_> {
                 let argument = instance.call.as_ref().and_then(|c| c.arguments.get(name));
                 (instance.parent, argument.map(|a| a.names.as_slice()).unwrap_or_default())
             }
+            Sort::Provider => (module, &home.defaults.get(name)?.names),
             Sort::Whole => return Some(Vec::new()),
         };
         let mut all = Vec::new();
@@ -101,11 +104,17 @@ impl Evaluator<'_> {
         Some(all)
     }
 
+    /// What a test says in place of all that stands in an instance of a module.
+    fn overridden(&self, module: usize) -> Option<&Object> {
+        self.config.modules.get(module)?.overridden.as_deref()
+    }
+
     fn called(&self, module: usize, call: &str) -> Option<&Called> {
         self.config.modules.get(module)?.children.get(call)
     }
 
     fn evaluate(&self, module: usize, sort: Sort, name: &str) {
+        let (rounds, loops) = (self.memo.rounds.replace(0), self.memo.loops.replace(false));
         let home = self.config.home(module);
         let site = Site::in_module(module);
         let scope = Scope::new(&site);
@@ -114,10 +123,16 @@ impl Evaluator<'_> {
             Sort::Local => {
                 let Some(local) = home.locals.get(name) else { return };
                 let value = self.eval(&local.expr, &scope, &mut errors);
+                let value = bounded(value, &format!("The local \"{name}\""), local.expr.span, &mut errors);
                 self.remember(module, sort, name, value);
             }
             Sort::Output => {
                 let Some(output) = home.outputs.get(name) else { return };
+                if let Some(said) = self.overridden(module) {
+                    let value = said.get(name).cloned().unwrap_or_else(|| Value::null(Type::Any));
+                    self.remember(module, sort, name, value.marked(output.marks()));
+                    return;
+                }
                 conditions::preconditions(self, &output.preconditions, "Output precondition failed", &scope, &mut errors);
                 let value = self.eval(&output.value, &scope, &mut errors);
                 if !output.ephemeral && value.contains_ephemeral() {
@@ -125,7 +140,7 @@ impl Evaluator<'_> {
                 } else if output.ephemeral && !value.ephemeral && value.ty() != Type::Any && !errors.any() {
                     errors.push(ephemeral::output_of_nothing(name, output.value.span));
                 }
-                let value = value.marked(output.marks());
+                let value = bounded(value, &format!("The output \"{name}\""), output.value.span, &mut errors).marked(output.marks());
                 self.remember(module, sort, name, value);
             }
             Sort::Variable => {
@@ -133,12 +148,21 @@ impl Evaluator<'_> {
                 let is_unknown = value.is_unknown();
                 self.remember(module, sort, name, value);
                 // A value that was wrong already is not worth more words; the conditions may look at the variable, so it is known by now.
-                if !is_unknown && !errors.any() {
-                    self.check_input(module, name, &mut errors);
+                if !is_unknown
+                    && !errors.any()
+                    && let Some(declaration) = home.declared.get(name)
+                {
+                    self.check_input(module, name, &declaration.validations, &mut errors);
                 }
+            }
+            Sort::Provider => {
+                let Some(object) = defaults::value(self, module, name, &mut errors) else { return };
+                self.remember(module, sort, name, object.into());
             }
             Sort::Whole => {}
         }
+        self.memo.rounds.set(rounds);
+        self.memo.loops.set(loops);
         let mut late = self.memo.late.borrow_mut();
         for error in errors.list {
             if !late.contains(&error) {
@@ -160,6 +184,7 @@ impl Evaluator<'_> {
         let site = self.call_site(module);
         let before = errors.list.len();
         let value = self.eval(&argument.expr, &Scope::new(&site), errors);
+        let value = bounded(value, &format!("The variable \"{name}\""), argument.expr.span, errors);
         if errors.list.len() > before {
             return nothing().marked(declaration.marks());
         }
@@ -191,14 +216,14 @@ impl Evaluator<'_> {
         value.marked(declaration.marks())
     }
 
-    /// What the `validation` blocks of a variable say.
-    fn check_input(&self, module: usize, name: &str, errors: &mut Errors) {
+    /// What some of the `validation` blocks of a variable say.
+    fn check_input(&self, module: usize, name: &str, validations: &[Condition], errors: &mut Errors) {
         let home = self.config.home(module);
-        let Some(declaration) = home.declared.get(name).filter(|d| !d.validations.is_empty()) else { return };
+        let Some(declaration) = home.declared.get(name).filter(|_| !validations.is_empty()) else { return };
         let site = Site::in_module(module);
         let given = self.config.modules.get(module).and_then(|m| m.call.as_ref()).and_then(|c| c.arguments.get(name));
         let span = given.map(|a| a.expr.span).filter(|_| !declaration.sensitive).unwrap_or(declaration.span);
-        for validation in &declaration.validations {
+        for validation in validations {
             if let Some(message) = conditions::failed(self, validation, &Scope::new(&site), errors) {
                 let detail = format!("The value of \"{name}\" is refused: {message}");
                 errors.push(
@@ -333,7 +358,9 @@ impl Evaluator<'_> {
 
     /// Evaluates what modules say of what goes in and out, whether somebody needs it or not, and gives what is wrong with it. `whole`: all of
     /// it, else only where there are conditions: what a plan leaves aside is as it was, and does not fit what is written now.
-    pub fn check_modules(&self, whole: bool) -> karmaform_model::Diagnostics {
+    ///
+    /// `judges`: what variables may be is judged by now also where that needs things: all of them are as they are written.
+    pub fn check_modules(&self, whole: bool, judges: bool) -> karmaform_model::Diagnostics {
         for number in 1..self.config.modules.len() {
             let home = self.config.home(number);
             for (name, _) in home.declared.iter().filter(|(_, d)| whole || !d.validations.is_empty()) {
@@ -342,8 +369,23 @@ impl Evaluator<'_> {
             for (name, _) in home.outputs.iter().filter(|(_, o)| whole || !o.preconditions.is_empty()) {
                 self.named(number, Sort::Output, name);
             }
+            let is_there = whole && self.overridden(number).is_none();
+            for name in home.defaults.keys().filter(|_| is_there) {
+                self.named(number, Sort::Provider, name);
+            }
         }
-        self.finish(Errors::default())
+        // All is as known by now as it gets.
+        let mut errors = Errors::default();
+        for number in (0..self.config.modules.len()).filter(|n| self.overridden(*n).is_none()) {
+            // Also locals that nothing is made of.
+            for name in self.config.home(number).locals.names().filter(|_| whole) {
+                self.named(number, Sort::Local, name);
+            }
+            for (name, declaration) in self.config.home(number).declared.iter().filter(|_| judges) {
+                self.check_input(number, name, &declaration.later, &mut errors);
+            }
+        }
+        self.finish(errors)
     }
 }
 

@@ -77,12 +77,11 @@ fn declared(config: &Config, around: &[ModuleStep], moved: &Moved) -> Option<(Ad
 /// True if the first takes effect before the second: what it moves may be moved on, or what is moved out of it, or into it.
 fn goes_first(first: &(Pattern, Pattern), second: &(Pattern, Pattern)) -> bool {
     let is_special = first.0.may_be(&second.0) && !first.0.is_whole_resource() && second.0.is_whole_resource();
-    is_special
-        || first.1.may_be(&second.0)
-        || second.0.may_be_in(&first.1)
-        || second.1.may_be_in(&first.1)
-        || first.0.may_be_in(&second.0)
-        || first.1.may_be_in(&second.0)
+    let is_nested =
+        second.0.may_be_in(&first.1) || second.1.may_be_in(&first.1) || first.0.may_be_in(&second.0) || first.1.may_be_in(&second.0);
+    // Of a module that only gets another key, what moves within it lies in both its ends. It goes after.
+    let is_of_keys = second.0.is_same_call(&second.1) && second.0.depth() < first.0.depth();
+    is_special || first.1.may_be(&second.0) || is_nested && !is_of_keys
 }
 
 /// Every block after those that go first; otherwise as they stand.

@@ -74,6 +74,17 @@ impl Pattern {
         module.resource.is_none() && is_deeper && agree_all(&self.modules, &module.modules, Instances::may_be)
     }
 
+    /// True if both are instances of one and the same module.
+    pub(super) fn is_same_call(&self, other: &Self) -> bool {
+        let names = |pattern: &Self| -> Vec<String> { pattern.modules.iter().map(|(name, _)| name.clone()).collect() };
+        self.resource.is_none() && other.resource.is_none() && names(self) == names(other)
+    }
+
+    /// How deep in modules the block stands.
+    pub(super) fn depth(&self) -> usize {
+        self.modules.iter().take_while(|(_, instances)| *instances == Instances::Each).count()
+    }
+
     /// True for all instances of a resource.
     pub(super) fn is_whole_resource(&self) -> bool {
         matches!(self.resource, Some((_, _, Instances::All)))

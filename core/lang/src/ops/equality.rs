@@ -18,18 +18,30 @@ pub(crate) fn equal(a: &Value, b: &Value) -> Option<bool> {
         (Kind::Bool(x), Kind::Bool(y)) => Some(x == y),
         (Kind::Number(x), Kind::Number(y)) => Some(x == y),
         (Kind::String(x), Kind::String(y)) => Some(x == y),
-        (Kind::List(s, x), Kind::List(t, y)) => differ(s, t).or_else(|| all(x, y)),
-        (Kind::Tuple(x), Kind::Tuple(y)) => all(x, y),
+        (Kind::List(s, x), Kind::List(t, y)) => differ(s, t).or_else(|| all(x, y, within(s, t))),
+        (Kind::Tuple(x), Kind::Tuple(y)) => all(x, y, part),
         (Kind::Set(s, x), Kind::Set(t, y)) => differ(s, t).or_else(|| {
             // Elements have no places, so an unknown one may be any of the other side's.
             let known = a.is_wholly_known() && b.is_wholly_known();
-            known.then(|| all(x, y).unwrap_or(false))
+            known.then(|| all(x, y, within(s, t)).unwrap_or(false))
         }),
-        (Kind::Map(s, x), Kind::Map(t, y)) => differ(s, t).or_else(|| entries(x, y)),
-        (Kind::Object(x), Kind::Object(y)) => entries(x, y),
+        (Kind::Map(s, x), Kind::Map(t, y)) => differ(s, t).or_else(|| entries(x, y, within(s, t))),
+        (Kind::Object(x), Kind::Object(y)) => entries(x, y, part),
         _ => Some(false),
     }
 }
+
+/// Whether two parts of values are equal. Nulls are alike, whatever their types, but the types of what holds them are not.
+fn part(a: &Value, b: &Value) -> Option<bool> {
+    if a.is_null() && b.is_null() { Some(a.ty() == b.ty()) } else { equal(a, b) }
+}
+
+/// How elements of these types are compared.
+fn within(a: &Type, b: &Type) -> Compare {
+    if a == b { equal } else { part }
+}
+
+type Compare = fn(&Value, &Value) -> Option<bool>;
 
 /// True if the value certainly isn't null.
 fn not_null(value: &Value) -> bool {
@@ -42,7 +54,9 @@ fn not_null(value: &Value) -> bool {
 
 /// `Some(false)` if values of these types are never equal.
 fn differ(a: &Type, b: &Type) -> Option<bool> {
-    (a != b && !a.has_any() && !b.has_any()).then_some(false)
+    let certain = !a.has_any() && !b.has_any();
+    let other_kind = a.word() != b.word() && *a != Type::Any && *b != Type::Any;
+    (a != b && (certain || other_kind)).then_some(false)
 }
 
 fn with_unknown(unknown: &Unknown, known: &Value) -> Option<bool> {
@@ -66,18 +80,18 @@ fn with_unknown(unknown: &Unknown, known: &Value) -> Option<bool> {
     differ(&unknown.ty, &known.ty())
 }
 
-fn all(a: &[Value], b: &[Value]) -> Option<bool> {
+fn all(a: &[Value], b: &[Value], compare: Compare) -> Option<bool> {
     if a.len() != b.len() {
         return Some(false);
     }
-    together(a.iter().zip(b).map(|(x, y)| equal(x, y)))
+    together(a.iter().zip(b).map(|(x, y)| compare(x, y)))
 }
 
-fn entries(a: &karmaform_model::Object, b: &karmaform_model::Object) -> Option<bool> {
+fn entries(a: &karmaform_model::Object, b: &karmaform_model::Object, compare: Compare) -> Option<bool> {
     if !a.keys().eq(b.keys()) {
         return Some(false);
     }
-    together(a.values().zip(b.values()).map(|(x, y)| equal(x, y)))
+    together(a.values().zip(b.values()).map(|(x, y)| compare(x, y)))
 }
 
 /// False if any is false, else unknown if any is unknown.

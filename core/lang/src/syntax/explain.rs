@@ -11,6 +11,12 @@ use super::found::{Problem, ProblemKind};
 use super::scan::identifier_length;
 use super::words::{Cause, at_character, at_item};
 
+/// What is wrong about an escape, and what to do.
+pub(super) const ESCAPE: &str = "Invalid escape sequence";
+pub(super) const ESCAPES: &str = "After a backslash only n, r, t, \", \\, uNNNN and UNNNNNNNN are known.";
+pub(super) const CODE_POINTS: &str = "\\u needs four hexadecimal digits of a character, \\U eight.";
+pub(super) const BACKSLASH: &str = "For a literal backslash write two: \\\\.";
+
 /// Something that is not closed.
 pub(super) fn problem(problem: &Problem, text: &str, span: impl Fn(Range<usize>) -> Span) -> Diagnostic {
     let found = problem.found.clone().and_then(|f| text.get(f)).unwrap_or_default();
@@ -198,10 +204,9 @@ fn known_message(message: &str, text: &str, at: usize) -> Option<Cause> {
         let length = identifier_length(text[at..].trim_start_matches('"')).max(1);
         Cause::new(whole(at..at + length), "Key written twice", "This object has that key already.").hint("Keep one of the two.")
     } else if message.contains("escape sequence") {
-        Cause::new(whole(back(2)..at), "Invalid escape sequence", "After a backslash only n, r, t, \", \\, uNNNN and UNNNNNNNN are known.")
-            .hint("For a literal backslash write two: \\\\.")
+        Cause::new(whole(back(2)..at), ESCAPE, ESCAPES).hint(BACKSLASH)
     } else if message.contains("unicode") {
-        Cause::new(whole(back(2)..at), "Invalid escape sequence", "\\u needs four hexadecimal digits of a character, \\U eight.")
+        Cause::new(whole(back(2)..at), ESCAPE, CODE_POINTS)
     } else if message.ends_with("expected newline") && text[..at].rsplit(['\n', '=']).next().is_some_and(|l| l.contains("<<")) {
         Cause::new(
             at..at,

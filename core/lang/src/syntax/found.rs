@@ -13,6 +13,8 @@ pub(super) struct Scan {
     pub comments: Vec<Range<usize>>,
     /// Heredocs that the parser would end elsewhere.
     pub doubtful: Vec<Doubtful>,
+    /// Line breaks that mean nothing, as a bracket, a `{for}` or an interpolation is open.
+    pub idle_breaks: Vec<usize>,
     /// Object literals with very many entries, outermost ones only, in order.
     pub big: Vec<Big>,
     /// Nothing is wrong with the text but that it ends too early: more of it may close what is open.

@@ -14,12 +14,17 @@ use super::lower::normalised;
 use super::parse::{Parsed, Whole, failed, on_big_stack};
 use super::{Attribute, Block, Body, Expr, ExprKind, Label, ObjectKey, Part, numbers};
 
-/// What is written to nobody: a comment.
+/// What is written to nobody in a block: a comment.
 const COMMENT: &str = "//";
 
 /// Parses a configuration file. The catalog says what is a block in resources.
 pub(super) fn parse_body(file: FileId, text: &str, catalog: &Catalog) -> Parsed {
     parse_deep(file, text, catalog, Inside::File)
+}
+
+/// Parses a file with tests.
+pub(super) fn parse_tests(file: FileId, text: &str, catalog: &Catalog) -> Parsed {
+    parse_deep(file, text, catalog, Inside::Tests)
 }
 
 /// Parses a variables file.
@@ -37,11 +42,10 @@ fn parse_deep(file: FileId, text: &str, catalog: &Catalog, inside: Inside<'_>) -
 fn parse(file: FileId, text: &str, catalog: &Catalog, inside: Inside<'_>) -> Parsed {
     let base = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let inner = &text[base..];
-    let mut lower = Lower { file, text: inner, base, catalog, diagnostics: Diagnostics::new() };
-    if u32::try_from(text.len()).is_err() {
-        let error = Diagnostic::error("File too large", "A configuration file may have at most 4 GiB.");
-        return Parsed { diagnostics: error.into(), broken: true, ..Parsed::default() };
+    if let Some(refused) = super::parse::too_large(file, text) {
+        return refused;
     }
+    let mut lower = Lower { file, text: inner, base, catalog, diagnostics: Diagnostics::new() };
     let (node, doubles) = read(inner);
     let is_double = !doubles.is_empty();
     let told: Vec<_> = doubles.into_iter().map(|p| p.told(|range| lower.span(range))).collect();
@@ -113,7 +117,7 @@ impl<'t> Lower<'t> {
             if let Some(form) = inside.block(&name) {
                 let kind = Block { kind: name, kind_span: name_span, labels: Vec::new(), span: name_span, body: Body::default() };
                 self.blocks(node, form.labels, form.inside, kind, body);
-            } else if matches!((inside, &node.kind), (Inside::File, Kind::Object(_) | Kind::List(_) | Kind::Null)) {
+            } else if matches!((inside, &node.kind), (Inside::File | Inside::Tests, Kind::Object(_) | Kind::List(_) | Kind::Null)) {
                 // That there is no such block is said where blocks are sorted out.
                 body.blocks.push(Block { kind: name, kind_span: name_span, labels: Vec::new(), span: name_span, body: Body::default() });
             } else {
@@ -164,7 +168,8 @@ impl<'t> Lower<'t> {
             Kind::List(items) => ExprKind::Tuple(items.iter().map(|item| self.expr(item, words)).collect()),
             Kind::Object(entries) => {
                 let mut made = Vec::with_capacity(entries.len());
-                for (key, at, value) in entries.iter().filter(|(key, ..)| key.text != COMMENT || words == Words::Literal) {
+                // As in Terraform: in a value a comment is an entry as others are.
+                for (key, at, value) in entries {
                     let keys = if words == Words::Templates { words } else { Words::Literal };
                     let span = self.span(at.clone());
                     made.push((ObjectKey::Expr(self.text(key, span, keys)), self.expr(value, words)));

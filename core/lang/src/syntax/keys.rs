@@ -1,4 +1,5 @@
-//! Things that the language accepts and the parser does not: a key written twice in an object, numbers beyond a float, some ends of heredocs.
+//! Things that the language accepts and the parser does not: a key written twice in an object, numbers beyond a float, some ends of heredocs,
+//! line breaks in `{for}` expressions.
 //!
 //! The text is patched without changing its length and parsed again; lowering reads names and numbers from the text as written.
 
@@ -10,6 +11,7 @@ use hcl_edit::structure::Body;
 
 use super::heredocs::with_clear_ends;
 use super::numbers::number_length;
+use super::scan::{enclosed_length, idle_breaks};
 
 /// Patches per item; each costs one more parse.
 const MOST_PATCHES: usize = 64;
@@ -25,33 +27,36 @@ pub(super) struct Patched<T> {
 pub(super) fn parse_body(text: &str, blank: &[Range<usize>]) -> Result<Patched<Body>, Error> {
     let text = with_clear_ends(text, false);
     if blank.is_empty() {
-        return parse_patching(&text, parser::parse_body);
+        return parse_patching(&text, false, parser::parse_body);
     }
     let mut copy = text.into_owned();
     for range in blank {
         copy.replace_range(range.clone(), &" ".repeat(range.len()));
     }
-    parse_patching(&copy, parser::parse_body)
+    parse_patching(&copy, false, parser::parse_body)
 }
 
 /// Parses an expression.
 pub(super) fn parse_expression(text: &str) -> Result<Patched<hcl_edit::expr::Expression>, Error> {
-    parse_patching(&with_clear_ends(text, false), parser::parse_expr)
+    parse_patching(&with_clear_ends(text, false), false, parser::parse_expr)
 }
 
 /// Parses a template without quotes.
 pub(super) fn parse_template(text: &str) -> Result<Patched<hcl_edit::template::Template>, Error> {
-    parse_patching(&with_clear_ends(text, true), parser::parse_template)
+    parse_patching(&with_clear_ends(text, true), true, parser::parse_template)
 }
 
-fn parse_patching<T>(text: &str, parse: fn(&str) -> Result<T, Error>) -> Result<Patched<T>, Error> {
+fn parse_patching<T>(text: &str, is_template: bool, parse: fn(&str) -> Result<T, Error>) -> Result<Patched<T>, Error> {
     let mut renamed = BTreeSet::new();
     let first = match parse(text) {
         Ok(tree) => return Ok(Patched { tree, renamed }),
         Err(error) => error,
     };
-    let mut copy = text.to_owned();
-    let mut error = first.clone();
+    let mut copy = on_one_line(text, is_template);
+    let mut error = match parse(&copy) {
+        Ok(tree) => return Ok(Patched { tree, renamed }),
+        Err(error) => error,
+    };
     for attempt in 0..MOST_PATCHES {
         let at = error.location().offset();
         let patched = if error.message().contains("redefined object key") {
@@ -76,28 +81,49 @@ fn parse_patching<T>(text: &str, parse: fn(&str) -> Result<T, Error>) -> Result<
     })
 }
 
-/// Gives the key at `at` another name of the same length. Only letters and digits of plain names change.
+/// The text with spaces for line breaks that mean nothing, and for the comments that they end.
+fn on_one_line(text: &str, is_template: bool) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for range in idle_breaks(text, is_template) {
+        // The carriage return belongs to the line's end.
+        let start = range.start - usize::from(text[..range.start].ends_with('\r'));
+        bytes[start..range.end].fill(b' ');
+    }
+    // Whole characters were replaced, so it is text still.
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// Gives the key at `at` another name of the same length. Of plain names only letters and digits change; what is in brackets, or a string
+/// that begins otherwise, becomes a string.
 fn rename_key(copy: &mut String, at: usize, attempt: usize) -> bool {
     let Some(rest) = copy.get(at..) else { return false };
     let start = at + usize::from(rest.starts_with('"'));
     let is_part = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     let length = copy.as_bytes()[start..].iter().take_while(|b| is_part(b)).count();
-    if length == 0 {
-        return false;
+    if length > 0 {
+        // An ASCII name for an ASCII name of the same length keeps the text valid.
+        copy.replace_range(start..start + length, &name(length, attempt));
+        return true;
     }
-    let mut name = vec![b'a'; length];
-    let mut number = attempt + 1;
-    for byte in name.iter_mut().rev() {
-        *byte = b"abcdefghijklmnopqrstuvwxyz"[number % 26];
-        number /= 26;
-    }
-    // An ASCII name for an ASCII name of the same length keeps the text valid.
-    let Ok(name) = String::from_utf8(name) else { return false };
-    copy.replace_range(start..start + length, &name);
+    let Some(length) = Some(rest).filter(|r| r.starts_with(['(', '"'])).and_then(enclosed_length) else { return false };
+    let other = if length > 2 { format!("\"{}\"", name(length - 2, attempt)) } else { name(length, attempt) };
+    copy.replace_range(at..at + length, &other);
     true
 }
 
-/// Takes the exponent off a number that is too big for a float, at or around `at`.
+/// So many letters, others with each attempt.
+fn name(length: usize, attempt: usize) -> String {
+    let mut letters = vec!['a'; length];
+    let mut number = attempt + 1;
+    for letter in letters.iter_mut().rev() {
+        *letter = char::from(b"abcdefghijklmnopqrstuvwxyz"[number % 26]);
+        number /= 26;
+    }
+    letters.into_iter().collect()
+}
+
+/// Makes 1 of a number that is too big for a float, at or around `at`. It ends in an exponent, which is as long as the text wants it and
+/// which nothing behind it can prolong: with digits alone, `e5` behind them would be read as a part of the number.
 fn tame_number(copy: &mut String, at: usize) -> bool {
     let bytes = copy.as_bytes();
     let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'+' | b'-');
@@ -113,11 +139,42 @@ fn tame_number(copy: &mut String, at: usize) -> bool {
         }
         let length = number_length(&copy[from..]);
         if copy[from..from + length].parse::<f64>().is_ok_and(f64::is_infinite) {
-            let mut plain = "1".repeat(length.min(15));
-            plain.extend(std::iter::repeat_n(' ', length - plain.len()));
-            copy.replace_range(from..from + length, &plain);
+            // What is infinite has five characters at least.
+            copy.replace_range(from..from + length, &format!("1e{}", "0".repeat(length - 2)));
             return true;
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_breaks_that_mean_nothing_stop_no_expression() {
+        let both = "a = {for k, v in m : k => v == 1 ? 2 :\r\n 3}\nb = 1\n";
+        let read = parse_body(both, &[]).expect("it is read");
+        assert_eq!(read.tree.len(), 2);
+        assert_eq!(on_one_line(both, false), "a = {for k, v in m : k => v == 1 ? 2 :   3}\nb = 1\n");
+        let nested = "a = { # for\n  for k in !\nm : f(k) => {\n x = 1 # y\n z = -1\n} # é\n}\n";
+        let joined = "a = {         for k in ! m : f(k) => {\n x = 1 # y\n z = -1\n}      }\n";
+        assert_eq!(on_one_line(nested, false), joined);
+        assert!(parse_body(nested, &[]).is_ok());
+        let block = "b {\n  for = 1\n  c   = 2\n}\n";
+        assert_eq!(on_one_line(block, false), block);
+        assert!(parse_template("%{for a, b in f\n(c)}d%{endfor}").is_ok());
+    }
+
+    #[test]
+    fn what_stands_behind_a_big_number_is_no_part_of_it() {
+        let nines = "9".repeat(400);
+        for number in ["1e400", "88888888888e888", "1.5e+999", &nines] {
+            for (behind, is_read) in [("", true), (" + 1", true), ("e", false), ("e-", false), (" 1", false), ("_000", false)] {
+                let body = format!("a = {number}{behind}\nb = 1\n");
+                assert_eq!(parse_body(&body, &[]).is_ok(), is_read, "{body}");
+            }
+        }
+        assert!(parse_body("a = 88888888888e888e8888\n", &[]).is_err());
+    }
 }

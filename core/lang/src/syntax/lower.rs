@@ -130,6 +130,8 @@ impl Lower<'_> {
             Expression::Parenthesis(inner) => ExprKind::Parentheses(Box::new(self.expression_in(inner.inner(), true, span))),
             Expression::Variable(name) => ExprKind::Name(normalised(name.as_str())),
             Expression::Conditional(c) => {
+                self.on_one_line(newlines, c.cond_expr.span(), c.true_expr.span());
+                self.on_one_line(newlines, c.true_expr.span(), c.false_expr.span());
                 ExprKind::Conditional(Box::new([&c.cond_expr, &c.true_expr, &c.false_expr].map(|e| self.expression_in(e, newlines, span))))
             }
             Expression::FuncCall(call) => self.call(call, span),
@@ -142,6 +144,7 @@ impl Lower<'_> {
                 ExprKind::Unary(operator, Box::new(self.expression_in(&op.expr, newlines, span)))
             }
             Expression::BinaryOp(op) => {
+                self.on_one_line(newlines, op.lhs_expr.span(), op.rhs_expr.span());
                 let left = self.expression_in(&op.lhs_expr, newlines, span);
                 let right = self.expression_in(&op.rhs_expr, newlines, span);
                 ExprKind::Binary(binary_operator(*op.operator.value()), Box::new((left, right)))
@@ -178,21 +181,64 @@ impl Lower<'_> {
             let key_span = self.span_of(range.clone(), span);
             let written = range.as_ref().filter(|r| self.renamed.contains(&r.start)).and_then(|r| self.text.get(r.clone()));
             let key = match (key, written) {
+                (_, Some(written)) if written.contains(['(', '$', '%', '\\']) => {
+                    let key = self.written_expression(range.unwrap_or_default());
+                    if matches!(key.bare().kind, ExprKind::Literal(_)) {
+                        self.written_twice(key_span);
+                    }
+                    ObjectKey::Expr(key)
+                }
                 (_, Some(written)) => {
-                    self.diagnostics.push(
-                        Diagnostic::warning("Key written twice", "An earlier entry of this object has the same key; this one wins.")
-                            .with_span(Some(key_span))
-                            .with_hint("Remove one of the two."),
-                    );
-                    ObjectKey::Name(normalised(written.trim_matches('"')))
+                    let name = normalised(written.trim_matches('"'));
+                    self.written_twice(key_span);
+                    ObjectKey::Name(name)
                 }
                 (tree::ObjectKey::Ident(name), None) => ObjectKey::Name(normalised(name.as_str())),
                 (tree::ObjectKey::Expression(tree::Expression::Null(_)), None) => ObjectKey::Name("null".into()),
+                (tree::ObjectKey::Expression(expr), None) if is_path(expr) => {
+                    let detail = "A key of an object that is neither in quotes nor in parentheses must be one word.";
+                    self.diagnostics.push(
+                        Diagnostic::error("Ambiguous key", detail)
+                            .with_span(Some(key_span))
+                            .with_hint("For what it refers to put it in parentheses, for a name with dots in quotes."),
+                    );
+                    ObjectKey::Expr(Expr::wrong(key_span))
+                }
                 (tree::ObjectKey::Expression(expr), None) => ObjectKey::Expr(self.expression_in(expr, false, span)),
             };
             items.push((key, self.expression_in(value.expr(), false, key_span)));
         }
         ExprKind::Object(items)
+    }
+
+    /// The earlier one of two keys that are the same text is of no use. What is computed may well differ, as `uuid()` does.
+    fn written_twice(&mut self, key: Span) {
+        self.diagnostics.push(
+            Diagnostic::warning("Key written twice", "An earlier entry of this object has the same key; this one wins.")
+                .with_span(Some(key))
+                .with_hint("Remove one of the two."),
+        );
+    }
+
+    /// What is written there, where the parser saw something else.
+    fn written_expression(&mut self, range: Range<usize>) -> Expr {
+        let text = self.source(Some(range.clone())).to_owned();
+        let places = self.places.get(range.clone()).unwrap_or_default();
+        let base = if places.is_empty() { self.base + range.start } else { self.base };
+        match keys::parse_expression(&text) {
+            Ok(patched) => {
+                let (text, renamed) = (text.as_str(), &patched.renamed);
+                let inner = Lower { text, file: self.file, base, places, renamed, big: &[], diagnostics: Diagnostics::new() };
+                let (expr, found) = inner.whole(&patched.tree);
+                self.diagnostics.extend(found);
+                expr
+            }
+            Err(error) => {
+                let span = self.span(range);
+                self.diagnostics.push(explain::error(&error, &text, |_| span));
+                Expr::wrong(span)
+            }
+        }
     }
 
     /// The entries of a big object, some hundred at a time.
@@ -244,10 +290,17 @@ impl Lower<'_> {
     }
 
     fn traversal(&mut self, traversal: &tree::Traversal, newlines: bool, span: Span) -> ExprKind {
+        let dotted = traversal.operators.first().is_some_and(|o| matches!(o.value(), TraversalOperator::LegacyIndex(_)));
+        if dotted && matches!(traversal.expr, Expression::Number(_)) {
+            self.diagnostics.push(Diagnostic::error("Invalid number", "A number has at most one point.").with_span(Some(span)));
+            return ExprKind::Wrong;
+        }
         let root = self.expression_in(&traversal.expr, newlines, span);
         let mut steps: Vec<Step> = Vec::with_capacity(traversal.operators.len());
+        let mut before = traversal.expr.span();
         for operator in &traversal.operators {
             let range = operator.span();
+            self.on_one_line(newlines, std::mem::replace(&mut before, range.clone()), range.clone());
             let step_span = self.span_of(range.clone(), span);
             let written = self.source(range);
             if written.starts_with('.') && written.contains('\n') && !newlines {
@@ -308,6 +361,17 @@ impl Lower<'_> {
         }))
     }
 
+    /// Refuses a line break between parts of an expression where it ends the expression: the parser reads on behind a call or a list.
+    fn on_one_line(&mut self, newlines: bool, left: Option<Range<usize>>, right: Option<Range<usize>>) {
+        let (Some(left), Some(right)) = (left, right) else { return };
+        if !newlines && ends_line(self.source(Some(left.end..right.start))) {
+            let error = Diagnostic::error("Line break in an expression", "It ended with its line, but this one goes on with it.")
+                .with_span(Some(self.span(right)))
+                .with_hint("Put the whole expression in parentheses to break it over lines.");
+            self.diagnostics.push(error);
+        }
+    }
+
     fn line_break(&mut self, span: Span) {
         self.diagnostics.push(
             Diagnostic::error("String over several lines", "A quoted string must end on the line where it starts.")
@@ -315,6 +379,28 @@ impl Lower<'_> {
                 .with_hint("Write \\n for a line break, or use a heredoc: <<-EOT ... EOT."),
         );
     }
+}
+
+/// True if a line ends between two parts of an expression, other than in a comment.
+fn ends_line(between: &str) -> bool {
+    let mut rest = between;
+    while let Some(at) = ["\n", "#", "//", "/*"].iter().filter_map(|mark| rest.find(mark)).min() {
+        let Some(comment) = rest[at..].strip_prefix("/*") else { return true };
+        rest = comment.split_once("*/").map_or("", |(_, after)| after);
+    }
+    false
+}
+
+/// True for names with dots, and with literal indexes: `a.b["c"]`.
+fn is_path(expr: &Expression) -> bool {
+    let Expression::Traversal(path) = expr else { return false };
+    let is_literal = |index: &Expression| matches!(index, Expression::Number(_) | Expression::String(_));
+    matches!(path.expr, Expression::Variable(_))
+        && path.operators.iter().all(|operator| match operator.value() {
+            TraversalOperator::GetAttr(_) | TraversalOperator::LegacyIndex(_) => true,
+            TraversalOperator::Index(index) => is_literal(index),
+            TraversalOperator::AttrSplat(_) | TraversalOperator::FullSplat(_) => false,
+        })
 }
 
 /// A heredoc is a string even if it is one interpolation, because its last line break is part of it.

@@ -13,7 +13,7 @@ use super::found::{Big, Scan};
 use super::lower::Lower;
 use super::scan::{scan, scan_template};
 use super::template::{Quoting, lower_template};
-use super::{Body, Expr, Part, explain, json, keys};
+use super::{Body, Expr, ExprKind, Part, explain, json, keys};
 use crate::source::SourceFile;
 
 /// Enough for the deepest text that the parser accepts, in a debug build, several times over.
@@ -22,6 +22,8 @@ const STACK: usize = 16 << 20;
 const JSON: &str = ".json";
 /// Texts longer than this are parsed on several threads.
 const BIG: usize = 256 << 10;
+/// The longest file that is read, in bytes. One of 10 MB takes half a second; what is made of it takes tens of times its size.
+const LARGEST: usize = 16 << 20;
 /// More threads than this gain nothing.
 const MOST_THREADS: usize = 8;
 
@@ -39,9 +41,28 @@ pub(crate) fn parse_file(file: FileId, source: &SourceFile, catalog: &Catalog) -
     if source.path.ends_with(JSON) { json::parse_body(file, &source.text, catalog) } else { parse_body(file, &source.text) }
 }
 
+/// Parses a file with tests, likewise.
+pub(crate) fn parse_tests(file: FileId, source: &SourceFile, catalog: &Catalog) -> Parsed {
+    if source.path.ends_with(JSON) { json::parse_tests(file, &source.text, catalog) } else { parse_body(file, &source.text) }
+}
+
 /// Parses a variables file, likewise.
 pub(crate) fn parse_values(file: FileId, source: &SourceFile, catalog: &Catalog) -> Parsed {
     if source.path.ends_with(JSON) { json::parse_values(file, &source.text, catalog) } else { parse_body(file, &source.text) }
+}
+
+/// A file that would take seconds and gigabytes to read is a mistake, and nobody is to wait for it.
+pub(super) fn too_large(file: FileId, text: &str) -> Option<Parsed> {
+    (text.len() > LARGEST).then(|| {
+        let (is, may) = (text.len() >> 20, LARGEST >> 20);
+        let error = Diagnostic::error(
+            "File too large",
+            format!("It has {is} MiB; one of a configuration, of values or of tests may have {may} MiB."),
+        )
+        .with_span(Some(Span { file, start: 0, end: 0 }))
+        .with_hint("Put large data into a file of its own and read it with file(), jsondecode(file()) or csvdecode(file()).");
+        Parsed { diagnostics: error.into(), broken: true, ..Parsed::default() }
+    })
 }
 
 /// Parses a text in HCL.
@@ -49,9 +70,8 @@ pub(crate) fn parse_body(file: FileId, text: &str) -> Parsed {
     // A byte order mark is no part of the text.
     let base = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let text = &text[base..];
-    if u32::try_from(text.len()).is_err() {
-        let error = Diagnostic::error("File too large", "A configuration file may have at most 4 GiB.");
-        return Parsed { diagnostics: error.into(), broken: true, ..Parsed::default() };
+    if let Some(refused) = too_large(file, text) {
+        return refused;
     }
     let Scan { items, problems, big, .. } = scan(text);
     let whole = Whole { file, text, base, places: &[] };
@@ -78,6 +98,19 @@ pub fn syntax_errors(file: FileId, text: &str) -> Diagnostics {
 /// True if an expression goes on: so far nothing is wrong with it, but a bracket, an interpolation or a heredoc in it is open.
 pub fn is_unfinished(text: &str) -> bool {
     scan(&format!("{text}\n")).unfinished
+}
+
+/// True if what an expression gives is the name of a type, as `type` gives it, and no text of the user's.
+pub fn gives_type(text: &str) -> bool {
+    fn is_type(expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Call(call) => call.name == "type",
+            ExprKind::Parentheses(inner) => is_type(inner),
+            ExprKind::Conditional(parts) => parts[1..].iter().all(is_type),
+            _ => false,
+        }
+    }
+    is_type(&parse_expression(FileId(0), text).0)
 }
 
 /// Parses an expression.

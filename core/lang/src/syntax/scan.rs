@@ -19,6 +19,8 @@ enum Open {
         byte: u8,
         at: usize,
         indent: usize,
+        /// Line breaks right in it mean nothing.
+        joins_lines: bool,
         cuts: Vec<usize>,
     },
     Interpolation {
@@ -45,6 +47,8 @@ struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
     line_start: usize,
+    /// Where the word ended that closed the last heredoc.
+    heredoc_end: Option<usize>,
     stack: Vec<Open>,
     /// Start of the item under way.
     item: Option<usize>,
@@ -77,6 +81,27 @@ pub(super) fn doubtful_heredocs(text: &str, is_template: bool) -> Vec<Doubtful> 
     Scanner::new(text, if is_template { vec![Open::Text] } else { Vec::new() }, false).until_problem().scan.doubtful
 }
 
+/// Where line breaks mean nothing: these, and the comments that they end.
+pub(super) fn idle_breaks(text: &str, is_template: bool) -> Vec<Range<usize>> {
+    let found = Scanner::new(text, if is_template { vec![Open::Text] } else { Vec::new() }, false).until_problem().scan;
+    let is_idle = |at: usize| found.idle_breaks.binary_search(&at).is_ok();
+    let comments = found.comments.into_iter().filter(|c| is_idle(c.end) && !text[c.clone()].starts_with("/*"));
+    let comments: Vec<_> = comments.collect();
+    found.idle_breaks.iter().map(|at| *at..at + 1).chain(comments).collect()
+}
+
+/// How many bytes of the string or the bracket at the text's start.
+pub(super) fn enclosed_length(text: &str) -> Option<usize> {
+    let mut scanner = Scanner::new(text, Vec::new(), false);
+    while scanner.at < text.len() && scanner.scan.problems.is_empty() {
+        scanner.step();
+        if scanner.stack.is_empty() {
+            return Some(scanner.at);
+        }
+    }
+    None
+}
+
 /// The first thing in a template that stands alone that is not closed, or closed twice. The parser would try so often what it could be that
 /// nobody waits for it.
 pub(super) fn scan_template(text: &str) -> Option<Problem> {
@@ -94,6 +119,7 @@ impl<'t> Scanner<'t> {
             bytes: text.as_bytes(),
             at: 0,
             line_start: 0,
+            heredoc_end: None,
             stack,
             item: None,
             broken: false,
@@ -217,6 +243,12 @@ impl<'t> Scanner<'t> {
                 if self.stack.is_empty() {
                     self.end_item();
                 }
+                // The line break behind the word that ends a heredoc is a part of that.
+                let ends_heredoc = self.heredoc_end.and_then(|end| self.text.get(end..self.at)).is_some_and(|rest| rest.trim().is_empty());
+                let joins = matches!(self.stack.last(), Some(Open::Bracket { joins_lines: true, .. } | Open::Interpolation { .. }));
+                if joins && !ends_heredoc {
+                    self.scan.idle_breaks.push(self.at);
+                }
                 self.cut();
                 self.at += 1;
                 self.new_line();
@@ -233,7 +265,8 @@ impl<'t> Scanner<'t> {
                     b'"' => self.stack.push(Open::Quote { at: self.at }),
                     b'{' | b'[' | b'(' => {
                         let indent = self.indent();
-                        self.stack.push(Open::Bracket { byte: first, at: self.at, indent, cuts: Vec::new() });
+                        let joins_lines = first != b'{' || begins_for(&self.text[self.at + 1..]);
+                        self.stack.push(Open::Bracket { byte: first, at: self.at, indent, joins_lines, cuts: Vec::new() });
                     }
                     b'}' | b']' | b')' => self.close(first),
                     b',' => self.cut(),
@@ -288,7 +321,7 @@ impl<'t> Scanner<'t> {
         };
         match self.stack.last() {
             Some(open) if matches(open) => {
-                if let Some(Open::Bracket { byte, at, indent, cuts }) = self.stack.pop() {
+                if let Some(Open::Bracket { byte, at, indent, cuts, .. }) = self.stack.pop() {
                     self.note_big(at, cuts);
                     let first_on_line = self.bytes[self.line_start..self.at].iter().all(|b| matches!(b, b' ' | b'\t'));
                     if at < self.line_start && first_on_line && self.indent() < indent && self.suspect.is_none() {
@@ -365,6 +398,7 @@ impl<'t> Scanner<'t> {
         }
         let (opening, is_doubtful) = (marker.clone(), *lookalike);
         self.at += line.len() - rest.len();
+        self.heredoc_end = Some(self.at);
         self.stack.pop();
         if is_doubtful {
             self.scan.doubtful.push(Doubtful { closing: self.at - opening.len()..self.at, opening });
@@ -436,6 +470,18 @@ impl<'t> Scanner<'t> {
             self.at += 1;
         }
     }
+}
+
+/// True if what stands behind a brace is a `for` expression, and no attribute or key of that name.
+fn begins_for(text: &str) -> bool {
+    let mut rest = text.trim_start();
+    while ["#", "//", "/*"].iter().any(|mark| rest.starts_with(mark)) {
+        let end = if rest.starts_with("/*") { "*/" } else { "\n" };
+        rest = rest.split_once(end).map_or("", |(_, after)| after).trim_start();
+    }
+    let Some(behind) = rest.strip_prefix("for") else { return false };
+    let names = |c: char| c.is_alphabetic() || matches!(c, '_' | '#' | '/');
+    behind.starts_with([' ', '\t', '\r', '\n', '#', '/']) && behind.trim_start().starts_with(names)
 }
 
 /// How many bytes of the identifier at the text's start.

@@ -3,18 +3,23 @@
 //! A template is flattened to tokens, literals one line each as the language's own scanner makes them; then `~` trims the neighbouring
 //! token, then the common indentation goes, then the tree is built. In that order, or the results differ from Terraform's.
 
+use std::ops::Range;
+
 use hcl_edit::Span as _;
 use hcl_edit::template::{Directive, Element, Strip};
+use karmaform_model::Diagnostic;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::lower::Lower;
-use super::{Expr, Part};
+use super::{Expr, Part, explain};
 
 /// Where the literal text of a template comes from.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Quoting {
     /// `"..."`: backslash escapes, one token per literal.
     Quoted,
+    /// Inside of a directive of such a template: the same, but the parser leaves the escapes as they are.
+    Inside,
     /// Heredoc or file: only `$${` and `%%{`, a token per line.
     Plain { flush: bool },
 }
@@ -53,12 +58,17 @@ impl Flat {
         match element {
             Element::Literal(text) => {
                 // A quoted literal is unescaped by the parser; plain ones are read from the text, before the parser's own dedenting.
-                let raw = text.span().and_then(|span| lower.text.get(span));
+                let source = lower.text;
+                let raw = text.span().and_then(|span| Some((span.start, source.get(span)?)));
                 match (quoting, raw) {
-                    (Quoting::Plain { .. }, Some(raw)) => {
+                    (Quoting::Plain { .. }, Some((_, raw))) => {
                         for line in raw.split_inclusive('\n') {
                             self.literal(lower.name(&line.replace("$${", "${").replace("%%{", "%{")));
                         }
+                    }
+                    (Quoting::Inside, Some((start, raw))) => {
+                        let text = unescaped(lower, raw, start);
+                        self.literal(lower.name(&text));
                     }
                     _ => self.literal(lower.name(text)),
                 }
@@ -88,7 +98,9 @@ impl Flat {
         }
     }
 
+    /// What stands inside of a directive.
     fn elements<'e>(&mut self, lower: &mut Lower<'_>, elements: impl Iterator<Item = &'e Element>, quoting: Quoting) {
+        let quoting = if quoting == Quoting::Quoted { Quoting::Inside } else { quoting };
         for element in elements {
             self.element(lower, element, quoting);
         }
@@ -109,6 +121,72 @@ impl Flat {
         let token = token(self);
         self.tokens.push(token);
     }
+}
+
+/// The text that a literal in quotes means; `start` is where it stands.
+fn unescaped(lower: &mut Lower<'_>, raw: &str, start: usize) -> String {
+    let mut text = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(first) = rest.chars().next() {
+        match character(first, rest) {
+            Ok((meant, length)) => {
+                text.push(meant);
+                rest = rest.get(length..).unwrap_or_default();
+            }
+            Err((length, problem)) => {
+                let at = start + raw.len() - rest.len();
+                refuse(lower, at..at + length, problem);
+                break;
+            }
+        }
+    }
+    text
+}
+
+/// The character that stands at the start of a text in quotes, and how many bytes make it up; or how many are wrong, and what is.
+fn character(first: char, rest: &str) -> Result<(char, usize), (usize, Wrong)> {
+    if rest.starts_with("$${") || rest.starts_with("%%{") {
+        return Ok((first, 2));
+    }
+    let second = rest[first.len_utf8()..].chars().next();
+    match (first, second) {
+        ('\\', Some('n')) => Ok(('\n', 2)),
+        ('\\', Some('r')) => Ok(('\r', 2)),
+        ('\\', Some('t')) => Ok(('\t', 2)),
+        ('\\', Some(same @ ('\\' | '"'))) => Ok((same, 2)),
+        ('\\', Some('u')) => code_point(rest, 4),
+        ('\\', Some('U')) => code_point(rest, 8),
+        ('\\', _) => Err((1 + second.map_or(0, char::len_utf8), Wrong::Escape)),
+        ('"', _) => Err((1, Wrong::Quote)),
+        _ => Ok((first, first.len_utf8())),
+    }
+}
+
+/// `\uNNNN`, `\UNNNNNNNN`
+fn code_point(rest: &str, digits: usize) -> Result<(char, usize), (usize, Wrong)> {
+    let code = rest.get(2..2 + digits).filter(|code| code.bytes().all(|b| b.is_ascii_hexdigit()));
+    let code = code.and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32);
+    code.map(|c| (c, 2 + digits)).ok_or((2, Wrong::CodePoint))
+}
+
+/// What may be wrong with a character in quotes.
+#[derive(Clone, Copy)]
+enum Wrong {
+    Escape,
+    CodePoint,
+    /// It ends the text, while a directive is open.
+    Quote,
+}
+
+fn refuse(lower: &mut Lower<'_>, at: Range<usize>, problem: Wrong) {
+    let error = match problem {
+        Wrong::Escape => Diagnostic::error(explain::ESCAPE, explain::ESCAPES).with_hint(explain::BACKSLASH),
+        Wrong::CodePoint => Diagnostic::error(explain::ESCAPE, explain::CODE_POINTS),
+        Wrong::Quote => Diagnostic::error("Unclosed directive", "The text ends here, but a directive in it has no end.")
+            .with_hint("Close %{ if } with %{ endif }, and %{ for } with %{ endfor }."),
+    };
+    let span = lower.span(at);
+    lower.diagnostics.push(error.with_span(Some(span)));
 }
 
 /// Takes the smallest indentation of all lines off all lines. Blank lines don't count; a line that starts with `${` has none.

@@ -243,6 +243,11 @@ fn expression_expected(text: &str, at: Range<usize>, before: &str, found: &str, 
     let rest = &text[at.start..];
     match rest.chars().next() {
         _ if message.contains("traversal operator") => {
+            // The parser reads on behind the end of the line.
+            let dot = text[..at.start].trim_end().len();
+            let ends = text[dot..at.start].contains('\n') && text[..dot].ends_with('.');
+            let (at, found) = if ends { (dot - 1..dot, "the end of the line") } else { (at.clone(), found) };
+            let cause = |summary, detail: String| Cause::new(at.clone(), summary, detail);
             cause("Invalid reference", format!("After a dot a name must follow, but there is {found}."))
                 .hint("Indexes need no dot: list[0].")
         }

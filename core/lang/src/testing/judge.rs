@@ -2,6 +2,7 @@
 
 use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, Object, Span, Value, nearest};
 
+use super::runs::check_runs;
 use super::{RUN, Run};
 use crate::conditions::{self, Verdict};
 use crate::config::{Condition, Config};
@@ -39,6 +40,7 @@ impl Run {
                 let place = Place { bound: &bound, ..Place::default() };
                 found.extend(statics::check(config, expr, place, &mut Vec::new()));
                 check_outputs(config, expr, &mut found);
+                check_runs(expr, self, &mut found);
             }
             if found.has_errors() {
                 judged.wrong.extend(found);
@@ -69,7 +71,10 @@ impl Run {
             Verdict::Unknown => {
                 let error = Diagnostic::error("Unknown condition value", "What this asserts depends on what is known only after apply.");
                 let hint = match (self.is_plan, self.options.targets.is_empty()) {
-                    (true, _) => format!("Write command = apply in the run \"{}\", or assert something that a plan knows.", self.name),
+                    (true, _) => format!(
+                        "Write command = apply in the run \"{}\", or assert something that a plan knows: what is overridden with override_during = plan, for one.",
+                        self.name
+                    ),
                     (false, true) => "Assert something that is known after an apply.".to_owned(),
                     (false, false) => "It may be of something that \"target\" leaves out.".to_owned(),
                 };
@@ -105,7 +110,7 @@ impl Config {
     pub fn condition_spans(&self, address: &Address) -> Option<Vec<Span>> {
         let of = |conditions: &[Condition]| conditions.iter().map(|c| c.condition.span).collect();
         match (address.mode, address.kind.as_str()) {
-            (Mode::Managed, "var") => self.declared.get(&address.name).map(|v| of(&v.validations)),
+            (Mode::Managed, "var") => self.declared.get(&address.name).map(|v| v.conditions().map(|c| c.condition.span).collect()),
             (Mode::Managed, OUTPUT) => self.outputs.get(&address.name).map(|o| of(&o.preconditions)),
             (Mode::Managed, "check") => self.checks.get(&address.name).map(|c| of(&c.asserts)),
             (Mode::Managed, "policy") => self.policies.get(&address.name).map(|p| vec![p.condition_span()]),

@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Catalog, Diagnostic, Diagnostics, Object, ResourceEntry, Schema, convert};
 
-use super::Mock;
+use super::{Mock, overrides};
 use crate::config::Config;
 use crate::decode::{self, Shape, check_shape};
 use crate::suggest;
 use crate::syntax::{Block, Body};
 use crate::variables;
-
-/// What to write in place of overriding a single thing.
-pub(super) const OVERRIDE: &str = "What is said of a type holds for all of that type: write mock_provider \"NAME\" { mock_resource \"TYPE\" { defaults = { ... } } }, or mock_data.";
 
 pub(super) fn read(config: &Config, block: &Block, all: &mut BTreeMap<String, Mock>, diagnostics: &mut Diagnostics) {
     let Some([label]) = decode::labels(block, ["NAME"], diagnostics) else { return };
@@ -33,15 +30,17 @@ pub(super) fn read(config: &Config, block: &Block, all: &mut BTreeMap<String, Mo
     take_unsupported(&mut body, "A mocked provider", diagnostics, |name| match name {
         "alias" => Some("There are no aliases: hosts and clusters are reached through connections, which are values. Leave it out."),
         "source" => Some("Write the mocked types into this block."),
-        "override_during" => {
-            Some("What only an apply can tell is not known to a plan: write command = apply in the run, and leave this out.")
-        }
         _ => None,
     });
-    check_shape(&body, &Shape { what: "a \"mock_provider\" block", attributes: &[], blocks: &["mock_resource", "mock_data"] }, diagnostics);
-    let mut mock = Mock::default();
+    let blocks = &["mock_resource", "mock_data", overrides::RESOURCE, overrides::DATA];
+    check_shape(&body, &Shape { what: "a \"mock_provider\" block", attributes: &[overrides::DURING], blocks }, diagnostics);
+    let mut mock = Mock { all_at_plan: overrides::during(&body, diagnostics).unwrap_or(false), ..Mock::default() };
     for nested in &body.blocks {
         let (of, is_data) = match nested.kind.as_str() {
+            overrides::RESOURCE | overrides::DATA => {
+                overrides::read(config, nested, mock.all_at_plan, &mut mock.overrides, diagnostics);
+                continue;
+            }
             "mock_resource" => (&mut mock.resources, false),
             "mock_data" => (&mut mock.data, true),
             _ => continue,
@@ -61,25 +60,21 @@ pub(super) fn read(config: &Config, block: &Block, all: &mut BTreeMap<String, Mo
             continue;
         }
         of.insert(kind.to_owned(), defaults(config, nested, schema, diagnostics));
+        let at_plan = overrides::during(&nested.body, diagnostics).unwrap_or(mock.all_at_plan);
+        if at_plan && !is_data {
+            mock.at_plan.insert(kind.to_owned());
+        }
     }
     all.insert(name.to_owned(), mock);
 }
 
-/// Takes out what Terraform has there and karmaform does not, and says so: arguments with a `hint`, and what overrides a single thing.
+/// Takes out arguments that Terraform has there and karmaform does not, and says so by a `hint`.
 pub(super) fn take_unsupported(body: &mut Body, who: &str, diagnostics: &mut Diagnostics, hint: impl Fn(&str) -> Option<&'static str>) {
     body.attributes.retain(|attribute| {
         let Some(hint) = hint(&attribute.name) else { return true };
         let error = Diagnostic::error("Argument not supported", format!("{who} has no \"{}\" here.", attribute.name));
         diagnostics.push(error.with_span(Some(attribute.name_span)).with_hint(hint));
         false
-    });
-    body.blocks.retain(|nested| {
-        let is_override = nested.kind.starts_with("override_");
-        if is_override {
-            let error = Diagnostic::error("Block not supported", format!("{who} has no block \"{}\" here.", nested.kind));
-            diagnostics.push(error.with_span(Some(nested.kind_span)).with_hint(OVERRIDE));
-        }
-        !is_override
     });
 }
 
@@ -115,7 +110,8 @@ fn schema<'a>(registry: &'a Catalog, provider: &str, kind: &str, is_data: bool) 
 }
 
 fn defaults(config: &Config, block: &Block, schema: &Schema, diagnostics: &mut Diagnostics) -> Object {
-    check_shape(&block.body, &Shape { what: &format!("a \"{}\" block", block.kind), attributes: &["defaults"], blocks: &[] }, diagnostics);
+    let what = format!("a \"{}\" block", block.kind);
+    check_shape(&block.body, &Shape { what: &what, attributes: &["defaults", overrides::DURING], blocks: &[] }, diagnostics);
     let Some(attribute) = block.body.attribute("defaults") else { return Object::new() };
     let (value, found) = variables::constant(config, &attribute.expr);
     let failed = found.has_errors();
@@ -129,29 +125,17 @@ fn defaults(config: &Config, block: &Block, schema: &Schema, diagnostics: &mut D
         diagnostics.push(error.with_span(span).with_hint("Write defaults = { NAME = VALUE }."));
         return Object::new();
     };
+    overrides::warn_of_others(schema, entries, attribute.expr.span, diagnostics);
     let mut all = Object::new();
     for (name, value) in entries {
-        let computed: Vec<_> = schema.attributes.iter().filter(|a| a.is_computed()).collect();
-        let error = match computed.iter().find(|a| a.name == name) {
-            Some(attribute) => match convert(value, &attribute.ty) {
-                Ok(value) => {
-                    all.insert(name.clone(), value);
-                    continue;
-                }
-                Err(error) => Diagnostic::error("Invalid defaults", format!("\"{name}\" does not fit its type {}: {error}.", attribute.ty)),
-            },
-            None if schema.type_of(name).is_some() => {
-                Diagnostic::error("Invalid defaults", format!("\"{name}\" is given by the configuration, never by the provider."))
-                    .with_hint("Take it out; set a variable to change what the configuration gives.")
+        let Some(attribute) = schema.attributes.iter().find(|a| a.is_computed() && a.name == name) else { continue };
+        match convert(value, &attribute.ty) {
+            Ok(value) => drop(all.insert(name.clone(), value)),
+            Err(error) => {
+                let detail = format!("\"{name}\" does not fit its type {}: {error}.", attribute.ty);
+                diagnostics.push(Diagnostic::error("Invalid defaults", detail).with_span(span));
             }
-            None => {
-                let error = Diagnostic::error("Invalid defaults", format!("There is no attribute \"{name}\"."));
-                let names: Vec<_> = computed.iter().map(|a| a.name).collect();
-                let hint = suggest::hint(name, names.iter().copied());
-                error.with_hint(hint.unwrap_or_else(|| format!("The provider gives {}.", suggest::listed(names))))
-            }
-        };
-        diagnostics.push(error.with_span(span));
+        }
     }
     all
 }

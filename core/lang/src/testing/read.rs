@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use karmaform_model::{Catalog, Diagnostic, Diagnostics, FileId};
 
-use super::{TestFile, mocks, runs};
+use super::{TestFile, mocks, overrides, runs};
 use crate::config::Config;
 use crate::context::Context;
 use crate::decode;
 use crate::source::SourceFile;
 use crate::suggest;
-use crate::syntax::{Attribute, Block, parse_file};
+use crate::syntax::{Attribute, Block, parse_tests};
 
-const KNOWN: [&str; 3] = ["variables", "run", "mock_provider"];
+const KNOWN: [&str; 6] = ["variables", "run", "mock_provider", overrides::RESOURCE, overrides::DATA, overrides::MODULE];
 
 /// Reads a test file, with all that is wrong with it.
 pub fn read_tests(file: FileId, source: &SourceFile, context: &Context, registry: &Catalog) -> (TestFile, Diagnostics) {
-    let parsed = parse_file(file, source, registry);
+    let parsed = parse_tests(file, source, registry);
     let mut diagnostics = parsed.diagnostics;
     let config = Config::empty(context.clone(), registry.clone(), false);
     let mut tests = TestFile::default();
@@ -37,7 +37,7 @@ pub fn read_tests(file: FileId, source: &SourceFile, context: &Context, registry
                 Some(first) => diagnostics.push(decode::double("the block \"variables\" of this file", block.span, first)),
             },
             "run" => {
-                let run = runs::read(block, &names, &mut diagnostics);
+                let run = runs::read(&config, block, &names, &mut diagnostics);
                 let Some(run) = run else { continue };
                 match tests.runs.iter().find(|r| r.name == run.name) {
                     Some(first) => diagnostics.push(decode::double(&format!("the run \"{}\"", run.name), run.span, first.span)),
@@ -46,6 +46,9 @@ pub fn read_tests(file: FileId, source: &SourceFile, context: &Context, registry
                         tests.runs.push(run);
                     }
                 }
+            }
+            overrides::RESOURCE | overrides::DATA | overrides::MODULE => {
+                overrides::read(&config, block, false, &mut tests.overrides, &mut diagnostics);
             }
             "mock_provider" => mocks::read(&config, block, &mut tests.mocks, &mut diagnostics),
             _ => diagnostics.push(unknown_block(block)),
@@ -74,10 +77,6 @@ fn unknown_block(block: &Block) -> Diagnostic {
     let error = match name {
         "provider" => not_supported(
             "What a provider takes for granted stands in the configuration, and may be made of variables that the test sets. To ask nobody write mock_provider \"NAME\" {}.",
-        ),
-        "override_resource" | "override_data" => not_supported(mocks::OVERRIDE),
-        "override_module" => not_supported(
-            "Mock the providers of what stands in the module, or test the module by itself: run \"NAME\" { module { source = \"./DIRECTORY\" } }.",
         ),
         "test" => not_supported("Files and runs go one after the other; leave it out."),
         "variable" => not_supported("Variables are declared in the configuration. Values for them stand in variables { NAME = VALUE }."),

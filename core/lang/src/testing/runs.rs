@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use karmaform_model::{Address, Diagnostic, Diagnostics, Span};
 
 use super::read::values;
-use super::{RUN, Run, RunOptions, mocks};
+use super::{RUN, Run, RunOptions, mocks, overrides};
+use crate::config::Config;
 use crate::decode::{self, Shape, check_shape, literal_bool, literal_text};
 use crate::references::{self, KeyUse, Target, Visit, walk};
 use crate::suggest;
 use crate::syntax::{Block, Expr, ExprKind, StepKind};
 
 /// Reads one; `earlier` are the names of those before it.
-pub(super) fn read(block: &Block, earlier: &BTreeSet<String>, diagnostics: &mut Diagnostics) -> Option<Run> {
+pub(super) fn read(config: &Config, block: &Block, earlier: &BTreeSet<String>, diagnostics: &mut Diagnostics) -> Option<Run> {
     let [label] = decode::labels(block, ["NAME"], diagnostics)?;
     let name = decode::name(label, diagnostics)?.to_owned();
     let mut body = block.body.clone();
@@ -23,7 +24,7 @@ pub(super) fn read(block: &Block, earlier: &BTreeSet<String>, diagnostics: &mut 
         "parallel" | "state_key" => Some("Runs go one after the other; each configuration of a file has a state of its own. Leave it out."),
         _ => None,
     });
-    let blocks = &["variables", "assert", "module", "plan_options"];
+    let blocks = &["variables", "assert", "module", "plan_options", overrides::RESOURCE, overrides::DATA, overrides::MODULE];
     check_shape(&body, &Shape { what: "a \"run\" block", attributes: &["command", "expect_failures"], blocks }, diagnostics);
     for kind in ["variables", "module", "plan_options"] {
         if let [first, second, ..] = body.blocks(kind).collect::<Vec<_>>().as_slice() {
@@ -31,26 +32,29 @@ pub(super) fn read(block: &Block, earlier: &BTreeSet<String>, diagnostics: &mut 
         }
     }
     let one = |kind: &'static str| body.blocks(kind).next().cloned();
+    let mut overridden = Vec::new();
+    for block in body.blocks.iter().filter(|b| [overrides::RESOURCE, overrides::DATA, overrides::MODULE].contains(&b.kind.as_str())) {
+        overrides::read(config, block, false, &mut overridden, diagnostics);
+    }
+    let mut wrong = Diagnostics::new();
     let command = body.attribute("command").and_then(|a| keyword(&a.expr, "command", ["plan", "apply"], diagnostics));
-    let run = Run {
+    Some(Run {
         is_plan: command == Some("plan"),
         module: one("module").and_then(|b| module(&b, diagnostics)),
-        expected: body.attribute("expect_failures").map(|a| expected(&a.expr, diagnostics)).unwrap_or_default(),
+        expected: body.attribute("expect_failures").map(|a| expected(&a.expr, diagnostics, &mut wrong)).unwrap_or_default(),
         options: one("plan_options").map(|b| options(&b, diagnostics)).unwrap_or_default(),
         variables: one("variables").map(|b| values(&b, diagnostics)).unwrap_or_default(),
         asserts: body.blocks("assert").filter_map(|b| decode::condition(b, diagnostics)).collect(),
+        overrides: overridden,
         span: block.span,
+        earlier: earlier.clone(),
+        wrong,
         name,
-    };
-    let asserted = run.asserts.iter().flat_map(|a| [&a.condition, &a.message]);
-    for expr in run.variables.iter().map(|a| &a.expr).chain(asserted) {
-        check_runs(expr, &run.name, earlier, diagnostics);
-    }
-    Some(run)
+    })
 }
 
 /// One of two words, written without quotes.
-fn keyword<'w>(expr: &Expr, what: &str, words: [&'w str; 2], diagnostics: &mut Diagnostics) -> Option<&'w str> {
+pub(super) fn keyword<'w>(expr: &Expr, what: &str, words: [&'w str; 2], diagnostics: &mut Diagnostics) -> Option<&'w str> {
     let written = match &expr.bare().kind {
         ExprKind::Name(name) => Some(name.as_str()),
         _ => None,
@@ -97,12 +101,12 @@ fn options(block: &Block, diagnostics: &mut Diagnostics) -> RunOptions {
     options
 }
 
-/// What may fail: all that has conditions, in the root module.
-fn expected(expr: &Expr, diagnostics: &mut Diagnostics) -> Vec<(Address, Span)> {
+/// What may fail: all that has conditions, in the root module. What is named that can't fail is `wrong` with the run.
+fn expected(expr: &Expr, diagnostics: &mut Diagnostics, wrong: &mut Diagnostics) -> Vec<(Address, Span)> {
     let named = addresses(expr, "expect_failures", diagnostics);
     let mut all = Vec::new();
     for (address, span) in named {
-        let wrong = if address.is_module() || !address.module.is_empty() {
+        let refused = if address.is_module() || !address.module.is_empty() {
             Some((
                 "What is in a module can't be expected to fail: a run sees it from outside.",
                 "Test the module by itself, with module { source = ... } in a run; or expect what of the root module fails by it.",
@@ -112,10 +116,8 @@ fn expected(expr: &Expr, diagnostics: &mut Diagnostics) -> Vec<(Address, Span)> 
         } else {
             None
         };
-        match wrong {
-            Some((detail, hint)) => {
-                diagnostics.push(Diagnostic::error("Unexpected reference", detail).with_span(Some(span)).with_hint(hint))
-            }
+        match refused {
+            Some((detail, hint)) => wrong.push(Diagnostic::error("Unexpected reference", detail).with_span(Some(span)).with_hint(hint)),
             None => all.push((address, span)),
         }
     }
@@ -148,7 +150,7 @@ fn addresses(expr: &Expr, what: &str, diagnostics: &mut Diagnostics) -> Vec<(Add
     all
 }
 
-fn address(expr: &Expr) -> Option<Address> {
+pub(super) fn address(expr: &Expr) -> Option<Address> {
     let ExprKind::Traversal(root, steps) = &expr.bare().kind else { return None };
     let ExprKind::Name(name) = &root.kind else { return None };
     let keyed = |key: KeyUse| match key {
@@ -185,7 +187,8 @@ fn written(name: &str, steps: &[crate::syntax::Step]) -> Option<String> {
 }
 
 /// Only what earlier runs gave is there.
-fn check_runs(expr: &Expr, own: &str, earlier: &BTreeSet<String>, diagnostics: &mut Diagnostics) {
+pub(super) fn check_runs(expr: &Expr, run: &Run, diagnostics: &mut Diagnostics) {
+    let (own, earlier) = (run.name.as_str(), &run.earlier);
     walk(expr, &mut |visit| {
         let Visit::Reference { name: RUN, span, steps } = visit else { return };
         let Some(StepKind::Attribute(name)) = steps.first().map(|s| &s.kind) else { return };

@@ -6,6 +6,7 @@ mod support;
 
 mod checks;
 mod corpus;
+mod defaults;
 mod fuzz;
 mod imports;
 mod loading;

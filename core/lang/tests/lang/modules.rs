@@ -218,7 +218,7 @@ fn conditions_are_checked_when_values_are_known() {
     let m = "variable \"sum\" {\n validation {\n  condition = var.sum != \"bad\"\n  error_message = \"Not ${var.sum}.\"\n }\n}\n";
     let config = loaded(text, &[("m/main.kf.hcl", m)]);
     let check = |sum: Value| -> Diagnostics {
-        Evaluator::new(&config, &Known(BTreeMap::from([("file.f".to_owned(), Value::object([("sha256", sum)]))]))).check_modules(true)
+        Evaluator::new(&config, &Known(BTreeMap::from([("file.f".to_owned(), Value::object([("sha256", sum)]))]))).check_modules(true, true)
     };
     assert!(check(Value::unknown(Type::String)).is_empty());
     assert!(check("good".into()).is_empty());

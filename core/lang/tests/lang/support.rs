@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use karmaform_lang::{Config, Context, Evaluator, Files, Resolver, SourceFile, Sources, VariableInputs, load};
 use karmaform_model::{
-    Adapter, Address, Ask, Attribute, Block, BoxFuture, Change, Connections, DataSource, Diagnostic, Diagnostics, Driver, Nesting, Object,
-    Provider, Registry, ResourceSpec, ResourceType, Schema, Severity, Type, Value,
+    Adapter, Address, Ask, Attribute, Block, BoxFuture, Change, Connection, Connections, DataSource, Diagnostic, Diagnostics, Driver,
+    Nesting, Object, Provider, Registry, ResourceSpec, ResourceType, Schema, Severity, Type, Value,
 };
 
 /// Files in a map.
@@ -139,14 +139,26 @@ fn data() -> Vec<Kind> {
             Attribute::computed("addresses", Type::list(Type::String), ""),
         ],
     );
-    vec![Kind("host", host)]
+    let mut machine = Schema::new("", vec![Attribute::required("address", Type::String, "")]);
+    machine.attributes.extend(ways());
+    machine.attributes.push(Attribute::computed("connection", Type::Any, ""));
+    machine.connection = Connection::Arguments;
+    vec![Kind("host", host), Kind("machine", machine)]
+}
+
+/// What both the provider and a data source that gives connections have.
+fn ways() -> Vec<Attribute> {
+    vec![
+        Attribute::optional("port", Type::Number, ""),
+        Attribute::optional("password", Type::String, "").secret(),
+        Attribute::optional("bastion", Type::Any, ""),
+    ]
 }
 
 pub(crate) fn registry() -> Registry {
-    let schema = Schema::new(
-        "",
-        vec![Attribute::optional("user", Type::String, "").or("root"), Attribute::optional("password", Type::String, "").secret()],
-    );
+    let user = Attribute::optional("user", Type::String, "").or("root");
+    let cache = Attribute::optional("cache", Type::String, "");
+    let schema = Schema::new("", [vec![user, cache], ways()].concat());
     let fake: Arc<dyn Driver> = Arc::new(Adapter(Fake { schema, types: types(), data: data() }));
     Registry::new(vec![fake], Vec::new())
 }

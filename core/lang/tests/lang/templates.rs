@@ -48,6 +48,16 @@ fn line_breaks_inside_of_interpolations_are_fine() {
 }
 
 #[test]
+fn escapes_are_read_inside_of_directives() {
+    check("\"%{ if true }x\\ty\\n\\\"q\\\"\\\\%{ endif }\"", "x\ty\n\"q\"\\");
+    check("\"%{ if true ~}\\nb\\t%{~ endif }\"", "b");
+    check("\"%{ if false }a%{ else }\\ny\\u00e9\\U0001F600%{ endif }\"", "\nyé😀");
+    check("\"%{ for x in [\"a\", \"b\"] }$${x}\\\\${x}%%{\\t%{ endfor }\"", "${x}\\a%{\t${x}\\b%{\t");
+    check("\"%{ for x in [1] }%{ if true }\\\"${\"\\\"${x}\"}\\\"%{ endif }%{ endfor }\"", "\"\"1\"");
+    check("<<EOT\n%{ if true }a\\n%{ endif }\nEOT", "a\\n\n");
+}
+
+#[test]
 fn text_is_normalised() {
     check("\"e\\u0301\"", "\u{e9}");
     check("\"e\u{301}\"", "\u{e9}");
@@ -73,18 +83,24 @@ fn template_files_see_only_their_variables() {
         ("e.tftpl", "${templatefile(\"a.tftpl\", { list = l })}!"),
         ("f.tftpl", "${nope(x)}"),
     ];
-    let (config, _, _) = load_all(&[("main.kf.hcl", "locals {\n  t = \"<$${x}>\"\n}\n")], &files, |_| {});
+    let (config, _, _) = load_all(&[("main.kf.hcl", "locals {\n  t = \"<$${x}>\"\n  u = \"$${x}\"\n}\n")], &files, |_| {});
     let run = |text: &str| evaluate(&config, &Known::default(), text).map(|v| folded(&v));
     assert_eq!(run("templatefile(\"a.tftpl\", { list = [\"x\", \"y\"] })"), Ok("\"  - X\\n  - Y\\n\"".to_owned()));
     assert_eq!(run("templatefile(\"e.tftpl\", { l = [\"x\"] })"), Ok("\"  - X\\n!\"".to_owned()));
     assert_eq!(run("templatestring(local.t, { x = 1 })"), Ok("\"<1>\"".to_owned()));
     assert_eq!(run("try(templatefile(\"none\", {}), 0)"), Ok("0".to_owned()));
+    assert_eq!(run("issensitive(templatestring(local.t, { x = 1, y = sensitive(2) }))"), Ok("true".to_owned()));
+    assert_eq!(run("issensitive(templatestring(local.t, { x = 1, y = [sensitive(2)] }))"), Ok("true".to_owned()));
     for (text, part) in [
         ("templatefile(\"b.tftpl\", { list = [] })", "Did you mean \"list\"?"),
         ("templatefile(\"c.tftpl\", { x = 1 })", "Line 1 of the template"),
         ("templatefile(\"d.tftpl\", { n = 1 })", "16 levels"),
         ("templatefile(\"f.tftpl\", { x = 1 })", "no function \"nope\""),
         ("templatefile(\"none\", {})", "no such file"),
+        ("templatestring(local.t, { x = 1, \"a b\" = 2 })", "\"a b\" can't be the name of a variable"),
+        ("templatestring(local.t, { x = 1, \"a b\" = sensitive(2) })", "One of them (they are secret) can't be"),
+        ("templatestring(local.u, { x = null })", "The result is null"),
+        ("templatestring(local.u, { x = [1] })", "must be a string"),
     ] {
         let error = run(text).expect_err(text);
         assert!(error.contains(part), "{text}: {error}");

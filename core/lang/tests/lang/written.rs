@@ -65,6 +65,8 @@ module "m" {
   count  = 1
   name   = "x"
   path   = module.n.path
+
+  depends_on = [module.n.path]
 }
 module "n" {
   source = "./m"
@@ -77,5 +79,6 @@ module "n" {
     assert_eq!(given["name"], Said::Constant("x".into()));
     assert_eq!(given["path"], made(&["module.n.path", "module.n"]));
     assert_eq!(config.calls["m"].written_repeats(&config), (Some(Said::Constant(1i64.into())), None));
+    assert_eq!(config.calls["m"].written_needs(), ["module.n.path"]);
     assert!(config.calls["n"].written(&config).is_empty());
 }

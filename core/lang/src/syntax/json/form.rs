@@ -15,6 +15,8 @@ pub(super) struct Form<'s> {
 pub(super) enum Inside<'s> {
     /// Top-level blocks.
     File,
+    /// Top-level blocks of a file with tests.
+    Tests,
     /// Values of variables, which refer to nothing.
     Values,
     /// Arguments alone, whatever they are.
@@ -74,6 +76,15 @@ impl<'s> Inside<'s> {
             (Self::File, "resource") => form(2, Self::Typed(true)),
             (Self::File, "data") => form(2, Self::Typed(false)),
             (Self::File, "provider") => form(1, Self::Provider),
+            (Self::Tests, "run") => form(1, Self::Fixed("run")),
+            (Self::Tests, "mock_provider") => form(1, Self::Fixed("mock_provider")),
+            (Self::Tests, "provider") => form(1, ARGUMENTS),
+            (Self::Tests | Self::Fixed("run"), "variables") | (Self::Fixed("run"), "module") => form(0, ARGUMENTS),
+            (Self::Fixed("run"), "assert") => Some(plain("condition")),
+            (Self::Fixed("run"), "plan_options") => Some(plain("plan_options")),
+            (Self::Fixed("mock_provider"), "mock_resource" | "mock_data") => form(1, Self::Fixed("mock")),
+            (Self::Tests | Self::Fixed("run" | "mock_provider"), "override_resource" | "override_data") => Some(plain("override")),
+            (Self::Tests | Self::Fixed("run"), "override_module") => Some(plain("override")),
             (Self::Fixed("karmaform"), "backend") => form(1, ARGUMENTS),
             (Self::Fixed("karmaform"), "encryption" | "required_providers" | "cloud") => form(0, ARGUMENTS),
             (Self::Fixed("variable"), "validation") => Some(plain("condition")),
@@ -105,12 +116,16 @@ impl<'s> Inside<'s> {
         match (self, name) {
             (Self::Values, _) => Words::Literal,
             (Self::Fixed("variable"), "type") => Words::Expressions,
-            (Self::Fixed("variable"), "description") | (Self::Fixed("output"), "description") => Words::Literal,
+            (Self::Fixed("variable"), "default" | "description") | (Self::Fixed("output"), "description") => Words::Literal,
             (Self::Fixed("moved"), "from" | "to") | (Self::Fixed("removed"), "from") | (Self::Fixed("import"), "to") => Words::Expressions,
             (Self::Fixed("output" | "module"), "depends_on") | (Self::Schema { outer: true, .. }, "depends_on") => Words::Expressions,
             (Self::Fixed("lifecycle"), "ignore_changes" | "replace_triggered_by") => Words::Expressions,
             (Self::Fixed("lifecycle"), "ignore_drift") => Words::Parts,
             (Self::Content(_), "iterator") => Words::Expressions,
+            (Self::Fixed("run"), "command" | "expect_failures") => Words::Expressions,
+            (Self::Fixed("plan_options"), "mode" | "target" | "replace") => Words::Expressions,
+            (Self::Fixed("override"), "target") => Words::Expressions,
+            (Self::Fixed("override" | "mock" | "mock_provider"), "override_during") => Words::Expressions,
             _ => Words::Templates,
         }
     }

@@ -82,11 +82,37 @@ fn places_are_those_of_the_text() {
 }
 
 #[test]
+fn a_comment_in_a_value_and_a_default_with_an_expression_are_taken_as_they_are() {
+    check(r#"{"output": {"o": {"//": "c", "value": {"//": "c", "a": 1}}}}"#, "output \"o\" {\n value = {\"//\" = \"c\", \"a\" = 1}\n}");
+    check(r#"{"variable": {"v": {"default": {"a": "${b}"}}}}"#, "variable \"v\" {\n default = {\"a\" = \"$${b}\"}\n}");
+}
+
+#[test]
 fn values_of_variables_are_taken_as_they_are() {
     let parsed = super::parse_values(FileId(0), r#"{"a": "${b}", "c": {"${d}": "%{"}}"#, &Catalog::default());
     assert!(parsed.diagnostics.is_empty() && parsed.body.blocks.is_empty());
     let text = format!("{:?}", parsed.body);
     assert!(!text.contains("Template") && text.contains("\"${d}\""), "{text}");
+}
+
+#[test]
+fn tests_have_blocks_and_references_where_they_mean_some() {
+    let json = r#"{
+        "variables": {"n": "${upper(\"x\")}", "o": {"a": 1}},
+        "mock_provider": {"p": {"override_during": "plan", "mock_data": {"d": {"defaults": {"id": "x"}}}}},
+        "override_resource": [{"target": "a.b[0]", "values": {"id": "a.b"}}, {"target": "c.d"}],
+        "run": {"r": {"command": "plan", "expect_failures": ["var.n"], "assert": {"condition": "${var.n == 1}", "error_message": "No."}}}
+    }"#;
+    let parsed = super::parse_tests(FileId(0), json, &Catalog::default());
+    assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+    let kinds: Vec<_> = parsed.body.blocks.iter().map(|b| (b.kind.as_str(), b.labels.len(), b.body.blocks.len())).collect();
+    let wanted = [("variables", 0, 0), ("mock_provider", 1, 1), ("override_resource", 0, 0), ("override_resource", 0, 0), ("run", 1, 1)];
+    assert_eq!(kinds, wanted);
+    let is_reference = |block: usize, name: &str| {
+        let kind = &parsed.body.blocks[block].body.attribute(name).unwrap().expr.kind;
+        matches!(kind, crate::syntax::ExprKind::Traversal(..) | crate::syntax::ExprKind::Name(_))
+    };
+    assert!(is_reference(2, "target") && is_reference(4, "command") && is_reference(1, "override_during") && !is_reference(2, "values"));
 }
 
 #[test]
