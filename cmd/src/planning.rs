@@ -154,7 +154,7 @@ pub(crate) fn pool(app: &App, project: &Project, bundle: Use) -> Result<Arc<Pool
 /// Everything that keeps a plan from being made.
 pub(crate) fn plan(app: &mut App, project: &Project, state: &Snapshot, pool: &Arc<Pool>, options: &Options) -> Result<Planned, Stop> {
     let registry = Arc::clone(&app.wiring.registry);
-    made(app, project, &registry, state, pool, options, false)?.whole()
+    plan_as_far(app, project, &registry, state, pool, options, false)?.whole()
 }
 
 /// A plan that is to be shown: where it can't be made whole, the part that could be is shown and given up.
@@ -170,7 +170,7 @@ pub(crate) fn plan_or_show(
     keep: impl FnOnce(&mut App, &Plan) -> Result<(), Stop>,
 ) -> Result<Planned, Stop> {
     let registry = Arc::clone(&app.wiring.registry);
-    let planned = made(app, project, &registry, state, pool, options, true)?;
+    let planned = plan_as_far(app, project, &registry, state, pool, options, true)?;
     if planned.wrong.is_empty() {
         return Ok(planned);
     }
@@ -182,23 +182,11 @@ pub(crate) fn plan_or_show(
     Err(wrong.into())
 }
 
-/// The plan as far as it goes, by these providers: with what kept it from its end.
+/// The plan as far as it goes, by these providers: with what kept it from its end. `tells`: programs are told what is looked at.
 ///
 /// # Errors
 /// Everything that keeps it from beginning.
 pub(crate) fn plan_as_far(
-    app: &mut App,
-    project: &Project,
-    registry: &Registry,
-    state: &Snapshot,
-    pool: &Arc<Pool>,
-    options: &Options,
-) -> Result<Planned, Stop> {
-    made(app, project, registry, state, pool, options, false)
-}
-
-/// The same; `tells` says whether programs are told what is looked at: of a plan that is to be shown.
-fn made(
     app: &mut App,
     project: &Project,
     registry: &Registry,

@@ -178,16 +178,7 @@ impl Tool {
             let (plan, diagnostics) = self.plan_from(config, &state, mode).await;
             assert_eq!(check(&plan), Vec::<String>::new(), "the plan is not sound");
             if diagnostics.has_errors() {
-                let outcome = Outcome {
-                    snapshot: state,
-                    diagnostics,
-                    interrupted: false,
-                    unsaved: false,
-                    succeeded: 0,
-                    failed: 0,
-                    skipped: 0,
-                    unchanged: 0,
-                };
+                let outcome = Outcome { diagnostics, ..Outcome::of(state) };
                 return Ended::Well(Box::new(outcome));
             }
             let (relocated, _) = relocate(config, &state);

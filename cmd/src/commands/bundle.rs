@@ -98,8 +98,8 @@ fn collect(app: &mut App, project: &Project, architecture: &str, needs: &mut Nee
     let registry = Arc::new(unseen(&app.wiring.registry, &project.config.providers, architecture));
     let options = Options { tries: false, now: app.now_seconds(), tool_version: VERSION.to_owned(), ..Options::default() };
     let pool = Pool::new(Arc::clone(registry.catalog()), project.config.providers.clone());
-    let planned =
-        plan_as_far(app, project, &registry, &Snapshot::default(), &pool, &options).and_then(Planned::whole).map_err(without_a_look)?;
+    let planned = plan_as_far(app, project, &registry, &Snapshot::default(), &pool, &options, false);
+    let planned = planned.and_then(Planned::whole).map_err(without_a_look)?;
     for resource in planned.plan.resources.iter().filter(|r| r.change.action() == Action::Create) {
         let (Some(provider), Some(after)) = (&resource.provider, resource.change.after()) else { continue };
         let Some(driver) = app.wiring.registry.driver(provider) else { continue };

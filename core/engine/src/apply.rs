@@ -35,16 +35,7 @@ pub async fn apply(
     options: &ApplyOptions,
     on_event: &mut dyn FnMut(Event),
 ) -> Outcome {
-    let mut outcome = Outcome {
-        snapshot: world.state.clone(),
-        diagnostics: Default::default(),
-        interrupted: false,
-        unsaved: false,
-        succeeded: 0,
-        failed: 0,
-        skipped: 0,
-        unchanged: 0,
-    };
+    let mut outcome = Outcome::of(world.state.clone());
     if let Some(problem) = stale(plan, world) {
         outcome.diagnostics.push(problem);
         return outcome;

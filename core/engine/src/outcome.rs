@@ -24,6 +24,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Of an apply that has done nothing: this state, and nothing to tell.
+    pub fn of(snapshot: Snapshot) -> Self {
+        let diagnostics = Diagnostics::new();
+        Self { snapshot, diagnostics, interrupted: false, unsaved: false, succeeded: 0, failed: 0, skipped: 0, unchanged: 0 }
+    }
+
     /// Everything was done and saved.
     pub fn is_success(&self) -> bool {
         !self.interrupted && !self.unsaved && self.failed == 0 && self.skipped == 0 && !self.diagnostics.has_errors()

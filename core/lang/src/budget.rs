@@ -9,7 +9,7 @@ use crate::eval::{Errors, unknown};
 pub(crate) const LONGEST_TEXT: usize = 64 << 20;
 /// How many values a named value may have in it, those inside of others counted, too.
 const MOST_VALUES: usize = 1_000_000;
-/// How many rounds all `for` of one value may go.
+/// How many rounds a `for` may go, those of all within it counted, too.
 pub(crate) const MOST_ROUNDS: usize = 2_000_000;
 
 /// How much text it may have in it, in bytes: whole files, too, that are only handed on.
@@ -60,9 +60,9 @@ fn take(value: &Value, left: &mut Left) -> Option<()> {
     Some(())
 }
 
-/// What is said of a text that would be too long.
+/// What is said of a text that would be too long, without a full stop.
 pub(crate) fn long_text() -> String {
-    format!("The text would have more than {} MiB.", LONGEST_TEXT >> 20)
+    format!("The text would have more than {} MiB", LONGEST_TEXT >> 20)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl Evaluator<'_> {
         let mut text = Text::default();
         self.add_parts(whole, parts, &mut text, scope, errors);
         if text.is_long && !text.failed {
-            errors.push(Diagnostic::error("Text too long", budget::long_text()).with_span(Some(whole.span)));
+            errors.push(Diagnostic::error("Text too long", format!("{}.", budget::long_text())).with_span(Some(whole.span)));
             text.failed = true;
         }
         if text.failed {

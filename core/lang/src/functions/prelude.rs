@@ -23,5 +23,5 @@ pub(super) fn element_type(ty: &Type) -> Type {
 
 /// A text of so many bytes may be made.
 pub(super) fn fits(bytes: usize) -> Result<(), FunctionError> {
-    if bytes > LONGEST_TEXT { Err(FunctionError::new(long_text().trim_end_matches('.').to_owned())) } else { Ok(()) }
+    if bytes > LONGEST_TEXT { Err(FunctionError::new(long_text())) } else { Ok(()) }
 }

@@ -2,19 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_lang::{Config, Evaluator, validate};
+use karmaform_lang::{Config, Evaluator};
 use karmaform_model::{Object, Type, Value};
 
-use crate::support::{Known, folded, load_all, show};
-
-#[track_caller]
-fn loaded(text: &str, files: &[(&str, &str)]) -> Config {
-    let (config, mut diagnostics, mut sources) = load_all(&[("main.kf.hcl", text)], files, |_| {});
-    sources.files.extend(config.module_files.clone());
-    diagnostics.extend(validate(&config));
-    assert!(diagnostics.is_empty(), "{}", show(&sources, &diagnostics));
-    config
-}
+use crate::support::{Known, folded, loaded};
 
 #[track_caller]
 fn arguments(config: &Config, known: &Known, address: &str) -> Object {

@@ -2,19 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_lang::{Config, Evaluator, validate};
+use karmaform_lang::{Config, Evaluator};
 use karmaform_model::{Address, Diagnostics, Type, Value};
 
-use crate::support::{Known, evaluate, folded, load_all, show};
-
-#[track_caller]
-fn loaded(text: &str, files: &[(&str, &str)]) -> Config {
-    let (config, mut diagnostics, mut sources) = load_all(&[("main.kf.hcl", text)], files, |_| {});
-    sources.files.extend(config.module_files.clone());
-    diagnostics.extend(validate(&config));
-    assert!(diagnostics.is_empty(), "{}", show(&sources, &diagnostics));
-    config
-}
+use crate::support::{Known, evaluate, folded, load_all, loaded, show};
 
 #[track_caller]
 fn is(config: &Config, text: &str, expected: &str) {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_lang::{Config, Context, Evaluator, Files, Resolver, SourceFile, Sources, VariableInputs, load};
+use karmaform_lang::{Config, Context, Evaluator, Files, Resolver, SourceFile, Sources, VariableInputs, load, validate};
 use karmaform_model::{
     Adapter, Address, Ask, Attribute, Block, BoxFuture, Change, Connection, Connections, DataSource, Diagnostic, Diagnostics, Driver,
     Nesting, Object, Provider, Registry, ResourceSpec, ResourceType, Schema, Severity, Type, Value,
@@ -178,6 +178,16 @@ pub(crate) fn context(files: &[(&str, &str)]) -> Context {
 /// Loads one text.
 pub(crate) fn load_text(text: &str) -> (Config, Diagnostics, Sources) {
     load_all(&[("main.kf.hcl", text)], &[], |_| {})
+}
+
+/// A root module and files beside it, without anything wrong with them.
+#[track_caller]
+pub(crate) fn loaded(text: &str, files: &[(&str, &str)]) -> Config {
+    let (config, mut diagnostics, mut sources) = load_all(&[("main.kf.hcl", text)], files, |_| {});
+    sources.files.extend(config.module_files.clone());
+    diagnostics.extend(validate(&config));
+    assert!(diagnostics.is_empty(), "{}", show(&sources, &diagnostics));
+    config
 }
 
 /// Loads several texts, with inputs and files for functions. Texts that end in `.kfvars.hcl` are variables files.

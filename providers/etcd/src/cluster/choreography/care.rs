@@ -59,6 +59,11 @@ impl Care {
     pub(super) fn tolerated(&self) -> &'static [&'static str] {
         if self.is_full { &["NOSPACE"] } else { &[] }
     }
+
+    /// What its step is called.
+    fn step(&self) -> &'static str {
+        if self.is_full { "room is made, and the alarm NOSPACE ends" } else { "free pages go back to the disk" }
+    }
 }
 
 /// The quota that is wanted is larger than the one that was applied, or there is none any more.
@@ -75,11 +80,7 @@ impl Order<'_> {
             return;
         }
         if self.last.as_ref().is_none_or(|(_, seen)| *seen != self.all()) {
-            let previous = self.last.take();
-            self.gate("healthy before room is made", self.all(), BEFORE_LIMIT);
-            if let Some((previous, _)) = previous {
-                self.order(Point::Gate(previous), Point::Gate("healthy before room is made".to_owned()));
-            }
+            self.gate_in_turn("healthy before room is made", self.all(), BEFORE_LIMIT);
         }
         let size = |name: &String| seen(self.scene, &part(name, "etcd"), "size_bytes").and_then(Value::as_i64).unwrap_or(0);
         let limit = self.wanted.members.keys().map(|name| LIMIT * (1 + u64::try_from(size(name) >> 30).unwrap_or(0))).sum();
@@ -93,12 +94,5 @@ impl Order<'_> {
         for path in members.into_iter().filter(|path| changes(self.scene, path)) {
             self.order(Point::Gate(name.to_owned()), Point::Child(path));
         }
-    }
-}
-
-impl Care {
-    /// What its step is called.
-    fn step(&self) -> &'static str {
-        if self.is_full { "room is made, and the alarm NOSPACE ends" } else { "free pages go back to the disk" }
     }
 }
