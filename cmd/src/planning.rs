@@ -277,7 +277,13 @@ pub(crate) fn go_on(options: &mut Options, plan: &Plan) {
 
 /// Something stays put off although nothing is left to do.
 pub(crate) fn never_known(plan: &Plan) -> Diagnostic {
-    let first = plan.deferred.first().map(|d| format!(": {}, since {}", name(d), reason(d, &open(plan)))).unwrap_or_default();
+    let first = plan
+        .deferred
+        .iter()
+        .find(|d| d.is_whole())
+        .or(plan.deferred.first())
+        .map(|d| format!(": {}, since {}", name(d), reason(d, &open(plan))))
+        .unwrap_or_default();
     let detail = format!("No apply brings anything nearer that is still deferred{first}.");
     Diagnostic::error("Nothing more comes to be known", detail)
         .with_hint("Make count and for_each of what stays as it is once it is there; timestamp() and uuid() are never known to a plan.")

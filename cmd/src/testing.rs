@@ -23,6 +23,7 @@ pub(crate) use file::{Suite, test};
 pub(crate) use junit::junit;
 pub(crate) use told::{Tally, found, summary};
 pub(crate) use validate::validate_tests;
+pub(crate) use values::Instances;
 
 /// How a run or a file ended, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

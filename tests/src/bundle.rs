@@ -131,3 +131,48 @@ fn a_bundle_that_is_none_is_said_with_its_line() {
     project.write("bundle.kf.hcl", "karmaform {\n  bundle = data.ssh_host.edge[\"a\"].hostname\n}\n");
     assert!(project.must(1, &["validate"]).contains("needed before anything is read or planned"));
 }
+
+/// Programs of the versions on the way are brought along, too, where it says where they are.
+#[test]
+fn versions_of_etcd_on_the_way_are_in_it() {
+    let project = Project::new();
+    for version in ["3.5.33", "3.6.14"] {
+        let folder = format!("etcd-v{version}");
+        std::fs::create_dir(project.path().join(&folder)).expect("a directory");
+        for program in ["etcd", "etcdctl", "etcdutl"] {
+            project.write(&format!("{folder}/{program}"), &format!("this is {program} {version}"));
+        }
+        let archive = format!("{folder}.tar.gz");
+        let made = std::process::Command::new("tar").args(["-czf", &archive, &folder]).current_dir(project.path()).status().expect("tar");
+        assert!(made.success());
+    }
+    let main = |through: &str| {
+        format!(
+            r#"
+data "ssh_host" "edge" {{
+  for_each         = {{ a = "10.255.0.1" }}
+  address          = each.value
+  private_key_file = "/none"
+  known_hosts_file = "/none"
+}}
+resource "etcd_cluster" "main" {{
+  version = "3.6.14"
+  source  = "etcd-v3.6.14.tar.gz"
+  hosts   = data.ssh_host.edge
+  {through}
+}}
+"#
+        )
+    };
+    let sources = |through: &str| {
+        project.write("main.kf.hcl", &main(through));
+        let told = project.must(0, &["bundle", "-out=site.kfbundle", "-json"]);
+        let told: serde_json::Value = serde_json::from_str(&told).expect("one document");
+        assert_eq!(told["not_known"], serde_json::json!([]), "{told}");
+        let files = told["contents"]["files"].as_array().expect("files").clone();
+        files.iter().map(|f| f["source"].as_str().expect("text").to_owned()).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(sources(""), ["etcd-v3.6.14.tar.gz".to_owned()].into());
+    let through = r#"through = { "3.5.33" = { source = "etcd-v3.5.33.tar.gz" } }"#;
+    assert_eq!(sources(through), ["etcd-v3.5.33.tar.gz", "etcd-v3.6.14.tar.gz"].map(str::to_owned).into());
+}

@@ -4,13 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmaform_engine::{Options, Pool};
-use karmaform_model::{Action, Address, Diagnostic, Diagnostics, Need, Snapshot, Supply, without_credentials};
+use karmaform_lang::Evaluator;
+use karmaform_model::{
+    Action, Address, ChildStep, Composite, Diagnostic, Diagnostics, Need, Object, Plan, Registry, ResourceEntry, Snapshot, Supply, Type,
+    Value, without_credentials,
+};
 
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::bundle::{Contents, ImageNote, Use, Writer, unseen};
 use crate::flags::VariableFlags;
 use crate::planning::{Planned, looking, plan_as_far};
 use crate::project::{Project, load_directory};
+use crate::testing::Instances;
 use crate::trust::use_trust;
 use crate::ui::style::Tone;
 use crate::ui::table::table;
@@ -45,6 +50,25 @@ struct Needs {
     packages: BTreeSet<String>,
     /// Resources of which it is not known what they need.
     later: BTreeSet<Address>,
+}
+
+impl Needs {
+    /// What a resource with these arguments needs, whoever makes it.
+    fn add(&mut self, registry: &Registry, resource_type: &str, arguments: &Object, address: &Address) {
+        let Some(ResourceEntry::Type(looking, _)) = registry.catalog().resource(resource_type) else { return };
+        let Some(driver) = registry.driver(looking.name()) else { return };
+        for need in driver.needs(resource_type, arguments) {
+            match need {
+                Need::File { supply, is_secret } => {
+                    let shown = if is_secret { "(sensitive)".to_owned() } else { without_credentials(&supply.source) };
+                    self.files.insert(supply, (looking.name().to_owned(), shown));
+                }
+                Need::Image(image) => drop(self.images.insert(image)),
+                Need::Package(name) => drop(self.packages.insert(name)),
+                Need::Later => drop(self.later.insert(address.clone())),
+            }
+        }
+    }
 }
 
 /// Runs it.
@@ -101,18 +125,35 @@ fn collect(app: &mut App, project: &Project, architecture: &str, needs: &mut Nee
     let planned = plan_as_far(app, project, &registry, &Snapshot::default(), &pool, &options, false);
     let planned = planned.and_then(Planned::whole).map_err(without_a_look)?;
     for resource in planned.plan.resources.iter().filter(|r| r.change.action() == Action::Create) {
-        let (Some(provider), Some(after)) = (&resource.provider, resource.change.after()) else { continue };
-        let Some(driver) = app.wiring.registry.driver(provider) else { continue };
-        for need in driver.needs(&resource.resource_type, after) {
-            match need {
-                Need::File { supply, is_secret } => {
-                    let shown = if is_secret { "(sensitive)".to_owned() } else { without_credentials(&supply.source) };
-                    needs.files.insert(supply, (provider.clone(), shown));
-                }
-                Need::Image(image) => drop(needs.images.insert(image)),
-                Need::Package(name) => drop(needs.packages.insert(name)),
-                Need::Later => drop(needs.later.insert(resource.address.clone())),
-            }
+        let Some(after) = resource.change.after() else { continue };
+        match registry.catalog().resource(&resource.resource_type) {
+            Some(ResourceEntry::Composite(ty)) if ty.legs(after).is_empty() => {}
+            Some(ResourceEntry::Composite(ty)) => along(project, &planned.plan, (&app.wiring.registry, &**ty), &resource.address, needs)?,
+            _ => needs.add(&app.wiring.registry, &resource.resource_type, after, &resource.address),
+        }
+    }
+    Ok(())
+}
+
+/// What plans may lead over on some way to a composite, and what its parts need there.
+fn along(project: &Project, plan: &Plan, of: (&Registry, &dyn Composite), address: &Address, needs: &mut Needs) -> Result<(), Stop> {
+    let (registry, ty) = of;
+    let nothing = Snapshot::default();
+    let instances = Instances::new(plan, &nothing, registry.catalog(), false);
+    // The plan's record of it has no ways to hosts.
+    let (arguments, wrong) = Evaluator::new(&project.config, &instances).arguments(address);
+    if wrong.has_errors() {
+        return Err(wrong.into());
+    }
+    for leg in ty.legs(&arguments) {
+        let Some(leg) = leg else {
+            needs.later.insert(address.clone());
+            continue;
+        };
+        for child in &ty.expand(address, &leg).map_err(Stop::Because)?.children {
+            let unknown = |_: &[ChildStep], _: &str| Value::unknown(Type::Any);
+            let arguments = child.arguments.iter().map(|(name, arg)| (name.clone(), arg.resolve(&unknown))).collect();
+            needs.add(registry, &child.resource_type, &arguments, address);
         }
     }
     Ok(())

@@ -231,8 +231,8 @@ impl Search<'_> {
         }
         let open = open(plan);
         for deferred in &plan.deferred {
-            let kind = if blind.contains(&deferred.address) { Kind::Unreachable } else { Kind::Unapplied };
-            let seen = if deferred.stored > 0 { ", and is not compared with anything" } else { "" };
+            let kind = if deferred.is_whole() && blind.contains(&deferred.address) { Kind::Unreachable } else { Kind::Unapplied };
+            let seen = if deferred.stored > 0 && deferred.is_whole() { ", and is not compared with anything" } else { "" };
             let says = format!("{}{seen}", reason(deferred, &open));
             self.add(kind, &deferred.address, &deferred.address.kind, says, Vec::new());
         }

@@ -71,7 +71,7 @@ const GROUPS: [Group; 10] = [
     Group { word: "forget", meaning: "will no longer be managed, and stay", tone: Tone::Change },
     Group { word: "import", meaning: "will be imported", tone: Tone::Change },
     Group { word: "move", meaning: "has another address now", tone: Tone::Change },
-    Group { word: "defer", meaning: "is decided by a later plan", tone: Tone::Read },
+    Group { word: "defer", meaning: "is decided by a later plan, or goes on in one", tone: Tone::Read },
     Group { word: "drift", meaning: "changed outside of karmaform", tone: Tone::Change },
 ];
 

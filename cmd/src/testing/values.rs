@@ -8,7 +8,7 @@ use karmaform_model::{Address, Catalog, Mode, Object, Plan, Snapshot, Type, Valu
 use crate::ui::json::state::attributes;
 
 /// Instances after a plan, or after it was applied.
-pub(super) struct Instances<'a> {
+pub(crate) struct Instances<'a> {
     planned: BTreeMap<&'a Address, &'a Object>,
     state: &'a Snapshot,
     registry: &'a Catalog,
@@ -20,10 +20,10 @@ pub(super) struct Instances<'a> {
 
 impl<'a> Instances<'a> {
     /// After a plan for this state, or after it was applied and became this state.
-    pub(super) fn new(plan: &'a Plan, state: &'a Snapshot, registry: &'a Catalog, is_applied: bool) -> Self {
+    pub(crate) fn new(plan: &'a Plan, state: &'a Snapshot, registry: &'a Catalog, is_applied: bool) -> Self {
         let whole = plan.resources.iter().filter(|r| r.deposed.is_none());
         let planned = whole.filter_map(|r| Some((&r.address, r.change.after()?))).collect();
-        Self { planned, deferred: plan.deferred.iter().map(|d| &d.address).collect(), state, registry, is_applied }
+        Self { planned, deferred: plan.deferred.iter().filter(|d| d.is_whole()).map(|d| &d.address).collect(), state, registry, is_applied }
     }
 }
 

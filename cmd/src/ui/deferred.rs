@@ -21,6 +21,9 @@ pub(crate) fn open(plan: &Plan) -> BTreeSet<&Address> {
 
 /// Why it is put off, and what becomes of what there is of it. `open` as [`open()`] of the same plan.
 pub(crate) fn reason(deferred: &Deferred, open: &BTreeSet<&Address>) -> String {
+    if let Some(rest) = &deferred.rest {
+        return rest.clone();
+    }
     let named = |a: &Address| if open.contains(a) { format!("{a}[*]") } else { a.to_string() };
     let mut names: Vec<String> = deferred.because.iter().take(NAMED).map(named).collect();
     if deferred.because.len() > NAMED {
@@ -51,11 +54,19 @@ pub(crate) fn deferred_text(plan: &Plan, theme: &Theme) -> String {
         return String::new();
     }
     let open = open(plan);
-    let intro = "Deferred: this plan can't tell what becomes of these, and a later one will.";
-    let mut out = format!("\n{}\n\n", theme.wrap(intro));
-    for deferred in &plan.deferred {
-        let name = theme.strong(Tone::Plain, &format!("# {}", name(deferred)));
-        out.push_str(&format!("  {name}: {}\n", reason(deferred, &open)));
+    let mut out = String::new();
+    for (is_whole, intro) in [
+        (true, "Deferred: this plan can't tell what becomes of these, and a later one will."),
+        (false, "Deferred: this plan goes a part of the way with these, and a later one goes on."),
+    ] {
+        let these: Vec<&Deferred> = plan.deferred.iter().filter(|d| d.is_whole() == is_whole).collect();
+        if !these.is_empty() {
+            out.push_str(&format!("\n{}\n\n", theme.wrap(intro)));
+        }
+        for deferred in these {
+            let name = theme.strong(Tone::Plain, &format!("# {}", name(deferred)));
+            out.push_str(&format!("  {name}: {}\n", reason(deferred, &open)));
+        }
     }
     out
 }

@@ -20,8 +20,14 @@ pub(crate) fn deferred(pass: &Pass<'_>) -> Vec<Deferred> {
             reason: if node.open { DeferredReason::InstanceCountUnknown } else { DeferredReason::DeferredPrereq },
             because: causes.of(number).into_iter().collect(),
             stored: stored(pass, &node.address, node.open),
+            rest: None,
         })
         .collect();
+    let on_their_way = pass.visits.iter().enumerate().filter(|(n, _)| pass.selected[*n] && !pass.lost[*n]);
+    found.extend(on_their_way.filter_map(|(number, visit)| {
+        let (address, rest) = (pass.graph.nodes[number].address.clone(), Some(visit.rest.clone()?));
+        Some(Deferred { address, reason: DeferredReason::AbsentPrereq, because: Vec::new(), stored: 1, rest })
+    }));
     found.sort_by(|a, b| a.address.cmp(&b.address));
     found
 }

@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::options::World;
 use crate::record::record_object;
 use crate::values::{is_wholly_known, merge, secret_paths};
-use crate::wanted::{assume_connection, child_arguments, connection_id, made_ready, prepared, resolved};
+use crate::wanted::{assume_connection, child_arguments, connection_id, first_leg, made_ready, prepared, resolved};
 
 /// Fills changes of one plan.
 pub(crate) struct Filler<'a> {
@@ -143,6 +143,7 @@ impl<'a> Filler<'a> {
         let arguments = evaluate(self.world, ledger, &self.moment, address)?;
         let stored = self.world.state.resources.get(address).and_then(|s| crate::values::remembered(ty.schema(), s).ok());
         let arguments = prepared(self.world.config, ty.schema(), address, arguments, stored.as_ref());
+        let (arguments, _) = first_leg(&**ty, arguments, stored.as_ref());
         let expansion = ty.expand(address, &arguments).map_err(|d| at(d, address))?;
         let is_final = is_wholly_known(&arguments);
         let expanded = Arc::new((arguments, expansion));

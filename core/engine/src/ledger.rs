@@ -97,7 +97,7 @@ impl<'a> Ledger<'a> {
             plan,
             registry,
             by_address: instances.map(|(i, r)| (&r.address, i)).collect(),
-            deferred: plan.deferred.iter().map(|d| &d.address).collect(),
+            deferred: plan.deferred.iter().filter(|d| d.is_whole()).map(|d| &d.address).collect(),
             snapshot: Snapshot { tool_version: plan.tool_version.clone(), ..state.clone() },
             dirty: false,
             records: Vec::new(),

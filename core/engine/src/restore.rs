@@ -64,7 +64,7 @@ pub fn restore(saved: &mut Plan, fresh: &Plan) -> Diagnostics {
 
 /// What a plan puts off.
 fn addresses(plan: &Plan) -> BTreeSet<&Address> {
-    plan.deferred.iter().map(|d| &d.address).collect()
+    plan.deferred.iter().filter(|d| d.is_whole()).map(|d| &d.address).collect()
 }
 
 fn other_instances(address: &Address) -> Diagnostic {

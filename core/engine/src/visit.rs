@@ -2,8 +2,8 @@
 
 use karmaform_lang::Evaluator;
 use karmaform_model::{
-    Action, Attribute, Change, Child, Connection, Diagnostics, Kind, ModeOfPlan, Object, Path, PathStep, ResourceEntry, Schema, Status,
-    Value, same,
+    Action, Attribute, Change, Child, Composite, Connection, Diagnostics, Kind, ModeOfPlan, Object, Path, PathStep, ResourceEntry, Schema,
+    Status, Value, same,
 };
 
 use crate::before::{Before, before};
@@ -16,7 +16,9 @@ use crate::record::{record_decision, record_object};
 use crate::replace;
 use crate::values::{carry_marks, is_all, mark_paths, secret_paths, unknown_object};
 use crate::walk::{Flags, Pass, Visit};
-use crate::wanted::{assume_connection, assume_unseen, child_arguments, connection_id, ignored, made_ready, prepared};
+use crate::wanted::{
+    assume_connection, assume_unseen, child_arguments, connection_id, first_leg, ignored, kept_on_the_way, made_ready, prepared,
+};
 
 impl Pass<'_> {
     /// Evaluates a composite's arguments and expands it, before its children are visited.
@@ -31,6 +33,10 @@ impl Pass<'_> {
         if let Some(written) = written.map(|w| made_ready(address, w, before.compared.as_ref())) {
             self.report(composite, replace::made_as_it_was(&written, &arguments));
         }
+        let (arguments, rest) = match self.options.mode {
+            ModeOfPlan::Normal => self.first_leg(composite, &**ty, arguments, before.compared.as_ref()),
+            _ => (arguments, None),
+        };
         match ty.expand(address, &arguments) {
             Ok(expansion) => {
                 let same = expansion.children.iter().all(|c| graph.node(&address.with_child(&c.path)).is_some_and(|n| n.configured))
@@ -47,6 +53,19 @@ impl Pass<'_> {
         }
         self.visits[composite].wanted = Some(arguments);
         self.visits[composite].before = before;
+        self.visits[composite].rest = rest;
+    }
+
+    /// What this plan brings about of a composite's arguments, and what it leaves for a later one. What is wrong with the end of the way is told at its beginning.
+    fn first_leg(&mut self, composite: usize, ty: &dyn Composite, arguments: Object, before: Option<&Object>) -> (Object, Option<String>) {
+        let address = &self.graph.nodes[composite].address;
+        let (leg, rest) = first_leg(ty, arguments.clone(), before);
+        if rest.is_some() {
+            let wrong = ty.expand(address, &arguments).err().unwrap_or_default();
+            self.report(composite, wrong);
+            self.report(composite, kept_on_the_way(self.inputs.config, address, &arguments, &leg).into_iter().collect());
+        }
+        (leg, rest)
     }
 
     /// A child, as its composite wants it.
@@ -188,7 +207,7 @@ impl Pass<'_> {
         }
         let Some(ResourceEntry::Composite(ty)) = self.entries[number] else { return };
         let schema = ty.schema();
-        let Visit { wanted, before, expansion, .. } = std::mem::take(&mut self.visits[number]);
+        let Visit { wanted, before, expansion, rest, .. } = std::mem::take(&mut self.visits[number]);
         let mut flags = Flags { pending: false, ..inherited };
         let mut record = None;
         if let (Some(arguments), Some(expansion)) = (&wanted, &expansion) {
@@ -208,7 +227,7 @@ impl Pass<'_> {
         }
         flags.failed |= decision.is_none() && self.options.mode == ModeOfPlan::Normal;
         self.set_value(number, schema, &before, decision.as_ref());
-        self.visits[number] = Visit { wanted, before, decision, expansion, flags };
+        self.visits[number] = Visit { wanted, before, decision, expansion, rest, flags };
     }
 
     /// Notes the question about an instance; false if an answer may still come.

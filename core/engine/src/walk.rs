@@ -46,6 +46,8 @@ pub(crate) struct Visit {
     pub(crate) decision: Option<Decision>,
     /// Of a composite: what it expands into.
     pub(crate) expansion: Option<Expansion>,
+    /// Of a composite: what it leaves for a later plan.
+    pub(crate) rest: Option<String>,
     pub(crate) flags: Flags,
 }
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::{Config, IgnoreChanges, IgnoredPath};
-use karmaform_model::Connection;
-use karmaform_model::{Address, Child, ChildStep, ConvertError, Diagnostic, Diagnostics, Kind, Object, Path, Schema, Value, convert, fits};
+use karmaform_model::{
+    Address, Child, ChildStep, Composite, Connection, ConvertError, Diagnostic, Diagnostics, Kind, Leg, Object, Path, Schema, Value,
+    convert, fits, same,
+};
 
-use crate::values::is_wholly_known;
+use crate::values::{carry_marks, is_wholly_known};
 
 /// What says in a data source, and in the connection that it gives, whether the other end must answer.
 pub(crate) const REQUIRED: &str = "required";
@@ -19,6 +21,33 @@ pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut 
         ignore(schema, ignored, &mut wanted, before);
     }
     made_ready(address, wanted, before)
+}
+
+/// What a plan brings about of a composite's arguments, ready to be compared, and what it leaves for a later one. What is secret of the arguments is so in
+/// what is made of them.
+pub(crate) fn first_leg(ty: &dyn Composite, arguments: Object, before: Option<&Object>) -> (Object, Option<String>) {
+    match before.and_then(|before| ty.first_leg(before, &arguments)) {
+        Some(Leg { mut wanted, rest }) => {
+            carry_marks(&arguments, &mut wanted);
+            (wanted, Some(rest))
+        }
+        None => (arguments, None),
+    }
+}
+
+/// What differs on the first leg of a way is kept by `ignore_changes` as it is then, and would stay so for ever.
+pub(crate) fn kept_on_the_way(config: &Config, address: &Address, arguments: &Object, leg: &Object) -> Option<Diagnostic> {
+    let Some(IgnoreChanges::Paths(paths)) = ignored(config, address) else { return None };
+    let part = |object: &Object, path: &Path| crate::values::part_of(object, path).cloned();
+    let differs = |path: &&IgnoredPath| !same(part(arguments, &path.path).as_ref(), part(leg, &path.path).as_ref());
+    let path = paths.iter().find(differs)?;
+    let detail =
+        format!("The way there leads over other values of what `ignore_changes` keeps as it is ({}), and they would stay.", path.path);
+    Some(
+        Diagnostic::error("A way of several plans that would leave something behind", detail)
+            .at(address)
+            .with_hint("Take it out of `ignore_changes` until the last of these plans is applied."),
+    )
 }
 
 /// What `ignore_changes` says of an instance; `None`: nothing. A child has no lifecycle of its own; its composite's arguments were prepared

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::{Address, Change, ChildStep, Diagnostics, Marks, Object, PathStep, Schema, Type, Value, convert, implied_from_json};
+use crate::{Address, Change, ChildStep, Diagnostics, Leg, Marks, Object, PathStep, Schema, Type, Value, convert, implied_from_json};
 
 /// An argument of a child, an output or a gate: a value, or something made of siblings' attributes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -322,6 +322,21 @@ pub trait Composite: Send + Sync {
     /// # Errors
     /// Arguments that can't be served, or whose unknown parts decide how many children there are.
     fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics>;
+
+    /// Where the way from what was applied last to what is wanted leads over something else: that, and what is left then. A later plan goes on from there.
+    /// Called only for what the state has, and before it is expanded. `None`: one plan does it, or nobody can tell how; the children are the same
+    /// by name either way.
+    fn first_leg(&self, before: &Object, wanted: &Object) -> Option<Leg> {
+        let _ = (before, wanted);
+        None
+    }
+
+    /// The arguments of all else that plans may lead over on some way to these, as far as they say it: what has to be at hand for that. `None` for one
+    /// that can't be told.
+    fn legs(&self, wanted: &Object) -> Vec<Option<Object>> {
+        let _ = wanted;
+        Vec::new()
+    }
 
     /// The order of this plan's changes, its gates, and its impact. Called only when a child changes.
     ///

@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::client::{Client, within};
 use crate::look::Look;
+use crate::versions::Version;
 
 /// Of its quota, in parts of a hundred; etcd's own alert is at 95. Source: etcd's `contrib/mixin`.
 pub(crate) const FULL: i64 = 80;
@@ -19,6 +20,9 @@ pub(crate) const QUOTA: i64 = 2 << 30;
 /// member does not say it itself; below zero: there is none.
 pub(crate) fn care(looks: &BTreeMap<String, Look>, names: &BTreeSet<&str>, quota: i64) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = looks.iter().map(|(name, look)| (name.clone(), of_size(look, quota))).collect();
+    for (name, look) in looks {
+        found.entry(name.clone()).or_default().extend(unfinished(look));
+    }
     // Of those who hear each other, any knows all members. It is told at one place, whoever says it.
     let Some((look, at)) = looks.values().find(|look| look.trouble().is_none()).zip(names.first()) else { return found };
     // Where members are called by their URLs, nobody knows their names.
@@ -40,6 +44,12 @@ pub(crate) fn is_removed(id: &str, looks: &BTreeMap<String, Look>) -> bool {
     let Ok(id) = u64::from_str_radix(id, 16) else { return false };
     let told = looks.values().find(|look| look.trouble().is_none() && look.member_id != id);
     told.is_some_and(|look| !look.members.is_empty() && look.members.iter().all(|m| m.id != id))
+}
+
+/// A cluster that was told to go down to a version, and of which a member runs the newer one still.
+fn unfinished(look: &Look) -> Option<String> {
+    let (to, runs) = (look.goes_down_to?, Version::read(&look.version)?.minor);
+    (runs > to).then(|| format!("its cluster was told to go down to 3.{to}, and it runs 3.{runs} still: go on with that, or give it up"))
 }
 
 fn of_size(look: &Look, quota: i64) -> Vec<String> {
@@ -129,6 +139,8 @@ mod tests {
             cluster_id: 1,
             leader: 1,
             version: "3.6.8".into(),
+            storage: None,
+            goes_down_to: None,
             learner: false,
             size: 20 << 20,
             in_use: 1 << 20,

@@ -8,6 +8,7 @@ mod condition;
 mod hosts;
 mod impact;
 pub(crate) mod kubernetes;
+mod leg;
 mod membership;
 mod places;
 mod preflight;
@@ -19,8 +20,9 @@ mod schema;
 mod settings;
 mod snapshot;
 mod upgrade;
+mod way;
 
-use karmaform_model::{Address, Caveat, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value};
+use karmaform_model::{Address, Caveat, Choreography, Composite, Diagnostics, Expansion, Leg, Object, Scene, Schema, Upkeep, Value};
 
 use crate::versions::{ENDED, Version};
 use arguments::Arguments;
@@ -54,6 +56,14 @@ impl Composite for EtcdCluster {
 
     fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {
         Ok(children::expand(&Arguments::read(address, arguments)?))
+    }
+
+    fn first_leg(&self, before: &Object, wanted: &Object) -> Option<Leg> {
+        leg::first(before, wanted)
+    }
+
+    fn legs(&self, wanted: &Object) -> Vec<Option<Object>> {
+        leg::all(wanted)
     }
 
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {

@@ -140,6 +140,8 @@ mod tests {
             cluster_id: 9,
             leader: 1,
             version: "3.5.16".to_owned(),
+            storage: None,
+            goes_down_to: None,
             learner: false,
             read: Ok(()),
             alarms: Vec::new(),

@@ -23,6 +23,10 @@ pub(crate) struct Look {
     pub(crate) leader: u64,
     /// Its version.
     pub(crate) version: String,
+    /// The minor version whose way of keeping data it has; `None`: it does not say (before 3.6).
+    pub(crate) storage: Option<u32>,
+    /// The minor version that the cluster was told to go down to.
+    pub(crate) goes_down_to: Option<u32>,
     /// It does not vote.
     pub(crate) learner: bool,
     /// Its database, in bytes.
@@ -107,6 +111,8 @@ pub(crate) async fn look(client: &Client, name: &str) -> Result<Look, String> {
         cluster_id: header.cluster_id(),
         leader: status.leader(),
         version: status.version().to_owned(),
+        storage: minor(status.storage_version()),
+        goes_down_to: status.downgrade_info().filter(|info| info.enabled()).and_then(|info| minor(info.target_version())),
         learner: status.is_learner(),
         size: status.db_size(),
         in_use: status.raft_used_db_size(),
@@ -121,6 +127,11 @@ pub(crate) async fn look(client: &Client, name: &str) -> Result<Look, String> {
         look.members = members(&mut connection).await?;
     }
     Ok(look)
+}
+
+/// The second number of `3.5.0`, and of `3.5`.
+fn minor(version: &str) -> Option<u32> {
+    version.strip_prefix("3.")?.split('.').next()?.parse().ok()
 }
 
 /// A linearizable read needs the leader and a quorum: it is what health means.

@@ -33,6 +33,12 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
                 "Whether a plan is to give its free pages back where they are more than those in use, and to end its alarm NOSPACE.",
             )
             .write_only(),
+            Attribute::optional(
+                "minor",
+                Type::Number,
+                "With `etcd_cluster`: the second number of the version that it is to run; where its cluster was told to go down to a lower one, a plan gives that up.",
+            )
+            .write_only(),
             Attribute::computed("member_id", Type::String, "The member's id, in hexadecimal digits as `etcdctl` shows it."),
             Attribute::computed("cluster_id", Type::String, "The cluster's id, in hexadecimal digits."),
             Attribute::computed("peer_url", Type::String, "Where the other members reach it; several are separated by commas."),
@@ -45,6 +51,8 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::computed("healthy", Type::Bool, "A linearizable read went through it just now.").volatile(),
             Attribute::computed("leader", Type::Bool, "It is the leader just now.").volatile(),
             Attribute::computed("version", Type::String, "The version that it runs.").volatile(),
+            Attribute::computed("goes_down_to", Type::Number, "The second number of the version that its cluster was told to go down to.")
+                .volatile(),
             Attribute::computed("alarms", Type::list(Type::String), "Its alarms: `NOSPACE`, `CORRUPT`.").volatile(),
             Attribute::computed("size_bytes", Type::Number, "The size of its database, in bytes.").volatile(),
             Attribute::computed("size_in_use_bytes", Type::Number, "What of that is not free, in bytes.").volatile(),
@@ -94,6 +102,9 @@ impl ResourceSpec for EtcdMember {
             Change::NoOp { object } if wanted.is_some_and(|w| is(w, "defragment")) && before.is_some_and(needs_room) => {
                 Change::Update { before: object.clone(), after: object }
             }
+            Change::NoOp { object } if wanted.zip(before).is_some_and(|(wanted, seen)| goes_too_far_down(wanted, seen)) => {
+                Change::Update { before: object.clone(), after: object }
+            }
             Change::Update { before, mut after } if is_restored(&before, &after) => {
                 let ids = ["member_id", "cluster_id"].map(|name| (name.to_owned(), Value::unknown_not_null(Type::String)));
                 after.extend(ids);
@@ -106,6 +117,12 @@ impl ResourceSpec for EtcdMember {
 
 fn is(object: &Object, name: &str) -> bool {
     object.get(name).and_then(Value::as_bool) == Some(true)
+}
+
+/// It works, and its cluster was told to go down to a version below the one that is wanted.
+fn goes_too_far_down(wanted: &Object, seen: &Object) -> bool {
+    let minor = |object: &Object, name: &str| object.get(name).and_then(Value::as_i64);
+    is(seen, "healthy") && minor(seen, "goes_down_to").zip(minor(wanted, "minor")).is_some_and(|(to, wanted)| to < wanted)
 }
 
 /// It works, and has many free pages or none at all.
@@ -263,6 +280,7 @@ fn moment(look: &Look) -> Object {
         ("healthy".to_owned(), trouble.is_none().into()),
         ("leader".to_owned(), (look.leader != 0 && look.leader == look.member_id).into()),
         ("version".to_owned(), look.version.as_str().into()),
+        ("goes_down_to".to_owned(), look.goes_down_to.map_or_else(|| Value::null(Type::Number), |minor| i64::from(minor).into())),
         ("alarms".to_owned(), Value::strings(alarms)),
         ("size_bytes".to_owned(), look.size.into()),
         ("size_in_use_bytes".to_owned(), look.in_use.into()),
@@ -303,6 +321,17 @@ mod tests {
         before.extend(object(seen));
         let wanted = object(&[("name", "a".into()), ("defragment", defragments.into())]);
         EtcdMember.plan(&PlanContext { now: 0 }, Some(&before), Some(&wanted)).unwrap().action()
+    }
+
+    #[test]
+    fn a_way_down_that_nobody_wants_is_given_up() {
+        let object = |entries: &[(&str, Value)]| -> Object { entries.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect() };
+        let told = |to: i64| object(&[("healthy", true.into()), ("goes_down_to", to.into())]);
+        let wanted = object(&[("minor", 6i64.into())]);
+        assert!(goes_too_far_down(&wanted, &told(5)));
+        assert!(!goes_too_far_down(&wanted, &told(6)));
+        assert!(!goes_too_far_down(&wanted, &object(&[("healthy", true.into()), ("goes_down_to", Value::null(Type::Number))])));
+        assert!(!goes_too_far_down(&object(&[]), &told(5)));
     }
 
     #[test]

@@ -3,10 +3,12 @@
 //! after a connection came up are no errors).
 
 mod disarm;
+mod downgrade;
 mod join;
 mod leave;
 mod make_room;
 mod promote;
+mod settle;
 
 use std::collections::BTreeMap;
 
@@ -14,10 +16,12 @@ use etcd_client::Error;
 use karmaform_model::{Diagnostic, Object, Value};
 
 pub(crate) use disarm::EtcdDisarm;
+pub(crate) use downgrade::EtcdDowngrade;
 pub(crate) use join::EtcdJoin;
 pub(crate) use leave::EtcdLeave;
 pub(crate) use make_room::EtcdMakeRoom;
 pub(crate) use promote::EtcdPromote;
+pub(crate) use settle::EtcdSettle;
 
 use crate::client::Client;
 use crate::look::{Known, Look, look_at, reason};

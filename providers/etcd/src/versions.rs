@@ -2,12 +2,29 @@
 
 mod settings;
 
-use karmaform_model::nearest;
+use std::collections::BTreeMap;
+
+use karmaform_model::{Value, nearest};
 
 use settings::{RENAMED, SETTINGS};
 
 /// Oldest and newest minor version of etcd 3 whose settings are known.
 const MINORS: std::ops::RangeInclusive<u32> = 4..=7;
+
+/// The setting that turns features on and off, several at once.
+const GATES: &str = "feature-gates";
+/// The features that 3.6 can turn on and off (etcd's `server/features`), and those of all components; another one ends it at its start.
+const GATES_OF_6: &[&str] = &[
+    "AllAlpha",
+    "AllBeta",
+    "CompactHashCheck",
+    "InitialCorruptCheck",
+    "LeaseCheckpoint",
+    "LeaseCheckpointPersist",
+    "SetMemberLocalAddr",
+    "StopGRPCServiceOnDefrag",
+    "TxnModeWriteWithSharedBuffer",
+];
 
 /// The minor version of etcd 3 that gets no patches any more, and since when, in seconds since 1970: 3.4.45 of 2026-06-01 was its last. Those
 /// before are not served.
@@ -30,7 +47,8 @@ impl Version {
         let wrong = || "An etcd version is three numbers, as in `3.6.8`, without a \"v\".".to_owned();
         let numbers: Vec<&str> = text.split('.').collect();
         let [major, minor, patch] = numbers[..] else { return Err(wrong()) };
-        let number = |n: &str| n.bytes().all(|b| b.is_ascii_digit()).then(|| n.parse::<u32>().ok()).flatten();
+        let is_plain = |n: &str| n.bytes().all(|b| b.is_ascii_digit()) && (n == "0" || !n.starts_with('0'));
+        let number = |n: &str| is_plain(n).then(|| n.parse::<u32>().ok()).flatten();
         let (Some(major), Some(minor), Some(patch)) = (number(major), number(minor), number(patch)) else { return Err(wrong()) };
         if major != 3 || !MINORS.contains(&minor) {
             return Err(format!("This version of karmaform knows etcd 3.{} to 3.{}.", MINORS.start(), MINORS.end()));
@@ -86,6 +104,42 @@ pub(crate) fn refuses(name: &str, minor: u32) -> Option<(String, Option<String>)
     }
 }
 
+/// Settings for another minor version: by the names that it has for them, without those that it knows nothing of. `None`: some are not known, and it can't be told.
+pub(crate) fn settings_for(settings: &BTreeMap<String, Value>, minor: u32) -> Option<BTreeMap<String, Value>> {
+    let mut found = BTreeMap::new();
+    for (name, value) in settings {
+        if name == GATES && !value.is_wholly_known() {
+            return None;
+        }
+        if name == GATES && refuses(name, minor).is_none() {
+            let gates = value.as_str().unwrap_or_default().split(',').filter(|gate| minor > 6 || GATES_OF_6.contains(&name_of(gate)));
+            let gates: Vec<&str> = gates.collect();
+            found.extend((!gates.is_empty()).then(|| (name.clone(), Value::from(gates.join(",")).marked(value.marks()))));
+        } else if refuses(name, minor).is_none() {
+            found.insert(name.clone(), value.clone());
+        } else if name == GATES {
+            let gates = value.as_str().unwrap_or_default().split(',').filter_map(|gate| gate.trim().split_once('='));
+            let old = |gate: &str| RENAMED.iter().find(|(_, new)| *new == format!("{GATES} = \"{gate}=true\"")).map(|(old, _)| *old);
+            let known = gates.filter_map(|(gate, on)| Some((old(gate).filter(|old| refuses(old, minor).is_none())?, on)));
+            found.extend(known.map(|(old, on)| (old.to_owned(), Value::from(on).marked(value.marks()))));
+        } else {
+            let other = |(old, new): &(&'static str, &'static str)| match (*old == name, *new == name) {
+                (true, _) => Some(*new),
+                (_, true) => Some(*old),
+                _ => None,
+            };
+            let known = RENAMED.iter().filter_map(other).find(|other| refuses(other, minor).is_none());
+            found.extend(known.map(|known| (known.to_owned(), value.clone())));
+        }
+    }
+    Some(found)
+}
+
+/// Of `Name=true`.
+fn name_of(gate: &str) -> &str {
+    gate.trim().split('=').next().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +152,7 @@ mod tests {
             ("v3.6.8", Err("three numbers")),
             ("3.6", Err("three numbers")),
             ("3.6.x", Err("three numbers")),
+            ("3.6.08", Err("three numbers")),
             ("3.8.0", Err("knows etcd 3.4 to 3.7")),
             ("2.3.7", Err("knows etcd 3.4 to 3.7")),
             ("3.5.1", Err("corrupt data")),
@@ -128,6 +183,27 @@ mod tests {
         ] {
             let got = refuses(name, minor).map_or_else(String::new, |(why, hint)| format!("{why} {}", hint.unwrap_or_default()));
             assert!(got.trim().ends_with(expected) && got.is_empty() == expected.is_empty(), "{name} 3.{minor}: {got}");
+        }
+    }
+
+    #[test]
+    fn settings_are_called_what_another_version_calls_them() {
+        for (given, minor, expected) in [
+            ("quota-backend-bytes=8", 5, "quota-backend-bytes=8"),
+            ("compaction-batch-limit=5", 5, "experimental-compaction-batch-limit=5"),
+            ("experimental-compaction-batch-limit=5", 6, "experimental-compaction-batch-limit=5"),
+            ("experimental-compaction-batch-limit=5", 7, "compaction-batch-limit=5"),
+            ("feature-gates=InitialCorruptCheck=true,Other=true", 5, "experimental-initial-corrupt-check=true"),
+            ("feature-gates=InitialCorruptCheck=true,FastLeaseKeepAlive=true", 6, "feature-gates=InitialCorruptCheck=true"),
+            ("feature-gates=FastLeaseKeepAlive=true", 6, ""),
+            ("feature-gates=FastLeaseKeepAlive=true", 7, "feature-gates=FastLeaseKeepAlive=true"),
+            ("max-learners=2", 5, ""),
+            ("enable-v2=true", 6, ""),
+        ] {
+            let (name, value) = given.split_once('=').unwrap();
+            let found = settings_for(&BTreeMap::from([(name.to_owned(), Value::from(value))]), minor).unwrap();
+            let found: Vec<String> = found.iter().map(|(n, v)| format!("{n}={}", v.as_str().unwrap())).collect();
+            assert_eq!(found.join(" "), expected, "{given} in 3.{minor}");
         }
     }
 

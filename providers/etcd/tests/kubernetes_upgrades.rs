@@ -7,7 +7,7 @@ mod steps;
 
 use karmaform_model::Object;
 
-use pods_lab::{CLASS, Lab, POLICIES, arguments, changed, check, converge, delete_pod, member, nothing, refused, sane, with};
+use pods_lab::{CLASS, Lab, POLICIES, arguments, changed, check, converge, delete_pod, member, nothing, placed, refused, sane, with};
 use steps::{Policy, Stop};
 
 fn at(members: usize, version: &str) -> Object {
@@ -31,6 +31,20 @@ fn every_size_to_the_next_minor_version() {
         let done = |lab: &Lab, what: &str| assert!(runs(lab, "3.5.16"), "{what}");
         check(&formed(members, "3.4.23"), Some(&at(members, "3.5.16")), &format!("{members} to the next minor version"), done);
     }
+}
+
+#[test]
+fn down_again_and_over_versions_on_the_way() {
+    let image = |version: &str| placed(at(3, version), "image", format!("r.example/etcd:v{version}"));
+    for (from, to) in [("3.6.14", "3.5.33"), ("3.5.16", "3.6.14"), ("3.7.1", "3.5.33"), ("3.6.14", "3.7.1")] {
+        let mut lab = Lab::default();
+        converge(&mut lab, Some(&image(from)), Policy::Shuffled(7), "forming");
+        lab.world.settle();
+        let done = |lab: &Lab, what: &str| assert!(runs(lab, to), "{what}");
+        check(&lab, Some(&image(to)), &format!("from {from} to {to}"), done);
+    }
+    // Nobody says that there is such an image.
+    refused(&formed(3, "3.5.16"), &at(3, "3.6.14"), "A version that can't be upgraded from");
 }
 
 #[test]

@@ -99,11 +99,155 @@ fn what_can_not_be_saved_is_not_upgraded() {
     }
 }
 
+/// As many plans as there are versions on the way, each as careful as if it were alone.
+#[test]
+fn ways_over_other_versions() {
+    for (from, to) in [("3.4.23", "3.7.1"), ("3.5.16", "3.6.14"), ("3.6.14", "3.7.1"), ("3.7.1", "3.5.16")] {
+        for members in [1, 3] {
+            check(&formed(members, from), Some(&at(members, to)), &format!("{members} from {from} to {to}"));
+        }
+    }
+    let mut lab = formed(3, "3.4.23");
+    let mut seen = Vec::new();
+    while let Some(rest) = lab.plan(Some(&at(3, "3.7.1"))).unwrap().rest {
+        seen.push(rest);
+        let plan = lab.plan(Some(&at(3, "3.7.1"))).unwrap();
+        lab.run(&plan, Policy::UnitsFirst, &Stop::Never);
+        lab.world.settle();
+    }
+    assert_eq!(
+        seen,
+        [
+            "etcd goes to 3.5.32 first, then to 3.6.11, then to 3.7.1",
+            "etcd goes to 3.6.11 first (with `snapshot-count` 1 until it goes on), then to 3.7.1",
+        ]
+    );
+}
+
+/// Members are told before the first of them is changed, and nobody of the older version starts before.
+#[test]
+fn every_size_to_the_minor_version_before() {
+    for members in 1..=5 {
+        check(&formed(members, "3.6.14"), Some(&at(members, "3.5.33")), &format!("{members} to the minor version before"));
+    }
+    check(&formed(3, "3.7.1"), Some(&at(3, "3.6.14")), "from 3.7");
+    assert_eq!(
+        formed(3, "3.6.14").plan(Some(&at(3, "3.5.33"))).unwrap().choreography.impact,
+        [
+            "goes back from 3.6.14 to 3.5.33",
+            "saves a snapshot first, on the host of a in /var/lib/etcd/main.snapshots",
+            "tells the cluster first that it goes down to 3.5, and waits until all members keep their data as that does; what only newer ones keep is gone then",
+            "rolling restart, one member at a time: b, c, then the leader a; quorum kept 2 of 3",
+        ]
+    );
+}
+
+/// Stopped after each step, with and without members that do not come up again, then up again, then down after all, and all the way up.
+#[test]
+fn a_way_down_can_be_given_up() {
+    let (new, old) = (at(3, "3.6.14"), at(3, "3.5.33"));
+    let start = formed(3, "3.6.14");
+    let plan = start.plan(Some(&old)).unwrap();
+    let mut told = 0;
+    for policy in POLICIES {
+        let steps = start.clone().run(&plan, policy, &Stop::Never).0;
+        for at_step in 0..=steps {
+            for crashed in [&[][..], &["a"], &["b"], &["c"], &["a", "b"], &["b", "c"]] {
+                let what = format!("{policy:?}, stopped after step {at_step}, {crashed:?} crashed, then up again");
+                let mut lab = start.clone();
+                lab.run(&plan, policy, &Stop::After(at_step));
+                lab.world.settle();
+                crashed.iter().for_each(|member| lab.world.crash(member));
+                told += usize::from(lab.world.formed.as_ref().is_some_and(|f| f.goes_down_to.is_some()));
+                if lab.plan(Some(&new)).is_err() {
+                    // All had gone down by then, and up it goes only together.
+                    refused(&lab, &new, "Not all members work");
+                    converge(&mut lab, Some(&old), policy, &format!("{what}: it goes down"));
+                }
+                converge(&mut lab, Some(&new), policy, &what);
+                if crashed.is_empty() {
+                    converge(&mut lab, Some(&at(3, "3.7.1")), policy, &format!("{what}, and to the next"));
+                    converge(&mut lab, Some(&new), policy, &format!("{what}, and back"));
+                }
+                converge(&mut lab, Some(&old), policy, &format!("{what}, then down after all"));
+                sane(&lab, &what);
+            }
+        }
+    }
+    assert!(told > 50, "{told}");
+}
+
+/// Half-way up, and then another patch of the version above, or one further away.
+#[test]
+fn another_version_half_way() {
+    for (from, to, then) in
+        [("3.5.33", "3.6.11", "3.6.14"), ("3.6.14", "3.5.33", "3.5.32"), ("3.4.23", "3.5.33", "3.7.1"), ("3.4.23", "3.5.16", "3.5.33")]
+    {
+        let start = formed(3, from);
+        let plan = start.plan(Some(&at(3, to))).unwrap();
+        for policy in POLICIES {
+            let steps = start.clone().run(&plan, policy, &Stop::Never).0;
+            for at_step in 0..=steps {
+                let what = format!("{from} to {to}, {policy:?}, stopped after step {at_step}, then {then}");
+                let mut lab = start.clone();
+                lab.run(&plan, policy, &Stop::After(at_step));
+                converge(&mut lab, Some(&at(3, then)), policy, &what);
+            }
+        }
+    }
+}
+
+/// A member that is down and has the old version already is started, whoever runs it.
+#[test]
+fn down_with_members_that_are_down() {
+    let (new, old) = (at(3, "3.6.14"), at(3, "3.5.33"));
+    for (start, wanted) in [(formed(3, "3.6.14"), &old), (formed(3, "3.5.33"), &new)] {
+        let back = if wanted == &old { &new } else { &old };
+        let plan = start.plan(Some(wanted)).unwrap();
+        let steps = start.clone().run(&plan, Policy::UnitsFirst, &Stop::Never).0;
+        for at_step in 0..=steps {
+            for crashed in names(3) {
+                let what = format!("stopped after step {at_step}, {crashed} crashed");
+                let mut lab = start.clone();
+                lab.run(&plan, Policy::UnitsFirst, &Stop::After(at_step));
+                lab.world.settle();
+                lab.world.crash(&crashed);
+                let mut on = lab.clone();
+                if on.plan(Some(wanted)).is_err() {
+                    refused(&on, wanted, "Not all members work");
+                } else {
+                    converge(&mut on, Some(wanted), Policy::UnitsFirst, &format!("{what}, then on"));
+                }
+                if lab.plan(Some(back)).is_ok() {
+                    converge(&mut lab, Some(back), Policy::UnitsFirst, &format!("{what}, then back"));
+                }
+            }
+        }
+    }
+}
+
+/// What is saved before an upgrade does not stand in the way of what is saved before the way back.
+#[test]
+fn down_to_the_very_version_from_before_is_saved_first() {
+    let mut lab = formed(3, "3.5.33");
+    converge(&mut lab, Some(&at(3, "3.6.14")), Policy::UnitsFirst, "up");
+    converge(&mut lab, Some(&at(3, "3.5.33")), Policy::UnitsFirst, "down");
+    assert_eq!(lab.world.host_mut("a").unwrap().saved, Some(((5, 33), Some((6, 14)))));
+}
+
 #[test]
 fn what_is_no_way_is_refused() {
     let lab = formed(3, "3.4.23");
-    refused(&lab, &at(3, "3.6.8"), "etcd goes from one minor version to the next");
-    refused(&formed(3, "3.5.16"), &at(3, "3.6.8"), "A version that can't be upgraded from");
+    // Nobody says where the versions on the way are.
+    let unnamed = |version: &str| {
+        let mut all = at(3, version);
+        all.insert("source".to_owned(), "etcd.tar.gz".into());
+        all
+    };
+    refused(&lab, &unnamed("3.6.8"), "etcd goes from one minor version to the next");
+    refused(&formed(3, "3.5.16"), &unnamed("3.6.8"), "A version that can't be upgraded from");
+    assert!(formed(3, "3.6.14").plan(Some(&at(3, "3.7.1"))).unwrap().rest.is_some_and(|rest| rest.contains("snapshot-count")));
+    refused(&formed(3, "3.7.1"), &unnamed("3.5.33"), "There is no way back to that version at once");
     refused(&formed(3, "3.5.16"), &at(3, "3.4.23"), "There is no way back to that version");
     refused(&lab, &at(5, "3.5.16"), "Members and the version can't change in one plan");
     for name in names(3) {

@@ -13,6 +13,7 @@ pub(crate) fn reason_word(reason: DeferredReason) -> &'static str {
     match reason {
         DeferredReason::InstanceCountUnknown => "instance_count_unknown",
         DeferredReason::DeferredPrereq => "deferred_prereq",
+        DeferredReason::AbsentPrereq => "absent_prereq",
     }
 }
 
@@ -58,9 +59,13 @@ pub(super) fn deferred(deferred: &Deferred, prior: Option<&Snapshot>, registry: 
     change["after_unknown"] = json!(true);
     out.insert("change".into(), change);
     let because: Vec<String> = deferred.because.iter().map(ToString::to_string).collect();
+    let mut karmaform = json!({ "because": because, "stored": deferred.stored });
+    if let Some(rest) = &deferred.rest {
+        karmaform["rest"] = json!(rest);
+    }
     json!({
         "reason": reason_word(deferred.reason),
         "resource_change": out,
-        "karmaform": { "because": because, "stored": deferred.stored },
+        "karmaform": karmaform,
     })
 }

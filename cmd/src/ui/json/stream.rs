@@ -123,7 +123,10 @@ impl Stream {
         }
         for deferred in &plan.deferred {
             let because: Vec<String> = deferred.because.iter().map(ToString::to_string).collect();
-            let told = json!({ "resource": super::deferred::named(deferred), "reason": super::deferred::reason_word(deferred.reason), "because": because });
+            let mut told = json!({ "resource": super::deferred::named(deferred), "reason": super::deferred::reason_word(deferred.reason), "because": because });
+            if let Some(rest) = &deferred.rest {
+                told["rest"] = json!(rest);
+            }
             let message = format!("{}: Deferred", crate::ui::deferred::name(deferred));
             out.push_str(&self.line("info", &message, "deferred_change", &[("deferred", told)]));
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use karmaform_model::{
-    Address, Arg, Attribute, Child, ChildStep, Choreography, Composite, Diagnostic, Diagnostics, Expansion, GateSpec, Object, Point, Scene,
-    Schema, Type, Value,
+    Address, Arg, Attribute, Child, ChildStep, Choreography, Composite, Diagnostic, Diagnostics, Expansion, GateSpec, Leg, Object, Point,
+    Scene, Schema, Type, Value,
 };
 
 /// How it orders its changes.
@@ -104,6 +104,17 @@ impl Composite for Cluster {
         expansion.outputs.insert("ids".into(), Arg::Object(ids));
         expansion.outputs.insert("token".into(), Arg::child(&ca(), "id"));
         Ok(expansion)
+    }
+
+    /// From `leg-1` to `leg-3` it goes over `leg-2`, with a label of its own.
+    fn first_leg(&self, before: &Object, wanted: &Object) -> Option<Leg> {
+        let number = |object: &Object| object.get("version")?.as_str()?.strip_prefix("leg-")?.parse::<u32>().ok();
+        let (from, to) = (number(before)?, number(wanted)?);
+        let next = Some(from + 1).filter(|next| *next < to)?;
+        let mut leg = wanted.clone();
+        leg.insert("version".to_owned(), format!("leg-{next}").into());
+        leg.insert("label".to_owned(), "on the way".into());
+        Some(Leg { wanted: leg, rest: format!("{next} first, then {to}") })
     }
 
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {

@@ -12,6 +12,7 @@ mod fake_cluster;
 mod fake_data;
 mod imports;
 mod lab;
+mod legs;
 mod lifecycle;
 mod moved;
 mod observe;

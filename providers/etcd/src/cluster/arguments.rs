@@ -9,6 +9,7 @@ use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Object, Type,
 use super::authorities::Authorities;
 use super::hosts::{Host, members};
 use super::kubernetes::Kubernetes;
+use super::leg;
 use super::places::default_data_directory;
 use super::restore::Restore;
 use super::schema::{CA_VALIDITY_HOURS, CERTIFICATE_VALIDITY_HOURS, CLIENT_PORT, DISK_LIMIT, PEER_PORT, RENEW_BEFORE_HOURS, USER};
@@ -102,6 +103,7 @@ impl Arguments {
         check_user(&user, &mut found);
         check_directory(&data_directory, &mut found);
         check_validity(object, &mut found);
+        leg::check(object, &mut found);
         let version = Version::parse(&version);
         let kubernetes = Kubernetes::read(address, object, version.as_ref().ok(), &mut found);
         let members = match &kubernetes {

@@ -211,6 +211,7 @@ pub(super) fn as_known(cluster: &Arguments, name: &str) -> Child {
     if let Some(restore) = &cluster.restore {
         etcd.arguments.insert("restoration".to_owned(), Arg::child(&restoring(restore), "id"));
     }
+    etcd.arguments.insert("minor".to_owned(), i64::from(cluster.version.minor).into());
     if cluster.defragments {
         etcd.arguments.insert("defragment".to_owned(), true.into());
     }

@@ -8,6 +8,7 @@ mod care;
 mod gates;
 mod moves;
 mod pods;
+mod versions;
 
 pub(crate) use care::Care;
 pub(crate) use pods::makes_claim_anew;
@@ -22,7 +23,7 @@ use super::membership::{Membership, membership};
 use super::places::{formed_note, part, part_of, stateful_set};
 use super::restore::{ended, helpers_in_the_way, restoration};
 use super::upgrade::upgrade;
-use super::{authorities, impact, preflight, refusals, snapshot};
+use super::{authorities, impact, preflight, refusals};
 
 /// How long forming a cluster may take, in seconds. Usually 1 to 3 s; slow disks and slow hosts need more.
 const FORMATION_LIMIT: u64 = 120;
@@ -100,6 +101,9 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     if let Some(upgrade) = &upgrade {
         order.save_first();
         order.save_in_pod(upgrade);
+    }
+    if is_formed(scene) {
+        order.tell(upgrade.as_ref());
     }
     order.read_ids();
     order.drop_authorities();
@@ -272,33 +276,6 @@ impl<'a> Order<'a> {
         };
         for member in touched {
             self.step(member.outside().filter(|path| !repaired.contains(path)), &member.name, required.clone());
-        }
-    }
-
-    /// What the data is, is saved before anything of another version is on any host, and when all members were seen healthy, unless some of
-    /// them are started only now.
-    fn save_first(&mut self) {
-        let Some(snapshot) = snapshot::keeper(self.wanted).map(snapshot::of) else { return };
-        if !changes(self.scene, &snapshot) {
-            return;
-        }
-        let changed: BTreeSet<Vec<ChildStep>> = self.members.values().flat_map(Member::at_start).map(<[ChildStep]>::to_vec).collect();
-        let mut saved = Point::Child(snapshot.clone());
-        if let Some(first) = self.choreography.gates.iter().find(|gate| !gate.acts).map(|gate| Point::Gate(gate.name.clone())) {
-            let waits =
-                |(before, after): &(Point, Point)| *after == first && matches!(before, Point::Child(path) if changed.contains(path));
-            if !self.choreography.orderings.iter().any(waits) {
-                self.order(first, saved.clone());
-                // It may have taken long.
-                let (name, last) = ("healthy after the snapshot".to_owned(), self.last.take());
-                self.gate(&name, self.all(), BEFORE_LIMIT);
-                self.last = last;
-                self.order(saved, Point::Gate(name.clone()));
-                saved = Point::Gate(name);
-            }
-        }
-        for path in changed {
-            self.order(saved.clone(), Point::Child(path));
         }
     }
 

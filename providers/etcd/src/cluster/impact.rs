@@ -15,7 +15,8 @@ use super::kubernetes::{Storage, saved};
 use super::membership::Membership;
 use super::places::{Places, client_certificate, part, part_of, stateful_set};
 use super::snapshot;
-use super::upgrade::Upgrade;
+use super::upgrade::{Course, Upgrade, told};
+use super::way::FIRST_WAY_DOWN;
 use crate::care::bytes;
 
 pub(crate) use restoration::{of_ended, of_restoration};
@@ -33,6 +34,7 @@ pub(crate) fn of_change(
     let mut lines = moves::of_moves(scene, wanted, members, membership);
     lines.extend(upgrade.into_iter().flat_map(|upgrade| of_upgrade(scene, wanted, upgrade)));
     if is_formed(scene) {
+        lines.extend(told(scene, wanted, upgrade).map(of_told));
         lines.extend(authorities::lines(scene, wanted));
     }
     lines.extend(in_place(scene, wanted, members));
@@ -78,17 +80,34 @@ fn of_upgrade(scene: &Scene<'_>, wanted: &Arguments, upgrade: &Upgrade) -> Vec<S
         }
     } else if let Some(keeper) = snapshot::keeper(wanted)
         && changes(scene, &snapshot::of(keeper))
-        && to.minor >= from.minor
+        && (to.minor >= from.minor || !upgrade.begun)
+        // What is put back had nothing to lose.
+        && !(upgrade.begun && scene.before.and_then(|b| b.get("version")?.as_str()) == Some(to.text.as_str()))
     {
         lines.push(format!("saves a snapshot first, on the host of {keeper} in {}", Places::of(wanted).snapshots));
     }
-    if to.minor > from.minor {
+    if to.minor > from.minor && from.minor >= FIRST_WAY_DOWN {
+        lines.push(format!(
+            "the old `version` takes this back; once all members run 3.{} that begins with telling the cluster that it goes down",
+            to.minor
+        ));
+    } else if to.minor > from.minor {
         lines.push(format!(
             "once all members run 3.{}, there is no way back to 3.{} but that snapshot; until then there is, by the old `version`",
             to.minor, from.minor
         ));
     }
     lines
+}
+
+/// Of what a cluster is told first.
+fn of_told(told: Course) -> String {
+    match told {
+        Course::Down(minor) => format!(
+            "tells the cluster first that it goes down to 3.{minor}, and waits until all members keep their data as that does; what only newer ones keep is gone then"
+        ),
+        Course::Stays => "tells the cluster that it does not go down after all".to_owned(),
+    }
 }
 
 /// Of what happens to members as they are.

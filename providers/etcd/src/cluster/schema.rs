@@ -43,6 +43,12 @@ fn inputs() -> Vec<Attribute> {
             "The SHA-256 sum of the archive, or the path or URL of a file that says it: the release's `SHA256SUMS`.",
         ),
         Attribute::optional(
+            "through",
+            Type::Any,
+            "Versions on the way to `version`, where etcd takes no step there at once (3.5.16 to 3.6.14 leads over 3.5.32): a map by version of objects with \
+             `source` and `source_sha256` on hosts, or `image` in pods. Unless written it is where `version` is, with the other number in its place.",
+        ),
+        Attribute::optional(
             "settings",
             Type::map(Type::String),
             "More etcd settings by flag name without dashes: `quota-backend-bytes`. A change restarts the members one at a time.",

@@ -9,9 +9,11 @@ use karmaform_model::{Diagnostic, Diagnostics, Scene, Value};
 use super::arguments::Arguments;
 use super::condition::{Condition, Member, is_unchanged, seen, sides};
 use super::kubernetes::Kubernetes;
+use super::leg::has_old_logs;
 use super::membership::Membership;
 use super::places::{part, part_of, stateful_set};
 use super::snapshot;
+use super::way::{FIRST_WAY_DOWN, SOURCES, is_too_old, steps};
 use crate::versions::Version;
 
 /// What must be free besides in a volume, in bytes: the log of what is written meanwhile.
@@ -26,6 +28,15 @@ pub(crate) struct Upgrade {
     pub(crate) members: Vec<String>,
     /// Some have it already: a run before began this.
     pub(crate) begun: bool,
+}
+
+/// What a cluster is told before members change their version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// It goes down to this minor version.
+    Down(u32),
+    /// What was begun so is given up.
+    Stays,
 }
 
 /// Whether the version changes.
@@ -52,6 +63,9 @@ pub(crate) fn upgrade(
     if let Some(never) = others.values().find_map(|version| no_way(version, to, begun)) {
         return Err(never.into());
     }
+    if !begun && has_old_logs(scene.before, &from, to) {
+        return Err(old_logs(&from, to).into());
+    }
     let down: Vec<&str> = staying.filter(|m| m.condition != Condition::Works).map(|m| m.name.as_str()).collect();
     if !begun && !down.is_empty() {
         found.push(not_all_work(&down, &from));
@@ -75,7 +89,24 @@ pub(crate) fn upgrade(
         );
     }
     found.extend(wanted.kubernetes.as_ref().filter(|_| !begun).and_then(|place| no_room(scene, place, members)));
-    if found.is_empty() { Ok(Some(Upgrade { from, members: others.keys().map(|n| (*n).to_owned()).collect(), begun })) } else { Err(found) }
+    if !found.is_empty() {
+        return Err(found);
+    }
+    let members = others.keys().map(|n| (*n).to_owned()).collect();
+    Ok(Some(Upgrade { from, members, begun }))
+}
+
+/// Down it goes only together: told before the first member changes, by a plan that sees all of them work. Who goes on with that, or takes an upgrade back that
+/// is under way, is in a cluster that is at the older version. And nobody stays at a version, or goes to one, that the cluster was told to leave.
+pub(crate) fn told(scene: &Scene<'_>, wanted: &Arguments, upgrade: Option<&Upgrade>) -> Option<Course> {
+    let to = wanted.version.minor;
+    if let Some(upgrade) = upgrade.filter(|upgrade| upgrade.from.minor > to) {
+        return (!upgrade.begun).then_some(Course::Down(to));
+    }
+    let is_healthy = |name: &&String| seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool) == Some(true);
+    let healthy = wanted.members.keys().filter(is_healthy);
+    let mut was_told = healthy.filter_map(|name| seen(scene, &part(name, "etcd"), "goes_down_to")?.as_i64());
+    was_told.any(|minor| minor < i64::from(to)).then_some(Course::Stays)
 }
 
 /// The snapshot is on the volume of one member, beside the data and the one of the upgrade before, and etcd writes on.
@@ -168,7 +199,8 @@ fn no_way(from: &Version, to: &Version, begun: bool) -> Option<Diagnostic> {
                 "etcd goes from one minor version to the next",
                 format!("Members run {old}, and {new} does not start on what that has written."),
             )
-            .with_hint(format!("Apply these one after the other: {}.", steps(from, to).join(", "))),
+            .with_hint(format!("Apply these one after the other: {}.", steps(from, to).join(", ")))
+            .with_hint(SOURCES),
         ),
         Ordering::Greater => {
             let floor = to.floor().filter(|floor| from.patch < *floor)?;
@@ -177,11 +209,22 @@ fn no_way(from: &Version, to: &Version, begun: bool) -> Option<Diagnostic> {
                     "A version that can't be upgraded from",
                     format!("Members run {old}, and to go to 3.{} they must run 3.{}.{floor} or a newer patch of it: earlier ones leave data behind that it does not take.", to.minor, from.minor),
                 )
-                .with_hint(format!("Apply the newest 3.{}, then {new}.", from.minor)),
+                .with_hint(format!("Apply the newest 3.{}, then {new}.", from.minor))
+                .with_hint(SOURCES),
             )
         }
         // As long as one member runs the old version the cluster has not left it.
         Ordering::Less if begun && to.minor + 1 == from.minor => None,
+        // From 3.6 on members can be told to keep their data as the version before does.
+        Ordering::Less if to.minor >= FIRST_WAY_DOWN && to.minor + 1 == from.minor && !is_too_old(from.minor, to) => None,
+        Ordering::Less if to.minor >= FIRST_WAY_DOWN => {
+            let what = format!("Members run {old}. etcd goes down one minor version at a time, and to a patch that knows of it.");
+            Some(
+                Diagnostic::error("There is no way back to that version at once", what)
+                    .with_hint(format!("Apply these one after the other: {}.", steps(from, to).join(", ")))
+                    .with_hint(SOURCES),
+            )
+        }
         Ordering::Less => {
             let what = format!("Members run {old}. etcd {new} does not start on what that has written.");
             Some(
@@ -195,12 +238,15 @@ fn no_way(from: &Version, to: &Version, begun: bool) -> Option<Diagnostic> {
     }
 }
 
-/// The versions on the way: the newest of each minor where that matters.
-fn steps(from: &Version, to: &Version) -> Vec<String> {
-    let on_the_way = (from.minor + 1..to.minor).map(|minor| format!("the newest 3.{minor}"));
-    let first = Version { minor: from.minor + 1, ..to.clone() }.floor().filter(|floor| from.patch < *floor);
-    let first = first.map(|_| format!("the newest 3.{}", from.minor));
-    first.into_iter().chain(on_the_way).chain([to.text.clone()]).collect()
+fn old_logs(from: &Version, to: &Version) -> Diagnostic {
+    let what = format!(
+        "Members run {}, and {} ends at its start on a log that 3.5 has written to, which nobody can tell from here.",
+        from.text, to.text
+    );
+    Diagnostic::error("Logs that the next version can't read", what).with_hint(format!(
+        "Apply {} with `snapshot-count = \"1\"` in `settings` first, so that members begin their logs anew, then {}.",
+        from.text, to.text
+    ))
 }
 
 fn not_all_work(down: &[&str], from: &Version) -> Diagnostic {

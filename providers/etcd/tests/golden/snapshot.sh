@@ -22,16 +22,25 @@ note() {
 if [ "$was" = "$ETCD_VERSION" ]; then
   if [ -z "$from" ] || is_there || is_fresh; then exit 0; fi
 fi
-# A step to the next minor version is taken back while it is under way, since later there is no way: nothing was lost yet.
-if [ "$from" = "$ETCD_VERSION" ] && [ "${from%.*}" != "${was%.*}" ]; then note ''; exit 0; fi
+as=/etc/etcd/main/pki/server
+if [ -e /etc/etcd/main/pki/authority/client.crt ]; then as=/etc/etcd/main/pki/authority/client; fi
+ctl() {
+  limit=$1
+  shift
+  ETCDCTL_API=3 "$programs/etcdctl" --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/main/pki/client-ca.crt --cert="$as.crt" --key="$as.key" \
+    --dial-timeout=10s --command-timeout="$limit" "$@"
+}
+none_runs_it() {
+  ! is_there && told=$(ctl 10s endpoint status --cluster 2>/dev/null) && ! printf '%s\n' "$told" | grep -q ", $ETCD_VERSION[^0-9]"
+}
+# A step to the next minor version that is taken back while somebody runs the old one, or nobody can be asked, has lost nothing yet.
+if [ "$from" = "$ETCD_VERSION" ] && [ "${from%.*}" != "${was%.*}" ] && ! none_runs_it; then note ''; exit 0; fi
 set -- /var/lib/etcd/main/member/wal/*.wal
 if [ ! -e "$1" ]; then note ''; exit 0; fi
 if [ -z "$was" ] && is_there; then note ''; exit 0; fi
 # It does not run. Nobody begins another version then; who goes on with one has what was saved when it was begun.
 if ! systemctl -q is-active etcd-main.service; then exit 0; fi
 
-as=/etc/etcd/main/pki/server
-if [ -e /etc/etcd/main/pki/authority/client.crt ]; then as=/etc/etcd/main/pki/authority/client; fi
 needed=$(du -k /var/lib/etcd/main/member/snap/db | cut -f1)
 free=$(df -Pk "$kept" | awk 'NR == 2 { print $4 }')
 if [ "$((needed + 1048576))" -ge "$free" ]; then
@@ -39,8 +48,7 @@ if [ "$((needed + 1048576))" -ge "$free" ]; then
   exit 1
 fi
 file=$kept/before-$ETCD_VERSION-$(date -u +%Y%m%dT%H%M%SZ).db
-if ! ETCDCTL_API=3 "$programs/etcdctl" --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/main/pki/client-ca.crt --cert="$as.crt" --key="$as.key" \
-  --dial-timeout=10s --command-timeout=1740s snapshot save "$file" >"$kept/log" 2>&1; then
+if ! ctl 1740s snapshot save "$file" >"$kept/log" 2>&1; then
   tail -n 1 "$kept/log" >&2
   rm -f "$file" "$file.part"
   exit 1

@@ -35,10 +35,10 @@ pub(crate) fn formed(members: usize) -> Lab {
 
 /// Plans and applies until there is nothing to do.
 pub(crate) fn converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, what: &str) {
-    for _ in 0..6 {
+    for _ in 0..8 {
         lab.world.settle();
         let plan = lab.plan(wanted).unwrap_or_else(|d| panic!("{what}: refused: {d:#?}"));
-        if !plan.has_changes() && lab.state.before.is_some() == wanted.is_some() {
+        if !plan.has_changes() && plan.rest.is_none() && lab.state.before.is_some() == wanted.is_some() {
             sane(lab, what);
             lab.world.clients = model::Client::of(&lab.state.children).into_iter().collect();
             match wanted {
@@ -54,7 +54,7 @@ pub(crate) fn converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, w
 }
 
 /// A crash while one failure is too many costs the majority. The plan then says what to put back, and that is what people do.
-fn go_back_if_told(lab: &mut Lab, start: &Lab, wanted: Option<&Object>, policy: Policy, what: &str) {
+fn go_back_if_told(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, what: &str) {
     lab.world.settle();
     let Err(refused) = lab.plan(wanted) else { return };
     let way_out = refused.iter().any(|d| d.hints.iter().any(|h| h.starts_with("Put ") && h.contains(", plan and apply")));
@@ -66,7 +66,7 @@ fn go_back_if_told(lab: &mut Lab, start: &Lab, wanted: Option<&Object>, policy: 
             .map(|(n, v)| (n.clone(), v.clone()))
             .collect()
     };
-    let before: Object = inputs(start.state.before.as_ref().expect("it was formed"));
+    let before: Object = inputs(lab.state.before.as_ref().expect("it was formed"));
     converge(lab, Some(&before), policy, &format!("{what}, put back"));
 }
 
@@ -89,6 +89,14 @@ fn as_wanted(lab: &Lab, wanted: &Object, what: &str) {
     assert_eq!(names, expected, "{what}");
     if wanted.get("defragment").and_then(Value::as_bool) == Some(true) {
         assert!(lab.world.fragmented.is_empty() && !lab.world.is_full, "{what}: {:?}", lab.world.fragmented);
+    }
+    assert_eq!(roster.goes_down_to, None, "{what}");
+    if let Some(version) = wanted.get("version").and_then(Value::as_str) {
+        let runs = |name: &String| lab.world.hosts.values().find(|h| h.member == *name).and_then(model::Host::version);
+        assert!(
+            hosts.keys().all(|name| runs(name).is_some_and(|(minor, patch)| format!("3.{minor}.{patch}") == version)),
+            "{what}: not {version}"
+        );
     }
     if wanted.contains_key("restore") {
         assert!(roster.id.starts_with("restored-"), "{what}: {}", roster.id);
@@ -144,7 +152,7 @@ fn check_every(pace: usize, start: &Lab, wanted: Option<&Object>, what: &str) {
                 let mut lab = start.clone();
                 lab.run(&plan, policy, &Stop::CrashAfter(at, member.clone()));
                 sane(&lab, &place);
-                go_back_if_told(&mut lab, &start, wanted, policy, &place);
+                go_back_if_told(&mut lab, wanted, policy, &place);
                 converge(&mut lab, wanted, policy, &place);
             }
         }

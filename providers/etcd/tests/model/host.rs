@@ -84,6 +84,8 @@ pub(crate) struct Host {
     pub(crate) before: Vec<(String, Data)>,
     /// Restorations that ended well.
     pub(crate) ended: BTreeSet<String>,
+    /// The lowest minor version that has written to its log since its last snapshot.
+    pub(crate) log_of: Option<u32>,
     /// The peer URLs of the members in its first configuration.
     pub(crate) known_members: BTreeSet<String>,
 }
@@ -106,6 +108,7 @@ impl Host {
             switched: None,
             before: Vec::new(),
             ended: BTreeSet::new(),
+            log_of: None,
             known_members: BTreeSet::new(),
         }
     }
@@ -146,6 +149,20 @@ impl Host {
             *joined = true;
             self.marker = true;
             self.formation = None;
+        }
+    }
+
+    /// Somebody of this minor version has written to the log; it begins anew at once where `snapshot-count` is 1.
+    pub(super) fn logs(&mut self, minor: u32) {
+        let is_short = self.setting("ETCD_SNAPSHOT_COUNT").as_deref() == Some("1");
+        self.log_of = Some(self.log_of.filter(|_| !is_short).map_or(minor, |log| log.min(minor)));
+    }
+
+    /// The minor version that takes part in a cluster here.
+    pub(super) fn minor(&self) -> Option<u32> {
+        match self.process {
+            Process::Running { version: (minor, _), joined: true, .. } => Some(minor),
+            _ => None,
         }
     }
 
@@ -246,7 +263,7 @@ impl Host {
         let mut object = after.clone();
         things::compute(ty, &mut object);
         if let Some(version) = version::to_save_for(ty, after) {
-            let saved = self.save(version);
+            let saved = self.save(version, formed.and_then(|f| f.version));
             if let Err(why) = saved {
                 return (Err(why), violations);
             }
@@ -370,6 +387,7 @@ impl Host {
                 }
                 self.had_data_of.insert(formed.id.clone());
                 self.data = Some(Data { cluster: formed.id.clone(), incarnation: known.incarnation, restored: None });
+                self.log_of = None;
                 formed.id.clone()
             }
         };
@@ -382,16 +400,21 @@ impl Host {
             violations.push(format!("{} ends at once: {why}", self.member));
             return Err(why);
         }
+        if version.0 > 6 && self.log_of.is_some_and(|log| log < 6) {
+            violations.push(format!("{} ends at once: 3.5 has written to its log", self.member));
+            return Err("unmarshal should never fail".to_owned());
+        }
         Ok(Process::Running { config: self.written(), cluster, joined: false, version, trust: self.written_trust() })
     }
 
     /// What the command that saves does before a version.
-    fn save(&mut self, version: Version) -> Result<(), String> {
+    fn save(&mut self, version: Version, cluster: Option<u32>) -> Result<(), String> {
         let (was, from) = self.saved.map_or((None, None), |(was, from)| (Some(was), from));
         if was == Some(version) {
             return Ok(());
         }
-        let is_taken_back = from == Some(version) && was.is_some_and(|was| was.0 != version.0);
+        // Only as long as not all have it.
+        let is_taken_back = from == Some(version) && was.is_some_and(|was| was.0 != version.0 && cluster < Some(was.0));
         if is_taken_back || self.data.is_none() || (was.is_none() && self.version() == Some(version)) {
             self.saved = Some((version, None));
             return Ok(());

@@ -135,6 +135,8 @@ impl World {
                 self.down_by_us.remove(&host.member);
             }
         }
+        let lowest = self.hosts.values().filter_map(Host::minor).min();
+        self.hosts.values_mut().filter(|h| h.minor().is_some()).for_each(|h| lowest.into_iter().for_each(|minor| h.logs(minor)));
         self.raise_version();
         self.notes_who_is_refused();
         let alive = self.alive();
@@ -169,9 +171,9 @@ impl World {
             Process::Running { version: (minor, _), .. } => Some(minor),
             _ => None,
         });
-        let lowest = minors.min();
+        let minors: BTreeSet<u32> = minors.collect();
         if let Some(formed) = self.formed.as_mut().filter(|f| f.version.is_none() || f.voters() == alive.len()) {
-            formed.version = formed.version.max(lowest);
+            formed.monitor(&minors);
         }
     }
 
@@ -180,7 +182,12 @@ impl World {
         let Some(first) = running.first().and_then(|h| self.hosts.get(h)) else { return };
         if running.len() > first.known_members.len() / 2 {
             let known = |url: &String| (url.clone(), Known { incarnation: 0, learner: false, name: None });
-            self.formed = Some(Roster { id: cluster.to_owned(), members: first.known_members.iter().map(known).collect(), version: None });
+            self.formed = Some(Roster {
+                id: cluster.to_owned(),
+                members: first.known_members.iter().map(known).collect(),
+                version: None,
+                goes_down_to: None,
+            });
         }
     }
 
@@ -355,6 +362,11 @@ impl World {
             self.hosts.values().find(|h| h.member == member).map(|h| &h.process).filter(|_| healthy)
         {
             seen.insert("version".to_owned(), format!("3.{minor}.{patch}").into());
+            let to = self.formed.as_ref().and_then(|formed| formed.goes_down_to).filter(|_| *minor > 5);
+            seen.insert(
+                "goes_down_to".to_owned(),
+                to.map_or_else(|| Value::null(karmaform_model::Type::Number), |to| i64::from(to).into()),
+            );
         }
         if let Some(voter) = self.votes(member) {
             seen.insert("nonvoter".to_owned(), (!voter).into());

@@ -33,6 +33,14 @@ impl World {
             "etcd_promote" => self.promote(&roster, &text("name").ok_or("no name")?, &text("peer_url").ok_or("no URL")?, up),
             "etcd_leave" => Ok(self.leave(&roster, text("member_id").as_deref(), &text("peer_url").ok_or("no URL")?, up)),
             "etcd_make_room" => Ok(self.make_room()),
+            "etcd_settle" => {
+                let asked = arguments.get("minor").and_then(Value::as_i64).and_then(|minor| u32::try_from(minor).ok());
+                let run: Vec<Option<u32>> = self.hosts.values().filter(|h| through.contains(&h.member)).map(|h| h.minor()).collect();
+                let is_at = run.iter().any(|minor| *minor > asked) || run.iter().all(|minor| *minor == asked) && roster.version == asked;
+                let is_at = is_at && up == through.len();
+                Ok(if is_at { Answer::Done } else { Answer::Waiting("not at it".to_owned()) })
+            }
+            "etcd_downgrade" => self.go_down(arguments.get("to").and_then(Value::as_i64), up == through.len()),
             "etcd_disarm" if up == through.len() => Ok(Answer::Done),
             "etcd_disarm" => Ok(Answer::Waiting("not all work".to_owned())),
             _ => Err(format!("no operation {operation}")),
@@ -56,6 +64,14 @@ impl World {
         self.fragmented.clear();
         self.is_full = false;
         Answer::Done
+    }
+
+    /// A cluster is told to go down to a version, and its members begin to keep their data as that does; or to stay.
+    fn go_down(&mut self, to: Option<i64>, all: bool) -> Result<Answer, String> {
+        let to = to.and_then(|to| u32::try_from(to).ok());
+        let is_there = self.hosts.values().any(|host| host.minor() == to);
+        let Some(formed) = self.formed.as_mut() else { return Ok(Answer::Waiting("nobody can be asked".to_owned())) };
+        Ok(formed.go_down(to, is_there, all)?.map_or(Answer::Done, Answer::Waiting))
     }
 
     fn join(&mut self, roster: &Roster, url: &str, replaces: Option<&str>, all: bool) -> Answer {

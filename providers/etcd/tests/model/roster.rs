@@ -1,7 +1,7 @@
 //! The cluster that was formed and whom it knows as its members: what etcd's members agree on, and which changes of it etcd accepts (facts of
 //! etcd, "what etcd accepts": the strict rules of the versions before 3.5.30).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Type, Value};
 
@@ -25,9 +25,35 @@ pub(crate) struct Roster {
     pub(crate) members: BTreeMap<String, Known>,
     /// The minor version that it is at: no member of an older one starts.
     pub(crate) version: Option<u32>,
+    /// The minor version that it was told to go down to.
+    pub(crate) goes_down_to: Option<u32>,
 }
 
 impl Roster {
+    /// The leader looks at the minor versions that all voters run, and raises the cluster's own; or ends what it was told once all are there.
+    pub(crate) fn monitor(&mut self, minors: &BTreeSet<u32>) {
+        match self.goes_down_to {
+            Some(to) if minors.last() == Some(&to) => self.goes_down_to = None,
+            Some(_) => {}
+            None => self.version = self.version.max(minors.first().copied()),
+        }
+    }
+
+    /// It is told to go down to a version, and its members begin to keep their data as that does; `None`: to stay. `is_there`: somebody runs that version.
+    /// Gives what it waits for.
+    pub(crate) fn go_down(&mut self, to: Option<u32>, is_there: bool, all: bool) -> Result<Option<String>, String> {
+        if to.is_some() && is_there || self.goes_down_to == to {
+            return Ok(None);
+        }
+        match (to, self.goes_down_to, self.version) {
+            _ if to.is_some() && !all => return Ok(Some("not all work".to_owned())),
+            (Some(to), None, Some(version)) if to + 1 == version && to >= 5 => (self.goes_down_to, self.version) = (Some(to), Some(to)),
+            (Some(to), None, version) => return Err(format!("invalid downgrade target version 3.{to} of {version:?}")),
+            _ => self.goes_down_to = None,
+        }
+        Ok(Some("told".to_owned()))
+    }
+
     /// How many vote.
     pub(crate) fn voters(&self) -> usize {
         self.members.values().filter(|m| !m.learner).count()

@@ -70,7 +70,8 @@ impl World {
     fn save(&mut self, arguments: &Object) -> Result<Option<String>, String> {
         let pod = arguments["pod"].as_str().unwrap_or_default().to_owned();
         let version = self.formed.as_ref().and_then(|r| r.version);
-        if self.pods.values().any(|p| p.minor() > version) {
+        let is_told = self.formed.as_ref().is_some_and(|r| r.goes_down_to.is_some());
+        if !is_told && self.pods.values().any(|p| p.minor() > version) {
             self.violations.push("what is saved is of another version already".to_owned());
         }
         if !self.is_healthy(&pod) || self.has_no_room {
@@ -89,6 +90,17 @@ impl World {
         let Some(roster) = self.formed.clone().filter(|_| up > 0) else { return Ok(Some("nobody can be asked".to_owned())) };
         if operation == "etcd_disarm" {
             return Ok((up < through.len()).then(|| "not all work".to_owned()));
+        }
+        let number = |name: &str| arguments.get(name).and_then(Value::as_i64).and_then(|n| u32::try_from(n).ok());
+        if operation == "etcd_settle" {
+            let is_at = roster.version == number("minor") && up == through.len();
+            return Ok((!is_at).then(|| "not at it".to_owned()));
+        }
+        if operation == "etcd_downgrade" {
+            let to = number("to");
+            let is_there = self.pods.iter().any(|(name, pod)| pod.minor() == to && self.is_healthy(name));
+            let all = up == through.len();
+            return self.formed.as_mut().map_or(Ok(None), |roster| roster.go_down(to, is_there, all));
         }
         let url = text("peer_url").ok_or("no URL")?;
         match operation {

@@ -185,14 +185,14 @@ impl World {
     fn begun(&self, cluster: &str, members: &BTreeSet<String>, running: &[String]) -> Roster {
         let known = |name: &String| (Self::url(name), Known { incarnation: 0, learner: false, name: Some(name.clone()) });
         let version = running.first().and_then(|name| self.pods[name].minor());
-        Roster { id: cluster.to_owned(), members: members.iter().map(known).collect(), version }
+        Roster { id: cluster.to_owned(), members: members.iter().map(known).collect(), version, goes_down_to: None }
     }
 
     /// Once all members are of a newer version, the cluster is, and there is no way back.
     fn leaves_a_version(&mut self, alive: &BTreeSet<String>) {
-        let lowest = alive.iter().filter_map(|name| self.pods.get(name)?.minor()).min();
+        let minors = alive.iter().filter_map(|name| self.pods.get(name)?.minor()).collect();
         if let Some(roster) = self.formed.as_mut().filter(|r| r.voters() == alive.len()) {
-            roster.version = roster.version.max(lowest);
+            roster.monitor(&minors);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The namespace, as a plan's steps meet it.
 
-use karmaform_model::{Change, Object, Value};
+use karmaform_model::{Change, Object, Type, Value};
 
 use super::{Process, World, objects, roster, trust};
 use crate::steps::Outside;
@@ -147,6 +147,9 @@ impl Outside for World {
         let url = |name: &str| self.pods.get(member).and_then(|p| p.flag(name)).unwrap_or_default().replace("$(POD_NAME)", member);
         object.insert("nonvoter".to_owned(), false.into());
         object.insert("size_bytes".to_owned(), (1_i64 << 20).into());
+        let runs = self.pods.get(member).and_then(super::Pod::minor);
+        let to = self.formed.as_ref().and_then(|roster| roster.goes_down_to).filter(|_| runs > Some(5));
+        object.insert("goes_down_to".to_owned(), to.map_or_else(|| Value::null(Type::Number), |to| i64::from(to).into()));
         object.insert("version".to_owned(), self.pods.get(member).map(super::Pod::version).unwrap_or_default().into());
         object.insert("roster".to_owned(), roster.told());
         object.insert("member_id".to_owned(), roster.id_of(&Self::url(member)).unwrap_or_default().into());

@@ -66,11 +66,11 @@ pub(crate) fn formed(members: usize, storage: &str) -> Lab {
 /// Plans and applies until there is nothing to do, or the plan is refused.
 pub(crate) fn try_to_converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, what: &str) -> Result<(), Diagnostics> {
     let mut failures = Vec::new();
-    for _ in 0..6 {
+    for _ in 0..8 {
         lab.world.settle();
         sane(lab, what);
         let plan = lab.plan(wanted)?;
-        if !plan.has_changes() && lab.state.before.is_some() == wanted.is_some() {
+        if !plan.has_changes() && plan.rest.is_none() && lab.state.before.is_some() == wanted.is_some() {
             if let Some(wanted) = wanted {
                 as_wanted(lab, wanted, what);
             }

@@ -54,6 +54,8 @@ pub(crate) struct Plan {
     pub(crate) changes: BTreeMap<Path, (String, Change)>,
     /// The order.
     pub(crate) choreography: Choreography,
+    /// What is left for the plans after it.
+    pub(crate) rest: Option<String>,
     graph: run::Graph,
 }
 
@@ -108,6 +110,8 @@ impl<W: Outside> Stage<W> {
 
     /// Plans to make the world like these arguments, or to destroy it.
     pub(crate) fn plan(&self, wanted: Option<&Object>) -> Result<Plan, Diagnostics> {
+        let stage = self.state.before.as_ref().zip(wanted).and_then(|(before, wanted)| EtcdCluster.first_leg(before, wanted));
+        let wanted = stage.as_ref().map(|stage| &stage.wanted).or(wanted);
         let expansion = match wanted {
             Some(arguments) => expanded(arguments)?,
             None => Rc::default(),
@@ -163,7 +167,14 @@ impl<W: Outside> Stage<W> {
                 after.insert(told.attribute.to_owned(), told.value.clone());
             }
         }
-        let mut plan = Plan { wanted: wanted.cloned(), expansion, changes, choreography, graph: run::Graph::default() };
+        let mut plan = Plan {
+            wanted: wanted.cloned(),
+            expansion,
+            changes,
+            choreography,
+            graph: run::Graph::default(),
+            rest: stage.as_ref().map(|stage| stage.rest.clone()),
+        };
         plan.graph = run::graph(&plan, &self.state);
         Ok(plan)
     }

@@ -88,11 +88,15 @@ impl Order<'_> {
         // Whoever has left by then is not asked.
         let connection = children::connection_with(self.wanted, &BTreeMap::new());
         self.operate_with(name, "etcd_make_room", BTreeMap::from([("cluster".to_owned(), connection)]), limit);
-        // Who has joined in this plan was read before the next one came.
+        self.read_members_after(&Point::Gate(name.to_owned()));
+    }
+
+    /// What is known of members is read again behind this. Who has joined in this plan was read before the next one came.
+    pub(super) fn read_members_after(&mut self, this: &Point) {
         let is_read = |member: &&String| self.noted.contains(*member);
         let members: Vec<_> = self.wanted.members.keys().filter(|m| !is_read(m)).map(|member| part(member, "etcd")).collect();
         for path in members.into_iter().filter(|path| changes(self.scene, path)) {
-            self.order(Point::Gate(name.to_owned()), Point::Child(path));
+            self.order(this.clone(), Point::Child(path));
         }
     }
 }

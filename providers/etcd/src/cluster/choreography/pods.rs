@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Action, Arg, ChildStep, GateSpec, Point, Scene, Value};
 
+use super::versions::AFTER_SAVING;
 use super::{BEFORE_LIMIT, Order};
 use crate::cluster::condition::{changes, member_of, seen};
 use crate::cluster::kubernetes::children::{claim_manifest, claim_name, save_command, to_close, to_start};
@@ -80,7 +81,7 @@ impl Order<'_> {
         self.add_operation(&saved, "kubernetes_exec", arguments, u64::try_from(snapshot::LIMIT).unwrap_or(u64::MAX));
         self.order(Point::Gate(first), Point::Gate(saved.clone()));
         // It may have taken long.
-        let (name, last) = ("healthy after the snapshot".to_owned(), self.last.take());
+        let (name, last) = (AFTER_SAVING.to_owned(), self.last.take());
         self.gate(&name, self.all(), BEFORE_LIMIT);
         self.last = last;
         self.order(Point::Gate(saved), Point::Gate(name.clone()));

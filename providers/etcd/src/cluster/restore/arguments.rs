@@ -84,7 +84,7 @@ impl Restore {
     }
 
     /// The same of arguments as the state has them.
-    pub(super) fn name_in(arguments: &Object) -> Option<String> {
+    pub(in crate::cluster) fn name_in(arguments: &Object) -> Option<String> {
         let block = arguments.get("restore").and_then(Value::as_entries)?;
         let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         let (sha256, id) = (text("sha256").to_ascii_lowercase(), text("id").to_owned());

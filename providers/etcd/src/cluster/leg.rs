@@ -1,0 +1,372 @@
+//! What a plan brings about that goes to the first version on the way to another one ([`super::way`]): its programs, and settings that it knows.
+
+use std::collections::BTreeMap;
+
+use karmaform_model::{Diagnostic, Diagnostics, Leg, Marks, Object, Type, Value};
+
+use super::restore::Restore;
+use super::way::{between, floor};
+use crate::versions::{Version, settings_for};
+
+/// The last minor version that reads what 3.5 writes into its log (measured: 3.7.1 ends with "unmarshal should never fail" on a log of 3.6.14 in which
+/// there is some; etcd PR 21263). It is out of a log once a member has saved a snapshot behind it, by default after 10,000 entries.
+pub(crate) const LAST_OF_OLD_LOGS: u32 = 6;
+
+/// The setting after how many entries a member saves a snapshot of its own and begins its log anew. 1 is what etcd's guide to 3.6 has for the like.
+const SNAPSHOTS: &str = "snapshot-count";
+
+/// What an entry of `through` may say.
+const PLACES: [&str; 3] = ["source", "source_sha256", "image"];
+
+/// The first leg, where the way leads over another version, or where members have to let go of what they have in their logs. `None`: one plan does it, or
+/// nobody says where programs are.
+pub(crate) fn first(before: &Object, wanted: &Object) -> Option<Leg> {
+    let (from, to) = (version(before)?, version(wanted)?);
+    if Restore::name_in(wanted).is_some() && Restore::name_in(wanted) != Restore::name_in(before) {
+        // What is restored begins with whatever version takes it.
+        return None;
+    }
+    let mut way = between(&from, &to, &known(wanted)?).into_iter();
+    let Some(first) = way.next() else { return clean(before, wanted, (&from, &to)) };
+    let then: Vec<String> = way.map(|version| version.text).chain([to.text.clone()]).map(|version| format!("then to {version}")).collect();
+    let is_short = first.minor == LAST_OF_OLD_LOGS && to.minor > LAST_OF_OLD_LOGS;
+    let how = if is_short { format!(" (with `{SNAPSHOTS}` 1 until it goes on)") } else { String::new() };
+    let rest = format!("etcd goes to {} first{how}, {}", first.text, then.join(", "));
+    Some(Leg { wanted: at(wanted, &first, &to)?, rest })
+}
+
+/// The arguments at each version that `through` names; `None` for one of which they can't be told.
+pub(crate) fn all(wanted: &Object) -> Vec<Option<Object>> {
+    if wanted.get("through").is_none_or(Value::is_null) {
+        return Vec::new();
+    }
+    match version(wanted).zip(known(wanted)) {
+        Some((to, known)) => known.iter().map(|version| at(wanted, version, &to)).collect(),
+        None => vec![None],
+    }
+}
+
+/// The minor version 3.7 ends on some logs of 3.6; with this setting applied there is none such.
+pub(crate) fn has_old_logs(before: Option<&Object>, from: &Version, to: &Version) -> bool {
+    let kept = before.and_then(|b| b.get("settings")?.as_entries()?.get(SNAPSHOTS)?.as_str());
+    from.minor == LAST_OF_OLD_LOGS && to.minor > LAST_OF_OLD_LOGS && kept != Some("1")
+}
+
+fn version(object: &Object) -> Option<Version> {
+    Version::parse(object.get("version")?.as_str()?).ok()
+}
+
+/// The versions in `through`; `None`: they are not known.
+fn known(wanted: &Object) -> Option<Vec<Version>> {
+    let Some(through) = wanted.get("through").filter(|v| !v.is_null()) else { return Some(Vec::new()) };
+    Some(through.as_entries()?.keys().filter_map(|text| Version::parse(text).ok()).collect())
+}
+
+/// The arguments at a version on the way. `None`: nobody says where its programs are.
+fn at(wanted: &Object, first: &Version, to: &Version) -> Option<Object> {
+    let through = wanted.get("through");
+    let said = through.and_then(Value::as_entries).and_then(|all| all.get(&first.text)).and_then(Value::as_entries);
+    let marks = through.map(Value::all_marks).unwrap_or_default();
+    let of = |object: &Object, name: &str| place(object.get(name), said.and_then(|said| said.get(name)), marks, (to, first));
+    let mut leg = wanted.clone();
+    leg.insert("version".to_owned(), first.text.as_str().into());
+    match wanted.get("kubernetes").and_then(Value::as_entries) {
+        Some(block) => {
+            let mut block = block.clone();
+            let given = block.get("image").filter(|v| !v.is_null());
+            // Who builds images by a number of their own may not have built that one, and a digest is of one image; `through` says it then.
+            let is_by_release = given.and_then(Value::as_str).is_some_and(|image| !image.contains('@') && image.ends_with(&to.text));
+            if said.is_none() && !is_by_release || said.is_some_and(|said| said.get("image").is_none_or(Value::is_null)) && given.is_some()
+            {
+                return None;
+            }
+            let image = of(&block, "image")?;
+            block.insert("image".to_owned(), image);
+            leg.insert("kubernetes".to_owned(), block.into());
+        }
+        None => {
+            leg.insert("source".to_owned(), of(wanted, "source").filter(|v| !v.is_null())?);
+            // A file of sums without a number in its name has those of all archives beside it.
+            let sums = wanted.get("source_sha256").filter(|v| !v.as_str().is_some_and(is_sum) && said.is_some());
+            leg.insert("source_sha256".to_owned(), of(wanted, "source_sha256").or_else(|| sums.cloned())?);
+        }
+    }
+    leg.insert("settings".to_owned(), settings_at(wanted, first, to)?);
+    Some(leg)
+}
+
+/// The same version as before, with which members let go of what 3.5 has left in their logs, before they go where nobody can read that any more.
+fn clean(before: &Object, wanted: &Object, (from, to): (&Version, &Version)) -> Option<Leg> {
+    if !has_old_logs(Some(before), from, to) {
+        return None;
+    }
+    let mut leg = wanted.clone();
+    for name in ["version", "source", "source_sha256"] {
+        leg.insert(name.to_owned(), before.get(name).cloned().unwrap_or_else(|| Value::null(Type::String)));
+    }
+    if let Some(mut block) = wanted.get("kubernetes").and_then(Value::as_entries).cloned() {
+        for name in ["image", "registry"] {
+            let was = before.get("kubernetes").and_then(|was| was.get(name)).cloned();
+            block.insert(name.to_owned(), was.unwrap_or_else(|| Value::null(Type::String)));
+        }
+        leg.insert("kubernetes".to_owned(), block.into());
+    }
+    leg.insert("settings".to_owned(), settings_at(wanted, from, to)?);
+    let rest = format!(
+        "members of etcd {} begin their logs anew first (`{SNAPSHOTS}` is 1 until then), as {} ends at its start on what 3.5 has left there; then they go to it",
+        from.text, to.text
+    );
+    Some(Leg { wanted: leg, rest })
+}
+
+/// Settings as a version on the way knows them. The last that reads the logs of 3.5 keeps them short where one comes that does not. `None`: they are not known.
+fn settings_at(wanted: &Object, first: &Version, to: &Version) -> Option<Value> {
+    let given = wanted.get("settings").filter(|v| !v.is_null());
+    let mut settings = match given {
+        Some(given) => settings_for(given.as_entries()?, first.minor)?,
+        None => BTreeMap::new(),
+    };
+    if first.minor == LAST_OF_OLD_LOGS && to.minor > LAST_OF_OLD_LOGS {
+        settings.insert(SNAPSHOTS.to_owned(), "1".into());
+    }
+    if given.is_none() && settings.is_empty() {
+        return Some(Value::null(Type::map(Type::String)));
+    }
+    let marks = given.map(Value::marks).unwrap_or_default();
+    Some(Value::map(Type::String, settings.into_iter().collect()).marked(marks))
+}
+
+/// A text of one version for another: what is said, or the same with the other number where the number is in it. `None`: it can't be told.
+fn place(text: Option<&Value>, said: Option<&Value>, marks: Marks, (is, other): (&Version, &Version)) -> Option<Value> {
+    if let Some(said) = said.filter(|v| !v.is_null()) {
+        return Some(said.clone().marked(marks));
+    }
+    let Some(text) = text.filter(|v| !v.is_null()) else { return Some(Value::null(Type::String)) };
+    let written = with_version(text.as_str()?, &is.text, &other.text)?;
+    Some(Value::from(written).marked(text.marks()))
+}
+
+/// A SHA-256 sum itself, and not a place where it is.
+fn is_sum(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// A path or a URL with another version in place of one; whom a URL asks stays the same. `None`: that one is not in it.
+fn with_version(text: &str, is: &str, other: &str) -> Option<String> {
+    let path = text.find("://").map_or(0, |at| text[at + 3..].find('/').map_or(text.len(), |slash| at + 3 + slash));
+    let (host, path) = text.split_at(path);
+    let mut out = host.to_owned();
+    let (mut rest, mut found) = (path, false);
+    while let Some(at) = rest.find(is) {
+        let (head, tail) = (&rest[..at], &rest[at + is.len()..]);
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let stands_alone = !head.ends_with(is_number) && !tail.starts_with(|c: char| c.is_ascii_digit());
+        let goes_on = tail.strip_prefix('.').is_some_and(|t| t.starts_with(|c: char| c.is_ascii_digit()));
+        let is_it = stands_alone && !goes_on;
+        found |= is_it;
+        out.push_str(head);
+        out.push_str(if is_it { other } else { is });
+        rest = tail;
+    }
+    out.push_str(rest);
+    found.then_some(out)
+}
+
+/// Finds what is wrong with `through`.
+pub(crate) fn check(object: &Object, found: &mut Diagnostics) {
+    let Some(through) = object.get("through").filter(|v| !v.is_null()) else { return };
+    let wrong = |detail: String| Diagnostic::error("A version on the way that can't be used", detail);
+    let Some(entries) = through.as_entries().filter(|_| through.is_wholly_known()) else {
+        found.push(match through.is_wholly_known() {
+            true => wrong("`through` is a map by version, each with where that is.".to_owned())
+                .with_hint("Write, for one, `through = { \"3.5.33\" = { source = \"etcd-v3.5.33-linux-amd64.tar.gz\" } }`."),
+            false => super::arguments::not_known("through"),
+        });
+        return;
+    };
+    let block = object.get("kubernetes").and_then(Value::as_entries);
+    let sum = object.get("source_sha256").and_then(Value::as_str);
+    for (text, said) in entries {
+        let version = match Version::parse(text) {
+            Ok(version) => version,
+            Err(why) => {
+                found.push(wrong(format!("`through` has \"{text}\". {why}")));
+                continue;
+            }
+        };
+        let given = said.as_entries();
+        let is_text = |(name, value): (&String, &Value)| PLACES.contains(&name.as_str()) && (value.is_null() || value.as_str().is_some());
+        if !given.is_some_and(|given| given.iter().all(is_text)) {
+            found.push(wrong(format!(
+                "What `through` says of {text} is not one of {}, each a text.",
+                PLACES.map(|p| format!("`{p}`")).join(", ")
+            )));
+            continue;
+        }
+        let has = |name: &str| given.and_then(|given| given.get(name)).is_some_and(|v| !v.is_null());
+        let lowest = floor(version.minor + 1).filter(|lowest| version.patch < *lowest);
+        if let Some(lowest) = lowest {
+            found.push(wrong(format!(
+                "`through` has {text}, and 3.{} takes over from 3.{}.{lowest} on.",
+                version.minor + 1,
+                version.minor
+            )));
+        }
+        let needed = if block.is_some() { "image" } else { "source" };
+        // Without an image it follows the version.
+        if !has(needed) && block.is_none_or(|block| block.get("image").is_some_and(|v| !v.is_null())) {
+            found.push(
+                wrong(format!("`through` says nothing of where etcd {text} is."))
+                    .with_hint(format!("Write `{needed}` into it, or leave it out of `through`.")),
+            );
+        }
+        if block.is_none() && sum.is_some_and(is_sum) && !has("source_sha256") {
+            found.push(
+                wrong(format!("`source_sha256` is the sum of one archive, and `through` has none for etcd {text}."))
+                    .with_hint("Write `source_sha256` into it, too."),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_a_url_asks_stays_the_same() {
+        for (text, expected) in [
+            ("https://10.3.7.1/etcd-v3.7.1-linux.tar.gz", Some("https://10.3.7.1/etcd-v3.6.14-linux.tar.gz")),
+            (
+                "https://u:3.7.1@h/v3.7.1/13.7.1/3.7.10/3.7.1.2/3.7.1.tar",
+                Some("https://u:3.7.1@h/v3.6.14/13.7.1/3.7.10/3.7.1.2/3.6.14.tar"),
+            ),
+            ("r.example/etcd:3.7.1-0", Some("r.example/etcd:3.6.14-0")),
+            ("https://3.7.1", None),
+            ("etcd.tar.gz", None),
+        ] {
+            assert_eq!(with_version(text, "3.7.1", "3.6.14").as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_versions_on_the_way_is_checked() {
+        let entry = |name: &str, value: &str| Value::object([(name, value.into())]);
+        let check = |through: Value, more: &[(&str, Value)], expected: &str| {
+            let mut all = object(more);
+            all.insert("through".to_owned(), through);
+            let mut found = Diagnostics::new();
+            super::check(&all, &mut found);
+            let text: String = found.iter().map(|d| d.detail.clone()).collect();
+            assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");
+        };
+        let sum = ("source_sha256", Value::from("0f".repeat(32)));
+        let in_pods = |image: Value| [("kubernetes", Value::object([("image", image)]))];
+        check(Value::object([("3.5.33", entry("source", "x"))]), &[], "");
+        check(Value::object([("3.5.16", entry("source", "x"))]), &[], "3.6 takes over from 3.5.32 on");
+        check(Value::object([("3.5", entry("source", "x"))]), &[], "three numbers");
+        check(Value::object([("3.5.33", entry("sha256", "x"))]), &[], "not one of");
+        check(Value::object([("3.5.33", entry("image", "x"))]), &[], "nothing of where etcd 3.5.33 is");
+        check(Value::object([("3.5.33", entry("source", "x"))]), &[sum], "none for etcd 3.5.33");
+        check(Value::object([("3.5.33", Value::from(Object::new()))]), &in_pods(Value::null(Type::String)), "");
+        check(Value::object([("3.5.33", Value::from(Object::new()))]), &in_pods("r.example/etcd:v3.7.1".into()), "nothing of where");
+        check("3.5.33".into(), &[], "a map by version");
+        check(Value::unknown(Type::Any), &[], "known only after apply");
+    }
+
+    #[test]
+    fn what_is_secret_stays_so() {
+        let through = Value::object([("3.5.33", Value::object([("source", "https://key@h/x".into())]))]).secret();
+        let settings = Value::map(Type::String, [("log-level".to_owned(), "info".into())].into()).secret();
+        let wanted = [("version", "3.6.14".into()), ("source", "x".into()), ("through", through), ("settings", settings)];
+        let (first, _) = gone("3.5.16", &wanted).unwrap();
+        assert!(first["source"].contains_secret() && first["settings"].contains_secret());
+        let named = [("version", "3.6.14".into()), ("source", Value::from("https://key@h/3.6.14").secret())];
+        assert!(gone("3.5.16", &named).unwrap().0["source"].contains_secret());
+    }
+
+    fn object(entries: &[(&str, Value)]) -> Object {
+        entries.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect()
+    }
+
+    fn gone(before: &str, wanted: &[(&str, Value)]) -> Option<(Object, String)> {
+        first(&object(&[("version", before.into())]), &object(wanted)).map(|leg| (leg.wanted, leg.rest))
+    }
+
+    #[test]
+    fn a_leg_has_programs_and_settings_of_its_version() {
+        let of = |name: &str, value: &str| Value::map(Type::String, [(name.to_owned(), value.into())].into());
+        let wanted = [
+            ("version", "3.7.1".into()),
+            ("source", "https://etcd.example/v3.7.1/etcd-v3.7.1-linux-amd64.tar.gz".into()),
+            ("source_sha256", "https://etcd.example/v3.7.1/SHA256SUMS".into()),
+            ("settings", of("compaction-batch-limit", "500")),
+        ];
+        let (first, rest) = gone("3.5.16", &wanted).unwrap();
+        assert_eq!(first["source"].as_str(), Some("https://etcd.example/v3.5.32/etcd-v3.5.32-linux-amd64.tar.gz"));
+        assert_eq!(first["source_sha256"].as_str(), Some("https://etcd.example/v3.5.32/SHA256SUMS"));
+        assert_eq!(first["settings"], of("experimental-compaction-batch-limit", "500"));
+        assert_eq!(rest, "etcd goes to 3.5.32 first, then to 3.6.11, then to 3.7.1");
+        let (second, rest) = gone("3.5.32", &wanted).unwrap();
+        let short = [("compaction-batch-limit", "500"), ("snapshot-count", "1")];
+        let short = Value::map(Type::String, short.into_iter().map(|(n, v)| (n.to_owned(), v.into())).collect());
+        assert_eq!((second["version"].as_str(), second["settings"].clone()), (Some("3.6.11"), short.clone()));
+        assert_eq!(rest, "etcd goes to 3.6.11 first (with `snapshot-count` 1 until it goes on), then to 3.7.1");
+        let then = |settings: Value| {
+            super::first(&object(&[("version", "3.6.11".into()), ("source", "old".into()), ("settings", settings)]), &object(&wanted))
+        };
+        assert_eq!(then(short.clone()), None);
+        // Where 3.6 was there before nobody knows what is in its logs.
+        let clean = then(of("compaction-batch-limit", "500")).unwrap();
+        assert_eq!((clean.wanted["version"].as_str(), clean.wanted["source"].as_str()), (Some("3.6.11"), Some("old")));
+        assert_eq!(clean.wanted["settings"], short);
+        assert!(clean.rest.contains("`snapshot-count` is 1 until then"), "{}", clean.rest);
+    }
+
+    #[test]
+    fn programs_that_nobody_knows_of_are_no_leg() {
+        let through = |version: &str| {
+            let said = Value::object([("source", "mirror/old.tar.gz".into()), ("source_sha256", "ab".into())]);
+            Value::object([(version, said)])
+        };
+        let unnamed = [("version", "3.6.14".into()), ("source", "etcd.tar.gz".into())];
+        assert_eq!(gone("3.5.16", &unnamed), None);
+        let said = [unnamed[0].clone(), unnamed[1].clone(), ("through", through("3.5.33"))];
+        let (first, _) = gone("3.5.16", &said).unwrap();
+        assert_eq!((first["version"].as_str(), first["source"].as_str()), (Some("3.5.33"), Some("mirror/old.tar.gz")));
+        assert_eq!(first["source_sha256"].as_str(), Some("ab"));
+        let listed = [
+            said[0].clone(),
+            said[1].clone(),
+            ("source_sha256", "SHA256SUMS".into()),
+            ("through", Value::object([("3.5.33", Value::object([("source", "x".into())]))])),
+        ];
+        assert_eq!(gone("3.5.16", &listed).unwrap().0["source_sha256"].as_str(), Some("SHA256SUMS"));
+        // The sum of one archive is not that of another.
+        let summed = [("version", "3.6.14".into()), ("source", "etcd-3.6.14.tar.gz".into()), ("source_sha256", "0f".into())];
+        assert_eq!(gone("3.5.16", &summed), None);
+        let restored =
+            [("version", "3.6.14".into()), ("source", "etcd-3.6.14.tar.gz".into()), ("restore", Value::object([("sha256", "0f".into())]))];
+        assert_eq!(gone("3.5.16", &restored), None);
+    }
+
+    #[test]
+    fn images_of_a_version_on_the_way() {
+        let null = || Value::null(Type::String);
+        let image = |given: Option<&str>, through: Value| {
+            let place = Value::object([("image", given.map_or_else(null, Value::from))]);
+            let wanted = [("version", "3.6.14".into()), ("kubernetes", place), ("through", through)];
+            let (first, _) = gone("3.5.16", &wanted)?;
+            Some(first["kubernetes"].get("image")?.as_str().map(str::to_owned))
+        };
+        let says = |entry: Value| Value::object([("3.5.33", entry)]);
+        assert_eq!(image(Some("r.example/etcd:v3.6.14"), null()), Some(Some("r.example/etcd:v3.5.32".to_owned())));
+        for unsure in [None, Some("r.example/etcd:3.6.14-0"), Some("r.example/etcd:v3.6.14@sha256:0a"), Some("r.example/etcd@sha256:0a")] {
+            assert_eq!(image(unsure, null()), None, "{unsure:?}");
+            let said = says(Value::object([("image", "r.example/old".into())]));
+            assert_eq!(image(unsure, said), Some(Some("r.example/old".to_owned())), "{unsure:?}");
+        }
+        // Where nothing is written it follows `version`.
+        assert_eq!(image(None, says(Object::new().into())), Some(None));
+    }
+}
