@@ -76,6 +76,29 @@ impl Look {
     }
 }
 
+#[cfg(test)]
+impl Look {
+    /// A voter that works, as far as its version says it.
+    pub(crate) fn of_version(version: &str, storage: Option<u32>, goes_down_to: Option<u32>) -> Self {
+        Self {
+            member_id: 1,
+            cluster_id: 1,
+            leader: 1,
+            version: version.to_owned(),
+            storage,
+            goes_down_to,
+            learner: false,
+            size: 0,
+            in_use: 0,
+            quota: 0,
+            revision: 1,
+            read: Ok(()),
+            alarms: Vec::new(),
+            members: Vec::new(),
+        }
+    }
+}
+
 impl Known {
     /// It has told the cluster its name and its client URLs. A member of a new cluster has a name before, from everybody's first list.
     pub(crate) fn has_started(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::versions::{Version, settings_for};
 
 /// The last minor version that reads what 3.5 writes into its log (measured: 3.7.1 ends with "unmarshal should never fail" on a log of 3.6.14 in which
 /// there is some; etcd PR 21263). It is out of a log once a member has saved a snapshot behind it, by default after 10,000 entries.
-pub(crate) const LAST_OF_OLD_LOGS: u32 = 6;
+const LAST_OF_OLD_LOGS: u32 = 6;
 
 /// The setting after how many entries a member saves a snapshot of its own and begins its log anew. 1 is what etcd's guide to 3.6 has for the like.
 const SNAPSHOTS: &str = "snapshot-count";
@@ -29,8 +29,7 @@ pub(crate) fn first(before: &Object, wanted: &Object) -> Option<Leg> {
     let mut way = between(&from, &to, &known(wanted)?).into_iter();
     let Some(first) = way.next() else { return clean(before, wanted, (&from, &to)) };
     let then: Vec<String> = way.map(|version| version.text).chain([to.text.clone()]).map(|version| format!("then to {version}")).collect();
-    let is_short = first.minor == LAST_OF_OLD_LOGS && to.minor > LAST_OF_OLD_LOGS;
-    let how = if is_short { format!(" (with `{SNAPSHOTS}` 1 until it goes on)") } else { String::new() };
+    let how = if leaves_old_logs(&first, &to) { format!(" (with `{SNAPSHOTS}` 1 until it goes on)") } else { String::new() };
     let rest = format!("etcd goes to {} first{how}, {}", first.text, then.join(", "));
     Some(Leg { wanted: at(wanted, &first, &to)?, rest })
 }
@@ -49,7 +48,12 @@ pub(crate) fn all(wanted: &Object) -> Vec<Option<Object>> {
 /// The minor version 3.7 ends on some logs of 3.6; with this setting applied there is none such.
 pub(crate) fn has_old_logs(before: Option<&Object>, from: &Version, to: &Version) -> bool {
     let kept = before.and_then(|b| b.get("settings")?.as_entries()?.get(SNAPSHOTS)?.as_str());
-    from.minor == LAST_OF_OLD_LOGS && to.minor > LAST_OF_OLD_LOGS && kept != Some("1")
+    leaves_old_logs(from, to) && kept != Some("1")
+}
+
+/// From the last version that reads the logs of 3.5 to one that does not.
+fn leaves_old_logs(from: &Version, to: &Version) -> bool {
+    from.minor == LAST_OF_OLD_LOGS && to.minor > LAST_OF_OLD_LOGS
 }
 
 fn version(object: &Object) -> Option<Version> {
@@ -126,7 +130,7 @@ fn settings_at(wanted: &Object, first: &Version, to: &Version) -> Option<Value> 
         Some(given) => settings_for(given.as_entries()?, first.minor)?,
         None => BTreeMap::new(),
     };
-    if first.minor == LAST_OF_OLD_LOGS && to.minor > LAST_OF_OLD_LOGS {
+    if leaves_old_logs(first, to) {
         settings.insert(SNAPSHOTS.to_owned(), "1".into());
     }
     if given.is_none() && settings.is_empty() {

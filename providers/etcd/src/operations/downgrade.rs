@@ -121,29 +121,14 @@ fn refused(client: &Client, to: Option<u32>, error: &Error) -> Diagnostic {
 mod tests {
     use super::*;
 
-    fn look(version: &str, storage: Option<u32>, goes_down_to: Option<u32>) -> Look {
-        Look {
-            member_id: 1,
-            cluster_id: 1,
-            leader: 1,
-            version: version.to_owned(),
-            storage,
-            goes_down_to,
-            learner: false,
-            size: 0,
-            in_use: 0,
-            quota: 0,
-            revision: 1,
-            read: Ok(()),
-            alarms: Vec::new(),
-            members: Vec::new(),
-        }
-    }
-
     #[test]
     fn members_say_what_is_next() {
-        let (new, told, ready, old) =
-            (look("3.6.14", Some(6), None), look("3.6.14", Some(6), Some(5)), look("3.6.14", Some(5), Some(5)), look("3.5.33", None, None));
+        let (new, told, ready, old) = (
+            Look::of_version("3.6.14", Some(6), None),
+            Look::of_version("3.6.14", Some(6), Some(5)),
+            Look::of_version("3.6.14", Some(5), Some(5)),
+            Look::of_version("3.5.33", None, None),
+        );
         let of = |to, looks: &[&Look], troubles: &[&str]| {
             let named: Vec<(&str, &Look)> = ["a", "b", "c"].into_iter().zip(looks.iter().copied()).collect();
             next(to, &named, &troubles.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>())
@@ -153,7 +138,7 @@ mod tests {
         assert_eq!(of(Some(5), &[&told, &ready, &told], &[]), Next::Wait("a, c do not keep their data as 3.5 does yet".to_owned()));
         assert_eq!(of(Some(5), &[&ready, &ready, &ready], &[]), Next::Done("all members keep their data as 3.5 does".to_owned()));
         assert_eq!(of(Some(5), &[&ready, &old], &["member c: down"]), Next::Done("b runs 3.5 already".to_owned()));
-        let rising = look("3.6.14", Some(5), None);
+        let rising = Look::of_version("3.6.14", Some(5), None);
         assert_eq!(of(Some(5), &[&new, &rising], &[]), Next::Wait("b does not keep its data as it could yet".to_owned()));
         assert_eq!(of(Some(4), &[&told, &told, &told], &[]), Next::Cancel);
         assert_eq!(of(None, &[&told, &ready], &[]), Next::Cancel);

@@ -97,22 +97,7 @@ mod tests {
     use super::*;
 
     fn look(version: &str, storage: Option<u32>) -> Look {
-        Look {
-            member_id: 1,
-            cluster_id: 1,
-            leader: 1,
-            version: version.to_owned(),
-            storage,
-            goes_down_to: None,
-            learner: false,
-            size: 0,
-            in_use: 0,
-            quota: 0,
-            revision: 1,
-            read: Ok(()),
-            alarms: Vec::new(),
-            members: Vec::new(),
-        }
+        Look::of_version(version, storage, None)
     }
 
     #[test]
