@@ -1,9 +1,13 @@
 //! `examples/etcd-on-hosts` for the lab's hosts, and etcdctl for what it makes.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::Lab;
 use crate::project::Project;
+
+/// How long a node may take to send those who ask a Service to the pods that there are.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the example is given.
 pub(super) struct Given<'a> {
@@ -73,9 +77,16 @@ impl<'a> Etcdctl<'a> {
 
     #[track_caller]
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
-        let (worked, text) = self.attempt(arguments);
-        assert!(worked, "etcdctl {}\n{text}", arguments.join(" "));
-        text
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let (worked, text) = self.attempt(arguments);
+            // The node learns a moment after everybody else that a pod has another address: who was sent to that of before never had a connection.
+            if self.by_service && !worked && text.contains("waiting for new LB policy update") && Instant::now() < until {
+                continue;
+            }
+            assert!(worked, "etcdctl {}\n{text}", arguments.join(" "));
+            return text;
+        }
     }
 
     /// The number that is the value of a key; `None`: nobody answered.
