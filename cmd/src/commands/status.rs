@@ -154,6 +154,7 @@ async fn look(snapshot: &Snapshot, registry: &Catalog, pool: &Arc<Pool>, wanted:
             identity: schema.identity(&known),
             known: Some(known.clone()),
             wanted: None,
+            begun: false,
         };
         let group = groups.entry((resource.provider.clone(), id)).or_insert_with(|| (connection, Vec::new()));
         group.1.push((address.clone(), resource.resource_type.clone(), known, ask));

@@ -135,6 +135,7 @@ pub(crate) fn question(
         identity,
         known,
         wanted: wanted.filter(|_| options.mode == ModeOfPlan::Normal).cloned(),
+        begun: before.status == Some(Status::Unfinished),
     };
     let client = connection_key(provider, &entries(connection.as_ref().map(|(_, v)| v)));
     let mut key = client.clone();

@@ -121,6 +121,8 @@ pub struct Ask {
     pub known: Option<Object>,
     /// What the configuration wants, as far as it is known by then; for a world that can tell ahead what it would make of it.
     pub wanted: Option<Object>,
+    /// True if the state has it, and an earlier run was cut off while it changed it: nothing is known of it but what names it.
+    pub begun: bool,
 }
 
 /// What no resource stands for and a composite's order needs done between two steps: a member is added, promoted, or leaves. It is asked

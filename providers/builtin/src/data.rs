@@ -205,7 +205,8 @@ mod tests {
         assert_eq!(second["output"], 2i64.into());
         let kind = TerraformData::new();
         assert_eq!(block_on(kind.apply(&(), &kind.plan(&NOW, Some(&second), None).unwrap())).unwrap(), None);
-        let ask = Ask { resource_type: kind.name().to_owned(), identity: Object::new(), known: Some(second.clone()), wanted: None };
+        let ask =
+            Ask { resource_type: kind.name().to_owned(), identity: Object::new(), known: Some(second.clone()), wanted: None, begun: false };
         assert_eq!(block_on(kind.observe(&(), &ask)).unwrap(), Some(second));
     }
 }

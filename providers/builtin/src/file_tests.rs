@@ -28,7 +28,13 @@ fn apply(change: &Change) -> Result<Option<Object>, Diagnostic> {
 /// A look at what these attributes name.
 fn seen(named: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
     let kind = LocalFile::new();
-    let ask = Ask { resource_type: kind.name().to_owned(), identity: kind.schema.identity(named), known: known.cloned(), wanted: None };
+    let ask = Ask {
+        resource_type: kind.name().to_owned(),
+        identity: kind.schema.identity(named),
+        known: known.cloned(),
+        wanted: None,
+        begun: false,
+    };
     block_on(kind.observe(&(), &ask))
 }
 

@@ -142,6 +142,7 @@ impl Owner {
             identity: Object::from([("prefix".to_owned(), prefix.into())]),
             known: known.cloned(),
             wanted: known.is_none().then(Object::new),
+            begun: false,
         };
         self.driver.observe(&self.client, &[ask]).await.remove(0)
     }

@@ -154,7 +154,13 @@ async fn observe(driver: &Arc<dyn Driver>, client: &Client, known: bool) -> Vec<
     let identity = |name: &str| Object::from([("name".to_owned(), name.into())]);
     let asks: Vec<Ask> = NAMES
         .iter()
-        .map(|n| Ask { resource_type: "etcd_member".to_owned(), identity: identity(n), known: known.then(|| identity(n)), wanted: None })
+        .map(|n| Ask {
+            resource_type: "etcd_member".to_owned(),
+            identity: identity(n),
+            known: known.then(|| identity(n)),
+            wanted: None,
+            begun: false,
+        })
         .collect();
     driver.observe(client, &asks).await.into_iter().map(Result::unwrap).collect()
 }

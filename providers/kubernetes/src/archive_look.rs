@@ -114,6 +114,7 @@ fn ask(name: &str, is_known: bool, manifest: Option<&Value>) -> Ask {
         known: is_known.then(Object::new),
         // Whatever others set in it, it is to be as the archive says.
         wanted: manifest.map(|m| object([("manifest", m.clone()), ("force", true.into())])),
+        begun: false,
     }
 }
 

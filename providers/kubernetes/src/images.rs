@@ -134,6 +134,7 @@ mod tests {
             identity: Object::new(),
             wanted: Some(object(wanted)),
             known: Some(object(known)),
+            begun: false,
         }
     }
 

@@ -164,7 +164,7 @@ mod tests {
     fn ask() -> Ask {
         let identity = [("object", "Secret/ns/s"), ("owner", "Cluster.cluster.karmada.io//eu1")];
         let identity = identity.into_iter().map(|(n, v)| (n.to_owned(), Value::from(v))).collect();
-        Ask { resource_type: KIND.to_owned(), identity, known: None, wanted: None }
+        Ask { resource_type: KIND.to_owned(), identity, known: None, wanted: None, begun: false }
     }
 
     #[test]

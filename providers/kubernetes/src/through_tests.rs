@@ -60,7 +60,7 @@ async fn nobody() -> SocketAddr {
 }
 
 fn asks() -> Vec<Ask> {
-    let ask = |known: Option<Object>| Ask { resource_type: "t".to_owned(), identity: Object::new(), known, wanted: None };
+    let ask = |known: Option<Object>| Ask { resource_type: "t".to_owned(), identity: Object::new(), known, wanted: None, begun: false };
     vec![ask(Some(object([("a", 1i64.into())]))), ask(None)]
 }
 

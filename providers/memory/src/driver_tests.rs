@@ -43,7 +43,13 @@ impl<'a> Run<'a> {
     fn plan(&self, wanted: Option<&Object>, identity: &Object) -> Change {
         let specs = self.driver.specs();
         let spec = specs.iter().find(|s| s.name() == self.kind).unwrap();
-        let ask = Ask { resource_type: self.kind.to_owned(), identity: spec.schema().identity(identity), known: None, wanted: None };
+        let ask = Ask {
+            resource_type: self.kind.to_owned(),
+            identity: spec.schema().identity(identity),
+            known: None,
+            wanted: None,
+            begun: false,
+        };
         let before = block_on(self.driver.observe(&self.client, &[ask])).remove(0).unwrap();
         spec.plan(&PlanContext { now: 0 }, before.as_ref(), wanted).unwrap()
     }
@@ -125,8 +131,13 @@ fn failures_come_before_or_after_the_deed() {
     let driver = driver(world.clone());
     world.inject(Fault::observe(2));
     let run = Run::new(&driver, "memory_thing", &thing("a", ""));
-    let ask =
-        |name: &str| Ask { resource_type: "memory_thing".into(), identity: object(&[("name", name.into())]), known: None, wanted: None };
+    let ask = |name: &str| Ask {
+        resource_type: "memory_thing".into(),
+        identity: object(&[("name", name.into())]),
+        known: None,
+        wanted: None,
+        begun: false,
+    };
     let answers = block_on(driver.observe(&run.client, &[ask("a"), ask("b"), ask("c")]));
     assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
 }
@@ -176,7 +187,8 @@ fn a_world_is_preset_read_and_drifts() {
     assert_eq!(block_on(driver.read(&client, "memory_host", &object(&[("address", "h9".into())]))).unwrap_err().summary, "Nothing there");
 
     let at = connect(&driver, facts["connection"].as_entries().unwrap()).unwrap();
-    let ask = Ask { resource_type: "memory_item".into(), identity: object(&[("name", "a".into())]), known: None, wanted: None };
+    let ask =
+        Ask { resource_type: "memory_item".into(), identity: object(&[("name", "a".into())]), known: None, wanted: None, begun: false };
     let seen = || block_on(driver.observe(&at, std::slice::from_ref(&ask))).remove(0).unwrap();
     let first = seen().unwrap();
     assert_eq!((&first["mood"], &first["host"]), (&"good".into(), &facts["connection"]));

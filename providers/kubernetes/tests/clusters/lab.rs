@@ -172,7 +172,7 @@ impl Lab {
 
     pub(crate) fn ask_of(&self, kind: &str, state: Option<&Object>, wanted: Option<&Object>) -> Ask {
         let identity = self.spec_of(kind).schema().identity(state.or(wanted).unwrap());
-        Ask { resource_type: kind.to_owned(), identity, known: state.cloned(), wanted: wanted.cloned() }
+        Ask { resource_type: kind.to_owned(), identity, known: state.cloned(), wanted: wanted.cloned(), begun: false }
     }
 
     pub(crate) fn observe_all(&self, asks: &[Ask]) -> Vec<Result<Option<Object>, Diagnostic>> {

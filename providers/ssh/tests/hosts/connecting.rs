@@ -177,7 +177,13 @@ fn a_host_that_may_be_away_is_worth_a_warning() {
     let facts = lab.runtime.block_on(lab.driver.read(&client, "ssh_host", &away)).unwrap();
     assert_eq!(facts["reachable"], false.into());
     assert!(facts["architecture"].is_unknown() && facts["connection"].get("id").is_some_and(Value::is_wholly_known));
-    let ask = Ask { resource_type: "ssh_file".to_owned(), identity: object([("path", "/etc/hostname".into())]), known: None, wanted: None };
+    let ask = Ask {
+        resource_type: "ssh_file".to_owned(),
+        identity: object([("path", "/etc/hostname".into())]),
+        known: None,
+        wanted: None,
+        begun: false,
+    };
     let answer = lab.runtime.block_on(lab.driver.rehearse(&client, &[ask])).pop().unwrap().unwrap_err();
     assert!(answer.severity == Severity::Warning && answer.detail.contains("is taken to be so"), "{answer:?}");
     // Who does not let us in is there.

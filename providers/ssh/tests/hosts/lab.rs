@@ -169,7 +169,7 @@ impl Lab {
 
     fn ask(&self, kind: &str, identity_of: &Object, known: Option<&Object>, wanted: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let identity = self.spec(kind).schema().identity(identity_of);
-        let asks = [Ask { resource_type: kind.to_owned(), identity, known: known.cloned(), wanted: wanted.cloned() }];
+        let asks = [Ask { resource_type: kind.to_owned(), identity, known: known.cloned(), wanted: wanted.cloned(), begun: false }];
         self.runtime.block_on(self.driver.rehearse(self.client(), &asks)).remove(0)
     }
 

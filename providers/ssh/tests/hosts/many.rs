@@ -68,7 +68,7 @@ fn sixty_questions_are_one_quick_script() {
 }
 
 fn ask(kind: &str, identity: Object, known: Option<&Object>) -> Ask {
-    Ask { resource_type: kind.to_owned(), identity, known: known.cloned(), wanted: None }
+    Ask { resource_type: kind.to_owned(), identity, known: known.cloned(), wanted: None, begun: false }
 }
 
 #[test]
