@@ -100,7 +100,7 @@ pub(crate) fn time_needed(looks: &[Look]) -> Duration {
 
 /// The script that asks all of them.
 pub(crate) fn script(looks: &[Look]) -> String {
-    let mut script = String::from("section owned\nif [ -f \"$kf_owned\" ]; then cat \"$kf_owned\"; fi\n");
+    let mut script = String::new();
     let mut ask = |name: &str, items: Vec<&str>, command: &dyn Fn(&str) -> String| {
         if !items.is_empty() {
             script.push_str(&format!("section {name}\n"));
@@ -134,6 +134,8 @@ pub(crate) fn script(looks: &[Look]) -> String {
     ask("stopped", refs(&units), &|u| format!("stopped {u}"));
     ask("users", refs(&users), &|u| format!("users {u}"));
     ask("user_groups", refs(&users), &|u| format!("user_groups {u}"));
+    // After the paths: another run may be at work, and what it takes away it has noted before.
+    script.push_str("section owned\nif [ -f \"$kf_owned\" ]; then cat \"$kf_owned\"; fi\n");
     if looks.contains(&Look::HostsBlocks) {
         script.push_str(&format!("section hosts\nhosts_blocks {HOSTS}\nsection hosts_beside\nhosts_beside {HOSTS}\n"));
     }
