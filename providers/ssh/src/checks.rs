@@ -112,7 +112,7 @@ impl<'a> Checks<'a> {
     }
 }
 
-fn path_problem(path: &str) -> Option<String> {
+pub(crate) fn path_problem(path: &str) -> Option<String> {
     let problem = if !path.starts_with('/') {
         "is not absolute; paths on a host begin with \"/\""
     } else if path == "/" {

@@ -1,6 +1,7 @@
 //! Everything that can go wrong, in words: what happened, why, and what to do. No secret gets in here unredacted.
 
 mod connecting;
+mod moving;
 mod running;
 
 pub(crate) use connecting::{

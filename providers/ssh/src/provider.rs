@@ -112,7 +112,7 @@ impl Ssh {
 
     fn answer(&self, seen: &Seen, ask: &Ask) -> Result<Option<Object>, Diagnostic> {
         match self.find(&ask.resource_type) {
-            Some(found) => found.inner().answer(seen, &ask.identity, ask.known.as_ref()),
+            Some(found) => found.inner().answer_for(seen, ask),
             None => {
                 Err(Diagnostic::error("Unknown resource type", format!("The provider \"{PROVIDER}\" has no \"{}\".", ask.resource_type)))
             }
@@ -226,11 +226,7 @@ impl Provider for Ssh {
 
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {
         Box::pin(async move {
-            let looks: Vec<Look> = asks
-                .iter()
-                .filter_map(|a| Some(self.find(&a.resource_type)?.inner().looks(&a.identity, a.known.as_ref())))
-                .flatten()
-                .collect();
+            let looks: Vec<Look> = asks.iter().filter_map(|a| Some(self.find(&a.resource_type)?.inner().looks_for(a))).flatten().collect();
             match client.look(&looks).await {
                 Ok(seen) => asks.iter().map(|ask| self.answer(&seen, ask)).collect(),
                 Err(error) => {

@@ -17,6 +17,16 @@ pub(crate) trait SshType: ResourceSpec {
     /// What it is like, from what was seen. `None`: not there.
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic>;
 
+    /// The same, where more depends on what is wanted, or was begun.
+    fn looks_for(&self, ask: &Ask) -> Vec<Look> {
+        self.looks(&ask.identity, ask.known.as_ref())
+    }
+
+    /// The answer to that.
+    fn answer_for(&self, seen: &Seen, ask: &Ask) -> Result<Option<Object>, Diagnostic> {
+        self.answer(seen, &ask.identity, ask.known.as_ref())
+    }
+
     /// What is needed from this machine for what is wanted, given what was seen; so that it is missed before anything is changed.
     fn need(&self, _seen: Option<&Object>, _known: Option<&Object>, _wanted: &Object) -> Option<Supply> {
         None
@@ -75,9 +85,8 @@ impl<T: SshType> ResourceSpec for Typed<T> {
 impl<T: SshType> ResourceType<Client> for Typed<T> {
     fn observe<'a>(&'a self, client: &'a Client, ask: &'a Ask) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
-            let known = ask.known.as_ref();
-            let seen = client.look(&self.0.looks(&ask.identity, known)).await?;
-            self.0.answer(&seen, &ask.identity, known)
+            let seen = client.look(&self.0.looks_for(ask)).await?;
+            self.0.answer_for(&seen, ask)
         })
     }
 

@@ -66,6 +66,9 @@ pub(crate) fn failed(what: &str, output: &Output, secrets: &[String]) -> Diagnos
             return Diagnostic::error("Directory is not empty", format!("{what}: it still holds {text}. Nothing was deleted."))
                 .with_hint("Remove what is in it, or set \"purge = true\" to have everything in it deleted.");
         }
+        "room" | "running" | "root" | "unmounted" | "closed" | "moving" | "twice" | "inside" | "unit" | "left" | "mounted" | "nothing" => {
+            return super::moving::failed(what, &reason, &text);
+        }
         "locked" => {
             return Diagnostic::error("Host is busy", format!("{what}: another run has been changing this host for 30 s."))
                 .with_hint("Wait for it to end, then run again.")
@@ -206,6 +209,16 @@ mod tests {
         check("kind /a", "Something else is at this path");
         check("part", "File did not arrive whole");
         check("check 1", "File was refused");
+        check("room 9 KiB are needed", "No room on the other file system");
+        check("running a.service", "Unit does not stop");
+        check("root /a", "The root of a file system can't be moved");
+        check("unmounted /a", "A file system is not mounted");
+        check("closed /a", "No way to the new place");
+        check("moving /a", "A directory that is being moved can't be deleted");
+        check("inside /a", "A directory can't be moved into itself");
+        check("twice /a and /b", "There are two of it");
+        check("mounted /a", "Something is mounted inside");
+        check("nothing /a", "Nothing to move");
         check("held 300 ops@ci", "Host is held by another run");
         check("write /a", "Change failed on the host");
     }

@@ -1,15 +1,17 @@
 //! `ssh_directory`: a directory, deleted with its contents only if the configuration says so.
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
 };
+
+mod moving;
 
 use super::placed::{at_path, foreign, host, ownership, permissions, permissions_seen, refuse};
 use crate::checks::{Checks, is_protected};
 use crate::client::{Act, Client};
 use crate::connection::place_of;
-use crate::look::{Look, PathKind, Seen};
-use crate::owned::{ADOPTED, PARENT};
+use crate::look::{Look, PathKind, PathSeen, Seen};
+use crate::owned::{ADOPTED, MOVING, PARENT};
 use crate::script::quote;
 use crate::typed::{SshType, comparable, finished, is_foreign};
 use crate::values::{boolean, text};
@@ -79,6 +81,7 @@ elif ! is_owned adopted "$path" || [ ! -d "$path" ]; then
   disown adopted "$path"
 fi
 disown parent "$path"
+disown moved "$path"
 [ -d "$path" ] || mkdir "$path" || fail write "$path"
 chown "$owner" "$path" || fail owner
 chmod "$mode" "$path" || fail write "$path"
@@ -111,6 +114,7 @@ impl Directory {
             foreign(),
         ];
         attributes.extend(permissions("0755"));
+        attributes.extend(moving::attributes());
         Self { schema: Schema::new("A directory on a host.", attributes).through("host").leaves_note() }
     }
 }
@@ -125,9 +129,18 @@ impl ResourceSpec for Directory {
     }
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
-        let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
+        if !wanted.is_some_and(moving::moves) {
+            before.map_or(Ok(()), moving::may_go)?;
+        }
+        let Some(wanted) = wanted else {
+            return Ok(default_plan(&self.schema, before, None));
+        };
         let checks = Checks::of(wanted).path("path").mode().names(&["owner", "group"]);
         if boolean(wanted, "purge") == Some(true) { checks.deletable("path") } else { checks }.done()?;
+        moving::check(wanted)?;
+        if let Some(moved) = before.and_then(|before| moving::plan(&self.schema, before, wanted)) {
+            return moved;
+        }
         let foreign = before.filter(|b| is_foreign(b));
         if let Some(before) = foreign.filter(|b| boolean(b, "empty") != Some(true)) {
             let hint = "Or empty it: an empty one, as of a disk that was mounted there, is used as it is.";
@@ -135,13 +148,18 @@ impl ResourceSpec for Directory {
         }
         let before = before.map(|b| comparable(&self.schema, b, wanted));
         match (default_plan(&self.schema, before.as_ref(), Some(wanted)), before) {
-            // it must be written down on the host that it was there before
-            (Change::NoOp { object: after }, Some(before)) if foreign.is_some() => Ok(Change::Update { before, after }),
+            // it must be written down on the host that it was there before; or something was begun there
+            (Change::NoOp { object: after }, Some(before)) if foreign.is_some() || boolean(&before, "moving") == Some(true) => {
+                Ok(Change::Update { before, after })
+            }
             (change, _) => Ok(change),
         }
     }
 
     fn impact(&self, change: &Change) -> Vec<String> {
+        if let Some(line) = moving::impact(change) {
+            return vec![line];
+        }
         let (Change::Delete { before } | Change::Replace { before, .. }) = change else { return Vec::new() };
         let loses = boolean(before, "purge") == Some(true) && boolean(before, "empty") != Some(true);
         let path = text(before, "path").unwrap_or("the directory");
@@ -154,13 +172,20 @@ impl SshType for Directory {
         text(identity, "path").map(|p| Look::Directory { path: p.to_owned() }).into_iter().collect()
     }
 
+    fn looks_for(&self, ask: &Ask) -> Vec<Look> {
+        self.looks(&ask.identity, ask.known.as_ref()).into_iter().chain(moving::looks(ask)).collect()
+    }
+
+    fn answer_for(&self, seen: &Seen, ask: &Ask) -> Result<Option<Object>, Diagnostic> {
+        let there = self.answer(seen, &ask.identity, ask.known.as_ref())?;
+        moving::answer(seen, ask, there)
+    }
+
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let path = text(identity, "path").unwrap_or_default();
-        let Some(found) = at_path(seen, path, &PathKind::Directory)? else { return Ok(None) };
-        let mut object = permissions_seen(found, known);
-        object.insert("path".to_owned(), path.into());
-        object.insert("empty".to_owned(), found.empty.into());
-        let ours = [KIND, PARENT, ADOPTED].iter().any(|kind| seen.owned.has(kind, path));
+        let Some(found) = at_path(seen, path, &PathKind::Directory)? else { return Ok(moving::under_way(seen, path)) };
+        let mut object = moving::seen_now(seen, found, path, known);
+        let ours = [KIND, PARENT, ADOPTED, MOVING].iter().any(|kind| seen.owned.has(kind, path));
         object.insert("foreign".to_owned(), (known.is_none() && !ours).into());
         Ok(Some(object))
     }
@@ -176,16 +201,33 @@ impl SshType for Directory {
             // what the state knows was made by us, whatever the host has forgotten
             let adopt = matches!(change, Change::Create { .. }) || change.before().is_some_and(is_foreign);
             let body = format!(
-                "path={}\nmode={}\nowner={}\nadopt={adopt}\n{MAKE}",
+                "path={}\nmode={}\nowner={}\nadopt={adopt}\n{}{MAKE}",
                 quote(path(after)),
                 quote(text(after, "mode").unwrap_or("0755")),
-                ownership(after)
+                ownership(after),
+                moving::script(change),
             );
             let looks = vec![Look::Directory { path: path(after).to_owned() }];
-            let seen = client.act(Act::new(format!("Making the directory {}", path(after)), body).then_look(looks)).await?;
+            let what = match moving::sources(change).first() {
+                Some(from) => format!("Moving the directory {from} to {}", path(after)),
+                None => format!("Making the directory {}", path(after)),
+            };
+            let mut act = Act::new(what, body).then_look(looks);
+            if let Some(limit) = moving::limit(change) {
+                act = act.with_timeout(limit);
+            }
+            let seen = client.act(act).await?;
             finished(self, &seen, after)
         })
     }
+}
+
+/// What was seen of it at a path.
+fn seen_there(found: &PathSeen, path: &str, known: Option<&Object>) -> Object {
+    let mut object = permissions_seen(found, known);
+    object.insert("path".to_owned(), path.into());
+    object.insert("empty".to_owned(), found.empty.into());
+    object
 }
 
 fn deletion(before: &Object) -> Result<Act, Diagnostic> {
@@ -197,9 +239,11 @@ fn deletion(before: &Object) -> Result<Act, Diagnostic> {
     }
     let remove = if purge { PURGE } else { REMOVE };
     let body = format!(
-        "path={}\npurge={purge}\n{FOUND}if found; then\n{EMPTY}\ndisown {ADOPTED} \"$path\"\nelse\n{remove}\n\
-         release {KIND} \"$path\" \"$path\"\nfi",
-        quote(path)
+        "path={}\npurge={purge}\n{}{FOUND}if found; then\n{EMPTY}\ndisown {ADOPTED} \"$path\"\nelse\n{remove}\n\
+         release {KIND} \"$path\" \"$path\"\nfi\n{}",
+        quote(path),
+        moving::STAYS,
+        moving::FORGET,
     );
     let act = Act::new(format!("Deleting the directory {path}"), body);
     Ok(if purge { act.with_timeout(std::time::Duration::from_secs(600)) } else { act })
