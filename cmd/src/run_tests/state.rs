@@ -89,7 +89,10 @@ fn a_composite_takes_its_parts_along_and_nobody_takes_them_for_another_s() {
         &CLUSTER.replace("\"main\" {", "\"prod\" {\n  for_each = toset([\"eu\"])").replace(".main.", ".prod[\"eu\"]."),
     );
     let refused = place.check(&["plan"], 1).stderr;
-    assert!(refused.contains("Error: A member's data directory can't be replaced") && !refused.contains("Exists already"), "{refused}");
+    assert!(
+        refused.contains("Error: A CA of a formed cluster can't be replaced in place") && !refused.contains("Exists already"),
+        "{refused}"
+    );
     place.write("main.kf.hcl", CLUSTER);
     // Back again it is as it was.
     place.check(&["state", "mv", "etcd_cluster.prod[\"eu\"]", "etcd_cluster.main"], 0);

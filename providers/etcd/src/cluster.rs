@@ -10,6 +10,7 @@ mod impact;
 pub(crate) mod kubernetes;
 mod leg;
 mod membership;
+mod moving;
 mod places;
 mod preflight;
 mod refusals;

@@ -199,15 +199,12 @@ fn a_formation_that_stopped_halfway_goes_on_with_other_settings() {
         let start = Lab::default();
         let plan = start.plan(Some(&arguments(members))).unwrap();
         for policy in POLICIES {
-            let steps = start.clone().run(&plan, policy, &Stop::Never).0;
-            for at in 0..steps {
-                let mut lab = start.clone();
-                lab.run(&plan, policy, &Stop::After(at));
-                let what = format!("forming {members} stopped after step {at}, then a setting");
+            start.halts(&plan, policy, |halt| {
+                let what = format!("forming {members} stopped after step {}, then a setting", halt.at);
                 for second in [Policy::UnitsFirst, Policy::Shuffled(3)] {
-                    converge(&mut lab.clone(), Some(&changed(members)), second, &what);
+                    converge(&mut halt.killed(), Some(&changed(members)), second, &what);
                 }
-            }
+            });
         }
     }
 }
@@ -222,7 +219,6 @@ fn what_needs_more_care_is_refused() {
     let lab = formed(3);
     refused(&lab, &with(arguments(3), "client_port", 12379i64), "`client_port` of a formed cluster can't be changed yet");
     refused(&lab, &with(arguments(3), "peer_port", 12380i64), "`peer_port` of a formed cluster can't be changed yet");
-    refused(&lab, &with(arguments(3), "data_directory", "/data/etcd"), "`data_directory` of a formed cluster can't be changed yet");
     refused(&lab, &with(arguments(3), "user", "other"), "`user` of a formed cluster can't be changed yet");
     let moved = Value::object([("a", "10.0.9.9".into())]);
     refused(&lab, &with(arguments(3), "addresses", moved), "A member's address can't be changed yet");

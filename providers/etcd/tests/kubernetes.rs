@@ -5,7 +5,7 @@ mod pods;
 mod pods_lab;
 mod steps;
 
-use karmaform_model::{Object, Type, Value, to_json};
+use karmaform_model::{Object, Type, Value};
 
 use pods::World;
 use pods_lab::{
@@ -32,15 +32,12 @@ fn members_that_crash_while_a_cluster_is_formed() {
             let start = Lab::default();
             let plan = start.plan(Some(&wanted)).unwrap();
             for policy in POLICIES {
-                let steps = start.clone().run(&plan, policy, &Stop::Never).0;
-                for at in 0..steps {
+                start.halts(&plan, policy, |halt| {
                     for crashing in (0..members).map(member) {
-                        let what = format!("forming {members} on {storage}, {policy:?}, {crashing} crashed after step {at}");
-                        let mut lab = start.clone();
-                        lab.run(&plan, policy, &Stop::CrashAfter(at, crashing));
-                        converge(&mut lab, Some(&wanted), policy, &what);
+                        let what = format!("forming {members} on {storage}, {policy:?}, {crashing} crashed after step {}", halt.at);
+                        converge(&mut halt.crashed(&crashing), Some(&wanted), policy, &what);
                     }
-                }
+                });
             }
         }
     }
@@ -54,15 +51,12 @@ fn a_formation_that_stopped_halfway_goes_on_with_other_settings() {
             let start = Lab::default();
             let plan = start.plan(Some(&wanted)).unwrap();
             for policy in POLICIES {
-                let steps = start.clone().run(&plan, policy, &Stop::Never).0;
-                for at in 0..steps {
-                    let mut lab = start.clone();
-                    lab.run(&plan, policy, &Stop::After(at));
-                    let what = format!("forming {members} on {storage} stopped after step {at}, then a setting");
+                start.halts(&plan, policy, |halt| {
+                    let what = format!("forming {members} on {storage} stopped after step {}, then a setting", halt.at);
                     for second in [Policy::UnitsFirst, Policy::Shuffled(3)] {
-                        converge(&mut lab.clone(), Some(&changed(wanted.clone())), second, &what);
+                        converge(&mut halt.killed(), Some(&changed(wanted.clone())), second, &what);
                     }
-                }
+                });
             }
         }
     }
@@ -226,13 +220,13 @@ fn a_setting_that_etcd_does_not_take_is_taken_back() {
 fn the_template_waits_until_all_are_well() {
     let mut lab = formed(3, CLASS);
     let plan = lab.plan(Some(&changed(arguments(3, CLASS)))).unwrap();
-    let before = lab.world.stateful_set();
+    let before = lab.world.stateful_set().cloned();
     delete_secret(&mut lab.world, &member(1));
     for policy in POLICIES {
         let mut lab = lab.clone();
         let (_, failures) = lab.run(&plan, policy, &Stop::Never);
         assert!(!failures.is_empty());
-        assert_eq!(lab.world.stateful_set(), before);
+        assert_eq!(lab.world.stateful_set(), before.as_ref());
     }
 }
 
@@ -364,7 +358,7 @@ fn volumes_grow() {
         let mut lab = start.clone();
         converge(&mut lab, Some(&wanted), Policy::Shuffled(2), "larger");
         assert_eq!(uids(&lab), uids(&start));
-        let claim = |lab: &Lab| lab.world.manifest("PersistentVolumeClaim", "data-etcd-main-0").unwrap();
+        let claim = |lab: &Lab| lab.world.manifest("PersistentVolumeClaim", "data-etcd-main-0").cloned().unwrap();
         assert_eq!(claim(&lab)["spec"]["resources"]["requests"]["storage"], "20Gi");
         check(&start, Some(&wanted), &format!("volumes of {members} grow"), nothing);
         check(&start, Some(&changed(wanted)), &format!("volumes of {members} grow, and a setting"), nothing);
@@ -475,8 +469,8 @@ fn the_impact_is_told_in_plain_words() {
 fn no_secret_is_in_the_pods() {
     let lab = formed(3, CLASS);
     for (kind, name) in lab.world.objects.keys().filter(|(kind, _)| kind != "Secret") {
-        let text = to_json(&lab.world.objects[&(kind.clone(), name.clone())]["manifest"].clone()).to_string();
+        let text = lab.world.objects[&(kind.clone(), name.clone())].manifest().to_string();
         assert!(!text.contains("private_key"), "{kind} {name}");
     }
-    assert!(lab.world.objects.values().all(|o| o["manifest"] != Value::null(Type::Any)));
+    assert!(lab.world.objects.values().all(|o| !o.manifest().is_null()));
 }

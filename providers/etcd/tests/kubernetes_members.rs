@@ -48,19 +48,13 @@ fn who_changes_their_mind_gets_that() {
         let start = formed(from, CLASS);
         let plan = start.plan(Some(&arguments(to, CLASS))).unwrap();
         for policy in two {
-            let steps = start.clone().run(&plan, policy, &Stop::Never).0;
-            for at in 0..=steps {
-                for eager in [false, true] {
-                    let mut lab = start.clone();
-                    lab.world.eager = eager;
-                    lab.run(&plan, policy, &Stop::After(at));
-                    converge(
-                        &mut lab,
-                        Some(&arguments(then, CLASS)),
-                        policy,
-                        &format!("{from} to {to}, stopped after step {at}, then {then}"),
-                    );
-                }
+            for eager in [false, true] {
+                let mut start = start.clone();
+                start.world.eager = eager;
+                start.halts(&plan, policy, |halt| {
+                    let what = format!("{from} to {to}, stopped after step {}, then {then}", halt.at);
+                    converge(&mut halt.killed(), Some(&arguments(then, CLASS)), policy, &what);
+                });
             }
         }
     }
@@ -72,19 +66,16 @@ fn who_loses_its_data_while_another_one_joins_does_not_start() {
     let start = formed(3, CLASS);
     let plan = start.plan(Some(&arguments(5, CLASS))).unwrap();
     for policy in [POLICIES[0], POLICIES[2]] {
-        let steps = start.clone().run(&plan, policy, &Stop::Never).0;
-        for (at, lost) in (0..=steps).flat_map(|at| (0..4).map(move |lost| (at, member(lost)))) {
-            let mut lab = start.clone();
-            lab.run(&plan, policy, &Stop::After(at));
+        start.halts(&plan, policy, |halt| {
+            let mut lab = halt.killed();
             lab.world.settle();
-            if !lab.world.is_healthy(&lost) {
-                continue;
+            for lost in (0..4).map(member).filter(|lost| lab.world.is_healthy(lost)) {
+                let mut lab = lose(&lab, std::slice::from_ref(&lost), delete_claim);
+                let what = format!("3 to 5, stopped after step {}, then {lost} lost its data", halt.at);
+                pods_lab::sane(&lab, &what);
+                converge(&mut lab, Some(&arguments(5, CLASS)), policy, &what);
             }
-            let lab = lose(&lab, std::slice::from_ref(&lost), delete_claim);
-            let what = format!("3 to 5, stopped after step {at}, then {lost} lost its data");
-            pods_lab::sane(&lab, &what);
-            converge(&mut lab.clone(), Some(&arguments(5, CLASS)), policy, &what);
-        }
+        });
     }
 }
 

@@ -137,13 +137,11 @@ fn what_can_not_be_made_ready_stops_nobody() {
 fn stopped_everywhere(start: &Lab, wanted: &Object, check: impl Fn(Lab, &str)) {
     let plan = start.plan(Some(wanted)).unwrap();
     for policy in [Policy::UnitsFirst, Policy::Shuffled(5)] {
-        let (steps, _) = start.clone().run(&plan, policy, &Stop::Never);
-        for at in 0..=steps {
-            let mut lab = start.clone();
-            lab.run(&plan, policy, &Stop::After(at));
+        start.halts(&plan, policy, |halt| {
+            let mut lab = halt.killed();
             lab.world.settle();
-            check(lab, &format!("{policy:?}, stopped after step {at}"));
-        }
+            check(lab, &format!("{policy:?}, stopped after step {}", halt.at));
+        });
     }
 }
 

@@ -205,7 +205,7 @@ fn damage(world: &mut World, member: &str, kind: usize) {
         1 => host.things.retain(|(_, path), _| !path.ends_with("server.crt")),
         2 => host.things.retain(|(_, path), _| !path.ends_with("peer-ca.crt")),
         _ => {
-            for ((kind, _), unit) in &mut host.things {
+            for ((kind, _), unit) in host.things.iter_mut() {
                 if kind == "ssh_systemd_unit" {
                     let edited = format!("{}# by hand\n", unit.get("content").and_then(|c| c.as_str()).unwrap_or_default());
                     unit.insert("content".into(), edited.into());

@@ -1,5 +1,7 @@
 //! `karmaform etcd` against a cluster on hosts, through the same way as everything else: looked at, saved, proven, cared for.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use super::Lab;
@@ -45,6 +47,7 @@ fn a_cluster_on_hosts_is_cared_for_by_hand() {
     assert!(unchanged(), "what is done by hand changes no state");
 
     a_full_one_may_grow(&project, &ctl);
+    its_data_moves(&lab, &project, &ctl);
     let state = std::fs::read(project.path().join("karmaform.tfstate")).expect("a state");
 
     // One host's member is away: it is said, and what would hurt is refused.
@@ -73,6 +76,46 @@ fn a_full_one_may_grow(project: &Project, ctl: &Etcdctl<'_>) {
     assert_eq!(ctl.run(&["alarm", "list"]).trim(), "");
     ctl.run(&["put", "room", "there"]);
     project.no_changes();
+}
+
+/// To another file system, killed in the middle, and gone on with: what was written is there, and nothing is left at the old place.
+fn its_data_moves(lab: &Lab, project: &Project, ctl: &Etcdctl<'_>) {
+    let mount = "mkdir -p /srv/disk && mount -t tmpfs -o size=2g,mode=755 none /srv/disk";
+    lab.hosts.iter().for_each(|(host, _)| drop(lab.shell(host, mount)));
+    let main = std::fs::read_to_string(project.path().join("main.kf.hcl")).expect("the example");
+    project.write(
+        "main.kf.hcl",
+        &main.replacen(
+            "resource \"etcd_cluster\" \"main\" {",
+            "resource \"etcd_cluster\" \"main\" {\n  data_directory = \"/srv/disk/etcd\"",
+            1,
+        ),
+    );
+    let plan = project.must(0, &["plan"]);
+    assert!(plan.contains("moves the data of each member from /var/lib/etcd/main to /srv/disk/etcd while it is stopped"), "{plan}");
+    let is_there = |host: &str| lab.shell(host, "ls -d /srv/disk/etcd/member 2>/dev/null; true").contains("member");
+    let apply = project.start(&["apply", "-auto-approve"]);
+    let until = Instant::now() + Duration::from_secs(90);
+    while !lab.hosts.iter().any(|(host, _)| is_there(host)) {
+        assert!(Instant::now() < until, "no data moves");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    apply.kill();
+    project.apply();
+    project.no_changes();
+    assert!(lab.hosts.iter().all(|(host, _)| is_there(host)) && ctl.run(&["get", "greeting"]).contains("hello"));
+    for (host, _) in &lab.hosts {
+        lab.shell(
+            host,
+            "! ls -d /var/lib/etcd/main* /srv/disk/*.karmaform* 2>/dev/null && [ \"$(stat -c '%U %a' /srv/disk/etcd)\" = 'etcd 700' ]",
+        );
+    }
+    // And back.
+    project.write("main.kf.hcl", &main);
+    project.apply();
+    project.no_changes();
+    assert!(ctl.run(&["get", "greeting"]).contains("hello"));
+    lab.hosts.iter().for_each(|(host, _)| drop(lab.shell(host, "umount /srv/disk && rmdir /srv/disk")));
 }
 
 fn saved_and_proven(project: &Project) {

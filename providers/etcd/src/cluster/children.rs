@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 use super::hosts::Host;
 use super::kubernetes;
 use super::places::{CLIENT_CA, PEER_CA, Places, authority, client_certificate, part, part_of, restoring, token};
-use super::{authorities, render, restore, snapshot};
+use super::{authorities, moving, render, restore, snapshot};
 
 /// The kind of all keys. etcd and every client speak it, and it is small and quick.
 pub(super) const ALGORITHM: &str = "ECDSA-P256";
@@ -94,7 +94,7 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
     }
     for (key, path, mode, group, purge) in directories {
         let dir_owner = if key == "data" { owner } else { "root" };
-        let made = child(
+        let mut made = child(
             directory(key),
             "ssh_directory",
             [
@@ -105,6 +105,11 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
                 ("purge", purge.into()),
             ],
         );
+        if key == "data" {
+            made.arguments.insert("moves".to_owned(), true.into());
+            made.arguments.insert("moves_with".to_owned(), Value::strings(moving::BESIDE).into());
+            made.arguments.insert("stopped_unit".to_owned(), cluster.unit().into());
+        }
         let mut after = vec![user.clone()];
         match key {
             "pki" => after.push(directory("config")),
@@ -242,8 +247,9 @@ fn traces(path: Vec<ChildStep>, places: &Places, keeps_data: bool) -> Child {
     let data = &places.data;
     let mut undo = format!("rm -f {} {}", places.marker, places.formation);
     if !keeps_data {
-        // What a replaced member left, what there was before a restoration, and what was saved before upgrades.
-        undo.push_str(&format!("\nrm -rf {data}.replaced-* {data}.before-* {}", places.snapshots));
+        // What a replaced member left, what there was before a restoration, and what was saved before upgrades; and the data itself, should it still
+        // be where a move that was cut off was to take it away from.
+        undo.push_str(&format!("\nrm -rf {data}/member {data}.replaced-* {data}.before-* {}", places.snapshots));
     } else {
         undo.push_str(&format!("\nif [ -n \"$(ls -A {data} 2>/dev/null)\" ]; then mv {data} {data}.kept-$(date -u +%Y%m%dT%H%M%SZ); fi"));
     }

@@ -23,7 +23,7 @@ use super::membership::{Membership, membership};
 use super::places::{formed_note, part, part_of, stateful_set};
 use super::restore::{ended, helpers_in_the_way, restoration};
 use super::upgrade::upgrade;
-use super::{authorities, impact, preflight, refusals};
+use super::{authorities, impact, moving, preflight, refusals};
 
 /// How long forming a cluster may take, in seconds. Usually 1 to 3 s; slow disks and slow hosts need more.
 const FORMATION_LIMIT: u64 = 120;
@@ -34,7 +34,7 @@ pub(super) const BEFORE_LIMIT: u64 = 30;
 
 /// The order of a plan's changes.
 pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
-    let Some(wanted) = scene.wanted else { return Ok(destroy(scene)) };
+    let Some(wanted) = scene.wanted else { return destroy(scene) };
     let wanted = Arguments::read(scene.address, wanted)?;
     let at_it = |found: Diagnostics| found.into_iter().map(|d| d.at(scene.address)).collect::<Diagnostics>();
     let ended = ended(scene, &wanted).map_err(|d| at_it(d.into()))?;
@@ -83,6 +83,10 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         true => upgrade(scene, &wanted, &members, &membership).map_err(at_it)?,
         false => None,
     };
+    let moving = if is_formed(scene) { moving::moving(scene, &wanted) } else { None };
+    if let Some(moving) = &moving {
+        moving::may_begin((scene, &wanted), moving, &members, &membership, upgrade.as_ref()).map_err(at_it)?;
+    }
     let mut order = Order::new(&wanted, scene, &members, &membership);
     order.start_as_members();
     order.note_first();
@@ -91,6 +95,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.restart_suspects();
     order.change_members();
     order.change_the_rest();
+    moving.iter().for_each(|moving| order.move_data(moving));
     order.look_at_restored(false);
     order.grow_volumes();
     order.make_room();
@@ -109,10 +114,14 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.drop_authorities();
     order.note_restored();
     let Order { mut choreography, care, .. } = order;
-    (choreography.impact, choreography.risk) = impact::of_change(scene, &wanted, &members, &membership, upgrade.as_ref());
+    (choreography.impact, choreography.risk) =
+        impact::of_change(scene, &wanted, &members, &membership, (upgrade.as_ref(), moving.as_ref()));
     choreography.impact.extend(impact::of_care(&care, &wanted));
     impact::of_ended(scene, &wanted, ended, &mut choreography);
     preflight::look(scene, &wanted, &mut choreography)?;
+    if let Some(moving) = &moving {
+        preflight::room_to_move(scene, &wanted, moving, &mut choreography)?;
+    }
     Ok(choreography)
 }
 
@@ -313,7 +322,8 @@ impl<'a> Order<'a> {
 
 /// All units stop at once; no member loses its data before all are stopped. On Kubernetes the same follows from who needs whom, but for the
 /// note: while there are pods, one that is made anew must not take itself for the first of a new cluster.
-fn destroy(scene: &Scene<'_>) -> Choreography {
+fn destroy(scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {
+    moving::may_end(scene)?;
     let members = members(scene);
     let deleted = |path: &Vec<ChildStep>| changes(scene, path);
     let mut orderings = Vec::new();
@@ -334,5 +344,5 @@ fn destroy(scene: &Scene<'_>) -> Choreography {
         gates.push(spec);
     }
     let away = scene.children.keys().filter(|path| is_away(path)).cloned().collect();
-    Choreography { gates, orderings, impact, risk, away, ..Choreography::default() }
+    Ok(Choreography { gates, orderings, impact, risk, away, ..Choreography::default() })
 }

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene, Value, same};
 
 use super::kubernetes::LOST;
+use super::moving;
 use super::places::{formed_note, is_of_restoration, part, part_of, stateful_set};
 
-/// Parts that etcd reads only at its next start. Changing one early would put it in effect whenever the member happens to restart.
-const AT_START: &[&str] = &["environment", "guard", "program", "unit", "pod"];
+/// Parts that etcd reads only at its next start. Changing one early would put it in effect whenever the member happens to restart. What removes a
+/// member's traces at its end goes with them: it knows where the data is.
+const AT_START: &[&str] = &["environment", "guard", "program", "traces", "unit", "pod"];
 
 /// The part that runs a member: on a host, and on Kubernetes.
 const RUNNERS: &[&str] = &["unit", "pod"];
@@ -59,22 +61,29 @@ impl Member<'_> {
 
     /// What of that has no effect before the next start.
     pub(crate) fn at_start(&self) -> impl Iterator<Item = &[ChildStep]> {
-        self.outside().filter(|path| AT_START.contains(&part_name(path)))
+        self.changes.iter().filter(|(path, c)| is_outside(c) && is_at_start(path, c)).map(|(path, _)| *path)
     }
 
     /// What repairs it on its host without any effect on what works. It is done for all members before any of them is restarted: one of them may
     /// be about to fail for want of it, and then there would be one too few.
     pub(crate) fn repairs(&self) -> impl Iterator<Item = &[ChildStep]> {
-        let on_host = self.changes.iter().filter(|(_, c)| c.resource_type.starts_with("ssh_") && is_repair(c.change));
-        on_host.map(|(path, _)| *path).filter(|path| !AT_START.contains(&part_name(path)))
+        let is_one =
+            |path: &[ChildStep], c: &ChildChange<'_>| c.resource_type.starts_with("ssh_") && is_repair(c.change) && !is_at_start(path, c);
+        self.changes.iter().filter(move |(path, c)| is_one(path, c)).map(|(path, _)| *path)
     }
 
     /// What can heal it as it runs: everything, unless it is restarted anyway.
     pub(crate) fn at_once(&self) -> impl Iterator<Item = &[ChildStep]> {
         let restarts = self.restarts();
         // A pod's change waits for its template, which may wait for the gate that these come before.
-        self.outside().filter(move |path| !(restarts && AT_START.contains(&part_name(path)) || part_name(path) == "pod"))
+        let waits = move |path: &[ChildStep], c: &ChildChange<'_>| restarts && is_at_start(path, c) || part_name(path) == "pod";
+        self.changes.iter().filter(move |(path, c)| is_outside(c) && !waits(path, c)).map(|(path, _)| *path)
     }
+}
+
+/// True for what has no effect before the next start, and for data that is moved, which nobody can do while the member runs.
+fn is_at_start(path: &[ChildStep], change: &ChildChange<'_>) -> bool {
+    AT_START.contains(&part_name(path)) || moving::is_data(path) && moving::moves(change)
 }
 
 /// True if this change of a unit or a pod starts or restarts it; that a unit is enabled again, for one, does not.

@@ -13,6 +13,7 @@ use super::choreography::{Care, leader_last, quorum};
 use super::condition::{Condition, Member, changes, is_formed, is_unchanged, sides};
 use super::kubernetes::{Storage, saved};
 use super::membership::Membership;
+use super::moving::Moving;
 use super::places::{Places, client_certificate, part, part_of, stateful_set};
 use super::snapshot;
 use super::upgrade::{Course, Upgrade, told};
@@ -29,7 +30,7 @@ pub(crate) fn of_change(
     wanted: &Arguments,
     members: &BTreeMap<String, Member<'_>>,
     membership: &Membership,
-    upgrade: Option<&Upgrade>,
+    (upgrade, moving): (Option<&Upgrade>, Option<&Moving>),
 ) -> (Vec<String>, Risk) {
     let mut lines = moves::of_moves(scene, wanted, members, membership);
     lines.extend(upgrade.into_iter().flat_map(|upgrade| of_upgrade(scene, wanted, upgrade)));
@@ -37,7 +38,7 @@ pub(crate) fn of_change(
         lines.extend(told(scene, wanted, upgrade).map(of_told));
         lines.extend(authorities::lines(scene, wanted));
     }
-    lines.extend(in_place(scene, wanted, members));
+    lines.extend(in_place(scene, wanted, members, moving));
     let mut risk = risk_of_change(wanted, members, membership);
     let spare = |m: &Margin| m.up.saturating_sub(m.quorum);
     risk.margin = risk.margin.into_iter().chain(membership.margin).min_by_key(spare);
@@ -111,7 +112,7 @@ fn of_told(told: Course) -> String {
 }
 
 /// Of what happens to members as they are.
-fn in_place(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>) -> Vec<String> {
+fn in_place(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>, moving: Option<&Moving>) -> Vec<String> {
     let count = wanted.members.len();
     let mut lines = Vec::new();
     let with = |condition: Condition| members.values().filter(move |m| m.condition == condition && wanted.members.contains_key(&m.name));
@@ -143,7 +144,16 @@ fn in_place(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Me
     if !suspects.is_empty() {
         lines.push(format!("repairs by a restart, one at a time: {}", suspects.join(", ")));
     }
-    let restarted = leader_last(with(Condition::Works).filter(|m| m.restarts()));
+    let moves = |name: &str| moving.is_some_and(|moving| moving.members.contains_key(name));
+    if let Some(moving) = moving {
+        let down: Vec<_> = starting.iter().chain(&suspects).copied().filter(|name| moves(name)).collect();
+        if !down.is_empty() {
+            lines.push(format!("moves the data of {} from {} to {} before that", down.join(", "), moving.from(), moving.to));
+        }
+        let moved = leader_last(with(Condition::Works).filter(|m| m.restarts() && moves(&m.name)));
+        lines.extend((!moved.is_empty()).then(|| moved_in_turn(moving, &moved, count)));
+    }
+    let restarted = leader_last(with(Condition::Works).filter(|m| m.restarts() && !moves(&m.name)));
     if !restarted.is_empty() {
         lines.push(rolling(&restarted, count));
     }
@@ -157,10 +167,29 @@ fn in_place(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Me
     lines
 }
 
+/// Of data that goes to another place, a member at a time.
+fn moved_in_turn(moving: &Moving, members: &[&Member<'_>], count: usize) -> String {
+    let way = format!("from {} to {} while it is stopped", moving.from(), moving.to);
+    if count == 1 {
+        return format!("moves the data of the only member {way}: etcd is unavailable meanwhile");
+    }
+    let whose = match members.len() {
+        all if all == count => "each member",
+        1 => "a member",
+        _ => "members",
+    };
+    format!("moves the data of {whose} {way}, one at a time: {}", in_turn(members, count))
+}
+
 fn rolling(members: &[&Member<'_>], count: usize) -> String {
     if count == 1 {
         return "restart of the only member: etcd is unavailable meanwhile".to_owned();
     }
+    format!("rolling restart, one member at a time: {}", in_turn(members, count))
+}
+
+/// Who, and what that leaves.
+fn in_turn(members: &[&Member<'_>], count: usize) -> String {
     let names: Vec<_> = members.iter().map(|m| if m.leads { format!("the leader {}", m.name) } else { m.name.clone() }).collect();
     let list = match &names[..] {
         [rest @ .., last] if members.last().is_some_and(|m| m.leads) && !rest.is_empty() => format!("{}, then {last}", rest.join(", ")),
@@ -171,7 +200,7 @@ fn rolling(members: &[&Member<'_>], count: usize) -> String {
     } else {
         format!("{count} members have no spare, so etcd is unavailable during each restart")
     };
-    format!("rolling restart, one member at a time: {list}; {availability}")
+    format!("{list}; {availability}")
 }
 
 /// Volumes that are to be larger.

@@ -7,8 +7,9 @@ use karmaform_model::{
 };
 
 use super::arguments::Arguments;
-use super::condition::member_of;
+use super::condition::{member_of, seen};
 use super::hosts::Host;
+use super::moving::Moving;
 use super::places::part;
 use crate::care::{QUOTA, bytes as size};
 
@@ -49,6 +50,49 @@ pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Cho
     let facts = || new.iter().map(|(name, host)| (name.as_str(), &host.facts));
     choreography.impact.extend(concerns(facts()));
     choreography.impact.extend(firewalls(facts()).map(|guarded| let_through(wanted, &guarded)));
+    if full.is_empty() { Ok(()) } else { Err(full) }
+}
+
+/// Adds a line on data that has to be copied, where it goes to another file system.
+///
+/// # Errors
+/// There is no room for it. What is on a host is asked there once more, before its member is stopped.
+pub(crate) fn room_to_move(
+    scene: &Scene<'_>,
+    wanted: &Arguments,
+    moving: &Moving,
+    choreography: &mut Choreography,
+) -> Result<(), Diagnostics> {
+    let (mut full, mut copied, mut most) = (Diagnostics::new(), Vec::new(), 0);
+    for (name, places) in &moving.members {
+        let facts = wanted.members.get(name).map(|host| &host.facts);
+        let free = |place: &str| free_bytes(facts?, place);
+        let Some((there, here)) = free(&moving.to).zip(places.first().and_then(|place| free(place))) else { continue };
+        // The same free bytes are those of the same file system.
+        if there == here {
+            continue;
+        }
+        let needed = seen(scene, &part(name, "etcd"), "size_bytes").and_then(Value::as_i64).unwrap_or(0);
+        if there < needed.saturating_add(LEAST) {
+            let detail = format!(
+                "The database of member \"{name}\" has {}, and where {} is to be {} are free. It takes {} more to go on with.",
+                size(needed),
+                moving.to,
+                size(there),
+                size(LEAST)
+            );
+            let hint = format!("Make room there, or put `data_directory` back to \"{}\".", moving.from());
+            full.push(Diagnostic::error("No room for the data of a member", detail).with_hint(hint).at(scene.address));
+        }
+        copied.push(name.as_str());
+        most = most.max(needed);
+    }
+    if !copied.is_empty() {
+        let names = copied.join(", ");
+        choreography
+            .impact
+            .push(format!("on {names} that is another file system: {} and more are copied while the member is down", size(most)));
+    }
     if full.is_empty() { Ok(()) } else { Err(full) }
 }
 

@@ -4,13 +4,13 @@ mod on_kubernetes;
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{Action, ChildChange, ChildStep, Diagnostic, Diagnostics, Object, Scene, Value, same};
+use karmaform_model::{Action, Change, ChildChange, ChildStep, Diagnostic, Diagnostics, Object, Scene, Value, same};
 
 use super::arguments::Arguments;
-use super::authorities;
-use super::condition::{changes, has_data, is_formed, member_of, members_away, runner, seen, sides};
-use super::places::{default_data_directory, is_authority, part, part_of, token};
+use super::condition::{changes, differs, has_data, is_formed, member_of, members_away, runner, seen, sides};
+use super::places::{is_authority, part, part_of, token};
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
+use super::{authorities, moving};
 
 pub(super) use on_kubernetes::{grows, grows_apart, relabels};
 
@@ -49,6 +49,7 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     }
     on_kubernetes::check(scene, wanted, found);
     found.extend(authorities::check(scene, wanted));
+    found.extend(moving::check(scene, wanted));
     if is_remade(scene, &token()) {
         found.push(
             Diagnostic::error(
@@ -79,8 +80,6 @@ fn arguments(scene: &Scene<'_>, before: &Object, wanted: &Arguments, found: &mut
     let url = "The cluster and its clients know every member by its URLs, which contain it.";
     keep("client_port", &wanted.client_port.to_string(), number("client_port", CLIENT_PORT), url);
     keep("peer_port", &wanted.peer_port.to_string(), number("peer_port", PEER_PORT), url);
-    let data = "The data would stay behind, and the members would find an empty directory.";
-    keep("data_directory", &wanted.data_directory, text("data_directory", &default_data_directory(&wanted.name)), data);
     keep("user", &wanted.user, text("user", USER), "The data belongs to the old user, and etcd could not read it any more.");
 
     let id = |object: &Object, name: &str| {
@@ -214,7 +213,11 @@ fn unfinished(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
             (part_of(name, "program", "etcd"), "version or host"),
             (part(name, "user"), "user"),
         ] {
-            if change_of(&path).is_some_and(|c| matches!(c.action(), Action::DestroyThenCreate | Action::CreateThenDestroy)) {
+            let is_other = |c: &Change| {
+                matches!(c.action(), Action::DestroyThenCreate | Action::CreateThenDestroy)
+                    || moving::is_data(&path) && c.action() == Action::Update && differs(c, "path")
+            };
+            if change_of(&path).is_some_and(is_other) {
                 differences.push(format!("the member \"{name}\" would get another {what}"));
             }
         }

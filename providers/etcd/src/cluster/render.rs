@@ -171,6 +171,11 @@ formation={formation}
 
 case "${{1:-check}}" in
 check)
+  # While data is moved, what says where it is changes in several files.
+  if [ "${{ETCD_DATA_DIR:-$data}}" != "$data" ]; then
+    echo "etcd member {name} is to start in $ETCD_DATA_DIR, and this guard looks at $data: data is being moved. Run karmaform apply." >&2
+    exit 1
+  fi
   # The cluster was told a moment ago that this member comes. If it takes the place of another one, data of that one goes aside, once.
   replaces=${{{JOINS}:-}}
   if [ -n "$replaces" ]; then
@@ -242,6 +247,7 @@ Description=etcd member {name} of {address}
 Documentation=https://etcd.io/docs/v3.{minor}/
 Wants=network-online.target
 After=network-online.target time-sync.target
+RequiresMountsFor={data}
 
 [Service]
 # etcd says that it is ready once the cluster has a leader and knows this member.

@@ -55,7 +55,7 @@ fn inputs() -> Vec<Attribute> {
         ),
         Attribute::optional("client_port", Type::Number, "The port for clients.").or(CLIENT_PORT),
         Attribute::optional("peer_port", Type::Number, "The port between members.").or(PEER_PORT),
-        Attribute::optional("data_directory", Type::String, "Where each member keeps its data; `/var/lib/etcd/NAME` unless written."),
+        Attribute::optional("data_directory", Type::String, "With `hosts`: where each member keeps its data; `/var/lib/etcd/NAME` unless written. Another one moves it, one member at a time, each while it is stopped."),
         Attribute::optional(
             "addresses",
             Type::map(Type::String),

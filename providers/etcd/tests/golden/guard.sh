@@ -10,6 +10,11 @@ formation=/run/karmaform/etcd-main.service.env
 
 case "${1:-check}" in
 check)
+  # While data is moved, what says where it is changes in several files.
+  if [ "${ETCD_DATA_DIR:-$data}" != "$data" ]; then
+    echo "etcd member a is to start in $ETCD_DATA_DIR, and this guard looks at $data: data is being moved. Run karmaform apply." >&2
+    exit 1
+  fi
   # The cluster was told a moment ago that this member comes. If it takes the place of another one, data of that one goes aside, once.
   replaces=${KARMAFORM_JOINS:-}
   if [ -n "$replaces" ]; then

@@ -1,9 +1,12 @@
 //! The hosts of the model, as the steps of a plan meet them. Apart from the model, which is also used where there are no such steps.
 
+use std::hash::{DefaultHasher, Hash};
+
 use karmaform_model::{Change, Object, Type, Value};
 
-use crate::model::{Answer, World, file_sum};
+use crate::model::{Answer, Process, World, file_sum, moving};
 use crate::steps::Outside;
+use crate::steps::run::Cut;
 
 fn host_of(object: &Object) -> String {
     object.get("host").and_then(|h| h.get("id")).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -19,7 +22,7 @@ impl Outside for World {
             && let Some(after) = change.after_mut()
         {
             let sum = file_sum(after).unwrap_or_else(|| Value::unknown(Type::String));
-            after.insert("sha256".to_owned(), sum);
+            after.put("sha256", sum);
         }
     }
 
@@ -29,6 +32,10 @@ impl Outside for World {
 
     fn observe(&self, resource_type: &str, source: &Object) -> Option<Object> {
         self.observe(&host_of(source), resource_type, source)
+    }
+
+    fn brought(&self, source: &Object) -> Option<Object> {
+        moving::brought(self.hosts.get(&host_of(source))?, source)
     }
 
     fn begin(&mut self, destroying: bool) {
@@ -44,6 +51,20 @@ impl Outside for World {
             return Err(format!("{host} does not answer"));
         }
         self.apply(&host, resource_type, change)
+    }
+
+    fn cut_off(&mut self, change: &Change, cut: Cut) {
+        let id = change.after().map(host_of).unwrap_or_default();
+        if cut == Cut::Done {
+            drop(self.apply(&id, "ssh_directory", change));
+        }
+        let Some(host) = self.hosts.get_mut(&id) else { return };
+        if cut != Cut::Done {
+            let has_arrived = cut == Cut::Arrived;
+            moving::cut_off(host, change, cut != Cut::Before, has_arrived || cut == Cut::Left, has_arrived);
+        }
+        let stopped = matches!(cut, Cut::Left | Cut::Arrived | Cut::Done).then(|| host.member.clone());
+        self.down_by_us.extend(stopped);
     }
 
     fn issue(&mut self, resource_type: &str, change: &Change) -> Option<Object> {
@@ -83,5 +104,17 @@ impl Outside for World {
 
     fn runs_a_member(part: &str) -> bool {
         part == "unit"
+    }
+
+    fn print(&self, hasher: &mut DefaultHasher) {
+        (&self.leader, self.was_looked_at, self.disturbed, &self.down_by_us).hash(hasher);
+        for host in self.hosts.values() {
+            (host.things.len(), &host.set_aside, host.marker, host.formation.is_some(), host.saved).hash(hasher);
+            match &host.process {
+                Process::Stopped => {}
+                Process::Failed(why) => why.hash(hasher),
+                Process::Running { config, joined, .. } => (config, joined).hash(hasher),
+            }
+        }
     }
 }

@@ -2,9 +2,13 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use karmaform_model::{Object, Value};
 
 use crate::model;
+use crate::steps::met::{MOST_PLANS, Met, Trail};
 use crate::steps::{self, Policy, Stop, arguments};
 
 /// A cluster on hosts.
@@ -33,11 +37,21 @@ pub(crate) fn formed(members: usize) -> Lab {
     lab
 }
 
+thread_local! {
+    static MET: RefCell<Met<model::World>> = const { RefCell::new(Met::new()) };
+}
+
 /// Plans and applies until there is nothing to do.
 pub(crate) fn converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, what: &str) {
-    for _ in 0..8 {
+    let mut trail = Trail::new(policy);
+    for _ in 0..MOST_PLANS {
         lab.world.settle();
-        let plan = lab.plan(wanted).unwrap_or_else(|d| panic!("{what}: refused: {d:#?}"));
+        let place = MET.with_borrow_mut(|met| met.place(lab, wanted));
+        if let Some(end) = trail.comes_to(Rc::clone(&place)) {
+            *lab = end;
+            return;
+        }
+        let plan = place.plan.as_ref().unwrap_or_else(|d| panic!("{what}: refused: {d:#?}"));
         if !plan.has_changes() && plan.rest.is_none() && lab.state.before.is_some() == wanted.is_some() {
             sane(lab, what);
             lab.world.clients = model::Client::of(&lab.state.children).into_iter().collect();
@@ -45,9 +59,10 @@ pub(crate) fn converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, w
                 Some(wanted) => as_wanted(lab, wanted, what),
                 None => assert_eq!(lab.world.leftovers(), Vec::<String>::new(), "{what}"),
             }
+            trail.ends(lab);
             return;
         }
-        lab.run(&plan, policy, &Stop::Never);
+        lab.run(plan, policy, &Stop::Never);
         sane(lab, what);
     }
     panic!("{what}: still not there: {:#?}", lab.world.hosts.values().map(|h| (&h.member, &h.process)).collect::<Vec<_>>());
@@ -56,7 +71,8 @@ pub(crate) fn converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, w
 /// A crash while one failure is too many costs the majority. The plan then says what to put back, and that is what people do.
 fn go_back_if_told(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, what: &str) {
     lab.world.settle();
-    let Err(refused) = lab.plan(wanted) else { return };
+    let place = MET.with_borrow_mut(|met| met.place(lab, wanted));
+    let Err(refused) = &place.plan else { return };
     let way_out = refused.iter().any(|d| d.hints.iter().any(|h| h.starts_with("Put ") && h.contains(", plan and apply")));
     assert!(way_out, "{what}: {refused:#?}");
     let inputs = |object: &Object| {
@@ -82,6 +98,10 @@ fn as_wanted(lab: &Lab, wanted: &Object, what: &str) {
         let host = lab.world.hosts.values().find(|h| h.member == *name).unwrap();
         assert!(host.runs_what_is_written(), "{what}: {name} does not run what is written");
         assert!(host.marker && host.formation.is_none(), "{what}: {name} is not marked");
+        let directory = wanted.get("data_directory").and_then(Value::as_str).unwrap_or("/var/lib/etcd/main");
+        assert!(host.has_data_at(directory) && host.moving.is_empty(), "{what}: the data of {name} is in {:?}", host.data_at);
+        let kept = host.things.keys().filter(|(ty, path)| ty == "ssh_directory" && path == directory).count();
+        assert_eq!(kept, 1, "{what}: {:?}", host.things.keys());
     }
     let roster = lab.world.formed.as_ref().unwrap();
     let names: Vec<_> = roster.members.values().map(|m| (m.name.clone().unwrap_or_default(), m.learner)).collect();
@@ -124,7 +144,7 @@ fn check_every(pace: usize, start: &Lab, wanted: Option<&Object>, what: &str) {
     let members: Vec<String> = start.world.hosts.values().map(|h| h.member.clone()).collect();
     for policy in POLICIES {
         let mut lab = start.clone();
-        let (steps, _) = lab.run(&plan, policy, &Stop::Never);
+        lab.run(&plan, policy, &Stop::Never);
         sane(&lab, what);
         converge(&mut lab, wanted, policy, what);
         // Every step with one order, every few with the others, and fewer of four and five members: the states in between hardly differ.
@@ -136,26 +156,24 @@ fn check_every(pace: usize, start: &Lab, wanted: Option<&Object>, what: &str) {
             (_, 4) => 23,
             _ => 29,
         };
-        for at in (0..=steps).step_by(stride * pace) {
-            let place = format!("{what}, {policy:?}, killed after step {at}");
-            let mut lab = start.clone();
-            lab.run(&plan, policy, &Stop::After(at));
-            sane(&lab, &place);
-            converge(&mut lab, wanted, policy, &place);
-        }
-        if wanted.is_none() {
-            continue;
-        }
-        for member in &members {
-            for at in (0..=steps).step_by(stride.max(3) * pace) {
-                let place = format!("{what}, {policy:?}, {member} crashed after step {at}");
-                let mut lab = start.clone();
-                lab.run(&plan, policy, &Stop::CrashAfter(at, member.clone()));
+        start.halts(&plan, policy, |halt| {
+            if halt.at.is_multiple_of(stride * pace) {
+                let place = format!("{what}, {policy:?}, killed after step {}", halt.at);
+                let mut lab = halt.killed();
+                sane(&lab, &place);
+                converge(&mut lab, wanted, policy, &place);
+            }
+            if wanted.is_none() || !halt.at.is_multiple_of(stride.max(3) * pace) {
+                return;
+            }
+            for member in &members {
+                let place = format!("{what}, {policy:?}, {member} crashed after step {}", halt.at);
+                let mut lab = halt.crashed(member);
                 sane(&lab, &place);
                 go_back_if_told(&mut lab, wanted, policy, &place);
                 converge(&mut lab, wanted, policy, &place);
             }
-        }
+        });
     }
 }
 

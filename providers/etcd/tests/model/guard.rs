@@ -20,19 +20,26 @@ pub(super) fn decide(host: &mut Host, guard: &str, cluster: &str) -> Result<Star
             return Err(format!("the guard does not look at {part}"));
         }
     }
+    // It looks in one place alone.
+    let place = guard.lines().find_map(|l| l.strip_prefix("data=")).ok_or("the guard looks nowhere")?;
+    if guard.contains("${ETCD_DATA_DIR:-$data}") && host.setting("ETCD_DATA_DIR").is_some_and(|is| is != place) {
+        return Err("refused by the guard: data is being moved".to_owned());
+    }
+    let has_data = host.has_data_at(place);
     let given = |name: &str| host.formation.as_ref().and_then(|f| f.get(name)).cloned();
     let is_new = given("ETCD_INITIAL_CLUSTER_STATE").as_deref() == Some("new");
     if let Some(replaces) = given("KARMAFORM_JOINS") {
-        if replaces != "empty" && host.data.is_some() && host.set_aside.insert(replaces) {
+        let goes_aside = replaces != "empty" && has_data && host.set_aside.insert(replaces);
+        if goes_aside {
             host.data = None;
         }
         // What is there at the next try is its own.
         if let Some(formation) = &mut host.formation {
             formation.insert("KARMAFORM_JOINS".to_owned(), "empty".to_owned());
         }
-        return Ok(if host.data.is_some() { Start::FromData } else { Start::Joins });
+        return Ok(if has_data && !goes_aside { Start::FromData } else { Start::Joins });
     }
-    if host.data.is_some() {
+    if has_data {
         return Ok(Start::FromData);
     }
     if host.marker {

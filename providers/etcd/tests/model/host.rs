@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Action, Change, Object, Value};
 
 use super::guard::{self, Start};
+use super::moving;
 use super::restore;
 use super::roster::Roster;
+use super::shared::Shared;
 use super::things;
 use super::trust::Trust;
 use super::version::{self, Version};
@@ -52,14 +54,20 @@ pub(crate) struct Data {
 }
 
 /// A host.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Host {
     /// The member's name, once its environment says it.
     pub(crate) member: String,
     /// Things by type and identity, as they are.
-    pub(crate) things: BTreeMap<(String, String), Object>,
+    pub(crate) things: Shared<BTreeMap<(String, String), Object>>,
     /// What is in the data directory.
     pub(crate) data: Option<Data>,
+    /// Where that is.
+    pub(crate) data_at: Option<String>,
+    /// The host's notes that data is on its way between two places, under each of them.
+    pub(crate) moving: BTreeMap<String, String>,
+    /// And of where what was at a place was brought.
+    pub(crate) moved: BTreeMap<String, String>,
     /// Data that was moved aside at the end.
     pub(crate) kept: Option<Data>,
     /// Ids of members whose data was moved aside.
@@ -94,8 +102,11 @@ impl Host {
     pub(super) fn new(id: &str) -> Self {
         Self {
             member: format!("(on {id})"),
-            things: BTreeMap::new(),
+            things: Shared::default(),
             data: None,
+            data_at: None,
+            moving: BTreeMap::new(),
+            moved: BTreeMap::new(),
             kept: None,
             set_aside: BTreeSet::new(),
             had_data_of: BTreeSet::new(),
@@ -178,13 +189,18 @@ impl Host {
 
     /// A line of its environment file.
     pub(crate) fn setting(&self, name: &str) -> Option<String> {
-        let environment = [self.file_ending("/etcd.env")?, self.file_ending("/peers.env").unwrap_or_default()].join("\n");
-        environment.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
+        let environment = [self.text_ending("/etcd.env")?, self.text_ending("/peers.env").unwrap_or_default()];
+        let mut lines = environment.into_iter().flat_map(str::lines);
+        lines.find_map(|l| l.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
     }
 
     pub(super) fn file_ending(&self, end: &str) -> Option<String> {
+        self.text_ending(end).map(str::to_owned)
+    }
+
+    fn text_ending(&self, end: &str) -> Option<&str> {
         let file = self.things.iter().find(|((ty, path), _)| ty == "ssh_file" && path.ends_with(end))?;
-        file.1.get("content").and_then(Value::as_str).map(str::to_owned)
+        file.1.get("content").and_then(Value::as_str)
     }
 
     /// Whom it would trust after a start.
@@ -216,7 +232,14 @@ impl Host {
 
     pub(super) fn observe(&self, resource_type: &str, identity: &Object) -> Option<Object> {
         let key = (resource_type.to_owned(), things::identity(resource_type, identity)?);
+        let is_moving = resource_type == "ssh_directory" && self.moving.contains_key(&key.1);
+        if is_moving && !self.has_data_at(&key.1) {
+            return Some(moving::on_its_way(&key.1));
+        }
         let mut seen = self.things.get(&key)?.clone();
+        if is_moving {
+            seen.insert("moving".to_owned(), true.into());
+        }
         // Its check says that it is done for the version that it is asked for.
         if version::to_save_for(resource_type, identity).is_some_and(|version| self.saved.is_none_or(|(was, _)| was != version)) {
             return None;
@@ -225,9 +248,7 @@ impl Host {
             return None;
         }
         match resource_type {
-            "ssh_directory" if self.setting("ETCD_DATA_DIR").as_deref() == Some(key.1.as_str()) => {
-                seen.insert("empty".to_owned(), self.data.is_none().into());
-            }
+            "ssh_directory" => drop(seen.insert("empty".to_owned(), (!self.has_data_at(&key.1)).into())),
             "ssh_systemd_unit" => {
                 let (active, sub) = match &self.process {
                     Process::Stopped => ("inactive", "dead"),
@@ -260,6 +281,12 @@ impl Host {
         {
             self.remove(&(ty.to_owned(), old));
         }
+        // Of a command that is another one by now nothing is left.
+        if ty == "ssh_command"
+            && let Some(old) = change.before().and_then(|b| things::identity(ty, b)).filter(|old| *old != key.1)
+        {
+            self.things.remove(&(ty.to_owned(), old));
+        }
         let mut object = after.clone();
         things::compute(ty, &mut object);
         if let Some(version) = version::to_save_for(ty, after) {
@@ -274,6 +301,11 @@ impl Host {
                 Ok(is_switched) => starts = is_switched && self.unit().is_some(),
                 Err(why) => return (Err(why), violations),
             }
+        }
+        if ty == "ssh_directory"
+            && let Err(why) = moving::carry(self, change)
+        {
+            return (Err(why), violations);
         }
         let before = self.things.insert(key, object.clone());
         if starts {
@@ -298,7 +330,6 @@ impl Host {
     }
 
     fn remove(&mut self, key: &(String, String)) {
-        let data_directory = self.setting("ETCD_DATA_DIR");
         let Some(old) = self.things.remove(key) else { return };
         let undo = old.get("undo").and_then(Value::as_str).unwrap_or_default();
         match key.0.as_str() {
@@ -318,6 +349,9 @@ impl Host {
                 if undo.contains("mv ") {
                     self.kept = self.data.take();
                 }
+                if self.data_at.as_ref().is_some_and(|at| undo.contains(&format!("{at}/member "))) {
+                    self.data = None;
+                }
             }
             "ssh_directory" if key.1.ends_with(".restore") => {
                 let is_purged = old.get("purge").and_then(Value::as_bool) == Some(true);
@@ -326,10 +360,10 @@ impl Host {
                 self.ended.clear();
             }
             "ssh_directory"
-                if old.get("purge").and_then(Value::as_bool) == Some(true)
-                    && (data_directory.is_none() || data_directory.as_ref() == Some(&key.1)) =>
+                if old.get("purge").and_then(Value::as_bool) == Some(true) && self.data_at.as_ref().is_none_or(|at| *at == key.1) =>
             {
                 self.data = None;
+                self.moved.clear();
             }
             _ => {}
         }
@@ -367,7 +401,16 @@ impl Host {
         let list = given.map_or_else(|| setting("ETCD_INITIAL_CLUSTER"), Ok)?;
         let urls: BTreeSet<String> = list.split(',').filter_map(|e| e.split_once('=')).map(|(_, url)| url.to_owned()).collect();
         let wanted_cluster = format!("{} {list}", setting("ETCD_INITIAL_CLUSTER_TOKEN")?);
-        let cluster = match guard::decide(self, &guard, &wanted_cluster)? {
+        let directory = setting("ETCD_DATA_DIR")?;
+        let start = guard::decide(self, &guard, &wanted_cluster)?;
+        if matches!(start, Start::FromData) != self.has_data_at(&directory) {
+            violations.push(format!("{} starts in {directory}, and its guard looked elsewhere", self.member));
+        }
+        if !unit.contains(&format!("ReadWritePaths={directory}\n")) {
+            return Err("the unit may not write there".to_owned());
+        }
+        self.data_at = Some(directory);
+        let cluster = match start {
             Start::FromData => self.data.as_ref().map(|d| d.cluster.clone()).unwrap_or_default(),
             Start::Forms(cluster) => {
                 violations.extend(guard::danger(self, &cluster, formed));
@@ -407,6 +450,11 @@ impl Host {
         Ok(Process::Running { config: self.written(), cluster, joined: false, version, trust: self.written_trust() })
     }
 
+    /// Its data is there.
+    pub(crate) fn has_data_at(&self, path: &str) -> bool {
+        self.data.is_some() && self.data_at.as_deref() == Some(path)
+    }
+
     /// What the command that saves does before a version.
     fn save(&mut self, version: Version, cluster: Option<u32>) -> Result<(), String> {
         let (was, from) = self.saved.map_or((None, None), |(was, from)| (Some(was), from));
@@ -434,6 +482,7 @@ impl Host {
         let mut left: Vec<String> = self.things.keys().map(|(ty, id)| format!("{ty} {id}")).collect();
         let more = [
             (self.data.is_some(), "data"),
+            (!self.moving.is_empty(), "a move"),
             (self.kept.is_some(), "kept data"),
             (self.marker, "marker"),
             (self.formation.is_some(), "formation"),

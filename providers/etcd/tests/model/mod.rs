@@ -10,9 +10,12 @@
 
 mod guard;
 mod host;
+pub(crate) mod moving;
 mod operations;
 mod restore;
 mod roster;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod things;
 #[path = "../trust/mod.rs"]
 mod trust;
@@ -31,7 +34,7 @@ pub(crate) use trust::Client;
 use trust::Shown;
 
 /// All hosts, and what was seen to go wrong.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct World {
     /// By the `id` of their connection.
     pub(crate) hosts: BTreeMap<String, Host>,

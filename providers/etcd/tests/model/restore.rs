@@ -106,6 +106,7 @@ impl Host {
                         members.split(',').filter_map(|e| e.split_once('=')).map(|(_, url)| url.to_owned()).collect::<BTreeSet<_>>();
                     self.had_data_of.insert(cluster.clone());
                     self.data = Some(Data { cluster, incarnation: 0, restored: Some(token.clone()) });
+                    self.data_at = self.setting("ETCD_DATA_DIR");
                 }
                 (self.prepared, self.switched) = (None, Some(token.clone()));
                 return Ok(true);

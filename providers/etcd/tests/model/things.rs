@@ -15,15 +15,16 @@ pub(super) fn identity(resource_type: &str, object: &Object) -> Option<String> {
     object.get(attribute).and_then(Value::as_str).map(str::to_owned)
 }
 
+/// The sum of these texts.
+fn sum(object: &Object, names: &[&str]) -> Value {
+    let mut hasher = DefaultHasher::new();
+    names.iter().for_each(|name| object.get(*name).and_then(Value::as_str).hash(&mut hasher));
+    Value::from(format!("{:016x}", hasher.finish()))
+}
+
 /// Fills in what a provider would.
 pub(super) fn compute(resource_type: &str, object: &mut Object) {
-    let sum = |names: &[&str]| {
-        let mut hasher = DefaultHasher::new();
-        for name in names {
-            format!("{:?}", object.get(*name).cloned().map(Value::without_marks)).hash(&mut hasher);
-        }
-        Value::from(format!("{:016x}", hasher.finish()))
-    };
+    let sum = |names: &[&str]| sum(object, names);
     let (name, value) = match resource_type {
         "ssh_file" => ("sha256", sum(&["content"])),
         "ssh_systemd_unit" => ("sha256", sum(&["content"])),
@@ -41,7 +42,5 @@ pub(super) fn compute(resource_type: &str, object: &mut Object) {
 /// What a provider tells ahead of a file with this content.
 pub(crate) fn file_sum(object: &Object) -> Option<Value> {
     object.get("content").filter(|c| c.is_wholly_known())?;
-    let mut copy = object.clone();
-    compute("ssh_file", &mut copy);
-    copy.remove("sha256")
+    Some(sum(object, &["content"]))
 }

@@ -45,7 +45,7 @@ impl World {
         let claim = arguments.get("claim").filter(|c| !c.is_null());
         let name = claim.map(|claim| objects::name(&Object::from([("manifest".to_owned(), claim.clone())])));
         let is_claim_old = name.as_ref().is_some_and(|name| {
-            let uid = self.objects.get(name).and_then(|o| o.get("uid")).and_then(Value::as_str);
+            let uid = self.objects.get(name).and_then(|o| o.attributes().get("uid")).and_then(Value::as_str);
             uid.is_some() && uid.map(str::to_owned) == text("replaces_claim")
         });
         let is_old = |p: &super::Pod| Some(&p.uid) == text("replaces").as_ref() && !matches!(p.process, Process::Running { .. });
@@ -126,7 +126,7 @@ impl World {
             return is_old.then(|| "the old one is still there".to_owned());
         }
         let is_one_on_its_way = roster.on_their_way() > 0;
-        let is_all_there = roster.voters() == 1 || self.alive().len() == roster.voters();
+        let is_all_there = roster.voters() == 1 || self.voting().count() == roster.voters();
         if !all || is_one_on_its_way || !is_all_there || std::mem::take(&mut self.moved) {
             return Some("not all work, or one is on its way".to_owned());
         }
@@ -142,7 +142,7 @@ impl World {
         if !known.learner {
             return Ok((!self.is_healthy(name)).then(|| "it does not work".to_owned()));
         }
-        if !self.taking_part().contains(name) || up + 1 < majority(roster.voters() + 1) {
+        if self.taking_part().all(|(other, _)| other != name) || up + 1 < majority(roster.voters() + 1) {
             return Ok(Some("it has not caught up".to_owned()));
         }
         if only_waits {

@@ -15,27 +15,32 @@ mod pod;
 mod restore;
 #[path = "../model/roster.rs"]
 mod roster;
+#[path = "../shared/mod.rs"]
+mod shared;
 #[path = "../trust/mod.rs"]
 mod trust;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use karmaform_model::{Object, Value};
+use karmaform_model::Value;
+use objects::Thing;
 use serde_json::Value as Json;
 
 pub(crate) use pod::{Data, Pod, Process};
 pub(crate) use restore::Beside;
 use roster::{Known, Roster};
+use shared::Shared;
 pub(crate) use trust::Client;
 
 /// What names an object: its kind and its name.
 pub(crate) type Name = (String, String);
 
 /// A namespace, and what was seen to go wrong.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct World {
-    /// Objects: the attributes of their resources.
-    pub(crate) objects: BTreeMap<Name, Object>,
+    /// Objects by name.
+    pub(crate) objects: Shared<BTreeMap<Name, Thing>>,
     /// Pods of the StatefulSet.
     pub(crate) pods: BTreeMap<String, Pod>,
     /// Data by what holds it: `claim NAME` or `node PATH`.
@@ -81,15 +86,13 @@ pub(crate) struct World {
 
 impl World {
     /// An object's manifest.
-    pub(crate) fn manifest(&self, kind: &str, name: &str) -> Option<Json> {
-        let object = self.objects.get(&(kind.to_owned(), name.to_owned()))?;
-        Some(karmaform_model::to_json(object.get("manifest")?))
+    pub(crate) fn manifest(&self, kind: &str, name: &str) -> Option<&Json> {
+        self.objects.get(&(kind.to_owned(), name.to_owned())).map(|thing| &**thing.manifest())
     }
 
     /// The one StatefulSet.
-    pub(crate) fn stateful_set(&self) -> Option<Json> {
-        let name = self.objects.keys().find(|(kind, _)| kind == "StatefulSet")?;
-        self.manifest(&name.0, &name.1)
+    pub(crate) fn stateful_set(&self) -> Option<&Rc<Json>> {
+        self.objects.iter().find(|((kind, _), _)| kind == "StatefulSet").map(|(_, thing)| thing.manifest())
     }
 
     fn quorum(&self) -> usize {
@@ -108,24 +111,29 @@ impl World {
     }
 
     /// Members that take part in the formed cluster, learners among them. Without the headless Service nobody finds anybody.
-    fn taking_part(&self) -> BTreeSet<String> {
+    fn taking_part(&self) -> impl Iterator<Item = (&String, &Known)> {
         let is_named = self.stateful_set().is_none_or(|set| {
             let service = set["spec"]["serviceName"].as_str().unwrap_or_default();
             self.objects.contains_key(&("Service".to_owned(), service.to_owned()))
         });
-        let takes_part =
-            |name: &String, pod: &Pod| matches!(&pod.process, Process::Running { joined: true, .. }) && self.known(name).is_some();
-        self.pods.iter().filter(|(name, pod)| is_named && takes_part(name, pod)).map(|(name, _)| name.clone()).collect()
+        let has_joined = |pod: &Pod| matches!(&pod.process, Process::Running { joined: true, .. });
+        let pods = self.pods.iter().filter(move |(_, pod)| is_named && has_joined(pod));
+        pods.filter_map(|(name, _)| Some((name, self.known(name)?)))
     }
 
     /// Those of them that vote.
+    fn voting(&self) -> impl Iterator<Item = &String> {
+        self.taking_part().filter(|(_, known)| !known.learner).map(|(name, _)| name)
+    }
+
+    /// Their names.
     pub(crate) fn alive(&self) -> BTreeSet<String> {
-        self.taking_part().into_iter().filter(|name| self.known(name).is_some_and(|known| !known.learner)).collect()
+        self.voting().cloned().collect()
     }
 
     /// The formed cluster has a quorum.
     pub(crate) fn has_quorum(&self) -> bool {
-        self.formed.is_some() && self.alive().len() >= self.quorum()
+        self.formed.is_some() && self.voting().count() >= self.quorum()
     }
 
     /// Time passes.
@@ -198,7 +206,7 @@ impl World {
 
     /// The StatefulSet controller makes what is missing, from the template as it is now; the kubelet starts what does not run.
     fn controllers(&mut self) {
-        if let Some(set) = self.stateful_set() {
+        if let Some(set) = self.stateful_set().cloned() {
             let name = set["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let replicas = set["spec"]["replicas"].as_u64().unwrap_or(1);
             let wanted: Vec<String> = (0..replicas).map(|i| format!("{name}-{i}")).collect();
@@ -210,7 +218,7 @@ impl World {
                 if !self.pods.contains_key(&pod) {
                     self.made += 1;
                     let uid = format!("uid-{}", self.made);
-                    self.pods.insert(pod, Pod::new(uid, set["spec"]["template"].clone()));
+                    self.pods.insert(pod, Pod::new(uid, &set["spec"]["template"]));
                 }
             }
         }
@@ -249,7 +257,7 @@ impl World {
 
     /// A read goes through this member, and its certificates are those of the CA.
     pub(crate) fn is_healthy(&self, member: &str) -> bool {
-        self.has_quorum() && self.alive().contains(member) && self.has_certificates(member)
+        self.has_quorum() && self.voting().any(|name| name == member) && self.has_certificates(member)
     }
 
     /// What is left: objects, pods, and data.
@@ -262,9 +270,11 @@ impl World {
 
     /// Changes a part of an object by hand.
     pub(crate) fn edit(&mut self, kind: &str, name: &str, path: &[&str], part: Value) {
-        let object = self.objects.get_mut(&(kind.to_owned(), name.to_owned())).expect("an object to edit");
-        let mut manifest = karmaform_model::Arg::from_json(&karmaform_model::to_json(&object["manifest"]));
+        let thing = self.objects.get_mut(&(kind.to_owned(), name.to_owned())).expect("an object to edit");
+        let mut manifest = karmaform_model::Arg::from_json(thing.manifest());
         manifest.set(path, part.into());
+        let mut object = thing.attributes().clone();
         object.insert("manifest".to_owned(), manifest.resolve(&|_, _| Value::null(karmaform_model::Type::Any)));
+        *thing = object.into();
     }
 }

@@ -1,5 +1,7 @@
 //! What an API server makes of changes to objects.
 
+use std::rc::Rc;
+
 use karmaform_model::{Change, Object, Path, ReplaceOrder, Value, to_json};
 use serde_json::Value as Json;
 
@@ -16,20 +18,48 @@ const CHANGEABLE: &[&str] = &[
     "persistentVolumeClaimRetentionPolicy",
 ];
 
+/// An object in the namespace. Its manifest is looked at far more often than it changes, so it is kept as what looks at it reads.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Thing {
+    /// The attributes of its resource.
+    attributes: Object,
+    /// One of these: its manifest.
+    manifest: Rc<Json>,
+}
+
+impl Thing {
+    /// The attributes of its resource.
+    pub(crate) fn attributes(&self) -> &Object {
+        &self.attributes
+    }
+
+    /// Its manifest.
+    pub(crate) fn manifest(&self) -> &Rc<Json> {
+        &self.manifest
+    }
+}
+
+impl From<Object> for Thing {
+    fn from(attributes: Object) -> Self {
+        let manifest = attributes.get("manifest").map(to_json).unwrap_or_default();
+        Self { attributes, manifest: Rc::new(manifest) }
+    }
+}
+
 /// What names the object of a resource.
 pub(super) fn name(object: &Object) -> Name {
-    let manifest = object.get("manifest").map(to_json).unwrap_or_default();
-    let text = |json: &Json| json.as_str().unwrap_or_default().to_owned();
-    (text(&manifest["kind"]), text(&manifest["metadata"]["name"]))
+    let manifest = object.get("manifest");
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    (text(manifest.and_then(|m| m.get("kind"))), text(manifest.and_then(|m| m.get("metadata")?.get("name"))))
 }
 
 /// An update that the server would refuse becomes a replacement.
 pub(super) fn foretell(change: &mut Change) {
     let Change::Update { before, after } = &*change else { return };
-    let (Some(old), Some(new)) = (before.get("manifest").map(to_json), after.get("manifest").map(to_json)) else { return };
+    let (Some(mut old), Some(mut new)) = (before.get("manifest").map(to_json), after.get("manifest").map(to_json)) else { return };
     let is_same_object = old["kind"] == new["kind"] && ["name", "namespace"].iter().all(|n| old["metadata"][n] == new["metadata"][n]);
-    let fixed = |manifest: &Json| {
-        let mut spec = manifest["spec"].clone();
+    let fixed = |manifest: &mut Json| {
+        let mut spec = manifest["spec"].take();
         if let Json::Object(parts) = &mut spec {
             match manifest["kind"].as_str() {
                 Some("StatefulSet") => parts.retain(|name, _| !CHANGEABLE.contains(&name.as_str())),
@@ -41,7 +71,7 @@ pub(super) fn foretell(change: &mut Change) {
         }
         spec
     };
-    if !is_same_object || fixed(&old) != fixed(&new) {
+    if !is_same_object || fixed(&mut old) != fixed(&mut new) {
         let (before, after) = (before.clone(), after.clone());
         *change = Change::Replace { before, after, order: ReplaceOrder::DestroyFirst, because: vec![Path::attribute("manifest")] };
     }
@@ -54,10 +84,10 @@ impl World {
         }
         let Some(after) = change.after() else { return Ok(None) };
         let name = name(after);
-        let uid = self.objects.get(&name).and_then(|o| o.get("uid").cloned()).unwrap_or_else(|| self.uid());
+        let uid = self.objects.get(&name).and_then(|o| o.attributes.get("uid").cloned()).unwrap_or_else(|| self.uid());
         let mut object = after.clone();
         object.insert("uid".to_owned(), uid);
-        self.objects.insert(name, object.clone());
+        self.objects.insert(name, object.clone().into());
         Ok(Some(object))
     }
 
@@ -85,10 +115,8 @@ impl World {
                 self.beside.remove(&format!("claim {name}"));
             }
             "PersistentVolume" => {
-                let is_bound = |(n, o): (&Name, &Object)| {
-                    n.0 == "PersistentVolumeClaim"
-                        && o.get("manifest").map(to_json).unwrap_or_default()["spec"]["volumeName"] == name.as_str()
-                };
+                let is_bound =
+                    |(n, o): (&Name, &Thing)| n.0 == "PersistentVolumeClaim" && o.manifest["spec"]["volumeName"] == name.as_str();
                 if self.objects.iter().any(is_bound) {
                     return Err(format!("a claim uses the volume {name}"));
                 }
@@ -106,12 +134,14 @@ impl World {
 
     /// An object is like this, whatever it was before.
     pub(super) fn put(&mut self, manifest: &Value) {
-        let mut object = Object::from([("manifest".to_owned(), manifest.clone())]);
-        let name = name(&object);
-        if !self.objects.contains_key(&name) {
-            object.insert("uid".to_owned(), self.uid());
-        }
-        self.objects.entry(name).or_default().extend(object);
+        let written = Object::from([("manifest".to_owned(), manifest.clone())]);
+        let name = name(&written);
+        let mut object = match self.objects.get(&name) {
+            Some(there) => there.attributes.clone(),
+            None => Object::from([("uid".to_owned(), self.uid())]),
+        };
+        object.extend(written);
+        self.objects.insert(name, object.into());
     }
 
     /// A claim that a pod needs and that is not there.

@@ -1,5 +1,7 @@
 //! The namespace, as a plan's steps meet it.
 
+use std::hash::{DefaultHasher, Hash};
+
 use karmaform_model::{Change, Object, Type, Value};
 
 use super::{Process, World, objects, roster, trust};
@@ -18,7 +20,7 @@ impl Outside for World {
 
     fn observe(&self, resource_type: &str, source: &Object) -> Option<Object> {
         if resource_type == "kubernetes_object" {
-            return self.objects.get(&objects::name(source)).cloned();
+            return self.objects.get(&objects::name(source)).map(|thing| thing.attributes().clone());
         }
         let name = source.get("name").and_then(Value::as_str)?;
         let pod = self.pods.get(name)?;
@@ -164,6 +166,17 @@ impl Outside for World {
 
     fn runs_a_member(part: &str) -> bool {
         part == "pod"
+    }
+
+    fn print(&self, hasher: &mut DefaultHasher) {
+        (self.made, &self.leader, self.was_looked_at, self.disturbed, self.eager, &self.down_by_us).hash(hasher);
+        self.disks.keys().for_each(|disk| disk.hash(hasher));
+        for (name, pod) in &self.pods {
+            (name, &pod.uid, matches!(pod.process, Process::Running { .. })).hash(hasher);
+        }
+        for ((_, name), thing) in self.objects.iter() {
+            (name, thing.attributes().get("uid").and_then(Value::as_str)).hash(hasher);
+        }
     }
 }
 

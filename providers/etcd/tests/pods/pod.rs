@@ -1,6 +1,7 @@
 //! One pod, its volume, and the etcd in it.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use serde_json::Value as Json;
 
@@ -39,12 +40,12 @@ pub(crate) enum Process {
 }
 
 /// A pod.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pod {
     /// New for each pod of a name.
     pub(crate) uid: String,
     /// The template it was made of.
-    pub(crate) template: Json,
+    pub(crate) template: Rc<Json>,
     /// What is in its `emptyDir`.
     pub(crate) data: Option<Data>,
     /// Its container.
@@ -52,7 +53,8 @@ pub(crate) struct Pod {
 }
 
 impl Pod {
-    pub(super) fn new(uid: String, template: Json) -> Self {
+    pub(super) fn new(uid: String, template: &Json) -> Self {
+        let template = Rc::new(template.clone());
         Self { uid, template, data: None, process: Process::Pending("it was just made".to_owned()) }
     }
 
@@ -79,7 +81,7 @@ impl Pod {
     /// A flag of etcd.
     pub(super) fn flag(&self, name: &str) -> Option<&str> {
         let flags = self.container()["args"].as_array()?;
-        flags.iter().filter_map(Json::as_str).find_map(|f| f.strip_prefix(&format!("--{name}=")))
+        flags.iter().filter_map(Json::as_str).find_map(|f| f.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='))
     }
 
     /// True if its data goes with it.
@@ -92,10 +94,9 @@ impl Pod {
         let of = |json: &Json, key: &str| {
             Some((json["name"].as_str()?.to_owned(), json["key"].as_str().unwrap_or(key).to_owned(), json["optional"] == true))
         };
-        let list = |name: &str| self.container()[name].as_array().cloned().unwrap_or_default();
-        let all = list("envFrom").into_iter().filter_map(|f| of(&f["configMapRef"], variable));
-        let single =
-            list("env").into_iter().filter(|v| v["name"] == variable).filter_map(|v| of(&v["valueFrom"]["configMapKeyRef"], variable));
+        let list = |name: &str| self.container()[name].as_array().into_iter().flatten();
+        let all = list("envFrom").filter_map(|f| of(&f["configMapRef"], variable));
+        let single = list("env").filter(|v| v["name"] == variable).filter_map(|v| of(&v["valueFrom"]["configMapKeyRef"], variable));
         all.chain(single).collect()
     }
 }
@@ -122,28 +123,28 @@ impl World {
     }
 
     /// An entry of its Secret.
-    fn entry(&self, member: &str, name: &str) -> String {
-        let secret = self.manifest("Secret", &format!("{member}-tls")).unwrap_or_default();
-        secret["stringData"][name].as_str().unwrap_or_default().to_owned()
+    fn entry(&self, member: &str, name: &str) -> &str {
+        let secret = self.manifest("Secret", &format!("{member}-tls"));
+        secret.and_then(|secret| secret["stringData"][name].as_str()).unwrap_or_default()
     }
 
     fn written_trust(&self, member: &str) -> Trust {
-        Trust { clients: self.entry(member, "client-ca.crt"), peers: self.entry(member, "peer-ca.crt") }
+        let entry = |name: &str| self.entry(member, name).to_owned();
+        Trust { clients: entry("client-ca.crt"), peers: entry("peer-ca.crt") }
     }
 
     /// Its Secret has everything, and it fits together.
     pub(super) fn has_certificates(&self, member: &str) -> bool {
         let entry = |name: &str| self.entry(member, name);
         let has_keys = !entry("server.key").is_empty() && !entry("peer.key").is_empty();
-        has_keys && accepts(&entry("client-ca.crt"), &entry("server.crt")) && accepts(&entry("peer-ca.crt"), &entry("peer.crt"))
+        has_keys && accepts(entry("client-ca.crt"), entry("server.crt")) && accepts(entry("peer-ca.crt"), entry("peer.crt"))
     }
 
     /// Nobody is locked out.
     pub(super) fn notes_who_is_refused(&mut self) {
-        let alive = self.alive();
-        let members = self.pods.iter().filter(|(name, _)| alive.contains(*name)).filter_map(|(name, pod)| {
-            let Process::Running { trust, .. } = &pod.process else { return None };
-            Some(Shown { name, trust, server: self.entry(name, "server.crt"), peer: self.entry(name, "peer.crt") })
+        let members = self.voting().filter_map(|name| {
+            let Process::Running { trust, .. } = &self.pods[name].process else { return None };
+            Some(Shown { name, trust, server: self.entry(name, "server.crt").into(), peer: self.entry(name, "peer.crt").into() })
         });
         let found = refusals(&members.collect::<Vec<_>>(), &self.clients, self.ours.as_deref());
         self.violations.extend(found);
@@ -229,7 +230,7 @@ impl World {
         if self.formed.is_none() {
             return Ok(Data { cluster, members, incarnation: 0, restored: None });
         }
-        let is_asked_by_peers = self.alive().iter().any(|m| m != member);
+        let is_asked_by_peers = self.voting().any(|m| m != member);
         match (self.had_data.contains(member), is_asked_by_peers) {
             (true, true) => Err("member has already been bootstrapped".to_owned()),
             // The token and the names are those of the first cluster, but what was agreed there is not known to this one.
@@ -240,7 +241,7 @@ impl World {
 
     /// Without data, into a cluster that exists: who is asked must know exactly those that are on the list.
     fn join_as(&mut self, member: &str, listed: &[(&str, &str)]) -> Result<Data, String> {
-        let somebody_answers = self.alive().iter().any(|m| m != member);
+        let somebody_answers = self.voting().any(|m| m != member);
         let Some(roster) = self.formed.as_mut().filter(|_| somebody_answers) else { return Err("nobody answers".to_owned()) };
         let urls: BTreeSet<&str> = listed.iter().map(|(_, url)| *url).collect();
         if urls.len() != roster.members.len() || !roster.members.keys().all(|url| urls.contains(url.as_str())) {

@@ -2,9 +2,13 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use karmaform_model::{Diagnostics, Object, Value};
 
 use crate::pods::{Client, World};
+use crate::steps::met::{MOST_PLANS, Met, Trail};
 use crate::steps::{self, Policy, Stop, address, with_setting};
 
 /// A cluster on Kubernetes.
@@ -63,21 +67,31 @@ pub(crate) fn formed(members: usize, storage: &str) -> Lab {
     lab
 }
 
+thread_local! {
+    static MET: RefCell<Met<World>> = const { RefCell::new(Met::new()) };
+}
+
 /// Plans and applies until there is nothing to do, or the plan is refused.
 pub(crate) fn try_to_converge(lab: &mut Lab, wanted: Option<&Object>, policy: Policy, what: &str) -> Result<(), Diagnostics> {
-    let mut failures = Vec::new();
-    for _ in 0..8 {
+    let (mut failures, mut trail) = (Vec::new(), Trail::new(policy));
+    for _ in 0..MOST_PLANS {
         lab.world.settle();
         sane(lab, what);
-        let plan = lab.plan(wanted)?;
+        let place = MET.with_borrow_mut(|met| met.place(lab, wanted));
+        if let Some(end) = trail.comes_to(Rc::clone(&place)) {
+            *lab = end;
+            return Ok(());
+        }
+        let plan = place.plan.as_ref().map_err(Clone::clone)?;
         if !plan.has_changes() && plan.rest.is_none() && lab.state.before.is_some() == wanted.is_some() {
             if let Some(wanted) = wanted {
                 as_wanted(lab, wanted, what);
             }
             lab.world.clients = Client::of(&lab.state.children).into_iter().collect();
+            trail.ends(lab);
             return Ok(());
         }
-        (_, failures) = lab.run(&plan, policy, &Stop::Never);
+        (_, failures) = lab.run(plan, policy, &Stop::Never);
         sane(lab, what);
     }
     panic!("{what}: still not there: {failures:#?}\n{:#?}", lab.world.pods.iter().map(|(n, p)| (n, &p.process)).collect::<Vec<_>>());
@@ -95,10 +109,10 @@ pub(crate) fn as_wanted(lab: &Lab, wanted: &Object, what: &str) {
     let world = &lab.world;
     let members = wanted["kubernetes"].get("members").and_then(Value::as_i64).unwrap();
     assert_eq!(i64::try_from(world.pods.len()), Ok(members), "{what}");
-    let template = world.stateful_set().unwrap()["spec"]["template"].clone();
+    let template = &world.stateful_set().unwrap()["spec"]["template"];
     for (name, pod) in &world.pods {
         assert!(world.is_healthy(name), "{what}: {name} is not healthy: {:?}", pod.process);
-        assert_eq!(pod.template, template, "{what}: {name} is not as written");
+        assert_eq!(*pod.template, *template, "{what}: {name} is not as written");
     }
     let note = world.manifest("ConfigMap", "etcd-main-formed").unwrap_or_else(|| panic!("{what}: no note"));
     let list = note["data"]["initial-cluster"].as_str().unwrap_or_default();
@@ -135,7 +149,7 @@ pub(crate) fn check_with(start: &Lab, wanted: Option<&Object>, crashes: bool, wh
         let members: Vec<String> = start.world.pods.keys().cloned().collect();
         for policy in POLICIES {
             let mut lab = start.clone();
-            let (steps, _) = lab.run(&plan, policy, &Stop::Never);
+            lab.run(&plan, policy, &Stop::Never);
             sane(&lab, &what);
             converge(&mut lab, wanted, policy, &what);
             then(&lab, &what);
@@ -145,26 +159,24 @@ pub(crate) fn check_with(start: &Lab, wanted: Option<&Object>, crashes: bool, wh
                 (_, ..4) => 13,
                 _ => 23,
             };
-            for at in (0..=steps).step_by(stride) {
-                let place = format!("{what}, {policy:?}, killed after step {at}");
-                let mut lab = start.clone();
-                lab.run(&plan, policy, &Stop::After(at));
-                sane(&lab, &place);
-                converge(&mut lab, wanted, policy, &place);
-                then(&lab, &place);
-            }
-            if wanted.is_none() || !crashes {
-                continue;
-            }
-            for member in &members {
-                for at in (0..=steps).step_by(stride.max(3)) {
-                    let place = format!("{what}, {policy:?}, {member} crashed after step {at}");
-                    let mut lab = start.clone();
-                    lab.run(&plan, policy, &Stop::CrashAfter(at, member.clone()));
+            start.halts(&plan, policy, |halt| {
+                if halt.at.is_multiple_of(stride) {
+                    let place = format!("{what}, {policy:?}, killed after step {}", halt.at);
+                    let mut lab = halt.killed();
+                    sane(&lab, &place);
+                    converge(&mut lab, wanted, policy, &place);
+                    then(&lab, &place);
+                }
+                if wanted.is_none() || !crashes || !halt.at.is_multiple_of(stride.max(3)) {
+                    return;
+                }
+                for member in &members {
+                    let place = format!("{what}, {policy:?}, {member} crashed after step {}", halt.at);
+                    let mut lab = halt.crashed(member);
                     sane(&lab, &place);
                     converge(&mut lab, wanted, policy, &place);
                 }
-            }
+            });
         }
     }
 }

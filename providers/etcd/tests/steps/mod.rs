@@ -3,40 +3,48 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+mod expanded;
+pub(crate) mod met;
 mod outside;
-mod run;
+pub(crate) mod run;
 mod schemas;
+#[allow(clippy::duplicate_mod, reason = "a world has it as well: it knows nothing of steps, and is used without them")]
+#[path = "../shared/mod.rs"]
+mod shared;
+mod way;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use karmaform_etcd::EtcdCluster;
 use karmaform_model::{
-    Action, Address, Change, ChildChange, ChildStep, Choreography, Composite, Diagnostics, Expansion, Object, PlanContext, ResourceEntry,
-    Scene, Type, Value, default_plan,
+    Action, Address, Change, ChildChange, ChildStep, Choreography, Composite, Diagnostics, Object, PlanContext, ResourceEntry, Scene, Type,
+    Value, default_plan,
 };
 
+use expanded::Expanded;
 pub(crate) use outside::Outside;
 pub(crate) use run::{Policy, Stop};
 use schemas::{REGISTRY, schema};
+use shared::Shared;
 
 /// A child's path.
 pub(crate) type Path = Vec<ChildStep>;
 
 /// What is remembered between runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct State {
     /// The composite's record.
     pub(crate) before: Option<Object>,
     /// The children's.
-    pub(crate) children: BTreeMap<Path, (String, Object)>,
+    pub(crate) children: Shared<BTreeMap<Path, (String, Object)>>,
     /// Whom each child needed when it was made: what is deleted goes the other way.
-    pub(crate) needs: BTreeMap<Path, Vec<Path>>,
+    pub(crate) needs: Shared<BTreeMap<Path, Rc<Vec<Path>>>>,
 }
 
 /// A cluster under test: its world and its state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stage<W> {
     /// The world.
     pub(crate) world: W,
@@ -49,7 +57,7 @@ pub(crate) struct Plan {
     /// Arguments, if the cluster is wanted.
     pub(crate) wanted: Option<Object>,
     /// What it expands into.
-    pub(crate) expansion: Rc<Expansion>,
+    pub(crate) expansion: Rc<Expanded>,
     /// Changes by path, with the resource type.
     pub(crate) changes: BTreeMap<Path, (String, Change)>,
     /// The order.
@@ -101,7 +109,13 @@ impl<W: Outside> Stage<W> {
         if resource_type == "etcd_member" {
             return self.world.look_at_member(source.get("name").and_then(Value::as_str)?, known.is_some());
         }
-        if W::is_outside(resource_type) { self.world.observe(resource_type, source) } else { None }
+        if !W::is_outside(resource_type) {
+            return None;
+        }
+        // What is moved is also looked for where it is to be.
+        let ahead = || wanted.filter(|_| resource_type == "ssh_directory").and_then(|wanted| self.world.observe(resource_type, wanted));
+        let brought = || known.filter(|_| resource_type == "ssh_directory").and_then(|known| self.world.brought(known));
+        self.world.observe(resource_type, source).or_else(brought).or_else(ahead)
     }
 
     fn is_unseen(&self, resource_type: &str, source: &Object) -> bool {
@@ -124,7 +138,7 @@ impl<W: Outside> Stage<W> {
                 let change = changes.get(path).map(|(_, c)| c);
                 change.and_then(|c| c.after()?.get(attribute).cloned()).unwrap_or_else(|| Value::unknown(Type::Any))
             };
-            let mut arguments: Object = child.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&lookup))).collect();
+            let mut arguments = expansion.arguments(child, &lookup);
             let seen = self.observe(&child.resource_type, Some(&arguments), known);
             // Who does not answer is taken to be what the state remembers.
             let remembered = known.filter(|known| self.is_unseen(&child.resource_type, known));
@@ -132,7 +146,7 @@ impl<W: Outside> Stage<W> {
             observed.insert(child.path.clone(), seen);
             changes.insert(child.path.clone(), (child.resource_type.clone(), change));
         }
-        for (path, (resource_type, known)) in &self.state.children {
+        for (path, (resource_type, known)) in self.state.children.iter() {
             if !changes.contains_key(path) {
                 observed.insert(path.clone(), self.observe(resource_type, None, Some(known)));
                 changes.insert(path.clone(), (resource_type.clone(), Change::Delete { before: known.clone() }));
@@ -185,7 +199,7 @@ fn difference<W: Outside>(resource_type: &str, known: Option<&Object>, seen: Opt
     let before = match (known, seen) {
         (known, Some(seen)) => {
             let mut object = known.cloned().unwrap_or_default();
-            object.extend(seen.clone());
+            seen.iter().for_each(|(name, value)| object.put(name, value.clone()));
             Some(object)
         }
         (Some(known), None) if !is_outside => Some(known.clone()),
@@ -195,6 +209,7 @@ fn difference<W: Outside>(resource_type: &str, known: Option<&Object>, seen: Opt
         Some(ResourceEntry::Type(_, spec)) => {
             spec.plan(&PlanContext { now: 0 }, before.as_ref(), Some(arguments)).expect("a member can be planned")
         }
+        _ if resource_type == "ssh_directory" => directory(before.as_ref(), arguments),
         _ => default_plan(schema(resource_type), before.as_ref(), Some(arguments)),
     };
     W::foretell(resource_type, &mut change);
@@ -222,52 +237,37 @@ fn difference<W: Outside>(resource_type: &str, known: Option<&Object>, seen: Opt
     change
 }
 
-thread_local! {
-    /// The last expansions: thousands of plans are of the same few arguments.
-    static EXPANDED: RefCell<Vec<(Object, Rc<Expansion>)>> = const { RefCell::new(Vec::new()) };
+/// One that moves changes in place, as its provider says.
+fn directory(before: Option<&Object>, wanted: &Object) -> Change {
+    let moves = wanted.get("moves").and_then(Value::as_bool) == Some(true);
+    let Some(before) = before.filter(|_| moves) else { return default_plan(schema("ssh_directory"), before, Some(wanted)) };
+    let mut there = before.clone();
+    there.insert("path".to_owned(), wanted["path"].clone());
+    let is_open = before.get("moving").and_then(Value::as_bool) == Some(true) || before.get("path") != wanted.get("path");
+    match default_plan(schema("ssh_directory"), Some(&there), Some(wanted)) {
+        Change::NoOp { object: after } if is_open => Change::Update { before: before.clone(), after },
+        Change::Update { after, .. } => Change::Update { before: before.clone(), after },
+        change => change,
+    }
 }
 
-/// The expansion of these arguments, with the children in an order in which those that they need come first.
-fn expanded(arguments: &Object) -> Result<Rc<Expansion>, Diagnostics> {
+thread_local! {
+    /// The last expansions: thousands of plans are of the same few arguments.
+    static EXPANDED: RefCell<Vec<(Object, Rc<Expanded>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The expansion of these arguments.
+fn expanded(arguments: &Object) -> Result<Rc<Expanded>, Diagnostics> {
     let known = EXPANDED.with_borrow(|all| all.iter().find(|(object, _)| object == arguments).map(|(_, e)| Rc::clone(e)));
     if let Some(known) = known {
         return Ok(known);
     }
-    let mut expansion = EtcdCluster.expand(&address(), arguments)?;
-    expansion.children = sorted(expansion.children);
-    let expansion = Rc::new(expansion);
+    let expansion = Rc::new(Expanded::from(EtcdCluster.expand(&address(), arguments)?));
     EXPANDED.with_borrow_mut(|all| {
         all.truncate(3);
         all.insert(0, (arguments.clone(), Rc::clone(&expansion)));
     });
     Ok(expansion)
-}
-
-fn sorted(children: Vec<karmaform_model::Child>) -> Vec<karmaform_model::Child> {
-    let (mut done, mut sorted) = (BTreeSet::new(), Vec::new());
-    let mut left: Vec<_> = children.into_iter().map(|child| (needs(&child), child)).collect();
-    while !left.is_empty() {
-        let count = left.len();
-        let mut later = Vec::new();
-        for (needs, child) in left {
-            if needs.iter().all(|n| done.contains(n)) {
-                done.insert(child.path.clone());
-                sorted.push(child);
-            } else {
-                later.push((needs, child));
-            }
-        }
-        assert!(later.len() < count, "children wait for each other");
-        left = later;
-    }
-    sorted
-}
-
-/// The siblings that come first.
-fn needs(child: &karmaform_model::Child) -> Vec<Path> {
-    let mut found = child.after.clone();
-    child.arguments.values().for_each(|a| a.references(&mut found));
-    found
 }
 
 /// True if a change of this kind removes.

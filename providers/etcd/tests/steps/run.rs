@@ -1,10 +1,12 @@
 //! Does the steps of a plan, in an order that a policy picks from those that are allowed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use karmaform_model::{Change, ChildStep, Object, Point, Type, Value};
 
-use super::{Outside, Path, Plan, Stage, State, needs, removes};
+use super::way::Way;
+use super::{Outside, Path, Plan, Stage, State, removes};
 
 /// Which of the allowed steps is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,27 @@ pub(crate) enum Stop {
     After(usize),
     /// A member's process ends after so many steps; the run goes on.
     CrashAfter(usize, String),
+    /// The run is killed in the middle of the first step after so many that moves a directory.
+    Moving(usize, Cut),
+}
+
+/// How far moving a directory has come when it is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Nothing was done yet.
+    Before,
+    /// The host took note of it. Whoever uses it goes on.
+    Noted,
+    /// It has left its place, and is not at the new one.
+    Left,
+    /// It is at the new place, and the host still says that it is on its way.
+    Arrived,
+    /// All was done, and nobody has heard of it.
+    Done,
+}
+
+impl Cut {
+    pub(crate) const ALL: [Self; 5] = [Self::Before, Self::Noted, Self::Left, Self::Arrived, Self::Done];
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,35 +61,41 @@ impl<W: Outside> Stage<W> {
     /// Runs a plan. Gives the number of steps done, and what failed.
     pub(crate) fn run(&mut self, plan: &Plan, policy: Policy, stop: &Stop) -> (usize, Vec<String>) {
         self.world.begin(plan.wanted.is_none());
+        self.go_on(plan, Way::new(plan, policy), stop, &mut |_, _| {})
+    }
+
+    /// Goes on with a run. Before each step, and after the last one, `each` is shown what there is and how far it has come.
+    pub(super) fn go_on(&mut self, plan: &Plan, mut way: Way, stop: &Stop, each: &mut dyn FnMut(&Self, &Way)) -> (usize, Vec<String>) {
         let Graph { nodes, after } = &plan.graph;
-        let (mut done, mut failures) = (0, Vec::new());
-        let (mut open, mut blocked) = (vec![true; nodes.len()], vec![false; nodes.len()]);
-        let mut random = Random(match policy {
-            Policy::Shuffled(seed) => seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
-            _ => 1,
-        });
         loop {
+            each(self, &way);
             match stop {
-                Stop::After(n) if done >= *n => return (done, failures),
-                Stop::CrashAfter(n, member) if done == *n => self.world.crash(member),
+                Stop::After(n) if way.done >= *n => return (way.done, way.failures),
+                Stop::CrashAfter(n, member) if way.done == *n => self.world.crash(member),
                 _ => {}
             }
-            let is_ready = |n: &usize| open[*n] && !blocked[*n] && after[*n].iter().all(|w| !open[*w]);
+            let is_ready = |n: &usize| way.open[*n] && !way.blocked[*n] && after[*n].iter().all(|w| !way.open[*w]);
             let ready: Vec<usize> = (0..nodes.len()).filter(is_ready).collect();
-            let Some(node) = pick::<W>(&ready, nodes, policy, &mut random) else { break };
+            let Some(node) = pick::<W>(&ready, nodes, way.policy, &mut way.random) else { break };
+            if let (Stop::Moving(n, cut), Node::Child(path)) = (stop, &nodes[node])
+                && way.done >= *n
+                && self.cut_off(plan, path, *cut)
+            {
+                return (way.done, way.failures);
+            }
             match self.step(plan, &nodes[node]) {
-                Ok(()) => open[node] = false,
+                Ok(()) => way.open[node] = false,
                 Err(why) => {
-                    failures.push(format!("{:?}: {why}", nodes[node]));
-                    blocked[node] = true;
+                    way.failures.push(format!("{:?}: {why}", nodes[node]));
+                    way.blocked[node] = true;
                 }
             }
-            done += 1;
+            way.done += 1;
         }
-        if open.iter().all(|o| !o) {
+        if way.open.iter().all(|o| !o) {
             self.finish(plan);
         }
-        (done, failures)
+        (way.done, way.failures)
     }
 
     fn step(&mut self, plan: &Plan, node: &Node) -> Result<(), String> {
@@ -110,10 +139,20 @@ impl<W: Outside> Stage<W> {
         }
     }
 
+    /// The state says what was, the world is somewhere in between. False: it is no such step.
+    fn cut_off(&mut self, plan: &Plan, path: &Path, cut: Cut) -> bool {
+        let (resource_type, change) = &plan.changes[path];
+        let Some(_) = change.after().filter(|a| resource_type == "ssh_directory" && a.get("moves").is_some_and(|m| !m.is_null())) else {
+            return false;
+        };
+        self.world.cut_off(change, cut);
+        true
+    }
+
     fn change(&mut self, plan: &Plan, path: &Path) -> Result<(), String> {
         let (resource_type, change) = &plan.changes[path];
         let mut change = change.clone();
-        if let Some(child) = plan.expansion.children.iter().find(|c| c.path == *path)
+        if let Some(child) = plan.expansion.child(path)
             && let Some(after) = change.after_mut()
         {
             let lookup = |path: &[ChildStep], attribute: &str| {
@@ -126,7 +165,7 @@ impl<W: Outside> Stage<W> {
                 if !value.is_wholly_known() {
                     return Err(format!("{name} is not known"));
                 }
-                after.insert(name.clone(), value);
+                after.put(name, value);
             }
         }
         let result = match resource_type.as_str() {
@@ -156,8 +195,8 @@ impl<W: Outside> Stage<W> {
     }
 
     fn remember(&mut self, plan: &Plan, path: &Path) {
-        if let Some(child) = plan.expansion.children.iter().find(|c| c.path == *path) {
-            self.state.needs.insert(path.clone(), needs(child));
+        if let Some(needs) = plan.expansion.needs(path) {
+            self.state.needs.insert(path.clone(), Rc::clone(needs));
         }
     }
 
@@ -189,9 +228,17 @@ fn pick<W: Outside>(ready: &[usize], nodes: &[Node], policy: Policy, random: &mu
     }
 }
 
-struct Random(u64);
+#[derive(Clone)]
+pub(super) struct Random(u64);
 
 impl Random {
+    pub(super) fn new(policy: Policy) -> Self {
+        Self(match policy {
+            Policy::Shuffled(seed) => seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            _ => 1,
+        })
+    }
+
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -203,7 +250,7 @@ impl Random {
 /// Steps, and for each the steps that must have ended before it.
 #[derive(Default)]
 pub(super) struct Graph {
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     after: Vec<Vec<usize>>,
 }
 
@@ -218,7 +265,6 @@ pub(super) fn graph(plan: &Plan, state: &State) -> Graph {
         g.arguments.values().for_each(|a| a.references(&mut found));
         (Node::Gate(g.name.clone()), found)
     });
-    let children: BTreeMap<&Path, &karmaform_model::Child> = plan.expansion.children.iter().map(|c| (&c.path, c)).collect();
     // Through children without a change the order is passed on.
     let reach = |start: Vec<Path>| {
         let (mut found, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), start);
@@ -228,13 +274,16 @@ pub(super) fn graph(plan: &Plan, state: &State) -> Graph {
             }
             if changed(&path) {
                 found.insert(path);
-            } else if let Some(child) = children.get(&path) {
-                open.extend(needs(child));
+            } else if let Some(needs) = plan.expansion.needs(&path) {
+                open.extend(needs.iter().cloned());
             }
         }
         found
     };
-    let wanted = plan.expansion.children.iter().filter(|c| changed(&c.path)).map(|c| (Node::Child(c.path.clone()), needs(c)));
+    let wanted = plan.expansion.children.iter().filter(|c| changed(&c.path)).map(|c| {
+        let needs = plan.expansion.needs(&c.path).map(|needs| needs.to_vec());
+        (Node::Child(c.path.clone()), needs.unwrap_or_default())
+    });
     for (node, first) in wanted.chain(gates) {
         edges.extend(reach(first).into_iter().map(|path| (Node::Child(path), node.clone())));
     }

@@ -67,7 +67,12 @@ static SCHEMAS: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
                 text("group"),
                 text("mode"),
                 any("purge"),
+                any("moves").write_only(),
+                any("moves_from").write_only(),
+                any("moves_with").write_only(),
+                text("stopped_unit").write_only(),
                 Attribute::computed("empty", Type::Bool, "").volatile(),
+                Attribute::computed("moving", Type::Bool, "").volatile(),
             ]),
         ),
         (

@@ -17,7 +17,7 @@ pub(crate) struct Trust {
 }
 
 /// A user of the cluster: what the last apply that ended gave it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
     /// Its certificate.
     pub(crate) certificate: String,
