@@ -198,7 +198,7 @@ fn replace(parts: &Parts<'_>, places: &mut Places) {
 fn direct(graph: &Graph, composite: usize, choreography: &Choreography, places: &mut Places) {
     let node = &graph.nodes[composite];
     let mut gates: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut children: BTreeMap<&[ChildStep], (usize, usize)> = BTreeMap::new();
+    let mut children: BTreeMap<Vec<ChildStep>, (usize, usize)> = BTreeMap::new();
     for gate in &choreography.gates {
         let point = places.points.step(StepKind::Gate { composite: node.address.clone(), gate: Box::new(gate.clone()) });
         gates.insert(&gate.name, point);
@@ -214,6 +214,7 @@ fn direct(graph: &Graph, composite: usize, choreography: &Choreography, places: 
             places.points.before(places.up[*needed], point);
         }
     }
+    // One that is not there has places of its own, too: it passes on what is said of it, and of nobody else.
     let mut ends = |point: &'_ Point, places: &mut Places| -> (usize, usize) {
         match point {
             Point::Gate(name) => match gates.get(name.as_str()) {
@@ -225,8 +226,7 @@ fn direct(graph: &Graph, composite: usize, choreography: &Choreography, places: 
             },
             Point::Child(path) => {
                 let number = graph.instances.get(&node.address.with_child(path)).copied();
-                let key = number.map_or(&[][..], |n| graph.nodes[n].address.child.as_slice());
-                *children.entry(key).or_insert_with(|| around(number, places))
+                *children.entry(path.clone()).or_insert_with(|| around(number, places))
             }
         }
     };

@@ -68,9 +68,9 @@ fn changes_go_one_at_a_time_behind_gates() {
         r#"0: Update fake_cluster.main/member["a"]/unit after []"#,
         "1: Gate ready after a fake_cluster.main after [0]",
         r#"2: Update fake_cluster.main/member["b"]/unit after [1]"#,
-        "3: Gate ready after b fake_cluster.main after [2]",
+        "3: Gate ready after b fake_cluster.main after [1, 2]",
         r#"4: Update fake_cluster.main/member["c"]/unit after [3]"#,
-        "5: Gate ready after c fake_cluster.main after [4]",
+        "5: Gate ready after c fake_cluster.main after [3, 4]",
         "6: Finish fake_cluster.main after [0, 1, 2, 3, 4, 5]",
     ];
     assert_eq!(steps(&planned.plan), expected);

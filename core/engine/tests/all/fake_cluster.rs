@@ -172,7 +172,10 @@ impl Composite for Cluster {
                     dance.orderings.push((point(key), Point::Gate(gate.clone())));
                     if let Some(last) = last.replace(gate) {
                         dance.orderings.push((Point::Gate(last.clone()), point(key)));
-                        dance.orderings.push((Point::Gate(last), Point::Child(member(key, "file"))));
+                        dance.orderings.push((Point::Gate(last.clone()), Point::Child(member(key, "file"))));
+                        // Children that are not there pass on what is said of them, each for itself.
+                        dance.orderings.push((Point::Gate(last), Point::Child(member(key, "absent"))));
+                        dance.orderings.push((Point::Child(member(key, "absent")), Point::Gate(format!("ready after {key}"))));
                     }
                 }
                 dance.impact.push("one member at a time".into());
