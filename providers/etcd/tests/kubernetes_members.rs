@@ -60,6 +60,21 @@ fn who_changes_their_mind_gets_that() {
     }
 }
 
+/// One that was on its way in, and another setting meanwhile: its pod is made anew when it votes, in turn with those of the others.
+#[test]
+fn who_joined_as_it_was_before_restarts_in_turn() {
+    for (from, to) in [(1, 2), (2, 3)] {
+        let start = formed(from, CLASS);
+        let plan = start.plan(Some(&arguments(to, CLASS))).unwrap();
+        for policy in [POLICIES[0], POLICIES[1], POLICIES[2]] {
+            start.halts(&plan, policy, |halt| {
+                let what = format!("{from} to {to}, {policy:?}, stopped after step {}, then a setting", halt.at);
+                converge(&mut halt.killed(), Some(&changed(arguments(to, CLASS))), policy, &what);
+            });
+        }
+    }
+}
+
 /// While one joins there is a list of members, and nobody else may start by it.
 #[test]
 fn who_loses_its_data_while_another_one_joins_does_not_start() {

@@ -249,7 +249,7 @@ impl<'a> Order<'a> {
 
     /// Members that work: one at a time, the leader last. A restart is planned work and waits until every member is healthy.
     fn change_the_rest(&mut self) {
-        let mut touched = leader_last(self.wanted_members(Condition::Works).filter(|m| m.is_touched()));
+        let mut touched = leader_last(self.wanted_members(Condition::Works).filter(|m| m.is_touched()).chain(self.joined_as_before()));
         // One that nobody reaches may work all the same. What comes after it is not done.
         let away = members_away(self.scene);
         touched.sort_by_key(|m| away.contains(m.name.as_str()));
@@ -284,8 +284,16 @@ impl<'a> Order<'a> {
             self.last.as_ref().map_or_else(in_view, |(_, seen)| seen.clone())
         };
         for member in touched {
-            self.step(member.outside().filter(|path| !repaired.contains(path)), &member.name, required.clone());
+            // What it joined with was put in place before it did.
+            let is_in_place = |path: &&[ChildStep]| member.condition == Condition::Joins && *path != part(&member.name, "pod");
+            self.step(member.outside().filter(|path| !repaired.contains(path) && !is_in_place(path)), &member.name, required.clone());
         }
+    }
+
+    /// Who was on its way into a cluster in pods when the run before ended, and whose pod is still as it was then: it votes by the time that it is made anew.
+    fn joined_as_before(&self) -> impl Iterator<Item = &'a Member<'a>> + use<'a> {
+        let (in_pods, membership) = (self.wanted.kubernetes.is_some(), self.membership);
+        self.wanted_members(Condition::Joins).filter(move |m| in_pods && m.restarts() && membership.brings_data(&m.name))
     }
 
     /// As long as not everybody has let go of a CA its key is not lost.

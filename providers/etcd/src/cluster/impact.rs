@@ -38,7 +38,7 @@ pub(crate) fn of_change(
         lines.extend(told(scene, wanted, upgrade).map(of_told));
         lines.extend(authorities::lines(scene, wanted));
     }
-    lines.extend(in_place(scene, wanted, members, moving));
+    lines.extend(in_place(scene, wanted, members, (membership, moving)));
     let mut risk = risk_of_change(wanted, members, membership);
     let spare = |m: &Margin| m.up.saturating_sub(m.quorum);
     risk.margin = risk.margin.into_iter().chain(membership.margin).min_by_key(spare);
@@ -112,7 +112,12 @@ fn of_told(told: Course) -> String {
 }
 
 /// Of what happens to members as they are.
-fn in_place(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Member<'_>>, moving: Option<&Moving>) -> Vec<String> {
+fn in_place(
+    scene: &Scene<'_>,
+    wanted: &Arguments,
+    members: &BTreeMap<String, Member<'_>>,
+    (membership, moving): (&Membership, Option<&Moving>),
+) -> Vec<String> {
     let count = wanted.members.len();
     let mut lines = Vec::new();
     let with = |condition: Condition| members.values().filter(move |m| m.condition == condition && wanted.members.contains_key(&m.name));
@@ -153,7 +158,8 @@ fn in_place(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeMap<String, Me
         let moved = leader_last(with(Condition::Works).filter(|m| m.restarts() && moves(&m.name)));
         lines.extend((!moved.is_empty()).then(|| moved_in_turn(moving, &moved, count)));
     }
-    let restarted = leader_last(with(Condition::Works).filter(|m| m.restarts() && !moves(&m.name)));
+    let joined = with(Condition::Joins).filter(|m| wanted.kubernetes.is_some() && membership.brings_data(&m.name));
+    let restarted = leader_last(with(Condition::Works).chain(joined).filter(|m| m.restarts() && !moves(&m.name)));
     if !restarted.is_empty() {
         lines.push(rolling(&restarted, count));
     }

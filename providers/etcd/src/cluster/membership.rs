@@ -70,6 +70,11 @@ impl Membership {
         Self { established: all.clone(), up: all, voters: wanted.members.len(), ..Self::default() }
     }
 
+    /// It joins, and has data of the cluster.
+    pub(crate) fn brings_data(&self, name: &str) -> bool {
+        self.moves.iter().any(|m| matches!(m, Move::Join { name: n, has_data: true, .. } if n == name))
+    }
+
     /// Those that join.
     pub(crate) fn joining(&self) -> impl Iterator<Item = &str> {
         self.moves.iter().filter_map(|m| if let Move::Join { name, .. } = m { Some(name.as_str()) } else { None })
