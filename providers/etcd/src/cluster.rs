@@ -21,6 +21,7 @@ mod schema;
 mod settings;
 mod snapshot;
 mod upgrade;
+mod volumes;
 mod way;
 
 use karmaform_model::{Address, Caveat, Choreography, Composite, Diagnostics, Expansion, Leg, Object, Scene, Schema, Upkeep, Value};

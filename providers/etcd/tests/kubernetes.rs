@@ -377,7 +377,7 @@ fn what_needs_more_care_is_refused() {
     let lab = formed(3, CLASS);
     let plain = arguments(3, CLASS);
     refused(&lab, &with(plain.clone(), "ca_validity_hours", 80_000i64), "A CA of a formed cluster can't be replaced in place");
-    for (name, value) in [("name", "other"), ("namespace", "other"), ("storage", "slow")] {
+    for (name, value) in [("name", "other"), ("namespace", "other")] {
         refused(&lab, &placed(plain.clone(), name, value), &format!("`{name}` of a formed cluster can't be changed yet"));
     }
     let on_nodes = formed(3, "hostPath");

@@ -427,6 +427,16 @@ impl Client {
         }
     }
 
+    /// Deletes a pod that its node does not end: without waiting for it, and only if it is this one.
+    pub(crate) async fn delete_at_once(&self, place: &Place, name: &str, uid: Option<&str>) -> Result<(), Failure> {
+        let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None });
+        let parameters = DeleteParams { grace_period_seconds: Some(0), preconditions, ..DeleteParams::default() };
+        match self.call(place.request().delete(name, &parameters)).await {
+            Err(failure) if failure.code() == Some(404) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
     /// A kind of a group version; none if it is not served. Asked anew as long as it is not there: a plan may bring it.
     pub(crate) async fn kind(&self, api_version: &str, kind: &str) -> Result<Option<Served>, Failure> {
         let find = |list: &[Served]| list.iter().find(|s| s.kind == kind).cloned();

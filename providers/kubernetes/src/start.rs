@@ -6,6 +6,7 @@
 
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use karmaform_model::{Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Operation, Schema, Type, Value};
 use kube::api::PropagationPolicy;
 use serde_json::Value as Json;
@@ -16,7 +17,10 @@ use crate::failure::Failure;
 use crate::manifest;
 use crate::pods::{is_leaving, is_ready, runs};
 use crate::pods_why::{self, pods};
-use crate::values::text;
+use crate::values::{is_true, text};
+
+/// How long after its time to end a pod is waited for, in seconds; clocks differ.
+const OVERDUE: i64 = 60;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
@@ -24,6 +28,11 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         vec![
             Attribute::required("cluster", Type::Any, "The connection to the cluster."),
             Attribute::required("manifests", Type::Any, "The objects, in this order; all of them are karmaform's own."),
+            Attribute::optional(
+                "remake",
+                Type::Bool,
+                "Whether one of them that the server does not change in place is deleted without its dependents, and made anew: a StatefulSet around its pods.",
+            ),
             Attribute::optional("namespace", Type::String, "The namespace of the pod."),
             Attribute::optional("pod", Type::String, "The pod's name; without it nothing is waited for."),
             Attribute::optional(
@@ -66,7 +75,9 @@ pub(crate) fn patient(answer: Result<GateAnswer, Diagnostic>) -> Result<GateAnsw
 
 async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diagnostic> {
     for manifest in arguments.get("manifests").and_then(Value::as_items).unwrap_or_default() {
-        put(client, manifest).await?;
+        if let Some(why) = put_or_remake(client, manifest, is_true(arguments, "remake")).await? {
+            return Ok(GateAnswer::Waiting(why));
+        }
     }
     let (Some(namespace), Some(name)) = (text(arguments, "namespace"), text(arguments, "pod")) else {
         return Ok(GateAnswer::Passed("in place".to_owned()));
@@ -80,10 +91,14 @@ async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diag
     let Some(pod) = client.get(&place, name).await.map_err(|f| told("get", f))? else {
         return Ok(GateAnswer::Waiting(format!("there is no pod {name} yet")));
     };
+    let uid = pod["metadata"]["uid"].as_str();
     if is_leaving(&pod) {
+        // Whatever it still does, it is of no use to anybody, and its volume is to be another one.
+        if is_claim_old && uid == text(arguments, "replaces") && is_overdue(&pod, Timestamp::now()) {
+            client.delete_at_once(&place, name, uid).await.map_err(|f| told("delete", f))?;
+        }
         return Ok(GateAnswer::Waiting("the pod of before is still ending".to_owned()));
     }
-    let uid = pod["metadata"]["uid"].as_str();
     let is_old = is_claim_old || uid.is_some() && uid == text(arguments, "replaces") && !(runs(&pod) && restarts(&pod) == 0);
     if !is_old && runs(&pod) {
         return Ok(GateAnswer::Passed(format!("pod {name} runs")));
@@ -121,10 +136,22 @@ fn ended_well(pod: &Json) -> bool {
 
 /// Makes an object, or makes it like this.
 pub(crate) async fn put(client: &Client, manifest: &Value) -> Result<(), Diagnostic> {
+    put_or_remake(client, manifest, false).await.map(drop)
+}
+
+/// The same; with `remakes`, what the server does not change in place goes without its dependents. Gives what is waited for until it can be made.
+async fn put_or_remake(client: &Client, manifest: &Value, remakes: bool) -> Result<Option<String>, Diagnostic> {
     let manifest = manifest::marked(manifest.clone());
     let (place, name) = located(client, &manifest).await?;
-    let applied = client.apply(&place, &name.name, &manifest::request(&manifest), How { force: true, dry_run: false }).await;
-    applied.map(drop).map_err(|f| f.diagnostic(client.place(), &place.call("patch", &name.name), &[]))
+    let told = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name.name), &[]);
+    match client.apply(&place, &name.name, &manifest::request(&manifest), How { force: true, dry_run: false }).await {
+        Ok(_) => Ok(None),
+        Err(failure) if remakes && failure.immutable(&[]).is_some() => {
+            client.delete(&place, &name.name, None, PropagationPolicy::Orphan).await.map_err(|f| told("delete", f))?;
+            Ok(Some(format!("{name} is made anew around what it has")))
+        }
+        Err(failure) => Err(told("patch", failure)),
+    }
 }
 
 /// Makes it once the one of before is gone. False as long as that is there.
@@ -141,10 +168,24 @@ async fn renew(client: &Client, manifest: &Value, old: Option<&str>) -> Result<b
     }
 }
 
+/// Its time to end is over, and its node has not said that it has: the node is gone, or hangs.
+fn is_overdue(pod: &Json, now: Timestamp) -> bool {
+    let ends = pod["metadata"]["deletionTimestamp"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+    ends.is_some_and(|ends| now.as_second() > ends.as_second() + OVERDUE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_node_that_says_nothing_keeps_no_pod() {
+        let pod = json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:00Z" } });
+        let at = |text: &str| is_overdue(&pod, text.parse().unwrap());
+        assert!(!at("2026-01-01T00:00:59Z") && at("2026-01-01T00:01:01Z"));
+        assert!(!is_overdue(&json!({ "metadata": {} }), Timestamp::now()));
+    }
 
     #[test]
     fn who_waits_to_be_started_again_has_failed() {

@@ -1,4 +1,4 @@
-//! An etcd in pods that grows, goes to the next version, loses a volume, has a member taken out by hand, and shrinks, with a client at work all the time: what was acknowledged
+//! An etcd in pods that grows, goes to the next version and to other volumes, loses one, has a member taken out by hand, and shrinks, with a client at work all the time: what was acknowledged
 //! is there, and every read is of the last write. And runs that are killed on the way.
 
 use std::cell::Cell;
@@ -16,12 +16,14 @@ use crate::project::Project;
 
 /// A class without a provisioner: its volumes are made by the test.
 const CLASS: &str = "kf-disks";
+/// Another one.
+const OTHER_CLASS: &str = "kf-other-disks";
 /// The longest that the client may get no write through. It asks by the Service: one that has just lost a pod leads there for some seconds, and a request that
 /// is caught by that is given up after ten.
 const LONGEST_GAP: Duration = Duration::from_secs(25);
-/// How many volumes there are: for each member, and for those that lose theirs.
+/// How many volumes there are of each class: for each member, and for those that lose theirs.
 const VOLUMES: usize = 9;
-/// So many of them are as small as claims first ask for.
+/// So many of the first class are as small as claims first ask for.
 const SMALL: usize = 3;
 
 pub(super) struct Cluster<'a> {
@@ -30,16 +32,20 @@ pub(super) struct Cluster<'a> {
     /// What is on the volumes.
     pub(super) disks: tempfile::TempDir,
     size: Cell<&'static str>,
+    class: Cell<&'static str>,
 }
 
 impl<'a> Cluster<'a> {
     pub(super) fn new(host: &'a Host) -> Self {
-        let cluster =
-            Self { host, project: Project::new(), disks: tempfile::tempdir().expect("a temporary directory"), size: Cell::new("1Gi") };
+        let disks = tempfile::tempdir().expect("a temporary directory");
+        let cluster = Self { host, project: Project::new(), disks, size: Cell::new("1Gi"), class: Cell::new(CLASS) };
         cluster.host.run(&["create", "namespace", &host.namespace]);
-        let mut objects = vec![json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": CLASS },
-            "provisioner": "kubernetes.io/no-provisioner" })];
-        objects.extend((0..VOLUMES).map(|i| cluster.volume(i)));
+        let mut objects = Vec::new();
+        for class in [CLASS, OTHER_CLASS] {
+            objects.push(json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": class },
+                "provisioner": "kubernetes.io/no-provisioner" }));
+            objects.extend((0..VOLUMES).map(|i| cluster.volume(class, i)));
+        }
         cluster.make(&json!({ "apiVersion": "v1", "kind": "List", "items": objects }));
         cluster
     }
@@ -50,15 +56,17 @@ impl<'a> Cluster<'a> {
     }
 
     /// Whoever is in the pod may write there.
-    fn volume(&self, number: usize) -> Value {
+    fn volume(&self, class: &str, number: usize) -> Value {
         use std::os::unix::fs::PermissionsExt as _;
-        let path = self.disks.path().join(number.to_string());
+        let name = format!("{class}-{number}");
+        let path = self.disks.path().join(&name);
         std::fs::create_dir_all(&path).expect("a folder");
         for folder in [self.disks.path(), &path] {
             std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).expect("its mode");
         }
-        json!({ "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": format!("{CLASS}-{number}") }, "spec": {
-            "accessModes": ["ReadWriteOnce"], "capacity": { "storage": if number < SMALL { "1Gi" } else { "2Gi" } }, "storageClassName": CLASS,
+        json!({ "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": name }, "spec": {
+            "accessModes": ["ReadWriteOnce"], "capacity": { "storage": if class == CLASS && number < SMALL { "1Gi" } else { "2Gi" } },
+            "storageClassName": class,
             "persistentVolumeReclaimPolicy": "Retain", "hostPath": { "path": path },
         } })
     }
@@ -75,7 +83,7 @@ impl<'a> Cluster<'a> {
 
     /// With more in the block `kubernetes`, and in the block of the cluster.
     pub(super) fn of_with(&self, members: usize, version: &str, (of_pods, more): (&str, &str)) {
-        let (namespace, size) = (&self.host.namespace, self.size.get());
+        let (namespace, size, class) = (&self.host.namespace, self.size.get(), self.class.get());
         let text = host_block(self.host)
             + &format!(
                 r#"
@@ -86,7 +94,7 @@ resource "etcd_cluster" "main" {{
     name         = "etcd"
     namespace    = "{namespace}"
     members      = {members}
-    storage      = "{CLASS}"
+    storage      = "{class}"
     storage_size = "{size}"
     resources    = {{}}
 {of_pods}  }}
@@ -136,6 +144,26 @@ output "client_key" {{
             self.project.no_changes();
         });
         assert_eq!(self.uids(), before);
+    }
+
+    /// One member after the other, killed on the way, and gone on with.
+    fn goes_to_other_volumes(&self, client: &Client<'_>, version: &str) {
+        let before = self.uids();
+        let classes = "-o=jsonpath={range .items[*]}{.spec.storageClassName}{\"\\n\"}{end}";
+        let of_other = || self.host.run(&["-n", &self.host.namespace, "get", "pvc", classes]).matches(OTHER_CLASS).count();
+        self.class.set(OTHER_CLASS);
+        self.of(3, version);
+        self.plans(&format!("new volumes of \"{OTHER_CLASS}\" for members"));
+        client.works_within(LONGEST_GAP, "the way to other volumes is killed", || {
+            let apply = self.project.start(&["apply", "-auto-approve"]);
+            self.host.eventually("a claim of the other class", || of_other() > 0);
+            apply.kill();
+        });
+        self.host.eventually("all that are there are up, and can be asked", || !self.project.run(&["plan"]).text.contains("Error"));
+        client.works_within(LONGEST_GAP, "it is gone on with", || self.converge());
+        client.has_members(3);
+        assert_eq!(of_other(), 3);
+        assert!(self.uids().iter().all(|uid| !before.contains(uid)), "nobody has kept its pod");
     }
 
     /// Begun, killed and taken back; and done.
@@ -210,6 +238,8 @@ fn members_in_pods_come_and_go_under_a_client() {
     } else {
         cluster.upgrades(&client, old, new);
     }
+
+    cluster.goes_to_other_volumes(&client, new);
 
     cluster.of(5, new);
     client.works_within(LONGEST_GAP, "3 become 5", || cluster.converge());

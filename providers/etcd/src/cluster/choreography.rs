@@ -23,7 +23,7 @@ use super::membership::{Membership, membership};
 use super::places::{formed_note, part, part_of, stateful_set};
 use super::restore::{ended, helpers_in_the_way, restoration};
 use super::upgrade::upgrade;
-use super::{authorities, impact, moving, preflight, refusals};
+use super::{authorities, impact, moving, preflight, refusals, volumes};
 
 /// How long forming a cluster may take, in seconds. Usually 1 to 3 s; slow disks and slow hosts need more.
 const FORMATION_LIMIT: u64 = 120;
@@ -45,8 +45,11 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     let mut members = members(scene);
     let grows = refusals::grows(scene);
     if let Some(restoration) = restoration(scene, &wanted, &members).map_err(at_it)? {
-        if grows {
+        if grows && !volumes::begins(scene) {
             return Err(at_it(refusals::grows_apart("a cluster is restored").into()));
+        }
+        if volumes::begins(scene) || wanted.members.keys().any(|name| volumes::is_on_another(scene, name)) {
+            return Err(at_it(volumes::apart("a cluster is restored").into()));
         }
         refusals::relabels(scene, &wanted).map_err(|d| at_it(d.into()))?;
         let membership = Membership::settled(&wanted);
@@ -58,6 +61,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         }
         order.read_ids();
         order.drop_authorities();
+        order.keep_claims();
         let mut choreography = order.choreography;
         (choreography.impact, choreography.risk) = impact::of_restoration(scene, &wanted, &members, &restoration);
         preflight::look(scene, &wanted, &mut choreography)?;
@@ -67,8 +71,11 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         true => membership(scene, &wanted, &members).map_err(at_it)?,
         false => Membership::settled(&wanted),
     };
-    if grows && !membership.moves.is_empty() {
+    if grows && !volumes::begins(scene) && !membership.moves.is_empty() {
         return Err(at_it(refusals::grows_apart("members come or go").into()));
+    }
+    if is_formed(scene) {
+        volumes::all_come_back(scene, &wanted, &membership).map_err(|d| at_it(d.into()))?;
     }
     for name in membership.joining().chain(membership.waiting.iter().map(String::as_str)) {
         if let Some(member) = members.get_mut(name) {
@@ -83,6 +90,10 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         true => upgrade(scene, &wanted, &members, &membership).map_err(at_it)?,
         false => None,
     };
+    let applied = scene.before.and_then(|before| before.get("version")?.as_str());
+    if applied.is_some_and(|version| version != wanted.version.text) && volumes::in_turn(scene, &membership).next().is_some() {
+        return Err(at_it(volumes::apart("etcd gets another version").into()));
+    }
     let moving = if is_formed(scene) { moving::moving(scene, &wanted) } else { None };
     if let Some(moving) = &moving {
         moving::may_begin((scene, &wanted), moving, &members, &membership, upgrade.as_ref()).map_err(at_it)?;
@@ -98,6 +109,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     moving.iter().for_each(|moving| order.move_data(moving));
     order.look_at_restored(false);
     order.grow_volumes();
+    order.keep_claims();
     order.make_room();
     order.end_restoration();
     if let Some(place) = &wanted.kubernetes {

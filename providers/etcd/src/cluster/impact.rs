@@ -17,6 +17,7 @@ use super::moving::Moving;
 use super::places::{Places, client_certificate, part, part_of, stateful_set};
 use super::snapshot;
 use super::upgrade::{Course, Upgrade, told};
+use super::volumes;
 use super::way::FIRST_WAY_DOWN;
 use crate::care::bytes;
 
@@ -211,8 +212,9 @@ fn in_turn(members: &[&Member<'_>], count: usize) -> String {
 
 /// Volumes that are to be larger.
 fn growing(scene: &Scene<'_>, wanted: &Arguments) -> Option<String> {
-    let old = scene.before?.get("kubernetes")?.get("storage_size")?.as_str()?.to_owned();
-    let new = wanted.kubernetes.as_ref()?.storage_size.as_str().filter(|new| *new != old)?;
+    let (before, place) = (scene.before?.get("kubernetes")?.as_entries()?, wanted.kubernetes.as_ref()?);
+    let old = before.get("storage_size")?.as_str()?;
+    let new = place.storage_size.as_str().filter(|new| *new != old && !volumes::is_other(before, place))?;
     Some(format!("volumes grow from {old} to {new}; nobody is restarted for it, and the StatefulSet is made anew around its pods"))
 }
 

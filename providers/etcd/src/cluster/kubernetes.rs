@@ -43,6 +43,13 @@ pub(crate) enum Storage {
     Class(String),
 }
 
+impl Storage {
+    /// True for what is the name of a class.
+    pub(crate) fn is_class(storage: &str) -> bool {
+        ![EMPTY_DIR, HOST_PATH].contains(&storage)
+    }
+}
+
 /// The minor version of a Kubernetes cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Minor {

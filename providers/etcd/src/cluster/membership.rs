@@ -1,6 +1,7 @@
 //! Which members join and leave a cluster that was formed, one after the other, in an order that keeps as many to spare as can be: the dead leave
 //! first, since each of them counts for the quorum; then new ones join, as learners until they have caught up; then those that work and are not
-//! wanted any more leave, the leader last (rules of etcd's documentation on runtime reconfiguration).
+//! wanted any more leave, the leader last (rules of etcd's documentation on runtime reconfiguration). Whoever gets a volume of another class leaves and
+//! joins anew between the two: with those that are new, and still with those that go.
 
 mod problems;
 
@@ -13,6 +14,7 @@ use super::choreography::quorum;
 use super::condition::{Condition, Member, has_data, is_unchanged, runner, seen, sides};
 use super::places::{part, part_of};
 use super::roster::{Entry, former_url, peer_url, remembered, roster};
+use super::volumes;
 use problems::{no_address, nobody_in_view, not_all_work, other_data, other_key, runs_without_data, silent, too_few, unknown_members};
 
 /// One member comes or goes.
@@ -110,7 +112,7 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
     let mut plan = Planner { wanted, now: entries.clone(), done: Membership::default(), is_alive: &is_alive, is_silent };
     plan.done.voters = entries.iter().filter(|e| !e.learner).count();
     let (mut strangers, mut without_data) = (Vec::new(), Vec::new());
-    let (mut gone, mut alive, mut joins) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut gone, mut alive, mut joins, mut others) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for entry in &entries {
         let lost = has_data(scene, &entry.name) == Some(false);
         match (entry.name.is_empty(), wanted.members.contains_key(&entry.name)) {
@@ -127,8 +129,16 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
                 gone.push(entry.clone());
                 joins.push((entry.name.clone(), Some(entry.id.clone())));
             }
+            // Nothing of it is lost that it would keep: it need not be brought back first.
+            (_, true) if volumes::is_on_another(scene, &entry.name) && (entry.learner || !is_silent && !is_alive(&entry.name)) => {
+                gone.push(entry.clone());
+                joins.push((entry.name.clone(), Some(entry.id.clone())));
+            }
             (_, true) if entry.learner => joins.push((entry.name.clone(), None)),
-            (_, true) => drop(plan.done.established.insert(entry.name.clone())),
+            (_, true) => {
+                plan.done.established.insert(entry.name.clone());
+                others.extend(volumes::is_on_another(scene, &entry.name).then(|| entry.clone()));
+            }
             (_, false) if !entry.learner && is_asked(&entry.name) && is_alive(&entry.name) => {
                 plan.done.leaving.insert(entry.name.clone());
                 alive.push(entry.clone());
@@ -156,11 +166,18 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
     if !without_data.is_empty() {
         return Err(runs_without_data(&without_data, wanted).into());
     }
-    if gone.is_empty() && alive.is_empty() && joins.is_empty() {
+    if gone.is_empty() && alive.is_empty() && joins.is_empty() && others.is_empty() {
+        return Ok(plan.done);
+    }
+    if is_silent && !others.is_empty() && joins.is_empty() {
+        // Whoever could decide on it is told of by `volumes::all_come_back`.
         return Ok(plan.done);
     }
     // Kubernetes starts the others first, once there is again what it does that by.
-    let is_sized = alive.is_empty() && joins.len() == gone.len() && gone.iter().all(|e| joins.iter().any(|(name, _)| *name == e.name));
+    let is_sized = alive.is_empty()
+        && !joins.is_empty()
+        && joins.len() == gone.len()
+        && gone.iter().all(|e| joins.iter().any(|(name, _)| *name == e.name));
     let is_all_up = !is_silent && plan.done.established.is_subset(&plan.done.up);
     if !on_hosts && is_sized && !is_all_up && plan.done.established.len() >= quorum(entries.len()) {
         plan.done.waiting = joins.into_iter().map(|(name, _)| name).collect();
@@ -182,6 +199,7 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
     found.extend(of_others(scene, wanted, members, &joining));
     let leads = |e: &Entry| members.get(&e.name).is_some_and(|m| m.leads);
     alive.sort_by_key(|e| (leads(e), e.name.clone()));
+    others.sort_by_key(|e| (leads(e), e.name.clone()));
     plan.done.unfinished = entries.iter().chain(&gone).filter(|e| e.learner || !e.started).flat_map(|e| e.urls.clone()).collect();
     if is_silent {
         // Nobody says how far they are.
@@ -195,8 +213,15 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
         found.extend((!away.is_empty()).then(|| not_all_work(&away, on_hosts)));
     }
 
-    let steps = gone.iter().try_for_each(|entry| plan.leave(entry, false));
+    // A learner with a volume that it is not to have leaves, however well it is.
+    let steps = gone.iter().try_for_each(|entry| plan.leave(entry, entry.learner && volumes::is_on_another(scene, &entry.name)));
     let steps = steps.and_then(|()| joins.into_iter().try_for_each(|(name, replaces)| plan.join(scene, &name, replaces)));
+    let steps = steps.and_then(|()| {
+        others.iter().try_for_each(|entry| {
+            plan.leave(entry, true)?;
+            plan.join(scene, &entry.name, Some(entry.id.clone()))
+        })
+    });
     let steps = steps.and_then(|()| alive.iter().try_for_each(|entry| plan.leave(entry, true)));
     found.extend(steps.err());
     if found.is_empty() { Ok(plan.done) } else { Err(found) }

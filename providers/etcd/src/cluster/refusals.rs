@@ -21,6 +21,7 @@ pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
         formed(scene, wanted, &mut found);
     } else {
         unfinished(scene, wanted, &mut found);
+        on_kubernetes::kept(scene, wanted, &mut found);
     }
     on_kubernetes::class(scene, wanted, &mut found);
     found.into_iter().map(|d| d.at(scene.address)).collect()

@@ -15,11 +15,11 @@ impl World {
         self.settle();
         let had_quorum = self.has_quorum();
         let answer = match operation {
-            "kubernetes_start" => Ok(self.start_pod(arguments)),
+            "kubernetes_start" => self.start_pod(arguments),
             "kubernetes_exec" if arguments["pod"].as_str().is_some_and(|pod| pod.ends_with("-restore")) => self.work(arguments),
             "kubernetes_exec" => self.save(arguments),
             "kubernetes_helper" => Ok(self.help(arguments)),
-            "kubernetes_stop" => Ok(self.stop(arguments)),
+            "kubernetes_stop" => self.stop(arguments),
             _ => self.ask(operation, arguments),
         };
         if self.eager {
@@ -36,12 +36,13 @@ impl World {
         answer
     }
 
-    fn start_pod(&mut self, arguments: &Object) -> Option<String> {
+    fn start_pod(&mut self, arguments: &Object) -> Result<Option<String>, String> {
+        let remakes = arguments.get("remake").and_then(Value::as_bool) == Some(true);
         for manifest in arguments["manifests"].as_items().unwrap_or_default() {
-            self.put(manifest);
+            self.put(manifest, remakes)?;
         }
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
-        let pod = text("pod")?;
+        let Some(pod) = text("pod") else { return Ok(None) };
         let claim = arguments.get("claim").filter(|c| !c.is_null());
         let name = claim.map(|claim| objects::name(&Object::from([("manifest".to_owned(), claim.clone())])));
         let is_claim_old = name.as_ref().is_some_and(|name| {
@@ -56,15 +57,15 @@ impl World {
         if let Some(name) = name.filter(|_| is_claim_old) {
             self.disks.remove(&format!("claim {}", name.1));
             self.objects.remove(&name);
-            return Some("it is made anew".to_owned());
+            return Ok(Some("it is made anew".to_owned()));
         }
         if let Some(claim) = claim {
-            self.put(claim);
+            self.put(claim, false)?;
         }
-        match self.pods.get(&pod).map(|p| p.process.clone()) {
+        Ok(match self.pods.get(&pod).map(|p| p.process.clone()) {
             Some(Process::Running { .. }) => None,
             other => Some(format!("{pod}: {other:?}")),
-        }
+        })
     }
 
     fn save(&mut self, arguments: &Object) -> Result<Option<String>, String> {

@@ -7,16 +7,9 @@ use serde_json::Value as Json;
 
 use super::{Name, World};
 
-/// Parts of a StatefulSet's specification that may change in place, and the one for which it is made anew around its pods.
-const CHANGEABLE: &[&str] = &[
-    "volumeClaimTemplates",
-    "replicas",
-    "template",
-    "updateStrategy",
-    "revisionHistoryLimit",
-    "minReadySeconds",
-    "persistentVolumeClaimRetentionPolicy",
-];
+/// Parts of a StatefulSet's specification that may change in place.
+const CHANGEABLE: &[&str] =
+    &["replicas", "template", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "persistentVolumeClaimRetentionPolicy"];
 
 /// An object in the namespace. Its manifest is looked at far more often than it changes, so it is kept as what looks at it reads.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,25 +46,44 @@ pub(super) fn name(object: &Object) -> Name {
     (text(manifest.and_then(|m| m.get("kind"))), text(manifest.and_then(|m| m.get("metadata")?.get("name"))))
 }
 
-/// An update that the server would refuse becomes a replacement.
+/// The server does not change one into the other in place.
+fn is_other(old: &Json, new: &Json) -> bool {
+    let (mut old, mut new) = (fixed(old), fixed(new));
+    // A claim that is bound to nothing yet may say once what it is bound to.
+    if new["claim"] == true && old["volumeName"].is_null() {
+        [&mut old, &mut new].into_iter().filter_map(Json::as_object_mut).for_each(|parts| drop(parts.remove("volumeName")));
+    }
+    old != new
+}
+
+/// What of an object's specification does not change in place.
+fn fixed(manifest: &Json) -> Json {
+    let mut spec = manifest["spec"].clone();
+    if let Json::Object(parts) = &mut spec {
+        match manifest["kind"].as_str() {
+            Some("StatefulSet") => parts.retain(|name, _| !CHANGEABLE.contains(&name.as_str())),
+            // What servers fill in is no difference.
+            Some("PersistentVolumeClaim") => {
+                parts.retain(|name, _| !["resources", "volumeMode"].contains(&name.as_str()));
+                parts.insert("claim".to_owned(), true.into());
+            }
+            Some("PersistentVolume") => drop(parts.remove("capacity")),
+            _ => parts.clear(),
+        }
+    }
+    spec
+}
+
+fn remakes(object: &Object) -> bool {
+    object.get("remake").and_then(Value::as_bool) == Some(true)
+}
+
+/// An update that the server would refuse becomes a replacement, unless the object is then made anew at its change.
 pub(super) fn foretell(change: &mut Change) {
     let Change::Update { before, after } = &*change else { return };
-    let (Some(mut old), Some(mut new)) = (before.get("manifest").map(to_json), after.get("manifest").map(to_json)) else { return };
+    let (Some(old), Some(new)) = (before.get("manifest").map(to_json), after.get("manifest").map(to_json)) else { return };
     let is_same_object = old["kind"] == new["kind"] && ["name", "namespace"].iter().all(|n| old["metadata"][n] == new["metadata"][n]);
-    let fixed = |manifest: &mut Json| {
-        let mut spec = manifest["spec"].take();
-        if let Json::Object(parts) = &mut spec {
-            match manifest["kind"].as_str() {
-                Some("StatefulSet") => parts.retain(|name, _| !CHANGEABLE.contains(&name.as_str())),
-                // What servers fill in is no difference.
-                Some("PersistentVolumeClaim") => parts.retain(|name, _| !["resources", "volumeMode"].contains(&name.as_str())),
-                Some("PersistentVolume") => drop(parts.remove("capacity")),
-                _ => parts.clear(),
-            }
-        }
-        spec
-    };
-    if !is_same_object || fixed(&mut old) != fixed(&mut new) {
+    if !is_same_object || !remakes(after) && is_other(&old, &new) {
         let (before, after) = (before.clone(), after.clone());
         *change = Change::Replace { before, after, order: ReplaceOrder::DestroyFirst, because: vec![Path::attribute("manifest")] };
     }
@@ -84,6 +96,14 @@ impl World {
         }
         let Some(after) = change.after() else { return Ok(None) };
         let name = name(after);
+        let manifest = after.get("manifest").map(to_json).unwrap_or_default();
+        if self.objects.get(&name).is_some_and(|there| is_other(there.manifest(), &manifest)) {
+            match (remakes(after), change.before()) {
+                (false, _) => return Err(format!("{name:?} does not change like this")),
+                (true, Some(before)) if name.0 != "StatefulSet" => self.delete(before)?,
+                _ => {}
+            }
+        }
         let uid = self.objects.get(&name).and_then(|o| o.attributes.get("uid").cloned()).unwrap_or_else(|| self.uid());
         let mut object = after.clone();
         object.insert("uid".to_owned(), uid);
@@ -132,16 +152,20 @@ impl World {
         format!("uid-{}", self.made).into()
     }
 
-    /// An object is like this, whatever it was before.
-    pub(super) fn put(&mut self, manifest: &Value) {
+    /// An object is like this, if it can be.
+    pub(super) fn put(&mut self, manifest: &Value, remakes: bool) -> Result<(), String> {
         let written = Object::from([("manifest".to_owned(), manifest.clone())]);
         let name = name(&written);
+        if !remakes && self.objects.get(&name).is_some_and(|there| is_other(there.manifest(), &to_json(manifest))) {
+            return Err(format!("{name:?} does not change like this"));
+        }
         let mut object = match self.objects.get(&name) {
             Some(there) => there.attributes.clone(),
             None => Object::from([("uid".to_owned(), self.uid())]),
         };
         object.extend(written);
         self.objects.insert(name, object.into());
+        Ok(())
     }
 
     /// A claim that a pod needs and that is not there.
@@ -154,6 +178,7 @@ impl World {
         let manifest = serde_json::json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": name, "namespace": namespace }, "spec": template["spec"],
         });
-        self.put(&karmaform_model::implied_from_json(&manifest));
+        let made = Object::from([("manifest".to_owned(), karmaform_model::implied_from_json(&manifest)), ("uid".to_owned(), self.uid())]);
+        self.objects.insert(key, made.into());
     }
 }

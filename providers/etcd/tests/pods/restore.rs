@@ -91,10 +91,10 @@ impl World {
     }
 
     /// All pods of the StatefulSet end.
-    pub(super) fn stop(&mut self, arguments: &Object) -> Option<String> {
+    pub(super) fn stop(&mut self, arguments: &Object) -> Result<Option<String>, String> {
         let members: Vec<String> = self.pods.keys().cloned().collect();
-        self.put(&arguments["manifest"]);
-        (!members.is_empty()).then(|| format!("{members:?} are still there"))
+        self.put(&arguments["manifest"], false)?;
+        Ok((!members.is_empty()).then(|| format!("{members:?} are still there")))
     }
 
     /// What was restored takes the place of the cluster that there was: nobody of that runs any more.

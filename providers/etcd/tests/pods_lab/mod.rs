@@ -114,6 +114,15 @@ pub(crate) fn as_wanted(lab: &Lab, wanted: &Object, what: &str) {
         assert!(world.is_healthy(name), "{what}: {name} is not healthy: {:?}", pod.process);
         assert_eq!(*pod.template, *template, "{what}: {name} is not as written");
     }
+    let storage = wanted["kubernetes"].get("storage").and_then(Value::as_str).unwrap();
+    let class = if storage == "hostPath" { "" } else { storage };
+    let claims = world.objects.iter().filter(|((kind, _), _)| kind == "PersistentVolumeClaim").map(|(_, claim)| claim.manifest());
+    let asked = world.stateful_set().unwrap()["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten();
+    for claim in claims.map(|claim| &**claim).chain(asked) {
+        assert_eq!(claim["spec"]["storageClassName"], class, "{what}: {claim}");
+    }
+    let volumes = world.objects.keys().filter(|(kind, _)| kind == "PersistentVolume").count();
+    assert_eq!(i64::try_from(volumes), Ok(if storage == "hostPath" { members } else { 0 }), "{what}");
     let note = world.manifest("ConfigMap", "etcd-main-formed").unwrap_or_else(|| panic!("{what}: no note"));
     let list = note["data"]["initial-cluster"].as_str().unwrap_or_default();
     assert!(!list.is_empty() && !list.contains("etcd-main"), "{what}: somebody may start without data: {list}");

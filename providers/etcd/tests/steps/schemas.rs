@@ -25,6 +25,7 @@ static SCHEMAS: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
                     Attribute::required("cluster", Type::Any, ""),
                     any("manifest"),
                     any("keep"),
+                    any("remake").write_only(),
                     text("propagation"),
                     any("timeout"),
                     made("uid"),

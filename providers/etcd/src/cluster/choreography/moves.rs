@@ -9,7 +9,7 @@ use crate::cluster::condition::{Member, seen};
 use crate::cluster::membership::Move;
 use crate::cluster::places::part;
 use crate::cluster::render::{JOINS, JOINS_EMPTY};
-use crate::cluster::restore;
+use crate::cluster::{restore, volumes};
 
 /// How long etcd may refuse a change of members, in seconds: it does so for 5 s after any connection between members came up.
 const MEMBERSHIP_LIMIT: u64 = 60;
@@ -60,7 +60,7 @@ impl Order<'_> {
         let operation = format!("member[\"{name}\"] ({shown}) leaves the cluster");
         let id = id.map_or_else(|| Value::null(Type::String), Value::from);
         // One that is wanted and leaves has lost its data, as it seemed when the plan was made.
-        let is_lost = !alive && self.wanted.members.contains_key(name);
+        let is_lost = !alive && self.wanted.members.contains_key(name) && !volumes::is_on_another(self.scene, name);
         let arguments = [("name", name.into()), ("member_id", id.into()), ("peer_url", url.into()), ("is_lost", is_lost.into())];
         self.operate(&operation, "etcd_leave", through, arguments, MEMBERSHIP_LIMIT);
         // What tells of it stays as long: a run that ends before it has left must find it again.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Arg, ChildStep, GateSpec, Point, Scene, Value};
+use karmaform_model::{Action, Arg, ChildStep, GateSpec, Point, Scene, Told, Value};
 
 use super::versions::AFTER_SAVING;
 use super::{BEFORE_LIMIT, Order};
@@ -13,6 +13,7 @@ use crate::cluster::places::{disruption_budget, formed_note, part, stateful_set}
 use crate::cluster::refusals;
 use crate::cluster::snapshot;
 use crate::cluster::upgrade::Upgrade;
+use crate::cluster::volumes;
 
 /// How long a pod may take until it runs, in seconds: mostly the time to pull its image.
 const START_LIMIT: u64 = 300;
@@ -26,7 +27,11 @@ impl Order<'_> {
     pub(super) fn start_pod(&mut self, place: &Kubernetes, name: &str, list: &str, has_data: bool, through: &BTreeSet<String>) {
         let scene = self.scene;
         let added = self.last.as_ref().map(|(added, _)| added.clone());
-        let is_before = |path: &&Vec<ChildStep>| !path.get(1).is_some_and(|step| ["pod", "etcd"].contains(&step.name.as_str()));
+        // The one that it had goes by the operation that starts it.
+        let claim = part(name, "claim");
+        let follows = |path: &Vec<ChildStep>| *path == claim && volumes::is_on_another(scene, name);
+        let is_before =
+            |path: &&Vec<ChildStep>| !path.get(1).is_some_and(|step| ["pod", "etcd"].contains(&step.name.as_str())) && !follows(path);
         let of_it = scene.children.keys().filter(|path| member_of(path) == Some(name)).filter(is_before);
         for path in of_it.chain([&formed_note()]) {
             added.iter().for_each(|added| self.before_gate(path, added));
@@ -41,6 +46,9 @@ impl Order<'_> {
             ("namespace".to_owned(), place.namespace.clone().into()),
             ("pod".to_owned(), name.into()),
         ]);
+        if volumes::begins(scene) {
+            arguments.insert("remake".to_owned(), true.into());
+        }
         let uid =
             |of_it: &str| seen(scene, &part(name, of_it), "uid").filter(|uid| uid.as_str().is_some_and(|uid| !uid.is_empty())).cloned();
         if let Some(uid) = uid("pod").filter(|_| !has_data) {
@@ -58,7 +66,20 @@ impl Order<'_> {
             );
             arguments.insert("ends_well".to_owned(), what.into());
         }
-        self.operate_with(&format!("member[\"{name}\"] starts"), "kubernetes_start", arguments, START_LIMIT);
+        let starts = format!("member[\"{name}\"] starts");
+        self.operate_with(&starts, "kubernetes_start", arguments, START_LIMIT);
+        if follows(&claim) {
+            self.gate_before(&claim, &starts);
+        }
+    }
+
+    /// A claim that asks for another volume is no reason to delete the one that is there: who does that has looked at the cluster before.
+    pub(super) fn keep_claims(&mut self) {
+        let claims = self.wanted.members.keys().map(|name| part(name, "claim"));
+        let is_changed = |path: &Vec<ChildStep>| self.scene.children.get(path).is_some_and(|c| c.change.action() == Action::Update);
+        let told =
+            claims.filter(|path| self.formed && is_changed(path)).map(|child| Told { child, attribute: "remake", value: false.into() });
+        self.choreography.told.extend(told.collect::<Vec<_>>());
     }
 
     /// What the data is is saved before any pod is of another version, and when all members were seen healthy. Who goes on with an upgrade has what
@@ -93,9 +114,12 @@ impl Order<'_> {
     /// Volumes have their new size before it is said that all is done, and before the StatefulSet is made anew with it.
     pub(super) fn grow_volumes(&mut self) {
         let (scene, Some(place)) = (self.scene, &self.wanted.kubernetes) else { return };
-        let grows = |name: &String| scene.children.get(&part(name, "claim")).is_some_and(|c| c.change.action() == Action::Update);
+        let grows = |name: &String| {
+            let is_changed = scene.children.get(&part(name, "claim")).is_some_and(|c| c.change.action() == Action::Update);
+            is_changed && !volumes::is_on_another(scene, name)
+        };
         // As long as the StatefulSet asks for the old size a run before has not seen all of them grow.
-        if !refusals::grows(scene) && !self.wanted.members.keys().any(grows) {
+        if (!refusals::grows(scene) || volumes::begins(scene)) && !self.wanted.members.keys().any(grows) {
             return;
         }
         let members: Vec<&String> = self.wanted.members.keys().collect();
@@ -147,8 +171,11 @@ impl Order<'_> {
 }
 
 /// A volume that was there before its member is one. What may be in it is of one that the cluster does not know any more, and etcd can't start with that; who
-/// is known to have lost all has nothing in it.
+/// is known to have lost all has nothing in it. And one of another class than it is to be.
 pub(crate) fn makes_claim_anew(scene: &Scene<'_>, place: &Kubernetes, name: &str, has_data: bool) -> bool {
     let is_there = scene.children.get(&part(name, "claim")).is_some_and(|c| c.in_state && c.observed.is_some());
+    if volumes::is_on_another(scene, name) {
+        return !has_data;
+    }
     is_there && !has_data && matches!(place.storage, Storage::Class(_)) && crate::cluster::condition::has_data(scene, name) == Some(true)
 }

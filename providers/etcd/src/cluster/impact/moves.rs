@@ -11,6 +11,7 @@ use crate::cluster::condition::{Member, has_data, sides};
 use crate::cluster::kubernetes::Storage;
 use crate::cluster::membership::{Membership, Move};
 use crate::cluster::places::{part, part_of};
+use crate::cluster::volumes;
 
 /// Lines on the moves.
 pub(super) fn of_moves(
@@ -36,7 +37,9 @@ pub(super) fn of_moves(
             .filter_map(|m| if let Move::Leave { name, alive, .. } = m { Some((name.as_str(), *alive)) } else { None });
         moves.filter(|(_, alive)| *alive == wanted).map(|(name, _)| name).collect::<Vec<_>>()
     };
-    let (dead, alive) = (leaves(false), leaves(true));
+    let moved: Vec<&str> = volumes::in_turn(scene, membership).collect();
+    let (mut dead, mut alive) = (leaves(false), leaves(true));
+    [&mut dead, &mut alive].into_iter().for_each(|names| names.retain(|name| !moved.contains(name)));
     let list = |names: &[&str]| names.join(", ");
     if membership.voters != count {
         lines.push(format!("{} instead of {}", plural_count(count, "member"), membership.voters));
@@ -59,16 +62,24 @@ pub(super) fn of_moves(
             list(&replaced)
         ));
     }
-    let new: Vec<&str> = joining.iter().copied().filter(|name| !replaced.contains(name)).collect();
+    let new: Vec<&str> = joining.iter().copied().filter(|name| !replaced.contains(name) && !moved.contains(name)).collect();
     if !new.is_empty() {
         lines.push(format!("adds {} {}", plural(new.len(), "member"), list(&new)));
     }
     if !joining.is_empty() {
         lines.push("who joins does not vote until it has caught up; one at a time".to_owned());
     }
+    let named = |name: &&str| if members.get(*name).is_some_and(|m| m.leads) { format!("the leader {name}") } else { (*name).to_owned() };
+    if let (Some(Storage::Class(class)), false) = (wanted.kubernetes.as_ref().map(|place| &place.storage), moved.is_empty()) {
+        let names: Vec<String> = moved.iter().map(named).collect();
+        lines.push(format!(
+            "new volumes of \"{class}\" for {} {}, one at a time: each leaves the cluster, and joins it anew with an empty volume",
+            plural(moved.len(), "member"),
+            names.join(", "),
+        ));
+        lines.push("the claims that they had are deleted, and volumes with them as their class says".to_owned());
+    }
     if !alive.is_empty() {
-        let named =
-            |name: &&str| if members.get(*name).is_some_and(|m| m.leads) { format!("the leader {name}") } else { (*name).to_owned() };
         let names: Vec<String> = alive.iter().map(named).collect();
         lines.push(format!("removes {} {}, one at a time; the lead moves before", plural(alive.len(), "member"), names.join(", ")));
     }
@@ -78,7 +89,9 @@ pub(super) fn of_moves(
     };
     let left: Vec<&str> = joining.iter().copied().filter(is_left).collect();
     let anew = |step: &Move| match (step, &wanted.kubernetes) {
-        (Move::Join { name, has_data, .. }, Some(place)) => makes_claim_anew(scene, place, name, *has_data).then_some(name.clone()),
+        (Move::Join { name, has_data, .. }, Some(place)) if !moved.contains(&name.as_str()) => {
+            makes_claim_anew(scene, place, name, *has_data).then_some(name.clone())
+        }
         _ => None,
     };
     let anew: Vec<String> = membership.moves.iter().filter_map(anew).collect();

@@ -51,7 +51,12 @@ pub(crate) fn expand(cluster: &Arguments, place: &Kubernetes, children: &mut Vec
                 claim.after.push(part(&name, "volume"));
                 add(children, claim);
             }
-            Storage::Class(_) => add(children, claim(cluster, place, &name)),
+            Storage::Class(_) => {
+                let mut claim = claim(cluster, place, &name);
+                // What asks for another class is another claim. Where there is data in it the choreography says how.
+                claim.arguments.insert("remake".to_owned(), true.into());
+                add(children, claim);
+            }
         }
     }
     if cluster.keeps_authority {

@@ -16,7 +16,7 @@ pub(crate) fn block() -> Block {
             "storage",
             Type::String,
             "Where the data is: a storage class, \"hostPath\" for the nodes' own disks (each member stays on its node), or \"emptyDir\" for data \
-             that is lost with a pod.",
+             that is lost with a pod. Another class gives members empty volumes, one at a time.",
         ),
         Attribute::optional("storage_size", Type::String, "How large each member's volume is: \"10Gi\"; with a class and with \"hostPath\"."),
         Attribute::optional(

@@ -7,12 +7,16 @@ use crate::cluster::condition::{differs, member_of, seen, sides};
 use crate::cluster::kubernetes::{Kubernetes, Storage};
 use crate::cluster::places::{part, stateful_set, stopping};
 use crate::cluster::upgrade::bytes;
+use crate::cluster::volumes;
 
 /// Arguments of the block that a formed cluster keeps, and why.
 const KEPT: &[(&str, &str)] = &[
     ("name", "The cluster and its clients know every member by a name that contains it."),
     ("namespace", "The cluster and its clients know every member by a name that contains it."),
-    ("storage", "The data would stay behind, and the members would find empty volumes."),
+    (
+        "storage",
+        "Members go from one storage class to another one. What is in a pod goes with it, and folders on nodes belong to another user.",
+    ),
     ("host_path", "The data would stay behind, and the members would find empty folders."),
 ];
 
@@ -45,7 +49,8 @@ pub(super) fn place(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
         );
     }
     found.extend(size(before, place));
-    for (name, why) in KEPT {
+    let is_other = before.is_some_and(|before| volumes::is_other(before, place));
+    for (name, why) in KEPT.iter().filter(|(name, _)| !(is_other && *name == "storage")) {
         let (old, now) = (before.and_then(|b| b.get(*name)), place.block.get(*name));
         if before.is_some() && !same(old, now) && now.is_none_or(Value::is_wholly_known) {
             found.push(
@@ -58,7 +63,7 @@ pub(super) fn place(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
 
 /// Volumes grow, where whoever makes them makes them larger.
 fn size(before: Option<&Object>, place: &Kubernetes) -> Option<Diagnostic> {
-    let old = before?.get("storage_size")?.as_str()?;
+    let old = before.filter(|before| !volumes::is_other(before, place))?.get("storage_size")?.as_str()?;
     let new = place.storage_size.as_str().filter(|new| *new != old)?;
     let problem = |what: &str, why: &str| {
         Some(Diagnostic::error(what.to_owned(), why.to_owned()).with_hint(format!("Put `storage_size` back to \"{old}\".")))
@@ -148,7 +153,7 @@ pub(super) fn check(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
     if place.storage == Storage::EmptyDir {
         pods_with_data(scene, wanted, found);
     }
-    let is_replaced = |name: &&String| is_lost(scene, &part(name, "claim")) || is_lost(scene, &part(name, "volume"));
+    let is_replaced = |name: &&String| loses_its_volume(scene, name);
     for name in wanted.members.keys().filter(is_replaced) {
         found.push(Diagnostic::error(
             "A member's volume can't be replaced",
@@ -215,15 +220,31 @@ pub(super) fn is_started(scene: &Scene<'_>) -> bool {
     scene.children.get(&stateful_set()).is_some_and(|set| set.in_state || set.observed.is_some())
 }
 
+fn loses_its_volume(scene: &Scene<'_>, name: &str) -> bool {
+    ["claim", "volume"].iter().any(|of_it| is_lost(scene, &part(name, of_it))) || volumes::is_lost(scene, name)
+}
+
 fn is_lost(scene: &Scene<'_>, path: &[karmaform_model::ChildStep]) -> bool {
     let action = scene.children.get(path).map(|c| c.change.action());
     matches!(action, Some(Action::DestroyThenCreate | Action::CreateThenDestroy | Action::Delete))
 }
 
+/// Nobody deletes claims that are to be kept, whatever is in them, and these would be other ones.
+pub(super) fn kept(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
+    let names: Vec<&str> = wanted.members.keys().filter(|name| volumes::is_on_another(scene, name)).map(String::as_str).collect();
+    if !names.is_empty() && wanted.keeps_data {
+        let what = format!("The claims of {} ask for another storage class, and `on_destroy` is \"keep\".", names.join(", "));
+        found.push(Diagnostic::error("Claims that are kept can't be made anew", what).with_hint(
+            "Nothing is in them yet: delete them (`kubectl delete pvc`), or set `on_destroy` to \"delete\" until the cluster is formed.",
+        ));
+    }
+}
+
 /// Volumes that are to be made, of a class that is not there; those that are there need it no more.
 pub(super) fn class(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     let Some(missing) = wanted.kubernetes.as_ref().and_then(|place| place.missing_class.clone()) else { return };
-    let is_made = |name: &String| scene.children.get(&part(name, "claim")).is_some_and(|c| c.change.action() == Action::Create);
+    let is_new = |name: &String| scene.children.get(&part(name, "claim")).is_some_and(|c| c.change.action() == Action::Create);
+    let is_made = |name: &String| is_new(name) || volumes::is_on_another(scene, name);
     if wanted.members.keys().any(is_made) {
         found.push(missing);
     }
@@ -282,7 +303,7 @@ pub(super) fn unfinished(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
         found.push("their StatefulSet would be made anew".to_owned());
     }
     let members = scene.children.keys().filter_map(|path| member_of(path));
-    if members.clone().any(|name| is_lost(scene, &part(name, "claim")) || is_lost(scene, &part(name, "volume"))) {
+    if members.clone().any(|name| loses_its_volume(scene, name) || volumes::is_on_another(scene, name)) {
         found.push("their volumes would be made anew".to_owned());
     }
     let runs = |name: &String| seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool) == Some(true);
