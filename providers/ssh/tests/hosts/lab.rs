@@ -72,6 +72,15 @@ pub(crate) fn lab(test: &str) -> Option<Lab> {
     Some(lab)
 }
 
+impl Drop for Lab {
+    /// A test that fails leaves what it was at. The next one looks at all that is left on the host, and is not to fail for that.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.ssh("rm -rf /var/lib/karmaform /run/karmaform*; find / -xdev -name '.karmaform*' -exec rm -rf {} + 2>/dev/null");
+        }
+    }
+}
+
 /// An object of these.
 pub(crate) fn object<const N: usize>(parts: [(&str, Value); N]) -> Object {
     parts.into_iter().map(|(n, v)| (n.to_owned(), v)).collect()

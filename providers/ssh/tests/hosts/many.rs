@@ -1,6 +1,6 @@
 //! Many things at once: questions in one script, changes side by side.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use karmaform_model::{Ask, Change, Object};
 
@@ -50,16 +50,21 @@ fn sixty_questions_are_one_quick_script() {
     asks.extend(["ssh.service", "dbus.service"].map(|u| ask("ssh_systemd_unit", object([("name", u.into())]), None)));
     asks.extend(["root", "daemon"].map(|u| ask("ssh_user", object([("name", u.into())]), None)));
     assert_eq!(asks.len(), 60);
-    let mut fastest = Duration::MAX;
-    for _ in 0..5 {
-        let started = Instant::now();
-        let answers = lab.runtime.block_on(lab.driver.observe(lab.client(), &asks));
-        fastest = fastest.min(started.elapsed());
-        assert_eq!(answers.iter().filter(|a| matches!(a, Ok(Some(_)))).count(), 54);
-        assert_eq!(answers.iter().filter(|a| matches!(a, Ok(None))).count(), 6);
-    }
-    say(&format!("60 questions in {fastest:?}"));
-    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+    let fastest = |asks: &[Ask]| {
+        let times = (0..5).map(|_| {
+            let started = Instant::now();
+            let answers = lab.runtime.block_on(lab.driver.observe(lab.client(), asks));
+            let time = started.elapsed();
+            assert_eq!(answers.iter().filter(|a| matches!(a, Ok(Some(_)))).count(), asks.len().min(54));
+            assert_eq!(answers.iter().filter(|a| matches!(a, Ok(None))).count(), asks.len().saturating_sub(54));
+            time
+        });
+        times.min().unwrap_or_default()
+    };
+    // Of so many scripts each would take as long as the one, however slow the host is.
+    let (one, all) = (fastest(&asks[..1]), fastest(&asks));
+    say(&format!("60 questions in {all:?}, one in {one:?}"));
+    assert!(all < 15 * one, "{all:?} and {one:?}");
 
     let deletes: Vec<_> = state.into_iter().map(|before| Change::Delete { before }).collect();
     apply_all(&lab, &deletes);
@@ -74,17 +79,16 @@ fn ask(kind: &str, identity: Object, known: Option<&Object>) -> Ask {
 #[test]
 fn a_slow_command_holds_nobody_up() {
     let Some(lab) = lab("a_slow_command_holds_nobody_up") else { return };
-    let slow = Change::Create { after: lab.arguments("ssh_command", [("command", "sleep 3".into())]) };
+    let slow = Change::Create { after: lab.arguments("ssh_command", [("command", "sleep 6".into())]) };
     let quick = Change::Create { after: lab.arguments("ssh_command", [("command", "true".into())]) };
     lab.runtime.block_on(async {
         let (driver, client) = (lab.driver.clone(), lab.client().clone());
         let slow = tokio::spawn(async move { driver.apply(&client, "ssh_command", &slow).await });
         tokio::task::yield_now().await;
-        let started = Instant::now();
         for _ in 0..10 {
             lab.driver.apply(lab.client(), "ssh_command", &quick).await.unwrap();
         }
-        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        assert!(!slow.is_finished(), "ten quick ones wait for it");
         slow.await.unwrap().unwrap();
     });
 }
