@@ -9,8 +9,8 @@ use karmaform_model::{Object, Value};
 
 use pods::World;
 use pods_lab::{
-    CLASS, Lab, POLICIES, STORAGES, arguments, changed, check_with, converge, delete_pod, formed, member, nothing, placed, refused,
-    subsets, with,
+    CLASS, Lab, POLICIES, STORAGES, arguments, changed, check_with, converge, delete_claim, delete_pod, formed, lose, member, nothing,
+    placed, refused, subsets, with,
 };
 use steps::{Stop, with_setting};
 
@@ -110,21 +110,6 @@ fn who_stays_is_not_restarted() {
         converge(&mut lab, Some(&arguments(to, CLASS)), steps::Policy::Shuffled(5), "resized");
         assert_eq!(uids(&lab), before, "{from} to {to}");
     }
-}
-
-/// Its claim and its pod are deleted, and Kubernetes makes both anew.
-fn delete_claim(world: &mut World, member: &str) {
-    world.remove("PersistentVolumeClaim", &format!("data-{member}"));
-    world.disks.remove(&format!("claim data-{member}"));
-    world.pods.remove(member);
-}
-
-fn lose(lab: &Lab, members: &[String], how: impl Fn(&mut World, &str)) -> Lab {
-    let mut lab = lab.clone();
-    members.iter().for_each(|m| how(&mut lab.world, m));
-    // It has tried to start, and was not let.
-    (0..3).for_each(|_| lab.world.settle());
-    lab
 }
 
 #[test]

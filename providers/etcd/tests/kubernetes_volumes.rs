@@ -8,7 +8,8 @@ mod steps;
 use karmaform_model::{Object, Value};
 
 use pods_lab::{
-    CLASS, Lab, POLICIES, arguments, changed, check_with, converge, delete_pod, formed, member, nothing, placed, refused, with,
+    CLASS, Lab, POLICIES, arguments, changed, check_with, converge, delete_claim, delete_pod, formed, lose, member, nothing, placed,
+    refused, with,
 };
 use steps::{Policy, Stop};
 
@@ -83,11 +84,7 @@ fn who_loses_its_data_meanwhile_gets_it_back() {
             let mut lab = halt.killed();
             lab.world.settle();
             for lost in (0..3).map(member).filter(|_| lab.world.alive().len() == 3) {
-                let mut lab = lab.clone();
-                lab.world.remove("PersistentVolumeClaim", &format!("data-{lost}"));
-                lab.world.disks.remove(&format!("claim data-{lost}"));
-                lab.world.pods.remove(&lost);
-                (0..3).for_each(|_| lab.world.settle());
+                let mut lab = lose(&lab, std::slice::from_ref(&lost), delete_claim);
                 let what = format!("stopped after step {}, then {lost} lost its data", halt.at);
                 pods_lab::sane(&lab, &what);
                 converge(&mut lab, Some(&arguments(3, OTHER)), policy, &what);

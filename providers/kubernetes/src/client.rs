@@ -404,8 +404,7 @@ impl Client {
     /// Asks to delete an object; true if there was one of this uid.
     /// A refusal because of a race with others says nothing of the object: then it is looked at.
     pub(crate) async fn delete(&self, place: &Place, name: &str, uid: Option<&str>, policy: PropagationPolicy) -> Result<bool, Failure> {
-        let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None });
-        let parameters = DeleteParams { propagation_policy: Some(policy), preconditions, ..DeleteParams::default() };
+        let parameters = DeleteParams { propagation_policy: Some(policy), ..deletion_of(uid) };
         let mut tries = 0;
         loop {
             tries += 1;
@@ -429,8 +428,7 @@ impl Client {
 
     /// Deletes a pod that its node does not end: without waiting for it, and only if it is this one.
     pub(crate) async fn delete_at_once(&self, place: &Place, name: &str, uid: Option<&str>) -> Result<(), Failure> {
-        let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None });
-        let parameters = DeleteParams { grace_period_seconds: Some(0), preconditions, ..DeleteParams::default() };
+        let parameters = DeleteParams { grace_period_seconds: Some(0), ..deletion_of(uid) };
         match self.call(place.request().delete(name, &parameters)).await {
             Err(failure) if failure.code() == Some(404) => Ok(()),
             other => other.map(drop),
@@ -499,6 +497,12 @@ fn served(answer: &Json) -> Vec<Served> {
         Some(Served { kind: r["kind"].as_str()?.to_owned(), plural: plural.to_owned(), namespaced: r["namespaced"].as_bool()? })
     };
     resources.iter().filter_map(one).collect()
+}
+
+/// A deletion of this one alone, and not of another one under the same name.
+fn deletion_of(uid: Option<&str>) -> DeleteParams {
+    let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None });
+    DeleteParams { preconditions, ..DeleteParams::default() }
 }
 
 #[cfg(test)]

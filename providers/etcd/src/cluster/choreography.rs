@@ -45,11 +45,11 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     let mut members = members(scene);
     let grows = refusals::grows(scene);
     if let Some(restoration) = restoration(scene, &wanted, &members).map_err(at_it)? {
-        if grows && !volumes::begins(scene) {
-            return Err(at_it(refusals::grows_apart("a cluster is restored").into()));
-        }
         if volumes::begins(scene) || wanted.members.keys().any(|name| volumes::is_on_another(scene, name)) {
             return Err(at_it(volumes::apart("a cluster is restored").into()));
+        }
+        if grows {
+            return Err(at_it(refusals::grows_apart("a cluster is restored").into()));
         }
         refusals::relabels(scene, &wanted).map_err(|d| at_it(d.into()))?;
         let membership = Membership::settled(&wanted);
@@ -304,8 +304,8 @@ impl<'a> Order<'a> {
 
     /// Who was on its way into a cluster in pods when the run before ended, and whose pod is still as it was then: it votes by the time that it is made anew.
     fn joined_as_before(&self) -> impl Iterator<Item = &'a Member<'a>> + use<'a> {
-        let (in_pods, membership) = (self.wanted.kubernetes.is_some(), self.membership);
-        self.wanted_members(Condition::Joins).filter(move |m| in_pods && m.restarts() && membership.brings_data(&m.name))
+        let (wanted, membership) = (self.wanted, self.membership);
+        self.wanted_members(Condition::Joins).filter(move |m| m.restarts() && membership.keeps_its_pod(wanted, &m.name))
     }
 
     /// As long as not everybody has let go of a CA its key is not lost.

@@ -159,7 +159,7 @@ fn in_place(
         let moved = leader_last(with(Condition::Works).filter(|m| m.restarts() && moves(&m.name)));
         lines.extend((!moved.is_empty()).then(|| moved_in_turn(moving, &moved, count)));
     }
-    let joined = with(Condition::Joins).filter(|m| wanted.kubernetes.is_some() && membership.brings_data(&m.name));
+    let joined = with(Condition::Joins).filter(|m| membership.keeps_its_pod(wanted, &m.name));
     let restarted = leader_last(with(Condition::Works).chain(joined).filter(|m| m.restarts() && !moves(&m.name)));
     if !restarted.is_empty() {
         lines.push(rolling(&restarted, count));

@@ -72,9 +72,9 @@ impl Membership {
         Self { established: all.clone(), up: all, voters: wanted.members.len(), ..Self::default() }
     }
 
-    /// It joins, and has data of the cluster.
-    pub(crate) fn brings_data(&self, name: &str) -> bool {
-        self.moves.iter().any(|m| matches!(m, Move::Join { name: n, has_data: true, .. } if n == name))
+    /// It joins in a pod that has data of the cluster already, and stays as it is until it votes.
+    pub(crate) fn keeps_its_pod(&self, wanted: &Arguments, name: &str) -> bool {
+        wanted.kubernetes.is_some() && self.moves.iter().any(|m| matches!(m, Move::Join { name: n, has_data: true, .. } if n == name))
     }
 
     /// Those that join.

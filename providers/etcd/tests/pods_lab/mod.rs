@@ -196,6 +196,22 @@ pub(crate) fn delete_pod(world: &mut World, member: &str) {
     world.pods.remove(member);
 }
 
+/// Its claim and its pod are deleted, and Kubernetes makes both anew.
+pub(crate) fn delete_claim(world: &mut World, member: &str) {
+    world.remove("PersistentVolumeClaim", &format!("data-{member}"));
+    world.disks.remove(&format!("claim data-{member}"));
+    world.pods.remove(member);
+}
+
+/// With these members disturbed like this.
+pub(crate) fn lose(lab: &Lab, members: &[String], how: impl Fn(&mut World, &str)) -> Lab {
+    let mut lab = lab.clone();
+    members.iter().for_each(|m| how(&mut lab.world, m));
+    // It has tried to start, and was not let.
+    (0..3).for_each(|_| lab.world.settle());
+    lab
+}
+
 pub(crate) fn refused(lab: &Lab, wanted: &Object, expected: &str) {
     let Err(diagnostics) = lab.plan(Some(wanted)) else { panic!("not refused: {expected}") };
     let found: Vec<_> = diagnostics.iter().map(|d| d.summary.clone()).collect();
