@@ -1,6 +1,6 @@
 #!/bin/bash
 # Every test, in lanes beside each other: what waits for hosts or for a cluster most of the time leaves the processor to what computes.
-# with.sh lanes.sh: inside of a lab, if there can be one. Each line says which lane it is of. Ends with 1 if a lane failed, when all have ended.
+# with.sh lanes.sh: inside of a lab, if there can be one. Each line says which lane it is of, and when. Ends with 1 if a lane failed, when all have ended.
 #
 #   hosts    what is done to real hosts, one test at a time
 #   cluster  what is done to a real Kubernetes: some tests look at all that is in it, and at all that it is asked
@@ -26,6 +26,12 @@ run() {
         (cd "$folder" && "$binary" "$@" </dev/null) || { code=1; echo "FAILED: ${binary##*/} $*"; }
     done
     return $code
+}
+
+# Each line of the input, with the lane and the seconds since the start: what takes long is seen in the log.
+told() {
+    local line
+    while IFS= read -r line || [ -n "$line" ]; do printf '%s %4d s: %s\n' "$1" "$SECONDS" "$line"; done
 }
 
 hosts() {
@@ -60,7 +66,7 @@ for lane in hosts cluster models; do
         code=$?
         echo "took $SECONDS s, exit code $code"
         exit $code
-    ) > >(sed -u "s/^/$lane: /") 2>&1 &
+    ) > >(told "$lane") 2>&1 &
     lanes[$lane]=$!
 done
 failed=0
