@@ -40,6 +40,8 @@ build() {
     rm -rf "$ROOT.part"/var/cache/apt/archives/*.deb "$ROOT.part"/var/lib/apt/lists/*
     # One line per run that asks whether systemd is up must not wait for name service.
     printf 'UseDNS no\nMaxStartups 100\nMaxSessions 100\n' >"$ROOT.part/etc/ssh/sshd_config.d/lab.conf"
+    install -d "$ROOT.part/etc/systemd/system.conf.d"
+    printf '[Manager]\nDefaultEnvironment=GOGC=%s\n' "$GOGC" >"$ROOT.part/etc/systemd/system.conf.d/lab.conf"
     touch "$ROOT.part/.complete"
 }
 

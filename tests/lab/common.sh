@@ -9,6 +9,10 @@ KUBE_PREFIX=${KARMAFORM_KUBE_PREFIX:-10.212}            # clusters are PREFIX.NU
 POD_PREFIX=${KARMAFORM_KUBE_POD_PREFIX:-10.213}         # and so are their pods
 SERVICE_PREFIX=${KARMAFORM_KUBE_SERVICE_PREFIX:-10.214} # and their services
 
+# A lab is mostly programs in Go that have just started. Collecting their garbage less often costs memory, of which there is more than
+# of processors; hosts and images say the same.
+export GOGC=${GOGC:-300}
+
 say() { printf 'lab: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 

@@ -62,7 +62,7 @@ mkdir "$WORK/tmp"
 in_tree() {
     env -i PATH="$WORK/bin:$WORK/root/usr/lib/go-1.19/bin:$PATH" HOME="$WORK" TMPDIR="$WORK/tmp" GOROOT="$WORK/root/usr/lib/go-1.19" \
         GOPATH="$WORK/go" GOCACHE="$WORK/tmp/cache" GOPROXY=off GOTOOLCHAIN=local CGO_ENABLED=0 LC_ALL=C.UTF-8 \
-        GOFLAGS=-tags=providerless,dockerless KUBE_VERBOSE=1 "$@" >>"$LOG" 2>&1 </dev/null
+        GOFLAGS=-tags=providerless,dockerless KUBE_VERBOSE=1 GOGC="$GOGC" "$@" >>"$LOG" 2>&1 </dev/null
 }
 # The one generated file that the sources come without; `make all` would make all the others again, with what its variables say here.
 OPENAPI=pkg/generated/openapi/zz_generated.openapi.go
