@@ -33,7 +33,7 @@ demo: build ## three real hosts, an etcd cluster on them from nothing, damage, r
 	@tests/lab/demo.sh $(BINARY)
 
 test: setup ## every test; real hosts are booted for it where the machine can
-	cargo test --workspace --locked --no-run
+	tests/lab/prepare.sh cargo test --workspace --locked --no-run
 	tests/lab/with.sh tests/lab/lanes.sh
 
 test-karmada: setup ## the tests of Karmada on Kubernetes and on hosts with real programs: KARMADA_BIN=folder KUBE_BIN=folder [HOST_BIN=folder]

@@ -91,7 +91,7 @@ from_pypi() {
         say "fetching $packages from PyPI"
         rm -rf "$folder"
         why=$(python3 -m venv "$folder" 2>&1) || skip "python3 can't make an environment (Debian's python3-venv): ${why%%$'\n'*}"
-        why=$("$folder/bin/pip" install --quiet --disable-pip-version-check $packages 2>&1) || skip "PyPI does not give $packages: ${why##*$'\n'}"
+        why=$("$folder/bin/pip" install --quiet --no-compile --disable-pip-version-check $packages 2>&1) || skip "PyPI does not give $packages: ${why##*$'\n'}"
         : >"$folder/complete"
     fi
     exec 7>&-

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Real S3 servers on this machine's loopback: SeaweedFS, a store that people run, and moto, which is quick and believes any secret.
 #
+#   s3.sh install seaweedfs|moto   puts a server's programs into the cache; exit 77 with a reason if they can't be had
 #   s3.sh up seaweedfs|moto NAME   starts a server and prints the path of its env file; exit 77 with a reason if it can't be had
 #   s3.sh env seaweedfs|moto NAME  prints the env file's path
 #   s3.sh down NAME                ends the servers of this name and nothing else
@@ -133,12 +134,13 @@ down() {
 
 command=${1:-}
 case $command in
-    up | env) SERVER=${2:-} NAME=${3:-} ;;
+    install | up | env) SERVER=${2:-} NAME=${3:-} ;;
     *) SERVER=seaweedfs NAME=${2:-} ;;
 esac
 case $NAME in *[!a-z0-9-]*) die "a name is made of a-z, 0-9 and -" ;; esac
 DIR=$SERVERS/$NAME/$SERVER
 case $command:$SERVER:$NAME in
+    install:seaweedfs: | install:moto:) programs ;;
     up:seaweedfs:?* | up:moto:?*)
         lock # one at a time for each server
         up
