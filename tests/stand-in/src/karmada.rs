@@ -15,9 +15,11 @@ use crate::flags::Flags;
 
 /// How long the API may take to come up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Rights that were just given are known to the API server a moment later; and what one API server serves already, another one serves soon.
+/// Rights that were just given are known to the API server a moment later.
 const RIGHTS_PATIENCE: Duration = Duration::from_secs(5);
-const SERVED_PATIENCE: Duration = Duration::from_secs(10);
+/// What one API server serves already, another one serves when it has looked again, every 30 s at the latest. Source: `remote_available_controller.go`
+/// in `k8s.io/kube-aggregator`.
+const SERVED_PATIENCE: Duration = Duration::from_secs(40);
 const ONE_ATTEMPT: Duration = Duration::from_secs(5);
 
 /// The API, as one identity.
