@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::site::{EVERYBODYS, Site};
 use super::{faults, for_test, programs, second};
+use crate::lab::client::Finally;
 use crate::lab::secrets;
 
 /// An API server looks again every 30 s at the latest whether what others serve is there. Source: `remote_available_controller.go` in
@@ -181,8 +182,9 @@ fn a_change_rolls(site: &Site<'_>) {
             }
             (fewest, missed, looks)
         });
+        let end = Finally(&done);
         site.project.apply();
-        done.store(true, Ordering::SeqCst);
+        drop(end);
         watcher.join().expect("the watcher")
     });
     assert!(looks > 5 && fewest >= 2, "{looks} looks, and once only {fewest} of 3 API servers answered");

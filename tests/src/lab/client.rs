@@ -94,8 +94,8 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Tells that it is over, however it ends.
-struct Finally<'a>(&'a AtomicBool);
+/// Tells that it is over, however it ends: who fails while another thread works for it would wait for that one for ever.
+pub(crate) struct Finally<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Finally<'_> {
     fn drop(&mut self) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::client::Finally;
 use super::project::{Etcdctl, Given};
 use super::{Lab, secrets};
 use crate::project::Project;
@@ -60,8 +61,9 @@ fn whole_life(lab: &Lab, etcd: &(String, String)) {
     let done = Arc::new(AtomicBool::new(false));
     let (longest, writes) = std::thread::scope(|scope| {
         let writer = scope.spawn(|| longest_gap(&ctl, &done));
+        let end = Finally(&done);
         project.apply();
-        done.store(true, Ordering::SeqCst);
+        drop(end);
         writer.join().expect("the writer")
     });
     assert!(writes > 3 && longest < Duration::from_secs(9), "{writes} writes, the longest gap was {longest:?}");

@@ -5,6 +5,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::client::Finally;
 use crate::project::Project;
 
 /// Runs `work` and gives, with its result, the arguments and environments of every process that ran meanwhile, here and on the hosts
@@ -27,8 +28,9 @@ pub(crate) fn watching_processes<T>(work: impl FnOnce() -> T) -> (T, String) {
             }
             seen.into_iter().collect::<Vec<_>>().join("\n")
         });
+        let end = Finally(&done);
         let result = work();
-        done.store(true, Ordering::SeqCst);
+        drop(end);
         (result, watcher.join().expect("the watcher"))
     })
 }
