@@ -161,7 +161,9 @@ fn the_cluster_needs_care(lab: &Lab, project: &Project, ctl: &Etcdctl<'_>) {
     let endpoint = endpoint.replace("10.211.0.11", &lab.hosts[0].1);
     let sizes = |of: &str| -> Vec<u64> {
         let all: Value = serde_json::from_str(&ctl.run(&["endpoint", "status", "--write-out=json"])).expect("JSON");
-        all.as_array().into_iter().flatten().map(|m| m["Status"][of].as_u64().expect("a size")).collect()
+        let sizes: Vec<u64> = all.as_array().into_iter().flatten().map(|m| m["Status"][of].as_u64().expect("a size")).collect();
+        assert_eq!(sizes.len(), 3, "{all:#}");
+        sizes
     };
     let mut keys = 0;
     while sizes("dbSize").iter().any(|size| *size < 129 << 20) {
