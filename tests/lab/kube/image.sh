@@ -59,7 +59,7 @@ add_image() {
     cat >"$folder/$config" <<CONFIG
 {
   "architecture": "$(dpkg --print-architecture)", "os": "linux",
-  "config": { "Env": ["PATH=/bin", "GOGC=300"], "Entrypoint": ["/bin/$program"], "Cmd": [$arguments] },
+  "config": { "Env": ["PATH=/bin", "GOGC=$GOGC"], "Entrypoint": ["/bin/$program"], "Cmd": [$arguments] },
   "rootfs": { "type": "layers", "diff_ids": [${ids%,}] }
 }
 CONFIG
