@@ -229,7 +229,7 @@ fn a_collector_that_is_away_or_silent_is_a_warning_and_no_more() {
     let began = Instant::now();
     let done = place.check(&["plan", "-detailed-exitcode"], 2);
     warned(&done, &format!("The collector at http://127.0.0.1:{}/v1/traces did not take it within 400 ms.", silent.port));
-    assert!(silent.came().len() == 1 && began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(silent.came().len() == 1 && began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
     let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     place.set("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://me:hunter2@{away}?token=hunter2"));
     let done = place.check(&["plan", "-detailed-exitcode"], 2);

@@ -241,12 +241,13 @@ async fn an_etcd_that_does_not_answer_stops_nothing() {
     assert!(warning.severity == Severity::Warning && warning.detail.contains(&mute), "{warning:?}");
     let made = owner.create(wanted("/a", "u")).await.unwrap();
     assert_eq!(made["checked"].as_bool(), Some(false));
-    assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     // Nobody asks again, and there is nothing to take away.
-    let started = Instant::now();
+    listener.set_nonblocking(true).unwrap();
+    while listener.accept().is_ok() {}
     assert_eq!(owner.observe("/a", Some(&made)).await.unwrap().as_ref(), Some(&made));
     owner.apply(Change::Delete { before: made.clone() }).await.unwrap();
-    assert!(started.elapsed() < Duration::from_secs(1));
+    assert!(listener.accept().is_err());
 
     // Inside a cluster that has no such pod: what the state knows, and no word.
     let inside = Owner::through(&connection(&["https://etcd-0.etcd.ns.svc:2379"])).await;

@@ -167,7 +167,7 @@ mod tests {
         let list = json!({ "l": (0..3000).collect::<Vec<_>>() });
         let begin = std::time::Instant::now();
         let error = missing("l.all(a, l.all(b, l.all(c, a + b + c >= 0)))", &list).unwrap_err();
-        assert!(begin.elapsed() < LIMIT * 3, "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < LIMIT * 10, "{:?}", begin.elapsed());
         assert_eq!(error.summary, "Expression takes too long");
     }
 }

@@ -165,16 +165,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let first = guard(&path).unwrap().unwrap();
-        let other = std::thread::spawn({
-            let path = path.clone();
-            move || {
-                let start = Instant::now();
-                guard(&path).unwrap().unwrap();
-                start.elapsed()
-            }
+        let (through, came) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            let _second = guard(&path).unwrap().unwrap();
+            through.send(()).unwrap();
         });
-        std::thread::sleep(Duration::from_millis(50));
+        assert!(came.recv_timeout(Duration::from_millis(50)).is_err(), "both are in");
         drop(first);
-        assert!(other.join().unwrap() >= Duration::from_millis(20));
+        other.join().unwrap();
+        came.recv().unwrap();
     }
 }

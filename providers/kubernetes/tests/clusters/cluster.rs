@@ -139,7 +139,7 @@ fn each_failure_has_its_own_words() {
             let begin = Instant::now();
             let silent = summary(object([("address", format!("https://{hole}:6443").into()), ("timeout", 1i64.into())]));
             assert_eq!(silent.summary, "Cluster is unreachable", "{silent:?}");
-            assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
+            assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
         }
         Err(_) => say("SKIPPED: the black hole: KARMAFORM_TEST_BLACKHOLE is not set"),
     }

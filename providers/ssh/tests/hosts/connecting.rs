@@ -165,7 +165,7 @@ fn hosts_that_can_not_be_reached_cost_little() {
     for hole in holes {
         let started = Instant::now();
         assert_eq!(refusal(&lab, &hole).summary, "Host can't be reached");
-        assert!(started.elapsed() < Duration::from_millis(2500), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     }
 }
 

@@ -15,7 +15,7 @@ use crate::fake::{Act, Fake, Seen, error, tagged};
 use crate::servers::arguments;
 
 const QUICK: Limits = Limits {
-    connect: Duration::from_millis(500),
+    connect: Duration::from_secs(5),
     one_try: Duration::from_secs(5),
     whole: Duration::from_secs(20),
     first_pause: Duration::from_millis(5),

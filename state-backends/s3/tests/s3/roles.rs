@@ -13,9 +13,9 @@ use crate::fake::{Act, Fake, Seen, error, tagged};
 use crate::servers::{arguments, servers};
 
 const QUICK: Limits = Limits {
-    connect: Duration::from_secs(1),
-    one_try: Duration::from_secs(2),
-    whole: Duration::from_secs(4),
+    connect: Duration::from_secs(5),
+    one_try: Duration::from_secs(10),
+    whole: Duration::from_secs(20),
     first_pause: Duration::from_millis(20),
 };
 
