@@ -26,6 +26,7 @@ mod ephemeralasnull;
 mod file;
 mod fileset;
 mod flatten;
+mod floats;
 mod format;
 mod formatdate;
 mod indent;

@@ -19,7 +19,7 @@ pub fn to_json(value: &Value) -> Json {
 fn number_to_json(number: &Number) -> Json {
     match number {
         Number::Int(i) => Json::from(*i),
-        Number::Decimal(_) => serde_json::from_str(&number.to_string()).unwrap_or(Json::Null),
+        Number::Float(_) => serde_json::from_str(&number.to_string()).unwrap_or(Json::Null),
         _ => Json::Null,
     }
 }

@@ -65,7 +65,7 @@ pub use leg::Leg;
 pub use looking::Looking;
 pub use marks::Marks;
 pub use nearness::nearest;
-pub use number::{KEPT_DIGITS, Number};
+pub use number::{Float, Number};
 pub use object::Object;
 pub use path::{Path, PathStep};
 pub use plan::{

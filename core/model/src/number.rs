@@ -1,19 +1,22 @@
-//! Numbers of the language: exact decimals, and the infinities that division by zero gives.
+//! Numbers of the language, and the infinities that division by zero gives.
+
+mod float;
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::num::NonZeroU64;
 use std::str::FromStr;
 
-use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive, Zero};
+use bigdecimal::num_bigint::BigInt;
+use bigdecimal::{BigDecimal, ToPrimitive};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How many significant digits are shown and compared (a 512-bit binary float has 154).
-const DIGITS: u64 = 154;
-/// How many significant digits a calculation keeps: some more than are seen, so that `10 / 3 * 3` is 10 and not a little less.
-pub const KEPT_DIGITS: u64 = DIGITS + 8;
+pub use float::Float;
+use float::PRECISION;
+
 /// Beyond this many digits a written number is refused: `1e99999999` parses at once and prints 100 MB.
 const LONGEST: i64 = 4096;
+/// A float of 64 bits has all digits of whole numbers up to here.
+const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A number.
 #[derive(Clone, Debug)]
@@ -21,7 +24,7 @@ pub enum Number {
     /// A whole number that fits a machine word; the common case, kept small.
     Int(i64),
     /// Any other finite number.
-    Decimal(Box<BigDecimal>),
+    Float(Box<Float>),
     /// `1/0`
     PositiveInfinity,
     /// `-1/0`
@@ -29,38 +32,41 @@ pub enum Number {
 }
 
 impl Number {
-    /// From an exact decimal, of which [`KEPT_DIGITS`] are kept; what is seen as a whole number is one.
-    pub fn from_decimal(decimal: BigDecimal) -> Self {
-        let whole = if decimal.is_integer() { Some(decimal.clone()) } else { Some(seen(&decimal)).filter(BigDecimal::is_integer) };
-        match whole.map(|whole| whole.to_i64().ok_or(whole)) {
-            Some(Ok(int)) => Self::Int(int),
-            Some(Err(long)) => Self::Decimal(Box::new(long.normalized())),
-            None => Self::Decimal(Box::new(rounded(&decimal, KEPT_DIGITS).normalized())),
-        }
+    /// From a decimal: the nearest that there is.
+    pub fn from_decimal(decimal: &BigDecimal) -> Self {
+        Float::from_decimal(decimal, PRECISION).into()
     }
 
-    /// From a float; `None` for NaN.
+    /// From a whole number of any size, exactly.
+    pub fn from_integer(integer: BigInt) -> Self {
+        integer.to_i64().map_or_else(|| Self::Float(Box::new(Float::from_integer(integer))), Self::Int)
+    }
+
+    /// From a float, exactly; `None` for NaN.
     pub fn from_f64(float: f64) -> Option<Self> {
-        if float == f64::INFINITY {
-            return Some(Self::PositiveInfinity);
+        match float {
+            f64::INFINITY => Some(Self::PositiveInfinity),
+            f64::NEG_INFINITY => Some(Self::NegativeInfinity),
+            // One that has more digits than are shown of it is no `Int`, of which all are.
+            finite if finite.abs() > MOST_EXACT => Some(Self::Float(Box::new(Float::from_f64(finite)))),
+            finite => (!finite.is_nan()).then(|| Float::from_f64(finite).into()),
         }
-        if float == f64::NEG_INFINITY {
-            return Some(Self::NegativeInfinity);
-        }
-        // The shortest text that reads back as this float, not its exact binary expansion.
-        format!("{float}").parse().ok()
     }
 
-    /// The decimal as it is seen, `None` for an infinity.
+    /// It as a float, `None` for an infinity.
+    pub fn float(&self) -> Option<Float> {
+        match self {
+            Self::Int(i) => Some(Float::from_integer(BigInt::from(*i))),
+            Self::Float(f) => Some((**f).clone()),
+            _ => None,
+        }
+    }
+
+    /// All its decimal digits, `None` for an infinity.
     pub fn decimal(&self) -> Option<BigDecimal> {
-        self.kept().map(|d| seen(&d))
-    }
-
-    /// The decimal with all digits that a calculation goes on with, `None` for an infinity.
-    pub fn kept(&self) -> Option<BigDecimal> {
         match self {
             Self::Int(i) => Some(BigDecimal::from(*i)),
-            Self::Decimal(d) => Some((**d).clone()),
+            Self::Float(f) => Some(f.decimal()),
             _ => None,
         }
     }
@@ -69,16 +75,17 @@ impl Number {
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Int(i) => Some(*i),
+            Self::Float(f) => f.integer().and_then(|i| i.to_i64()),
             _ => None,
         }
     }
 
-    /// The nearest float.
+    /// The nearest float of 64 bits.
     pub fn as_f64(&self) -> f64 {
         match self {
             #[allow(clippy::cast_precision_loss)]
             Self::Int(i) => *i as f64,
-            Self::Decimal(d) => d.to_f64().unwrap_or(f64::NAN),
+            Self::Float(f) => f.as_f64(),
             Self::PositiveInfinity => f64::INFINITY,
             Self::NegativeInfinity => f64::NEG_INFINITY,
         }
@@ -88,21 +95,18 @@ impl Number {
     pub fn is_whole(&self) -> bool {
         match self {
             Self::Int(_) => true,
-            Self::Decimal(d) => d.is_integer(),
+            Self::Float(f) => f.integer().is_some(),
             _ => false,
         }
     }
 }
 
-/// Whole numbers stay exact; anything else has [`DIGITS`] digits that are seen.
-fn seen(decimal: &BigDecimal) -> BigDecimal {
-    if decimal.is_integer() { decimal.clone() } else { rounded(decimal, DIGITS).normalized() }
-}
-
-fn rounded(decimal: &BigDecimal, digits: u64) -> BigDecimal {
-    match NonZeroU64::new(digits) {
-        Some(most) if decimal.digits() > digits => decimal.with_precision_round(most, RoundingMode::HalfEven),
-        _ => decimal.clone(),
+impl From<Float> for Number {
+    fn from(float: Float) -> Self {
+        match float.integer().and_then(|i| i.to_i64()) {
+            Some(int) => Self::Int(int),
+            None => Self::Float(Box::new(float)),
+        }
     }
 }
 
@@ -114,7 +118,7 @@ impl From<i64> for Number {
 
 impl From<u64> for Number {
     fn from(i: u64) -> Self {
-        i64::try_from(i).map_or_else(|_| Self::from_decimal(BigDecimal::from(i)), Self::Int)
+        Self::from_integer(BigInt::from(i))
     }
 }
 
@@ -146,7 +150,7 @@ impl FromStr for Number {
         if scale.abs() > LONGEST || i64::try_from(decimal.digits()).unwrap_or(i64::MAX) > LONGEST {
             return Err(());
         }
-        Ok(Self::from_decimal(decimal))
+        Ok(Self::from_decimal(&decimal))
     }
 }
 
@@ -155,8 +159,7 @@ impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(i) => write!(f, "{i}"),
-            Self::Decimal(d) if d.is_zero() => f.write_str("0"),
-            Self::Decimal(d) => f.write_str(&seen(d).to_plain_string()),
+            Self::Float(float) => f.write_str(&float.text()),
             Self::PositiveInfinity => f.write_str("+Inf"),
             Self::NegativeInfinity => f.write_str("-Inf"),
         }
@@ -178,19 +181,21 @@ impl PartialOrd for Number {
 }
 
 impl Ord for Number {
+    /// Numbers are equal that are shown with the same digits, as in Terraform.
     fn cmp(&self, other: &Self) -> Ordering {
-        use Number::{Decimal, Int, NegativeInfinity, PositiveInfinity};
+        use Number::{Int, NegativeInfinity, PositiveInfinity};
         let rank = |n: &Self| match n {
             NegativeInfinity => 0,
-            Int(_) | Decimal(_) => 1,
+            Int(_) | Number::Float(_) => 1,
             PositiveInfinity => 2,
         };
         match (self, other) {
             (Int(a), Int(b)) => a.cmp(b),
-            (Decimal(a), Decimal(b)) => seen(a).cmp(&seen(b)),
-            (Int(a), Decimal(b)) => BigDecimal::from(*a).cmp(b),
-            (Decimal(a), Int(b)) => (**a).cmp(&BigDecimal::from(*b)),
-            (a, b) => rank(a).cmp(&rank(b)),
+            (a, b) => match (a.float(), b.float()) {
+                (Some(a), Some(b)) if !a.has_precision_of(&b) && a.text() == b.text() => Ordering::Equal,
+                (Some(a), Some(b)) => a.order(&b),
+                _ => rank(a).cmp(&rank(b)),
+            },
         }
     }
 }
@@ -231,14 +236,47 @@ mod tests {
     }
 
     #[test]
-    fn digits_that_are_kept_are_not_seen() {
-        let third = Number::from_decimal(BigDecimal::from_str(&format!("0.{}", "3".repeat(200))).unwrap());
-        assert_eq!(third.kept().unwrap().digits(), KEPT_DIGITS);
-        let text = third.to_string();
-        assert_eq!(text, format!("0.{}", "3".repeat(154)));
-        assert_eq!(text.parse::<Number>().unwrap(), third, "what is read again is the same");
-        let nearly = BigDecimal::from_str(&format!("9.{}", "9".repeat(160))).unwrap();
-        assert_eq!(Number::from_decimal(nearly).as_i64(), Some(10));
+    fn the_fewest_digits_are_shown_that_are_this_number() {
+        // Of 512 bits, as Terraform 1.11 shows them.
+        let third = Float::from_integer(1.into()).over(&Float::from_integer(3.into()));
+        let text = Number::from(third.clone()).to_string();
+        assert_eq!(text, format!("0.{}5", "3".repeat(154)));
+        assert_eq!(text.parse::<Number>().unwrap(), third.clone().into(), "what is read again is the same");
+        assert_eq!(Number::from(third.times(&Float::from_integer(3.into()))).as_i64(), Some(1));
+        for text in ["0.1", "123456789012345678901234567890.123456789", "0.000001", "-2.5", "10000000000000000000000000000000000000000.1"] {
+            assert_eq!(text.parse::<Number>().unwrap().to_string(), text);
+        }
+        let long = format!("1{}1", "0".repeat(199)).parse::<Number>().unwrap();
+        assert_eq!(long.to_string(), format!("1{}", "0".repeat(200)));
+        // Of 53 bits.
+        assert_eq!(Number::from_f64(1e23).unwrap().to_string(), format!("1{}", "0".repeat(23)));
+        assert_eq!(Number::from_f64(f64::MIN_POSITIVE).unwrap().to_string().trim_start_matches(['0', '.']), "22250738585072014");
+        let long = Number::from_f64(-814_396_043_177_867_648.0).unwrap();
+        assert_eq!((long.to_string().as_str(), long.as_i64()), ("-814396043177867600", Some(-814_396_043_177_867_648)));
+        assert_eq!(Number::from_f64(0.1).unwrap(), "0.1".parse().unwrap(), "what is shown alike is equal");
+        assert!(Number::from_f64(0.1).unwrap() < "0.2".parse().unwrap());
+    }
+
+    #[test]
+    fn floats_of_64_bits_are_shown_as_everywhere() {
+        let mut bits = 0x0123_4567_89ab_cdefu64;
+        for _ in 0..300 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let float = f64::from_bits(bits);
+            if float.is_normal() {
+                assert_eq!(Number::from_f64(float).unwrap().to_string(), format!("{float}"));
+            }
+        }
+    }
+
+    #[test]
+    fn it_goes_up_and_down_to_whole_numbers() {
+        for (text, down, up) in [("1.5", 1, 2), ("-1.5", -2, -1), ("7", 7, 7), ("-0.1", -1, 0), ("1e30", -1, -1)] {
+            let Some(float) = text.parse::<Number>().unwrap().float() else { panic!() };
+            let expected =
+                if down == up && down < 0 { [BigInt::from(10).pow(30), BigInt::from(10).pow(30)] } else { [down.into(), up.into()] };
+            assert_eq!([float.whole(false), float.whole(true)], expected, "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `ceil` and `floor`
 
-use bigdecimal::RoundingMode;
 use karmaform_model::Number;
 
 use super::prelude::*;
@@ -8,7 +7,7 @@ use super::prelude::*;
 pub(super) const CEIL: Function = Function {
     name: "ceil",
     doc: "The nearest whole number that is not smaller.",
-    body: Some(|a| Ok(round(&a.number(0), RoundingMode::Ceiling).into())),
+    body: Some(|a| Ok(round(&a.number(0), true).into())),
     #[cfg(test)]
     rows: &[("ceil(1.1)", "2"), ("ceil(-1.9)", "-1"), ("ceil(5)", "5"), ("ceil(7/49*49)", "7"), ("ceil(1/0)", "+Inf")],
     ..BASE
@@ -17,7 +16,7 @@ pub(super) const CEIL: Function = Function {
 pub(super) const FLOOR: Function = Function {
     name: "floor",
     doc: "The nearest whole number that is not larger.",
-    body: Some(|a| Ok(round(&a.number(0), RoundingMode::Floor).into())),
+    body: Some(|a| Ok(round(&a.number(0), false).into())),
     #[cfg(test)]
     rows: &[
         ("floor(-1.1)", "-2"),
@@ -31,9 +30,9 @@ pub(super) const FLOOR: Function = Function {
 
 const BASE: Function = Function { parameters: &[Parameter::number("num")], gives: Gives::Is(Shape::Number), ..Function::BASE };
 
-fn round(number: &Number, mode: RoundingMode) -> Number {
+fn round(number: &Number, up: bool) -> Number {
     match number {
-        Number::Decimal(d) => Number::from_decimal(d.with_scale_round(0, mode)),
+        Number::Float(float) if !number.is_whole() => Number::from_integer(float.whole(up)),
         other => other.clone(),
     }
 }

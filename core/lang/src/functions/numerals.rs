@@ -39,6 +39,8 @@ pub(super) fn fractional(number: &Number, verb: &Verb<'_>) -> String {
     let text = match verb.letter {
         'f' => fixed(&decimal, verb.precision.unwrap_or(6)),
         'e' | 'E' => scientific(&decimal, verb.precision.unwrap_or(6)),
+        // As few digits as there can be are not all digits.
+        _ if verb.precision.is_none() => shortest(&number.to_string().trim_start_matches('-').parse().unwrap_or_default(), None),
         _ => shortest(&decimal, verb.precision),
     };
     let text = if verb.letter.is_uppercase() { text.to_uppercase() } else { text };

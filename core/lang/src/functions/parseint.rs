@@ -1,9 +1,12 @@
 //! `parseint`
 
+use bigdecimal::num_bigint::BigInt;
 use karmaform_model::Number;
 
 use super::prelude::*;
-use crate::ops::arithmetic;
+
+/// Longest string: each digit of it is a multiplication of all before it.
+const LONGEST: usize = 4096;
 
 pub(super) const FUNCTION: Function = Function {
     name: "parseint",
@@ -38,14 +41,14 @@ fn parseint(a: &Arguments<'_>) -> Answer {
     if digits.is_empty() {
         return Err(bad());
     }
-    let times = Number::from(i64::from(base));
-    let mut result = Number::Int(0);
-    for c in digits.chars() {
-        let digit = digit(c, base).ok_or_else(bad)?;
-        let next = arithmetic::multiply(&result, &times).and_then(|n| arithmetic::add(&n, &Number::from(i64::from(digit))));
-        result = next.map_err(|e| FunctionError::at(0, e))?;
+    if digits.len() > LONGEST {
+        return Err(FunctionError::at(0, format!("more than {LONGEST} digits")));
     }
-    Ok(if negative { arithmetic::negate(&result) } else { result }.into())
+    let mut result = BigInt::from(0);
+    for c in digits.chars() {
+        result = result * base + digit(c, base).ok_or_else(bad)?;
+    }
+    Ok(Number::from_integer(if negative { -result } else { result }).into())
 }
 
 /// Up to base 36 the case of letters is no matter; beyond, capitals come after small letters.

@@ -11,7 +11,7 @@ fn check(rows: &[(&str, &str)]) {
 }
 
 #[test]
-fn numbers_are_exact() {
+fn numbers_are_those_of_terraform() {
     check(&[
         ("0.1+0.2", "0.3"),
         ("9007199254740993*9007199254740993", "81129638414606699710187514626049"),
@@ -46,9 +46,30 @@ fn numbers_are_exact() {
         ("-[]", "ERROR the operand must be a number, but is a tuple"),
         ("1+{}", "ERROR but is an object"),
     ]);
-    assert_eq!(evaluate("1/3"), format!("0.{}", "3".repeat(154)));
-    assert_eq!(evaluate("2/3"), format!("0.{}7", "6".repeat(153)));
-    assert_eq!(evaluate("-2/3"), format!("-0.{}7", "6".repeat(153)));
+    // As Terraform 1.11 shows them: floats of 512 bits, with the fewest digits that tell them apart.
+    for (expression, first, again, times, last) in [
+        ("1/3", "0.", "3", 154, "5"),
+        ("10/3", "3.", "3", 153, "2"),
+        ("-2/3", "-0.", "6", 153, "7"),
+        ("1e50/7", "14285714285714285714285714285714285714285714285714.", "285714", 17, "285"),
+        ("0.1*0.1", "0.01", "0", 153, "1"),
+        ("1.1-1", "0.1", "0", 153, "3"),
+        ("3*1.1", "3.3", "0", 152, "2"),
+        ("10%3.3", "0.1", "0", 152, "48"),
+        ("7.5%0.2", "0.0", "9", 152, "88"),
+    ] {
+        let shown = format!("{first}{}{last}", again.repeat(times));
+        assert_eq!(evaluate(expression), shown, "{expression}");
+        assert_eq!(evaluate(&format!("{shown} == {expression}")), "true", "{expression}");
+    }
+    check(&[
+        ("0.1+0.2 == 0.3", "true"),
+        ("1.1*1.1 == 1.21", "false"),
+        ("1-0.9 == 0.1", "false"),
+        ("100*1.1", "110"),
+        ("1/49*49", "1"),
+        ("pow(1.1,10)*2", "5.18748492020000373514676539343781769275665283203125"),
+    ]);
     let mut square = "1e2000".to_owned();
     square = format!("({square})*({square})*({square})");
     assert!(evaluate(&square).starts_with("ERROR the result has more than"));
