@@ -1,4 +1,5 @@
-//! Logarithms and powers of 64-bit floats, to the last bit as Terraform has them: it takes those of Go's library, which are not those of the machine's.
+//! Logarithms and powers of 64-bit floats as Terraform has them, which takes those of Go's library: their last bit is not always that of others. Only what a
+//! broken power takes of the exponential function is the machine's.
 
 /// The natural logarithm, by the method of FreeBSD's `e_log.c`: `x = 2^k * (1 + f)`, and a polynomial for `log(1 + f)`.
 pub(super) fn logarithm(x: f64) -> f64 {
