@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Kind, Number, Object, ObjectAttribute, Type, Unknown, Value};
+use crate::{Kind, Number, Object, ObjectAttribute, Type, Unknown, Value, unify};
 
 /// Why a value does not become a type. Never quotes the value: it may be secret.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -165,9 +165,13 @@ fn convert_alike<'a>(
     if !wanted.has_any() || items.is_empty() {
         return Ok((wanted.clone(), items));
     }
-    let common = unify(&items.iter().map(Value::ty).collect::<Vec<_>>()).ok_or(ConvertError::Mixed)?;
-    let items = items.iter().enumerate().map(|item| within(item, &common)).collect::<Result<_, _>>()?;
-    Ok((common, items))
+    // A null without a type takes that of what is beside it.
+    let types: Vec<Type> = items.iter().map(Value::ty).filter(|t| *t != Type::Any).collect();
+    let common = unify(&types).ok_or(ConvertError::Mixed)?;
+    let items: Vec<Value> = items.iter().enumerate().map(|item| within(item, &common)).collect::<Result<_, _>>()?;
+    // Where it is left open what they become, each has become what it is.
+    let is_alike = !common.has_any() || items.iter().all(|v| v.ty() == items[0].ty());
+    if is_alike { Ok((common, items)) } else { Err(ConvertError::Mixed) }
 }
 
 /// The type of values under a constraint.
@@ -256,87 +260,6 @@ fn filled(own: &Type, wanted: &Type) -> Type {
         }
         _ => wanted.clone(),
     }
-}
-
-/// The one type all of these convert to: what meets a string becomes one, tuples become lists and objects maps where they differ.
-pub fn unify(types: &[Type]) -> Option<Type> {
-    let types = types.iter().filter(|t| **t != Type::Any);
-    // A number and a bool have nothing in common, unless a string is among them.
-    if types.clone().all(Type::is_primitive) && types.clone().any(|t| *t == Type::String) {
-        return Some(Type::String);
-    }
-    let mut types: Vec<&Type> = types.collect();
-    fold(&types).or_else(|| {
-        // Deeper down too: what holds a string goes first, so that the others meet it and not each other.
-        types.sort_by_key(|t| !holds_string(t));
-        fold(&types)
-    })
-}
-
-fn fold(types: &[&Type]) -> Option<Type> {
-    let Some((first, rest)) = types.split_first() else { return Some(Type::Any) };
-    rest.iter().try_fold((*first).clone(), |a, b| unify_two(&a, b))
-}
-
-fn holds_string(ty: &Type) -> bool {
-    match ty {
-        Type::String => true,
-        Type::List(e) | Type::Set(e) | Type::Map(e) => holds_string(e),
-        Type::Tuple(parts) => parts.iter().any(holds_string),
-        Type::Object(attributes) => attributes.values().any(|a| holds_string(&a.ty)),
-        _ => false,
-    }
-}
-
-/// True if some values of the one type convert to the other.
-fn may_become(from: &Type, to: &Type) -> bool {
-    convert_unknown(&Unknown::of(from.clone()), to).is_some()
-}
-
-fn unify_two(a: &Type, b: &Type) -> Option<Type> {
-    use Type::{Any, List, Map, Object, Set, Tuple};
-    if a == b {
-        return Some(a.clone());
-    }
-    Some(match (a, b) {
-        (Any, t) | (t, Any) => t.clone(),
-        (Type::String, other) | (other, Type::String) if other.is_primitive() => Type::String,
-        (List(a), List(b)) => Type::list(unify_two(a, b)?),
-        (Set(a), Set(b)) => Type::set(unify_two(a, b)?),
-        // A list keeps its type, whatever that asks of the elements of the set.
-        (List(a), Set(b)) | (Set(b), List(a)) if a.is_primitive() && may_become(b, a) => Type::list((**a).clone()),
-        (List(a), Set(b)) | (Set(a), List(b)) => Type::list(unify_two(a, b)?),
-        (Map(a), Map(b)) => Type::map(unify_two(a, b)?),
-        (Tuple(x), Tuple(y))
-            if x.len() == y.len()
-                && x.iter().zip(y).all(|(p, q)| p.is_primitive() == q.is_primitive() || *p == Any || *q == Any)
-                && x.iter().zip(y).all(|(p, q)| unify_two(p, q).is_some()) =>
-        {
-            Tuple(x.iter().zip(y).map(|(p, q)| unify_two(p, q)).collect::<Option<_>>()?)
-        }
-        (Tuple(x), Tuple(y)) => Type::list(unify(&x.iter().chain(y).cloned().collect::<Vec<_>>())?),
-        (Tuple(x), List(e)) | (List(e), Tuple(x)) => Type::list(unify(&x.iter().chain([&**e]).cloned().collect::<Vec<_>>())?),
-        (Tuple(x), Set(e)) | (Set(e), Tuple(x)) if **e == Any => Type::set(unify(x)?),
-        // A set keeps its type, whatever that asks of the elements of the tuple.
-        (Tuple(x), Set(e)) | (Set(e), Tuple(x)) => x.iter().all(|t| may_become(t, e)).then(|| Type::set((**e).clone()))?,
-        (Object(x), Object(y)) if x.keys().eq(y.keys()) => {
-            let mut out = BTreeMap::new();
-            for (name, attribute) in x {
-                out.insert(name.clone(), ObjectAttribute::required(unify_two(&attribute.ty, &y[name].ty)?));
-            }
-            Object(out)
-        }
-        (Object(x), Object(y)) => Type::map(unify(&x.values().chain(y.values()).map(|a| a.ty.clone()).collect::<Vec<_>>())?),
-        (Object(x), Map(e)) | (Map(e), Object(x)) => {
-            match unify(&x.values().map(|a| a.ty.clone()).chain([(**e).clone()]).collect::<Vec<_>>()) {
-                Some(element) => Type::map(element),
-                // An empty map says nothing of its elements, so the object may stay one.
-                None if **e == Any => Object(x.clone()),
-                None => return None,
-            }
-        }
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

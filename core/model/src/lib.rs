@@ -40,6 +40,7 @@ mod state_store;
 mod stray;
 mod supply;
 mod types;
+mod unify;
 mod value;
 mod written_path;
 
@@ -51,7 +52,7 @@ pub use checked::{CheckKind, CheckStatus, Checked};
 pub use composite::{
     Arg, Caveat, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Margin, Point, Risk, Scene, Told, Upkeep,
 };
-pub use convert::{ConvertError, convert, fits, unify};
+pub use convert::{ConvertError, convert, fits};
 pub use deferred::{Deferred, DeferredReason};
 pub use diagnostic::{Diagnostic, Diagnostics, FileId, Severity, Span};
 pub use diff::{default_plan, same, same_and_alike};
@@ -84,5 +85,6 @@ pub use state_store::{Found, Item, StateStore, StoreError, Version};
 pub use stray::{Known, Stray};
 pub use supply::{Need, Registries, Stock, Supplied, Supply, Trust, damaged, not_in_stock, shows_authority, untrusted};
 pub use types::{ObjectAttribute, Type};
+pub use unify::unify;
 pub use value::{Kind, Unknown, Value};
 pub use written_path::written_path;
