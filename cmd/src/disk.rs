@@ -60,8 +60,13 @@ impl Files for Disk {
         result
     }
 
-    fn exists(&self, path: &str) -> bool {
-        self.root.join(path).is_file()
+    fn exists(&self, path: &str) -> Result<bool, String> {
+        match std::fs::metadata(self.root.join(path)) {
+            Ok(found) if found.is_file() => Ok(true),
+            Ok(found) if found.is_dir() => Err("is a directory".to_owned()),
+            Ok(_) => Err("is no regular file".to_owned()),
+            Err(_) => Ok(false),
+        }
     }
 
     fn names(&self, directory: &str) -> Result<Vec<String>, String> {
@@ -251,7 +256,8 @@ mod tests {
         assert_eq!(disk.read("nope").unwrap_err(), "there is no such file");
         assert_eq!(disk.list("d").unwrap(), ["a"]);
         assert!(disk.list("nowhere").unwrap().is_empty());
-        assert!(disk.exists("d/a") && !disk.exists("d"));
+        assert_eq!((disk.exists("d/a"), disk.exists("e")), (Ok(true), Ok(false)));
+        assert_eq!(disk.exists("d").unwrap_err(), "is a directory");
         assert_eq!(disk.reads()["d/a"], disk.hash("d/a"));
         assert_eq!(disk.reads()["nope"], "");
     }

@@ -71,8 +71,8 @@ impl Files for OneModule {
         if path == "m/main.kf.hcl" { Ok(self.0.clone().into_bytes()) } else { Err(format!("there is no {path}")) }
     }
 
-    fn exists(&self, path: &str) -> bool {
-        path == "m/main.kf.hcl"
+    fn exists(&self, path: &str) -> Result<bool, String> {
+        Ok(path == "m/main.kf.hcl")
     }
 
     fn list(&self, _: &str) -> Result<Vec<String>, String> {

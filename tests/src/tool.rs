@@ -54,8 +54,8 @@ impl Files for Modules {
         self.0.get(path).map(|text| text.clone().into_bytes()).ok_or_else(|| "there is no such file".to_owned())
     }
 
-    fn exists(&self, path: &str) -> bool {
-        self.0.contains_key(path)
+    fn exists(&self, path: &str) -> Result<bool, String> {
+        Ok(self.0.contains_key(path))
     }
 
     fn list(&self, directory: &str) -> Result<Vec<String>, String> {

@@ -9,8 +9,11 @@ pub trait Files: Send + Sync {
     /// # Errors
     /// Why it can't be read, in words.
     fn read(&self, path: &str) -> Result<Vec<u8>, String>;
-    /// True if there is a file.
-    fn exists(&self, path: &str) -> bool;
+    /// True if there is a file, false if there is nothing.
+    ///
+    /// # Errors
+    /// What there is, and is no file, in words: `is a directory`.
+    fn exists(&self, path: &str) -> Result<bool, String>;
     /// All files below a directory, relative to it, sorted; none if there is no such directory.
     ///
     /// # Errors
@@ -73,8 +76,8 @@ impl Files for NoFiles {
         Err(format!("there is no {path}"))
     }
 
-    fn exists(&self, _: &str) -> bool {
-        false
+    fn exists(&self, _: &str) -> Result<bool, String> {
+        Ok(false)
     }
 
     fn list(&self, _: &str) -> Result<Vec<String>, String> {

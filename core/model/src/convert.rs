@@ -95,7 +95,7 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
         (Kind::Number(n), Type::Number) => Kind::Number(n.clone()),
         (Kind::String(s), Type::String) => Kind::String(s.clone()),
         (Kind::Bool(b), Type::String) => Kind::String(b.to_string()),
-        (Kind::Number(n @ (Number::Int(_) | Number::Float(_))), Type::String) => Kind::String(n.to_string()),
+        (Kind::Number(n @ (Number::Int(_) | Number::Float(_) | Number::NegativeZero)), Type::String) => Kind::String(n.to_string()),
         (Kind::String(s), Type::Bool) => match s.as_str() {
             "true" | "1" => Kind::Bool(true),
             "false" | "0" => Kind::Bool(false),

@@ -19,8 +19,8 @@ pub fn to_json(value: &Value) -> Json {
 fn number_to_json(number: &Number) -> Json {
     match number {
         Number::Int(i) => Json::from(*i),
-        Number::Float(_) => serde_json::from_str(&number.to_string()).unwrap_or(Json::Null),
-        _ => Json::Null,
+        Number::Float(_) | Number::NegativeZero => serde_json::from_str(&number.to_string()).unwrap_or(Json::Null),
+        Number::PositiveInfinity | Number::NegativeInfinity => Json::Null,
     }
 }
 

@@ -25,6 +25,8 @@ pub enum Number {
     Int(i64),
     /// Any other finite number.
     Float(Box<Float>),
+    /// `-0`: equal to zero and shown with its sign, which `1 / x` and products with it keep.
+    NegativeZero,
     /// `1/0`
     PositiveInfinity,
     /// `-1/0`
@@ -47,18 +49,20 @@ impl Number {
         match float {
             f64::INFINITY => Some(Self::PositiveInfinity),
             f64::NEG_INFINITY => Some(Self::NegativeInfinity),
+            zero if zero == 0.0 && zero.is_sign_negative() => Some(Self::NegativeZero),
             // One that has more digits than are shown of it is no `Int`, of which all are.
             finite if finite.abs() > MOST_EXACT => Some(Self::Float(Box::new(Float::from_f64(finite)))),
             finite => (!finite.is_nan()).then(|| Float::from_f64(finite).into()),
         }
     }
 
-    /// It as a float, `None` for an infinity.
+    /// It as a float (zero has no sign there), `None` for an infinity.
     pub fn float(&self) -> Option<Float> {
         match self {
             Self::Int(i) => Some(Float::from_integer(BigInt::from(*i))),
+            Self::NegativeZero => Some(Float::from_integer(BigInt::ZERO)),
             Self::Float(f) => Some((**f).clone()),
-            _ => None,
+            Self::PositiveInfinity | Self::NegativeInfinity => None,
         }
     }
 
@@ -66,8 +70,9 @@ impl Number {
     pub fn decimal(&self) -> Option<BigDecimal> {
         match self {
             Self::Int(i) => Some(BigDecimal::from(*i)),
+            Self::NegativeZero => Some(BigDecimal::from(0)),
             Self::Float(f) => Some(f.decimal()),
-            _ => None,
+            Self::PositiveInfinity | Self::NegativeInfinity => None,
         }
     }
 
@@ -75,8 +80,9 @@ impl Number {
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Int(i) => Some(*i),
+            Self::NegativeZero => Some(0),
             Self::Float(f) => f.integer().and_then(|i| i.to_i64()),
-            _ => None,
+            Self::PositiveInfinity | Self::NegativeInfinity => None,
         }
     }
 
@@ -85,6 +91,7 @@ impl Number {
         match self {
             #[allow(clippy::cast_precision_loss)]
             Self::Int(i) => *i as f64,
+            Self::NegativeZero => -0.0,
             Self::Float(f) => f.as_f64(),
             Self::PositiveInfinity => f64::INFINITY,
             Self::NegativeInfinity => f64::NEG_INFINITY,
@@ -94,9 +101,9 @@ impl Number {
     /// True for a number without a fraction.
     pub fn is_whole(&self) -> bool {
         match self {
-            Self::Int(_) => true,
+            Self::Int(_) | Self::NegativeZero => true,
             Self::Float(f) => f.integer().is_some(),
-            _ => false,
+            Self::PositiveInfinity | Self::NegativeInfinity => false,
         }
     }
 }
@@ -143,14 +150,15 @@ impl FromStr for Number {
             return Err(());
         }
         if let Ok(int) = text.parse::<i64>() {
-            return Ok(Self::Int(int));
+            return Ok(if int == 0 && text.starts_with('-') { Self::NegativeZero } else { Self::Int(int) });
         }
         let decimal = BigDecimal::from_str(text).map_err(|_| ())?;
         let (_, scale) = decimal.as_bigint_and_exponent();
         if scale.abs() > LONGEST || i64::try_from(decimal.digits()).unwrap_or(i64::MAX) > LONGEST {
             return Err(());
         }
-        Ok(Self::from_decimal(&decimal))
+        let number = Self::from_decimal(&decimal);
+        Ok(if text.starts_with('-') && matches!(number, Self::Int(0)) { Self::NegativeZero } else { number })
     }
 }
 
@@ -160,6 +168,7 @@ impl fmt::Display for Number {
         match self {
             Self::Int(i) => write!(f, "{i}"),
             Self::Float(float) => f.write_str(&float.text()),
+            Self::NegativeZero => f.write_str("-0"),
             Self::PositiveInfinity => f.write_str("+Inf"),
             Self::NegativeInfinity => f.write_str("-Inf"),
         }
@@ -186,7 +195,7 @@ impl Ord for Number {
         use Number::{Int, NegativeInfinity, PositiveInfinity};
         let rank = |n: &Self| match n {
             NegativeInfinity => 0,
-            Int(_) | Number::Float(_) => 1,
+            Int(_) | Number::Float(_) | Number::NegativeZero => 1,
             PositiveInfinity => 2,
         };
         match (self, other) {
@@ -230,6 +239,12 @@ mod tests {
         for (text, printed) in [("+1", "1"), (".5", "0.5"), ("-.5e1", "-5"), ("5.", "5"), ("inf", "+Inf"), ("-Inf", "-Inf")] {
             assert_eq!(text.parse::<Number>().unwrap().to_string(), printed);
         }
+        for (text, printed) in [("-0", "-0"), ("-0.00", "-0"), ("0", "0"), ("+0", "0")] {
+            let number = text.parse::<Number>().unwrap();
+            assert_eq!(number.to_string(), printed);
+            assert!(number == Number::Int(0) && number.as_i64() == Some(0) && number.is_whole());
+        }
+        assert!(Number::NegativeZero < Number::Int(1) && Number::NegativeZero > Number::Int(-1));
         for text in ["", "0x10", "1_000", "1e99999999", "abc", " 1", "+-1", ".", "infinity"] {
             assert!(text.parse::<Number>().is_err(), "{text}");
         }

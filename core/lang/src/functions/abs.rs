@@ -1,7 +1,7 @@
 //! `abs`
 
 use super::prelude::*;
-use crate::ops::arithmetic::{is_negative, negate};
+use crate::ops::arithmetic::{has_minus, negate};
 
 pub(super) const FUNCTION: Function = Function {
     name: "abs",
@@ -10,7 +10,7 @@ pub(super) const FUNCTION: Function = Function {
     gives: Gives::Is(Shape::Number),
     body: Some(|a| {
         let number = a.number(0);
-        Ok(if is_negative(&number) { negate(&number) } else { number }.into())
+        Ok(if has_minus(&number) { negate(&number) } else { number }.into())
     }),
     #[cfg(test)]
     rows: &[

@@ -33,6 +33,7 @@ const BASE: Function = Function { parameters: &[Parameter::number("num")], gives
 fn round(number: &Number, up: bool) -> Number {
     match number {
         Number::Float(float) if !number.is_whole() => Number::from_integer(float.whole(up)),
+        Number::NegativeZero => Number::Int(0),
         other => other.clone(),
     }
 }

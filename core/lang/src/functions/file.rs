@@ -40,12 +40,21 @@ pub(super) const BASE64: Function = Function {
 
 pub(super) const EXISTS: Function = Function {
     name: "fileexists",
-    doc: "True if there is a file.",
+    doc: "True if there is a file, false if there is nothing; what is there and is no file is an error.",
     parameters: &[Parameter::string("path")],
     gives: Gives::Is(Shape::Bool),
-    body: Some(|a| Ok(a.context.files.exists(&expand(a.context, a.text(0))).into())),
+    body: Some(|a| {
+        let there = a.context.files.exists(&expand(a.context, a.text(0)));
+        let there = there.map_err(|what| FunctionError::at(0, format!("{} {what}", a.quote(0))))?;
+        Ok(there.into())
+    }),
     #[cfg(test)]
-    rows: &[("fileexists(\"hello.txt\")", "true"), ("fileexists(\"nope.txt\")", "false"), ("fileexists(\"~/notes.txt\")", "true")],
+    rows: &[
+        ("fileexists(\"hello.txt\")", "true"),
+        ("fileexists(\"nope.txt\")", "false"),
+        ("fileexists(\"~/notes.txt\")", "true"),
+        ("fileexists(\"conf\")", "ERROR \"conf\" is a directory"),
+    ],
     ..Function::BASE
 };
 

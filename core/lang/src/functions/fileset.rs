@@ -29,7 +29,7 @@ pub(super) const FUNCTION: Function = Function {
             patterns.iter().any(|p| matches_path(p, &parts))
         });
         let all = found.len();
-        found.retain(|path| a.context.files.exists(&clean(&format!("{top}/{path}"))));
+        found.retain(|path| a.context.files.exists(&clean(&format!("{top}/{path}"))) == Ok(true));
         if found.len() < all && !is_deep {
             return Err(FunctionError::at(1, "matches a link that leads nowhere"));
         }

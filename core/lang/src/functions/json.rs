@@ -1,5 +1,7 @@
 //! `jsonencode` and `jsondecode`
 
+use std::borrow::Cow;
+
 use karmaform_model::{implied_from_json, to_json};
 
 use super::prelude::*;
@@ -44,7 +46,7 @@ pub(super) const DECODE: Function = Function {
     gives: Gives::Is(Shape::Any),
     may_be_null: true,
     body: Some(|a| {
-        let json: serde_json::Value = serde_json::from_str(a.text(0))
+        let json: serde_json::Value = serde_json::from_str(&paired(a.text(0)))
             .map_err(|e| FunctionError::at(0, format!("is not valid JSON at line {}, column {}", e.line(), e.column())))?;
         Ok(normal(&implied_from_json(&json)))
     }),
@@ -54,6 +56,8 @@ pub(super) const DECODE: Function = Function {
         ("jsondecode(\"1.50\")", "1.5"),
         ("jsondecode(\"null\")", "null"),
         ("jsondecode(\"12345678901234567890123\")", "12345678901234567890123"),
+        ("jsondecode(\"\\\"a\\\\udc00b\\\\ud83d\\\\ude00\\\\ud800\\\\u0041\\\"\")", "\"a\u{fffd}b😀\u{fffd}A\""),
+        ("jsondecode(\"\\\"\\\\\\\\ud800\\\"\")", "\"\\\\ud800\""),
         ("jsondecode(\"[1,]\")", "ERROR is not valid JSON at line 1, column 4"),
         ("jsondecode(\"\")", "ERROR is not valid JSON"),
         ("jsondecode(u.id)", "UNKNOWN any"),
@@ -71,6 +75,33 @@ pub(super) fn escape(json: &str) -> String {
         }
     }
     out
+}
+
+/// JSON with `\ufffd`, which stands for what can't be read, in the place of each half of a surrogate pair that stands alone.
+fn paired(json: &str) -> Cow<'_, str> {
+    if !json.contains("\\ud") && !json.contains("\\uD") {
+        return Cow::Borrowed(json);
+    }
+    let half = |text: &str| text.strip_prefix("\\u").and_then(|t| u16::from_str_radix(t.get(..4)?, 16).ok());
+    let (mut out, mut rest) = (String::with_capacity(json.len()), json);
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match (half(rest), rest.get(6..).and_then(half)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                out.push_str("\\ufffd");
+                rest = &rest[6..];
+                continue;
+            }
+            // Whatever is escaped, it is no beginning of an escape.
+            _ => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        out.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// How the text surely begins while parts of the value are unknown.

@@ -7,7 +7,8 @@ use super::prelude::*;
 pub(super) const MAX: Function = Function {
     name: "max",
     doc: "The largest of the numbers.",
-    body: Some(|a| best(a, Iterator::max)),
+    // Of those that are equal, as zeros of both signs are, the first.
+    body: Some(|a| best(a, |numbers| numbers.reduce(|best, n| if n > best { n } else { best }))),
     #[cfg(test)]
     rows: &[
         ("max()", "ERROR at least one number"),

@@ -34,7 +34,7 @@ pub(super) fn whole(number: &Number, verb: &Verb<'_>) -> Option<String> {
 /// For `%f %e %E %g %G`.
 pub(super) fn fractional(number: &Number, verb: &Verb<'_>) -> String {
     let Some(decimal) = number.decimal() else { return number.to_string() };
-    let negative = decimal.sign() == Sign::Minus;
+    let negative = decimal.sign() == Sign::Minus || matches!(number, Number::NegativeZero);
     let decimal = decimal.abs();
     let text = match verb.letter {
         'f' => fixed(&decimal, verb.precision.unwrap_or(6)),

@@ -34,7 +34,8 @@ fn sum(a: &Arguments<'_>) -> Answer {
     if !a.value(0).is_wholly_known() {
         return Ok(a.unknown());
     }
-    let mut total = Number::Int(0);
+    // The one zero that changes nothing, not even the sign of the other.
+    let mut total = Number::NegativeZero;
     for (i, item) in items.iter().enumerate() {
         if item.is_null() {
             return Err(FunctionError::at(0, format!("element {i} is null, which is not allowed here")));

@@ -21,8 +21,11 @@ impl Files for FakeFiles {
         self.0.get(path).map(|c| c.to_vec()).ok_or_else(|| "no such file".to_owned())
     }
 
-    fn exists(&self, path: &str) -> bool {
-        self.0.contains_key(path)
+    fn exists(&self, path: &str) -> Result<bool, String> {
+        if path == "conf" {
+            return Err("is a directory".to_owned());
+        }
+        Ok(self.0.contains_key(path))
     }
 
     fn list(&self, directory: &str) -> Result<Vec<String>, String> {

@@ -1,6 +1,6 @@
 //! Calculation with numbers, and with the infinities that division by zero gives. Results are rounded as Terraform rounds them (`Float`).
 
-use karmaform_model::Number::{Int, NegativeInfinity, PositiveInfinity};
+use karmaform_model::Number::{Int, NegativeInfinity, NegativeZero, PositiveInfinity};
 use karmaform_model::{Float, Number};
 
 /// Longest result. Without a limit a chain of thirty locals, each the square of the one before, would fill the memory.
@@ -14,6 +14,7 @@ pub(crate) fn add(a: &Number, b: &Number) -> Result<Number, String> {
         return Ok(Int(sum));
     }
     match (a, b) {
+        (NegativeZero, other) | (other, NegativeZero) => Ok(other.clone()),
         (PositiveInfinity, NegativeInfinity) | (NegativeInfinity, PositiveInfinity) => {
             Err("adding infinities of opposite signs has no result".to_owned())
         }
@@ -30,6 +31,9 @@ pub(crate) fn subtract(a: &Number, b: &Number) -> Result<Number, String> {
 
 /// `a * b`
 pub(crate) fn multiply(a: &Number, b: &Number) -> Result<Number, String> {
+    if (is_zero(a) || is_zero(b)) && !is_infinite(a) && !is_infinite(b) {
+        return Ok(zero(has_minus(a) != has_minus(b)));
+    }
     if let (Int(a), Int(b)) = (a, b)
         && let Some(product) = a.checked_mul(*b)
     {
@@ -50,10 +54,10 @@ pub(crate) fn divide(a: &Number, b: &Number) -> Result<Number, String> {
         return Err("dividing zero by zero or infinity by infinity has no result".to_owned());
     }
     if is_zero(b) || is_infinite(a) {
-        return Ok(infinity(is_negative(a) != is_negative(b)));
+        return Ok(infinity(has_minus(a) != has_minus(b)));
     }
-    if is_infinite(b) {
-        return Ok(Int(0));
+    if is_zero(a) || is_infinite(b) {
+        return Ok(zero(has_minus(a) != has_minus(b)));
     }
     if let (Int(a), Int(b)) = (a, b)
         && a.checked_rem(*b) == Some(0)
@@ -64,10 +68,13 @@ pub(crate) fn divide(a: &Number, b: &Number) -> Result<Number, String> {
     finite(a, b, Float::over)
 }
 
-/// What is left of `a` after taking `b` off as often as it fits, with the sign of `a`. Nothing is taken off if `b` is zero.
+/// What is left of `a` after taking `b` off as often as it fits, with the sign of `a` unless that is nothing. Nothing is taken off if `b` is zero.
 pub(crate) fn remainder(a: &Number, b: &Number) -> Result<Number, String> {
     if is_infinite(a) || is_infinite(b) || is_zero(b) {
         return Ok(a.clone());
+    }
+    if matches!(a, NegativeZero) {
+        return Ok(zero(!has_minus(b)));
     }
     if let (Int(a), Int(b)) = (a, b) {
         return Ok(Int(a.checked_rem(*b).unwrap_or(0)));
@@ -78,6 +85,8 @@ pub(crate) fn remainder(a: &Number, b: &Number) -> Result<Number, String> {
 /// `-a`
 pub(crate) fn negate(a: &Number) -> Number {
     match a {
+        Int(0) => NegativeZero,
+        NegativeZero => Int(0),
         Int(i) if *i != i64::MIN => Int(-i),
         PositiveInfinity => NegativeInfinity,
         NegativeInfinity => PositiveInfinity,
@@ -90,9 +99,14 @@ pub(crate) fn is_negative(a: &Number) -> bool {
     match a {
         Int(i) => *i < 0,
         Number::Float(f) => f.is_negative(),
-        PositiveInfinity => false,
+        PositiveInfinity | NegativeZero => false,
         NegativeInfinity => true,
     }
+}
+
+/// True for a number that is written with a minus: those below zero, and one zero.
+pub(crate) fn has_minus(a: &Number) -> bool {
+    is_negative(a) || matches!(a, NegativeZero)
 }
 
 /// True for the two infinities.
@@ -101,7 +115,11 @@ pub(crate) fn is_infinite(a: &Number) -> bool {
 }
 
 fn is_zero(a: &Number) -> bool {
-    matches!(a, Int(0))
+    matches!(a, Int(0) | NegativeZero)
+}
+
+fn zero(negative: bool) -> Number {
+    if negative { NegativeZero } else { Int(0) }
 }
 
 fn infinity(negative: bool) -> Number {

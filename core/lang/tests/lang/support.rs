@@ -20,8 +20,8 @@ impl Files for Memory {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         self.0.get(path).map(|t| t.clone().into_bytes()).ok_or_else(|| "no such file".to_owned())
     }
-    fn exists(&self, path: &str) -> bool {
-        self.0.contains_key(path)
+    fn exists(&self, path: &str) -> Result<bool, String> {
+        Ok(self.0.contains_key(path))
     }
     fn list(&self, directory: &str) -> Result<Vec<String>, String> {
         let below = |p: &String| p.strip_prefix(&format!("{directory}/")).map(str::to_owned);
