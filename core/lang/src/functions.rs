@@ -7,6 +7,7 @@ mod affix;
 mod alltrue;
 mod arguments;
 mod base64;
+mod bcrypt;
 mod call;
 mod ceil;
 mod chomp;
@@ -18,10 +19,12 @@ mod concat;
 mod contains;
 mod csvdecode;
 mod definition;
+mod deflate;
 mod digests;
 mod distinct;
 mod element;
 mod elsewhere;
+mod encodings;
 mod ephemeralasnull;
 mod file;
 mod fileset;
@@ -29,6 +32,7 @@ mod flatten;
 mod floats;
 mod format;
 mod formatdate;
+mod gzip;
 mod indent;
 mod index;
 mod join;
@@ -52,6 +56,7 @@ mod range;
 mod regex;
 mod replace;
 mod reverse;
+mod rsadecrypt;
 mod secrets;
 mod setproduct;
 mod sets;
@@ -72,6 +77,7 @@ mod to;
 mod transpose;
 mod trim;
 mod r#type;
+mod urldecode;
 mod urlencode;
 mod uuid;
 mod verbs;
@@ -89,6 +95,7 @@ mod tests;
 use karmaform_model::Value;
 
 pub(crate) use arguments::FunctionError;
+pub(crate) use bcrypt::hash as bcrypt_hash;
 use definition::Function;
 pub use definition::{ParameterSignature, Signature};
 pub(crate) use elsewhere::elsewhere;
@@ -142,10 +149,14 @@ const LIST: &[&Function] = &[
     &alltrue::ANYTRUE,
     &base64::ENCODE,
     &base64::DECODE,
+    &gzip::GZIP,
+    &gzip::GUNZIP,
+    &bcrypt::FUNCTION,
     &ceil::CEIL,
     &ceil::FLOOR,
     &chomp::FUNCTION,
     &chunklist::FUNCTION,
+    &cidr::CONTAINS,
     &cidr::HOST,
     &cidr::NETMASK,
     &cidr::SUBNET,
@@ -208,6 +219,7 @@ const LIST: &[&Function] = &[
     &regex::REGEXALL,
     &replace::FUNCTION,
     &reverse::FUNCTION,
+    &rsadecrypt::FUNCTION,
     &secrets::SENSITIVE,
     &secrets::NONSENSITIVE,
     &secrets::ISSENSITIVE,
@@ -246,6 +258,7 @@ const LIST: &[&Function] = &[
     &trim::TRIM,
     &trim::TRIMSPACE,
     &r#type::FUNCTION,
+    &urldecode::FUNCTION,
     &urlencode::FUNCTION,
     &uuid::UUID,
     &uuid::V5,

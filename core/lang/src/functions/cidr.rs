@@ -1,4 +1,4 @@
-//! `cidrhost`, `cidrnetmask`, `cidrsubnet` and `cidrsubnets`
+//! `cidrcontains`, `cidrhost`, `cidrnetmask`, `cidrsubnet` and `cidrsubnets`
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -125,6 +125,41 @@ pub(super) const SUBNETS: Function = Function {
         ("cidrsubnets(\"fd00::/48\",32)", "tolist([\"fd00::/80\"])"),
         ("cidrsubnets(\"fd00::/48\",33)", "ERROR no more than 32 bits"),
         ("cidrsubnets(\"10.0.0.0/16\",0)", "ERROR at least 1 more bit"),
+    ],
+    ..Function::BASE
+};
+
+pub(super) const CONTAINS: Function = Function {
+    name: "cidrcontains",
+    doc: "True if an address, or all addresses of a second network, are in a network.",
+    parameters: &[Parameter::string("containing_prefix"), Parameter::string("contained_ip_or_prefix")],
+    gives: Gives::Is(Shape::Bool),
+    body: Some(|a| {
+        let outer = network(a)?;
+        let inner = parse(a.text(1)).or_else(|| {
+            let bits = if a.text(1).contains(':') { 128 } else { 32 };
+            parse(&format!("{}/{bits}", a.text(1)))
+        });
+        let inner = inner.ok_or_else(|| FunctionError::at(1, format!("{} is neither an address nor a network", a.quote(1))))?;
+        if outer.bits != inner.bits {
+            return Err(FunctionError::at(1, "is IPv4 and the network IPv6, or the other way round"));
+        }
+        Ok((inner.length >= outer.length && inner.address & !ones(outer.bits - outer.length) == outer.address).into())
+    }),
+    #[cfg(test)]
+    rows: &[
+        ("cidrcontains(\"192.168.2.0/20\",\"192.168.2.1\")", "true"),
+        ("cidrcontains(\"192.168.2.0/20\",\"192.168.16.1\")", "false"),
+        ("cidrcontains(\"192.168.2.0/20\",\"192.168.2.0/22\")", "true"),
+        ("cidrcontains(\"192.168.2.0/20\",\"192.168.0.0/19\")", "false"),
+        ("cidrcontains(\"192.168.2.0/20\",\"192.168.2.0/20\")", "true"),
+        ("cidrcontains(\"0.0.0.0/0\",\"255.255.255.255\")", "true"),
+        ("cidrcontains(\"fe80::/48\",\"fe80::1\")", "true"),
+        ("cidrcontains(\"fe80::/48\",\"fe81::1/64\")", "false"),
+        ("cidrcontains(\"192.168.2.0/20\",\"fe80::1\")", "ERROR is IPv4 and the network IPv6"),
+        ("cidrcontains(\"192.168.2.0\",\"192.168.2.1\")", "ERROR \"192.168.2.0\" is no network"),
+        ("cidrcontains(\"192.168.2.0/20\",\"host\")", "ERROR \"host\" is neither an address nor a network"),
+        ("cidrcontains(\"192.168.2.0/20\",u.id)", "UNKNOWN bool"),
     ],
     ..Function::BASE
 };

@@ -3,7 +3,7 @@
 /// A function that is not here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// `bcrypt`
+    /// `convert`
     pub name: &'static str,
     /// Why it is not here; a sentence without its full stop.
     pub why: &'static str,
@@ -12,28 +12,11 @@ pub struct Elsewhere {
 }
 
 /// The list, sorted by name.
-pub const ELSEWHERE: &[Elsewhere] = &[
-    Elsewhere {
-        name: "base64gzip",
-        why: "what a compressor makes differs between its versions, and each difference would be a change in a plan",
-        instead: "Use base64encode(), or give a file that is compressed already with filebase64().",
-    },
-    Elsewhere {
-        name: "bcrypt",
-        why: "it gives another text each time, so no plan would ever be empty",
-        instead: "Make the hash once, outside, and give it as a variable with sensitive = true.",
-    },
-    Elsewhere {
-        name: "convert",
-        why: "a type is no value",
-        instead: "Use tostring(), tonumber(), tobool(), tolist(), toset() or tomap(), or a variable with a type.",
-    },
-    Elsewhere {
-        name: "rsadecrypt",
-        why: "a private key has no place in an expression",
-        instead: "Decrypt outside, and give the result as a variable with sensitive = true.",
-    },
-];
+pub const ELSEWHERE: &[Elsewhere] = &[Elsewhere {
+    name: "convert",
+    why: "a type is no value",
+    instead: "Use tostring(), tonumber(), tobool(), tolist(), toset() or tomap(), or a variable with a type.",
+}];
 
 /// The entry of a name, if Terraform has such a function and karmaform has not.
 pub(crate) fn elsewhere(name: &str) -> Option<&'static Elsewhere> {
@@ -51,7 +34,7 @@ mod tests {
             assert!(entry.instead.ends_with('.') && !entry.why.ends_with('.'), "{}", entry.name);
         }
         assert!(ELSEWHERE.is_sorted_by_key(|e| e.name));
-        assert_eq!(elsewhere("bcrypt").map(|e| e.name), Some("bcrypt"));
+        assert_eq!(elsewhere("convert").map(|e| e.name), Some("convert"));
         assert_eq!(elsewhere("upper"), None);
     }
 }
