@@ -152,20 +152,19 @@ impl Evaluator<'_> {
             Some((decision, marks)) => (decision, marks),
             None => return unknown(),
         };
-        // The arm that is not taken only gives its type; its errors don't count once the condition is known.
-        let mut other = Errors::default();
-        let (mut yes_errors, mut no_errors) = (Errors::default(), Errors::default());
-        let a = self.eval(yes, scope, if decision == Some(false) { &mut other } else { &mut yes_errors });
-        let b = self.eval(no, scope, if decision == Some(true) { &mut other } else { &mut no_errors });
-        let failed = yes_errors.any() || no_errors.any();
-        errors.list.extend(yes_errors.list);
-        errors.list.extend(no_errors.list);
+        // The arm that is not taken only gives its type; its errors don't count. While the condition is not known, neither arm's do: what fails
+        // may be the other one.
+        let (mut taken, mut other) = (Errors::default(), Errors::default());
+        let a = self.eval(yes, scope, if decision == Some(true) { &mut taken } else { &mut other });
+        let b = self.eval(no, scope, if decision == Some(false) { &mut taken } else { &mut other });
+        let failed = taken.any();
+        errors.list.extend(taken.list);
         if failed {
             return unknown();
         }
-        if other.any() {
+        if let (true, Some(yes)) = (other.any(), decision) {
             // Nothing can be said about the type of the other arm.
-            return if decision == Some(true) { a } else { b }.marked(marks);
+            return if yes { a } else { b }.marked(marks);
         }
         // Measured: what is secret or ephemeral in the arm that is not taken makes the result so, too.
         let marks = marks | a.marks() | b.marks();
