@@ -2,13 +2,17 @@
 //!
 //! What is unknown makes the result unknown, but the text before it is remembered: `startswith("pre-${x}", "pre-")` is true.
 
-use karmaform_model::{Diagnostic, Kind, Marks, Type, Unknown, Value, convert};
+use karmaform_model::{Diagnostic, Kind, Marks, Type, Value, convert};
 
 use crate::budget;
 use crate::eval::{Errors, article, unknown};
 use crate::evaluator::Evaluator;
+use crate::functions::unknown_with_prefix;
 use crate::scope::Scope;
 use crate::syntax::{Expr, Part};
+
+/// So many bytes of a beginning are remembered, as in Terraform.
+const REMEMBERED: usize = 128;
 
 /// A string under construction.
 #[derive(Default)]
@@ -38,12 +42,7 @@ impl Evaluator<'_> {
         if text.failed {
             return unknown().marked(text.marks);
         }
-        let value = if text.cut {
-            let prefix = Some(text.known).filter(|p| !p.is_empty());
-            Kind::Unknown(Box::new(Unknown { not_null: true, prefix, ..Unknown::of(Type::String) })).into()
-        } else {
-            Value::from(text.known)
-        };
+        let value = if text.cut { unknown_with_prefix(text.beginning()) } else { Value::from(text.known) };
         value.marked(text.marks)
     }
 
@@ -128,10 +127,8 @@ impl Evaluator<'_> {
         } else {
             match convert(&value, &Type::String) {
                 Ok(Value { kind: Kind::String(s), .. }) => return text.add(&s),
-                Ok(Value { kind: Kind::Unknown(u), .. }) => {
-                    if let Some(prefix) = u.prefix.filter(|_| !text.cut) {
-                        text.add(&prefix);
-                    }
+                // What is known of its beginning is not told, as in Terraform.
+                Ok(Value { kind: Kind::Unknown(_), .. }) => {
                     text.cut = true;
                     return;
                 }
@@ -152,5 +149,11 @@ impl Text {
         if !self.cut && !self.is_long {
             self.known.push_str(text);
         }
+    }
+
+    /// As much of what is known as is remembered.
+    fn beginning(&self) -> &str {
+        let end = (0..=REMEMBERED.min(self.known.len())).rfind(|at| self.known.is_char_boundary(*at));
+        &self.known[..end.unwrap_or(0)]
     }
 }

@@ -11,6 +11,7 @@ pub(super) const STARTSWITH: Function = Function {
         let prefix = a.text(1);
         let decided = match a.values().first().map(|v| &v.kind) {
             Some(Kind::String(s)) => Some(s.starts_with(prefix)),
+            Some(Kind::Unknown(_)) if prefix.is_empty() => Some(true),
             // The beginning of an unknown string may be known.
             Some(Kind::Unknown(u)) => match &u.prefix {
                 Some(known) if known.starts_with(prefix) => Some(true),
@@ -29,6 +30,7 @@ pub(super) const STARTSWITH: Function = Function {
         ("startswith(\"pre-${u.id}\",\"zzz\")", "false"),
         ("startswith(\"pre-${u.id}\",\"pre-a\")", "UNKNOWN bool"),
         ("startswith(u.id,\"a\")", "UNKNOWN bool"),
+        ("startswith(u.id,\"\")", "true"),
         ("startswith(\"abc\",u.id)", "UNKNOWN bool"),
     ],
     ..Function::BASE

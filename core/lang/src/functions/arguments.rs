@@ -2,6 +2,7 @@
 
 use karmaform_model::{ConvertError, Kind, Marks, Number, Type, Unknown, Value};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
+use unicode_segmentation::UnicodeSegmentation;
 
 use super::definition::{Function, Gives};
 use crate::Context;
@@ -161,10 +162,12 @@ pub(crate) fn unknown_between(least: Option<usize>, most: Option<usize>) -> Valu
 /// What is left of a prefix after what follows may have melted into its last character (an accent, the second half of CRLF).
 fn stable_prefix(prefix: &str) -> String {
     let mut prefix: String = prefix.nfc().collect();
-    if let Some(last) = prefix.chars().next_back()
-        && !(last.is_ascii_punctuation() || last == ' ' || last == '\n')
+    // These are of their own whatever follows: beside letters and digits, there are signs that a stroke makes others of.
+    let is_of_its_own = |c: char| matches!(c, ' ' | '\t') || (c.is_ascii_punctuation() && !matches!(c, '<' | '=' | '>' | '`'));
+    if let Some((at, last)) = prefix.grapheme_indices(true).next_back()
+        && !(last.len() == 1 && last.starts_with(is_of_its_own))
     {
-        prefix.pop();
+        prefix.truncate(at);
     }
     prefix
 }
