@@ -54,6 +54,10 @@ pub(super) const FUNCTION: Function = Function {
         ("yamldecode(\"1: a\\ntrue: b\")", "{\"1\" = \"a\" \"true\" = \"b\"}"),
         ("yamldecode(\"a: &x [1]\\nb: *x\")", "{\"a\" = [1] \"b\" = [1]}"),
         ("yamldecode(\"a: &x {p: 1, q: 1}\\nb: {<<: *x, q: 2}\")", "{\"a\" = {\"p\" = 1 \"q\" = 1} \"b\" = {\"p\" = 1 \"q\" = 2}}"),
+        ("yamldecode(\"a: 1\\n<<: {a: 2}\")", "{\"a\" = 2}"),
+        ("yamldecode(\"<<: {a: 2, b: 1}\\n<<: {a: 3}\")", "{\"a\" = 3 \"b\" = 1}"),
+        ("yamldecode(\"'<<': {a: 1}\")", "{\"a\" = 1}"),
+        ("yamldecode(\"!!str <<: {a: 1}\")", "{\"<<\" = {\"a\" = 1}}"),
         ("yamldecode(\"[!!str 1, !!float 3]\")", "[\"1\", 3]"),
         ("yamldecode(\"[!!int '1', !!null '']\")", "[\"1\", \"\"]"),
         ("yamldecode(\"2001-12-14t21:59:43.10-05:00\")", "\"2001-12-14T21:59:43-05:00\""),
@@ -76,7 +80,7 @@ pub(super) const FUNCTION: Function = Function {
 /// A list or map that is not at its end yet, and the number of its anchor.
 enum Open {
     List(Vec<Value>, usize),
-    Map { entries: Object, merged: Vec<Object>, key: Option<Key>, anchor: usize },
+    Map { entries: Object, key: Option<Key>, anchor: usize },
 }
 
 enum Key {
@@ -137,7 +141,7 @@ impl Builder<'_> {
                     None => string(text),
                     Some(tag) => tagged(&tag_name(tag)?, text, bare)?,
                 };
-                if bare && text == "<<" && self.expects_key() {
+                if tag.is_none() && text == "<<" && self.expects_key() {
                     self.set_key(Key::Merge);
                     return Ok(());
                 }
@@ -151,18 +155,12 @@ impl Builder<'_> {
             }
             Event::SequenceStart(anchor, tag) => self.begin(Open::List(Vec::new(), anchor), tag.as_deref(), "seq")?,
             Event::MappingStart(anchor, tag) => {
-                let map = Open::Map { entries: Object::new(), merged: Vec::new(), key: None, anchor };
+                let map = Open::Map { entries: Object::new(), key: None, anchor };
                 self.begin(map, tag.as_deref(), "map")?;
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(Open::List(items, anchor)) => self.finish(Value::tuple(items), anchor)?,
-                Some(Open::Map { mut entries, merged, anchor, .. }) => {
-                    // What is written in the map itself counts before what is merged into it.
-                    for (name, value) in merged.into_iter().flatten() {
-                        entries.entry(name).or_insert(value);
-                    }
-                    self.finish(entries.into(), anchor)?;
-                }
+                Some(Open::Map { entries, anchor, .. }) => self.finish(entries.into(), anchor)?,
                 None => {}
             },
             Event::Alias(anchor) => {
@@ -217,12 +215,13 @@ impl Builder<'_> {
         match self.open.last_mut() {
             None => self.result = Some(value),
             Some(Open::List(items, _)) => items.push(value),
-            Some(Open::Map { entries, merged, key, .. }) => match key.take() {
+            Some(Open::Map { entries, key, .. }) => match key.take() {
                 Some(Key::Name(name)) => {
                     entries.insert(name, value);
                 }
                 Some(Key::Merge) => match value.kind {
-                    Kind::Object(from) => merged.push(from),
+                    // Of the same name, the later one counts, wherever it comes from, as in Terraform.
+                    Kind::Object(from) => entries.extend(from),
                     _ => return Err("`<<` needs a map to merge".to_owned()),
                 },
                 None => {
