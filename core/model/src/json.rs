@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 
+use crate::number::TOO_LONG;
 use crate::{ConvertError, Kind, Number, Object, Type, Value, convert};
 
 /// Plain JSON: sets and tuples are arrays, unknown parts and infinities are null, marks are lost.
@@ -36,11 +37,24 @@ pub fn implied_from_json(json: &Json) -> Value {
     }
 }
 
+/// True if there is a number in it that [`Number`] does not take, in whose place [`implied_from_json`] puts null.
+pub fn has_too_long_number(json: &Json) -> bool {
+    match json {
+        Json::Number(n) => !n.is_i64() && n.to_string().parse::<Number>().is_err(),
+        Json::Array(items) => items.iter().any(has_too_long_number),
+        Json::Object(o) => o.values().any(has_too_long_number),
+        Json::Null | Json::Bool(_) | Json::String(_) => false,
+    }
+}
+
 /// The value of this type. [`Type::Any`] takes what the JSON shows.
 ///
 /// # Errors
 /// If the JSON does not fit the type.
 pub fn from_json(json: &Json, ty: &Type) -> Result<Value, ConvertError> {
+    if has_too_long_number(json) {
+        return Err(ConvertError::Wrong { wanted: ty.to_string(), found: TOO_LONG.to_owned() });
+    }
     convert(&implied_from_json(json), ty)
 }
 
@@ -56,5 +70,8 @@ mod tests {
         assert_eq!(value.ty(), ty);
         assert_eq!(to_json(&value).to_string(), r#"{"a":[1,2.5,12345678901234567890123],"b":null}"#);
         assert!(from_json(&json, &Type::String).is_err());
+        let long: Json = serde_json::from_str(r#"{"a":[1e99999999]}"#).unwrap();
+        let error = from_json(&long, &Type::Any).unwrap_err().to_string();
+        assert_eq!(error, "any required, but have a number of more than 4096 digits");
     }
 }

@@ -61,12 +61,12 @@ pub use encoded::Encoded;
 pub use event::{Event, EventKind};
 pub use generation::{Generation, History};
 pub use host_facts::{concerns, firewalls, free_bytes};
-pub use json::{from_json, implied_from_json, to_json};
+pub use json::{from_json, has_too_long_number, implied_from_json, to_json};
 pub use leg::Leg;
 pub use looking::Looking;
 pub use marks::Marks;
 pub use nearness::nearest;
-pub use number::{Float, Number};
+pub use number::{Float, Number, TOO_LONG};
 pub use object::Object;
 pub use path::{Path, PathStep};
 pub use plan::{

@@ -13,6 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use float::Float;
 use float::PRECISION;
 
+/// What is said of a number that is written with too many digits.
+pub const TOO_LONG: &str = "a number of more than 4096 digits";
 /// Beyond this many digits a written number is refused: `1e99999999` parses at once and prints 100 MB.
 const LONGEST: i64 = 4096;
 /// A float of 64 bits has all digits of whole numbers up to here.
@@ -76,6 +78,11 @@ impl Number {
         }
     }
 
+    /// True for a text that is a number, but of more digits than a number may have, so that it is refused.
+    pub fn is_too_long(text: &str) -> bool {
+        is_written_as_number(without_sign(text)) && BigDecimal::from_str(text).is_ok_and(|decimal| is_long(&decimal))
+    }
+
     /// As a machine integer if it is whole and fits.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
@@ -135,26 +142,37 @@ impl From<usize> for Number {
     }
 }
 
+fn without_sign(text: &str) -> &str {
+    text.strip_prefix(['-', '+']).unwrap_or(text)
+}
+
+fn is_written_as_number(digits: &str) -> bool {
+    let ok = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
+    digits.strip_prefix('.').unwrap_or(digits).starts_with(|c: char| c.is_ascii_digit()) && digits.chars().all(ok)
+}
+
+fn is_long(decimal: &BigDecimal) -> bool {
+    let (_, scale) = decimal.as_bigint_and_exponent();
+    scale.abs() > LONGEST || i64::try_from(decimal.digits()).unwrap_or(i64::MAX) > LONGEST
+}
+
 impl FromStr for Number {
     type Err = ();
 
     /// Decimal notation with an optional exponent, `.5` and `+5` too, or `Inf`; no hexadecimal, no underscores, no surrounding space.
     fn from_str(text: &str) -> Result<Self, ()> {
-        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let digits = without_sign(text);
         if matches!(digits, "Inf" | "inf") {
             return Ok(if text.starts_with('-') { Self::NegativeInfinity } else { Self::PositiveInfinity });
         }
-        let ok = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
-        let begins = digits.strip_prefix('.').unwrap_or(digits).starts_with(|c: char| c.is_ascii_digit());
-        if !begins || !digits.chars().all(ok) {
+        if !is_written_as_number(digits) {
             return Err(());
         }
         if let Ok(int) = text.parse::<i64>() {
             return Ok(if int == 0 && text.starts_with('-') { Self::NegativeZero } else { Self::Int(int) });
         }
         let decimal = BigDecimal::from_str(text).map_err(|_| ())?;
-        let (_, scale) = decimal.as_bigint_and_exponent();
-        if scale.abs() > LONGEST || i64::try_from(decimal.digits()).unwrap_or(i64::MAX) > LONGEST {
+        if is_long(&decimal) {
             return Err(());
         }
         let number = Self::from_decimal(&decimal);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use karmaform_model::{implied_from_json, to_json};
+use karmaform_model::{TOO_LONG, has_too_long_number, implied_from_json, to_json};
 
 use super::prelude::*;
 
@@ -48,6 +48,9 @@ pub(super) const DECODE: Function = Function {
     body: Some(|a| {
         let json: serde_json::Value = serde_json::from_str(&paired(a.text(0)))
             .map_err(|e| FunctionError::at(0, format!("is not valid JSON at line {}, column {}", e.line(), e.column())))?;
+        if has_too_long_number(&json) {
+            return Err(FunctionError::at(0, format!("holds {TOO_LONG}")));
+        }
         Ok(normal(&implied_from_json(&json)))
     }),
     #[cfg(test)]
@@ -55,6 +58,8 @@ pub(super) const DECODE: Function = Function {
         ("jsondecode(\"{\\\"a\\\":[1,\\\"x\\\",null]}\")", "{\"a\" = [1, \"x\", null]}"),
         ("jsondecode(\"1.50\")", "1.5"),
         ("jsondecode(\"null\")", "null"),
+        ("jsondecode(\"[1e5000]\")", "ERROR holds a number of more than 4096 digits"),
+        ("jsondecode(\"1e99999999\")", "ERROR holds a number of more than 4096 digits"),
         ("jsondecode(\"12345678901234567890123\")", "12345678901234567890123"),
         ("jsondecode(\"\\\"a\\\\udc00b\\\\ud83d\\\\ude00\\\\ud800\\\\u0041\\\"\")", "\"a\u{fffd}b😀\u{fffd}A\""),
         ("jsondecode(\"\\\"\\\\\\\\ud800\\\"\")", "\"\\\\ud800\""),

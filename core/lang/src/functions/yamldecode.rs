@@ -65,6 +65,8 @@ pub(super) const FUNCTION: Function = Function {
         ("yamldecode(\"--- 1\\n--- 2\")", "ERROR more than one document"),
         ("yamldecode(\"null: a\")", "ERROR a key is null"),
         ("yamldecode(\"[1,2]: a\")", "ERROR a key is a list or map"),
+        ("yamldecode(\"[1e5000]\")", "ERROR holds a number of more than 4096 digits"),
+        ("yamldecode(\"'1e5000'\")", "\"1e5000\""),
         ("yamldecode(\"[.nan]\")", "ERROR a value that is no number"),
         ("yamldecode(\"!foo 1\")", "ERROR a tag that is not supported"),
         ("yamldecode(\"<<: 1\")", "ERROR `<<` needs a map"),

@@ -1,6 +1,6 @@
 //! What a bare word of YAML stands for: as Terraform's reader sees it, which is neither exactly YAML 1.1 nor 1.2.
 
-use karmaform_model::Number;
+use karmaform_model::{Number, TOO_LONG};
 
 use super::prelude::*;
 use super::timestamps::Stamp;
@@ -18,6 +18,7 @@ pub(super) fn plain(text: &str) -> Result<Value, String> {
         "-.inf" | "-.Inf" | "-.INF" => Number::NegativeInfinity.into(),
         _ => match number(text) {
             Some(number) => number.into(),
+            None if Number::is_too_long(text) => return Err(format!("holds {TOO_LONG}")),
             None => string(time(text).unwrap_or_else(|| text.to_owned())),
         },
     })
