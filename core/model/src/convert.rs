@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Kind, Number, Object, ObjectAttribute, Type, Unknown, Value, unify};
+use crate::{Kind, Object, ObjectAttribute, Type, Unknown, Value, unify};
 
 /// Why a value does not become a type. Never quotes the value: it may be secret.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
         (Kind::Number(n), Type::Number) => Kind::Number(n.clone()),
         (Kind::String(s), Type::String) => Kind::String(s.clone()),
         (Kind::Bool(b), Type::String) => Kind::String(b.to_string()),
-        (Kind::Number(n @ (Number::Int(_) | Number::Float(_) | Number::NegativeZero)), Type::String) => Kind::String(n.to_string()),
+        (Kind::Number(n), Type::String) => Kind::String(n.to_string()),
         (Kind::String(s), Type::Bool) => match s.as_str() {
             "true" | "1" => Kind::Bool(true),
             "false" | "0" => Kind::Bool(false),

@@ -70,8 +70,11 @@ pub(crate) fn divide(a: &Number, b: &Number) -> Result<Number, String> {
 
 /// What is left of `a` after taking `b` off as often as it fits, with the sign of `a` unless that is nothing. Nothing is taken off if `b` is zero.
 pub(crate) fn remainder(a: &Number, b: &Number) -> Result<Number, String> {
-    if is_infinite(a) || is_infinite(b) || is_zero(b) {
+    if is_zero(b) {
         return Ok(a.clone());
+    }
+    if is_infinite(a) || is_infinite(b) {
+        return Err("a remainder with infinity has no result".to_owned());
     }
     if matches!(a, NegativeZero) {
         return Ok(zero(!has_minus(b)));
