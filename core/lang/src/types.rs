@@ -10,7 +10,12 @@ use crate::syntax::{Expr, ExprKind, ObjectKey};
 /// The type that an expression names. After an error: [`Type::Any`].
 pub(crate) fn type_of(expr: &Expr, default: &dyn Fn(&Expr) -> (Value, Diagnostics)) -> (Type, Diagnostics) {
     let mut reader = Reader { default, diagnostics: Diagnostics::new() };
-    let ty = reader.read(expr);
+    // An old form, for which Terraform has a place at the top alone.
+    let ty = match &expr.kind {
+        ExprKind::Name(name) if name == "list" => Type::list(Type::Any),
+        ExprKind::Name(name) if name == "map" => Type::map(Type::Any),
+        _ => reader.read(expr),
+    };
     (ty, reader.diagnostics)
 }
 
@@ -49,9 +54,9 @@ impl Reader<'_> {
             "number" => Type::Number,
             "bool" => Type::Bool,
             "any" => Type::Any,
-            "list" => Type::list(Type::Any),
-            "set" => Type::set(Type::Any),
-            "map" => Type::map(Type::Any),
+            "list" | "set" | "map" => {
+                self.wrong(span, format!("\"{name}\" needs the type of its elements."), format!("Write {name}(string), or {name}(any)."))
+            }
             "object" => self.wrong(span, "\"object\" needs its attributes.", "Write object({ name = string })."),
             "tuple" => self.wrong(span, "\"tuple\" needs its element types.", "Write tuple([string, number])."),
             "optional" => self.wrong(span, "\"optional\" stands only inside of object({ ... }).", "Remove it."),
@@ -103,6 +108,10 @@ impl Reader<'_> {
                 ExprKind::Call(call) if call.name == "optional" => self.optional(&call.args, value.span),
                 _ => ObjectAttribute::required(self.read(value)),
             };
+            if attributes.contains_key(&name) {
+                let detail = format!("The attribute \"{name}\" of this object type is there twice.");
+                self.wrong(value.span, detail, "Remove one of the two.");
+            }
             attributes.insert(name, attribute);
         }
         Type::Object(attributes)
