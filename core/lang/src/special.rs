@@ -275,7 +275,8 @@ impl Evaluator<'_> {
             .read(path)
             .map_err(|problem| format!("The template file \"{path}\" can't be read: {problem}."))
             .and_then(|bytes| String::from_utf8(bytes).map_err(|_| format!("The template file \"{path}\" is not UTF-8 text.")))
-            .and_then(|text| parsed(&text).map_err(|problem| format!("In \"{path}\": {problem}")));
+            // A mark of the byte order is no part of the text.
+            .and_then(|text| parsed(text.strip_prefix('\u{feff}').unwrap_or(&text)).map_err(|problem| format!("In \"{path}\": {problem}")));
         self.memo.templates.borrow_mut().insert(path.to_owned(), template.clone());
         template
     }

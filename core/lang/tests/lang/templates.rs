@@ -106,3 +106,14 @@ fn template_files_see_only_their_variables() {
         assert!(error.contains(part), "{text}: {error}");
     }
 }
+
+#[test]
+fn a_mark_of_the_byte_order_is_no_part_of_a_template() {
+    let files = [("one.tpl", "\u{feff}${x}"), ("two.tpl", "\u{feff}\u{feff}${x}")];
+    let (config, diagnostics, sources) = load_all(&[("main.kf.hcl", "")], &files, |_| {});
+    assert!(diagnostics.is_empty(), "{}", show(&sources, &diagnostics));
+    let length = |text: &str| evaluate(&config, &Known::default(), text).unwrap().as_i64();
+    assert_eq!(length("length(templatefile(\"one.tpl\", { x = \"a\" }))"), Some(1));
+    assert_eq!(length("length(templatefile(\"two.tpl\", { x = \"a\" }))"), Some(2), "as in Terraform, one is dropped");
+    assert_eq!(length("length(file(\"one.tpl\"))"), Some(5));
+}
