@@ -249,6 +249,7 @@ fn named_blocks(config: &Config, expr: &Expr, place: Place<'_>, what: &str, mut 
             let wrong = statics::check(config, item, place, &mut found);
             let is_right = !wrong.has_errors();
             diagnostics.extend(wrong);
+            diagnostics.extend(unfit(config, item, what).filter(|_| is_right));
             if let Some(address) = module_named(item)
                 && is_right
             {
@@ -273,8 +274,49 @@ fn named_blocks(config: &Config, expr: &Expr, place: Place<'_>, what: &str, mut 
     diagnostics
 }
 
+/// What is wrong with a reference to something that is there: it means no whole thing, or only evaluation would tell which one.
+fn unfit(config: &Config, item: &Expr, what: &str) -> Option<Diagnostic> {
+    let ExprKind::Traversal(root, steps) = &item.kind else { return None };
+    let ExprKind::Name(name) = &root.kind else { return None };
+    let target = references::target(name, steps)?;
+    let (detail, hint) = if what == "depends_on" { part(config, &target, steps)? } else { open_key(&target, steps)? };
+    Some(Diagnostic::error(format!("Invalid {what}"), detail).with_span(Some(item.span)).with_hint(hint))
+}
+
+/// What is wrong in `depends_on`, which takes blocks, modules and their outputs, variables and locals, and no parts of these.
+fn part(config: &Config, target: &Target, steps: &[Step]) -> Option<(String, String)> {
+    let (whole, key, used) = match target {
+        Target::Block { address, key, used } => {
+            let is_single = config.blocks.get(address).is_some_and(|b| matches!(b.repeat, Repeat::None));
+            // What is in brackets behind the name of a single block is an attribute.
+            (address.to_string(), key, if is_single && *key != KeyUse::None { used - 1 } else { *used })
+        }
+        Target::Module { call, key, used } => (format!("module.{call}"), key, used + 1),
+        Target::Variable(name) => (format!("var.{name}"), &KeyUse::None, 1),
+        Target::Local(name) => (format!("local.{name}"), &KeyUse::None, 1),
+        _ => return None,
+    };
+    let hint = format!("Write depends_on = [{whole}].");
+    if matches!(key, KeyUse::Computed | KeyUse::Splat) {
+        return Some(("What stands in brackets in \"depends_on\" must be a number or a text that is written out.".to_owned(), hint));
+    }
+    (steps.len() > used).then(|| ("Only a whole thing may stand in \"depends_on\", and no part of it.".to_owned(), hint))
+}
+
+/// What is wrong in `replace_triggered_by`, which is read before anything but the own key is known.
+fn open_key(target: &Target, steps: &[Step]) -> Option<(String, String)> {
+    let Target::Block { address, .. } = target else { return None };
+    let is_open = |step: &Step| match &step.kind {
+        StepKind::AttributeSplat | StepKind::FullSplat => true,
+        StepKind::Index(key) => references::literal_key(key).is_none() && !is_own_key(step),
+        StepKind::Attribute(_) | StepKind::LegacyIndex(_) => false,
+    };
+    let detail = "What stands in brackets in \"replace_triggered_by\" must be written out, or be each.key or count.index.";
+    steps.iter().any(is_open).then(|| (detail.to_owned(), format!("Write replace_triggered_by = [{address}] for all its instances.")))
+}
+
 /// What a text in quotes names, as in Terraform before 0.12.
-fn unquoted(item: &Expr) -> Option<Expr> {
+pub(crate) fn unquoted(item: &Expr) -> Option<Expr> {
     let ExprKind::Literal(value) = &item.kind else { return None };
     let is_name = |name: &str| {
         let is_inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
