@@ -7,9 +7,10 @@ use karmaform_model::{Key, Value};
 
 use crate::blocks::META;
 use crate::config::{Config, Output, Repeat, ResourceBlock};
+use crate::lifecycle;
 use crate::modules::ModuleCall;
 use crate::references::{Visit, literal_key, walk};
-use crate::syntax::{Body, Expr, Step, StepKind};
+use crate::syntax::{Body, Expr, ExprKind, Step, StepKind};
 
 /// What an expression says.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,12 +79,16 @@ impl ModuleCall {
 
 /// What is named in a `depends_on`, each thing as it is written there: with its key, and an output of a module as that.
 pub(crate) fn needs(expr: &Expr) -> Vec<String> {
+    let ExprKind::Tuple(items) = &expr.kind else { return Vec::new() };
     let mut all = Vec::new();
-    walk(expr, &mut |visit| {
-        if let Visit::Reference { name, steps, .. } = visit {
-            all.extend(forms(name, steps).into_iter().next());
-        }
-    });
+    for item in items {
+        let unquoted = lifecycle::unquoted(item);
+        walk(unquoted.as_ref().unwrap_or(item), &mut |visit| {
+            if let Visit::Reference { name, steps, .. } = visit {
+                all.extend(forms(name, steps).into_iter().next());
+            }
+        });
+    }
     all
 }
 

@@ -82,3 +82,16 @@ module "n" {
     assert_eq!(config.calls["m"].written_needs(), ["module.n.path"]);
     assert!(config.calls["n"].written(&config).is_empty());
 }
+
+#[test]
+fn quoted_names_are_needed_too() {
+    let text = r#"
+resource "terraform_data" "a" {
+  depends_on = ["terraform_data.b", terraform_data.c]
+}
+resource "terraform_data" "b" {}
+resource "terraform_data" "c" {}
+"#;
+    let (config, _, _) = load_all(&[("main.kf.hcl", text)], &[], |_| {});
+    assert_eq!(config.blocks[&"terraform_data.a".parse().unwrap()].written_needs(), ["terraform_data.b", "terraform_data.c"]);
+}
