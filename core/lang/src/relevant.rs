@@ -66,9 +66,6 @@ impl<'c> Search<'c> {
     }
 
     fn block(&mut self, at: &[ModuleStep], block: &'c ResourceBlock) {
-        if let Some(expr) = block.repeat.expr() {
-            self.expr(at, None, expr);
-        }
         self.body(at, Some(&block.repeat), &block.body, true);
     }
 
@@ -104,11 +101,12 @@ impl<'c> Search<'c> {
     fn follow(&mut self, at: &[ModuleStep], around: Around<'c>, target: Target, steps: &'c [Step]) {
         match target {
             Target::Variable(name) => {
-                let given = self.call(at).and_then(|call| Some((&call.arguments.get(&name)?.expr, &call.repeat)));
-                if let (Some((expr, repeat)), Some((_, outside))) = (given, at.split_last())
+                let given = self.call(at).and_then(|call| Some(&call.arguments.get(&name)?.expr));
+                if let (Some(expr), Some((_, outside))) = (given, at.split_last())
                     && self.is_new(at, format!("var.{name}"))
                 {
-                    self.expr(outside, Some(repeat), expr);
+                    // What a module is called for each of is not followed, as in Terraform.
+                    self.expr(outside, None, expr);
                 }
             }
             Target::Local(name) => {
@@ -120,6 +118,11 @@ impl<'c> Search<'c> {
             }
             Target::Each(_) => {
                 if let Some(Repeat::ForEach(expr)) = around {
+                    self.expr(at, None, expr);
+                }
+            }
+            Target::Count(_) => {
+                if let Some(Repeat::Count(expr)) = around {
                     self.expr(at, None, expr);
                 }
             }
@@ -143,15 +146,14 @@ impl<'c> Search<'c> {
                 let block = self.unit(at).and_then(|unit| unit.blocks.get(&address));
                 let name = format!("{address}.{}", part.clone().unwrap_or_default());
                 self.found.insert((address.with_key(key).in_module(at), way));
-                // What an argument is made of matters as much as the argument.
-                if let (Some(block), Some(part)) = (block, part)
-                    && let Some(attribute) = block.body.attribute(&part)
-                    && self.is_new(at, name)
-                {
-                    self.expr(at, Some(&block.repeat), &attribute.expr);
+                let Some(block) = block.filter(|_| self.is_new(at, name)) else { return };
+                // What an argument is made of matters as much as the argument, and all arguments do where all of it is meant.
+                match part.map(|part| block.body.attribute(&part)) {
+                    None => self.block(at, block),
+                    Some(attribute) => attribute.into_iter().for_each(|a| self.expr(at, Some(&block.repeat), &a.expr)),
                 }
             }
-            Target::Count(_) | Target::Path(_) | Target::Tool(_) | Target::Own | Target::Alone => {}
+            Target::Path(_) | Target::Tool(_) | Target::Own | Target::Alone => {}
         }
     }
 }

@@ -95,3 +95,49 @@ resource "terraform_data" "c" {}
     let (config, _, _) = load_all(&[("main.kf.hcl", text)], &[], |_| {});
     assert_eq!(config.blocks[&"terraform_data.a".parse().unwrap()].written_needs(), ["terraform_data.b", "terraform_data.c"]);
 }
+
+const RELEVANT: &str = r#"
+resource "terraform_data" "t" {}
+resource "terraform_data" "u" {}
+resource "terraform_data" "whole" {
+  input = terraform_data.t.id
+}
+output "whole" {
+  value = terraform_data.whole
+}
+resource "terraform_data" "counted" {
+  count = terraform_data.t.id == "x" ? 1 : 1
+  input = 1
+}
+resource "terraform_data" "numbered" {
+  count = terraform_data.t.id == "x" ? 1 : 1
+  input = count.index
+}
+resource "terraform_data" "each" {
+  for_each = { a = terraform_data.t.id }
+  input    = each.value
+}
+module "m" {
+  for_each = { a = terraform_data.t.id }
+  source   = "./m"
+  v        = each.value
+}
+"#;
+
+/// Measured on Terraform 1.11.4.
+#[test]
+fn what_matters_is_followed_as_far_as_it_is_used() {
+    let module = "variable \"v\" {}\nresource \"terraform_data\" \"x\" {\n  input = var.v\n}\n";
+    let (config, diagnostics, sources) = load_all(&[("main.kf.hcl", RELEVANT)], &[("m/main.kf.hcl", module)], |_| {});
+    assert!(!diagnostics.has_errors(), "{}", show(&sources, &diagnostics));
+    let found = |address: &str, outputs: &[String]| -> Vec<String> {
+        let address: karmaform_model::Address = address.parse().unwrap();
+        let found = config.relevant([&address].into_iter(), outputs.iter());
+        found.into_iter().map(|(address, way)| format!("{address} {}", way.len())).collect()
+    };
+    assert_eq!(found("terraform_data.u", &["whole".to_owned()]), ["terraform_data.t 1", "terraform_data.whole 0"]);
+    assert_eq!(found("terraform_data.counted[0]", &[]), [""; 0]);
+    assert_eq!(found("terraform_data.numbered[0]", &[]), ["terraform_data.t 1"]);
+    assert_eq!(found("terraform_data.each[\"a\"]", &[]), ["terraform_data.t 1"]);
+    assert_eq!(found("module.m[\"a\"].terraform_data.x", &[]), [""; 0]);
+}
