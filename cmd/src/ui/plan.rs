@@ -331,7 +331,7 @@ pub(crate) fn rule() -> String {
 /// True if the plan has something to say besides "No changes.": also reads and drift in a refresh-only plan.
 pub(crate) fn has_news(plan: &Plan) -> bool {
     match plan.mode {
-        ModeOfPlan::RefreshOnly => !plan.drift.is_empty() || !plan.outputs.is_empty() || !plan.moved.is_empty(),
+        ModeOfPlan::RefreshOnly => !plan.drift.is_empty() || plan.has_new_outputs() || !plan.moved.is_empty(),
         _ => !plan.is_empty() || plan.resources.iter().any(|r| r.change.action() == Action::Read),
     }
 }

@@ -99,7 +99,8 @@ fn all_outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Dia
         if !is_deferred && !is_decided(pass, name) {
             continue;
         }
-        let (value, mut problems) = evaluator.output(name);
+        let (value, problems) = evaluator.output(name);
+        let mut problems = crate::judge::of_looking(problems, pass.options.mode);
         if value.contains_infinity() {
             problems.push(crate::walk::infinite_number(&format!("The output \"{name}\"")).with_span(Some(output.span)));
         }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_lang::Evaluator;
+use karmaform_lang::{Evaluator, OUTPUT_PRECONDITION, PRECONDITION};
 use karmaform_model::{
     Action, Address, CheckKind, CheckStatus, Diagnostic, Diagnostics, Mode, ModeOfPlan, Plan, ResourceEntry, Severity, StepKind,
 };
@@ -13,6 +13,15 @@ use crate::dispatch::Dispatcher;
 use crate::graph::Graph;
 use crate::values::unknown_object;
 use crate::walk::Pass;
+
+/// Preconditions that do not hold keep nothing from being looked at: where nothing is made they warn.
+pub(crate) fn of_looking(found: Diagnostics, mode: ModeOfPlan) -> Diagnostics {
+    let softened = |d: Diagnostic| match d.summary.as_str() {
+        PRECONDITION | OUTPUT_PRECONDITION if mode == ModeOfPlan::RefreshOnly => Diagnostic { severity: Severity::Warning, ..d },
+        _ => d,
+    };
+    found.into_iter().map(softened).collect()
+}
 
 impl Pass<'_> {
     /// Asks the postconditions of an instance, when no answer can change it any more. What needs one that is not as it must be knows nothing

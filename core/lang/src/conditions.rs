@@ -18,7 +18,9 @@ pub(crate) fn preconditions(evaluator: &Evaluator<'_>, conditions: &[Condition],
 }
 
 /// What is said of a precondition of a block that is false.
-pub(crate) const PRECONDITION: &str = "Precondition failed";
+pub const PRECONDITION: &str = "Precondition failed";
+/// What is said of one of an output.
+pub const OUTPUT_PRECONDITION: &str = "Output precondition failed";
 /// What `self` is called where it has a value.
 pub(crate) const SELF: &str = "self";
 

@@ -98,7 +98,7 @@ impl<'a> Evaluator<'a> {
         let mut errors = Errors::default();
         let site = Site::default();
         let scope = Scope::new(&site);
-        conditions::preconditions(self, &output.preconditions, "Output precondition failed", &scope, &mut errors);
+        conditions::preconditions(self, &output.preconditions, conditions::OUTPUT_PRECONDITION, &scope, &mut errors);
         let value = self.eval(&output.value, &scope, &mut errors);
         let value = bounded(value, &format!("The output \"{name}\""), output.value.span, &mut errors);
         if value.contains_secret() && !output.sensitive {

@@ -55,7 +55,7 @@ mod version;
 mod written;
 
 pub use checks::{Check, CheckSaid};
-pub use conditions::Verdict;
+pub use conditions::{OUTPUT_PRECONDITION, PRECONDITION, Verdict};
 pub use config::{
     Config, IgnoreChanges, IgnoredDrift, IgnoredPath, Lifecycle, Output, Reference, Repetition, ResourceBlock, Settings, SettingsBlock,
     Variable,

@@ -266,13 +266,24 @@ impl PlannedResource {
     }
 }
 
+/// Something of it is not known yet; a secret is not either once it was taken out of a plan.
+fn is_to_come(value: &Value) -> bool {
+    (value.is_unknown() && !value.secret) || value.parts().any(is_to_come)
+}
+
 impl Plan {
     /// The format this version writes and reads.
     pub const FORMAT: u32 = 1;
 
     /// True if apply would change nothing, not even an output or an address in the state.
     pub fn is_empty(&self) -> bool {
-        self.outputs.is_empty() && self.moved.is_empty() && !self.has_changes()
+        !self.has_new_outputs() && self.moved.is_empty() && !self.has_changes()
+    }
+
+    /// True if an output changes. What only looks makes nothing, so that an output of what is not made yet is no news there.
+    pub fn has_new_outputs(&self) -> bool {
+        let is_news = |change: &OutputChange| self.mode != ModeOfPlan::RefreshOnly || !change.after.as_ref().is_some_and(is_to_come);
+        self.outputs.values().any(is_news)
     }
 
     /// The outputs whose change can be told as text.
