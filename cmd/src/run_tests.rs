@@ -12,6 +12,7 @@ mod rebuild;
 mod removed;
 mod reports;
 mod secrets;
+mod shown;
 mod state;
 mod traces;
 mod workspaces;

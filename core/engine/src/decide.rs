@@ -36,15 +36,14 @@ pub(crate) fn decide(
     let change = spec.plan(context, before.compared.as_ref(), Some(wanted))?;
     let forced = match before.status {
         Some(Status::Tainted) => Some(Reason::ReplaceBecauseTainted),
-        _ if force.requested => Some(Reason::ReplaceByRequest),
-        _ => force.triggered.clone().map(Reason::ReplaceByTriggers),
+        _ => force.triggered.clone().map(Reason::ReplaceByTriggers).or(force.requested.then_some(Reason::ReplaceByRequest)),
     };
     let (change, reason) = match (change, &before.full, forced) {
-        (Change::NoOp { .. } | Change::Update { .. } | Change::Replace { .. }, Some(full), Some(reason)) => {
+        (Change::NoOp { .. } | Change::Update { .. }, Some(full), Some(reason)) => {
             (replacement(spec, context, full, anew, Vec::new())?, Some(reason))
         }
-        (Change::Replace { because, .. }, Some(full), None) => {
-            let reason = Reason::ReplaceBecauseCannotUpdate(because.clone());
+        (Change::Replace { because, .. }, Some(full), forced) => {
+            let reason = forced.unwrap_or_else(|| Reason::ReplaceBecauseCannotUpdate(because.clone()));
             (replacement(spec, context, full, anew, because)?, Some(reason))
         }
         // It is there, just as wanted, but nobody knows that it is ours: the state must learn it, or it would be orphaned one day.

@@ -185,6 +185,8 @@ fn values(value: &Value, place: Place<'_>) {
 
 fn module(value: &Value, place: Place<'_>) {
     let resource = |v: &Value, p: Place<'_>| {
+        // Only of what is let go nothing is said.
+        assert!(v.get("values").is_some() || v["sensitive_values"] == false, "{p}: {v}");
         object(
             v,
             p,
@@ -196,7 +198,7 @@ fn module(value: &Value, place: Place<'_>) {
                 ("index", &index),
                 ("provider_name!", &text),
                 ("schema_version!", &|v, p| assert!(v.is_u64(), "{p}: {v}")),
-                ("values!", &|v, p| assert!(v.is_object(), "{p}: {v}")),
+                ("values", &|v, p| assert!(v.is_object(), "{p}: {v}")),
                 ("sensitive_values!", &shape),
                 ("depends_on", &|v, p| list(Some(v), p, &text)),
                 ("tainted", &truth),

@@ -113,7 +113,7 @@ fn refreshed(prior: &Snapshot, plan: &Plan, registry: &Catalog) -> Snapshot {
     for (name, change, _) in all_outputs(plan) {
         match change.after {
             Some(after) if after.is_null() => drop(state.outputs.remove(name)),
-            Some(after) if after.is_wholly_known() => {
+            Some(after) if is_known(&after) => {
                 let value = after.secret_if(change.sensitive);
                 state.outputs.insert(name.clone(), OutputState { value, sensitive: change.sensitive });
             }
@@ -146,6 +146,9 @@ fn step(step: &Step, plan: &Plan) -> Json {
 
 fn resource_change(resource: &PlannedResource, plan: &Plan, registry: &Catalog) -> Json {
     let mut out = naming_of_change(&resource.address, &resource.resource_type);
+    if let Some(key) = &resource.deposed {
+        out.insert("deposed".into(), json!(key));
+    }
     if let Some(was) = plan.previous_address(&resource.address) {
         out.insert("previous_address".into(), json!(was.to_string()));
     }
@@ -168,8 +171,9 @@ fn resource_change(resource: &PlannedResource, plan: &Plan, registry: &Catalog) 
         change["replace_paths"] = because.iter().map(path_json).collect();
     }
     out.insert("change".into(), change);
-    let let_go = is_let_go(resource, plan.mode).then_some("delete_because_no_resource_config");
-    if let Some(reason) = resource.reason.as_ref().and_then(reason_word).or(let_go) {
+    let why = if plan.previous_address(&resource.address).is_some() { "no_move_target" } else { "no_resource_config" };
+    let let_go = is_let_go(resource, plan.mode).then(|| format!("delete_because_{why}"));
+    if let Some(reason) = resource.reason.as_ref().and_then(reason_word).map(str::to_owned).or(let_go) {
         out.insert("action_reason".into(), json!(reason));
     }
     if !resource.impact.is_empty() {
@@ -275,6 +279,11 @@ fn is_open(value: &Value) -> bool {
     value.is_unknown() && !is_withheld(value)
 }
 
+/// Nothing of it is to come.
+fn is_known(value: &Value) -> bool {
+    !super::holds_something(&shape(value, &is_open))
+}
+
 /// `false` instead of a shape that marks nothing.
 fn compact(shape: Json) -> Json {
     if super::holds_something(&shape) { shape } else { json!(false) }
@@ -294,10 +303,12 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> 
                 outputs.remove(name);
                 continue;
             };
-            let mut entry = json!({ "sensitive": change.sensitive });
-            if !super::holds_something(&shape(after, &is_open)) {
+            // One that stops being secret is still told as one that is: what it was is secret.
+            let was_sensitive = prior.and_then(|s| s.outputs.get(name)).is_some_and(|o| o.sensitive);
+            let mut entry = json!({ "sensitive": change.sensitive || was_sensitive });
+            if is_known(after) {
                 entry["type"] = if stays && after.is_null() { json!("dynamic") } else { after.ty().to_json() };
-                entry["value"] = known(&after.clone().secret_if(change.sensitive)).unwrap_or(Json::Null);
+                entry["value"] = known(&after.clone().secret_if(change.sensitive || was_sensitive)).unwrap_or(Json::Null);
             }
             outputs.insert(name.clone(), entry);
         }
@@ -306,20 +317,24 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> 
         }
     }
     let decided = plan.resources.iter().filter(|_| plan.mode != ModeOfPlan::RefreshOnly);
-    let resources = decided.filter_map(|r| Some((&r.address, planned_resource(r, registry)?)));
+    let resources = decided.filter_map(|r| Some((&r.address, planned_resource(r, plan.mode, registry)?)));
     out["root_module"] = super::by_module(resources);
     out
 }
 
-fn planned_resource(resource: &PlannedResource, registry: &Catalog) -> Option<Json> {
-    let after = resource.change.after()?;
-    let after = marked(after, resource.address.mode, &resource.resource_type, &resource.secret_paths, registry);
+fn planned_resource(resource: &PlannedResource, mode: ModeOfPlan, registry: &Catalog) -> Option<Json> {
+    let after = resource.change.after();
+    // What is let go is there as before, and nothing is said of what it is.
+    if after.is_none() && !is_let_go(resource, mode) {
+        return None;
+    }
+    let after = after.map(|after| marked(after, resource.address.mode, &resource.resource_type, &resource.secret_paths, registry));
     let mut out = naming(&resource.address, &resource.resource_type);
     out.insert("provider_name".into(), json!(provider_name(resource.provider.as_deref().unwrap_or(COMPOSITES))));
     let version = schema_of(registry, resource.address.mode, &resource.resource_type).map_or(0, |s| s.version);
     out.insert("schema_version".into(), json!(version));
-    out.insert("values".into(), Json::Object(known_object(&after)));
-    out.insert("sensitive_values".into(), shape_object(&after, &|v| v.secret));
+    out.insert("sensitive_values".into(), after.as_ref().map_or(json!(false), |after| shape_object(after, &|v| v.secret)));
+    out.extend(after.map(|after| ("values".to_owned(), Json::Object(known_object(&after)))));
     Some(Json::Object(out))
 }
 

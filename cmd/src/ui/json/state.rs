@@ -18,9 +18,9 @@ pub(crate) fn state(snapshot: Option<&Snapshot>, registry: &Catalog) -> Json {
             let mut out = json!({ "format_version": "1.0", "terraform_version": TERRAFORM });
             if !snapshot.resources.is_empty() || !snapshot.deposed.is_empty() || !snapshot.outputs.is_empty() {
                 out["values"] = values(snapshot, registry);
-            }
-            if !snapshot.checks.is_empty() {
-                out["checks"] = super::checks::checks(&snapshot.checks);
+                if !snapshot.checks.is_empty() {
+                    out["checks"] = super::checks::checks(&snapshot.checks);
+                }
             }
             out
         }

@@ -1,0 +1,84 @@
+//! What `show -json` says of a plan, in places where outside readers count on a word.
+
+use serde_json::{Value as Json, json};
+
+use super::Place;
+
+const PLAIN: &str = "resource \"terraform_data\" \"a\" {\n  triggers_replace = 1\n}\n";
+
+/// The plan of what is written now, with these flags.
+fn planned(place: &Place, flags: &[&str]) -> Json {
+    let flags: Vec<&str> = ["plan", "-out=p"].into_iter().chain(flags.iter().copied()).collect();
+    place.check(&flags, 0);
+    serde_json::from_str(&place.check(&["show", "-json", "p"], 0).stdout).unwrap()
+}
+
+#[test]
+fn a_replacement_that_is_asked_for_tells_what_needs_it_too() {
+    let place = Place::new(PLAIN);
+    place.check(&["apply", "-auto-approve"], 0);
+    place.write("main.kf.hcl", &PLAIN.replace('1', "2"));
+    let plan = planned(&place, &["-replace=terraform_data.a"]);
+    let change = &plan["resource_changes"][0];
+    assert_eq!(
+        (&change["action_reason"], &change["change"]["replace_paths"]),
+        (&json!("replace_by_request"), &json!([["triggers_replace"]]))
+    );
+}
+
+#[test]
+fn what_is_let_go_stays_where_it_is() {
+    let place = Place::new(PLAIN);
+    place.check(&["apply", "-auto-approve"], 0);
+    let removed = |name: &str| format!("removed {{\n  from = terraform_data.{name}\n  lifecycle {{\n    destroy = false\n  }}\n}}\n");
+    for (text, address, reason) in [
+        (removed("a"), "terraform_data.a", "delete_because_no_resource_config"),
+        (
+            format!("moved {{\n  from = terraform_data.a\n  to   = terraform_data.b\n}}\n{}", removed("b")),
+            "terraform_data.b",
+            "delete_because_no_move_target",
+        ),
+    ] {
+        place.write("main.kf.hcl", &text);
+        let plan = planned(&place, &[]);
+        assert_eq!(plan["resource_changes"][0]["action_reason"], json!(reason));
+        let there = &plan["planned_values"]["root_module"]["resources"][0];
+        assert_eq!((&there["address"], &there["sensitive_values"]), (&json!(address), &json!(false)));
+        assert!(there.get("values").is_none());
+    }
+}
+
+#[test]
+fn outputs_that_are_secret_or_were_are_there_without_their_values() {
+    let output = |more: &str| format!("output \"o\" {{\n  value = \"x\"\n{more}}}\n");
+    let place = Place::new(&output("  sensitive = true\n"));
+    let secret = json!({ "sensitive": true, "type": "string", "value": null });
+    let plan = planned(&place, &[]);
+    assert_eq!(plan["prior_state"]["values"]["outputs"]["o"], secret);
+    place.check(&["apply", "p"], 0);
+    place.write("main.kf.hcl", &output(""));
+    assert_eq!(planned(&place, &[])["planned_values"]["outputs"]["o"], secret);
+    place.check(&["apply", "p"], 0);
+    place.write("main.kf.hcl", &output("  sensitive = true\n"));
+    assert_eq!(planned(&place, &[])["prior_state"]["values"]["outputs"]["o"], secret);
+}
+
+#[test]
+fn an_object_that_was_left_over_is_told_from_the_one_that_is_there() {
+    let text = |value: u8, holds: bool| {
+        let condition = if holds { "true" } else { "self.id == \"\"" };
+        format!(
+            "resource \"terraform_data\" \"a\" {{\n  triggers_replace = {value}\n  lifecycle {{\n    create_before_destroy = true\n    postcondition {{\n      \
+             condition     = {condition}\n      error_message = \"no\"\n    }}\n  }}\n}}\n"
+        )
+    };
+    let place = Place::new(&text(1, true));
+    place.check(&["apply", "-auto-approve"], 0);
+    place.write("main.kf.hcl", &text(2, false));
+    place.check(&["apply", "-auto-approve"], 1);
+    place.write("main.kf.hcl", &text(2, true));
+    let plan = planned(&place, &[]);
+    let all = plan["resource_changes"].as_array().unwrap();
+    let keys: Vec<_> = all.iter().map(|change| change.get("deposed").is_some_and(Json::is_string)).collect();
+    assert_eq!(keys, [false, true], "{plan:#}");
+}
