@@ -7,6 +7,7 @@ use crate::app::{App, Ended};
 use crate::backend::open_backend;
 use crate::flags::{StateFlags, VariableFlags};
 use crate::project::load_if_any;
+use crate::reading::without_missing_variables;
 use crate::session::Session;
 use crate::ui::json::state::attributes;
 
@@ -36,7 +37,10 @@ impl Resolver for FromState<'_> {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let project = load_if_any(app, &args.variables, true)?.readable()?;
+    let mut project = load_if_any(app, &args.variables, false)?;
+    // A variable that nobody gives a value is not known yet; all else can be asked for.
+    project.diagnostics = without_missing_variables(&project);
+    let project = project.readable()?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
     let notes = session.notes().clone();

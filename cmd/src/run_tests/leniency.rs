@@ -102,3 +102,12 @@ fn the_console_knows_the_time() {
     place.stdin = "timestamp() == plantimestamp()\nlength(uuid())\nuuid() == uuid()\n".to_owned();
     assert_eq!(place.check(&["console"], 0).stdout, "true\n36\nfalse\n");
 }
+
+#[test]
+fn in_the_console_a_variable_without_a_value_is_not_known_yet() {
+    let mut place = Place::new("variable \"n\" {\n  type = number\n}\n\nlocals {\n  a = 1\n}\n");
+    place.stdin = "local.a + 1\nvar.n\nvar.n + 1\n".to_owned();
+    assert_eq!(place.check(&["console"], 0).stdout, "2\n(known after apply)\n(known after apply)\n");
+    let done = place.check(&["plan", "-input=false"], 1);
+    assert!(done.stderr.contains("No value for a required variable"), "{done:#?}");
+}
