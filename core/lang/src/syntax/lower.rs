@@ -15,6 +15,8 @@ use super::{
     keys, numbers,
 };
 
+/// What is said of a key of an object that may be a reference and may be a name.
+pub(super) const AMBIGUOUS_KEY: &str = "Ambiguous key";
 /// Entries of a big object that are parsed at once.
 const PIECE: usize = 500;
 
@@ -198,7 +200,7 @@ impl Lower<'_> {
                 (tree::ObjectKey::Expression(expr), None) if is_path(expr) => {
                     let detail = "A key of an object that is neither in quotes nor in parentheses must be one word.";
                     self.diagnostics.push(
-                        Diagnostic::error("Ambiguous key", detail)
+                        Diagnostic::error(AMBIGUOUS_KEY, detail)
                             .with_span(Some(key_span))
                             .with_hint("For what it refers to put it in parentheses, for a name with dots in quotes."),
                     );

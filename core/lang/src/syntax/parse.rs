@@ -10,7 +10,7 @@ use std::thread;
 use karmaform_model::{Catalog, Diagnostic, Diagnostics, FileId, Span};
 
 use super::found::{Big, Scan};
-use super::lower::Lower;
+use super::lower::{AMBIGUOUS_KEY, Lower};
 use super::scan::{scan, scan_template};
 use super::template::{Quoting, lower_template};
 use super::{Body, Expr, ExprKind, Part, explain, json, keys};
@@ -90,9 +90,9 @@ pub(crate) fn parse_body(file: FileId, text: &str) -> Parsed {
     parsed
 }
 
-/// What is wrong with the syntax of a text; nothing is said of its meaning.
+/// What is wrong with the syntax of a text; nothing is said of its meaning, as what a key without quotes stands for is.
 pub fn syntax_errors(file: FileId, text: &str) -> Diagnostics {
-    parse_body(file, text).diagnostics
+    parse_body(file, text).diagnostics.into_iter().filter(|d| d.summary != AMBIGUOUS_KEY).collect()
 }
 
 /// True if an expression goes on: so far nothing is wrong with it, but a bracket, an interpolation or a heredoc in it is open.
@@ -287,4 +287,17 @@ pub(super) fn on_big_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T
 
 pub(super) fn failed(span: Span) -> Diagnostic {
     Diagnostic::error("Text could not be read", "The parser gave up on this text. This is a bug.").with_span(Some(span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_key_stands_for_is_no_matter_of_syntax() {
+        let text = "module \"m\" {\n  providers = {\n    a.b = a\n  }\n}\n";
+        assert!(syntax_errors(FileId(0), text).is_empty());
+        assert_eq!(parse_body(FileId(0), text).diagnostics.iter().map(|d| d.summary.as_str()).collect::<Vec<_>>(), [AMBIGUOUS_KEY]);
+        assert!(!syntax_errors(FileId(0), "a = { b. = 1 }\n").is_empty());
+    }
 }
