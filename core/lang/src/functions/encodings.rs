@@ -41,7 +41,7 @@ impl Encoding {
             Encoding::Controls(table) => text.chars().map(|c| if is_control(c) { Some(c as u8) } else { high(table, c) }).collect(),
             Encoding::Table(table) => {
                 let (bytes, _, misfits) = table.encode(text);
-                (!misfits).then(|| bytes.into_owned())
+                (!misfits && !has_controls(table, text)).then(|| bytes.into_owned())
             }
         }
     }
@@ -66,7 +66,10 @@ impl Encoding {
                 };
                 bytes.iter().map(one).collect::<Option<String>>()?
             }
-            Encoding::Table(table) => table.decode_without_bom_handling_and_without_replacement(bytes)?.into_owned(),
+            Encoding::Table(table) => {
+                let text = table.decode_without_bom_handling_and_without_replacement(bytes)?.into_owned();
+                Some(text).filter(|text| !has_controls(table, text))?
+            }
         };
         // What stands for a character that could not be read, in a text that was spoilt before, is none here either.
         (!text.contains('\u{fffd}')).then_some(text)
@@ -75,6 +78,11 @@ impl Encoding {
 
 fn is_control(c: char) -> bool {
     ('\u{80}'..='\u{9f}').contains(&c)
+}
+
+/// In encodings of single bytes those from 128 on that are no character stand for nothing, and for no control character either.
+fn has_controls(table: &'static encoding_rs::Encoding, text: &str) -> bool {
+    table.is_single_byte() && text.chars().any(is_control)
 }
 
 /// The byte of a character that is not at 128 to 159.
