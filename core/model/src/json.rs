@@ -30,19 +30,23 @@ pub fn implied_from_json(json: &Json) -> Value {
     match json {
         Json::Null => Value::null(Type::Any),
         Json::Bool(b) => (*b).into(),
-        Json::Number(n) => n.to_string().parse::<Number>().map_or_else(|()| Value::null(Type::Number), Value::from),
+        Json::Number(n) => Number::kept(&n.to_string()).map_or_else(|()| Value::null(Type::Number), Value::from),
         Json::String(s) => s.as_str().into(),
         Json::Array(items) => Value::tuple(items.iter().map(implied_from_json).collect()),
         Json::Object(o) => o.iter().map(|(n, v)| (n.clone(), implied_from_json(v))).collect::<Object>().into(),
     }
 }
 
-/// True if there is a number in it that [`Number`] does not take, in whose place [`implied_from_json`] puts null.
+/// True if there is a number in it with more digits than one may be written with.
 pub fn has_too_long_number(json: &Json) -> bool {
+    has_number(json, &|text| Number::is_too_long(text))
+}
+
+fn has_number(json: &Json, is: &dyn Fn(&str) -> bool) -> bool {
     match json {
-        Json::Number(n) => !n.is_i64() && n.to_string().parse::<Number>().is_err(),
-        Json::Array(items) => items.iter().any(has_too_long_number),
-        Json::Object(o) => o.values().any(has_too_long_number),
+        Json::Number(n) => !n.is_i64() && is(&n.to_string()),
+        Json::Array(items) => items.iter().any(|item| has_number(item, is)),
+        Json::Object(o) => o.values().any(|value| has_number(value, is)),
         Json::Null | Json::Bool(_) | Json::String(_) => false,
     }
 }
@@ -52,7 +56,7 @@ pub fn has_too_long_number(json: &Json) -> bool {
 /// # Errors
 /// If the JSON does not fit the type.
 pub fn from_json(json: &Json, ty: &Type) -> Result<Value, ConvertError> {
-    if has_too_long_number(json) {
+    if has_number(json, &|text| Number::kept(text).is_err()) {
         return Err(ConvertError::Wrong { wanted: ty.to_string(), found: TOO_LONG.to_owned() });
     }
     convert(&implied_from_json(json), ty)

@@ -16,7 +16,7 @@ use float::PRECISION;
 /// What is said of a number that is written with too many digits.
 pub const TOO_LONG: &str = "a number of more than 4096 digits";
 /// Beyond this many digits a written number is refused: `1e99999999` parses at once and prints 100 MB.
-const LONGEST: i64 = 4096;
+const LONGEST: u64 = 4096;
 /// A float of 64 bits has all digits of whole numbers up to here.
 const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -80,7 +80,26 @@ impl Number {
 
     /// True for a text that is a number, but of more digits than a number may have, so that it is refused.
     pub fn is_too_long(text: &str) -> bool {
-        is_written_as_number(without_sign(text)) && BigDecimal::from_str(text).is_ok_and(|decimal| is_long(&decimal))
+        digits_of(text).is_some_and(|digits| digits > LONGEST)
+    }
+
+    /// A number that was kept: what was calculated may be longer by some digits than what may be written.
+    pub(crate) fn kept(text: &str) -> Result<Self, ()> {
+        Self::of_length(text, 2 * LONGEST)
+    }
+
+    fn of_length(text: &str, most: u64) -> Result<Self, ()> {
+        if matches!(without_sign(text), "Inf" | "inf") {
+            return Ok(if text.starts_with('-') { Self::NegativeInfinity } else { Self::PositiveInfinity });
+        }
+        if digits_of(text).is_none_or(|digits| digits > most) {
+            return Err(());
+        }
+        if let Ok(int) = text.parse::<i64>() {
+            return Ok(if int == 0 && text.starts_with('-') { Self::NegativeZero } else { Self::Int(int) });
+        }
+        let number = Self::from_decimal(&BigDecimal::from_str(text).map_err(|_| ())?);
+        Ok(if text.starts_with('-') && matches!(number, Self::Int(0)) { Self::NegativeZero } else { number })
     }
 
     /// As a machine integer if it is whole and fits.
@@ -146,14 +165,27 @@ fn without_sign(text: &str) -> &str {
     text.strip_prefix(['-', '+']).unwrap_or(text)
 }
 
-fn is_written_as_number(digits: &str) -> bool {
-    let ok = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
-    digits.strip_prefix('.').unwrap_or(digits).starts_with(|c: char| c.is_ascii_digit()) && digits.chars().all(ok)
-}
-
-fn is_long(decimal: &BigDecimal) -> bool {
-    let (_, scale) = decimal.as_bigint_and_exponent();
-    scale.abs() > LONGEST || i64::try_from(decimal.digits()).unwrap_or(i64::MAX) > LONGEST
+/// How many digits a written number has before and behind the point, an exponent taken in; `None` for what is no number. Nothing is calculated.
+fn digits_of(text: &str) -> Option<u64> {
+    let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let unsigned = without_sign(text);
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).map_or((unsigned, None), |(m, e)| (m, Some(e)));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if !is_digits(whole) || !is_digits(fraction) || (whole.is_empty() && fraction.is_empty()) {
+        return None;
+    }
+    let exponent = match exponent {
+        None => 0,
+        Some(written) => {
+            let digits = without_sign(written);
+            let size = Some(digits).filter(|d| !d.is_empty() && is_digits(d))?.parse::<i32>().unwrap_or(i32::MAX);
+            i64::from(if written.starts_with('-') { -size } else { size })
+        }
+    };
+    let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX / 2);
+    let before = (length(whole.trim_start_matches('0')) + exponent).max(0);
+    let behind = (length(fraction) - exponent).max(0);
+    u64::try_from((before + behind).max(length(whole) + length(fraction))).ok()
 }
 
 impl FromStr for Number {
@@ -161,22 +193,7 @@ impl FromStr for Number {
 
     /// Decimal notation with an optional exponent, `.5` and `+5` too, or `Inf`; no hexadecimal, no underscores, no surrounding space.
     fn from_str(text: &str) -> Result<Self, ()> {
-        let digits = without_sign(text);
-        if matches!(digits, "Inf" | "inf") {
-            return Ok(if text.starts_with('-') { Self::NegativeInfinity } else { Self::PositiveInfinity });
-        }
-        if !is_written_as_number(digits) {
-            return Err(());
-        }
-        if let Ok(int) = text.parse::<i64>() {
-            return Ok(if int == 0 && text.starts_with('-') { Self::NegativeZero } else { Self::Int(int) });
-        }
-        let decimal = BigDecimal::from_str(text).map_err(|_| ())?;
-        if is_long(&decimal) {
-            return Err(());
-        }
-        let number = Self::from_decimal(&decimal);
-        Ok(if text.starts_with('-') && matches!(number, Self::Int(0)) { Self::NegativeZero } else { number })
+        Self::of_length(text, LONGEST)
     }
 }
 
@@ -238,7 +255,7 @@ impl<'de> Deserialize<'de> for Number {
         match String::deserialize(d)?.as_str() {
             "+Inf" => Ok(Self::PositiveInfinity),
             "-Inf" => Ok(Self::NegativeInfinity),
-            text => text.parse().map_err(|()| serde::de::Error::custom("not a number")),
+            text => Self::kept(text).map_err(|()| serde::de::Error::custom("not a number")),
         }
     }
 }
@@ -310,6 +327,41 @@ mod tests {
                 if down == up && down < 0 { [BigInt::from(10).pow(30), BigInt::from(10).pow(30)] } else { [down.into(), up.into()] };
             assert_eq!([float.whole(false), float.whole(true)], expected, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_before_it_is_calculated_with() {
+        for text in [
+            "1e9223372036854775808",
+            "1e-9223372036854775808",
+            "0e9223372036854775808",
+            "1e99999999999999999999",
+            "-1E+4096",
+            "1e4096",
+            "1e-4097",
+        ] {
+            assert!(text.parse::<Number>().is_err() && Number::is_too_long(text), "{text}");
+        }
+        let long = "9".repeat(10_000_000);
+        assert!(long.parse::<Number>().is_err() && Number::is_too_long(&long));
+        for text in ["1e4095", "-1e-4095", "0.5e-4000", &"9".repeat(4096)] {
+            assert!(text.parse::<Number>().is_ok() && !Number::is_too_long(text), "{text}");
+        }
+        for text in ["1e", "e5", "1e+", "1.2.3", "abc", ""] {
+            assert!(text.parse::<Number>().is_err() && !Number::is_too_long(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_written_and_calculated_can_be_kept() {
+        for text in ["1e4095", "-1e-4095", &"9".repeat(4096), &format!("0.{}", "9".repeat(4095))] {
+            let number: Number = text.parse().unwrap();
+            assert_eq!(Number::kept(&number.to_string()), Ok(number), "{text}");
+        }
+        // Of an estimate a little below the limit.
+        let most = Number::from(Float::from_decimal(&BigDecimal::from(BigInt::from(3).pow(8600)), PRECISION));
+        assert!(most.float().unwrap().length() <= LONGEST && most.to_string().len() > 4096);
+        assert_eq!(Number::kept(&most.to_string()), Ok(most));
     }
 
     #[test]
