@@ -1,45 +1,163 @@
 //! The one type that several convert to, as in Terraform: which of them it is, or which new one is made of them.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::types::{ObjectAttribute, Type};
 
+/// So many types may be looked at before it is said that they have none in common: what is nested deeply is looked at again and again.
+const MOST: usize = 20_000_000;
+/// Of more types than these, those that are there already are left out first.
+const MANY: usize = 64;
+
 /// The one type all of these convert to: what meets a string becomes one, tuples become lists and objects maps where they differ. `any` among them is a
 /// null without a type, or nothing that is known yet: it becomes what the others are, unless these would have to be made something new for that. Then,
 /// and where the others have nothing in common, the type is `any` too, and each keeps its own.
 pub fn unify(types: &[Type]) -> Option<Type> {
-    let Some(first) = types.first() else { return Some(Type::Any) };
-    if types.iter().all(|t| t == first) {
-        return Some(first.clone());
+    Search { left: Cell::new(MOST) }.unify(types)
+}
+
+/// One search for a type.
+struct Search {
+    /// How many types may still be looked at.
+    left: Cell<usize>,
+}
+
+impl Search {
+    fn spend(&self, types: usize) -> Option<()> {
+        self.left.set(self.left.get().checked_sub(types + 1)?);
+        Some(())
     }
-    let of = |is: fn(&Type) -> bool| types.iter().filter(|t| is(t)).count();
-    let (open, all) = (of(|t| *t == Type::Any), types.len());
-    let [maps, lists, sets] = [of(|t| matches!(t, Type::Map(_))), of(|t| matches!(t, Type::List(_))), of(|t| matches!(t, Type::Set(_)))];
-    let [objects, tuples] = [of(|t| matches!(t, Type::Object(_))), of(|t| matches!(t, Type::Tuple(_)))];
-    for (kind, make) in [(maps, Type::map as fn(Type) -> Type), (lists, Type::list), (sets, Type::set)] {
-        if kind > 0 && kind + open == all {
-            return if open > 0 { Some(Type::Any) } else { unify(&elements(types)).map(make) };
+
+    /// See [`unify`].
+    fn unify(&self, types: &[Type]) -> Option<Type> {
+        self.spend(types.len())?;
+        let Some(first) = types.first() else { return Some(Type::Any) };
+        if types.iter().all(|t| t == first) {
+            return Some(first.clone());
+        }
+        let distinct;
+        let types = if types.len() > MANY {
+            distinct = once_each(types);
+            distinct.as_slice()
+        } else {
+            types
+        };
+        let of = |is: fn(&Type) -> bool| types.iter().filter(|t| is(t)).count();
+        let (open, all) = (of(|t| *t == Type::Any), types.len());
+        let [maps, lists, sets] =
+            [of(|t| matches!(t, Type::Map(_))), of(|t| matches!(t, Type::List(_))), of(|t| matches!(t, Type::Set(_)))];
+        let [objects, tuples] = [of(|t| matches!(t, Type::Object(_))), of(|t| matches!(t, Type::Tuple(_)))];
+        for (kind, make) in [(maps, Type::map as fn(Type) -> Type), (lists, Type::list), (sets, Type::set)] {
+            if kind > 0 && kind + open == all {
+                return if open > 0 { Some(Type::Any) } else { self.unify(&elements(types)).map(make) };
+            }
+        }
+        for (kind, structures) in [(maps, objects), (lists, tuples)] {
+            // Structures often are collections in disguise.
+            if kind > 0
+                && kind + structures + open == all
+                && let Some(found) = self.as_collections(types)
+            {
+                return Some(found);
+            }
+        }
+        for (kind, join) in [(objects, Self::join_objects as fn(&Self, &[Type]) -> Option<Type>), (tuples, Self::join_tuples)] {
+            if kind > 0 && kind + open == all {
+                return if open > 0 { Some(Type::Any) } else { join(self, types) };
+            }
+        }
+        if objects > 0 && tuples > 0 {
+            return None;
+        }
+        preferred(types).into_iter().find(|wanted| types.iter().all(|t| self.converts(t, wanted))).cloned()
+    }
+
+    /// The structures among them as one collection, and that with the others.
+    fn as_collections(&self, types: &[Type]) -> Option<Type> {
+        let is_structure = |t: &&Type| matches!(t, Type::Object(_) | Type::Tuple(_));
+        let structures: Vec<Type> = types.iter().filter(is_structure).cloned().collect();
+        let one = self.collection(&structures)?;
+        let others = types.iter().map(|t| if is_structure(&t) { one.clone() } else { t.clone() });
+        self.unify(&others.collect::<Vec<_>>()).filter(|t| matches!(t, Type::Map(_) | Type::List(_)))
+    }
+
+    /// Objects as a map, tuples as a list, of what all their parts have in common.
+    fn collection(&self, structures: &[Type]) -> Option<Type> {
+        let mut parts = Vec::new();
+        for structure in structures {
+            match structure {
+                Type::Tuple(types) => parts.extend(types.iter().cloned()),
+                Type::Object(attributes) => parts.extend(attributes.values().map(|a| a.ty.clone())),
+                _ => return None,
+            }
+        }
+        let one = self.unify(&parts)?;
+        let made = if matches!(structures.first(), Some(Type::Object(_))) { Type::map(one) } else { Type::list(one) };
+        structures.iter().all(|s| self.converts(s, &made)).then_some(made)
+    }
+
+    fn join_tuples(&self, types: &[Type]) -> Option<Type> {
+        let parts: Vec<&Vec<Type>> = types.iter().filter_map(|t| if let Type::Tuple(parts) = t { Some(parts) } else { None }).collect();
+        let length = parts.first()?.len();
+        if parts.iter().any(|p| p.len() != length) {
+            return self.collection(types);
+        }
+        let across = |at: usize| self.unify(&parts.iter().map(|p| p[at].clone()).collect::<Vec<_>>());
+        let joined = Type::Tuple((0..length).map(across).collect::<Option<_>>()?);
+        if types.iter().all(|t| self.converts(t, &joined)) { Some(joined) } else { self.collection(types) }
+    }
+
+    fn join_objects(&self, types: &[Type]) -> Option<Type> {
+        let parts: Vec<&BTreeMap<String, ObjectAttribute>> =
+            types.iter().filter_map(|t| if let Type::Object(parts) = t { Some(parts) } else { None }).collect();
+        let first = parts.first()?;
+        if parts.iter().any(|p| !p.keys().eq(first.keys())) {
+            return self.collection(types);
+        }
+        let across = |name: &String| self.unify(&parts.iter().map(|p| p[name].ty.clone()).collect::<Vec<_>>());
+        let joined = first.keys().map(|name| Some((name.clone(), ObjectAttribute::required(across(name)?)))).collect::<Option<_>>()?;
+        let joined = Type::Object(joined);
+        if types.iter().all(|t| self.converts(t, &joined)) { Some(joined) } else { self.collection(types) }
+    }
+
+    /// Some values of the one type convert to the other.
+    fn converts(&self, from: &Type, to: &Type) -> bool {
+        use Type::{Any, List, Map, Object, Set, Tuple};
+        if from == to {
+            return true;
+        }
+        if self.spend(0).is_none() {
+            return false;
+        }
+        let all = |parts: &mut dyn Iterator<Item = &Type>, element: &Type| {
+            let parts: Vec<Type> = parts.cloned().collect();
+            if *element == Any { parts.is_empty() || self.unify(&parts).is_some() } else { parts.iter().all(|t| self.converts(t, element)) }
+        };
+        match (from, to) {
+            (Any, _) | (_, Any) => true,
+            (a, b) if a.is_primitive() && b.is_primitive() => *a == Type::String || *b == Type::String,
+            (List(a) | Set(a), List(b) | Set(b)) | (Map(a), Map(b)) => self.converts(a, b),
+            (Tuple(parts), List(element) | Set(element)) => all(&mut parts.iter(), element),
+            (Object(parts), Map(element)) => all(&mut parts.values().map(|a| &a.ty), element),
+            (Map(element), Object(parts)) => parts.values().all(|a| self.converts(element, &a.ty)),
+            (Tuple(a), Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.converts(a, b)),
+            (Object(a), Object(b)) => b.iter().all(|(name, b)| a.get(name).map_or(b.optional, |a| self.converts(&a.ty, &b.ty))),
+            _ => false,
         }
     }
-    for (kind, structures) in [(maps, objects), (lists, tuples)] {
-        // Structures often are collections in disguise.
-        if kind > 0
-            && kind + structures + open == all
-            && let Some(found) = as_collections(types)
-        {
-            return Some(found);
+}
+
+/// Each of them once, as they come.
+fn once_each(types: &[Type]) -> Vec<Type> {
+    let mut distinct: Vec<Type> = Vec::new();
+    for ty in types {
+        if !distinct.contains(ty) {
+            distinct.push(ty.clone());
         }
     }
-    for (kind, join) in [(objects, join_objects as fn(&[Type]) -> Option<Type>), (tuples, join_tuples)] {
-        if kind > 0 && kind + open == all {
-            return if open > 0 { Some(Type::Any) } else { join(types) };
-        }
-    }
-    if objects > 0 && tuples > 0 {
-        return None;
-    }
-    preferred(types).into_iter().find(|wanted| types.iter().all(|t| converts(t, wanted))).cloned()
+    distinct
 }
 
 /// The types of the elements of collections.
@@ -51,54 +169,6 @@ fn elements(types: &[Type]) -> Vec<Type> {
             _ => None,
         })
         .collect()
-}
-
-/// The structures among them as one collection, and that with the others.
-fn as_collections(types: &[Type]) -> Option<Type> {
-    let is_structure = |t: &&Type| matches!(t, Type::Object(_) | Type::Tuple(_));
-    let structures: Vec<Type> = types.iter().filter(is_structure).cloned().collect();
-    let one = collection(&structures)?;
-    let others = types.iter().map(|t| if is_structure(&t) { one.clone() } else { t.clone() });
-    unify(&others.collect::<Vec<_>>()).filter(|t| matches!(t, Type::Map(_) | Type::List(_)))
-}
-
-/// Objects as a map, tuples as a list, of what all their parts have in common.
-fn collection(structures: &[Type]) -> Option<Type> {
-    let mut parts = Vec::new();
-    for structure in structures {
-        match structure {
-            Type::Tuple(types) => parts.extend(types.iter().cloned()),
-            Type::Object(attributes) => parts.extend(attributes.values().map(|a| a.ty.clone())),
-            _ => return None,
-        }
-    }
-    let one = unify(&parts)?;
-    let made = if matches!(structures.first(), Some(Type::Object(_))) { Type::map(one) } else { Type::list(one) };
-    structures.iter().all(|s| converts(s, &made)).then_some(made)
-}
-
-fn join_tuples(types: &[Type]) -> Option<Type> {
-    let parts: Vec<&Vec<Type>> = types.iter().filter_map(|t| if let Type::Tuple(parts) = t { Some(parts) } else { None }).collect();
-    let length = parts.first()?.len();
-    if parts.iter().any(|p| p.len() != length) {
-        return collection(types);
-    }
-    let across = |at: usize| unify(&parts.iter().map(|p| p[at].clone()).collect::<Vec<_>>());
-    let joined = Type::Tuple((0..length).map(across).collect::<Option<_>>()?);
-    if types.iter().all(|t| converts(t, &joined)) { Some(joined) } else { collection(types) }
-}
-
-fn join_objects(types: &[Type]) -> Option<Type> {
-    let parts: Vec<&BTreeMap<String, ObjectAttribute>> =
-        types.iter().filter_map(|t| if let Type::Object(parts) = t { Some(parts) } else { None }).collect();
-    let first = parts.first()?;
-    if parts.iter().any(|p| !p.keys().eq(first.keys())) {
-        return collection(types);
-    }
-    let across = |name: &String| unify(&parts.iter().map(|p| p[name].ty.clone()).collect::<Vec<_>>());
-    let joined = first.keys().map(|name| Some((name.clone(), ObjectAttribute::required(across(name)?)))).collect::<Option<_>>()?;
-    let joined = Type::Object(joined);
-    if types.iter().all(|t| converts(t, &joined)) { Some(joined) } else { collection(types) }
 }
 
 /// Those that are more general first; else as they came.
@@ -146,25 +216,24 @@ fn all_alike<'a>(pairs: impl Iterator<Item = (&'a Type, &'a Type)>) -> Ordering 
     if orders.all(|o| o == first) { first } else { Ordering::Equal }
 }
 
-/// Some values of the one type convert to the other.
-pub(crate) fn converts(from: &Type, to: &Type) -> bool {
-    use Type::{Any, List, Map, Object, Set, Tuple};
-    if from == to {
-        return true;
-    }
-    let all = |parts: &mut dyn Iterator<Item = &Type>, element: &Type| {
-        let parts: Vec<Type> = parts.cloned().collect();
-        if *element == Any { parts.is_empty() || unify(&parts).is_some() } else { parts.iter().all(|t| converts(t, element)) }
-    };
-    match (from, to) {
-        (Any, _) | (_, Any) => true,
-        (a, b) if a.is_primitive() && b.is_primitive() => *a == Type::String || *b == Type::String,
-        (List(a) | Set(a), List(b) | Set(b)) | (Map(a), Map(b)) => converts(a, b),
-        (Tuple(parts), List(element) | Set(element)) => all(&mut parts.iter(), element),
-        (Object(parts), Map(element)) => all(&mut parts.values().map(|a| &a.ty), element),
-        (Map(element), Object(parts)) => parts.values().all(|a| converts(element, &a.ty)),
-        (Tuple(a), Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| converts(a, b)),
-        (Object(a), Object(b)) => b.iter().all(|(name, b)| a.get(name).map_or(b.optional, |a| converts(&a.ty, &b.ty))),
-        _ => false,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_depth_nor_number_is_paid_for_again_and_again() {
+        let mut deep = Type::Tuple(vec![Type::Number]);
+        for _ in 0..200 {
+            deep = Type::Tuple(vec![deep, Type::list(Type::Any)]);
+        }
+        // Whatever comes of it, it comes.
+        let _ = unify(&[deep, Type::list(Type::Any)]);
+        let mut many = vec![Type::Bool; 1_000_000];
+        many.push(Type::String);
+        assert_eq!(unify(&many), Some(Type::String));
+        many.push(Type::Number);
+        assert_eq!(unify(&many), Some(Type::String));
+        many.extend((0..1000).map(|at| Type::object([(format!("a{at}").as_str(), Type::Bool)])));
+        assert_eq!(unify(&many), None);
     }
 }
