@@ -1,7 +1,9 @@
 //! What is taken over, by `import` blocks or by hand: that it is there, and is what the configuration names. Pure.
 
 use karmaform_lang::Import;
-use karmaform_model::{Address, Catalog, Diagnostic, ModeOfPlan, Object, Plan, ResourceEntry, ResourceSpec, ResourceState, Status, Value};
+use karmaform_model::{
+    Address, Catalog, Diagnostic, ModeOfPlan, Object, Plan, PlannedResource, ResourceEntry, ResourceSpec, ResourceState, Status, Value,
+};
 
 use crate::ledger::resource_state;
 use crate::observed::Answer;
@@ -22,7 +24,12 @@ impl<'a> Pass<'a> {
 
 /// What a plan takes over at this address, just as it is there, as the state keeps it. `None`: nothing.
 pub fn taken_over(plan: &Plan, address: &Address, catalog: &Catalog) -> Option<ResourceState> {
-    let planned = plan.resources.iter().find(|r| r.address == *address && r.deposed.is_none() && r.importing.is_some())?;
+    as_it_is(plan.resources.iter().find(|r| r.address == *address && r.deposed.is_none())?, catalog)
+}
+
+/// The same of one planned resource.
+pub(crate) fn as_it_is(planned: &PlannedResource, catalog: &Catalog) -> Option<ResourceState> {
+    planned.importing.as_ref()?;
     let Some(ResourceEntry::Type(_, spec)) = catalog.resource(&planned.resource_type) else { return None };
     let schema = spec.schema();
     let mut object = with_nulls(schema, &without_volatile(schema, planned.change.before()?, true));

@@ -10,7 +10,7 @@ use karmaform_model::{
 };
 
 use crate::connect::OWN_PROVIDER;
-use crate::imports::taken_over;
+use crate::imports::as_it_is;
 use crate::recover::mark_started;
 use crate::values::{is_wholly_known, remembered, secret_paths, unknown_object, with_nulls, with_unknown};
 
@@ -173,9 +173,10 @@ impl<'a> Ledger<'a> {
     }
 
     fn set_aside(&mut self, resource: usize) {
-        let address = &self.plan.resources[resource].address;
+        let planned = &self.plan.resources[resource];
+        let address = &planned.address;
         // What is imported and replaced at once is in no state yet.
-        let old = self.snapshot.resources.remove(address).or_else(|| taken_over(self.plan, address, self.registry));
+        let old = self.snapshot.resources.remove(address).or_else(|| as_it_is(planned, self.registry));
         let Some(old) = old else { return };
         let mut seed = self.plan.serial;
         let key = loop {

@@ -60,7 +60,10 @@ impl Evaluator<'_> {
             "templatestring" => self.template_string(whole, call, &args, scope, errors),
             DECODE_TFVARS => self.decode_variables(whole, call, &args, scope, errors),
             _ => match functions::call(&call.name, &args, &self.config.context) {
-                Ok(value) => self.momentary(call, &args, scope).map_or(value.clone(), |known| known.marked(value.marks())),
+                Ok(value) => match self.momentary(call, &args, scope) {
+                    Some(known) => known.marked(value.marks()),
+                    None => value,
+                },
                 Err(error) => {
                     let argument =
                         error.argument.and_then(|i| Some((call.args.get(i.min(call.args.len().saturating_sub(1)))?, args.get(i)?)));
