@@ -65,7 +65,8 @@ impl Files for Disk {
             Ok(found) if found.is_file() => Ok(true),
             Ok(found) if found.is_dir() => Err("is a directory".to_owned()),
             Ok(_) => Err("is no regular file".to_owned()),
-            Err(_) => Ok(false),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(format!("can't be looked at: {}", reason(&error))),
         }
     }
 

@@ -325,7 +325,7 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> 
 fn planned_resource(resource: &PlannedResource, mode: ModeOfPlan, registry: &Catalog) -> Option<Json> {
     let after = resource.change.after();
     // What is let go is there as before, and nothing is said of what it is.
-    if after.is_none() && !is_let_go(resource, mode) {
+    if after.is_none() && (resource.deposed.is_some() || !is_let_go(resource, mode)) {
         return None;
     }
     let after = after.map(|after| marked(after, resource.address.mode, &resource.resource_type, &resource.secret_paths, registry));

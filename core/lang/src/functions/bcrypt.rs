@@ -17,7 +17,8 @@ pub(super) const FUNCTION: Function = Function {
     optional: 1,
     body: Some(|a| {
         if a.text(0).len() > LONGEST {
-            return Err(FunctionError::at(0, format!("has more than {LONGEST} bytes, which bcrypt does not look at")));
+            // Not of the argument: an error of that shows how it begins.
+            return Err(FunctionError::new(format!("the password has more than {LONGEST} bytes, and bcrypt looks at no more")));
         }
         if a.len() > 1 && a.whole(1)? > MOST {
             return Err(FunctionError::at(1, format!("{} is too much: more than {MOST} would take minutes", a.quote(1))));
@@ -30,7 +31,7 @@ pub(super) const FUNCTION: Function = Function {
         ("bcrypt(\"secret\",5)", "UNKNOWN string"),
         ("bcrypt(\"secret\",21)", "ERROR 21 is too much"),
         ("bcrypt(\"secret\",5.5)", "ERROR a whole number is required"),
-        ("bcrypt(join(\"\",range(100)))", "ERROR has more than 72 bytes"),
+        ("bcrypt(join(\"\",range(100)))", "ERROR the password has more than 72 bytes"),
     ],
     ..Function::BASE
 };

@@ -1,6 +1,6 @@
 //! DEFLATE (RFC 1951), byte for byte as `base64gzip` of Terraform makes it, so that a plan shows no change where there is none: no library keeps its
-//! bytes from version to version (`docs/decisions/gzip.md`). Chains of places that begin with the same four bytes are searched for the longest
-//! repetition, and one that begins a byte later is preferred where it is longer.
+//! bytes from version to version (`docs/decisions/0009-base64gzip-makes-its-own-bytes.md`). Chains of places that begin with the same four bytes are
+//! searched for the longest repetition, and one that begins a byte later is preferred where it is longer.
 
 mod blocks;
 mod codes;

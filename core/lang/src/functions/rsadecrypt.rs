@@ -12,16 +12,17 @@ pub(super) const FUNCTION: Function = Function {
     doc: "The text that was encrypted with RSA (PKCS #1 1.5) and is given in Base64; the key is a private one in PEM.",
     parameters: &[Parameter::string("ciphertext"), Parameter::string("privatekey")],
     body: Some(|a| {
-        let secret = super::base64::decode(a.text(0)).ok_or_else(|| FunctionError::at(0, "is not valid Base64"))?;
+        let secret =
+            super::base64::decode(a.text(0)).ok_or_else(|| FunctionError::new("the argument \"ciphertext\" is not valid Base64"))?;
         let key = Pkcs1PrivateDecryptingKey::new(private_key(a)?).map_err(|_| unusable("is no RSA key"))?;
         let mut room = vec![0; key.min_output_size()];
-        let text = key.decrypt(&secret, &mut room).map_err(|_| FunctionError::at(0, "was not encrypted for this key"))?;
-        let text = String::from_utf8(text.to_vec()).map_err(|_| FunctionError::at(0, "stands for bytes that are no text (UTF-8)"))?;
+        let text = key.decrypt(&secret, &mut room).map_err(|_| FunctionError::new("the ciphertext was not encrypted for this key"))?;
+        let text = String::from_utf8(text.to_vec()).map_err(|_| FunctionError::new("what was encrypted is no text (UTF-8)"))?;
         Ok(string(text))
     }),
     #[cfg(test)]
     rows: &[
-        ("rsadecrypt(\"?\",\"x\")", "ERROR is not valid Base64"),
+        ("rsadecrypt(\"?\",\"x\")", "ERROR the argument \"ciphertext\" is not valid Base64"),
         ("rsadecrypt(\"YQ==\",\"x\")", "ERROR holds no private key in PEM"),
         (
             "rsadecrypt(\"YQ==\",\"-----BEGIN OPENSSH PRIVATE KEY-----\\nYQ==\\n-----END OPENSSH PRIVATE KEY-----\\n\")",
