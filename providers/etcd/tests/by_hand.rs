@@ -217,11 +217,16 @@ async fn gets_room(servers: &Servers, cluster: &Cluster) {
     for n in 0..64u8 {
         let value: Vec<u8> = std::iter::repeat_n(n, VALUE).collect();
         if let Err(error) = writer.put("big", value, None).await {
+            // On a busy machine it may be late with an answer, or without a leader for a while; it is full all the same in the end.
+            let is_full = error.to_string().contains("space exceeded");
             refused = Some(error.to_string());
-            break;
+            if is_full {
+                break;
+            }
         }
     }
-    assert!(refused.is_some_and(|why| why.contains("space exceeded")));
+    let refused = refused.unwrap_or_default();
+    assert!(refused.contains("space exceeded"), "{refused}");
     let seen = survey(cluster).await;
     assert!(seen.alarming("NOSPACE") && seen.troubles().is_empty(), "{seen:?}");
     // It can still be saved.
