@@ -56,7 +56,7 @@ fn has_number(json: &Json, is: &dyn Fn(&str) -> bool) -> bool {
 /// # Errors
 /// If the JSON does not fit the type.
 pub fn from_json(json: &Json, ty: &Type) -> Result<Value, ConvertError> {
-    if has_number(json, &|text| Number::kept(text).is_err()) {
+    if has_number(json, &|text| Number::is_too_long_to_keep(text)) {
         return Err(ConvertError::Wrong { wanted: ty.to_string(), found: TOO_LONG.to_owned() });
     }
     convert(&implied_from_json(json), ty)

@@ -88,6 +88,11 @@ impl Number {
         Self::of_length(text, 2 * LONGEST)
     }
 
+    /// True for a text of a number that not even [`Number::kept`] takes; nothing is calculated.
+    pub(crate) fn is_too_long_to_keep(text: &str) -> bool {
+        digits_of(text).is_none_or(|digits| digits > 2 * LONGEST)
+    }
+
     fn of_length(text: &str, most: u64) -> Result<Self, ()> {
         if matches!(without_sign(text), "Inf" | "inf") {
             return Ok(if text.starts_with('-') { Self::NegativeInfinity } else { Self::PositiveInfinity });

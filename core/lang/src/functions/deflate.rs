@@ -60,6 +60,8 @@ pub(super) fn deflate(data: &[u8]) -> Vec<u8> {
         {
             (length, distance) = found;
         }
+        // What the tokens stand for ends here: one that waits to be compared with the next is not among them.
+        let covered;
         if last_length >= SHORTEST && length <= last_length {
             tokens.push(Token::Repeat { length: last_length, distance: last_distance });
             let next = at + last_length - 1;
@@ -67,23 +69,19 @@ pub(super) fn deflate(data: &[u8]) -> Vec<u8> {
                 search.insert(place);
             }
             (at, length, has_literal) = (next, SHORTEST - 1, false);
+            covered = at;
         } else {
             if has_literal {
                 tokens.push(Token::Literal(data[at - 1]));
-                if tokens.len() == BLOCK {
-                    writer.block(&tokens, start.map(|start| &data[start..at]));
-                    tokens.clear();
-                    start = Some(at);
-                }
             }
+            covered = at;
             at += 1;
             has_literal = true;
-            continue;
         }
         if tokens.len() == BLOCK {
-            writer.block(&tokens, start.map(|start| &data[start..at]));
+            writer.block(&tokens, start.map(|start| &data[start..covered]));
             tokens.clear();
-            start = Some(at);
+            start = Some(covered);
         }
     }
     if has_literal {
