@@ -102,7 +102,9 @@ fn list(app: &mut App, wanted: &[String], id: Option<&str>, state: &PlaceFlags) 
     }
     let is_wanted = |a: &Address| wanted.is_empty() || wanted.iter().any(|w| a.is_within(w));
     let has_id = |r: &karmaform_model::ResourceState| id.is_none_or(|id| r.attributes.get("id").and_then(|v| v.as_str()) == Some(id));
-    let lines: String = snapshot.resources.iter().filter(|(a, r)| is_wanted(a) && has_id(r)).map(|(a, _)| format!("{a}\n")).collect();
+    let mut listed: Vec<&Address> = snapshot.resources.iter().filter(|(a, r)| is_wanted(a) && has_id(r)).map(|(a, _)| a).collect();
+    listed.sort_by(|a, b| a.list_order().cmp(&b.list_order()));
+    let lines: String = listed.into_iter().map(|a| format!("{a}\n")).collect();
     app.output.print(&lines);
     Ok(0)
 }

@@ -92,7 +92,7 @@ fn word(resource: &PlannedResource, plan: &Plan) -> Option<&'static str> {
 /// The page.
 fn page(plan: &Plan, registry: &Catalog, config: &Config, sources: &Sources) -> Page {
     let mut told: Vec<(&'static str, &Address, Entry)> = Vec::new();
-    for resource in &plan.resources {
+    for resource in plan.listed() {
         let Some(group) = word(resource, plan) else { continue };
         told.push((group, &resource.address, entry(group, resource, plan, registry)));
     }
@@ -102,7 +102,7 @@ fn page(plan: &Plan, registry: &Catalog, config: &Config, sources: &Sources) -> 
         told.push(("defer", &deferred.address, Entry { group: "defer", name, says, impact: Vec::new(), place: None, text: String::new() }));
     }
     let secret_paths: BTreeMap<&Address, _> = plan.resources.iter().map(|r| (&r.address, r.secret_paths.as_slice())).collect();
-    for resource in &plan.drift {
+    for resource in plan.listed_drift() {
         let says = if resource.after.is_some() { "has changed" } else { "has been deleted" };
         let text = drifted_body(resource, secret_paths.get(&resource.address).copied().unwrap_or_default(), registry, &THEME);
         let entry =

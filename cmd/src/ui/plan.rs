@@ -126,7 +126,7 @@ enum Item<'a> {
 fn items(plan: &Plan) -> Vec<Item<'_>> {
     let mut items: Vec<Item<'_>> = Vec::new();
     let mut places: BTreeMap<Address, usize> = BTreeMap::new();
-    for resource in &plan.resources {
+    for resource in plan.listed() {
         let is_record = resource.provider.is_none() && resource.address.mode == karmaform_model::Mode::Managed;
         let composite = resource.address.composite().or_else(|| is_record.then(|| resource.address.clone()));
         let Some(address) = composite else {
@@ -199,9 +199,9 @@ fn no_changes(plan: &Plan, theme: &Theme) -> String {
 
 fn drift_text(plan: &Plan, registry: &Catalog, theme: &Theme) -> String {
     let changed: BTreeSet<&Address> = plan.resources.iter().filter(|r| !r.change.is_no_op()).map(|r| &r.address).collect();
-    let secret_paths = |address: &Address| plan.resources.iter().find(|r| r.address == *address).map(|r| r.secret_paths.clone());
+    let secret_paths: BTreeMap<&Address, _> = plan.resources.iter().rev().map(|r| (&r.address, r.secret_paths.as_slice())).collect();
     let all = plan.mode == ModeOfPlan::RefreshOnly;
-    let shown: Vec<_> = plan.drift.iter().filter(|d| all || changed.contains(&d.address)).collect();
+    let shown: Vec<_> = plan.listed_drift().into_iter().filter(|d| all || changed.contains(&d.address)).collect();
     if shown.is_empty() {
         return String::new();
     }
@@ -214,7 +214,7 @@ fn drift_text(plan: &Plan, registry: &Catalog, theme: &Theme) -> String {
     let mut out = format!("\n{}\n\n{}\n", theme.strong(Tone::Read, &title), theme.paragraph(&intro));
     for resource in shown {
         out.push('\n');
-        out.push_str(&drifted(resource, &secret_paths(&resource.address).unwrap_or_default(), registry, theme));
+        out.push_str(&drifted(resource, secret_paths.get(&resource.address).copied().unwrap_or_default(), registry, theme));
     }
     if !all {
         out.push_str(&theme.paragraph(

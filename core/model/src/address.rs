@@ -145,6 +145,11 @@ impl Address {
         (!self.module.is_empty()).then(|| Self::of_module(self.module.clone()))
     }
 
+    /// What addresses are listed by, as Terraform has it: the less deep modules first, and in each what is only read before what is managed.
+    pub fn list_order(&self) -> impl Ord + '_ {
+        (self.module.len(), &self.module, self.mode == Mode::Managed, self)
+    }
+
     /// How the configuration names it: without any key, and without what is below a composite.
     #[must_use]
     pub fn configuration(&self) -> Self {
@@ -420,6 +425,12 @@ mod tests {
         let mut addresses: Vec<Address> = texts.iter().rev().map(|t| t.parse().unwrap()).collect();
         addresses.sort();
         assert_eq!(addresses.iter().map(ToString::to_string).collect::<Vec<_>>(), texts);
+        addresses.sort_by(|a, b| a.list_order().cmp(&b.list_order()));
+        let listed = ["data.z.z", "module.a.z.z", "module.a[0].a.a", "module.b.a.a", "module.a.module.b.a.a"];
+        assert_eq!(addresses.iter().map(ToString::to_string).collect::<Vec<_>>(), listed);
+        let (managed, read) = (Address::managed("a", "a"), Address::data("z", "z"));
+        assert!(managed < read && read.list_order() < managed.list_order());
+        addresses.sort();
         assert_eq!(addresses[3].configuration().to_string(), "module.a.a.a");
         assert_eq!(addresses[0].in_module(&addresses[3].module).to_string(), "module.a[0].data.z.z");
     }

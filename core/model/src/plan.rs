@@ -291,6 +291,20 @@ impl Plan {
         self.outputs.iter().filter(|(_, change)| !change.is_of_type_alone())
     }
 
+    /// The resources as they are listed: see [`Address::list_order`].
+    pub fn listed(&self) -> Vec<&PlannedResource> {
+        let mut listed: Vec<_> = self.resources.iter().collect();
+        listed.sort_by(|a, b| a.address.list_order().cmp(&b.address.list_order()));
+        listed
+    }
+
+    /// What changed outside, as it is listed.
+    pub fn listed_drift(&self) -> Vec<&DriftedResource> {
+        let mut listed: Vec<_> = self.drift.iter().collect();
+        listed.sort_by(|a, b| a.address.list_order().cmp(&b.address.list_order()));
+        listed
+    }
+
     /// Where a resource was, or what a composite made of it; `None` if it is where it was.
     pub fn previous_address(&self, address: &Address) -> Option<Address> {
         previous_address(&self.moved, address)

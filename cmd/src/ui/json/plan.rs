@@ -36,7 +36,7 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     });
     // What only looks plans no change of a resource.
     if plan.mode != ModeOfPlan::RefreshOnly && !plan.resources.is_empty() {
-        out["resource_changes"] = plan.resources.iter().map(|r| resource_change(r, plan, registry)).collect();
+        out["resource_changes"] = plan.listed().into_iter().map(|r| resource_change(r, plan, registry)).collect();
     }
     if !plan.variables.is_empty() {
         let shown = plan.variables.iter().filter_map(|(name, v)| {
@@ -51,7 +51,7 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         }
     }
     if !plan.drift.is_empty() {
-        out["resource_drift"] = plan.drift.iter().map(|d| drift(d, plan, registry)).collect();
+        out["resource_drift"] = plan.listed_drift().into_iter().map(|d| drift(d, plan, registry)).collect();
     }
     if !plan.deferred.is_empty() {
         out["deferred_changes"] = plan.deferred.iter().map(|d| super::deferred::deferred(d, prior, registry)).collect();

@@ -94,13 +94,13 @@ impl Stream {
     /// What is planned: drift, changes, the summary and the outputs.
     pub(crate) fn plan(self, plan: &Plan) -> String {
         let mut out = String::new();
-        for drifted in &plan.drift {
+        for drifted in plan.listed_drift() {
             let action = if drifted.after.is_some() { "update" } else { "delete" };
             let message = format!("{}: Drift detected ({action})", drifted.address);
             let change = json!({ "resource": resource(&drifted.address, &drifted.resource_type), "action": action });
             out.push_str(&self.line("info", &message, "resource_drift", &[("change", change)]));
         }
-        for planned in &plan.resources {
+        for planned in plan.listed() {
             let was = plan.previous_address(&planned.address);
             let action = match (planned.change.is_no_op(), &was) {
                 (true, None) => continue,
