@@ -132,6 +132,14 @@ pub(crate) fn load_unjudged(app: &mut App, flags: &VariableFlags) -> Result<Proj
     load_here(app, flags, false, VariableInputs::default().unjudged())
 }
 
+/// The same, meant for whatever values its variables may have, to be held against that.
+///
+/// # Errors
+/// If files can't be read. What is wrong inside them is in [`Project::diagnostics`].
+pub(crate) fn load_for_any_values(app: &mut App, flags: &VariableFlags) -> Result<Project, Stop> {
+    load_here(app, flags, false, VariableInputs::default().any_values())
+}
+
 fn load_here(app: &mut App, flags: &VariableFlags, ask: bool, mut inputs: VariableInputs) -> Result<Project, Stop> {
     let names = names_in(&app.directory)?;
     let mut sources = Sources::default();
@@ -146,14 +154,14 @@ fn load_here(app: &mut App, flags: &VariableFlags, ask: bool, mut inputs: Variab
     load_sources(app, sources, configuration_files, inputs, Loading { ask, now, directory: HERE })
 }
 
-/// Loads what is in another directory, whatever the values of its variables are. What was loaded before stays among the sources: diagnostics
+/// Loads what is in another directory, for any values of its variables. What was loaded before stays among the sources: diagnostics
 /// of both can be shown together.
 ///
 /// # Errors
 /// If files can't be read. What is wrong inside them is in [`Project::diagnostics`].
 pub(crate) fn load_beside(app: &mut App, directory: &str) -> Result<Project, Stop> {
     let mut sources = app.sources.clone();
-    let mut inputs = VariableInputs::default().unjudged();
+    let mut inputs = VariableInputs::default().any_values();
     sources.ids().for_each(|file| inputs.aside(file));
     add_configuration(app, directory, &mut sources)?;
     let files = sources.files.len();

@@ -6,7 +6,7 @@ use karmaform_model::{Diagnostics, Snapshot};
 use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
 use crate::flags::{VariableFlags, boolean};
-use crate::project::load_unjudged;
+use crate::project::load_for_any_values;
 use crate::reading::without_missing_variables;
 use crate::testing::validate_tests;
 use crate::ui::json::diagnostics::validation;
@@ -51,7 +51,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 }
 
 fn check(app: &mut App, args: &Args) -> Result<Diagnostics, Stop> {
-    let project = load_unjudged(app, &args.variables)?;
+    let project = load_for_any_values(app, &args.variables)?;
     let mut found = without_missing_variables(&project);
     if !found.has_errors() {
         let deeper = karmaform_lang::validate(&project.config);

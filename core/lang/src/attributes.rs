@@ -36,6 +36,7 @@ pub(crate) fn site(evaluator: &Evaluator<'_>, block: &ResourceBlock, key: Option
             let value = each_value(evaluator, &block.repetition, &block.repeat, &block.address, block.module, name);
             site.each = Some((name.as_str().into(), value));
         }
+        None if block.repetition == Repetition::Open => return site.of_any(&block.repeat),
         None => {}
     }
     site

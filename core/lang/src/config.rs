@@ -54,6 +54,8 @@ pub struct Config {
     pub open_modules: BTreeMap<Address, Vec<Reference>>,
     /// What a test says that modules give, by their addresses, in place of what stands in them.
     pub(crate) overridden: BTreeMap<Address, Arc<Object>>,
+    /// Variables have no values, and blocks no instances: see [`crate::VariableInputs::any_values`].
+    pub(crate) any_values: bool,
     pub(crate) declared: BTreeMap<String, Declaration>,
     /// The `provider` blocks of the unit of a module, by the provider's name.
     pub(crate) defaults: BTreeMap<String, Defaults>,
@@ -368,6 +370,7 @@ impl Config {
             open: Diagnostics::new(),
             open_modules: BTreeMap::new(),
             overridden: BTreeMap::new(),
+            any_values: false,
             declared: BTreeMap::new(),
             defaults: BTreeMap::new(),
             locals: Locals::default(),

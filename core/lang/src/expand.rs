@@ -102,6 +102,11 @@ pub(crate) fn for_each(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, er
             }
             Some(Repetition::ForEach(entries))
         }
+        // Whatever comes to be known of them, these are no keys.
+        Kind::Unknown(unknown) if matches!(unknown.ty, Type::List(_) | Type::Tuple(_)) => {
+            let detail = format!("\"for_each\" takes a map or a set of strings, but this is a {}.", value.ty().word());
+            wrong(errors, detail, "Write toset(...): a list has no keys that stay when elements come and go.")
+        }
         Kind::List(..) | Kind::Tuple(_) => {
             let detail = format!("\"for_each\" takes a map or a set of strings, but this is a {}.", value.ty().word());
             wrong(errors, detail, "Write toset(...): a list has no keys that stay when elements come and go.")

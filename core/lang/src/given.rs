@@ -20,6 +20,8 @@ pub struct VariableInputs {
     lenient: bool,
     /// None is held against its type and the rules of its variable.
     unjudged: bool,
+    /// None is taken: what is loaded is meant for all values.
+    any_values: bool,
     /// What modules give in place of what stands in them, by their addresses.
     pub(crate) overridden: BTreeMap<Address, Arc<Object>>,
 }
@@ -85,6 +87,17 @@ impl VariableInputs {
     pub fn unjudged(mut self) -> Self {
         self.unjudged = true;
         self
+    }
+
+    /// For a configuration that is held against whatever its variables may be: none has a value, and nothing is known of how often things
+    /// stand. Each block is there once, without a key. What comes of it is good for [`crate::validate`], and must not be planned.
+    #[must_use]
+    pub fn any_values(self) -> Self {
+        Self { any_values: true, ..self.unjudged() }
+    }
+
+    pub(crate) fn is_for_any_values(&self) -> bool {
+        self.any_values
     }
 
     /// The files that are no configuration.

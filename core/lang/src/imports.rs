@@ -7,7 +7,7 @@ use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Mode, Resourc
 
 use crate::config::{Config, Repetition};
 use crate::decode::{self, Shape, check_shape};
-use crate::eval::Errors;
+use crate::eval::{Errors, unknown};
 use crate::evaluator::{Evaluator, NothingKnown};
 use crate::expand::for_each;
 use crate::scope::{Scope, Site};
@@ -76,7 +76,14 @@ pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnost
             continue;
         }
         let mut errors = Errors::default();
-        let sites = each.map_or_else(|| vec![Site::default()], |each| sites(&evaluator, each, &mut errors));
+        let sites = match each {
+            None => vec![Site::default()],
+            Some(each) if config.any_values => {
+                evaluator.eval(each, &Scope::new(&Site::default()), &mut errors);
+                vec![Site { each: Some((unknown(), unknown())), ..Site::default() }]
+            }
+            Some(each) => sites(&evaluator, each, &mut errors),
+        };
         for site in &sites {
             let scope = Scope::new(site);
             let address = address(&evaluator, to, &scope, &mut errors).and_then(|a| fits(config, a, to.span, false).map_err(Some));
@@ -190,6 +197,9 @@ fn known(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>, errors: &mut
     // An id may be: the thing is known by it from then on, as in Terraform.
     if what == KEY && value.contains_ephemeral() {
         return Err(Some(crate::ephemeral::refused("The key of an instance", expr.span)));
+    }
+    if !value.is_wholly_known() && evaluator.config.any_values {
+        return Err(None);
     }
     if !value.is_wholly_known() {
         return Err(Some(error(format!("The {what} of what is imported has to be known before anything is looked at.")).with_hint(KNOWN)));

@@ -70,6 +70,10 @@ pub fn load_with(
     config.settings = settings::settings(&config, &settings.iter().collect::<Vec<_>>(), &mut diagnostics);
     config.providers = settings::providers(&config, &providers.iter().collect::<Vec<_>>(), &mut diagnostics);
     config.policies = policies::read(&config, &policies, &mut diagnostics);
+    if inputs.is_for_any_values() {
+        config.any_values = true;
+        variables::all_unknown(&mut config);
+    }
     modules::expand(&mut config, known, &mut diagnostics);
     config.imports = imports::read(&config, &imported, &mut diagnostics);
     (config, sorted(diagnostics))

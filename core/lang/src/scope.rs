@@ -1,6 +1,9 @@
 //! What names mean where an expression stands: names bound by `for` and templates, `each`, `count`.
 
-use karmaform_model::Value;
+use karmaform_model::{Type, Value};
+
+use crate::config::Repeat;
+use crate::eval::unknown;
 
 /// Names bound by the expressions around.
 #[derive(Clone, Copy)]
@@ -33,6 +36,15 @@ impl Site {
     /// In an instance of a module.
     pub(crate) fn in_module(module: usize) -> Self {
         Self { module, ..Self::default() }
+    }
+
+    /// Of an instance that stands for all that come of `count` or `for_each`.
+    pub(crate) fn of_any(self, repeat: &Repeat) -> Self {
+        match repeat {
+            Repeat::Count(_) => Self { count: Some(Value::unknown_not_null(Type::Number)), ..self },
+            Repeat::ForEach(_) => Self { each: Some((Value::unknown_not_null(Type::String), unknown())), ..self },
+            Repeat::None | Repeat::Wrong => self,
+        }
     }
 }
 

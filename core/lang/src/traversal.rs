@@ -322,7 +322,11 @@ impl Evaluator<'_> {
             Kind::List(_, items) | Kind::Set(_, items) => listed(items.iter().map(|v| go(v, errors)).collect()),
             Kind::Unknown(u) => match &u.ty {
                 Type::List(_) | Type::Set(_) if each.is_empty() => value.clone(),
-                Type::List(_) | Type::Set(_) | Type::Tuple(_) | Type::Any => Value::unknown_not_null(Type::Any),
+                Type::List(element) | Type::Set(element) => {
+                    let one = go(&Value::unknown(Type::clone(element)), errors);
+                    Value::unknown_not_null(Type::list(one.ty()))
+                }
+                Type::Tuple(_) | Type::Any => Value::unknown_not_null(Type::Any),
                 _ if u.not_null => Value::tuple(vec![go(value, errors)]),
                 _ => Value::unknown_not_null(Type::Any),
             },

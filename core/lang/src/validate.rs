@@ -1,10 +1,11 @@
-//! Finds what only evaluation finds, before anything is read: every block and output evaluated with unknown results of all others.
+//! Finds what only evaluation finds, before anything is read: every block and output evaluated with unknown results of all others, and where
+//! the configuration was loaded for any values of its variables, once for all instances.
 
 use std::collections::BTreeMap;
 
 use karmaform_model::{Address, Diagnostics};
 
-use crate::config::Config;
+use crate::config::{Config, Repetition};
 use crate::evaluator::{Evaluator, NothingKnown};
 use crate::modules::Sort;
 
@@ -19,7 +20,8 @@ pub fn validate(config: &Config) -> Diagnostics {
     let mut seen: BTreeMap<Address, usize> = BTreeMap::new();
     for block in config.blocks.values() {
         let count = seen.entry(block.address.configuration()).or_default();
-        for key in block.repetition.keys().into_iter().take(INSTANCES.saturating_sub(*count)) {
+        let keys = if block.repetition == Repetition::Open && config.any_values { vec![None] } else { block.repetition.keys() };
+        for key in keys.into_iter().take(INSTANCES.saturating_sub(*count)) {
             let instance = block.address.with_key(key);
             let (_, mut found) = evaluator.arguments(&instance);
             found.extend(evaluator.is_protected(&instance).1);

@@ -320,6 +320,13 @@ pub(crate) fn validate(config: &Config, declared: &BTreeMap<String, Declaration>
     diagnostics
 }
 
+/// For a configuration that is held against whatever its variables may be: only their types are known.
+pub(crate) fn all_unknown(config: &mut Config) {
+    for variable in config.variables.values_mut() {
+        variable.value = Value::unknown(variable.ty.clone()).marked(variable.marks());
+    }
+}
+
 /// For where values are not judged: one that the rules of its variable refuse becomes unknown, so that what is made of it is no mistake either.
 pub(crate) fn unknown_where_refused(config: &mut Config) {
     let evaluator = Evaluator::new(config, &NothingKnown);

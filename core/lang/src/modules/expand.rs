@@ -250,13 +250,13 @@ impl Work<'_> {
                 self.repetition(config, parent, repeat, &call.repeat_names, &call.repeat_references, &address, diagnostics)
             }
         };
-        if repetition == Some(Repetition::Open) {
+        if repetition == Some(Repetition::Open) && !config.any_values {
             let needs = self.enter(config, parent, call);
             config.open_modules.insert(Address::of_module(path), needs.to_vec());
             return;
         }
         let Some(repetition) = repetition else { return };
-        let keys = repetition.keys();
+        let keys = if repetition == Repetition::Open { vec![None] } else { repetition.keys() };
         if config.modules.len() + keys.len() > MOST {
             return diagnostics.push(too_many(call.span));
         }
@@ -313,18 +313,23 @@ impl Work<'_> {
             Repeat::None | Repeat::Wrong => None,
         };
         let reported = self.failed || diagnostics.has_errors() || !evaluator.memo.late.borrow().is_empty();
-        if (own || behind_wrong) && reported {
+        if (own || behind_wrong) && reported && !config.any_values {
             errors.list.retain(|d| !d.hints.iter().any(|h| h == UNKNOWN));
         }
         for problem in evaluator.finish(errors).into_iter().map(|d| d.at(address)) {
             if problem.hints.iter().any(|h| h == UNKNOWN) {
                 repetition = Some(Repetition::Open);
-                self.open.push(problem);
+                if !config.any_values {
+                    self.open.push(problem);
+                }
             } else {
                 diagnostics.push(problem);
             }
         }
         self.memo = evaluator.memo;
+        if config.any_values {
+            return repetition.map(|_| Repetition::Open);
+        }
         if let (Some(Repetition::ForEach(entries)), false) = (&mut repetition, own) {
             // What comes from instances is evaluated again by each pass, whose instances these are.
             entries.iter_mut().filter(|(key, value)| value.as_str() != Some(key)).for_each(|(_, value)| *value = crate::eval::unknown());

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use karmaform_model::{Diagnostic, Key, Number, Object, Type, Value, convert};
+use karmaform_model::{Diagnostic, Key, Marks, Number, Object, Type, Value, convert};
 
 use super::{Called, Name, Sort, defaults};
 use crate::budget::bounded;
@@ -144,7 +144,10 @@ impl Evaluator<'_> {
                 self.remember(module, sort, name, value);
             }
             Sort::Variable => {
-                let value = self.input(module, name, &mut errors);
+                let mut value = self.input(module, name, &mut errors);
+                if let Some(declaration) = home.declared.get(name).filter(|_| self.config.any_values) {
+                    value = Value::unknown(declaration.ty.clone()).marked(declaration.marks());
+                }
                 let is_unknown = value.is_unknown();
                 self.remember(module, sort, name, value);
                 // A value that was wrong already is not worth more words; the conditions may look at the variable, so it is known by now.
@@ -243,7 +246,7 @@ impl Evaluator<'_> {
         match key {
             Some(Key::Index(i)) => site.count = Some(Value::from(Number::from(*i))),
             Some(Key::Name(name)) => site.each = Some((name.as_str().into(), self.each_of_module(module, name))),
-            None => {}
+            None => return instance.call.iter().fold(site, |site, call| site.of_any(&call.repeat)),
         }
         site
     }
@@ -274,6 +277,9 @@ impl Evaluator<'_> {
     ) -> Value {
         let module = scope.site.module;
         let Some(called) = self.called(module, call) else { return unknown() };
+        if self.config.any_values {
+            return self.any_output(whole, called, key, used, steps, scope, errors);
+        }
         let of_all = |from: usize, errors: &mut Errors| {
             let value = self.whole_call(module, call, called);
             self.follow(whole, &value, &steps[from..], scope, errors)
@@ -326,6 +332,34 @@ impl Evaluator<'_> {
         }
         let value = self.whole_instance(child);
         self.follow(whole, &value, steps, scope, errors)
+    }
+
+    /// The same where values are not known: whether there is such an output.
+    #[allow(clippy::too_many_arguments)]
+    fn any_output(
+        &self,
+        whole: &Expr,
+        called: &Called,
+        key: &KeyUse,
+        used: usize,
+        steps: &[Step],
+        scope: &Scope<'_>,
+        errors: &mut Errors,
+    ) -> Value {
+        let Some(&child) = called.instances.get(&None) else { return unknown() };
+        // As in Terraform, whether it is secret is not known either; what is kept nowhere must not get elsewhere.
+        let outputs = self.config.home(child).outputs.iter();
+        let outputs: Object =
+            outputs.map(|(name, o)| (name.clone(), unknown().marked(Marks { secret: false, ephemeral: o.ephemeral }))).collect();
+        let outputs = Value::from(outputs);
+        let used = match (&called.repetition, key) {
+            (Repetition::Single, KeyUse::None) => used,
+            // An index of a single module is an output in brackets.
+            (Repetition::Single, _) => used - 1,
+            (_, KeyUse::Literal(_) | KeyUse::Computed) => used,
+            _ => return unknown().marked(Marks { secret: false, ephemeral: outputs.contains_ephemeral() }),
+        };
+        self.follow(whole, &outputs, &steps[used..], scope, errors)
     }
 
     fn whole_instance(&self, child: usize) -> Arc<Value> {

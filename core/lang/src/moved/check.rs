@@ -63,7 +63,8 @@ fn declared(config: &Config, around: &[ModuleStep], moved: &Moved) -> Option<(Ad
     let from = moved.from.in_module(around);
     if !from.is_module() {
         let block = config.blocks.get(&from.block())?;
-        let is_there = moved.is_whole() || block.repetition.has(from.key.as_ref());
+        // Where no key is known, each may be one that is not there any more.
+        let is_there = moved.is_whole() || (block.repetition.has(from.key.as_ref()) && !config.any_values);
         return is_there.then_some((from, block.span));
     }
     let (last, outer) = from.module.split_last()?;
