@@ -240,7 +240,8 @@ fn asserts(
 ) -> Status {
     let Some(place) = scene.places.get(&directory_of(run)) else { return Status::Errored };
     let instances = Instances::new(&planned.plan, &place.state, registry, !run.is_plan);
-    let judged = run.judge(&project.config, &instances, &scene.ran);
+    let given = run.names(&scene.base, scene.tests.names(&scene.base, &scene.given), &scene.ran);
+    let judged = run.judge(&project.config, &instances, &given, &scene.ran);
     let status = match (judged.wrong.has_errors(), judged.failed.has_errors()) {
         (true, _) => Status::Errored,
         (false, true) => Status::Failed,

@@ -3,6 +3,7 @@
 use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, Object, Span, Value, nearest};
 
 use super::runs::check_runs;
+use super::values::VAR;
 use super::{RUN, Run};
 use crate::conditions::{self, Verdict};
 use crate::config::{Condition, Config};
@@ -27,11 +28,17 @@ pub struct Judged {
 }
 
 impl Run {
-    /// Judges all asserts. `ran` are the outputs of earlier runs by the name of the run.
-    pub fn judge(&self, config: &Config, resolver: &dyn Resolver, ran: &Object) -> Judged {
+    /// Judges all asserts. `given` are the values that tests give to variables, `ran` the outputs of earlier runs by the name of the run.
+    pub fn judge(&self, config: &Config, resolver: &dyn Resolver, given: &Object, ran: &Object) -> Judged {
         let evaluator = Evaluator::new(config, resolver);
-        let bound = [RUN.to_owned(), OUTPUT.to_owned()];
-        let names = [(RUN, Value::from(ran.clone())), (OUTPUT, Value::from(evaluator.outputs()))];
+        let mut bound = vec![RUN.to_owned(), OUTPUT.to_owned()];
+        let mut names = vec![(RUN, Value::from(ran.clone())), (OUTPUT, Value::from(evaluator.outputs()))];
+        if self.asserts.iter().any(|a| [&a.condition, &a.message].into_iter().any(|expr| is_of_file_alone(expr, config, given))) {
+            let mut variables = given.clone();
+            variables.extend(config.variables.iter().map(|(name, variable)| (name.clone(), variable.value.clone())));
+            bound.push(VAR.to_owned());
+            names.push((VAR, variables.into()));
+        }
         let site = Site::default();
         let mut judged = Judged::default();
         for assert in &self.asserts {
@@ -82,6 +89,17 @@ impl Run {
             }
         }
     }
+}
+
+/// True if an expression has a variable that the configuration does not declare, and only tests give a value to.
+fn is_of_file_alone(expr: &Expr, config: &Config, given: &Object) -> bool {
+    let mut found = false;
+    walk(expr, &mut |visit| {
+        let Visit::Reference { name: VAR, steps, .. } = visit else { return };
+        let Some(StepKind::Attribute(name)) = steps.first().map(|s| &s.kind) else { return };
+        found |= given.contains_key(name) && !config.declared.contains_key(name);
+    });
+    found
 }
 
 /// Only what is declared is there.

@@ -13,7 +13,7 @@ use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
 use crate::syntax::{Attribute, Expr, StepKind};
 
-const VAR: &str = "var";
+pub(super) const VAR: &str = "var";
 const OF_RUN: &str = "Values of variables are needed before anything is planned: they may be made of var.NAME and run.NAME.OUTPUT.";
 const OF_FILE: &str =
     "Values for all runs of a file are needed before the first one: they may be made of var.NAME, of what is given from outside.";
@@ -87,6 +87,17 @@ impl Run {
             diagnostics.extend(hidden(config, &attribute.name, found));
         }
         diagnostics
+    }
+
+    /// What `var` stands for in the asserts of the run: what it gives itself, over `names`, what it stands for in the values of the run.
+    pub fn names(&self, config: &Config, names: Object, ran: &Object) -> Object {
+        let bound = [(RUN, Value::from(ran.clone())), (VAR, Value::from(names.clone()))];
+        let given = self.variables.iter().filter_map(|attribute| {
+            let (value, found) = evaluated(config, &attribute.expr, OF_RUN, &bound, Diagnostics::new());
+            (!found.has_errors()).then(|| (attribute.name.clone(), value))
+        });
+        let given: Object = given.collect();
+        names.into_iter().chain(given).collect()
     }
 }
 
