@@ -8,6 +8,7 @@ pub(crate) mod diagnostics;
 pub(crate) mod diff;
 pub(crate) mod graph;
 pub(crate) mod json;
+pub(crate) mod lists;
 pub(crate) mod live;
 pub(crate) mod markup;
 pub(crate) mod plan;

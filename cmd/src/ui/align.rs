@@ -18,9 +18,14 @@ pub(crate) enum Edit {
     Insert(usize),
 }
 
+/// True for what went and what came.
+pub(crate) fn is_change(edit: &Edit) -> bool {
+    !matches!(edit, Edit::Keep(..))
+}
+
 /// Which edits to show: changes, and what is near them.
-pub(crate) fn near_changes(edits: &[Edit], context: usize) -> Vec<bool> {
-    let mut shown: Vec<bool> = edits.iter().map(|e| !matches!(e, Edit::Keep(..))).collect();
+pub(crate) fn near_changes(edits: &[Edit], context: usize, is_change: impl Fn(&Edit) -> bool) -> Vec<bool> {
+    let mut shown: Vec<bool> = edits.iter().map(is_change).collect();
     let changes: Vec<usize> = shown.iter().enumerate().filter(|(_, c)| **c).map(|(i, _)| i).collect();
     for at in changes {
         for near in at.saturating_sub(context)..(at + context + 1).min(shown.len()) {
@@ -96,7 +101,7 @@ fn edits(old: usize, new: usize, offset: usize, kept: &[(usize, usize)], equal: 
 pub(crate) fn unified(before: &str, after: &str, name: &str, theme: &Theme) -> String {
     let (a, b): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let edits = align(a.len(), b.len(), |i, j| a[i] == b[j]);
-    let shown = near_changes(&edits, TEXT_CONTEXT);
+    let shown = near_changes(&edits, TEXT_CONTEXT, is_change);
     let mut out = format!("--- old/{name}\n+++ new/{name}\n");
     let (mut old_line, mut new_line, mut at) = (1, 1, 0);
     while at < edits.len() {

@@ -1,6 +1,6 @@
 //! The attributes and nested blocks of one resource, one-sided or compared, by its schema.
 
-use karmaform_model::{Attribute, Block, Connection, Nesting, Object, Path, PathStep, PlannedResource, Schema, Type, Value};
+use karmaform_model::{Attribute, Block, Connection, Nesting, Object, Path, PlannedResource, Schema, Type, Value};
 
 use crate::redact::same_or_withheld;
 
@@ -33,11 +33,9 @@ pub(crate) fn presentable_before(object: &Object, schema: Option<&Schema>, resou
     whole.as_entries().map(shortened_object).unwrap_or_default()
 }
 
-/// What is there before a change, without the marks that only come with it. It is to be compared, and as little to be shown as before.
+/// What is there before a change, without the marks that only come with it. It is to be compared, and to be shown only beside what comes.
 pub(crate) fn marked_before(mut whole: Value, resource: &PlannedResource) -> Value {
-    // Elements of lists are not compared by their places, so that what was one of them may be shown alone.
-    let by_name = |path: &&Path| !path.0.iter().any(|step| matches!(step, PathStep::Index(_)));
-    resource.newly_secret.iter().filter(by_name).for_each(|path| whole.unmark_secret(&path.0));
+    resource.newly_secret.iter().for_each(|path| whole.unmark_secret(&path.0));
     whole
 }
 
@@ -92,9 +90,10 @@ impl Printer {
                 is_alike(before.get(n), after.get(n))
             }
         };
-        let is_changed = |n: &&String| !is_write_only(schema, n) && !is_same(n);
         let is_naming = |n: &str| NAMING.contains(&n) || schema.and_then(|s| s.attribute(n)).is_some_and(|a| a.identity);
         let is_null = |n: &&String| before.get(*n).is_none_or(Value::is_null) && after.get(*n).is_none_or(Value::is_null);
+        // Of a null it does not matter whether it is secret.
+        let is_changed = |n: &&String| !is_write_only(schema, n) && !is_null(n) && !is_same(n);
         let (changed, unchanged): (Vec<&String>, Vec<&String>) = names.into_iter().partition(is_changed);
         let (naming, hidden): (Vec<&String>, Vec<&String>) =
             unchanged.into_iter().filter(|n| !is_null(n) && !is_write_only(schema, n)).partition(|n| is_naming(n));

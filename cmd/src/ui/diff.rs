@@ -4,7 +4,8 @@ use karmaform_model::{Kind, Value};
 
 use crate::redact::{same_marks, same_or_withheld};
 
-use super::align::{Edit, LARGEST_ALIGNMENT, TEXT_CONTEXT, align, near_changes};
+use super::align::{Edit, TEXT_CONTEXT, align, is_change, near_changes};
+use super::lists::{by_place, is_by_place};
 use super::style::Mark;
 use super::values::{Manner, NAMING, Printer, SECRET, UNKNOWN, is_map, json_structure, key_texts, nothing, quoted, visible};
 
@@ -17,7 +18,7 @@ const TO_CLEAR: (&str, &str) = ("# Warning: this attribute value will no longer 
 impl Printer {
     /// Both sides of an attribute that differ.
     pub(crate) fn difference(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
-        if before.secret != after.secret && !before.is_null() && !after.is_null() {
+        if before.secret != after.secret && before.is_null() == after.is_null() {
             let unchanged = if same_or_withheld(Some(before), Some(after)) { " The value is unchanged." } else { "" };
             let column = indent.saturating_sub(2);
             let (first, second) = if after.secret { TO_SECRET } else { TO_CLEAR };
@@ -65,7 +66,7 @@ impl Printer {
     }
 
     /// Both sides of a part of a value, where a null is a value as others are if nothing has a type.
-    fn inner_difference(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
+    pub(super) fn inner_difference(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
         let one_is_null = before.is_null() != after.is_null();
         if self.manner.untyped && one_is_null && !after.is_unknown() && !before.secret && !after.secret {
             return self.both(indent, prefix, before, after, suffix);
@@ -145,43 +146,6 @@ impl Printer {
         self.line(indent, Mark::None, format!("]{suffix}"));
     }
 
-    fn list_difference(&mut self, indent: usize, prefix: &str, before: &[Value], after: &[Value], suffix: &str) {
-        self.line(indent, Mark::Change, format!("{prefix}["));
-        let same = |i: usize, j: usize| is_alike(Some(&before[i]), Some(&after[j]));
-        let pairs = self.manner.untyped && is_by_place(before.len(), after.len(), same);
-        let edits = if pairs { by_place(before.len(), same) } else { align(before.len(), after.len(), same) };
-        let shown = if self.manner.whole { vec![true; edits.len()] } else { near_changes(&edits, 1) };
-        let mut at = 0;
-        while at < edits.len() {
-            match edits[at] {
-                Edit::Keep(i, _) if shown[at] => self.value(indent + 4, Mark::None, "", &before[i], ","),
-                Edit::Keep(..) => {
-                    let run = shown[at..].iter().take_while(|s| !**s).count();
-                    self.hidden(indent + 4, run, "element");
-                    at += run;
-                    continue;
-                }
-                // Elements that changed inside are shown as such, not as some gone and some new.
-                Edit::Drop(_) | Edit::Insert(_) => {
-                    let run = edits[at..].iter().take_while(|e| !matches!(e, Edit::Keep(..))).count();
-                    let belong = |a: &Value, b: &Value| pairs || same_or_withheld(Some(a), Some(b)) || alike(a, b, self.manner.untyped);
-                    for (old, new) in paired(&edits[at..at + run], |i, j| belong(&before[i], &after[j])) {
-                        match (old, new) {
-                            (Some(i), Some(j)) => self.inner_difference(indent + 4, "", &before[i], &after[j], ","),
-                            (Some(i), None) => self.value(indent + 4, Mark::Remove, "", &before[i], ","),
-                            (None, Some(j)) => self.value(indent + 4, Mark::Add, "", &after[j], ","),
-                            (None, None) => {}
-                        }
-                    }
-                    at += run;
-                    continue;
-                }
-            }
-            at += 1;
-        }
-        self.line(indent, Mark::None, format!("]{suffix}"));
-    }
-
     /// Both sides of a text that is JSON: what it holds. On one line what is so small.
     fn json_difference(&mut self, indent: usize, prefix: &str, before: &Value, after: &Value, suffix: &str) {
         let mut inner = Self::comparing(Manner { untyped: true, ..self.manner });
@@ -221,7 +185,7 @@ impl Printer {
         let same = |i: usize, j: usize| a[i] == b[j];
         let pairs = self.manner.untyped && is_by_place(a.len(), b.len(), same);
         let edits = if pairs { by_place(a.len(), same) } else { align(a.len(), b.len(), same) };
-        let shown = if self.manner.untyped { vec![true; edits.len()] } else { near_changes(&edits, TEXT_CONTEXT) };
+        let shown = if self.manner.untyped { vec![true; edits.len()] } else { near_changes(&edits, TEXT_CONTEXT, is_change) };
         let mut at = 0;
         while at < edits.len() {
             match edits[at] {
@@ -244,46 +208,9 @@ impl Printer {
     }
 }
 
-/// True if as many elements are compared place by place: some went for good. Where all are still there, they only changed places.
-fn is_by_place(before: usize, after: usize, same: impl Fn(usize, usize) -> bool) -> bool {
-    // So many are not looked for one by one.
-    let is_large = before.saturating_mul(after) > LARGEST_ALIGNMENT;
-    before == after && (is_large || (0..before).any(|i| !same(i, i) && (0..after).all(|j| !same(i, j))))
-}
-
-/// Of two sides with as many elements, those of the same place belong together.
-fn by_place(count: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Edit> {
-    let place = |i| if same(i, i) { vec![Edit::Keep(i, i)] } else { vec![Edit::Drop(i), Edit::Insert(i)] };
-    (0..count).flat_map(place).collect()
-}
-
 /// True if two sides are the same, and as secret.
 pub(super) fn is_alike(before: Option<&Value>, after: Option<&Value>) -> bool {
     same_or_withheld(before, after) && before.zip(after).is_none_or(|(a, b)| same_marks(a, b))
-}
-
-/// What goes and what comes between two elements that stay: each that goes with the next that comes if they belong together, then what is left.
-fn paired(edits: &[Edit], belong: impl Fn(usize, usize) -> bool) -> Vec<(Option<usize>, Option<usize>)> {
-    let new = |e: &Edit| if let Edit::Insert(j) = e { Some(*j) } else { None };
-    let mut coming = edits.iter().filter_map(new).peekable();
-    let mut pairs = Vec::new();
-    for edit in edits {
-        if let Edit::Drop(i) = edit {
-            pairs.push((Some(*i), coming.next_if(|j| belong(*i, *j))));
-        }
-    }
-    pairs.extend(coming.map(|j| (None, Some(j))));
-    pairs
-}
-
-/// Objects can change inside, and lists where they have a type; anything else is another element.
-fn alike(a: &Value, b: &Value, untyped: bool) -> bool {
-    let shape = |v: &Value| match v.kind {
-        Kind::Map(..) | Kind::Object(_) => 1,
-        Kind::List(..) | Kind::Tuple(_) if !untyped => 2,
-        _ => 0,
-    };
-    !a.secret && !b.secret && shape(a) == shape(b) && shape(a) > 0
 }
 
 #[cfg(test)]
