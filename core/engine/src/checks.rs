@@ -15,8 +15,9 @@ pub const CHECK_FAILED: &str = "Check failed";
 /// What all conditions say at the time of a plan; what `check` blocks have to say is added to the diagnostics.
 pub(crate) fn planned(evaluator: &Evaluator<'_>, pass: &Pass<'_>, diagnostics: &mut Diagnostics) -> Vec<Checked> {
     let Pass { observed, options, .. } = pass;
+    // Of what is to go nothing is judged.
     if options.mode == ModeOfPlan::Destroy {
-        return Vec::new();
+        return pass.inputs.config.unjudged();
     }
     // What is left out may be what nobody knows, and no apply of this plan will tell.
     let is_whole = pass.is_whole() && !pass.has_lost();

@@ -55,6 +55,9 @@ pub(crate) struct Outputs {
 /// All root outputs. In a part of everything only those that the part decides; none that needs what is put off. As in Terraform a null one is
 /// none, and another type alone is a change, though no text tells it.
 pub(crate) fn outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> Outputs {
+    if pass.options.mode == ModeOfPlan::Destroy {
+        return Outputs { changes: crate::leaving::outputs(pass), kept: BTreeMap::new() };
+    }
     let absent = absent(pass);
     if absent.is_empty() {
         return all_outputs(pass, evaluator, diagnostics);
@@ -79,15 +82,6 @@ fn absent(pass: &Pass<'_>) -> BTreeSet<usize> {
 fn all_outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Diagnostics) -> Outputs {
     let Outputs { mut changes, mut kept } = Outputs::default();
     let state = &pass.inputs.state.outputs;
-    if pass.options.mode == ModeOfPlan::Destroy {
-        if !pass.options.is_partial() {
-            let gone = |(name, o): (&String, &OutputState)| {
-                (name.clone(), OutputChange { before: Some(o.value.clone()), after: None, sensitive: o.sensitive })
-            };
-            changes.extend(state.iter().map(gone));
-        }
-        return Outputs { changes, kept };
-    }
     let has_deferred = pass.deferred.contains(&true);
     for (name, output) in &pass.inputs.config.outputs {
         let needs = |these: &[bool]| pass.inputs.config.output_references(name).iter().any(|r| is_among(pass, these, &r.address));

@@ -69,7 +69,8 @@ pub(crate) struct Open {
 
 impl Open {
     pub(crate) fn new(plan: &Plan, graph: &Graph) -> Self {
-        let unknown = plan.checks.iter().filter(|c| c.status == CheckStatus::Unknown && c.kind != CheckKind::Check);
+        let is_judged = plan.mode != ModeOfPlan::Destroy;
+        let unknown = plan.checks.iter().filter(|c| is_judged && c.status == CheckStatus::Unknown && c.kind != CheckKind::Check);
         let all: BTreeSet<_> = unknown.map(|c| (c.kind, c.address.clone())).collect();
         let unchanged: BTreeSet<&Address> = plan.resources.iter().filter(|r| r.change.is_no_op()).map(|r| &r.address).collect();
         let is_still = |(kind, address): &&(CheckKind, Address)| *kind == CheckKind::Resource && unchanged.contains(address);

@@ -28,6 +28,7 @@ mod holes;
 mod imports;
 mod judge;
 mod known;
+mod leaving;
 mod ledger;
 mod lost;
 mod moves;

@@ -1,7 +1,7 @@
 //! `check` blocks: what is said of the world as it is, beside what is made of it. What does not hold is a warning and stops nothing.
 //! Also gives what became of all other conditions, for who keeps that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, Severity, Span};
 
@@ -53,6 +53,23 @@ impl Config {
     pub fn check_of(&self, data: &Address) -> Option<Address> {
         let name = self.block(data)?.check.as_ref()?;
         Some(Address::managed(CHECK, name).in_module(&data.module))
+    }
+
+    /// All that has conditions, each by its place in the text, as what nobody has judged.
+    pub fn unjudged(&self) -> Vec<Checked> {
+        let has_conditions = |b: &&crate::config::ResourceBlock| !(b.preconditions.is_empty() && b.postconditions.is_empty());
+        let mut all: BTreeSet<_> =
+            self.blocks.values().filter(has_conditions).map(|b| (CheckKind::Resource, b.address.configuration())).collect();
+        for number in (0..self.modules.len()).filter(|n| self.modules[*n].overridden.is_none()) {
+            let (home, path) = (self.home(number), &self.modules[number].path);
+            let named = |kind: &str, name: &String| Address::managed(kind, name).in_module(path).configuration();
+            all.extend(home.checks.keys().map(|name| (CheckKind::Check, named(CHECK, name))));
+            let outputs = home.outputs.iter().filter(|(_, o)| !o.preconditions.is_empty());
+            all.extend(outputs.map(|(name, _)| (CheckKind::Output, named(OUTPUT, name))));
+            let variables = home.declared.iter().filter(|(_, v)| v.conditions().next().is_some());
+            all.extend(variables.map(|(name, _)| (CheckKind::Variable, named(VARIABLE, name))));
+        }
+        all.into_iter().map(|(kind, address)| checked(kind, address, vec![Verdict::Unknown])).collect()
     }
 
     /// All of them, with the instance of a module that each stands in.

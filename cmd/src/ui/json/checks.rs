@@ -5,12 +5,16 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{key_json, naming};
 
-/// All of them by what they belong to, each with its instances.
-pub(crate) fn checks(all: &[Checked]) -> Json {
+/// All of them by what they belong to, each with those of its instances that are there.
+pub(crate) fn checks(all: &[Checked], is_there: impl Fn(&Checked) -> bool) -> Json {
     let group = |(whole, status, members): (Address, CheckStatus, Vec<&Checked>)| {
         let kind = members.first().map_or(CheckKind::Check, |m| m.kind);
-        let instances: Vec<_> = members.into_iter().map(instance).collect();
-        json!({ "address": static_address(kind, &whole), "status": status.word(), "instances": instances })
+        let instances: Vec<_> = members.into_iter().filter(|m| is_there(m)).map(instance).collect();
+        let mut out = json!({ "address": static_address(kind, &whole), "status": status.word() });
+        if !instances.is_empty() {
+            out["instances"] = Json::Array(instances);
+        }
+        out
     };
     let mut groups: Vec<Json> = Checked::grouped(all).into_iter().map(group).collect();
     groups.sort_by(|a, b| display(a).cmp(display(b)));

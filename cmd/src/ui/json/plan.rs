@@ -3,8 +3,8 @@
 use karmaform_engine::{relocated, taken_over};
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Catalog, Change, Judgement, Key, Mode, ModeOfPlan, Object, OutputChange, OutputState, Path, PathStep, Plan,
-    PlannedResource, Reason, Snapshot, Step, StepKind, Value,
+    Action, Address, Catalog, Change, CheckKind, Checked, Judgement, Key, Mode, ModeOfPlan, Object, OutputChange, OutputState, Path,
+    PathStep, Plan, PlannedResource, Reason, Snapshot, Step, StepKind, Value,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -72,7 +72,11 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         out["relevant_attributes"] = Json::Array(relevant);
     }
     if !plan.checks.is_empty() {
-        out["checks"] = super::checks::checks(&plan.checks);
+        // As Terraform has it: where all goes, only outputs are looked at one by one.
+        let is_whole = plan.targets.is_empty() && plan.excludes.is_empty();
+        let is_root_output = |one: &Checked| one.kind == CheckKind::Output && one.address.module.is_empty();
+        let is_there = |one: &Checked| plan.mode != ModeOfPlan::Destroy || (is_whole && is_root_output(one));
+        out["checks"] = super::checks::checks(&plan.checks, is_there);
     }
     let impact: Map<_, _> = plan.impact.iter().map(|(a, lines)| (a.to_string(), json!(lines))).collect();
     let steps: Vec<Json> = plan.steps.iter().map(|s| step(s, plan)).collect();
@@ -110,8 +114,12 @@ fn refreshed(prior: &Snapshot, plan: &Plan, registry: &Catalog) -> Snapshot {
     for address in plan.resources.iter().filter(|r| r.importing.is_some()).map(|r| &r.address) {
         state.resources.extend(taken_over(plan, address, registry).map(|taken| (address.clone(), taken)));
     }
+    if plan.mode == ModeOfPlan::Destroy && plan.targets.is_empty() && plan.excludes.is_empty() {
+        state.outputs.clear();
+    }
     for (name, change, _) in all_outputs(plan) {
-        match change.after {
+        let known = if plan.mode == ModeOfPlan::Destroy { change.before } else { change.after };
+        match known {
             Some(after) if after.is_null() => drop(state.outputs.remove(name)),
             Some(after) if is_known(&after) => {
                 let value = after.secret_if(change.sensitive);
