@@ -4,16 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::Config;
 use karmaform_model::{
-    Arg, Catalog, Change, Kind, Mode, Object, Path, Plan, PlannedResource, Snapshot, StepKind, Unknown, Value, same, secret_leaves,
+    Arg, Catalog, Change, Kind, Mode, Object, Path, Plan, PlannedResource, Snapshot, StepKind, Value, same, secret_leaves,
 };
 
 use crate::ui::json::state::attributes;
 use crate::ui::resource::schema_of;
 
-/// Stands where a secret was; equal secrets get equal numbers, so that a change can still be told from none.
-const WITHHELD: &str = "\u{0}withheld ";
-
-/// Replaces secrets by unknown values.
+/// Replaces secrets by unknown values. Equal ones get equal numbers, so that a change can still be told from none.
 #[derive(Debug, Default)]
 struct Redactor {
     seen: Vec<Value>,
@@ -22,7 +19,7 @@ struct Redactor {
 impl Redactor {
     fn value(&mut self, value: &Value) -> Value {
         let is_hidden = value.marks().any();
-        if is_hidden && !value.is_wholly_known() && withheld(value).is_none() {
+        if is_hidden && !value.is_wholly_known() && !is_withheld(value) {
             return Value::unknown(value.ty()).secret();
         }
         if is_hidden && !value.is_null() {
@@ -30,8 +27,7 @@ impl Redactor {
                 self.seen.push(value.clone());
                 self.seen.len() - 1
             });
-            let unknown = Unknown { prefix: Some(format!("{WITHHELD}{number}")), ..Unknown::of(value.ty()) };
-            return Value::from(Kind::Unknown(Box::new(unknown))).secret();
+            return value.withheld(number);
         }
         value.map_parts(|_, part| self.value(part))
     }
@@ -105,23 +101,15 @@ fn sides(change: &mut Change) -> Vec<&mut Object> {
     }
 }
 
-/// The number of a withheld secret.
-fn withheld(value: &Value) -> Option<&str> {
-    match &value.kind {
-        Kind::Unknown(u) => u.prefix.as_deref().and_then(|p| p.strip_prefix(WITHHELD)),
-        _ => None,
-    }
-}
-
 /// True for what stands where a secret was.
 pub(crate) fn is_withheld(value: &Value) -> bool {
-    withheld(value).is_some()
+    value.withheld_number().is_some()
 }
 
 /// True if two parts are the same, as far as can be told: withheld secrets go by their number.
 pub(crate) fn same_or_withheld(a: Option<&Value>, b: Option<&Value>) -> bool {
     if let (Some(x), Some(y)) = (a, b) {
-        if let (Some(m), Some(n)) = (withheld(x), withheld(y)) {
+        if let (Some(m), Some(n)) = (x.withheld_number(), y.withheld_number()) {
             return m == n;
         }
         match (&x.kind, &y.kind) {

@@ -42,6 +42,7 @@ mod supply;
 mod types;
 mod unify;
 mod value;
+mod withheld;
 mod written_path;
 
 pub use address::{Address, AddressError, ChildStep, Key, Mode, ModuleStep};

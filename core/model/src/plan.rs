@@ -266,9 +266,9 @@ impl PlannedResource {
     }
 }
 
-/// Something of it is not known yet; a secret is not either once it was taken out of a plan.
+/// Something of it is not known yet. A secret that was taken out of a plan was.
 fn is_to_come(value: &Value) -> bool {
-    (value.is_unknown() && !value.secret) || value.parts().any(is_to_come)
+    (value.is_unknown() && value.withheld_number().is_none()) || value.parts().any(is_to_come)
 }
 
 impl Plan {
