@@ -152,7 +152,7 @@ fn entry(group: &'static str, resource: &PlannedResource, plan: &Plan, registry:
     if let (Some(was), false) = (was, resource.change.is_no_op()) {
         says.push_str(&format!(", moved from {was}"));
     }
-    if let Some(why) = resource.reason.as_ref().and_then(|r| because(&resource.address, r, &THEME)) {
+    if let Some(why) = because(resource, &THEME) {
         says.push_str(&format!(", {why}"));
     }
     let name = match &resource.deposed {

@@ -34,9 +34,12 @@ pub(crate) fn headline(resource: &PlannedResource, theme: &Theme) -> String {
 }
 
 /// What stands in parentheses below the heading.
-pub(crate) fn because(address: &Address, reason: &Reason, theme: &Theme) -> Option<String> {
+pub(crate) fn because(resource: &PlannedResource, theme: &Theme) -> Option<String> {
+    let address = &resource.address;
     let key = address.key.as_ref().map(key_text).unwrap_or_default();
-    Some(match reason {
+    Some(match resource.reason.as_ref()? {
+        // It is new, whatever triggers a replacement.
+        Reason::ReplaceByTriggers(_) if resource.change.action() == Action::Create => return None,
         // As in Terraform: by its name in its module.
         Reason::DeleteBecauseNoResourceConfig => format!("because {} is not in configuration", address.block().outside_of_modules()),
         Reason::DeleteBecauseNoModule(module) => format!("because {module} is not in configuration"),
@@ -98,7 +101,7 @@ pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, mode: M
             _ => headline(resource, theme),
         }
     );
-    if let Some(why) = resource.reason.as_ref().and_then(|r| because(&resource.address, r, theme)) {
+    if let Some(why) = because(resource, theme) {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# ({why})"))));
     }
     if is_let_go(resource, mode) {

@@ -53,6 +53,8 @@ pub(crate) fn decide(
         (change, _, _) => (change, None),
     };
     let reason = reason.or(match (&change, before.status) {
+        // As in Terraform: also of a new one it is told that it would have been replaced.
+        (Change::Create { .. }, None) => force.triggered.clone().map(Reason::ReplaceByTriggers),
         (Change::NoOp { .. }, _) | (_, None) => None,
         (_, Some(Status::Unfinished)) => Some(Reason::FinishEarlierRun),
         (Change::Create { .. }, Some(_)) => Some(Reason::CreateBecauseMissing),
