@@ -251,6 +251,7 @@ async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answ
         ("immutable", Value::null(Type::String)),
         ("ready", Value::null(Type::Bool)),
         ("problem", Value::null(Type::String)),
+        ("care", Value::strings(service::care(&place, &live))),
     ]);
     told.extend(service::FACTS.map(str::to_owned).into_iter().zip(service::facts(&place, &live, question.memory.as_ref())));
     told.insert(exposed::EXPOSED.to_owned(), exposed::read(question.asked.as_ref(), &live));

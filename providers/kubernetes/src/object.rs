@@ -145,6 +145,12 @@ impl KubernetesObject {
             )
             .volatile(),
             Attribute::computed("problem", Type::String, "Why it is not ready, in a few words.").volatile(),
+            Attribute::computed(
+                "care",
+                Type::list(Type::String),
+                "What it is in need of though it is as it was written, a sentence each: a Service of the type LoadBalancer has no address.",
+            )
+            .volatile(),
         ];
         let wait = Schema::new(
             "What to wait for after a change.",

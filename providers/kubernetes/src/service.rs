@@ -81,6 +81,18 @@ pub(crate) fn missing(live: &Json) -> Option<String> {
     (is_balanced && read(live, None)[0].is_null()).then(|| "nobody gave it an address".to_owned())
 }
 
+/// What a Service is in need of though it is as it was written: an address that nobody gave it, or that was taken away. In a list objects don't
+/// say what they are.
+pub(crate) fn care(place: &Place, live: &Json) -> Vec<String> {
+    let [addresses, _] = facts(place, live, None);
+    let is_balanced = place.served.kind == "Service" && place.api_version == "v1" && live["spec"]["type"] == BALANCED;
+    if is_balanced && addresses.is_null() {
+        vec!["nobody gives it an address, so it is not reached from outside".to_owned()]
+    } else {
+        Vec::new()
+    }
+}
+
 /// True if an address is to be waited for.
 pub(crate) fn waits(wanted: &Object) -> bool {
     wanted.get("wait").and_then(Value::as_entries).is_some_and(|wait| is_true(wait, "address"))

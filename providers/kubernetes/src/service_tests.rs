@@ -54,6 +54,20 @@ fn addresses_and_node_ports_are_read() {
 }
 
 #[test]
+fn a_load_balancer_that_nobody_gives_an_address_is_in_need_of_care() {
+    let of = |kind: &str, version: &str, live: Json| {
+        let served = Served { kind: kind.to_owned(), plural: "services".to_owned(), namespaced: true };
+        care(&Place { api_version: version.to_owned(), served, namespace: Some("n".to_owned()) }, &live)
+    };
+    let told = "nobody gives it an address, so it is not reached from outside";
+    assert_eq!(of("Service", "v1", live("LoadBalancer", json!([]))), [told]);
+    assert_eq!(of("Service", "v1", json!({ "spec": { "type": "LoadBalancer" } })), [told], "in a list, before anybody looked at it");
+    assert!(of("Service", "v1", live("LoadBalancer", json!([{ "ip": "192.0.2.7" }]))).is_empty());
+    assert!(of("Service", "v1", live("NodePort", json!([]))).is_empty());
+    assert!(of("Service", "serving.knative.dev/v1", live("LoadBalancer", json!([]))).is_empty(), "a namesake");
+}
+
+#[test]
 fn what_is_not_known_yet_is_only_told_of_what_will_have_it() {
     let ahead = |manifest: Json| {
         let change = plan(None, &wanted(manifest));
