@@ -6,7 +6,7 @@ use karmaform_model::{
 
 mod moving;
 
-use super::placed::{at_path, foreign, host, ownership, permissions, permissions_seen, refuse};
+use super::placed::{at_path, foreign, host, other_kind, ownership, permissions, permissions_seen, refuse, word};
 use crate::checks::{Checks, is_protected};
 use crate::client::{Act, Client};
 use crate::connection::place_of;
@@ -111,6 +111,8 @@ impl Directory {
             )
             .or(false),
             Attribute::computed("empty", Type::Bool, "Whether nothing is in it.").volatile(),
+            Attribute::computed("instead", Type::String, "What somebody put into its place, in the host's words: \"symbolic link\".")
+                .volatile(),
             foreign(),
         ];
         attributes.extend(permissions("0755"));
@@ -129,6 +131,11 @@ impl ResourceSpec for Directory {
     }
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        // Whether what a link leads to is what was here, nobody can tell: it may be all that there is of it.
+        if let Some((before, instead)) = before.and_then(|b| Some((b, text(b, "instead")?))) {
+            let path = text(before, "path").unwrap_or("the directory");
+            return Err(other_kind(path, &place_of(before), instead, "directory").into());
+        }
         if !wanted.is_some_and(moving::moves) {
             before.map_or(Ok(()), moving::may_go)?;
         }
@@ -183,6 +190,9 @@ impl SshType for Directory {
 
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let path = text(identity, "path").unwrap_or_default();
+        if let (Some(_), Some(found)) = (known, seen.path(path)?.filter(|found| found.kind != PathKind::Directory)) {
+            return Ok(Some(replaced(found, path, known)));
+        }
         let Some(found) = at_path(seen, path, &PathKind::Directory)? else { return Ok(moving::under_way(seen, path)) };
         let mut object = moving::seen_now(seen, found, path, known);
         let ours = [KIND, PARENT, ADOPTED, MOVING].iter().any(|kind| seen.owned.has(kind, path));
@@ -227,6 +237,15 @@ fn seen_there(found: &PathSeen, path: &str, known: Option<&Object>) -> Object {
     let mut object = permissions_seen(found, known);
     object.insert("path".to_owned(), path.into());
     object.insert("empty".to_owned(), found.empty.into());
+    object
+}
+
+/// What was seen in the place of one that is known: it is there, and not as it was made.
+fn replaced(found: &PathSeen, path: &str, known: Option<&Object>) -> Object {
+    let mut object = seen_there(found, path, known);
+    object.insert("empty".to_owned(), false.into());
+    object.insert("instead".to_owned(), word(&found.kind).into());
+    object.insert("foreign".to_owned(), false.into());
     object
 }
 
@@ -278,6 +297,29 @@ mod tests {
         };
         assert!(matches!(plan(true), Ok(Change::Update { .. })), "so that it is written down on the host");
         assert!(plan(false).is_err());
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_a_change_that_no_plan_makes_good() {
+        let mut seen = Seen { place: "h".to_owned(), ..Seen::default() };
+        let [owner, group, uid, gid] = ["root", "root", "0", "0"].map(str::to_owned);
+        let kind = PathKind::Other("symbolic link".to_owned());
+        let link = PathSeen { kind, owner, group, uid, gid, mode: 0o777, size: 6, sha256: None, content: None, empty: true };
+        seen.paths.insert("/srv/data".into(), Ok(link));
+        let mut known = directory("/srv/data", true, false);
+        known.insert("mode".into(), "0750".into());
+        let look = |known: Option<&Object>| Directory::new().answer(&seen, &object([("path", "/srv/data".into())]), known);
+        let found = look(Some(&known)).unwrap().unwrap();
+        assert_eq!(
+            (text(&found, "mode"), text(&found, "instead"), boolean(&found, "empty")),
+            (Some("0777"), Some("symbolic link"), Some(false))
+        );
+        for wanted in [Some(&known), None] {
+            let refused = Directory::new().plan(&PlanContext { now: 0 }, Some(&found), wanted).unwrap_err();
+            let detail = refused.iter().next().unwrap().detail.clone();
+            assert!(detail.contains("/srv/data on ") && detail.contains("is a symbolic link, but should be a directory"), "{detail}");
+        }
+        assert_eq!(look(None).unwrap_err().summary, "Something else is at this path", "what is not known is not ours");
     }
 
     #[test]

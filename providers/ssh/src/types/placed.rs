@@ -69,16 +69,22 @@ pub(super) fn at_path<'a>(seen: &'a Seen, path: &str, kind: &PathKind) -> Result
     if found.kind == *kind {
         return Ok(Some(found));
     }
-    let word = |k: &PathKind| match k {
-        PathKind::File => "regular file".to_owned(),
-        PathKind::Directory => "directory".to_owned(),
-        PathKind::Other(word) => word.clone(),
-    };
-    Err(Diagnostic::error(
-        "Something else is at this path",
-        format!("{path} on {} is a {}, but should be a {}.", seen.place, word(&found.kind), word(kind)),
-    )
-    .with_hint("Remove it, or choose another path."))
+    Err(other_kind(path, &seen.place, word(&found.kind), word(kind)))
+}
+
+/// What a kind is called, in the host's words.
+pub(super) fn word(kind: &PathKind) -> &str {
+    match kind {
+        PathKind::File => "regular file",
+        PathKind::Directory => "directory",
+        PathKind::Other(word) => word,
+    }
+}
+
+/// The refusal to make anything of what is something else.
+pub(super) fn other_kind(path: &str, place: &str, is: &str, should: &str) -> Diagnostic {
+    Diagnostic::error("Something else is at this path", format!("{path} on {place} is a {is}, but should be a {should}."))
+        .with_hint("Remove it, or choose another path.")
 }
 
 /// The refusal to take over what is not ours.
