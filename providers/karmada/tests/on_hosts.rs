@@ -67,6 +67,16 @@ fn units_and_names() {
 }
 
 #[test]
+fn components_are_asked_how_they_are() {
+    let all = children(&on(&["a"], &json!({ "addon": { "search": {} }, "ports": { "scheduler-health": 20351 } })));
+    let health = |component: &str| all[&format!("host[\"a\"]/unit[\"{component}\"]")]["health"].clone();
+    assert_eq!(health("apiserver"), "https://127.0.0.1:5443/readyz");
+    assert_eq!(health("kube-controller-manager"), "https://127.0.0.1:10257/healthz");
+    assert_eq!(health("scheduler"), "http://127.0.0.1:20351/healthz");
+    assert_eq!(health("search"), Json::Null);
+}
+
+#[test]
 fn hosts_of_ipv6_have_services_of_ipv6() {
     let at = |addresses: Json, more: Json| {
         let mut all = json!({ "addresses": addresses });

@@ -41,6 +41,13 @@ pub(crate) enum Look {
         /// Its name.
         name: String,
     },
+    /// What a unit says of itself.
+    Health {
+        /// Its name.
+        unit: String,
+        /// Where it is asked, from the host itself.
+        url: String,
+    },
     /// A user.
     User {
         /// Its name.
@@ -128,12 +135,26 @@ pub(crate) fn script(looks: &[Look]) -> String {
     ask("sums", refs(&files), &|p| format!("sums {p}"));
     ask("full", refs(&directories), &|p| format!("full {p}"));
     ask("units", refs(&units), &|u| {
-        format!("systemctl show -p LoadState,FragmentPath,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload -- {u} 2>&1; echo")
+        let facts =
+            "LoadState,FragmentPath,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload,NRestarts,ExecMainStartTimestampMonotonic";
+        format!("systemctl show -p {facts} -- {u} 2>&1; echo")
     });
     ask("drop_ins", refs(&units), &|u| format!("drop_ins {u}"));
     ask("stopped", refs(&units), &|u| format!("stopped {u}"));
     ask("users", refs(&users), &|u| format!("users {u}"));
     ask("user_groups", refs(&users), &|u| format!("user_groups {u}"));
+    let health: Vec<&str> = looks
+        .iter()
+        .filter_map(|l| if let Look::Health { unit, url } = l { Some([unit.as_str(), url.as_str()]) } else { None })
+        .flatten()
+        .collect();
+    if !health.is_empty() {
+        script.push_str(&format!("section health\nhealth {}\n", words(&health)));
+    }
+    // What systemd says of times it counts from the boot.
+    if !units.is_empty() {
+        script.push_str("section uptime\nread -r kf_up _rest </proc/uptime && echo \"$kf_up\"\n");
+    }
     // After the paths: another run may be at work, and what it takes away it has noted before.
     script.push_str("section owned\nif [ -f \"$kf_owned\" ]; then cat \"$kf_owned\"; fi\n");
     if looks.contains(&Look::HostsBlocks) {
@@ -173,6 +194,15 @@ mod tests {
         assert!(
             !script.contains("systemctl show -p LoadState") && !["users", "stopped"].iter().any(|f| script.contains(&format!("\n{f} ")))
         );
+    }
+
+    #[test]
+    fn units_are_asked_at_their_addresses() {
+        let unit = |name: &str| Look::Unit { name: name.to_owned() };
+        let health = Look::Health { unit: "a.service".to_owned(), url: "http://127.0.0.1:1/healthz".to_owned() };
+        let asked = script(&[unit("a.service"), health, unit("b.service")]);
+        assert!(asked.contains("section health\nhealth 'a.service' 'http://127.0.0.1:1/healthz'\n") && asked.contains("section uptime\n"));
+        assert!(!script(&[unit("b.service")]).contains("section health"));
     }
 
     #[test]

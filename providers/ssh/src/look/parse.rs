@@ -33,7 +33,8 @@ impl Seen {
                 path.empty = false;
             }
         }
-        seen.read_units(&lines("units"), looks);
+        let uptime = lines("uptime").split('.').next().and_then(|s| s.trim().parse().ok());
+        seen.read_units(&lines("units"), looks, uptime);
         for line in lines("drop_ins").lines() {
             if let Some((name, file)) = line.split_once('/')
                 && let Some(unit) = seen.units.get_mut(name)
@@ -44,6 +45,13 @@ impl Seen {
         for name in lines("stopped").lines() {
             if let Some(unit) = seen.units.get_mut(name) {
                 unit.is_stopped = true;
+            }
+        }
+        for line in lines("health").lines() {
+            if let Some((name, status)) = line.split_once(' ')
+                && let Some(unit) = seen.units.get_mut(name)
+            {
+                unit.health = status.parse().ok();
             }
         }
         seen.read_users(&lines("users"));
@@ -119,8 +127,9 @@ impl Seen {
         });
     }
 
-    /// Blocks in the order of the questions. A unit that systemd knows by an alias answers with its real names.
-    fn read_units(&mut self, text: &str, looks: &[Look]) {
+    /// Blocks in the order of the questions. A unit that systemd knows by an alias answers with its real names. `uptime`: for how many seconds the
+    /// host has been up, which is what systemd counts from.
+    fn read_units(&mut self, text: &str, looks: &[Look], uptime: Option<u64>) {
         let mut names: Vec<_> = looks.iter().filter_map(|l| if let Look::Unit { name } = l { Some(name) } else { None }).collect();
         names.sort();
         names.dedup();
@@ -132,6 +141,9 @@ impl Seen {
         for (name, block) in names.into_iter().zip(blocks) {
             let values: BTreeMap<_, _> = block.lines().filter_map(|l| l.split_once('=')).collect();
             let value = |key: &str| values.get(key).copied().unwrap_or_default().to_owned();
+            let number = |key: &str| values.get(key).and_then(|v| v.parse::<u64>().ok());
+            // 0: never. A container that counts from its own start can't tell.
+            let started = number("ExecMainStartTimestampMonotonic").filter(|at| *at > 0).map(|at| at / 1_000_000);
             let unit = UnitSeen {
                 load_state: value("LoadState"),
                 fragment_path: value("FragmentPath"),
@@ -142,6 +154,9 @@ impl Seen {
                 needs_reload: value("NeedDaemonReload") == "yes",
                 drop_ins: Vec::new(),
                 is_stopped: false,
+                restarts: number("NRestarts").unwrap_or(0),
+                health: None,
+                started_ago: uptime.zip(started).and_then(|(now, at)| (now + 1).checked_sub(at)).map(|ago| ago.saturating_sub(1)),
             };
             self.units.insert(name.clone(), unit);
         }
@@ -299,6 +314,12 @@ mod tests {
         let seen = parse(body, &[unit("b.service"), unit("a.service")]);
         assert!(seen.unit("a.service").unwrap().needs_reload);
         assert_eq!(seen.unit("b.service").unwrap().load_state, "not-found");
+        assert_eq!((seen.unit("a.service").unwrap().restarts, seen.unit("a.service").unwrap().started_ago), (0, None));
+        let body = "#units\nLoadState=loaded\nNRestarts=7\nExecMainStartTimestampMonotonic=95000000\n\nLoadState=loaded\nNRestarts=0\nExecMainStartTimestampMonotonic=0\n#health\na.service 503\nb.service 000\nc.service 200\n#uptime\n99.25";
+        let seen = parse(body, &[unit("b.service"), unit("a.service")]);
+        assert_eq!((seen.unit("a.service").unwrap().restarts, seen.unit("a.service").unwrap().started_ago), (7, Some(4)));
+        assert_eq!((seen.unit("a.service").unwrap().health, seen.unit("b.service").unwrap().health), (Some(503), Some(0)));
+        assert_eq!(seen.unit("b.service").unwrap().started_ago, None, "it was never started");
         let seen = parse("#units\nSystem has not been booted with systemd as init system (PID 1). Can't operate.", &[unit("a.service")]);
         assert!(seen.unit("a.service").unwrap_err().detail.contains("not been booted"));
     }

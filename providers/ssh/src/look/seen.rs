@@ -88,6 +88,12 @@ pub(crate) struct UnitSeen {
     pub(crate) drop_ins: Vec<String>,
     /// Its main process is there, and somebody has stopped it.
     pub(crate) is_stopped: bool,
+    /// How often systemd has started it again by itself, since somebody started it.
+    pub(crate) restarts: u64,
+    /// How many seconds ago its main process was started, if it ever was.
+    pub(crate) started_ago: Option<u64>,
+    /// The HTTP status with which it says how it is, 0 where it does not answer; none if it was not asked.
+    pub(crate) health: Option<u16>,
 }
 
 /// A user.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan, same,
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan, same,
 };
 
 use super::file::content_seen;
@@ -13,7 +13,7 @@ use crate::client::{Act, Client};
 use crate::connection::place_of;
 use crate::failure;
 use crate::host::Payload;
-use crate::look::{Content, Look, PathKind, Seen};
+use crate::look::{Content, Look, PathKind, Seen, UnitSeen};
 use crate::sum::plan_sum;
 use crate::typed::{SshType, comparable, finished, is_foreign};
 use crate::values::{boolean, number, object, text};
@@ -21,6 +21,13 @@ use crate::values::{boolean, number, object, text};
 mod scripts;
 
 const KIND: &str = "ssh_systemd_unit";
+
+/// A unit that systemd has started again so often ends again and again; fewer times it may have waited for something that came up later.
+const OFTEN: u64 = 5;
+/// If it was so many seconds ago that it did so for the last time. What has run for longer has found what it needs.
+const RECENTLY: u64 = 600;
+/// So many seconds after its start it may still be on its way to being well.
+const SETTLED: u64 = 60;
 
 /// The type.
 pub(crate) struct SystemdUnit {
@@ -85,6 +92,13 @@ impl SystemdUnit {
                 "Names of files below /etc/systemd/system/NAME.d that may change it. Others are removed, those of `systemctl set-property` and \
                  of /run/systemd/system/NAME.d, too. Unless given, nobody looks at them.",
             ),
+            Attribute::optional(
+                "health",
+                Type::String,
+                "Address at which it says how it is, as the host itself reaches it: \"http://127.0.0.1:10351/healthz\". While it runs it is asked there, by \
+                 curl if the host has it; that it does not answer, or that it is not well, is `care`.",
+            )
+            .write_only(),
             Attribute::optional("wait", Type::Bool, "Whether to wait until it has started.").or(true),
             Attribute::optional("start_timeout", Type::Number, "Seconds that a start or stop may take.").or(90i64),
             Attribute::computed("sha256", Type::String, "SHA-256 sum of the unit file."),
@@ -96,6 +110,12 @@ impl SystemdUnit {
             )
             .volatile(),
             Attribute::computed("result", Type::String, "How its last run ended: \"success\", \"exit-code\".").volatile(),
+            Attribute::computed(
+                "care",
+                Type::list(Type::String),
+                "What it is in need of though it runs, a sentence each: it ends again and again, it does not answer at `health`.",
+            )
+            .volatile(),
             Attribute::computed("unlisted_drop_ins", Type::list(Type::String), "Files that may change it where nobody said which may.")
                 .volatile(),
             Attribute::computed("interrupted", Type::Bool, "True if a change to it ended before it was restarted.").volatile(),
@@ -148,7 +168,7 @@ impl ResourceSpec for SystemdUnit {
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
         let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
-        Checks::of(wanted).check("name", "Bad name of a unit", unit_problem).done()?;
+        Checks::of(wanted).check("name", "Bad name of a unit", unit_problem).check("health", "Bad address", address_problem).done()?;
         if number(wanted, "start_timeout").is_some_and(|t| !(1..=86400).contains(&t)) {
             return Err(Diagnostic::error("Bad timeout", "\"start_timeout\" must be 1 to 86400 seconds.").into());
         }
@@ -207,6 +227,29 @@ fn is_looping(active_state: &str, sub_state: &str) -> bool {
     active_state == "activating" && matches!(sub_state, "auto-restart" | "auto-restart-queued" | "failed")
 }
 
+/// What a unit that runs just now is in need of. One that waited for something when it was started, or ended once long ago, is well.
+fn care(unit: &UnitSeen) -> Vec<String> {
+    let restarts = unit.restarts;
+    let mut care = Vec::new();
+    if let Some(ago) = unit.started_ago.filter(|ago| restarts >= OFTEN && *ago < RECENTLY) {
+        care.push(format!("it ends again and again: systemd has started it again {restarts} times, the last time {ago} seconds ago"));
+    }
+    match unit.health.filter(|_| unit.started_ago.is_none_or(|ago| ago >= SETTLED)) {
+        Some(0) => care.push("it runs, and does not answer when it is asked how it is".to_owned()),
+        Some(status) if status >= 500 => care.push(format!("it says that it is not well (HTTP {status})")),
+        _ => {}
+    }
+    care
+}
+
+/// What is wrong with an address to ask at.
+fn address_problem(url: &str) -> Option<String> {
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let is_plain =
+        rest.is_some_and(|r| !r.is_empty() && r.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '{' | '}' | '"' | '\'' | '\\')));
+    (!is_plain).then(|| "must be an address like \"http://127.0.0.1:10351/healthz\"".to_owned())
+}
+
 fn path_of(name: &str) -> String {
     format!("/etc/systemd/system/{name}")
 }
@@ -218,6 +261,16 @@ impl SshType for SystemdUnit {
         let file = |path, content| Look::File { path, content };
         let unit = Look::Unit { name: name.to_owned() };
         vec![file(path_of(name), Content::Unless(known_sum)), file(pending_of(name), Content::Never), unit]
+    }
+
+    fn looks_for(&self, ask: &Ask) -> Vec<Look> {
+        let mut looks = self.looks(&ask.identity, ask.known.as_ref());
+        // Only of what is there already: what is wanted says where.
+        let url = ask.known.as_ref().and(ask.wanted.as_ref()).and_then(|wanted| text(wanted, "health"));
+        if let (Some(unit), Some(url)) = (text(&ask.identity, "name"), url.filter(|url| address_problem(url).is_none())) {
+            looks.push(Look::Health { unit: unit.to_owned(), url: url.to_owned() });
+        }
+        looks
     }
 
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
@@ -239,6 +292,7 @@ impl SshType for SystemdUnit {
             ("active_state", unit.active_state.as_str().into()),
             ("sub_state", if unit.is_stopped { "stopped" } else { unit.sub_state.as_str() }.into()),
             ("result", unit.result.as_str().into()),
+            ("care", Value::strings(if is_active { care(unit) } else { Vec::new() })),
             ("interrupted", seen.path(&pending_of(name))?.is_some().into()),
             ("foreign", (!ours).into()),
         ]);

@@ -80,7 +80,9 @@ impl At<'_> {
             ("drop_ins", Arg::List(Vec::new())),
             ("start_timeout", run.limit.into()),
         ];
-        self.add(child(on_of(self.name, "unit", what), "ssh_systemd_unit", arguments), after)
+        let mut made = child(on_of(self.name, "unit", what), "ssh_systemd_unit", arguments);
+        made.arguments.extend(run.health.map(|url| ("health".to_owned(), url.into())));
+        self.add(made, after)
     }
 
     fn file(&mut self, step: Vec<ChildStep>, path: String, content: Arg, owner: &str, after: Vec<Vec<ChildStep>>) -> Vec<ChildStep> {
@@ -101,6 +103,8 @@ pub(super) struct Run {
     pub(super) claims: Vec<Arg>,
     /// How long starting or stopping may take, in seconds.
     pub(super) limit: i64,
+    /// Where it says how it is, if it does.
+    pub(super) health: Option<String>,
 }
 
 /// All of them. `objects` are those inside the Karmada API.
@@ -184,6 +188,23 @@ fn of_component(
         ports: hosts.ports.all(component),
         claims: Vec::new(),
         limit: START_TIMEOUT,
+        health: health(hosts, component),
     };
     at.unit(plane, component.name(), run, after);
+}
+
+/// Where a component is asked how it is, from its host: as its pods are. What serves an API that others have to find first is well only when they
+/// do, so that is told of the API.
+fn health(hosts: &Hosts, component: Component) -> Option<String> {
+    let ports = &hosts.ports;
+    Some(match component {
+        Component::ApiServer | Component::AggregatedApiServer | Component::Webhook => {
+            format!("https://127.0.0.1:{}/readyz", ports.of(component))
+        }
+        Component::KubeControllerManager => format!("https://127.0.0.1:{}/healthz", ports.of(component)),
+        Component::ControllerManager | Component::Scheduler | Component::Descheduler => {
+            format!("http://127.0.0.1:{}/healthz", ports.health(component))
+        }
+        Component::Search | Component::MetricsAdapter => return None,
+    })
 }

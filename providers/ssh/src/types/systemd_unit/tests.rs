@@ -105,6 +105,59 @@ fn a_unit_that_is_started_again_and_again_does_not_run() {
 }
 
 #[test]
+fn a_unit_that_ends_again_and_again_is_in_need_of_care_while_it_runs() {
+    use crate::look::UnitSeen;
+    let care = |restarts: u64, started_ago: Option<u64>| -> Option<String> {
+        let mut seen = Seen::default();
+        let unit = UnitSeen { active_state: "active".into(), fragment_path: "/a".into(), restarts, started_ago, ..UnitSeen::default() };
+        seen.units.insert("a.service".into(), unit);
+        let found = SystemdUnit::new().answer(&seen, &object([("name", "a.service".into())]), None).unwrap().unwrap();
+        assert_eq!(boolean(&found, "active"), Some(true));
+        found["care"].as_items().unwrap().first().and_then(|v| v.as_str().map(str::to_owned))
+    };
+    let told = "it ends again and again: systemd has started it again 7 times, the last time 4 seconds ago";
+    assert_eq!(care(7, Some(4)).as_deref(), Some(told));
+    assert_eq!(care(2, Some(4)), None, "it waited for something");
+    assert_eq!(care(7, Some(7200)), None, "it runs by now");
+    assert_eq!(care(7, None), None);
+    let mut seen = Seen::default();
+    let ended =
+        UnitSeen { active_state: "inactive".into(), fragment_path: "/a".into(), restarts: 7, started_ago: Some(4), ..UnitSeen::default() };
+    seen.units.insert("a.service".into(), ended);
+    let found = SystemdUnit::new().answer(&seen, &object([("name", "a.service".into())]), None).unwrap().unwrap();
+    assert_eq!(found["care"].as_items().map(<[Value]>::len), Some(0), "that it does not run says it all");
+}
+
+#[test]
+fn a_unit_is_asked_how_it_is_where_that_is_wanted() {
+    use crate::look::UnitSeen;
+    let care = |health: Option<u16>, ago: u64| -> String {
+        let unit = UnitSeen { health, started_ago: Some(ago), ..UnitSeen::default() };
+        super::care(&unit).join()
+    };
+    assert_eq!(care(Some(0), 90), "it runs, and does not answer when it is asked how it is");
+    assert_eq!(care(Some(500), 90), "it says that it is not well (HTTP 500)");
+    assert_eq!(care(Some(0), 10), "", "it is only just started");
+    // Who is not let in knows no more than that somebody answers.
+    for health in [None, Some(200), Some(401)] {
+        assert_eq!(care(health, 90), "");
+    }
+    let ask = |known: bool, health: &str| {
+        let mut wanted = unit("x", true);
+        wanted.insert("health".into(), health.into());
+        let identity = object([("name", "a.service".into())]);
+        let known = known.then(|| unit("x", true));
+        Ask { resource_type: KIND.to_owned(), identity, known, wanted: Some(wanted), begun: false }
+    };
+    let url = "https://127.0.0.1:5443/readyz";
+    let asked = |known: bool, url: &str| {
+        SystemdUnit::new().looks_for(&ask(known, url)).into_iter().any(|l| matches!(l, Look::Health { url: at, .. } if at == url))
+    };
+    assert!(asked(true, url) && !asked(false, url) && !asked(true, "file:///etc/shadow"));
+    assert!(address_problem("http://h/{1,2}").is_some() && address_problem("https://").is_some() && address_problem(url).is_none());
+}
+
+#[test]
 fn a_change_that_was_cut_off_is_finished() {
     let mut before = unit("x", true);
     before.insert("sha256".into(), crate::sum::sha256(b"x").as_str().into());

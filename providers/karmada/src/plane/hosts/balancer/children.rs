@@ -92,5 +92,5 @@ fn run_of(
         triggers.insert("program".to_owned(), Arg::child(origin, "content_sha256"));
     }
     let check = texts::test(program, path, &format!("{folder}/{}", program.configuration()));
-    Run { content: content.into(), check: check.into(), triggers, ports, claims, limit: START_TIMEOUT }
+    Run { content: content.into(), check: check.into(), triggers, ports, claims, limit: START_TIMEOUT, health: None }
 }
