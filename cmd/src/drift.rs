@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Address, Diagnostics, Span};
 
+use crate::planning::halted;
 use crate::ui::style::Tone;
 pub(crate) use findings::findings;
 pub(crate) use ignore::{Rule, apply_rules, rules_of};
@@ -136,6 +137,8 @@ pub(crate) struct Told {
     pub(crate) news: Option<News>,
     /// An error came before anything was looked at: all of the above is empty, as nothing is known.
     pub(crate) is_blind: bool,
+    /// A signal came before everything was looked at: there may be more than is told.
+    pub(crate) is_interrupted: bool,
     /// What else was met: why something could not be looked at, warnings.
     pub(crate) notes: Diagnostics,
     /// When it was looked, in seconds since 1970.
@@ -154,7 +157,8 @@ impl Told {
     /// What there is to tell where an error came first. What an earlier look told (`past`, if it could be read) is neither gone nor seen again.
     pub(crate) fn blind(why: Diagnostics, past: Option<Vec<Past>>, now: i64) -> Self {
         let news = past.map(|carried| News { gone: Vec::new(), carried });
-        Self { is_blind: true, notes: why, news, now, ..Self::default() }
+        let is_interrupted = why.iter().any(|d| *d == halted());
+        Self { is_blind: true, is_interrupted, notes: why, news, now, ..Self::default() }
     }
 
     /// What counts: all that no rule says does not matter.
@@ -172,9 +176,11 @@ impl Told {
         self.findings.iter().filter(|f| f.ignored.is_some()).count()
     }
 
-    /// The exit code: 0 nothing, 2 drift, 1 something could not be looked at, 3 nothing but decay.
+    /// The exit code: 0 nothing, 2 drift, 1 something could not be looked at, 3 nothing but decay. What was interrupted is no answer, whatever was seen.
     pub(crate) fn code(&self) -> i32 {
-        if self.counted().any(|f| f.kind.is_drift()) {
+        if self.is_interrupted {
+            1
+        } else if self.counted().any(|f| f.kind.is_drift()) {
             2
         } else if self.is_blind || self.count(Kind::Unreachable) > 0 || self.notes.has_errors() {
             1

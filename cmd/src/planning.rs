@@ -231,6 +231,18 @@ pub(crate) fn plan_as_far(
 /// # Errors
 /// If it was interrupted.
 pub(crate) fn looking<T>(app: &mut App, reads: impl Future<Output = T>) -> Result<T, Stop> {
+    let interrupt = app.interrupt.clone();
+    let looked = async {
+        tokio::select! {
+            looked = reads => Some(looked),
+            () = interrupt.wait() => None,
+        }
+    };
+    waiting(app, looked).ok_or_else(|| halted().into())
+}
+
+/// The same for what hears a Ctrl-C itself, and ends with what it has by then.
+pub(crate) fn waiting<T>(app: &mut App, ends: impl Future<Output = T>) -> T {
     let is_live = app.output.terminal.stdout && app.theme.color && !app.lines.only;
     let (output, theme) = (&mut app.output, &app.theme);
     let mut show = async || -> Infallible {
@@ -242,13 +254,11 @@ pub(crate) fn looking<T>(app: &mut App, reads: impl Future<Output = T>) -> Resul
         }
         std::future::pending().await
     };
-    let looked = {
+    let ended = {
         let _asking = app.interrupt.ask_first();
-        let interrupt = app.interrupt.clone();
         app.executor.block_on(async {
             tokio::select! {
-                looked = reads => Some(looked),
-                () = interrupt.wait() => None,
+                ended = ends => ended,
                 never = show() => match never {},
             }
         })
@@ -256,7 +266,7 @@ pub(crate) fn looking<T>(app: &mut App, reads: impl Future<Output = T>) -> Resul
     if is_live {
         app.output.print(NO_SPINNER);
     }
-    looked.ok_or_else(|| halted().into())
+    ended
 }
 
 /// Stages may pass on what an earlier one said.

@@ -4,6 +4,7 @@ mod drift;
 mod encryption;
 mod exclude;
 mod imports;
+mod interrupted;
 mod leniency;
 mod moved;
 mod policies;
@@ -97,9 +98,9 @@ impl Place {
         self.environment.insert(name.into(), value.into());
     }
 
-    fn run(&self, arguments: &[&str]) -> Done {
+    fn wiring(&self) -> Wiring {
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let wiring = Wiring {
+        Wiring {
             registry: Arc::clone(&self.registry),
             backends: backends(),
             directory: self.path().to_owned(),
@@ -110,7 +111,11 @@ impl Place {
             ids: Arc::new(|| format!("id-{}", IDS.fetch_add(1, Ordering::SeqCst))),
             enter: |_| Ok(()),
             signals: false,
-        };
+        }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Done {
+        let wiring = self.wiring();
         let (mut output, captured) = Output::captured(&self.stdin);
         output.terminal.stdin = self.is_terminal;
         let code = run(std::iter::once(&"karmaform").chain(arguments).map(Into::into).collect(), wiring, output);

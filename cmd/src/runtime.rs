@@ -26,6 +26,28 @@ impl Runtime for SystemClock {
     }
 }
 
+/// A clock by which a look is over when a signal comes: what is known by then is told.
+pub(crate) struct UntilSignal {
+    /// Time.
+    pub(crate) clock: Arc<dyn Runtime>,
+    /// The signal.
+    pub(crate) interrupt: Interrupt,
+}
+
+impl Runtime for UntilSignal {
+    fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    fn sleep(&self, milliseconds: u64) -> BoxFuture<'_, ()> {
+        self.clock.sleep(milliseconds)
+    }
+
+    fn enough(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.interrupt.wait())
+    }
+}
+
 /// A clock's seconds since 1970.
 pub(crate) fn seconds(clock: &dyn Runtime) -> i64 {
     i64::try_from(clock.now() / 1_000).unwrap_or(i64::MAX)

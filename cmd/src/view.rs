@@ -4,7 +4,8 @@ use karmaform_engine::recover;
 use karmaform_model::{Diagnostic, Diagnostics, Snapshot};
 
 use crate::app::{App, Stop};
-use crate::session::{journal_failed, stored};
+use crate::planning::halted;
+use crate::session::{backend_failed, journal_failed, there};
 use crate::wiring::OpenBackend;
 
 /// A state that can be read.
@@ -19,10 +20,17 @@ impl StateView {
     /// The state, brought up to what the journal beside it knows of a run that is at work, or died; and what is to be said of that.
     ///
     /// # Errors
-    /// If the state can't be read, or its workspace is not there.
+    /// If the state can't be read, its workspace is not there, or a signal came first.
     pub(crate) fn read(&self, app: &App) -> Result<(Snapshot, Diagnostics), Stop> {
         let records = (self.0.journal)().and_then(|j| j.read()).map_err(|e| Stop::from(journal_failed(&e)))?;
-        let mut state = stored(app, &self.0)?.unwrap_or_default();
+        let (backend, place) = (&self.0.backend, &self.0.place);
+        let read = app.executor.block_on(async {
+            tokio::select! {
+                read = backend.read() => read.map_err(|e| backend_failed("read", place, &e)),
+                () = app.interrupt.wait() => Err(halted()),
+            }
+        });
+        let mut state = there(&self.0, read?)?.unwrap_or_default();
         if records.is_empty() {
             return Ok((state, Diagnostics::new()));
         }

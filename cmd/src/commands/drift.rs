@@ -1,6 +1,6 @@
 //! `drift`: what is not as it should be. Only looks: takes no lock, writes nothing but the reports that are asked for, asks nobody.
 //!
-//! Exit codes: 0 all is as it should be, 2 drift, 3 nothing but decay, 1 an error, or something could not be looked at.
+//! Exit codes: 0 all is as it should be, 2 drift, 3 nothing but decay, 1 an error, a signal, or something could not be looked at.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use crate::drift::report::{Around, OFFERED, report, text};
 use crate::drift::{Past, Rule, Sight, Told, apply_rules, findings, look, news, past, rules_of};
 use crate::expanding::expanded;
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
-use crate::planning::{addresses, looking};
+use crate::planning::{addresses, halted, looking, waiting};
 use crate::profile::{ProfileFlags, profiled};
 use crate::project::load_directory;
 use crate::report::{Format, Reads, Wanted, reads, wanted, write};
+use crate::runtime::UntilSignal;
 use crate::trust::use_trust;
 use crate::view::StateView;
 
@@ -61,6 +62,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 }
 
 fn told(app: &mut App, args: &Args) -> Ended {
+    // The first signal ends the look, and what was seen by then is told.
+    let _asking = app.interrupt.ask_first();
     // A wrong file is told before anybody is asked anything.
     let past = args.previous.as_ref().map(|file| past(&app.directory.join(file), file)).transpose();
     let (past, seen) = match past {
@@ -83,13 +86,9 @@ fn told(app: &mut App, args: &Args) -> Ended {
     }
 }
 
-/// An error came before anything was looked at: the reports say that, or else the last ones would be taken for how things are.
+/// An error, or a signal, came before anything was looked at: the reports say that, or else the last ones would be taken for how things are.
 fn unseen(app: &mut App, args: &Args, past: Option<Vec<Past>>, stop: Stop) -> Stop {
     let Stop::Because(mut why) = stop else { return stop };
-    // Whoever ended the run knows, and what was told last is as good as before.
-    if app.interrupt.is_set() {
-        return Stop::Because(why);
-    }
     let real = |file: &String| {
         let path = app.directory.join(file);
         std::fs::canonicalize(&path).unwrap_or(path)
@@ -141,8 +140,12 @@ fn seen(app: &mut App, args: &Args) -> Result<(Told, Reads), Stop> {
     let (state, wrong) = relocate(&project.config, &state);
     notes.extend(wrong);
     let now = options.now;
+    if app.interrupt.is_set() {
+        return Err(halted().into());
+    }
+    let clock = Arc::new(UntilSignal { clock, interrupt: app.interrupt.clone() });
     let sight = Sight { catalog: Arc::clone(&catalog), config: &project.config, state: &state, clock, options };
-    let mut looked = looking(app, look(&sight))??;
+    let mut looked = waiting(app, look(&sight))?;
     app.profile.phases.append(&mut looked.phases);
     app.profile.ask(&looked.asked);
     let mut told = findings(&catalog, &project.config, &state.state, looked, now);

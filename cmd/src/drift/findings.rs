@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_engine::Beside;
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Attribute, Catalog, Caveat, CheckKind, Checked, Deferred, DriftedResource, Mode, Object, Path, PlannedResource,
-    Reason, Snapshot, same,
+    Action, Address, Attribute, Catalog, Caveat, CheckKind, Checked, Deferred, Diagnostic, DriftedResource, Mode, Object, Path,
+    PlannedResource, Reason, Snapshot, same,
 };
 
 use super::compare::{compare, text};
@@ -39,6 +39,11 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     let mut search =
         Search { catalog, config, looked: &looked, planned, found: Vec::new(), told: BTreeMap::new(), gone: gone(&looked.plan.drift) };
     for address in &looked.doubts.unseen {
+        // Nothing ails what was only not asked about any more.
+        if looked.unasked.contains(address) {
+            search.told.insert(address.clone(), Kind::Unreachable);
+            continue;
+        }
         let kind = search.type_of(address, state);
         search.add(Kind::Unreachable, address, &kind, "nobody could look at it".to_owned(), Vec::new());
     }
@@ -60,6 +65,10 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     let resources = plan.resources.iter().filter(|r| r.address.mode == Mode::Managed && r.deposed.is_none()).count();
     let certificates = certificates.into_iter().map(|(address, c)| (address.clone(), c.end)).collect();
     let graph = plan.resources.iter().filter(|r| r.deposed.is_none()).map(|r| (r.address.clone(), r.dependencies.clone())).collect();
+    let mut notes = looked.met;
+    if looked.is_cut {
+        notes.push(cut(looked.unasked.iter().filter(|a| a.mode == Mode::Managed).count(), resources));
+    }
     Told {
         findings: found,
         resources,
@@ -70,7 +79,8 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
         is_partial: !plan.targets.is_empty(),
         knows_strays: looked.knows_strays,
         is_blind: false,
-        notes: looked.met,
+        is_interrupted: looked.is_cut,
+        notes,
         now,
     }
 }
@@ -134,7 +144,9 @@ impl Search<'_> {
         let is_edited = edits.as_ref().is_some_and(|e| !e.is_empty());
         // What only tells of the thing changes with it, and is nothing to repair by itself.
         if !differences.is_empty() && (is_written || acting.is_some() && !is_edited) {
-            let says = if acting.is_some() { "somebody changed it" } else { "somebody changed it, to what the configuration says by now" };
+            // What can't be planned for is not compared with the configuration.
+            let is_open = acting.is_some() || planned.is_none();
+            let says = if is_open { "somebody changed it" } else { "somebody changed it, to what the configuration says by now" };
             self.add(Kind::Changed, address, resource_type, says.to_owned(), differences);
             if let Some(edits) = edits.filter(|e| !e.is_empty()) {
                 self.add(Kind::Unapplied, address, resource_type, "the configuration says something else".to_owned(), edits);
@@ -232,6 +244,9 @@ impl Search<'_> {
         let open = open(plan);
         for deferred in &plan.deferred {
             let kind = if deferred.is_whole() && blind.contains(&deferred.address) { Kind::Unreachable } else { Kind::Unapplied };
+            if kind == Kind::Unreachable && self.looked.is_cut {
+                continue;
+            }
             let seen = if deferred.stored > 0 && deferred.is_whole() { ", and is not compared with anything" } else { "" };
             let says = format!("{}{seen}", reason(deferred, &open));
             self.add(kind, &deferred.address, &deferred.address.kind, says, Vec::new());
@@ -340,6 +355,15 @@ impl Search<'_> {
         compare("", Some(&ready(is)), Some(&ready(should)), &mut found);
         found
     }
+}
+
+/// That there may be more than is told, as so many resources were not looked at.
+fn cut(unasked: usize, resources: usize) -> Diagnostic {
+    let what = match unasked {
+        0 => "All resources were looked at by then, but not what may be there beside them, so nothing extra is told.".to_owned(),
+        _ => format!("Of {resources} resources {unasked} were not looked at by then: nothing is known of them. What was seen is told."),
+    };
+    Diagnostic::error("The look was interrupted", what).with_hint("Run drift again, and give it time: what is told may be a part only.")
 }
 
 /// The host that something is on.

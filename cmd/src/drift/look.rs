@@ -1,6 +1,6 @@
 //! Looks at everything, with nothing in hand that could change it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmaform_engine::{
@@ -19,7 +19,7 @@ pub(crate) struct Sight<'a> {
     pub(crate) config: &'a Config,
     /// The state as it was read, with what the configuration says has moved.
     pub(crate) state: &'a Relocated<'a>,
-    /// Time.
+    /// Time, and when it is enough.
     pub(crate) clock: Arc<dyn Runtime>,
     /// What to look at, and how much at once.
     pub(crate) options: Options,
@@ -37,6 +37,10 @@ pub(crate) struct Looked {
     pub(crate) strays: Vec<Beside>,
     /// All of these are told: everybody could be asked.
     pub(crate) knows_strays: bool,
+    /// The look was over before everybody was asked.
+    pub(crate) is_cut: bool,
+    /// What nobody was asked about for that.
+    pub(crate) unasked: BTreeSet<Address>,
     /// What was met on the way.
     pub(crate) met: Diagnostics,
     /// What took how long.
@@ -45,7 +49,7 @@ pub(crate) struct Looked {
     pub(crate) asked: Vec<Asked>,
 }
 
-/// Looks. What can't be reached is no error here: it is part of the answer.
+/// Looks. What can't be reached is no error here: it is part of the answer. When it is enough by the clock, it ends with what was seen by then.
 ///
 /// # Errors
 /// What keeps everything from being looked at: a configuration that can't be.
@@ -69,16 +73,26 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
         d
     }));
     // Beside a part of everything, all the rest would be strays.
-    let (strays, wrong) = if options.targets.is_empty() { strays(&world, &observed, options.parallelism).await } else { <_>::default() };
-    let knows_strays = options.targets.is_empty() && wrong.is_empty();
+    let looks_for_strays = options.targets.is_empty();
+    let found = async {
+        tokio::select! {
+            found = strays(&world, &observed, options.parallelism) => Some(found),
+            () = clock.enough() => None,
+        }
+    };
+    let found = if looks_for_strays && !observed.is_cut() { found.await } else { None };
+    let is_cut = observed.is_cut() || looks_for_strays && found.is_none();
+    let (strays, wrong) = found.unwrap_or_default();
+    let knows_strays = looks_for_strays && !is_cut && wrong.is_empty();
     met.extend(wrong);
     let searched = clock.now();
     let (plan, doubts, wrong) = plan_and_doubts(&graph, &world.inputs(), &observed, &options);
     // What a check says is a finding.
     let is_told = |d: &Diagnostic| d.address.as_ref().is_some_and(|a| config.check(a).is_some()) && d.span.is_some() && !d.is_error();
     met.extend(wrong.into_iter().filter(|d| !is_told(d)));
+    let unasked = doubts.unseen.iter().filter(|a| observed.is_unasked(a)).cloned().collect();
     let seen = graph.addresses().filter_map(|a| Some((a.clone(), observed.present(a)?.clone()))).collect();
     let times = [("look", began, seen_all), ("look for strays", seen_all, searched), ("decide", searched, clock.now())];
     let phases = times.map(|(name, begin, end)| Phase { name, begin, end: end.max(begin) }).into();
-    Ok(Looked { plan, doubts, seen, strays, knows_strays, met, phases, asked: observed.asked().to_vec() })
+    Ok(Looked { plan, doubts, seen, strays, knows_strays, is_cut, unasked, met, phases, asked: observed.asked().to_vec() })
 }

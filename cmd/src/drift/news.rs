@@ -88,7 +88,11 @@ pub(crate) fn news(told: &mut Told, past: Vec<Past>) {
         // Of what was changed by somebody it is not told as well that it is not well.
         let is_covered = || p.kind == Kind::Decay.word() && with_findings.contains(&p.address);
         let is_unknown = p.kind == Kind::Extra.word() && !told.knows_strays;
-        is_unknown || p.kind != Kind::Unreachable.word() && (told.notes.has_errors() || is_unseen()) || is_elsewhere() || is_covered()
+        told.is_interrupted
+            || is_unknown
+            || p.kind != Kind::Unreachable.word() && (told.notes.has_errors() || is_unseen())
+            || is_elsewhere()
+            || is_covered()
     };
     let old = before.into_iter().filter(|(key, _)| !now.contains(key)).map(|(_, past)| past);
     let (carried, gone) = old.partition(is_open);

@@ -76,12 +76,17 @@ fn resources(told: &Told) -> String {
 /// Of how many things it is told, and when they were looked at.
 fn extent(told: &Told) -> String {
     let when = timestamp(told.now);
-    if told.is_blind { format!("Nothing seen, tried {when}") } else { format!("{}, looked at {when}", resources(told)) }
+    match (told.is_blind, told.is_interrupted) {
+        (true, _) => format!("Nothing seen, tried {when}"),
+        (false, true) => format!("{}, not all looked at, {when}", resources(told)),
+        (false, false) => format!("{}, looked at {when}", resources(told)),
+    }
 }
 
 /// What it comes down to.
 fn title(told: &Told) -> &'static str {
     match told.code() {
+        _ if told.is_interrupted => "The look was interrupted",
         _ if told.is_blind => "Nothing could be looked at",
         0 => "No drift",
         2 => "Drift",

@@ -193,12 +193,16 @@ pub(crate) fn path_text(address: &Address) -> String {
 
 #[cfg(test)]
 mod tests {
+    use karmaform_model::Object;
+
     use super::*;
+    use crate::ui::plan::tests::planned;
 
     #[test]
     fn why_something_goes() {
         let check = |address: &str, reason: Reason, expected: &str| {
-            assert_eq!(because(&address.parse().unwrap(), &reason, &Theme::plain()).as_deref(), Some(expected));
+            let resource = planned(address, Change::Delete { before: Object::new() });
+            assert_eq!(because(&PlannedResource { reason: Some(reason), ..resource }, &Theme::plain()).as_deref(), Some(expected));
         };
         check("t.a[1]", Reason::DeleteBecauseCountIndex, "because index [1] is out of range for count");
         check("t.a[\"$${z}\"]", Reason::DeleteBecauseEachKey, "because key [\"${z}\"] is not in for_each map");

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt as _;
+use futures::future::{Either, select};
 use karmaform_lang::Evaluator;
 use karmaform_model::{Address, AnyClient, Ask, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status, Value};
 
@@ -72,6 +73,19 @@ enum Answers {
     Read(Box<(Read, Result<Object, Diagnostic>, u64)>),
 }
 
+/// Who was not asked to the end, as the look was over before.
+fn unasked() -> Diagnostic {
+    Diagnostic::error("Not looked at", "The look was over before there was an answer.")
+}
+
+/// What it gives; nothing if the look is over before.
+async fn before_enough<T>(world: &World<'_>, asking: impl Future<Output = T>) -> Option<T> {
+    match select(world.runtime.enough(), std::pin::pin!(asking)).await {
+        Either::Left(_) => None,
+        Either::Right((answer, _)) => Some(answer),
+    }
+}
+
 async fn ask(graph: &Graph, world: &World<'_>, options: &Options, looks: Vec<Look>, reads: Vec<Read>, observed: &mut Observed) {
     let mut batches: BTreeMap<String, Vec<Look>> = BTreeMap::new();
     for look in looks {
@@ -79,12 +93,13 @@ async fn ask(graph: &Graph, world: &World<'_>, options: &Options, looks: Vec<Loo
     }
     let jobs = reads.into_iter().map(Job::Read).chain(batches.into_values().map(Job::Batch));
     let answers = futures::stream::iter(jobs.map(|job| run(graph, world, job))).buffer_unordered(options.parallelism.max(1));
-    for (answer, asked) in answers.collect::<Vec<_>>().await {
+    for (answer, asked, is_cut) in answers.collect::<Vec<_>>().await {
         observed.asked.extend(asked);
         match answer {
             Answers::Read(answer) => {
                 let (read, result, took) = *answer;
                 let address = graph.nodes[read.node].address.clone();
+                observed.cut.extend(is_cut.then(|| address.clone()));
                 let result = result.map_err(|d| d.at(&address));
                 observed.data.insert(address, Reading { arguments: read.arguments, result, took });
             }
@@ -92,6 +107,7 @@ async fn ask(graph: &Graph, world: &World<'_>, options: &Options, looks: Vec<Loo
                 for (look, answer, broken) in answers {
                     let Look { node, provider, connection, key, ask, .. } = look;
                     let Ask { resource_type, identity, .. } = ask;
+                    observed.cut.extend(is_cut.then(|| graph.nodes[node].address.clone()));
                     let seen = Seen { key, identity, provider, resource_type, connection, answer, broken };
                     observed.resources.insert(graph.nodes[node].address.clone(), seen);
                 }
@@ -100,7 +116,8 @@ async fn ask(graph: &Graph, world: &World<'_>, options: &Options, looks: Vec<Loo
     }
 }
 
-async fn run(graph: &Graph, world: &World<'_>, job: Job) -> (Answers, Option<Asked>) {
+/// What was answered, who was asked, and whether the look was over before there was an answer.
+async fn run(graph: &Graph, world: &World<'_>, job: Job) -> (Answers, Option<Asked>, bool) {
     let begin = world.runtime.now();
     let asked = |provider: &str, whom: String, things, failed| {
         let provider = provider.to_owned();
@@ -109,18 +126,23 @@ async fn run(graph: &Graph, world: &World<'_>, job: Job) -> (Answers, Option<Ask
     match job {
         Job::Read(read) => {
             let address = &graph.nodes[read.node].address;
-            let result = read_data(world, address, &read.arguments, false).await;
+            let result = before_enough(world, read_data(world, address, &read.arguments, false)).await;
+            let is_cut = result.is_none();
+            let result = result.unwrap_or_else(|| Err(unasked()));
             let entry = world.registry.data_source(&address.kind);
             let asked = entry.map(|e| asked(e.driver.name(), address.to_string(), 1, result.is_err()));
             let took = world.runtime.now().saturating_sub(begin);
-            (Answers::Read(Box::new((read, result, took))), asked)
+            (Answers::Read(Box::new((read, result, took))), asked, is_cut)
         }
         Job::Batch(looks) => {
             let whom = looks.first().and_then(|look| connection_id(look.connection.as_ref().map(|(_, v)| v)));
-            let answers = look(world, looks).await;
-            let failed = answers.iter().all(|(_, answer, _)| matches!(answer, Answer::Failed(_)));
-            let asked = whom.zip(answers.first()).map(|(whom, (look, _, _))| asked(&look.provider, whom, answers.len(), failed));
-            (Answers::Batch(answers), asked)
+            let answers = before_enough(world, look(world, &looks)).await;
+            let is_cut = answers.is_none();
+            let answers = answers.unwrap_or_else(|| looks.iter().map(|_| (Answer::Failed(Box::new(unasked())), None)).collect());
+            let failed = answers.iter().all(|(answer, _)| matches!(answer, Answer::Failed(_)));
+            let asked = whom.zip(looks.first()).map(|(whom, look)| asked(&look.provider, whom, looks.len(), failed));
+            let heard = looks.into_iter().zip(answers).map(|(look, (answer, broken))| (look, answer, broken)).collect();
+            (Answers::Batch(heard), asked, is_cut)
         }
     }
 }
@@ -151,7 +173,8 @@ async fn open(world: &World<'_>, provider: &str, connection: &Object, again: boo
     if again { world.pool.reopen(provider, connection).await } else { world.pool.open(provider, connection).await }
 }
 
-async fn look(world: &World<'_>, looks: Vec<Look>) -> Vec<(Look, Answer, Option<String>)> {
+/// An answer to each, and which connection has failed if that is why there is none.
+async fn look(world: &World<'_>, looks: &[Look]) -> Vec<(Answer, Option<String>)> {
     let Some(first) = looks.first() else { return Vec::new() };
     let provider = first.provider.clone();
     let connection = entries(first.connection.as_ref().map(|(_, v)| v));
@@ -159,7 +182,7 @@ async fn look(world: &World<'_>, looks: Vec<Look>) -> Vec<(Look, Answer, Option<
         Ok(client) => client,
         Err(error) => {
             let name = connection_key(&provider, &connection);
-            return looks.into_iter().map(|l| (l, Answer::Failed(Box::new(error.clone())), Some(name.clone()))).collect();
+            return looks.iter().map(|_| (Answer::Failed(Box::new(error.clone())), Some(name.clone()))).collect();
         }
     };
     let asks: Vec<_> = looks.iter().map(|l| l.ask.clone()).collect();
@@ -175,16 +198,12 @@ async fn look(world: &World<'_>, looks: Vec<Look>) -> Vec<(Look, Answer, Option<
             format!("The provider \"{provider}\" gave fewer answers than it was asked for. This is a bug."),
         )
     };
-    let mut heard = Vec::with_capacity(looks.len());
-    for look in looks {
-        let answer = match answers.next().unwrap_or_else(|| Err(missing())) {
-            Ok(Some(object)) => Answer::Present(object),
-            Ok(None) => Answer::Absent,
-            Err(error) => Answer::Failed(Box::new(error)),
-        };
-        heard.push((look, answer, None));
-    }
-    heard
+    let heard = looks.iter().map(|_| match answers.next().unwrap_or_else(|| Err(missing())) {
+        Ok(Some(object)) => (Answer::Present(object), None),
+        Ok(None) => (Answer::Absent, None),
+        Err(error) => (Answer::Failed(Box::new(error)), None),
+    });
+    heard.collect()
 }
 
 /// What is not in the state, and behind something that is still to be made, can't be there yet: that nobody answers there is no error.
@@ -206,7 +225,7 @@ fn excuse(graph: &Graph, world: &World<'_>, options: &Options, flags: &[Flags], 
     excused
 }
 
-/// What could not be looked at, told and noted.
+/// What could not be looked at, noted, and told unless the look was over before.
 fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Diagnostics {
     let (mut errors, mut blind) = (Vec::new(), BTreeSet::new());
     for (address, reading) in &observed.data {
@@ -216,7 +235,7 @@ fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Di
                 error.severity = Severity::Warning;
             }
             blind.extend(error.is_error().then(|| address.clone()));
-            errors.push(error);
+            errors.extend((!observed.cut.contains(address)).then_some(error));
         }
     }
     let mut broken: BTreeMap<&str, (Diagnostic, Vec<&Address>)> = BTreeMap::new();
@@ -234,7 +253,9 @@ fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Di
             }
             (Answer::Failed(error), None) => {
                 blind.extend(error.is_error().then(|| address.clone()));
-                errors.push((**error).clone().at(address).with_span(world.config.block(address).map(|b| b.span)));
+                if !observed.cut.contains(address) {
+                    errors.push((**error).clone().at(address).with_span(world.config.block(address).map(|b| b.span)));
+                }
             }
             _ => {}
         }

@@ -70,6 +70,8 @@ pub struct Observed {
     pub(crate) data: BTreeMap<Address, Reading>,
     /// What could not be looked at or read, and is an error for that.
     pub(crate) blind: BTreeSet<Address>,
+    /// What nobody has answered for, as the look was over before: no trouble of its own.
+    pub(crate) cut: BTreeSet<Address>,
     pub(crate) passes: usize,
     pub(crate) last: LastPass,
     pub(crate) asked: Vec<Asked>,
@@ -113,6 +115,17 @@ impl Observed {
     /// What was looked for and is not there.
     pub(crate) fn absent(&self) -> impl Iterator<Item = &Address> {
         self.resources.iter().filter(|(_, seen)| seen.answer == Answer::Absent).map(|(address, _)| address)
+    }
+
+    /// True if the look was over before all were asked ([`crate::Runtime::enough`]).
+    pub fn is_cut(&self) -> bool {
+        !self.cut.is_empty()
+    }
+
+    /// True if nobody has answered for this resource or data source, as the look was over before that.
+    pub fn is_unasked(&self, address: &Address) -> bool {
+        let was_asked = || self.data.contains_key(address) || *self.answer(address) != Answer::NotAsked;
+        self.cut.contains(address) || self.is_cut() && !was_asked()
     }
 
     /// How often the configuration was evaluated to find the questions.

@@ -15,6 +15,10 @@ pub trait Runtime: Send + Sync {
     fn now(&self) -> u64;
     /// Waits.
     fn sleep(&self, milliseconds: u64) -> BoxFuture<'_, ()>;
+    /// Ends when a look is to be over, whatever was not asked by then; of whom nobody can tell that, never.
+    fn enough(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// What planning is a function of, besides what was observed.

@@ -13,6 +13,10 @@ pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
     let unreached = dispatcher.unreached();
     let world = dispatcher.world();
     let mut outputs = dispatcher.ledger.snapshot.outputs.clone();
+    // With all that there was all outputs go, also those that the plan does not tell.
+    if plan.mode == ModeOfPlan::Destroy && plan.targets.is_empty() && plan.excludes.is_empty() && unreached.is_empty() {
+        outputs.clear();
+    }
     for (name, change) in &plan.outputs {
         let Some(after) = &change.after else {
             // While something is left of what was to be destroyed, its outputs may still be of use.

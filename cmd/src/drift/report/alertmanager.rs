@@ -21,7 +21,7 @@ struct Alert {
     is_gone: bool,
 }
 
-/// The alerts: of all that counts, and of what is gone, which end now. Where nothing could be looked at, one of that.
+/// The alerts: of all that counts, and of what is gone, which end now. Where nothing could be looked at, or not all before a signal, one of that.
 pub(super) fn alertmanager(told: &Told) -> Json {
     let mut alerts: BTreeMap<(String, String), Alert> = BTreeMap::new();
     for past in told.news.iter().flat_map(|n| &n.gone) {
@@ -43,16 +43,17 @@ pub(super) fn alertmanager(told: &Told) -> Json {
         alert.lines.push(finding.says.clone());
         alert.lines.extend(finding.differences.iter().map(difference));
     }
-    let blind = told.is_blind.then(|| blind(told));
-    blind.into_iter().chain(alerts.into_iter().map(|((kind, address), alert)| one(&kind, &address, &alert, told.now))).collect()
+    let failed = (told.is_blind || told.is_interrupted).then(|| failed(told));
+    failed.into_iter().chain(alerts.into_iter().map(|((kind, address), alert)| one(&kind, &address, &alert, told.now))).collect()
 }
 
 /// By another name: it is not about a thing, and whoever is to know of things may not be who repairs the look.
-fn blind(told: &Told) -> Json {
+fn failed(told: &Told) -> Json {
+    let summary = if told.is_interrupted { "the look was interrupted" } else { "nothing could be looked at" };
     let errors: Vec<String> = told.notes.iter().filter(|d| d.is_error()).map(note).collect();
     json!({
         "labels": { "alertname": "KarmaformDriftFailed", "severity": "critical" },
-        "annotations": { "summary": "nothing could be looked at", "description": errors.join("\n") },
+        "annotations": { "summary": summary, "description": errors.join("\n") },
         "endsAt": timestamp(told.now + LASTS),
     })
 }

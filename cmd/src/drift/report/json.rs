@@ -8,7 +8,7 @@ use super::place;
 use crate::ui::json::timestamp;
 
 /// The version of the format; the second number grows when something is added, the first when something is not as before.
-const FORMAT: &str = "1.3";
+const FORMAT: &str = "1.4";
 
 /// The report.
 pub(super) fn json(told: &Told, sources: &Sources) -> Json {
@@ -18,6 +18,7 @@ pub(super) fn json(told: &Told, sources: &Sources) -> Json {
         "timestamp": timestamp(told.now),
         "exit_code": told.code(),
         "looked": !told.is_blind,
+        "interrupted": told.is_interrupted,
         "resources": told.resources,
         "counts": counts,
         "ignored": told.ignored(),

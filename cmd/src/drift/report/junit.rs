@@ -24,9 +24,10 @@ pub(super) fn junit(told: &Told, sources: &Sources) -> String {
     let stamp = timestamp(told.now);
     let stamp = stamp.trim_end_matches('Z');
     out.push_str(&format!("  <testsuite name=\"everything else\" {} timestamp=\"{stamp}\">\n", counts(&[], 1, errors)));
-    let (name, wrong) = match told.is_blind {
-        true => ("a look at all resources".to_owned(), "nothing could be looked at"),
-        false => (format!("{} resources looked at", told.resources), "not everything could be looked at"),
+    let (name, wrong) = match (told.is_blind, told.is_interrupted) {
+        (_, true) => ("a look at all resources".to_owned(), "the look was interrupted"),
+        (true, false) => ("a look at all resources".to_owned(), "nothing could be looked at"),
+        (false, false) => (format!("{} resources looked at", told.resources), "not everything could be looked at"),
     };
     out.push_str(&format!("    <testcase name=\"{name}\" classname=\"karmaform\""));
     if errors == 0 {

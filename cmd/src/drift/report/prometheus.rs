@@ -18,8 +18,8 @@ pub(super) fn prometheus(told: &Told) -> String {
     };
     family(
         "karmaform_drift_failed",
-        "1: nothing could be looked at, and there are no counts.",
-        vec![(String::new(), u8::from(told.is_blind).to_string())],
+        "1: nothing could be looked at, or not all before it was interrupted, and there are no counts.",
+        vec![(String::new(), u8::from(told.is_blind || told.is_interrupted).to_string())],
     );
     family(
         "karmaform_drift_exit_code",
@@ -31,10 +31,13 @@ pub(super) fn prometheus(told: &Told) -> String {
     if told.is_blind {
         return out;
     }
-    let counts = Kind::ALL.map(|kind| (format!("{{kind=\"{}\"}}", kind.word()), told.count(kind).to_string()));
-    family("karmaform_drift_findings", "Findings that count, by kind.", counts.to_vec());
-    family("karmaform_drift_ignored", "Findings that are ignored.", vec![(String::new(), told.ignored().to_string())]);
-    family("karmaform_drift_resources", "Resources looked at.", vec![(String::new(), told.resources.to_string())]);
+    // Nor are the counts of a part those of everything.
+    if !told.is_interrupted {
+        let counts = Kind::ALL.map(|kind| (format!("{{kind=\"{}\"}}", kind.word()), told.count(kind).to_string()));
+        family("karmaform_drift_findings", "Findings that count, by kind.", counts.to_vec());
+        family("karmaform_drift_ignored", "Findings that are ignored.", vec![(String::new(), told.ignored().to_string())]);
+        family("karmaform_drift_resources", "Resources looked at.", vec![(String::new(), told.resources.to_string())]);
+    }
     // Of one thing there may be several findings of a kind; a series is there once.
     let each: BTreeSet<String> =
         told.counted().map(|f| format!("{{address=\"{}\",kind=\"{}\"}}", label(&f.address.to_string()), f.kind.word())).collect();

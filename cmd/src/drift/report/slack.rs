@@ -17,7 +17,8 @@ pub(super) fn slack(told: &Told) -> String {
     }
     let new: Vec<_> = told.counted().filter(|f| f.is_new != Some(false)).collect();
     let gone = told.news.as_ref().map(|n| n.gone.as_slice()).unwrap_or_default();
-    if new.is_empty() && gone.is_empty() {
+    // As above: who is told nothing takes all for well.
+    if new.is_empty() && gone.is_empty() && !told.is_interrupted {
         return String::new();
     }
     let mut text = format!("*{}*: {} new, {} gone\n", title(told), new.len(), gone.len());

@@ -35,7 +35,7 @@ pub(crate) fn text(told: &Told, sources: &Sources, theme: &Theme) -> String {
     let warnings = warnings_text(told.notes.iter(), sources, theme, false);
     let errors = errors_text(told.notes.iter(), sources, theme);
     let ending = match summary(told).as_str() {
-        "" if told.is_blind => "Nothing could be looked at.".to_owned(),
+        "" if told.is_interrupted || told.is_blind => format!("{}.", title(told)),
         "" if told.notes.has_errors() => "Not everything could be looked at.".to_owned(),
         "" if told.resources == 1 => theme.strong(Tone::Add, "No drift: 1 resource is as it should be."),
         "" => theme.strong(Tone::Add, &format!("No drift: {} are as they should be.", resources(told))),
