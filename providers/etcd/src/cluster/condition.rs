@@ -194,15 +194,17 @@ pub(crate) fn seen<'a>(scene: &'a Scene<'_>, path: &[ChildStep], attribute: &str
 
 fn condition(scene: &Scene<'_>, name: &str, formed: bool) -> Condition {
     let healthy = seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool);
-    if healthy == Some(true) {
+    let runner = scene.children.get(&runner(name, scene));
+    let state = |attribute: &str| runner?.observed?.get(attribute)?.as_str();
+    // Whoever is being stopped answers for a moment more, and nobody need be there who starts it again.
+    if healthy == Some(true) && state("active_state") != Some("deactivating") {
         return Condition::Works;
     }
-    let Some(runner) = scene.children.get(&runner(name, scene)) else { return Condition::Stopped };
-    let Some(observed) = runner.observed else {
+    let Some(runner) = runner else { return Condition::Stopped };
+    if runner.observed.is_none() {
         // Not there; or there, and nobody looked.
         return if runner.change.action() == Action::Create { Condition::Stopped } else { Condition::Works };
-    };
-    let state = |attribute: &str| observed.get(attribute).and_then(Value::as_str);
+    }
     if runner.resource_type == "kubernetes_pod" {
         // "Running" is who runs at this moment. A container that ended and waits to be started again (`CrashLoopBackOff`) has to be told
         // from that, or a change that would mend it waited for its health.
@@ -276,6 +278,30 @@ mod tests {
         check(files("drop_ins", &["x.conf"]), files("drop_ins", &["x.conf"]), false);
         check(files("unlisted_drop_ins", &[]), files("drop_ins", &[]), false);
         check(files("unlisted_drop_ins", &["x.conf"]), object(&[("active", true.into())]), false);
+    }
+
+    #[test]
+    fn who_is_being_stopped_does_not_work_though_it_still_answers() {
+        let check = |active_state: &str, healthy: Option<bool>, expected: Condition| {
+            let unit = object(&[("active_state", active_state.into())]);
+            let etcd = healthy.map(|healthy| object(&[("healthy", healthy.into())]));
+            let change = Change::NoOp { object: Object::new() };
+            let child = |resource_type, observed| ChildChange { resource_type, change: &change, observed, in_state: true, unseen: false };
+            let children =
+                [(part("a", "unit"), child("ssh_systemd_unit", Some(&unit))), (part("a", "etcd"), child("etcd_member", etcd.as_ref()))];
+            let address = "etcd_cluster.main".parse().expect("an address");
+            let scene = Scene { address: &address, before: None, wanted: None, children: children.into() };
+            assert_eq!(condition(&scene, "a", true), expected, "{active_state}, {healthy:?}");
+        };
+        check("active", Some(true), Condition::Works);
+        check("active", Some(false), Condition::Suspect);
+        check("active", None, Condition::Works);
+        for healthy in [Some(true), Some(false), None] {
+            check("deactivating", healthy, Condition::Stopped);
+            if healthy != Some(true) {
+                check("inactive", healthy, Condition::Stopped);
+            }
+        }
     }
 
     #[test]

@@ -182,6 +182,38 @@ fn a_start_from_elsewhere_does_not_spoil_a_stop() {
     lab.delete(KIND, &state);
 }
 
+/// Whoever restarts it is cut off while the old process takes its time.
+#[test]
+fn a_restart_that_is_cut_off_leaves_nothing_stopped() {
+    let Some(lab) = lab("a_restart_that_is_cut_off_leaves_nothing_stopped") else { return };
+    let wanted = |trigger: &str| {
+        let content = "[Service]\nExecStart=/bin/sleep 1000\nExecStop=/bin/sleep 8\n";
+        let arguments = [
+            ("name", "kf-slow.service".into()),
+            ("content", content.into()),
+            ("wait", false.into()),
+            ("restart_triggers", map(&[("t", trigger)])),
+        ];
+        lab.arguments(KIND, arguments)
+    };
+    let state = lab.apply(KIND, &lab.plan(KIND, None, Some(&wanted("1"))).unwrap()).unwrap().unwrap();
+    let process = || lab.shell("systemctl show -p MainPID --value kf-slow");
+    let before = process();
+    let change = lab.plan(KIND, Some(&state), Some(&wanted("2"))).unwrap();
+    // Sessions are looked for by the script, for this command has a connection of its own.
+    let cut = "for i in $(seq 400); do [ \"$(systemctl show -p ActiveState --value kf-slow)\" != deactivating ] || break; sleep 0.05; done\n\
+               for p in $(pgrep -f '[s]shd: root'); do [ $p = $PPID ] || kill $p; done 2>/dev/null; true";
+    let error = std::thread::scope(|scope| {
+        let restart = scope.spawn(|| lab.apply(KIND, &change));
+        lab.shell(cut);
+        restart.join().unwrap().unwrap_err()
+    });
+    assert_eq!(error.summary, "Connection to the host was lost", "{error:?}");
+    lab.shell("for i in $(seq 60); do sleep 0.5; systemctl is-active kf-slow >/dev/null && exit 0; done; exit 1");
+    assert_ne!(process(), before);
+    lab.delete(KIND, &state);
+}
+
 #[test]
 fn a_units_of_a_package_is_left_alone() {
     let Some(lab) = lab("a_units_of_a_package_is_left_alone") else { return };

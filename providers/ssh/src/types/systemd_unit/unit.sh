@@ -105,12 +105,17 @@ job() {
   return "$_status"
 }
 
+# Between a stop and its start a connection that breaks must not end us: what was stopped would stay so.
+deaf() { trap '' HUP PIPE; }
+hearing() { trap 'exit 1' HUP PIPE; }
+
 # start_unit start|restart WAIT
 start_unit() {
   since=$(date +%s)
   # To systemd it runs. What it is stopped with wakes it, too.
   if is_stopped; then set -- restart "$2"; fi
   systemctl reset-failed -- "$name" >/dev/null 2>&1
+  deaf
   # systemd lets a start wait until the next attempt is due, which may be long.
   case $(property SubState) in auto-restart*) stop_unit ;; esac
   if [ "$2" = false ]; then
@@ -119,6 +124,7 @@ start_unit() {
     # What the old process said at its end tells nothing about the new one.
     since=$(date +%s)
     systemctl --no-block start -- "$name" >&2 || report start
+    hearing
     # What dies at once (of a port that is taken, of a value that it does not understand) is told here, with what it said. Who is slow is
     # left to whoever asks for its health.
     for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -128,9 +134,11 @@ start_unit() {
         *SubState=auto-restart* | *ActiveState=failed* | *NRestarts=[1-9]*)
           # What is left of the process before can keep systemd from making a new one's control group (status 219): then nothing has run yet.
           if [ "$(property ExecMainStatus)" != 219 ]; then report died; fi
+          deaf
           stop_unit
           systemctl reset-failed -- "$name" >/dev/null 2>&1
           systemctl --no-block start -- "$name" >&2 || report start
+          hearing
           ;;
         *ActiveState=inactive*)
           # A condition that could not be asked for the same reason is no condition that said no.
@@ -142,6 +150,7 @@ start_unit() {
   fi
   job "$1"
   _status=$?
+  hearing
   if [ "$_status" = 124 ]; then report timeout; fi
   if [ "$_status" != 0 ]; then report start; fi
   # These types count as started as soon as there is a process; one that dies at once has not started for anybody.
