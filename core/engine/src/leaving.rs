@@ -16,8 +16,11 @@ pub(crate) fn outputs(pass: &Pass<'_>) -> BTreeMap<String, OutputChange> {
     }
     let state = pass.inputs.state;
     let mut all = state.outputs.clone();
-    // Where nothing ever was there is nothing to look at.
-    if pass.options.refresh && !(state.resources.is_empty() && state.deposed.is_empty() && all.is_empty()) {
+    // Where nothing ever was, or no output is written, there is nothing to look for.
+    if pass.options.refresh
+        && !pass.inputs.config.outputs.is_empty()
+        && !(state.resources.is_empty() && state.deposed.is_empty() && all.is_empty())
+    {
         look(pass, &mut all);
     }
     all.into_iter().map(|(name, o)| (name, OutputChange { before: Some(o.value), after: None, sensitive: o.sensitive })).collect()

@@ -391,6 +391,12 @@ impl Config {
         self.places == other.places && self.open.len() == other.open.len() && keys(self) == keys(other)
     }
 
+    /// The keys of the instances to evaluate of what stands so often. Held against any values, what stands any number of times is evaluated
+    /// once, without key.
+    pub(crate) fn evaluated(&self, repetition: &Repetition) -> Vec<Option<Key>> {
+        if *repetition == Repetition::Open && self.any_values { vec![None] } else { repetition.keys() }
+    }
+
     /// True if a part of the texts did not parse, so that anything may be missing here.
     pub fn is_incomplete(&self) -> bool {
         self.incomplete

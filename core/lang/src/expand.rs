@@ -77,6 +77,11 @@ pub(crate) fn for_each(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, er
         errors.push(ephemeral::refused("The keys of instances", expr.span));
         return None;
     }
+    // Whatever comes to be known of its elements: these are no keys.
+    if !value.is_null() && matches!(value.ty(), Type::List(_) | Type::Tuple(_)) {
+        let detail = format!("\"for_each\" takes a map or a set of strings, but this is a {}.", value.ty().word());
+        return wrong(errors, detail, "Write toset(...): a list has no keys that stay when elements come and go.");
+    }
     match &value.kind {
         Kind::Map(_, entries) | Kind::Object(entries) => Some(Repetition::ForEach(entries.clone())),
         Kind::Set(element, items) => {
@@ -101,15 +106,6 @@ pub(crate) fn for_each(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, er
                 }
             }
             Some(Repetition::ForEach(entries))
-        }
-        // Whatever comes to be known of them, these are no keys.
-        Kind::Unknown(unknown) if matches!(unknown.ty, Type::List(_) | Type::Tuple(_)) => {
-            let detail = format!("\"for_each\" takes a map or a set of strings, but this is a {}.", value.ty().word());
-            wrong(errors, detail, "Write toset(...): a list has no keys that stay when elements come and go.")
-        }
-        Kind::List(..) | Kind::Tuple(_) => {
-            let detail = format!("\"for_each\" takes a map or a set of strings, but this is a {}.", value.ty().word());
-            wrong(errors, detail, "Write toset(...): a list has no keys that stay when elements come and go.")
         }
         Kind::Unknown(_) => {
             wrong(errors, "The keys of \"for_each\" are known only after apply, but the plan needs to know the instances.".into(), UNKNOWN)

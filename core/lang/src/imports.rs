@@ -198,13 +198,11 @@ fn known(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>, errors: &mut
     if what == KEY && value.contains_ephemeral() {
         return Err(Some(crate::ephemeral::refused("The key of an instance", expr.span)));
     }
-    if !value.is_wholly_known() && evaluator.config.any_values {
-        return Err(None);
+    if value.is_wholly_known() {
+        return Ok(value);
     }
-    if !value.is_wholly_known() {
-        return Err(Some(error(format!("The {what} of what is imported has to be known before anything is looked at.")).with_hint(KNOWN)));
-    }
-    Ok(value)
+    let detail = format!("The {what} of what is imported has to be known before anything is looked at.");
+    Err((!evaluator.config.any_values).then(|| error(detail).with_hint(KNOWN)))
 }
 
 /// Whether there is such an instance, of a type that can take something over. `by_hand`: no block says so.

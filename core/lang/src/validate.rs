@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use karmaform_model::{Address, Diagnostics};
 
-use crate::config::{Config, Repetition};
+use crate::config::Config;
 use crate::evaluator::{Evaluator, NothingKnown};
 use crate::modules::Sort;
 
@@ -20,8 +20,7 @@ pub fn validate(config: &Config) -> Diagnostics {
     let mut seen: BTreeMap<Address, usize> = BTreeMap::new();
     for block in config.blocks.values() {
         let count = seen.entry(block.address.configuration()).or_default();
-        let keys = if block.repetition == Repetition::Open && config.any_values { vec![None] } else { block.repetition.keys() };
-        for key in keys.into_iter().take(INSTANCES.saturating_sub(*count)) {
+        for key in config.evaluated(&block.repetition).into_iter().take(INSTANCES.saturating_sub(*count)) {
             let instance = block.address.with_key(key);
             let (_, mut found) = evaluator.arguments(&instance);
             found.extend(evaluator.is_protected(&instance).1);

@@ -256,7 +256,7 @@ impl Work<'_> {
             return;
         }
         let Some(repetition) = repetition else { return };
-        let keys = if repetition == Repetition::Open { vec![None] } else { repetition.keys() };
+        let keys = config.evaluated(&repetition);
         if config.modules.len() + keys.len() > MOST {
             return diagnostics.push(too_many(call.span));
         }

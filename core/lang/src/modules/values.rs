@@ -277,9 +277,6 @@ impl Evaluator<'_> {
     ) -> Value {
         let module = scope.site.module;
         let Some(called) = self.called(module, call) else { return unknown() };
-        if self.config.any_values {
-            return self.any_output(whole, called, key, used, steps, scope, errors);
-        }
         let of_all = |from: usize, errors: &mut Errors| {
             let value = self.whole_call(module, call, called);
             self.follow(whole, &value, &steps[from..], scope, errors)
@@ -290,6 +287,16 @@ impl Evaluator<'_> {
                 let used = if *key == KeyUse::None { used } else { used - 1 };
                 let Some(&child) = called.instances.get(&None) else { return unknown() };
                 self.of_instance(whole, child, &steps[used..], scope, errors)
+            }
+            (Repetition::Open, _) => {
+                let Some(&child) = called.instances.get(&None) else { return unknown() };
+                match key {
+                    // Whether this is a list or an object is not known.
+                    KeyUse::None | KeyUse::Splat => {
+                        unknown().marked(Marks { secret: false, ephemeral: self.whole_instance(child).contains_ephemeral() })
+                    }
+                    KeyUse::Literal(_) | KeyUse::Computed => self.of_instance(whole, child, &steps[used..], scope, errors),
+                }
             }
             (_, KeyUse::None) => of_all(used, errors),
             (_, KeyUse::Splat) => of_all(used - 1, errors),
@@ -325,7 +332,8 @@ impl Evaluator<'_> {
 
     /// The value of one instance followed by steps: only the output that is meant is evaluated.
     fn of_instance(&self, whole: &Expr, child: usize, steps: &[Step], scope: &Scope<'_>, errors: &mut Errors) -> Value {
-        if let Some(Step { kind: StepKind::Attribute(name), .. }) = steps.first()
+        if !self.config.any_values
+            && let Some(Step { kind: StepKind::Attribute(name), .. }) = steps.first()
             && let Some(value) = self.named(child, Sort::Output, name)
         {
             return self.follow(whole, &value, &steps[1..], scope, errors);
@@ -334,40 +342,17 @@ impl Evaluator<'_> {
         self.follow(whole, &value, steps, scope, errors)
     }
 
-    /// The same where values are not known: whether there is such an output.
-    #[allow(clippy::too_many_arguments)]
-    fn any_output(
-        &self,
-        whole: &Expr,
-        called: &Called,
-        key: &KeyUse,
-        used: usize,
-        steps: &[Step],
-        scope: &Scope<'_>,
-        errors: &mut Errors,
-    ) -> Value {
-        let Some(&child) = called.instances.get(&None) else { return unknown() };
-        // As in Terraform, whether it is secret is not known either; what is kept nowhere must not get elsewhere.
-        let outputs = self.config.home(child).outputs.iter();
-        let outputs: Object =
-            outputs.map(|(name, o)| (name.clone(), unknown().marked(Marks { secret: false, ephemeral: o.ephemeral }))).collect();
-        let outputs = Value::from(outputs);
-        let used = match (&called.repetition, key) {
-            (Repetition::Single, KeyUse::None) => used,
-            // An index of a single module is an output in brackets.
-            (Repetition::Single, _) => used - 1,
-            (_, KeyUse::Literal(_) | KeyUse::Computed) => used,
-            _ => return unknown().marked(Marks { secret: false, ephemeral: outputs.contains_ephemeral() }),
-        };
-        self.follow(whole, &outputs, &steps[used..], scope, errors)
-    }
-
     fn whole_instance(&self, child: usize) -> Arc<Value> {
         if let Some(value) = self.remembered(child, Sort::Whole, "") {
             return value;
         }
-        let outputs = self.config.home(child).outputs.keys();
-        let object: Object = outputs.filter_map(|n| Some((n.clone(), Value::clone(&*self.named(child, Sort::Output, n)?)))).collect();
+        let outputs = self.config.home(child).outputs.iter();
+        let object: Object = if self.config.any_values {
+            // As in Terraform, whether they are secret is not known either; what is kept nowhere must not get elsewhere.
+            outputs.map(|(name, o)| (name.clone(), unknown().marked(Marks { secret: false, ephemeral: o.ephemeral }))).collect()
+        } else {
+            outputs.filter_map(|(name, _)| Some((name.clone(), Value::clone(&*self.named(child, Sort::Output, name)?)))).collect()
+        };
         self.remember(child, Sort::Whole, "", object.into())
     }
 
