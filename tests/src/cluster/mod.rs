@@ -1,11 +1,11 @@
 //! `etcd_cluster` of one to five members through the real language, the real engine and the real schemas, on a model of etcd on hosts:
 //! every change, killed before and after every step; quorum is never given up, and planning again always gets there.
 //!
-//! The model is the one of `providers/etcd/tests`, which proves the choreography alone in many more orders.
+//! The model is the one of `providers/etcd/tests/all`, which proves the choreography alone in many more orders.
 
 mod driver;
 #[expect(unused_imports, reason = "each test uses a part of the model")]
-#[path = "../../../providers/etcd/tests/model/mod.rs"]
+#[path = "../../../providers/etcd/tests/all/model/mod.rs"]
 mod model;
 
 use std::fmt::Write as _;

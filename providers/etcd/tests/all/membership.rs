@@ -1,0 +1,153 @@
+//! Members that come, go and are replaced: every size to every other, stopped at every step, with crashes, wiped disks and removals by hand. Quorum is
+//! never given up, nobody starts as something that the cluster does not know, and planning again always gets there.
+
+use karmaform_model::Object;
+
+use crate::lab::{Lab, check_some as check, formed, names, refused, subsets};
+use crate::steps::{arguments, with_setting};
+
+/// The arguments of a cluster of these members of `a` to `g`.
+fn of(members: &str) -> Object {
+    let mut all = arguments(7);
+    let hosts = all["hosts"].as_entries().unwrap().clone();
+    let hosts: Object = hosts.into_iter().filter(|(name, _)| members.contains(name.as_str())).collect();
+    all.insert("hosts".to_owned(), hosts.into());
+    all
+}
+
+#[test]
+fn every_size_to_every_other() {
+    for from in 1..=5 {
+        for to in 1..=5 {
+            if from != to {
+                check(&formed(from), Some(&arguments(to)), &format!("{from} to {to}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn other_members_instead() {
+    for (from, to) in [(1, "b"), (2, "bc"), (3, "abd"), (3, "ade"), (3, "def"), (3, "d"), (5, "abcfg"), (5, "fg"), (4, "efg")] {
+        check(&formed(from), Some(&of(to)), &format!("{from} become {to}"));
+    }
+}
+
+#[test]
+fn sizes_change_together_with_a_setting() {
+    for (from, to) in [(1, 3), (3, 5), (5, 3), (3, 1), (3, 2)] {
+        let wanted = with_setting(arguments(to), "snapshot-count", "5000");
+        check(&formed(from), Some(&wanted), &format!("{from} to {to}, and a setting"));
+    }
+}
+
+/// So many that the rest has a majority, before and after.
+fn minorities(members: usize) -> impl Iterator<Item = Vec<String>> {
+    subsets(members).into_iter().filter(move |s| members - s.len() > members / 2)
+}
+
+#[test]
+fn wiped_members_are_replaced() {
+    for members in 3..=5 {
+        for subset in minorities(members) {
+            let mut lab = formed(members);
+            subset.iter().for_each(|m| lab.world.wipe(m));
+            check(&lab, Some(&arguments(members)), &format!("{} of {members} wiped", subset.join("")));
+            // At another size, and with others that are only stopped.
+            check(&lab, Some(&arguments(members + 1)), &format!("{} of {members} wiped, one more", subset.join("")));
+        }
+    }
+}
+
+#[test]
+fn dead_members_leave_before_others_join() {
+    for members in 3..=5 {
+        for subset in minorities(members) {
+            let mut lab = formed(members);
+            subset.iter().for_each(|m| lab.world.crash(m));
+            let left: String = names(members).into_iter().filter(|n| !subset.contains(n)).collect();
+            check(&lab, Some(&of(&left)), &format!("{} of {members} crashed and are not wanted", subset.join("")));
+            check(&lab, Some(&of(&format!("{left}g"))), &format!("{} of {members} crashed, g instead", subset.join("")));
+        }
+    }
+}
+
+#[test]
+fn stopped_members_start_before_others_come_and_go() {
+    for members in 2..=4 {
+        for subset in subsets(members) {
+            let mut lab = formed(members);
+            subset.iter().for_each(|m| lab.world.stop(m));
+            check(&lab, Some(&arguments(members + 1)), &format!("{} of {members} stopped, one more", subset.join("")));
+            let fewer = arguments(members - 1);
+            if members == 2 && subset.contains(&"b".to_owned()) {
+                // Nobody starts it, since it is not wanted, and the other one alone decides nothing.
+                refused(&lab, &fewer, "The cluster has lost its majority");
+            } else {
+                check(&lab, Some(&fewer), &format!("{} of {members} stopped, one less", subset.join("")));
+            }
+        }
+    }
+}
+
+#[test]
+fn members_that_were_removed_by_hand_come_back() {
+    for members in 2..=5 {
+        for name in names(members) {
+            let mut lab = formed(members);
+            lab.world.remove_by_hand(&name);
+            check(&lab, Some(&arguments(members)), &format!("{name} of {members} removed by hand"));
+        }
+    }
+}
+
+#[test]
+fn what_would_cost_the_quorum_is_refused() {
+    let mut lab = formed(3);
+    ["b", "c"].iter().for_each(|m| lab.world.wipe(m));
+    refused(&lab, &arguments(3), "The cluster has lost its majority");
+    refused(&lab, &of("a"), "The cluster has lost its majority");
+
+    let mut strange = formed(3);
+    strange.world.add_by_hand("https://10.0.9.9:2380");
+    refused(&strange, &arguments(5), "The cluster has a member that is not known here");
+    assert!(strange.plan(Some(&with_setting(arguments(3), "snapshot-count", "5000"))).is_ok(), "a stranger is no matter of a setting");
+
+    // One that is away and stays: etcd would refuse, and the plan says so before anything is done.
+    let mut away = formed(5);
+    away.world.hide("b");
+    refused(&away, &arguments(6), "Members can't come and go while another one is down");
+}
+
+#[test]
+fn plans_say_what_they_do() {
+    let lines = |lab: &Lab, wanted: &Object| lab.plan(Some(wanted)).unwrap().choreography.impact;
+    assert_eq!(
+        lines(&formed(3), &arguments(5)),
+        [
+            "5 members instead of 3",
+            "adds members d, e",
+            "who joins does not vote until it has caught up; one at a time",
+            "at the worst moment 4 of 4 members are up; quorum kept, it takes 3",
+        ]
+    );
+    assert_eq!(
+        lines(&formed(3), &of("a")),
+        [
+            "1 member instead of 3",
+            "removes members b, c, one at a time; the lead moves before",
+            "at the worst moment 2 of 2 members are up; no failure is tolerated then",
+            "data of the members that leave will be deleted on b, c",
+        ]
+    );
+    let mut wiped = formed(3);
+    wiped.world.wipe("b");
+    assert_eq!(
+        lines(&wiped, &arguments(3)),
+        [
+            "replaces member b: its data is gone, so its old membership ends and a new one begins",
+            "who joins does not vote until it has caught up; one at a time",
+            "at the worst moment 2 of 2 members are up; no failure is tolerated then",
+        ]
+    );
+}
