@@ -165,7 +165,7 @@ impl<'a> Site<'a> {
         let started = Instant::now();
         while !self.answers(host, arguments) {
             assert!(started.elapsed() < limit, "{host}: kubectl {} does not work within {limit:?}", arguments.join(" "));
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(200));
         }
         started.elapsed()
     }

@@ -57,7 +57,7 @@ impl<'a> Client<'a> {
                 unsure.insert(tried);
             }
             // Each request is a process of its own: without a pause they would take the machine away from what is tested.
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(150));
             if let Some(seen) = self.ctl.value("tick") {
                 let may_be = (began..=tried).contains(&seen) || unsure.contains(&seen);
                 assert!(may_be, "{seen} was read, after {began} was acknowledged and {tried} was tried");

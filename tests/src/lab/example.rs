@@ -124,7 +124,7 @@ fn longest_gap(ctl: &Etcdctl<'_>, done: &AtomicBool) -> (Duration, usize) {
             last = std::time::Instant::now();
             writes += 1;
         }
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(150));
     }
     (longest, writes)
 }
