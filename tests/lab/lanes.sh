@@ -3,20 +3,24 @@
 # with.sh lanes.sh: inside of a lab, if there can be one. Each line says which lane it is of, and when. Ends with 1 if a lane failed, when all have ended.
 #
 #   hosts    what is done to real hosts, one test at a time
-#   cluster  what is done to a real Kubernetes: some tests look at all that is in it, and at all that it is asked
+#   cluster  what is done to a real Kubernetes: some tests look at all that is in it, and at all that it is asked; and then what takes
+#            long there, in a second lab, as some of it needs hosts, too
 #   models   everything else
+#
+# lanes.sh second: what is done in a second lab, in the one that there is.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 # The test binaries of the whole workspace, each with its package's folder. Built together: a package alone would be built with other features.
-built=$(cargo test --workspace --locked --no-run --message-format=json 2>/dev/null |
-    sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*|\1 \2|p')
+export KARMAFORM_BUILT_TESTS=${KARMAFORM_BUILT_TESTS:-$(cargo test --workspace --locked --no-run --message-format=json 2>/dev/null |
+    sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*|\1 \2|p')}
 hosts_of='/providers/ssh [^ ]*/hosts-'
 clusters_of='/providers/kubernetes [^ ]*/clusters-|/state-backends/kubernetes-state [^ ]*/kubernetes-'
 all_of='/tests [^ ]*/all-'
-binaries() { grep -E "$@" <<<"$built"; }
-# Tests in the binary of all, by what their names hold, that ask a real Kubernetes.
-on_cluster=(karmada:: members:: kubernetes_state:: kubernetes_proxy:: workspaces:: places:: conformance::)
+binaries() { grep -E "$@" <<<"$KARMAFORM_BUILT_TESTS"; }
+# Tests in the binary of all, by what their names hold: that ask a real Kubernetes, and those that do so in the second lab.
+on_cluster=(karmada:: kubernetes_state:: kubernetes_proxy:: workspaces:: places:: conformance::)
+in_second=(members:: karmada::etcd_ karmada::hybrid::)
 
 # Runs these binaries, of lines from the input, with these arguments.
 run() {
@@ -34,18 +38,31 @@ told() {
     while IFS= read -r line || [ -n "$line" ]; do printf '%s %4d s: %s\n' "$1" "$SECONDS" "$line"; done
 }
 
+skipping() { printf -- '--skip %s ' "$@"; }
+
 hosts() {
     local code=0
     binaries "$hosts_of" | run || code=1
-    binaries "$all_of" | run $(printf -- '--skip %s ' "${on_cluster[@]}") || code=1
+    binaries "$all_of" | run $(skipping "${on_cluster[@]}" "${in_second[@]}") || code=1
     return $code
 }
 cluster() {
     local code=0
     binaries "$clusters_of" | run || code=1
-    binaries "$all_of" | run "${on_cluster[@]}" || code=1
+    binaries "$all_of" | run "${on_cluster[@]}" $(skipping "${in_second[@]}") || code=1
+    # Where there is no cluster, or the hosts are somebody's, there is no second lab either: what it is for says what it misses, or takes the hosts
+    # that there are.
+    if [ -n "${KARMAFORM_TEST_KUBE:-}" ]; then second_lab || code=1; else second || code=1; fi
     return $code
 }
+second() { binaries "$all_of" | run "${in_second[@]}"; }
+# With hosts and a cluster of its own; the S3 servers are the first one's.
+second_lab() (
+    for name in HOSTS KEY KNOWN_HOSTS LAB BLACKHOLE ETCD KUBE KUBECONFIG KUBECTL KUBE_AUDIT KUBE_NAME KUBE_VERSION NODES; do
+        unset "KARMAFORM_TEST_$name"
+    done
+    KARMAFORM_LAB=${KARMAFORM_LAB:-t$$}x tests/lab/with.sh tests/lab/lanes.sh second
+)
 models() {
     local code=0
     binaries -v "$hosts_of|$clusters_of|$all_of" | run || code=1
@@ -57,6 +74,10 @@ models() {
 for some in "$hosts_of" "$clusters_of" "$all_of"; do
     binaries -q "$some" || { echo "lanes.sh: no test binary is like $some" >&2; exit 1; }
 done
+if [ $# != 0 ]; then
+    "$1"
+    exit
+fi
 declare -A lanes=()
 for lane in hosts cluster models; do
     (
