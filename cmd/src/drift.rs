@@ -1,6 +1,7 @@
 //! What is not as it should be, and why: changed outside, missing, extra, not applied yet, about to decay, out of reach. Whatever is here was handed
 //! no door that writes: providers by their looking half, the state by a view of it.
 
+mod backups;
 mod compare;
 mod decay;
 mod findings;
@@ -15,9 +16,10 @@ use karmaform_model::{Address, Diagnostics, Span};
 
 use crate::planning::halted;
 use crate::ui::style::Tone;
+pub(crate) use backups::{look_into, noted};
 pub(crate) use findings::findings;
 pub(crate) use ignore::{Rule, apply_rules, rules_of};
-pub(crate) use look::{Looked, Sight, look};
+pub(crate) use look::{Cut, Looked, Sight, look};
 pub(crate) use news::{News, Past, news, past};
 
 /// In which way something is not as it should be. In the order in which a report names them.

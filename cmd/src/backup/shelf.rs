@@ -107,6 +107,26 @@ impl Shelf {
     }
 }
 
+/// A place for who only looks: there is no way from here to putting anything there, or to taking anything away.
+pub(crate) struct ShelfView(Shelf);
+
+impl ShelfView {
+    /// Of this place, which nobody can do anything else with from then on.
+    pub(crate) fn of(shelf: Shelf) -> Self {
+        Self(shelf)
+    }
+
+    /// As [`Shelf::files`].
+    pub(crate) async fn files(&self) -> Result<BTreeMap<String, u64>, Diagnostic> {
+        self.0.files().await
+    }
+
+    /// As [`Shelf::read`].
+    pub(crate) async fn read(&self, file: &str) -> Result<Option<String>, Diagnostic> {
+        self.0.read(file).await
+    }
+}
+
 /// The backups of this name among files, oldest first.
 pub(crate) fn entries(name: &str, files: &BTreeMap<String, u64>) -> Vec<Entry> {
     let mut found: BTreeMap<DateTime, Entry> = BTreeMap::new();

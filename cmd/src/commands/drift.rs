@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use karmaform_engine::{World, relocate};
-use karmaform_model::ModeOfPlan;
+use karmaform_model::{ModeOfPlan, Snapshot};
 
 use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
 use crate::bundle::{Use, use_bundle};
 use crate::disk::in_work_tree;
 use crate::drift::report::{Around, OFFERED, report, text};
-use crate::drift::{Past, Rule, Sight, Told, apply_rules, findings, look, news, past, rules_of};
+use crate::drift::{Cut, Looked, Past, Rule, Sight, Told, apply_rules, findings, look, look_into, news, noted, past, rules_of};
 use crate::expanding::expanded;
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, halted, looking, waiting};
@@ -147,6 +147,7 @@ fn seen(app: &mut App, args: &Args) -> Result<(Told, Reads), Stop> {
     let sight = Sight { catalog: Arc::clone(&catalog), config: &project.config, state: &state, clock, options };
     let mut looked = waiting(app, look(&sight))?;
     app.profile.phases.append(&mut looked.phases);
+    into_buckets(app, &sight, &state.state, &mut looked);
     app.profile.ask(&looked.asked);
     let mut told = findings(&catalog, &project.config, &state.state, looked, now);
     let rules: Vec<Rule> = args.ignore.iter().map(|text| Rule::from_flag(text)).chain(rules_of(&project.config)).collect();
@@ -155,4 +156,23 @@ fn seen(app: &mut App, args: &Args) -> Result<(Told, Reads), Stop> {
     notes.extend(std::mem::take(&mut told.notes));
     told.notes = crate::planning::distinct(notes);
     Ok((told, reads(&project.config)))
+}
+
+/// Whether backups are where they were put. A signal ends this as well.
+fn into_buckets(app: &mut App, sight: &Sight<'_>, state: &Snapshot, looked: &mut Looked) {
+    let noted = noted(looked, state, &sight.catalog);
+    if noted.is_empty() || looked.cut.is_some() {
+        return;
+    }
+    let began = app.now();
+    let (environment, home) = (app.wiring.environment.clone(), app.wiring.home.clone());
+    let (now, clock) = (app.now_seconds(), Arc::clone(&sight.clock));
+    let is_cut = waiting(app, async {
+        tokio::select! {
+            () = look_into(noted, looked, (&environment, home.as_deref()), now) => false,
+            () = clock.enough() => true,
+        }
+    });
+    looked.cut = is_cut.then_some(Cut::Buckets);
+    app.profile.phase("look into buckets", began, app.now());
 }

@@ -11,7 +11,7 @@ use karmaform_model::{
 
 use super::compare::{compare, text};
 use super::decay::{self, Certificate};
-use super::{Difference, Finding, Kind, Looked, Told};
+use super::{Cut, Difference, Finding, Kind, Looked, Told};
 use crate::ui::attributes::marked;
 use crate::ui::deferred::{open, reason};
 use crate::ui::resource::schema_of;
@@ -66,8 +66,9 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     let certificates = certificates.into_iter().map(|(address, c)| (address.clone(), c.end)).collect();
     let graph = plan.resources.iter().filter(|r| r.deposed.is_none()).map(|r| (r.address.clone(), r.dependencies.clone())).collect();
     let mut notes = looked.met;
-    if looked.is_cut {
-        notes.push(cut(looked.unasked.iter().filter(|a| a.mode == Mode::Managed).count(), resources));
+    if let Some(cut) = looked.cut {
+        let unasked = looked.unasked.iter().filter(|a| a.mode == Mode::Managed).count();
+        notes.push(interrupted(cut, unasked, resources));
     }
     Told {
         findings: found,
@@ -79,7 +80,7 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
         is_partial: !plan.targets.is_empty(),
         knows_strays: looked.knows_strays,
         is_blind: false,
-        is_interrupted: looked.is_cut,
+        is_interrupted: looked.cut.is_some(),
         notes,
         now,
     }
@@ -244,7 +245,7 @@ impl Search<'_> {
         let open = open(plan);
         for deferred in &plan.deferred {
             let kind = if deferred.is_whole() && blind.contains(&deferred.address) { Kind::Unreachable } else { Kind::Unapplied };
-            if kind == Kind::Unreachable && self.looked.is_cut {
+            if kind == Kind::Unreachable && self.looked.cut.is_some() {
                 continue;
             }
             let seen = if deferred.stored > 0 && deferred.is_whole() { ", and is not compared with anything" } else { "" };
@@ -358,10 +359,15 @@ impl Search<'_> {
 }
 
 /// That there may be more than is told, as so many resources were not looked at.
-fn cut(unasked: usize, resources: usize) -> Diagnostic {
-    let what = match unasked {
-        0 => "All resources were looked at by then, but not what may be there beside them, so nothing extra is told.".to_owned(),
-        _ => format!("Of {resources} resources {unasked} were not looked at by then: nothing is known of them. What was seen is told."),
+fn interrupted(cut: Cut, unasked: usize, resources: usize) -> Diagnostic {
+    let what = match cut {
+        Cut::Resources if unasked > 0 => {
+            format!("Of {resources} resources {unasked} were not looked at by then: nothing is known of them. What was seen is told.")
+        }
+        Cut::Resources | Cut::Strays => {
+            "All resources were looked at by then, but not what may be there beside them, so nothing extra is told.".to_owned()
+        }
+        Cut::Buckets => "All resources were looked at by then, but not whether backups are where they were put.".to_owned(),
     };
     Diagnostic::error("The look was interrupted", what).with_hint("Run drift again, and give it time: what is told may be a part only.")
 }

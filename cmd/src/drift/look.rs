@@ -25,6 +25,17 @@ pub(crate) struct Sight<'a> {
     pub(crate) options: Options,
 }
 
+/// Where a look was ended by a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Before all resources were looked at.
+    Resources,
+    /// Before it was known what is there beside them.
+    Strays,
+    /// Before it was known whether backups are where they were put.
+    Buckets,
+}
+
 /// What was seen.
 pub(crate) struct Looked {
     /// What an apply would do now.
@@ -37,8 +48,8 @@ pub(crate) struct Looked {
     pub(crate) strays: Vec<Beside>,
     /// All of these are told: everybody could be asked.
     pub(crate) knows_strays: bool,
-    /// The look was over before everybody was asked.
-    pub(crate) is_cut: bool,
+    /// What was not looked at any more, as the look was over by then.
+    pub(crate) cut: Option<Cut>,
     /// What nobody was asked about for that.
     pub(crate) unasked: BTreeSet<Address>,
     /// What was met on the way.
@@ -81,9 +92,13 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
         }
     };
     let found = if looks_for_strays && !observed.is_cut() { found.await } else { None };
-    let is_cut = observed.is_cut() || looks_for_strays && found.is_none();
+    let cut = match (observed.is_cut(), looks_for_strays && found.is_none()) {
+        (true, _) => Some(Cut::Resources),
+        (false, true) => Some(Cut::Strays),
+        (false, false) => None,
+    };
     let (strays, wrong) = found.unwrap_or_default();
-    let knows_strays = looks_for_strays && !is_cut && wrong.is_empty();
+    let knows_strays = looks_for_strays && cut.is_none() && wrong.is_empty();
     met.extend(wrong);
     let searched = clock.now();
     let (plan, doubts, wrong) = plan_and_doubts(&graph, &world.inputs(), &observed, &options);
@@ -94,5 +109,5 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
     let seen = graph.addresses().filter_map(|a| Some((a.clone(), observed.present(a)?.clone()))).collect();
     let times = [("look", began, seen_all), ("look for strays", seen_all, searched), ("decide", searched, clock.now())];
     let phases = times.map(|(name, begin, end)| Phase { name, begin, end: end.max(begin) }).into();
-    Ok(Looked { plan, doubts, seen, strays, knows_strays, is_cut, unasked, met, phases, asked: observed.asked().to_vec() })
+    Ok(Looked { plan, doubts, seen, strays, knows_strays, cut, unasked, met, phases, asked: observed.asked().to_vec() })
 }

@@ -134,8 +134,19 @@ fn backups_in_a_bucket_are_encrypted_and_come_back() {
     assert!(text.contains("A backup was ended"), "{text}");
     again(&lab, "a");
     finds(&project, &[]);
+    // The newest is written over, and then taken away: told until there is a newer one.
+    let listed = || block_on(server.objects(&prefix).list()).expect("a list");
+    let newest = listed().into_iter().rfind(|o| o.name.ends_with(".db.age")).expect("a backup").name;
+    block_on(server.objects(&prefix).put(&newest, &file)).expect("put");
+    let record = [("decay".to_owned(), "etcd_backup.main/record".to_owned())];
+    assert!(finds(&project, &record).contains("its newest backup has 11 bytes, and "));
+    block_on(server.objects(&prefix).remove(&newest)).expect("removed");
+    let text = finds(&project, &record);
+    assert!(text.contains("its newest backup is gone: s3://") && text.contains(&newest), "{text}");
+    again(&lab, "a");
+    finds(&project, &[]);
     // Somebody else took one away by hand, half of it; and the store is not there for a while.
-    let listed = block_on(server.objects(&prefix).list()).expect("a list");
+    let listed = listed();
     let victim = listed.iter().find(|o| o.name.ends_with(".db.age")).expect("a backup");
     block_on(server.objects(&prefix).remove(&victim.name)).expect("removed");
     let text = project.must(0, &["etcd", "backup", "list", "etcd_backup.main"]);
@@ -145,6 +156,7 @@ fn backups_in_a_bucket_are_encrypted_and_come_back() {
     lab.shell("a", &format!("! systemctl start {UNIT}"));
     let text = finds(&project, &[("decay".to_owned(), "etcd_backup.main/record".to_owned())]);
     assert!(text.contains("the newest try failed on host a") && text.contains(&reached.endpoint), "{text}");
+    assert!(text.contains("Backups could not be looked at"), "{text}");
     assert!(!text.contains(&server.secret_key) && !project.must(0, &["plan"]).contains(&server.secret_key));
     // It is somewhere else then: known to the state when it was tried.
     let (reached, _way) = server.reached_from(lab.hosts[0].1.parse().expect("an address"));

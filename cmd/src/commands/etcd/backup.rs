@@ -9,14 +9,11 @@ use clap::ArgAction;
 use karmaform_model::{Address, Diagnostic, Value};
 
 use crate::app::{App, Ended, Stop};
-use crate::backup::{Bucket, Shelf};
+use crate::backup::{Bucket, RECORD, Shelf};
 use crate::flags::{PlaceFlags, boolean};
 use crate::planning::addresses;
 use crate::reading::current_state;
 use crate::ui::json::state::attributes;
-
-/// What the state calls the record of an `etcd_backup`.
-const RECORD: &str = "etcd_backup_record";
 
 /// Arguments of `etcd backup`.
 #[derive(clap::Args, Debug)]
