@@ -7,7 +7,7 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/common.sh"
 . "$HERE/kube/apt.sh"
 
-PACKAGES=systemd,systemd-sysv,dbus,openssh-server,iproute2,ca-certificates,procps,sudo
+PACKAGES=systemd,systemd-sysv,dbus,openssh-server,iproute2,ca-certificates,curl,procps,sudo
 OFFERED="haproxy keepalived" # in /srv/packages, with all they need that the root doesn't have
 KEY=$(cat "$0" "$HERE/kube/apt.sh" | sha256sum | cut -c1-12)
 ROOT=$CACHE/root-$KEY

@@ -34,6 +34,7 @@ fn from_nothing_to_a_control_plane_on_hosts_and_back() {
     files_are_the_components_own(&site);
     addons_come_and_go(&site);
     damage_is_repaired(&site);
+    an_address_of_nobody_is_told(&site);
     second::comes_and_goes(&site);
     programs::come_and_go(&site);
     a_change_rolls(&site);
@@ -126,6 +127,29 @@ fn damage_is_repaired(site: &Site<'_>) {
     site.converge();
     site.admits("b");
     site.lab.shell("c", "grep -q demo-apiserver /etc/hosts");
+}
+
+/// haproxy is stopped everywhere, so no host has the address. All else answers when it is asked.
+fn an_address_of_nobody_is_told(site: &Site<'_>) {
+    if site.vip.is_none() {
+        return;
+    }
+    for (host, _) in &site.lab.hosts {
+        site.lab.shell(host, "systemctl stop karmada-demo-haproxy.service");
+    }
+    let text = site.project.must(2, &["drift", "-json"]);
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let told = report["findings"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .map(|f| ["kind", "address"].map(|n| f[n].as_str().unwrap_or_default().to_owned()));
+    let found: BTreeSet<_> = told.filter(|[_, address]| address.contains("/unit[")).collect();
+    let unit =
+        |kind: &str, host: &str, name: &str| [kind.to_owned(), format!("karmada_control_plane.main/host[\"{host}\"]/unit[\"{name}\"]")];
+    let expected = ["a", "b", "c"].iter().flat_map(|host| [unit("changed", host, "haproxy"), unit("decay", host, "keepalived")]);
+    assert_eq!(found, expected.collect(), "{text}");
+    site.converge();
 }
 
 /// No apply takes a line of somebody else's away; who looks says whose names it takes.

@@ -35,13 +35,15 @@ pub(in super::super) fn expand(plane: &Arguments, hosts: &Hosts, at: &mut At<'_>
     let text = texts::keepalived(plane, hosts, balancer, ours, at.name);
     let (path, [origin, keepalived_file]) = pair(plane, ours, at, Program::Keepalived, text, &directory);
     let content = texts::keepalived_unit(plane, &path);
+    // Whether it has the address itself or another host has: behind it the API answers.
+    let health = Some(texts::readyz(balancer));
     let run = run_of(
         content,
         (Program::Keepalived, &path, &folder),
         (&keepalived_file, &origin),
         (Vec::new(), texts::claims(balancer, ours, at.host)),
     );
-    at.unit(plane, Program::Keepalived.name(), run, vec![check, keepalived_file, origin]);
+    at.unit(plane, Program::Keepalived.name(), Run { health, ..run }, vec![check, keepalived_file, origin]);
 }
 
 /// A file in the load balancer's folder; `check` tries it before it takes its place.

@@ -155,6 +155,13 @@ pub(super) fn claims(balancer: &Balancer, ours: &Ours, host: &Host) -> Vec<Arg> 
     [Arg::Text(router)].into_iter().chain(vip).collect()
 }
 
+/// Where the API servers say behind the virtual IP whether they are ready, as a URL.
+pub(super) fn readyz(balancer: &Balancer) -> String {
+    let vip = balancer.address.as_str().unwrap_or_default();
+    let host = if vip.contains(':') { format!("[{vip}]") } else { vip.to_owned() };
+    format!("https://{host}:{}/readyz", balancer.port)
+}
+
 /// What keepalived asks every second: a shell's text.
 pub(super) fn check(balancer: &Balancer) -> String {
     format!("# Says whether haproxy listens. Written by karmaform; it undoes changes made here.\n{}\n", is_listening(balancer.port))
