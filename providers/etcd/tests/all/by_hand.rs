@@ -3,12 +3,14 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use karmaform_etcd::{About, Cluster, Defragmenting, Saving, defragment, disarm, drill, hashes, move_leader, save, survey, verify};
 use karmaform_model::{BoxFuture, Connections, Diagnostic, Object, Value};
+
+use crate::processes::Processes;
 
 /// Below the ephemeral ports, and beside those of the other tests.
 const FIRST_PORT: u16 = 23_200;
@@ -32,19 +34,11 @@ fn programs(directory: &Path) -> Vec<PathBuf> {
 }
 
 struct Servers {
+    /// First, so that they end before what they write to goes.
+    running: Processes,
     directory: tempfile::TempDir,
     programs: PathBuf,
     base: u16,
-    running: Vec<(String, Child)>,
-}
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        for (_, child) in &mut self.running {
-            drop(child.kill());
-            drop(child.wait());
-        }
-    }
 }
 
 impl Servers {
@@ -67,14 +61,11 @@ impl Servers {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        self.running.push((name.to_owned(), child));
+        self.running.add(name, child);
     }
 
     fn kill(&mut self, name: &str) {
-        for (_, child) in self.running.iter_mut().filter(|(n, _)| n == name) {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
+        self.running.kill(name);
     }
 
     fn cluster(&self) -> Cluster {
@@ -144,7 +135,7 @@ async fn a_cluster_is_saved_and_cared_for() {
     }
     for (n, programs) in all.into_iter().enumerate() {
         let base = FIRST_PORT + 10 * u16::try_from(n).unwrap();
-        let mut servers = Servers { directory: tempfile::tempdir().unwrap(), programs, base, running: Vec::new() };
+        let mut servers = Servers { directory: tempfile::tempdir().unwrap(), programs, base, running: Processes::default() };
         NAMES.iter().for_each(|name| servers.start(name));
         let cluster = servers.cluster();
         until_whole(&cluster).await;

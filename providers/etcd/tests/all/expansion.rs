@@ -1,11 +1,11 @@
 //! What a cluster expands into: the texts on its hosts, the same children whatever is known, and arguments that are refused.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use karmaform_etcd::EtcdCluster;
 use karmaform_model::{Action, Composite, Diagnostics, Expansion, Key, Kind, Object, Point, Type, Value};
 
+use crate::golden::golden;
 use crate::model;
 use crate::steps::{self, Policy, Stop, address, arguments, with_setting};
 
@@ -27,15 +27,6 @@ fn argument(arguments: &Object, child: &str, argument: &str) -> String {
     let child = expansion.children.iter().find(|c| address().with_child(&c.path).to_string() == wanted).unwrap();
     let content = child.arguments[argument].resolve(&|_, attribute| if attribute == "id" { "TOKEN".into() } else { "?".into() });
     content.as_str().unwrap().to_owned()
-}
-
-/// Compares with a file; `BLESS=1` writes it.
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text, "{name}: read the difference, then bless it with BLESS=1");
 }
 
 #[test]

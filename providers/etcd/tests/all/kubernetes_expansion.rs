@@ -1,7 +1,5 @@
 //! What a cluster on Kubernetes expands into: its manifests, the same children whatever is known, and arguments that are refused.
 
-use std::path::Path;
-
 use karmaform_etcd::EtcdCluster;
 use karmaform_model::{Address, Change, Child, ChildChange, Composite, Diagnostics, Expansion, Kind, Object, Scene, Type, Value, to_json};
 
@@ -58,14 +56,10 @@ fn manifest(arguments: &Object, child: &str) -> String {
     serde_json::to_string_pretty(&to_json(&value)).unwrap()
 }
 
-/// Compares with a file; `BLESS=1` writes it.
+/// One manifest, or several in a list.
 fn golden(name: &str, texts: &[String]) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/kubernetes-{name}.json"));
     let text = if let [one] = texts { format!("{one}\n") } else { format!("[\n{}\n]\n", texts.join(",\n")) };
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text, "{name}: read the difference, then bless it with BLESS=1");
+    crate::golden::golden(&format!("kubernetes-{name}.json"), &text);
 }
 
 #[test]

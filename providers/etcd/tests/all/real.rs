@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use etcd_client::{AlarmAction, AlarmType, ConnectOptions};
 use karmaform_model::{Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Object, Value};
 
 use crate::authority::Authority;
+use crate::processes::Processes;
 
 /// An address that is in the certificates and nowhere else: members are reached through "tunnels" only.
 const MEMBER_ADDRESS: &str = "10.99.0.1";
@@ -27,20 +28,12 @@ fn binaries(test: &str) -> Option<PathBuf> {
 
 /// Members of one test; their processes end with it.
 struct Lab {
+    /// First, so that they end before what they write to goes.
+    running: Processes,
     directory: tempfile::TempDir,
     etcd: PathBuf,
     ca: Authority,
     base: u16,
-    running: Vec<(String, Child)>,
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        for (_, child) in &mut self.running {
-            drop(child.kill());
-            drop(child.wait());
-        }
-    }
 }
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -50,7 +43,7 @@ impl Lab {
         let directory = tempfile::tempdir().unwrap();
         let ca = Authority::new();
         ca.write(directory.path(), MEMBER_ADDRESS);
-        Self { directory, etcd: binaries.join("etcd"), ca, base: FIRST_PORT + offset, running: Vec::new() }
+        Self { directory, etcd: binaries.join("etcd"), ca, base: FIRST_PORT + offset, running: Processes::default() }
     }
 
     fn client_port(&self, name: &str) -> u16 {
@@ -85,14 +78,11 @@ impl Lab {
             .stderr(Stdio::from(std::fs::File::create(file(&format!("log-{name}"))).unwrap()))
             .spawn()
             .unwrap();
-        self.running.push((name.to_owned(), child));
+        self.running.add(name, child);
     }
 
     fn kill(&mut self, name: &str) {
-        for (_, child) in self.running.iter_mut().filter(|(n, _)| n == name) {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
+        self.running.kill(name);
     }
 
     fn connection(&self) -> Object {
