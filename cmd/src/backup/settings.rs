@@ -120,11 +120,16 @@ pub(crate) struct Bucket {
 
 impl std::fmt::Debug for Bucket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "s3://{}/{}", self.bucket, self.prefix)
+        f.write_str(&self.place())
     }
 }
 
 impl Bucket {
+    /// As people name it: `s3://BUCKET/PREFIX`.
+    pub(crate) fn place(&self) -> String {
+        format!("s3://{}/{}", self.bucket, self.prefix)
+    }
+
     /// From the attribute `store` of an `etcd_backup_record`; `None`: there is no bucket.
     pub(crate) fn of(store: &Value) -> Option<Self> {
         let text = |name: &str| store.get(name).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned);

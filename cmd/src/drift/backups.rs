@@ -33,8 +33,7 @@ pub(crate) struct Noted {
 
 impl Noted {
     fn is_in_bucket(&self) -> bool {
-        let Bucket { bucket, prefix, .. } = &self.bucket;
-        self.place.rsplit_once('/').is_some_and(|(folder, _)| folder == format!("s3://{bucket}/{prefix}"))
+        self.place.rsplit_once('/').is_some_and(|(folder, _)| folder == self.bucket.place())
     }
 }
 
