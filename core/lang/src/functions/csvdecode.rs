@@ -15,6 +15,7 @@ pub(super) const FUNCTION: Function = Function {
         ("csvdecode(\"a,b\\n1,2\\n\")", "tolist([{\"a\" = \"1\" \"b\" = \"2\"}])"),
         ("csvdecode(\"a,b\\r\\n1,2\\r\\n\\r\\n3,4\")", "tolist([{\"a\" = \"1\" \"b\" = \"2\"}, {\"a\" = \"3\" \"b\" = \"4\"}])"),
         ("csvdecode(\"a\\n\\\"x,\\ny \\\"\\\"z\\\"\\\"\\\"\\n\")", "tolist([{\"a\" = \"x,\\ny \\\"z\\\"\"}])"),
+        ("csvdecode(\"a,b\\n1,2\\r\")", "tolist([{\"a\" = \"1\" \"b\" = \"2\"}])"),
         ("csvdecode(\"a,b\\n\")", "tolist([])"),
         ("csvdecode(\"\")", "ERROR the first row, which names the columns, is missing"),
         ("csvdecode(\"a,a\\n1,2\")", "ERROR two columns have the same name"),
@@ -46,7 +47,8 @@ fn csvdecode(a: &Arguments<'_>) -> Answer {
 
 /// The rows with the lines they begin on. Empty lines are no rows.
 fn rows(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
-    let text = text.replace("\r\n", "\n");
+    // One that ends the text counts as a part of a line break that is not there.
+    let text = text.strip_suffix('\r').unwrap_or(text).replace("\r\n", "\n");
     let mut rows = Vec::new();
     let mut rest = text.as_str();
     let mut line = 1;

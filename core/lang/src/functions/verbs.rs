@@ -1,4 +1,4 @@
-//! The %-verbs of `format`: `%`, flags, width, precision, `[n]`, letter.
+//! The %-verbs of `format`: `%`, flags, width, precision, `[n]`, letter, in this order.
 
 use karmaform_model::{Number, to_json};
 use unicode_segmentation::UnicodeSegmentation;
@@ -120,17 +120,14 @@ fn parse(format: &str, at: usize) -> Result<Verb<'_>, FunctionError> {
         let Some(inside) = rest.strip_prefix('[') else { return Some(None) };
         let (number, after) = inside.split_once(']')?;
         *rest = after;
-        number.parse().ok().filter(|n| *n > 0).map(Some)
+        number.parse().ok().filter(|n| *n > 0 && !number.starts_with(['0', '+'])).map(Some)
     };
-    verb.index = index(&mut rest).ok_or_else(incomplete)?;
     verb.width = number(&mut rest);
     if let Some(after) = rest.strip_prefix('.') {
         rest = after;
         verb.precision = Some(number(&mut rest).unwrap_or(0));
     }
-    if verb.index.is_none() {
-        verb.index = index(&mut rest).ok_or_else(incomplete)?;
-    }
+    verb.index = index(&mut rest).ok_or_else(incomplete)?;
     verb.letter = rest.chars().next().ok_or_else(incomplete)?;
     // A whole number is filled with zeros only in front, and not if its digits are counted already.
     verb.zero &= !(matches!(verb.letter, 'd' | 'b' | 'o' | 'x' | 'X') && (verb.minus || verb.precision.is_some()));
@@ -138,7 +135,8 @@ fn parse(format: &str, at: usize) -> Result<Verb<'_>, FunctionError> {
     if verb.width.max(verb.precision).is_some_and(|n| n > WIDEST) {
         return Err(FunctionError::at(0, format!("{} has a width or precision of more than {WIDEST}", verb.name())));
     }
-    if !"%vtbdoxXeEfgGsq".contains(verb.letter) {
+    // A percent sign has nothing between its two.
+    if !"vtbdoxXeEfgGsq".contains(verb.letter) && verb.text != "%%" {
         return Err(FunctionError::at(0, format!("there is no verb {:?}, at {at}", verb.text)));
     }
     Ok(verb)
