@@ -1,7 +1,7 @@
 //! `validate`: check the configuration and its tests, without state and without the world.
 
 use karmaform_engine::{DEPENDENCY_CYCLE, graph};
-use karmaform_model::{Diagnostics, Snapshot};
+use karmaform_model::{Diagnostic, Diagnostics, Snapshot};
 
 use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
@@ -53,9 +53,10 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 fn check(app: &mut App, args: &Args) -> Result<Diagnostics, Stop> {
     let project = load_for_any_values(app, &args.variables)?;
     let mut found = without_missing_variables(&project);
-    if !found.has_errors() {
-        let deeper = karmaform_lang::validate(&project.config);
-        found.extend(deeper.into_iter().filter(|d| d.summary != karmaform_lang::MISSING_VARIABLE));
+    let deeper = karmaform_lang::validate_beside(&project.config, &found);
+    let can_go_on = !found.has_errors();
+    found.extend(deeper.into_iter().filter(|d| d.summary != karmaform_lang::MISSING_VARIABLE));
+    if can_go_on {
         // What else the graph would say has been said, or is for who plans.
         let (_, wrong) = graph(&project.config, &Snapshot::default(), &app.wiring.registry);
         found.extend(wrong.into_iter().filter(|d| d.summary == DEPENDENCY_CYCLE));
@@ -66,11 +67,13 @@ fn check(app: &mut App, args: &Args) -> Result<Diagnostics, Stop> {
     if !args.no_tests {
         found.extend(validate_tests(app, &args.test_directory, &project)?);
     }
-    let mut distinct = Diagnostics::new();
+    let mut distinct: Vec<Diagnostic> = Vec::new();
     for diagnostic in found {
-        if !distinct.iter().any(|d| *d == diagnostic) {
+        if !distinct.contains(&diagnostic) {
             distinct.push(diagnostic);
         }
     }
-    Ok(distinct)
+    // As a reader goes through the texts, whatever found it.
+    distinct.sort_by_key(|d| d.span.map(|s| (s.file, s.start)));
+    Ok(distinct.into_iter().collect())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_lang::{Run, TestFile, read_tests, validate};
+use karmaform_lang::{Run, TestFile, read_tests, validate_beside};
 use karmaform_model::Diagnostics;
 
 use super::discover::discover_any;
@@ -59,10 +59,10 @@ fn of_run(
     let mut found = Diagnostics::new();
     if !others.contains_key(&directory) {
         let other = load_beside(app, &directory)?;
-        found.extend(without_missing_variables(&other));
-        if !found.has_errors() {
-            found.extend(validate(&other.config).into_iter().filter(|d| d.summary != karmaform_lang::MISSING_VARIABLE));
-        }
+        let told = without_missing_variables(&other);
+        let deeper = validate_beside(&other.config, &told).into_iter();
+        found.extend(told);
+        found.extend(deeper.filter(|d| d.summary != karmaform_lang::MISSING_VARIABLE));
         others.insert(directory.clone(), other);
     }
     if let Some(other) = others.get(&directory) {

@@ -2,7 +2,7 @@
 //!
 //! Columns count characters from 1 and include the last one. A diagnostic without a place stands at the top of the first file.
 
-use karmaform_lang::{SourceFile, Sources, VariableInputs, load, validate};
+use karmaform_lang::{SourceFile, Sources, VariableInputs, load, validate_beside};
 use karmaform_model::{Diagnostic, FileId, Registry, Severity, Span};
 
 use super::case::{Case, trimmed};
@@ -26,9 +26,8 @@ pub(super) fn run(case: &Case, registry: &Registry) -> Result<Case, String> {
         }
     }
     let (config, mut diagnostics) = load(&sources, &inputs, &context(), registry);
-    if !diagnostics.has_errors() {
-        diagnostics.extend(validate(&config));
-    }
+    let beside = validate_beside(&config, &diagnostics);
+    diagnostics.extend(beside);
     if diagnostics.is_empty() {
         return Err("nothing is wrong with it, and it has no command".to_owned());
     }
