@@ -1,11 +1,11 @@
 //! What commands share that only read a state: finding it, whatever the configuration lacks, and reading it.
 
-use karmaform_lang::{MISSING_VARIABLE, OTHER_VERSION};
+use karmaform_lang::{MISSING_VARIABLE, OTHER_BACKEND, OTHER_VERSION, Settings};
 use karmaform_model::{Diagnostic, Diagnostics, Snapshot};
 
 use crate::app::{App, Stop};
 use crate::backend::open_backend;
-use crate::flags::PlaceFlags;
+use crate::flags::{PlaceFlags, VariableFlags};
 use crate::project::{Project, load_if_any};
 use crate::session::Session;
 use crate::wiring::OpenBackend;
@@ -35,18 +35,33 @@ pub(crate) fn current_state(app: &mut App, place: &PlaceFlags) -> Result<Option<
 pub(crate) fn current_backend(app: &mut App, place: &PlaceFlags) -> Result<OpenBackend, Stop> {
     let project = load_if_any(app, &place.variables, false)?;
     let wrong = about_settings(&project);
+    // Whoever names a file needs no other place.
+    let is_named = place.file.state.is_some();
+    let wrong: Diagnostics = wrong.into_iter().filter(|d| !(is_named && d.summary == OTHER_BACKEND)).collect();
     if wrong.has_errors() {
         return Err(wrong.into());
     }
     open_backend(app, &project.config.settings, place.file.state.as_deref())
 }
 
-/// What keeps the settings from being known: text that did not parse, and errors inside of the `karmaform` blocks. That another version
-/// is wanted keeps nobody from looking.
+/// What the configuration in the directory says of where its state is and how it is encrypted; without a configuration, the usual.
+///
+/// # Errors
+/// If it does not say that. What is wrong with the rest of it does not matter.
+pub(crate) fn settings_of_directory(app: &mut App, flags: &VariableFlags) -> Result<Settings, Stop> {
+    let project = load_if_any(app, flags, false)?;
+    let wrong = about_settings(&project);
+    if wrong.has_errors() { Err(wrong.into()) } else { Ok(project.config.settings) }
+}
+
+/// What keeps the settings from being known: text that did not parse, errors inside of the `karmaform` blocks, and a place that is said in a block
+/// of another tool. That another version is wanted keeps nobody from looking.
 fn about_settings(project: &Project) -> Diagnostics {
     let settings = &project.config.settings;
     let inside =
         |d: &Diagnostic| d.span.is_some_and(|s| settings.spans.iter().any(|b| b.file == s.file && b.start <= s.start && s.end <= b.end));
-    let matters = |d: &&Diagnostic| d.is_error() && d.summary != OTHER_VERSION && (project.config.is_incomplete() || inside(d));
+    // Of a module it is a warning.
+    let is_about_them = |d: &Diagnostic| project.config.is_incomplete() || d.summary == OTHER_BACKEND || inside(d);
+    let matters = |d: &&Diagnostic| d.is_error() && d.summary != OTHER_VERSION && is_about_them(d);
     without_missing_variables(project).iter().filter(matters).cloned().collect()
 }

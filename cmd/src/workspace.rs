@@ -19,7 +19,7 @@ const LONGEST: usize = 90;
 /// For a name that can't be one, and if the file can't be read.
 pub(crate) fn current(app: &App) -> Result<String, Diagnostic> {
     if let Some(name) = of_environment(app) {
-        check(&name)?;
+        check_from(&name, VARIABLE).map_err(|d| d.with_hint(format!("Unset {VARIABLE}, or set it to a name like \"staging\".")))?;
         return Ok(name);
     }
     let path = app.directory.join(WORKING_DIRECTORY).join(SELECTED);
@@ -31,7 +31,8 @@ pub(crate) fn current(app: &App) -> Result<String, Diagnostic> {
     if name.is_empty() {
         return Ok(DEFAULT_WORKSPACE.to_owned());
     }
-    check(&name)?;
+    let file = format!("the file {WORKING_DIRECTORY}/{SELECTED}");
+    check_from(&name, &file).map_err(|d| d.with_hint("To select one: karmaform workspace select default"))?;
     Ok(name)
 }
 
@@ -55,15 +56,30 @@ pub(crate) fn select(app: &App, name: &str) -> Result<(), Diagnostic> {
 /// # Errors
 /// If it can't.
 pub(crate) fn check(name: &str) -> Result<(), Diagnostic> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.~$&+=:@".contains(c);
-    let length = name.chars().count();
-    if (1..=LONGEST).contains(&length) && name.chars().all(fits) && !matches!(name, "." | "..") {
+    if is_name(name) {
         return Ok(());
     }
-    let detail = format!(
+    Err(Diagnostic::error("Invalid workspace name", rule()).with_hint("Choose a name like \"staging\"."))
+}
+
+/// The same of a name that something says, which is told along.
+fn check_from(name: &str, place: &str) -> Result<(), Diagnostic> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(Diagnostic::error("Invalid workspace name", format!("\"{}\" is what {place} says. {}", name.escape_debug(), rule())))
+}
+
+fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.~$&+=:@".contains(c);
+    let length = name.chars().count();
+    (1..=LONGEST).contains(&length) && name.chars().all(fits) && !matches!(name, "." | "..")
+}
+
+fn rule() -> String {
+    format!(
         "The name of a workspace has 1 to {LONGEST} characters that can stand in a path of a URL as they are: letters, digits, - and _ above all."
-    );
-    Err(Diagnostic::error("Invalid workspace name", detail).with_hint("Choose a name like \"staging\"."))
+    )
 }
 
 /// It was never made, or is gone.
@@ -75,4 +91,5 @@ pub(crate) fn missing(name: &str) -> Diagnostic {
 
 fn failed(verb: &str, why: &str) -> Diagnostic {
     Diagnostic::error("Can't remember the workspace", format!("{WORKING_DIRECTORY}/{SELECTED} can't be {verb}: {why}."))
+        .with_hint(format!("It is a file of one line in a folder of karmaform's own: see to it that {WORKING_DIRECTORY} is a folder, and that nothing else is in the file's place."))
 }

@@ -21,7 +21,7 @@ fn come_and_go(settings: &str) -> Project {
     assert_eq!(project.must(0, &["workspace", "list"]), "  default\n  dev\n* staging-2\n\n");
     project.must(0, &["workspace", "select", "dev"]);
     project.no_changes();
-    assert!(project.must(1, &["workspace", "delete", "staging-2"]).contains("holds 1 resources"));
+    assert!(project.must(1, &["workspace", "delete", "staging-2"]).contains("holds 1 resource,"));
     project.must(0, &["workspace", "delete", "-force", "staging-2"]);
     assert_eq!(project.must(0, &["workspace", "list"]), "  default\n* dev\n\n");
     assert!(project.must(1, &["workspace", "select", "staging-2"]).contains("doesn't exist"));

@@ -37,8 +37,12 @@ pub(crate) fn seal_of(app: &App, settings: &Settings) -> Result<Arc<dyn Seal>, S
 /// # Errors
 /// As [`seal_of`], and if the files can't be read.
 pub(crate) fn seal_of_directory(app: &mut App, flags: &VariableFlags) -> Result<Arc<dyn Seal>, Stop> {
-    let settings = load_if_any(app, flags, false)?.config.settings;
-    seal_of(app, &settings)
+    let project = load_if_any(app, flags, false)?;
+    // What it is sealed with may stand in what did not parse.
+    if project.config.settings.encryption.is_none() && project.config.is_incomplete() {
+        return Err(project.diagnostics.into());
+    }
+    seal_of(app, &project.config.settings)
 }
 
 /// Over the arguments of a block.

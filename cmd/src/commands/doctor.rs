@@ -6,7 +6,7 @@ use karmaform_remote::{Probed, probe};
 use crate::app::{App, Ended, Stop};
 use crate::backend::{open_backend, unfit};
 use crate::flags::VariableFlags;
-use crate::project::load_if_any;
+use crate::reading::settings_of_directory;
 use crate::session::{backend_failed, information, read_state, sentence};
 
 /// Arguments of `doctor`.
@@ -21,8 +21,8 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
-    let project = load_if_any(app, &args.variables, false)?;
-    let open = open_backend(app, &project.config.settings, None)?;
+    let settings = settings_of_directory(app, &args.variables)?;
+    let open = open_backend(app, &settings, None)?;
     app.say(&format!("The state at {}\n", open.place));
     let mut wrong = Diagnostics::new();
     match read_state(app, &open) {

@@ -9,7 +9,7 @@ use crate::backend::open_workspace;
 use crate::disk::reason;
 use crate::flags::{LockFlags, VariableFlags, boolean};
 use crate::locking::lock;
-use crate::project::load_if_any;
+use crate::reading::settings_of_directory;
 use crate::session::{backend_failed, read_state};
 use crate::ui::style::Tone;
 use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
@@ -112,7 +112,7 @@ fn list(app: &mut App, variables: &VariableFlags) -> Ended {
 
 /// The state of a workspace in the place that the configuration says.
 fn open(app: &mut App, name: &str, variables: &VariableFlags) -> Result<OpenBackend, Stop> {
-    let settings = load_if_any(app, variables, false)?.config.settings;
+    let settings = settings_of_directory(app, variables)?;
     open_workspace(app, &settings, name)
 }
 
@@ -137,7 +137,8 @@ fn overridden(app: &App) -> Result<(), Stop> {
 fn choose(app: &mut App, args: &SelectArgs) -> Ended {
     check(&args.name)?;
     overridden(app)?;
-    let here = current(app)?;
+    // A selection that can't be one is what this is to mend.
+    let here = current(app).unwrap_or_default();
     if args.name != DEFAULT_WORKSPACE && !others(app, &args.variables)?.contains(&args.name) {
         if args.or_create {
             let lock = LockFlags { lock: true, lock_timeout: 0 };
@@ -217,7 +218,7 @@ fn delete(app: &mut App, args: &DeleteArgs) -> Ended {
         let count = read_state(app, open)?.map_or(0, |state| state.resources.len());
         if count > 0 && !args.force {
             return Err(refused(
-                format!("Workspace \"{}\" holds {count} resources, which nobody would know of any more.", args.name),
+                format!("Workspace \"{}\" holds {}, which nobody would know of any more.", args.name, things(count)),
                 "Destroy them in it first, or leave them as they are with -force.",
             ));
         }
@@ -227,9 +228,14 @@ fn delete(app: &mut App, args: &DeleteArgs) -> Ended {
     let text = app.theme.strong(Tone::Add, &format!("Deleted workspace \"{}\"!", args.name));
     app.say(&format!("{text}\n"));
     if forgotten > 0 {
-        app.say(&format!("{forgotten} resources were forgotten and left as they are.\n"));
+        let were = if forgotten == 1 { "was" } else { "were" };
+        app.say(&format!("{} {were} forgotten and left as {}.\n", things(forgotten), if forgotten == 1 { "it is" } else { "they are" }));
     }
     Ok(0)
+}
+
+fn things(count: usize) -> String {
+    if count == 1 { "1 resource".to_owned() } else { format!("{count} resources") }
 }
 
 /// Does something while holding the lock of a state.

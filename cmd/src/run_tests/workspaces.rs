@@ -54,7 +54,7 @@ fn a_workspace_with_resources_is_not_deleted_by_mistake() {
     assert!(place.check(&["workspace", "delete", "-force", "default"], 1).stderr.contains("always there"));
     place.check(&["workspace", "select", "default"], 0);
     let refused = place.check(&["workspace", "delete", "dev"], 1).stderr;
-    assert!(refused.contains("holds 1 resources"), "{refused}");
+    assert!(refused.contains("holds 1 resource,"), "{refused}");
     assert!(place.read("karmaform.tfstate.d/dev/karmaform.tfstate").contains("where"));
     let deleted = place.check(&["workspace", "delete", "-force", "dev"], 0).stdout;
     assert!(deleted.starts_with("Deleted workspace \"dev\"!\n"), "{deleted}");

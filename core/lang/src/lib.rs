@@ -75,7 +75,7 @@ pub use protection::BEFORE as PROTECTION_BEFORE;
 pub use relevant::Relevant;
 pub use removed::Removed;
 pub use render::render;
-pub use settings::OTHER_VERSION;
+pub use settings::{OTHER_BACKEND, OTHER_VERSION};
 pub use source::{SourceFile, Sources};
 pub use syntax::{gives_type, is_unfinished, syntax_errors};
 pub use testing::{Judged, Mock, Override, Run, RunOptions, TestFile, read_tests};

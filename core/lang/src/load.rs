@@ -47,6 +47,7 @@ pub fn load_with(
     }
     let mut config = Config::empty(context.clone(), registry.clone(), incomplete);
     let blocks = sort_out(overrides::merged(bodies, &mut diagnostics), &mut diagnostics);
+    settings::of_terraform(&blocks.of_terraform, false, &mut diagnostics);
 
     config.overridden.clone_from(&inputs.overridden);
     config.declared = declare_variables(&config, &blocks.variables, &mut diagnostics);
@@ -112,6 +113,8 @@ pub(crate) fn read_blocks(config: &mut Config, blocks: TopLevel, loader: &mut Lo
 #[derive(Default)]
 pub(crate) struct TopLevel {
     pub settings: Vec<Block>,
+    /// `terraform`
+    pub of_terraform: Vec<Block>,
     pub variables: Vec<Block>,
     pub locals: Vec<Block>,
     pub outputs: Vec<Block>,
@@ -155,10 +158,7 @@ pub(crate) fn sort_out(bodies: Vec<Body>, diagnostics: &mut Diagnostics) -> TopL
         for block in body.blocks {
             let list = match block.kind.as_str() {
                 "karmaform" => &mut all.settings,
-                "terraform" => {
-                    settings::of_terraform(&block, diagnostics);
-                    continue;
-                }
+                "terraform" => &mut all.of_terraform,
                 "variable" => &mut all.variables,
                 "locals" => &mut all.locals,
                 "output" => &mut all.outputs,

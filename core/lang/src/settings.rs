@@ -24,6 +24,9 @@ const BUILT_IN: &str = "terraform.io/builtin/terraform";
 /// What is said of a configuration that wants another version of the tool.
 pub const OTHER_VERSION: &str = "Other version required";
 
+/// What is said of a place for the state in a block of Terraform's: whoever goes on with another place looks at nothing, or makes it twice.
+pub const OTHER_BACKEND: &str = "Backend of another tool";
+
 /// Reads the `karmaform` blocks.
 pub(crate) fn settings(config: &Config, blocks: &[&Block], diagnostics: &mut Diagnostics) -> Settings {
     let mut settings = Settings::default();
@@ -72,33 +75,52 @@ pub(crate) fn settings(config: &Config, blocks: &[&Block], diagnostics: &mut Dia
     settings
 }
 
-/// Checks a `terraform` block, which a configuration for both may have: the version that it wants is the one whose language this is, and of providers
-/// it may want the one that is built into both. All else stands in a block of our own.
-pub(crate) fn of_terraform(block: &Block, diagnostics: &mut Diagnostics) {
-    let wrong = |span: Span, what: &str| {
-        Diagnostic::error("Block of another tool", format!("{what} stands in a block \"karmaform\" here."))
+/// Checks the `terraform` blocks, which a configuration for both may have: the version that they want is the one whose language this is, and of providers
+/// they may want the one that is built into both. All else stands in a block of our own. What a module says of a place for the state means nothing to either.
+pub(crate) fn of_terraform(blocks: &[Block], in_module: bool, diagnostics: &mut Diagnostics) {
+    for block in blocks {
+        one_of_terraform(block, in_module, diagnostics);
+    }
+}
+
+fn one_of_terraform(block: &Block, in_module: bool, diagnostics: &mut Diagnostics) {
+    let wrong = |span: Span, name: &str| {
+        Diagnostic::error("Block of another tool", format!("\"{name}\" of a block \"terraform\" means something to Terraform alone."))
             .with_span(Some(span))
-            .with_hint("Write karmaform { required_version = ..., backend ... }. Providers are built in: required_providers is not needed.")
+            .with_hint("Remove it, or write in a block \"karmaform\" what that can hold. Providers are built in: none has to be required.")
     };
     decode::labels(block, [], diagnostics);
     for attribute in block.body.attributes.iter().filter(|a| a.name != "required_version") {
-        diagnostics.push(wrong(attribute.name_span, &format!("\"{}\"", attribute.name)));
+        diagnostics.push(wrong(attribute.name_span, &attribute.name));
     }
     if let Some(text) = literal_text(&block.body, "required_version", diagnostics) {
         let span = block.body.attribute("required_version").map(|a| a.expr.span);
         check_against(version::TERRAFORM, "Terraform's language as of version", &text, span, diagnostics);
     }
     for nested in &block.body.blocks {
+        let kind = nested.kind.as_str();
         let is_built_in = |a: &Attribute| match &a.expr.kind {
             ExprKind::Object(items) => {
                 items.iter().any(|(_, value)| matches!(&value.kind, ExprKind::Literal(source) if source.as_str() == Some(BUILT_IN)))
             }
             _ => false,
         };
-        if nested.kind != "required_providers" || !nested.body.attributes.iter().all(is_built_in) {
-            diagnostics.push(wrong(nested.kind_span, &format!("\"{}\"", nested.kind)));
+        match kind {
+            "required_providers" if nested.body.attributes.iter().all(is_built_in) => {}
+            "backend" | "cloud" => diagnostics.push(elsewhere(kind, in_module).with_span(Some(nested.kind_span))),
+            _ => diagnostics.push(wrong(nested.kind_span, kind)),
         }
     }
+}
+
+fn elsewhere(kind: &str, in_module: bool) -> Diagnostic {
+    let detail = format!("\"{kind}\" of a block \"terraform\" says where Terraform keeps its state.");
+    if in_module {
+        return Diagnostic::warning(OTHER_BACKEND, format!("{detail} In a module it says nothing: the root of the configuration does."))
+            .with_hint("Remove it.");
+    }
+    Diagnostic::error(OTHER_BACKEND, detail)
+        .with_hint("Remove it, and write karmaform { backend \"KIND\" { ... } } for the state of karmaform, at a place of its own.")
 }
 
 /// Checks the `karmaform` blocks of a module: only the version that it wants is its business.

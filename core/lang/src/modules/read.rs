@@ -75,6 +75,7 @@ impl<'a> Loader<'a> {
             let blocks = load::sort_out(bodies, diagnostics);
             only_in_root(&blocks, diagnostics);
             settings::version_of_module(&config, &blocks.settings, diagnostics);
+            settings::of_terraform(&blocks.of_terraform, true, diagnostics);
             config.declared = load::declare_variables(&config, &blocks.variables, diagnostics);
             config.variables = config.declared.iter().map(|(name, d)| (name.clone(), Variable::of_module(d))).collect();
             let providers = blocks.providers.clone();
