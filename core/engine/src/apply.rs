@@ -93,10 +93,14 @@ pub async fn apply(
     dispatcher.finish(graph);
     let leftover = dispatcher.take_records();
     let mut end = dispatcher.end();
-    if let Err(error) = store.record(leftover) {
+    let left = store.record(leftover);
+    outcome.diagnostics.extend(alike(end.diagnostics));
+    // What it refused before, it refuses again, and that was told.
+    if let Err(error) = left
+        && !outcome.diagnostics.iter().any(|told| *told == error)
+    {
         outcome.diagnostics.push(error);
     }
-    outcome.diagnostics.extend(alike(end.diagnostics));
     outcome.unsaved = !store.save(&mut end.ledger, &mut outcome.diagnostics).await;
     outcome.snapshot = end.ledger.snapshot;
     outcome.interrupted = end.interrupted || (options.interrupt.load(Ordering::Relaxed) && end.skipped > 0);

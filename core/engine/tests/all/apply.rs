@@ -102,6 +102,9 @@ fn a_journal_that_refuses_stops_everything_before_it_starts() {
         lab.journal.full_at = Some(full_at);
         let outcome = lab.run(CHAIN);
         assert!(outcome.diagnostics.has_errors());
+        let errors: Vec<_> = outcome.diagnostics.iter().filter(|d| d.is_error()).collect();
+        assert_eq!((errors.len(), errors[0].summary.as_str()), (1, "Journal could not be written"), "{errors:?}");
+        assert_eq!(errors[0].detail, "What is done could not be recorded, so nothing more was started: writing fake: no.");
         assert!(outcome.skipped > 0 && !outcome.interrupted);
         lab.journal.full_at = None;
         lab.journal.records.lock().unwrap().clear();
@@ -265,4 +268,64 @@ fn outside_operations_are_bounded_and_reported_while_they_run() {
     assert_eq!(first.iter().filter(|e| e.address.kind == "fake_local").count(), 2);
     assert_eq!(first.iter().filter(|e| e.address.kind == "fake_note").count(), 5, "what lives in the state alone takes nobody's place");
     assert_eq!(Options::default().parallelism, 10);
+}
+
+#[test]
+fn a_journal_that_can_t_be_emptied_is_worth_a_warning() {
+    let mut lab = Lab::new();
+    let planned = lab.plan(CHAIN);
+    lab.journal.stuck = true;
+    let outcome = lab.apply_plan(&planned);
+    assert!(outcome.is_success() && !outcome.unsaved);
+    let told: Vec<_> = outcome.diagnostics.iter().map(|d| (d.summary.as_str(), d.detail.as_str())).collect();
+    assert_eq!(
+        told,
+        [("Journal not emptied", "The state was written, but the journal could not be emptied: writing fake: no. It does no harm.")]
+    );
+}
+
+/// A gate that takes long, so that the state is to be written meanwhile.
+const SLOW: &str = r#"
+    data "fake_host" "h" {
+      for_each = toset(["a", "b", "c"])
+      address  = each.key
+    }
+    resource "fake_cluster" "main" {
+      hosts   = data.fake_host.h
+    }"#;
+
+#[test]
+fn a_state_that_can_t_be_written_meanwhile_is_told_once_and_tried_again() {
+    let mut lab = Lab::new();
+    let planned = lab.plan(SLOW);
+    // Each wait is longer than the pause between two writes.
+    lab.world.lock().gate_looks.extend([("a".to_owned(), 10), ("b".to_owned(), 10)]);
+    *lab.backend.broken.lock().unwrap() = true;
+    let outcome = lab.apply_plan(&planned);
+    assert!(outcome.unsaved);
+    let told: Vec<_> = outcome.diagnostics.iter().map(|d| (d.is_error(), d.summary.as_str())).collect();
+    assert_eq!(told, [(false, "State not written meanwhile"), (true, "State could not be written")]);
+    let warning = outcome.diagnostics.iter().next().unwrap();
+    assert_eq!(warning.detail, "While the run went on, the state could not be written: writing fake: no. It will be tried again.");
+}
+
+#[test]
+fn an_answer_that_can_t_be_is_a_failure_and_the_next_run_looks_again() {
+    const A: &str = "resource \"fake_local\" \"a\" { name = \"a\" }";
+    let failed = |outcome: &karmaform_engine::Outcome| {
+        let error = outcome.diagnostics.iter().find(|d| d.is_error()).expect("an error").clone();
+        (error.summary, error.address.map(|a| a.to_string()))
+    };
+    let mut lab = Lab::new();
+    lab.world.lock().fault = Some((0, Fault::Contrary));
+    let outcome = lab.run(A);
+    assert_eq!(failed(&outcome), ("Nothing there after the change".into(), Some("fake_local.a".into())));
+    assert_eq!(lab.state().resources[&"fake_local.a".parse().unwrap()].status, Status::Unfinished);
+    lab.converge(A);
+    let operations = lab.world.lock().operations;
+    lab.world.lock().fault = Some((operations, Fault::Contrary));
+    let outcome = lab.run("");
+    assert_eq!(failed(&outcome), ("Not deleted".into(), Some("fake_local.a".into())));
+    assert!(lab.state().resources.contains_key(&"fake_local.a".parse().unwrap()), "it is not forgotten");
+    lab.converge("");
 }

@@ -20,6 +20,8 @@ pub enum Fault {
     Lost,
     /// Nothing was done, and it is worth another try.
     Later,
+    /// It was done, and the answer is that of the opposite: a thing after a delete, and none after a create or an update.
+    Contrary,
 }
 
 #[derive(Default)]
@@ -51,6 +53,10 @@ pub struct Inner {
     pub hook: Option<Box<dyn Fn(usize) + Send>>,
     /// Operations take a moment.
     pub slow: bool,
+    /// The last question of each batch is left unanswered.
+    pub forgetful: bool,
+    /// What the last connection was given to reach others.
+    pub through: Option<Arc<dyn Connections>>,
 }
 
 #[derive(Clone, Default)]
@@ -209,7 +215,11 @@ impl ResourceType<Client> for Thing {
             if twice {
                 result = self.act(client, change);
             }
-            if fault == Some(Fault::Lost) { Err(error("Answer lost")) } else { result }
+            match fault {
+                Some(Fault::Lost) => Err(error("Answer lost")),
+                Some(Fault::Contrary) => result.map(|now| if now.is_none() { change.before().cloned() } else { None }),
+                _ => result,
+            }
         })
     }
 }
@@ -328,10 +338,16 @@ impl Provider for Fake {
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
         vec![&*READY]
     }
-    fn connect<'a>(&'a self, _: &'a Object, connection: &'a Object, _: Arc<dyn Connections>) -> BoxFuture<'a, Result<Client, Diagnostic>> {
+    fn connect<'a>(
+        &'a self,
+        _: &'a Object,
+        connection: &'a Object,
+        connections: Arc<dyn Connections>,
+    ) -> BoxFuture<'a, Result<Client, Diagnostic>> {
         Box::pin(async move {
             let host = connection.get("id").or(connection.get("address")).and_then(Value::as_str).unwrap_or("").to_owned();
             let mut world = self.0.lock();
+            world.through = Some(connections);
             world.connects.push(host.clone());
             if world.unreachable.contains(&host) {
                 return Err(error("Host can't be reached"));
@@ -361,6 +377,9 @@ impl Provider for Fake {
                 let types = self.types();
                 let ty = types.iter().find(|t| t.name() == ask.resource_type).unwrap();
                 answers.push(ty.observe(client, ask).await);
+            }
+            if client.world.lock().forgetful {
+                answers.pop();
             }
             answers
         })

@@ -83,6 +83,8 @@ pub struct Diary {
     pub world: Option<World>,
     /// Refuses from this append on.
     pub full_at: Option<usize>,
+    /// It can't be emptied.
+    pub stuck: bool,
 }
 
 impl Journal for Diary {
@@ -103,6 +105,9 @@ impl Journal for Diary {
         Ok(self.records.lock().unwrap().clone())
     }
     fn clear(&mut self) -> Result<(), BackendError> {
+        if self.stuck {
+            return Err(refusal());
+        }
         self.records.lock().unwrap().clear();
         Ok(())
     }

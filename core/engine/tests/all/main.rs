@@ -21,3 +21,4 @@ mod pool;
 mod properties;
 mod removed;
 mod scale;
+mod wrong_composites;

@@ -364,3 +364,43 @@ fn strays_are_what_neither_the_state_nor_the_configuration_knows() {
     lab.world.lock().things.remove("h1/t2");
     assert_eq!(lab.strays(&HOSTS.replace("\"h2\", ", "")), [found("fake_thing.u[\"h2\"]", "h2/u2")]);
 }
+
+#[test]
+fn a_question_without_an_answer_is_an_error_of_that_one() {
+    let mut lab = Lab::new();
+    lab.converge(HOSTS);
+    lab.world.lock().forgetful = true;
+    let planned = lab.try_plan(HOSTS, &Options::default());
+    let told: Vec<_> =
+        planned.diagnostics.iter().map(|d| (d.summary.as_str(), d.address.as_ref().map(ToString::to_string), d.span.is_some())).collect();
+    // Of each host the last one is missing; what is the same of all is told once.
+    assert_eq!(told, [("Question left unanswered", Some("fake_thing.u[\"h1\"]".to_owned()), true)]);
+}
+
+/// A look that is over before anybody answers.
+struct Over;
+
+impl karmaform_engine::Runtime for Over {
+    fn now(&self) -> u64 {
+        0
+    }
+    fn sleep(&self, _: u64) -> karmaform_model::BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+    fn enough(&self) -> karmaform_model::BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+#[test]
+fn who_was_cut_off_is_not_told_as_a_failure() {
+    let mut lab = Lab::new();
+    lab.converge(HOSTS);
+    let (config, state) = (lab.load(HOSTS), lab.state());
+    let pool = karmaform_engine::Pool::only_looking(lab.registry.catalog().clone(), config.providers.clone());
+    let (graph, _) = karmaform_engine::graph(&config, &state, &lab.registry);
+    let world =
+        karmaform_engine::World { config: &config, registry: &lab.registry, state: &state, pool: &pool, runtime: &Over, hands: None };
+    let (_, told) = futures::executor::block_on(karmaform_engine::observe(&graph, &world, &Options::default()));
+    assert!(told.is_empty(), "{told:?}");
+}

@@ -85,3 +85,18 @@ fn wrong_connections_are_explained() {
     assert_eq!(summary([("provider".to_owned(), "zzz".into())].into()), "Unknown provider");
     assert_eq!(summary(host("h1")), "No way through this connection");
 }
+
+#[test]
+fn what_a_client_keeps_leads_nowhere_after_the_run() {
+    let lab = Lab::new();
+    let pool = Pool::new(lab.registry.catalog().clone(), Default::default());
+    assert!(block_on(pool.open("fake", &host("h1"))).is_ok());
+    let through = lab.world.lock().through.take().expect("what it was given");
+    assert_eq!(block_on(through.forward(&host("h2"), "10.0.0.1", 22)).unwrap_err().summary, "No way through this connection");
+    drop(pool);
+    let error = block_on(through.forward(&host("h2"), "10.0.0.1", 22)).unwrap_err();
+    assert_eq!(
+        (error.summary.as_str(), error.detail.as_str()),
+        ("Connections are closed", "A connection was asked for after the end of the run. This is a bug.")
+    );
+}
