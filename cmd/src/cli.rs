@@ -148,6 +148,7 @@ fn explained(error: &clap::Error) -> Diagnostic {
         ErrorKind::NoEquals => {
             Diagnostic::error("Invalid flag", format!("The value of {name} must follow directly behind an equals sign."))
         }
+        ErrorKind::TooManyValues => Diagnostic::error("Flag without a value", format!("{name} takes no value.")),
         _ => Diagnostic::error("Invalid command line", format!("{name} can't be used like this.")),
     };
     let suggested = text(ContextKind::SuggestedArg).or_else(|| text(ContextKind::SuggestedSubcommand));

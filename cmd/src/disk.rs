@@ -144,7 +144,18 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        std::io::ErrorKind::NotADirectory => "what should be its folder is a file".to_owned(),
+        std::io::ErrorKind::InvalidData => "it is no text".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+/// The same where something was to be written: what is not there then is the folder.
+pub(crate) fn reason_to_write(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "its folder is not there".to_owned(),
+        std::io::ErrorKind::AlreadyExists => "something else is in its place".to_owned(),
+        _ => reason(error),
     }
 }
 

@@ -95,12 +95,16 @@ fn start(app: &mut App, cli: Cli) -> Ended {
         app.without_color();
     }
     if let Some(directory) = cli.chdir {
+        let name = directory.display().to_string();
         let directory = app.directory.join(directory);
         let entered = if directory.is_dir() { (app.wiring.enter)(&directory) } else { Err(std::io::ErrorKind::NotFound.into()) };
         entered.map_err(|e| {
             Diagnostic::error(
                 "Can't change the directory",
-                format!("The directory given with -chdir can't be entered: {}.", disk::reason(&e)),
+                match e.kind() {
+                    std::io::ErrorKind::NotFound => format!("There is no directory \"{name}\", which -chdir names."),
+                    _ => format!("The directory \"{name}\", which -chdir names, can't be entered: {}.", disk::reason(&e)),
+                },
             )
         })?;
         app.directory = directory;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use karmaform_model::Diagnostic;
 
-use crate::disk::reason;
+use crate::disk::reason_to_write;
 use crate::output::Output;
 
 /// Where they go.
@@ -25,10 +25,9 @@ impl Lines {
     /// If it can't be written.
     pub(crate) fn beside(&mut self, directory: &Path, file: &str) -> Result<(), Diagnostic> {
         let opened = File::create(directory.join(file));
-        self.beside =
-            Some(opened.map_err(|e| {
-                Diagnostic::error("Events can't be written", format!("The file \"{file}\" can't be written: {}.", reason(&e)))
-            })?);
+        self.beside = Some(opened.map_err(|e| {
+            Diagnostic::error("Events can't be written", format!("The file \"{file}\" can't be written: {}.", reason_to_write(&e)))
+        })?);
         Ok(())
     }
 

@@ -19,11 +19,12 @@ pub(crate) fn judge(config: &Config, plan: &mut Plan, overrides: &Overrides, now
     let mut forbidden = Diagnostics::new();
     for name in overrides.keys().filter(|name| !config.policies.contains_key(*name)) {
         let error = Diagnostic::error("Unknown policy", format!("There is no policy \"{name}\" that could be overridden."));
-        let meant = nearest(name, config.policies.keys().map(String::as_str)).map(|n| format!("Did you mean \"{n}\"?"));
-        forbidden.push(match meant {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        let known = || config.policies.keys().map(String::as_str);
+        forbidden.push(error.with_hint(match nearest(name, known()) {
+            Some(meant) => format!("Did you mean \"{meant}\"?"),
+            None if config.policies.is_empty() => "The configuration has no block \"policy\".".to_owned(),
+            None => format!("There are: {}.", known().collect::<Vec<_>>().join(", ")),
+        }));
     }
     plan.warnings = std::mem::take(&mut plan.warnings).into_iter().filter(|w| !is_judgement(w)).collect();
     plan.judgements.clear();

@@ -8,7 +8,7 @@ use karmaform_lang::{Config, Reference};
 use karmaform_model::{Address, Diagnostic, Key, Mode};
 
 use crate::app::{App, Stop};
-use crate::disk::{self, reason, write_replaced};
+use crate::disk::{self, reason_to_write, write_replaced};
 use crate::ui::graph::{Node, Picture};
 use crate::ui::style::Tone;
 
@@ -104,7 +104,7 @@ fn make_room(app: &App, wanted: &[Wanted]) -> Result<(), Stop> {
 }
 
 fn unwritten(one: &Wanted, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error("Report can't be written", format!("The file \"{}\" can't be written: {}.", one.file, reason(error)))
+    Diagnostic::error("Report can't be written", format!("The file \"{}\" can't be written: {}.", one.file, reason_to_write(error)))
 }
 
 /// A picture of what depends on what. `marks`: how something is marked, and where a click on it leads. What needs a data source is told by

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::app::{App, Stop, VERSION};
 use crate::backend::{seal_of_directory, unsealable};
-use crate::disk::{reason, sha256, write_private};
+use crate::disk::{reason, reason_to_write, sha256, write_private};
 use crate::flags::{VariableFlag, VariableFlags};
 use crate::project::{self, Loading, Project, load_sources};
 use crate::redact::{ephemeral_texts_of, redacted, secret_texts, secret_texts_of};
@@ -83,10 +83,10 @@ pub(crate) fn write(app: &App, path: &str, plan: &Plan, from: &From<'_>) -> Resu
         workspace: from.session.open.workspace.clone(),
     };
     let failed =
-        |why: String| Stop::from(Diagnostic::error("Can't save the plan", format!("The file given with -out can't be written: {why}.")));
+        |why: String| Stop::from(Diagnostic::error("Can't save the plan", format!("The file \"{path}\" can't be written: {why}.")));
     let text = serde_json::to_vec(&saved).map_err(|e| failed(e.to_string()))?;
     let bytes = from.session.open.seal.seal(&Content::Plan, text).map_err(|e| unsealable("plan", &e))?;
-    write_private(&app.directory.join(path), &bytes).map_err(|e| failed(reason(&e)))
+    write_private(&app.directory.join(path), &bytes).map_err(|e| failed(reason_to_write(&e)))
 }
 
 /// Makes room for a plan: an older one in its place must not be taken for it when there comes to be none. One that can't be read now may be
@@ -109,7 +109,9 @@ pub(crate) fn make_room(app: &mut App, path: &str, flags: &VariableFlags) -> Res
 /// # Errors
 /// If it can't be read, or is of another version.
 pub(crate) fn read(app: &mut App, path: &str, flags: &VariableFlags) -> Result<Option<SavedPlan>, Stop> {
-    let failed = |why: &str| Stop::from(Diagnostic::error("Can't read the file", format!("The file \"{path}\" can't be used: {why}.")));
+    let unusable = |why: &str| Diagnostic::error("Can't read the file", format!("The file \"{path}\" can't be used: {why}."));
+    let failed = |why: &str| Stop::from(unusable(why));
+    let damaged = |why: &str| Stop::from(unusable(why).with_hint("Plan again with -out, and apply what that writes."));
     let mut bytes = std::fs::read(app.directory.join(path)).map_err(|e| failed(&reason(&e)))?;
     if is_sealed(&bytes) {
         let seal = seal_of_directory(app, flags)?;
@@ -127,17 +129,17 @@ pub(crate) fn read(app: &mut App, path: &str, flags: &VariableFlags) -> Result<O
         let detail = format!("It was made by karmaform {version}; this is {VERSION}. A plan is only good for the version that made it.");
         return Err(Diagnostic::error("Saved plan of another version", detail).with_hint("Plan again with this version.").into());
     }
-    let saved: SavedPlan = serde_json::from_value(json).map_err(|e| failed(&e.to_string()))?;
+    let saved: SavedPlan = serde_json::from_value(json).map_err(|e| damaged(&e.to_string()))?;
     if saved.plan.format != Plan::FORMAT {
-        return Err(failed("its plan has another format"));
+        return Err(damaged("its plan has another format"));
     }
     // Somebody may have edited it; what is done must be what was shown.
     let steps = if saved.plan.errored { Vec::new() } else { karmaform_engine::check_steps_of(&saved.plan) };
     if let Some(wrong) = steps.into_iter().next() {
-        return Err(failed(&format!("it is damaged: {wrong}")));
+        return Err(damaged(&format!("it is damaged: {wrong}")));
     }
     if let Some(source) = saved.sources.iter().find(|s| s.text.as_ref().is_some_and(|t| sha256(t.as_bytes()) != s.sha256)) {
-        return Err(failed(&format!("it is damaged: its copy of \"{}\" is not what was planned with", source.path)));
+        return Err(damaged(&format!("it is damaged: its copy of \"{}\" is not what was planned with", source.path)));
     }
     Ok(Some(saved))
 }

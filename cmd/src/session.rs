@@ -209,7 +209,8 @@ impl Session {
         };
         if let Err(error) = app.executor.block_on(self.open.backend.keep(&about)) {
             let detail = format!("The state was written, but not kept as a generation: {error}.");
-            app.show(&Diagnostic::warning("Generation not kept", detail).into());
+            let hint = "To go back to this state later, keep it: karmaform state pull > FILE";
+            app.show(&Diagnostic::warning("Generation not kept", detail).with_hint(hint).into());
         }
     }
 

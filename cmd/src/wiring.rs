@@ -187,7 +187,8 @@ fn open_local(request: &BackendRequest<'_>) -> Result<OpenBackend, Diagnostic> {
         return Err(Diagnostic::error(
             "Invalid backend configuration",
             "\"path\" and \"workspace_dir\" must be names of a file and of a folder.",
-        ));
+        )
+        .with_hint("Leave the one out that is empty, for its usual place."));
     }
     let file = request.directory.join(&path);
     Ok(OpenBackend {

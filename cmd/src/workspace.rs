@@ -3,7 +3,7 @@
 use karmaform_model::Diagnostic;
 
 use crate::app::App;
-use crate::disk::{reason, write_private};
+use crate::disk::{reason, reason_to_write, write_private};
 use crate::wiring::{DEFAULT_WORKSPACE, WORKING_DIRECTORY};
 
 /// Chooses a workspace for a run, whatever was selected.
@@ -47,8 +47,8 @@ pub(crate) fn of_environment(app: &App) -> Option<String> {
 /// If the disk refuses.
 pub(crate) fn select(app: &App, name: &str) -> Result<(), Diagnostic> {
     let directory = app.directory.join(WORKING_DIRECTORY);
-    std::fs::create_dir_all(&directory).map_err(|e| failed("written", &reason(&e)))?;
-    write_private(&directory.join(SELECTED), name.as_bytes()).map_err(|e| failed("written", &reason(&e)))
+    std::fs::create_dir_all(&directory).map_err(|e| failed("written", &reason_to_write(&e)))?;
+    write_private(&directory.join(SELECTED), name.as_bytes()).map_err(|e| failed("written", &reason_to_write(&e)))
 }
 
 /// A name stands in paths and in addresses, as it is.
@@ -91,5 +91,6 @@ pub(crate) fn missing(name: &str) -> Diagnostic {
 
 fn failed(verb: &str, why: &str) -> Diagnostic {
     Diagnostic::error("Can't remember the workspace", format!("{WORKING_DIRECTORY}/{SELECTED} can't be {verb}: {why}."))
-        .with_hint(format!("It is a file of one line in a folder of karmaform's own: see to it that {WORKING_DIRECTORY} is a folder, and that nothing else is in the file's place."))
+        .with_hint("It says which workspace is selected. To select one anew: karmaform workspace select default")
+        .with_hint(format!("If that fails, see to it that {WORKING_DIRECTORY} is a folder, and that no other one is in the file's place."))
 }

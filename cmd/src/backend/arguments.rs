@@ -57,9 +57,7 @@ impl std::fmt::Display for BlockName<'_> {
 pub(crate) fn checked(block: BlockName<'_>, schema: &Schema, given: &Given) -> Result<Object, Diagnostics> {
     let mut wrong = Diagnostics::new();
     for name in given.arguments.keys().filter(|n| schema.attribute(n).is_none()) {
-        let known = schema.attributes.iter().map(|a| a.name);
-        let hint = nearest(name, known.clone())
-            .map_or_else(|| format!("It has {}.", known.collect::<Vec<_>>().join(", ")), |meant| format!("Did you mean \"{meant}\"?"));
+        let hint = meant(name, schema);
         let diagnostic = block.refused(format!("The {block} has no argument \"{name}\"."));
         wrong.push(diagnostic.with_span(given.spans.get(name).copied().or(given.span)).with_hint(hint));
     }
@@ -72,6 +70,13 @@ pub(crate) fn checked(block: BlockName<'_>, schema: &Schema, given: &Given) -> R
         }
     }
     if wrong.is_empty() { Ok(arguments) } else { Err(wrong) }
+}
+
+/// What may be meant by an argument that is not there.
+pub(super) fn meant(name: &str, schema: &Schema) -> String {
+    let known = schema.attributes.iter().map(|a| a.name);
+    nearest(name, known.clone())
+        .map_or_else(|| format!("It has {}.", known.collect::<Vec<_>>().join(", ")), |meant| format!("Did you mean \"{meant}\"?"))
 }
 
 fn one(block: BlockName<'_>, attribute: &Attribute, given: Option<&Value>) -> Result<Value, Diagnostic> {

@@ -1,8 +1,9 @@
 //! `-backend-config`: the arguments that a configuration leaves open, from files and single values.
 
 use karmaform_lang::{Context, SettingsBlock, SourceFile, Sources, VariableInputs, load};
-use karmaform_model::{Catalog, Diagnostic, Object, Schema, Type, Value};
+use karmaform_model::{Catalog, Diagnostic, Diagnostics, Object, Schema, Span, Type, Value};
 
+use super::arguments::meant;
 use crate::app::{App, Stop};
 use crate::disk::reason;
 
@@ -22,12 +23,12 @@ pub(crate) fn arguments(app: &App, schema: &Schema, flags: &[String]) -> Result<
                 found.insert(name.to_owned(), value);
             }
             Some((name, _)) if !app.directory.join(flag).exists() => {
-                let known: Vec<_> = schema.attributes.iter().map(|a| a.name).collect();
-                return Err(refused(format!("-backend-config gives \"{}\", which this backend does not have.", name.trim()))
-                    .with_hint(format!("It has {}.", known.join(", ")))
+                let name = name.trim();
+                return Err(refused(format!("-backend-config gives \"{name}\", which this backend does not have."))
+                    .with_hint(meant(name, schema))
                     .into());
             }
-            _ => found.extend(file(app, flag)?),
+            _ => found.extend(file(app, schema, flag)?),
         }
     }
     Ok(found)
@@ -37,28 +38,55 @@ fn refused(detail: String) -> Diagnostic {
     Diagnostic::error("Invalid backend configuration", detail)
 }
 
-fn file(app: &App, path: &str) -> Result<Object, Stop> {
+fn file(app: &App, schema: &Schema, path: &str) -> Result<Object, Stop> {
     let text = std::fs::read_to_string(app.directory.join(path))
         .map_err(|e| refused(format!("The file \"{path}\" given with -backend-config can't be read: {}.", reason(&e))))?;
-    Ok(block(&text).map_err(|why| refused(format!("The file \"{path}\" given with -backend-config: {why}")))?.arguments)
+    let wrong = |why: String| refused(format!("The file \"{path}\" given with -backend-config: {why}"));
+    let block = block(&text).map_err(wrong)?;
+    let mut unknown: Vec<_> = block.arguments.keys().filter(|name| schema.attribute(name).is_none()).collect();
+    unknown.sort_by_key(|name| block.spans.get(*name).map(|span| span.start));
+    let told: Diagnostics = unknown
+        .into_iter()
+        .map(|name| {
+            let line = block.spans.get(name).map_or(1, |span| line(&text, *span));
+            wrong(format!("line {line}: this backend has no argument \"{name}\".")).with_hint(meant(name, schema))
+        })
+        .collect();
+    if told.has_errors() { Err(told.into()) } else { Ok(block.arguments) }
 }
 
 fn expression(name: &str, text: &str) -> Result<Value, Stop> {
-    let wrong = |_| refused(format!("The value of -backend-config={name}=... can't be read as HCL."));
+    let wrong = |why: String| {
+        refused(format!("The value of -backend-config={name}=... can't be read as HCL: {why}"))
+            .with_hint(format!("Give a value as it would stand in the block, in quotes of the shell: -backend-config='{name}=...'."))
+    };
     let block = block(&format!("{name} = {text}")).map_err(wrong)?;
-    block.arguments.get(name).cloned().ok_or_else(|| wrong(String::new()).into())
+    block.arguments.get(name).cloned().ok_or_else(|| wrong("it is no value.".to_owned()).into())
+}
+
+/// What arguments of a file are put into.
+const AROUND: &str = "karmaform {\nbackend \"x\" {\n";
+
+/// The number of the line in a text that was put into [`AROUND`].
+fn line(text: &str, span: Span) -> usize {
+    let start = (span.start as usize).saturating_sub(AROUND.len());
+    text.get(..start.min(text.len())).unwrap_or_default().matches('\n').count() + 1
 }
 
 /// Reads arguments as if they stood in the block.
 fn block(text: &str) -> Result<SettingsBlock, String> {
-    let before = "karmaform {\nbackend \"x\" {\n";
     let mut sources = Sources::default();
-    sources.add(SourceFile { path: String::new(), text: format!("{before}{text}\n}}\n}}\n") });
+    sources.add(SourceFile { path: String::new(), text: format!("{AROUND}{text}\n}}\n}}\n") });
     let (config, wrong) = load(&sources, &VariableInputs::default(), &Context::alone(), &Catalog::default());
     if let Some(first) = wrong.iter().find(|d| d.is_error()) {
-        let start = first.span.map_or(0, |s| s.start as usize).saturating_sub(before.len());
-        let line = text.get(..start.min(text.len())).unwrap_or_default().matches('\n').count() + 1;
-        return Err(format!("line {line}: {}: {}", first.summary, first.detail));
+        let line = first.span.map_or(1, |span| line(text, span));
+        // A text that nobody put into quotes may be a secret, and is told as a name that is not known.
+        let repeats_it = first.summary.starts_with("Unknown");
+        return Err(if repeats_it {
+            format!("line {line}: {}.", first.summary)
+        } else {
+            format!("line {line}: {}: {}", first.summary, first.detail)
+        });
     }
     config.settings.backend.ok_or_else(|| "it has no arguments.".to_owned())
 }

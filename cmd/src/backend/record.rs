@@ -63,6 +63,7 @@ fn path(directory: &Path) -> PathBuf {
 
 fn failed(verb: &str, why: &str) -> Diagnostic {
     Diagnostic::error("Can't remember the backend", format!("{WORKING_DIRECTORY}/backend.json can't be {verb}: {why}."))
+        .with_hint(format!("See to it that {WORKING_DIRECTORY} is a folder that can be written, then run init."))
 }
 
 fn damaged() -> Diagnostic {

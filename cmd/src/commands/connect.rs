@@ -18,6 +18,7 @@ use karmaform_model::{Address, Connections as _, Diagnostic, Object, Snapshot, V
 use serde_json::{Value as Json, json};
 
 use crate::app::{App, Ended};
+use crate::disk::{reason, reason_to_write};
 use crate::flags::PlaceFlags;
 use crate::planning::addresses;
 use crate::reading::current_state;
@@ -152,8 +153,9 @@ fn write(directory: &Path, address: &Address, kubeconfig: &Json) -> Result<Secre
     let folder = directory.join(crate::wiring::WORKING_DIRECTORY);
     let name: String = address.to_string().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let path = folder.join(format!("connect-{}-{}.kubeconfig", name.trim_matches('-'), std::process::id()));
-    let failed =
-        |e: std::io::Error| Diagnostic::error("The kubeconfig can't be written", format!("{} can't be written: {e}.", path.display()));
+    let failed = |e: std::io::Error| {
+        Diagnostic::error("The kubeconfig can't be written", format!("{} can't be written: {}.", path.display(), reason_to_write(&e)))
+    };
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
     // Another shell is somewhere else.
@@ -167,7 +169,11 @@ fn run_with(kubeconfig: &Path, program: &str, arguments: &[String]) -> Ended {
     let status = Command::new(program).args(arguments).env("KUBECONFIG", kubeconfig).status();
     match status {
         Ok(status) => Ok(status.code().unwrap_or(1)),
-        Err(error) => Err(Diagnostic::error("The command can't be run", format!("\"{program}\" could not be started: {error}.")).into()),
+        Err(error) => {
+            Err(Diagnostic::error("The command can't be run", format!("\"{program}\" could not be started: {}.", reason(&error)))
+                .with_hint("Give the path of a program, or the name of one in PATH.")
+                .into())
+        }
     }
 }
 

@@ -136,15 +136,19 @@ fn formatted(app: &mut App, text: &str, name: &str) -> Result<String, Diagnostic
 /// The files of a path, relative to the directory of the run.
 fn gather(app: &App, path: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
     let absolute = app.directory.join(path);
-    let failed =
-        |e: std::io::Error| Diagnostic::error("Can't read the directory", format!("The path \"{}\": {}.", path.display(), reason(&e)));
+    let failed = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::NotFound => Diagnostic::error("Nothing to format", format!("There is nothing called \"{}\".", path.display()))
+            .with_hint("Name a file, a directory, or - for standard input."),
+        _ => Diagnostic::error("Can't read the directory", format!("The path \"{}\": {}.", path.display(), reason(&e))),
+    };
     if !absolute.is_dir() {
         if !is_ours(path) {
             return Err(if absolute.exists() {
                 Diagnostic::error(
                     "Not a configuration file",
-                    format!("The file \"{}\" ends neither in .kf.hcl nor in .kfvars.hcl.", path.display()),
+                    format!("The file \"{}\" ends in none of .kf.hcl, .kfvars.hcl and .kftest.hcl.", path.display()),
                 )
+                .with_hint("To format any text: karmaform fmt - with the text as standard input.")
             } else {
                 failed(std::io::ErrorKind::NotFound.into())
             });

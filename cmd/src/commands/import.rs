@@ -74,11 +74,16 @@ fn import(app: &mut App, args: &Args, project: &mut Project, session: &mut Sessi
     let met = planned.warnings.iter().filter(|w| w.address.as_ref() == Some(address)).cloned().collect();
     app.show_warnings(&met);
     let Some(resource) = taken_over(&planned, address, &app.wiring.registry) else {
-        let detail = format!("{address} could not be looked at.");
-        return Err(Diagnostic::error("Nothing was imported", detail)
-            .at(address)
-            .with_hint("Run plan to see what stands in the way.")
-            .into());
+        let is_about_it = |d: &&Diagnostic| d.address.as_ref().is_some_and(|open| open.block() == address.block());
+        let (detail, hint, span) = match project.config.open.iter().find(is_about_it) {
+            Some(open) => (
+                format!("Whether there is to be a {address} is known only when what that depends on has been applied."),
+                "Apply that first, with -target.",
+                open.span,
+            ),
+            None => (format!("{address} could not be looked at."), "Run plan to see what stands in the way.", None),
+        };
+        return Err(Diagnostic::error("Nothing was imported", detail).at(address).with_span(span).with_hint(hint).into());
     };
     session.begin(app)?;
     let mut next = session.snapshot.clone();

@@ -5,7 +5,7 @@ use karmaform_model::{BackendError, Diagnostic, Severity, Snapshot};
 
 use crate::app::{App, Ended, Stop};
 use crate::backend::{Chosen, Record, changed, local_record, place_before, seal_of, unfit};
-use crate::disk::reason;
+use crate::disk::reason_to_write;
 use crate::flags::{LockFlags, VariableFlags, boolean};
 use crate::locking::lock;
 use crate::project::load_unjudged;
@@ -65,7 +65,12 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     }
     let path = app.directory.join(WORKING_DIRECTORY);
     std::fs::create_dir_all(&path).map_err(|e| {
-        Stop::from(Diagnostic::error("Can't make the working directory", format!("{WORKING_DIRECTORY} can't be made: {}.", reason(&e))))
+        let error =
+            Diagnostic::error("Can't make the working directory", format!("{WORKING_DIRECTORY} can't be made: {}.", reason_to_write(&e)));
+        Stop::from(match e.kind() {
+            std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => error.with_hint("Remove what is in its place."),
+            _ => error,
+        })
     })?;
     if args.backend {
         backend(app, &project.config.settings, args)?;
@@ -154,7 +159,9 @@ fn try_lock(app: &mut App, open: &OpenBackend) {
 /// Copies the states of all workspaces.
 fn migrate(app: &mut App, old: &Record, new: &Chosen, to: &OpenBackend, args: &Args) -> Result<(), Stop> {
     let Some(before) = Chosen::before(app, old) else {
-        return Err(Diagnostic::error("Backend can't be used", format!("There is no backend \"{}\" in this version.", old.kind)).into());
+        return Err(Diagnostic::error("Backend can't be used", format!("There is no backend \"{}\" in this version.", old.kind))
+            .with_hint("Copy the state with a version that has it, or leave it where it is: karmaform init -reconfigure")
+            .into());
     };
     let from = before.open(app, DEFAULT_WORKSPACE, None, &to.seal).map_err(|stop| former(stop, &old.place))?;
     if from.place != old.place {

@@ -34,9 +34,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let all = current_state(app, &args.state)?.map(|s| s.outputs).unwrap_or_default();
     let Some(name) = &args.name else {
         if args.raw {
-            return Err(
-                Diagnostic::error("Output name required", "-raw gives the bare text of one output, so it needs to know which.").into()
-            );
+            return Err(Diagnostic::error("Output name required", "-raw gives the bare text of one output, so it needs to know which.")
+                .with_hint("Name it: karmaform output -raw NAME")
+                .into());
         }
         if args.json {
             app.output.print(&format!("{:#}\n", outputs(&all)));
@@ -52,8 +52,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         let detail = format!("The state has no output \"{name}\". Outputs are written by apply; one that was just added is not there yet.");
         let known: Vec<_> = all.keys().map(String::as_str).collect();
         let diagnostic = Diagnostic::error("Output not found", detail);
-        let diagnostic = if known.is_empty() { diagnostic } else { diagnostic.with_hint(format!("There are: {}.", known.join(", "))) };
-        return Err(diagnostic.into());
+        let hint =
+            if known.is_empty() { "The state has no outputs at all.".to_owned() } else { format!("There are: {}.", known.join(", ")) };
+        return Err(diagnostic.with_hint(hint).into());
     };
     if args.json {
         app.output.print(&format!("{}\n", to_json(&output.value)));

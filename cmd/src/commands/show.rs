@@ -49,9 +49,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         },
     };
     if args.reports.are_wanted() {
-        return Err(
-            Diagnostic::error("Reports are of plans", "What is shown is a state, and -report writes what a saved plan says.").into()
-        );
+        return Err(Diagnostic::error("Reports are of plans", "What is shown is a state, and -report writes what a saved plan says.")
+            .with_hint("Name the file that plan -out wrote.")
+            .into());
     }
     if args.json {
         let json = state::state(snapshot.as_ref(), &app.wiring.registry);
@@ -69,7 +69,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 fn state_file(app: &mut App, file: &str, variables: &VariableFlags) -> Result<Snapshot, Stop> {
     let failed = |why: &str| {
         let detail = format!("The file \"{file}\" is neither a saved plan nor a state: {why}.");
-        Stop::from(Diagnostic::error("Failed to read the given file as a state or plan file", detail))
+        let hint = "Name a file that plan -out or state pull wrote, or none for the state as it is.";
+        Stop::from(Diagnostic::error("Failed to read the given file as a state or plan file", detail).with_hint(hint))
     };
     let bytes = std::fs::read(app.directory.join(file)).map_err(|e| failed(&reason(&e)))?;
     let seal = if is_sealed(&bytes) { seal_of_directory(app, variables)? } else { Arc::new(Clear) };

@@ -253,8 +253,10 @@ fn leftovers(
         let before = match crate::values::remembered(spec.schema(), stored) {
             Ok(before) => before,
             Err(error) => {
-                let detail = format!("What the state holds of a deposed object does not fit the resource type: {error}.");
-                diagnostics.push(Diagnostic::error("State does not fit", detail).at(address));
+                let detail = format!("What the state holds of the deposed object {key} does not fit the resource type: {error}.");
+                let span = pass.inputs.config.block(address).map(|b| b.span);
+                let hint = "The state was written by another version, or by hand.";
+                diagnostics.push(Diagnostic::error("State does not fit", detail).at(address).with_span(span).with_hint(hint));
                 continue;
             }
         };

@@ -133,14 +133,16 @@ fn report(before: &Snapshot, after: &Snapshot, recovery: &mut Recovery) {
     if !recovery.changed.is_empty() {
         let unfinished = match recovery.unfinished.len() {
             0 => "All of its steps that had started are known to have ended.".to_owned(),
+            1 if recovery.changed.len() == 1 => "It is not known whether its last step was done; it will be looked at first.".to_owned(),
             n => format!("Of {n} of them it is not known whether the last step was done; they will be looked at first."),
+        };
+        let brought = match recovery.changed.len() {
+            1 => "1 resource was".to_owned(),
+            n => format!("{n} resources were"),
         };
         recovery.diagnostics.push(Diagnostic::warning(
             "An earlier run was cut off",
-            format!(
-                "It left a journal, from which {} resources were brought up to date in the state. {unfinished}",
-                recovery.changed.len()
-            ),
+            format!("It left a journal, from which {brought} brought up to date in the state. {unfinished}"),
         ));
     }
 }

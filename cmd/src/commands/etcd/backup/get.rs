@@ -20,6 +20,7 @@ use super::list::time;
 use super::{Target, shelf};
 use crate::app::{App, Ended};
 use crate::backup::{Entry, SEALED, Shelf, at, entries};
+use crate::disk::reason_to_write;
 
 /// Arguments of `etcd backup get`.
 #[derive(clap::Args, Debug)]
@@ -118,7 +119,8 @@ async fn fetch(shelf: &Shelf, entry: &Entry, identity: Option<&AgeFiles>, (out, 
             .with_hint("Give -identity FILE: the file of age-keygen, of one of `age_recipients`."));
     };
     let folder = out.parent().unwrap_or(Path::new("."));
-    let unwritable = |e: std::io::Error| Diagnostic::error("The file can't be written", format!("{}: {e}.", out.display()));
+    let unwritable =
+        |e: std::io::Error| Diagnostic::error("The file can't be written", format!("{}: {}.", out.display(), reason_to_write(&e)));
     let work: TempDir = tempfile::Builder::new().prefix(".karmaform-").tempdir_in(folder).map_err(unwritable)?;
     let file = || NamedTempFile::new_in(work.path()).map_err(unwritable);
     let get = async |name: &str, file: &NamedTempFile| {

@@ -12,6 +12,7 @@ use karmaform_model::Diagnostic;
 use rustls_native_certs::load_native_certs;
 
 use crate::app::{App, Ended};
+use crate::disk::{reason, reason_to_write};
 
 /// What the program is called.
 const NAME: &str = "karmaform";
@@ -29,8 +30,9 @@ pub(super) struct Args {
 /// Runs it.
 pub(super) fn run(app: &mut App, args: &Args) -> Ended {
     let directory = app.directory.join(&args.directory);
-    let placed = std::env::current_exe().and_then(|own| {
-        let (mut from, mut file) = (File::open(own)?, File::create(directory.join(NAME))?);
+    let own = std::env::current_exe().and_then(File::open);
+    let mut from = own.map_err(|e| Diagnostic::error("Not installed", format!("The program that runs can't be read: {}.", reason(&e))))?;
+    let placed = File::create(directory.join(NAME)).and_then(|mut file| {
         copy(&mut from, &mut file)?;
         file.set_permissions(Permissions::from_mode(0o755))?;
         match authorities() {
@@ -38,7 +40,9 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
             text => std::fs::write(directory.join(AUTHORITIES), text),
         }
     });
-    placed.map_err(|e| Diagnostic::error("Not installed", format!("{} can't be written: {e}.", directory.display())))?;
+    placed.map_err(|e| {
+        Diagnostic::error("Not installed", format!("{} can't be written: {}.", directory.join(NAME).display(), reason_to_write(&e)))
+    })?;
     Ok(0)
 }
 
