@@ -337,7 +337,9 @@ mod tests {
             .prepare(&asked(&sum, "t"), &mut Input { from: &mut &sent(&bytes)[..], ask: &|_| {} }, &restore)
             .unwrap_err();
         assert_eq!(again.summary, "What was restored is gone");
-        assert!(Volume::of(&data).unwrap().switch("t").is_err());
+        assert_eq!(Volume::of(&data).unwrap().switch("t").unwrap_err().summary, "Nothing to put in place");
+        // Nothing can be made beside what is no folder.
+        assert_eq!(Volume::of(Path::new("/dev/null/data")).err().map(|d| d.summary).as_deref(), Some("A volume can't be written"));
     }
 
     #[test]

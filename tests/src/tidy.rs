@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of how anything works; it reads the tree as text.
 
+mod diagnostics;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -111,7 +113,7 @@ fn is_test(file: &str) -> bool {
         mods.into_iter().any(|head| head.contains(&format!("mod {}", stem(file))) || head.contains(&format!("{}.rs\"", stem(file))))
     };
     file.starts_with("tests/")
-        || file.contains("/tests/")
+        || file.contains("tests/")
         || file.ends_with("tests.rs")
         || above.iter().any(|a| fs::read_to_string(root().join(a)).is_ok_and(declared))
 }

@@ -279,4 +279,38 @@ mod tests {
         assert_eq!(gone([9, 9, 9]), ["m-20260101T000000Z"]);
         assert_eq!(gone([1, 0, 0]), ["m-20260101T000000Z", "m-20260105T100000Z"]);
     }
+
+    #[test]
+    fn without_room_nothing_is_begun() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let lines = "NAME=m\nADDRESS=etcd_backup.m\nHOST=a\nRANK=0\nKEEP_HOURLY=1\nKEEP_DAILY=0\nKEEP_WEEKLY=0\nKEEP_ALL=false\nTIMEOUT=60\nENDPOINTS=https://a:1\n";
+        write("settings", &format!("{lines}DIRECTORY={}\n", folder.path().display()));
+        for file in ["ca.crt", "client.crt", "client.key"] {
+            write(file, "PEM");
+        }
+        let settings = Settings::read(folder.path()).unwrap();
+        let facts = |size: i64| karmaform_etcd::Facts {
+            member_id: 1,
+            cluster_id: 1,
+            leader: 1,
+            version: "3.6.8".into(),
+            storage_version: String::new(),
+            learner: false,
+            term: 1,
+            index: 1,
+            applied: 1,
+            size,
+            in_use: size,
+            quota: -1,
+            revision: 1,
+            errors: Vec::new(),
+            read: Ok(()),
+        };
+        let seen = Survey { members: [("a".to_owned(), Ok(facts(i64::MAX / 4)))].into(), list: Vec::new(), alarms: Vec::new() };
+        let shelf = Shelf::Directory(settings.directory.clone());
+        let why = crate::runtime::Executor::new().unwrap().block_on(room(&settings, &shelf, &seen, 0)).unwrap_err();
+        assert_eq!(why.summary, "No room for a backup");
+        assert!(why.detail.contains(" MiB are needed in "), "{}", why.detail);
+    }
 }

@@ -65,7 +65,8 @@ mod tests {
         let directory = folder.path().join("b");
         let work = Work::make(&directory, "m").unwrap();
         let file = work.file("x", "text").unwrap();
-        assert!(work.file("x", "text").is_err() && Work::make(&directory, "m").is_err() && file.exists());
+        assert!(work.file("x", "text").is_err_and(|d| d.summary == "The directory of backups can't be used"));
+        assert!(Work::make(&directory, "m").is_err_and(|d| d.summary == "No backup can be begun") && file.exists());
         let other = Work::make(&directory, "n").unwrap();
         drop((work, other));
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);

@@ -77,6 +77,10 @@ fn what_was_seen_before_the_signal_is_told_and_that_it_is_not_all() {
     }
     let json: Json = serde_json::from_str(&place.read("json.out")).unwrap();
     assert_eq!((&json["looked"], &json["interrupted"], &json["exit_code"]), (&true.into(), &true.into(), &1.into()));
+    assert!(
+        json["diagnostics"].as_array().unwrap().iter().any(|d| d["summary"] == "The look was interrupted" && d["severity"] == "error"),
+        "{json:#}"
+    );
     // What was not looked at is not unreachable, and what was told of it before is not gone.
     assert_eq!((count(&json, "findings"), count(&json, "carried"), count(&json, "gone")), (1, 1, 0), "{json:#}");
     assert_eq!((&json["findings"][0]["kind"], &json["findings"][0]["new"]), (&"changed".into(), &false.into()));
@@ -112,4 +116,20 @@ fn a_signal_before_the_look_is_told_as_such() {
     let json: Json = serde_json::from_str(&place.read("json.out")).unwrap();
     assert_eq!((&json["looked"], &json["interrupted"], &json["exit_code"]), (&false.into(), &true.into(), &1.into()));
     assert!(place.read("human.out").ends_with("\nThe look was interrupted.\n"), "{}", place.read("human.out"));
+}
+
+#[test]
+fn a_signal_in_an_apply_ends_it_with_what_was_done() {
+    let world = World::new();
+    let two = "resource \"memory_thing\" \"a\" {\n  name = \"a\"\n}\nresource \"memory_thing\" \"b\" {\n  name  = \"b\"\n  value = memory_thing.a.id\n}\n";
+    let place = Place::new(two).over(&world);
+    let done = with_signal(&place, &["apply", "-auto-approve"], |interrupt| {
+        world.on_apply(move |_, _| {
+            interrupt.set();
+            Ok(())
+        });
+    });
+    assert!(done.code == 1 && done.stderr.contains("Error: execution halted"), "{done:#?}");
+    // What was begun came to its end and is in the state; the other one was not begun.
+    assert_eq!(place.check(&["state", "list"], 0).stdout, "memory_thing.a\n");
 }

@@ -269,6 +269,7 @@ fn what_a_collector_answers_is_said_without_its_words() {
         let plain = done.stderr.replace("= help: ", "").split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(plain.contains(&says.replace("  ", " ")), "{says}: {plain}");
         warned(&done, "The collector at");
+        assert_eq!(done.stderr.contains("Warning: Trace sent in part"), says.contains("did not take"), "{says}: {done:#?}");
         assert_eq!(receiver.came().len(), 1, "{says}");
     }
     // Who has no time now may have it in a moment.
@@ -324,7 +325,9 @@ fn what_can_not_be_used_is_said() {
         let mut place = Place::new(TWO);
         receiver.asked(&mut place);
         place.set(name, value);
-        warned(&place.check(&["plan", "-detailed-exitcode"], 2), says);
+        let done = place.check(&["plan", "-detailed-exitcode"], 2);
+        warned(&done, says);
+        assert!(done.stderr.contains("Warning: Invalid environment variable"), "{done:#?}");
         assert_eq!(receiver.came().len(), 1, "{name}");
     }
 }

@@ -143,3 +143,21 @@ impl Driver for Mocked {
         Box::pin(async { Ok(GateAnswer::Passed("mocked".to_owned())) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_no_way_through_what_is_mocked() {
+        let mocks = [("ssh".to_owned(), Mock::default())].into();
+        let registry = mocked(&crate::Wiring::real().registry, &mocks, &BTreeMap::new(), Seeds { file: "f", run: "r" });
+        let driver = registry.provider("ssh").unwrap();
+        let client = Arc::new(()) as AnyClient;
+        let executor = crate::runtime::Executor::new().unwrap();
+        let why = executor.block_on(driver.forward(&client, "10.0.0.1", 2379)).unwrap_err();
+        assert_eq!(why.summary, "No way through a mocked provider");
+        assert_eq!(why.detail, "The provider \"ssh\" is mocked, so 10.0.0.1:2379 can't be reached through it.");
+        assert!(why.hints.iter().any(|h| h.contains("mock_provider")), "{why:?}");
+    }
+}

@@ -262,3 +262,31 @@ pub trait Journal: Send {
     /// If the disk refuses.
     fn clear(&mut self) -> Result<(), BackendError>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_race_says_which_state_is_there_now_and_what_to_do() {
+        let lost = BackendError::Conflict { expected: 3, found: 5 }.conflict().expect("told");
+        assert_eq!(
+            (lost.summary.as_str(), lost.detail.as_str()),
+            (
+                "The state was changed meanwhile",
+                "Nothing was done: the state has serial 5 now, expected was 3: somebody else wrote it meanwhile."
+            )
+        );
+        assert_eq!(lost.hints, ["Run it again: it starts from the state as it is now."]);
+        for (error, said) in [
+            (BackendError::Locked(None), "the state is locked"),
+            (
+                BackendError::Store { what: "writing", place: "s3://b/k".into(), source: StoreError::Changed },
+                "writing s3://b/k: somebody else wrote it meanwhile",
+            ),
+        ] {
+            assert_eq!(error.to_string(), said);
+            assert!(error.conflict().is_none());
+        }
+    }
+}

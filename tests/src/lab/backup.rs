@@ -171,7 +171,7 @@ fn backups_in_a_bucket_are_encrypted_and_come_back() {
 /// What `list` names is got, is whole, serves, and is what a cluster can be restored from.
 fn comes_back(project: &Project, found: &[String]) {
     let refused = project.must(1, &get(&[]));
-    assert!(refused.contains("is encrypted, and nothing was given"), "{refused}");
+    assert!(refused.contains("No identity") && refused.contains("is encrypted, and nothing was given"), "{refused}");
     let (_, other) = identity();
     project.write("other", &other);
     let refused = project.must(1, &get(&["-identity", "other"]));
@@ -194,7 +194,9 @@ fn comes_back(project: &Project, found: &[String]) {
     project.remove("got.db");
     project.remove("got.db.json");
     let refused = project.must(1, &get(&["-name", "main-20200101T000000Z"]));
-    assert!(refused.contains("There is none with the name"), "{refused}");
+    assert!(refused.contains("No such backup") && refused.contains("There is none with the name"), "{refused}");
+    let refused = project.must(1, &["etcd", "backup", "get", "etcd_backup.main", "-identity", "identity", "-out", "nowhere/got.db"]);
+    assert!(refused.contains("The file can't be written") && refused.contains("its folder is not there"), "{refused}");
 }
 
 fn get<'a>(more: &[&'a str]) -> Vec<&'a str> {

@@ -53,7 +53,7 @@ fn a_cluster_on_hosts_is_cared_for_by_hand() {
     // One host's member is away: it is said, and what would hurt is refused.
     lab.shell("b", "systemctl stop etcd-main");
     let text = project.must(2, &["etcd", "status", MAIN]);
-    assert!(text.contains("Member b: "), "{text}");
+    assert!(text.contains("The cluster is not well") && text.contains("Member b: "), "{text}");
     let text = project.must(1, &["etcd", "defrag", MAIN, "-auto-approve"]);
     assert!(text.contains("The cluster is not whole") && text.contains("member b: "), "{text}");
     assert_eq!(json(&project, 1, &["etcd", "hashkv", MAIN, "-json"])["agree"], Value::Null);

@@ -289,3 +289,20 @@ fn modules_that_double_at_every_level_are_refused() {
     let summaries: Vec<_> = diagnostics.iter().map(|d| d.summary.as_str()).collect();
     assert_eq!(summaries, ["Too many modules"]);
 }
+
+#[test]
+fn modules_are_called_inside_of_each_other_only_so_deep() {
+    let call = |n: usize| format!("module \"m\" {{\n  source = \"{}/m{n}\"\n}}\n", if n == 0 { "." } else { ".." });
+    let files: Vec<(String, String)> = (0..70).map(|n| (format!("m{n}/main.kf.hcl"), call(n + 1))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+    let (config, diagnostics, mut sources) = load_all(&[("main.kf.hcl", &call(0))], &files, |_| {});
+    sources.files.extend(config.module_files);
+    let found = show(&sources, &diagnostics);
+    assert_eq!(found.lines().count(), 1, "{found}");
+    assert!(
+        found.starts_with(
+            "error m63/main.kf.hcl:2:12-20 Modules too deep: Modules are called inside of each other more than 64 levels deep."
+        ),
+        "{found}"
+    );
+}

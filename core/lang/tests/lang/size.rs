@@ -72,3 +72,14 @@ fn ten_thousand_instances_evaluate_in_time() {
     let evaluated = started.elapsed();
     assert!(evaluated.as_secs() < 10, "evaluated in {evaluated:?}");
 }
+
+#[test]
+fn a_file_that_nobody_would_wait_for_is_refused_at_its_beginning() {
+    let text = format!("# {}\n", "x".repeat(16 << 20));
+    let (_, diagnostics, sources) = load_text(&text);
+    assert_eq!(
+        show(&sources, &diagnostics),
+        "error 1:1-1 File too large: It has 16 MiB; one of a configuration, of values or of tests may have 16 MiB. (Put large data into a file \
+         of its own and read it with file(), jsondecode(file()) or csvdecode(file()).)\n"
+    );
+}
