@@ -31,6 +31,7 @@ mod readers;
 mod reference;
 mod remote_state;
 mod s3;
+mod targets;
 mod tidy;
 mod tool;
 mod traces;

@@ -59,10 +59,20 @@ fn selected(graph: &Graph, options: &Options) -> Vec<bool> {
 }
 
 /// What a node takes along: what it needs by the configuration; as all of a block, also the instances that only the state has. A composite that
-/// goes does so with its parts; of one that stays, what leaves it is a change of its own.
+/// goes does so with its parts; of one that stays, what leaves it is a change of its own: what the composite is to be has to be known to judge it, and a part of `member["c"]` goes with all
+/// of that, as whoever stops a member must see that it is one.
 fn taken_along(graph: &Graph, number: usize, options: &Options) -> Vec<usize> {
     let node = &graph.nodes[number];
     let mut along = node.wanted.clone();
+    if let Some(stays) = node.composite.filter(|c| !node.configured && graph.nodes[*c].configured) {
+        let composite = &graph.nodes[stays];
+        along.extend(composite.wanted.iter().filter(|n| graph.nodes[**n].role == Role::Enter));
+        let goes_along = |c: &&usize| {
+            let other = &graph.nodes[**c];
+            !other.configured && other.address.child.first() == node.address.child.first()
+        };
+        along.extend(composite.children.iter().filter(goes_along));
+    }
     if options.takes_along {
         along.extend(node.stored.iter().filter(|_| node.role == Role::Block));
         along.extend(node.children.iter().filter(|_| !node.configured));
