@@ -132,7 +132,7 @@ impl Client {
             Some(address) => address,
             None => {
                 let opened = self.connections.forward(via, &door.host, door.port).await;
-                let address = opened.map_err(|d| format!("no way to its host: {}", d.summary))?;
+                let address = opened.map_err(|d| format!("no way to its host: {}", cause(&d)))?;
                 *forwarded = Some(address);
                 address
             }
@@ -150,6 +150,14 @@ pub(crate) async fn within<T>(call: impl Future<Output = Result<T, etcd_client::
     match tokio::time::timeout(CALL_LIMIT, call).await {
         Ok(answer) => answer,
         Err(_) => Err(etcd_client::Error::Internal("no answer within 8 s".to_owned())),
+    }
+}
+
+/// Why there is no way, in one line: what was met, and the first line of the details.
+fn cause(met: &Diagnostic) -> String {
+    match met.detail.lines().next().map(|line| line.trim_end_matches('.')).filter(|line| !line.is_empty()) {
+        Some(line) => format!("{}: {line}", met.summary),
+        None => met.summary.clone(),
     }
 }
 

@@ -57,10 +57,19 @@ impl ResourceSpec for KubernetesOwner {
     }
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
-        let named = |name: &str| wanted.and_then(|w| text(w, name)).is_some_and(|t| Name::parse(t).is_none());
-        if let Some(bad) = ["object", "owner"].into_iter().find(|n| named(n)) {
-            let detail = format!("`{bad}` must be of the form \"Kind.group/namespace/name\".");
-            return Err(Diagnostic::error("Unreadable name of an object", detail).into());
+        let given = |name: &'static str| Some((name, wanted.and_then(|w| text(w, name)).filter(|t| Name::parse(t).is_none())?));
+        let bad: Diagnostics = ["object", "owner"]
+            .into_iter()
+            .filter_map(given)
+            .map(|(name, text)| {
+                let detail = format!("`{name}` is \"{text}\", and must be of the form \"Kind.group/namespace/name\".");
+                Diagnostic::error("Unreadable name of an object", detail).with_hint(
+                    "Write \"Pod/default/web\" for what is in the core group, \"Deployment.apps/default/web\" for what is in another.",
+                )
+            })
+            .collect();
+        if bad.has_errors() {
+            return Err(bad);
         }
         Ok(match (before, wanted) {
             // It goes with what it is of.

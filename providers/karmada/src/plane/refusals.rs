@@ -68,7 +68,7 @@ fn not_known(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
         .with_hint("If it is another one, of another configuration, give this one another `name`.")
         .with_hint("If it is this one, bring its state back: from its backup, or with `karmaform state rebuild`.")
         .with_hint(format!(
-            "If it was left behind by one that is gone, stop {name}-apiserver.service and its other units there, and remove their files."
+            "If it was left behind by one that is gone, stop karmada-{name}-apiserver.service and its other units there, and remove their files."
         ));
     found.push(error);
 }
