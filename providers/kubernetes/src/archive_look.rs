@@ -162,3 +162,26 @@ async fn existing(client: &Client, known: Option<&Object>, rehearsal: Option<Reh
     }
     Ok(told)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_in_two_versions_is_refused() {
+        let text = |version: &str| format!("apiVersion: apps/{version}\nkind: Deployment\nmetadata: {{name: a, namespace: n}}\n");
+        let text = format!("{}---\n{}", text("v1"), text("v1beta1"));
+        let mut builder = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        builder.append_data(&mut header, "m/a.yaml", text.as_bytes()).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), builder.into_inner().unwrap().finish().unwrap()).unwrap();
+        let path = file.path().to_str().unwrap();
+        let why = render(&Downloads::default(), &object([("source", path.into()), ("include", "m/".into())])).unwrap_err();
+        assert_eq!(why.summary, "Archive can't be used");
+        assert_eq!(why.detail, format!("{path} has Deployment.apps/n/a in more than one version."));
+    }
+}

@@ -112,3 +112,27 @@ fn servers_are_asked_only_about_what_is_not_their_own() {
         assert_eq!(asked(), ["GET /apis/policy/v1"]);
     });
 }
+
+#[test]
+fn what_has_no_usable_name_or_went_away_is_said() {
+    use karmaform_model::{Ask, Value, implied_from_json};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (client, _) = server().await;
+        let ask = |kind: &str, identity: Object| Ask { resource_type: kind.to_owned(), identity, known: None, wanted: None, begun: false };
+        let nameless = ask("kubernetes_object", object([("object", "no name".into())]));
+        let answer = crate::look::observe(&client, &[&nameless], None).await.remove(0);
+        assert_eq!(answer.unwrap_err().summary, "Unreadable name of an object");
+        let nameless = ask("kubernetes_pod", object([("namespace", "ns".into())]));
+        let answer = crate::pod_look::observe(&client, &[&nameless]).await.remove(0);
+        assert_eq!(answer.unwrap_err().summary, "Unreadable name of a pod");
+        let unfinished = object([("namespace", "ns".into()), ("name", "p".into())]);
+        assert_eq!(crate::pod_act::up(&client, &unfinished, None).await.unwrap_err().summary, "Pod is not named");
+        // It was to be used as it is, and somebody has taken it away since.
+        let manifest = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "a", "namespace": "ns" } });
+        let adopted = object([("manifest", implied_from_json(&manifest)), ("adopted", Value::from(true))]);
+        let why = crate::act::apply(&client, &adopted, true).await.unwrap_err();
+        assert_eq!(why.summary, "Object is gone");
+        assert_eq!(why.detail, "Deployment.apps/ns/a was there when the plan was made, and is not any more.");
+    });
+}

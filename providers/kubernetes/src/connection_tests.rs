@@ -95,3 +95,23 @@ fn what_is_behind_another_connection_is_dialed_here_and_called_by_its_own_name()
     assert!(Options::new(&straight).ok().unwrap().beyond().unwrap().is_none());
     assert!(Options::new(&straight).ok().unwrap() != with(&[("address", "https://h")]).ok().unwrap());
 }
+
+#[test]
+fn how_fast_to_ask_is_a_whole_number() {
+    for bad in [Value::from(0i64), 10_001i64.into(), (-1i64).into(), "many".into()] {
+        let arguments = object([("address", "https://h".into()), ("requests_per_second", bad)]);
+        assert_eq!(error(&arguments).summary, "Bad rate of requests");
+    }
+    let arguments = object([("address", "https://h".into()), ("requests_per_second", 10i64.into())]);
+    assert_eq!(Options::new(&arguments).ok().unwrap().every, Duration::from_millis(100));
+}
+
+#[test]
+fn nothing_given_is_a_way_inside_of_a_cluster_alone() {
+    // A test that runs in a pod is in one.
+    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
+        let error = error(&Object::new());
+        assert_eq!(error.summary, "No way to a cluster");
+        assert!(error.hints[0].contains("`kubeconfig_file`"), "{error:?}");
+    }
+}

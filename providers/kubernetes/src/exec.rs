@@ -260,4 +260,13 @@ mod tests {
         let stalled = async { Err(Ungiven::Stalled("no".to_owned())) };
         assert!(listen(never(), std::future::pending::<Option<()>>(), stalled, soon).await.is_err());
     }
+
+    #[test]
+    fn a_program_that_fails_is_named_with_its_pod() {
+        let command = Value::list(karmaform_model::Type::String, vec!["etcdctl".into(), "snapshot".into()]);
+        let arguments = crate::values::object([("namespace", "n".into()), ("pod", "etcd-0".into()), ("command", command)]);
+        let why = failed(&arguments, "no such file.");
+        assert_eq!(why.summary, "A program in a pod failed");
+        assert_eq!(why.detail, "`etcdctl` in pod etcd-0 of n failed: no such file.");
+    }
 }

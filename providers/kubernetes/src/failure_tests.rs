@@ -64,3 +64,15 @@ fn admission_says_who_and_why() {
     let page = format!("<html>\n<body>{}</body>", "x ".repeat(2000));
     assert!(told(json!({ "code": 502, "message": page })).detail.len() < 800, "a proxy's page");
 }
+
+#[test]
+fn answers_that_are_no_fault_of_what_was_asked_for() {
+    let summary = |code: u16| told(json!({ "code": code, "message": "x" })).summary;
+    assert_eq!(summary(404), "Not there");
+    assert_eq!(summary(409), "Changed at the same time");
+    assert_eq!(summary(413), "Object is too large");
+    let told = |error: kube::Error| Failure::Kube(Box::new(error)).diagnostic("https://h:1", &Call::none(), &[]).summary;
+    assert_eq!(told(kube::Error::SerdeError(serde_json::from_str::<Json>("<html>").unwrap_err())), "Not a Kubernetes API server");
+    let unnamed = kube::core::Request::new("/api/v1/pods").get("", &kube::api::GetParams::default()).unwrap_err();
+    assert_eq!(told(kube::Error::BuildRequest(unnamed)), "Unusable name");
+}

@@ -171,3 +171,23 @@ fn done(after: &Object, pod: &Json) -> Object {
     object.insert("uid".to_owned(), Value::from(pod["metadata"]["uid"].as_str().unwrap_or_default()));
     object
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_will_never_start_says_its_own_words() {
+        let why = never_starts("etcd-0", "no data");
+        assert_eq!(why.summary, "Pod will not start");
+        assert_eq!(why.detail, "The program in pod etcd-0 ends, since it has lost what it needs: \"no data\".");
+    }
+
+    #[test]
+    fn a_successor_of_another_revision_is_named_with_its_own() {
+        let pod = serde_json::json!({ "metadata": { "annotations": { REVISION: "1" } } });
+        let why = still_other("etcd-0", &pod);
+        assert_eq!(why.summary, "Pod is of another revision");
+        assert!(why.detail.ends_with("the one that is there is of the revision \"1\"."), "{}", why.detail);
+    }
+}

@@ -288,4 +288,14 @@ mod tests {
         assert_eq!(told(""), "From a pod, https://h:6443 does not answer within 10 s.");
         assert!(told("exec: \"nc\": executable file not found in $PATH").contains("has no program `nc`"));
     }
+
+    #[test]
+    fn what_can_not_be_tried_is_a_preflight_that_can_not_be_made() {
+        let of = |object: &Object| Wanted::read(object).err().unwrap().summary;
+        assert_eq!(of(&wanted("h:1")), "Preflight can't be made");
+        let good = Wanted::read(&wanted("https://h")).unwrap().unwrap();
+        let why = told(&good, "From a pod", "exec: \"nc\": not found", &Failure::Timeout, Duration::from_secs(10));
+        assert_eq!(why.summary, "Preflight can't be made");
+        assert!(why.hints[0].contains("`sleep` and `nc`"), "{why:?}");
+    }
 }

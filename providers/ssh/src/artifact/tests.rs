@@ -242,3 +242,23 @@ fn with_a_bundle_nothing_is_fetched() {
     fs::write(&file, "tool").unwrap();
     assert_eq!(wait(store(&right).get(&supply(file.to_str().unwrap(), None, None))).unwrap().size, 4);
 }
+
+#[test]
+fn a_cache_that_can_not_be_written_says_where_another_is_set() {
+    let file = NamedTempFile::new().unwrap();
+    // A file is no directory, for root neither.
+    for why in [unnamed(&file.path().join("cache")).err().unwrap(), unfinished(&file.path().join("cache")).err().unwrap()] {
+        assert_eq!(why.summary, "Cache can't be written");
+        assert!(why.hints[0].contains("\"cache\" in the provider block"), "{why:?}");
+    }
+}
+
+#[test]
+fn a_file_that_can_not_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    // Open for writing alone.
+    let file = File::create(folder.path().join("a")).unwrap();
+    let why = Ready::of(file, "https://me:secret@h/a.tar.gz").err().unwrap();
+    assert_eq!(why.summary, "Artifact can't be read");
+    assert!(why.detail.contains("h/a.tar.gz") && !why.detail.contains("secret"), "{}", why.detail);
+}

@@ -129,3 +129,15 @@ pub(crate) fn behind_bastion(place: &str, address: &str, port: u16, why: &str) -
         .with_hint("Check the address as seen from the bastion, and that it allows TCP forwarding.")
         .retryable()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_speaks_no_ssh_is_asked_again_and_named() {
+        let failure = handshake("h:22", "Failed getting banner");
+        assert_eq!((failure.summary.as_str(), failure.retryable), ("SSH handshake failed", true));
+        assert_eq!(failure.detail, "h:22 was reached, but no SSH connection came about: Failed getting banner.");
+    }
+}

@@ -250,4 +250,39 @@ mod tests {
         assert_eq!(sudo_refused("x is not in the sudoers file").summary, "Sudo is refused");
         assert_eq!(sudo_refused("sh: 1: exec: sudo: not found").summary, "Sudo is not installed on the host");
     }
+
+    #[test]
+    fn what_did_not_run_to_its_end_says_how_far_it_came() {
+        let script = crate::script::Script::new("true");
+        let mark = script.text().strip_prefix("kf=").unwrap().lines().next().unwrap().to_owned();
+        let begun = format!("{mark} begin\n");
+        let request = Request {
+            what: "Writing /a on h".to_owned(),
+            script,
+            payload: crate::host::Payload::Nothing,
+            timeout: std::time::Duration::from_secs(60),
+            secrets: vec!["hunter2".to_owned()],
+        };
+        let cut = did_not_run(begun.as_bytes(), b"", 137, None, &request);
+        assert_eq!((cut.summary.as_str(), cut.retryable), ("Script was interrupted", true));
+        assert!(cut.detail.contains("with status 137"), "{}", cut.detail);
+        assert!(did_not_run(begun.as_bytes(), b"", 0, Some("KILL"), &request).detail.contains("by the signal KILL"));
+        let forced = did_not_run(b"only sftp here\n", b"", 1, None, &request);
+        assert_eq!(forced.summary, "Commands can't be run on the host");
+        assert!(forced.detail.ends_with("It said:\nonly sftp here"), "{}", forced.detail);
+        assert!(did_not_run(b"", b"", 1, None, &request).detail.contains("ended with status 1 and said nothing"));
+        let slow = timed_out(&request, begun.as_bytes(), b"the password is hunter2");
+        assert_eq!(slow.summary, "Host took too long");
+        assert!(slow.detail.contains("did not end within 60 s") && !slow.detail.contains("hunter2"), "{}", slow.detail);
+        assert!(timed_out(&request, b"", b"").detail.contains("did not begin within 60 s. It complained of nothing"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_server_or_with_us_is_said() {
+        let closed = no_channel("administratively prohibited");
+        assert_eq!(closed.summary, "Commands can't be run on the host");
+        assert!(closed.detail.contains("administratively prohibited") && closed.hints[0].contains("MaxSessions"), "{closed:?}");
+        assert_eq!(garbled().summary, "Output of the host can't be read");
+        assert_eq!(thread_ended().summary, "Host's thread has ended");
+    }
 }

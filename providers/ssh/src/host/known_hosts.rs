@@ -183,4 +183,19 @@ mod tests {
         assert_eq!(known.algorithms().unwrap(), "rsa-sha2-512,rsa-sha2-256,ssh-ed25519");
         assert!(fingerprint(b"x").starts_with("SHA256:"));
     }
+
+    #[test]
+    fn keys_that_can_not_be_read_are_no_keys() {
+        let load = |name: &str, value: &str| {
+            let arguments = [("address", "h"), (name, value)].map(|(n, v)| (n.to_owned(), karmaform_model::Value::from(v)));
+            let options = Options::new(&arguments.into_iter().collect(), &karmaform_model::Object::new()).ok().unwrap();
+            KnownKeys::load(&options).err().map(|why| why.summary)
+        };
+        assert_eq!(load("host_key", "ssh-ed25519 rubbish").as_deref(), Some("Host key can't be read"));
+        assert_eq!(load("host_key", KEY), None);
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        assert_eq!(load("known_hosts_file", &path(".")).as_deref(), Some("File of known hosts can't be read"), "a folder is no file");
+        assert_eq!(load("known_hosts_file", &path("none")), None);
+    }
 }

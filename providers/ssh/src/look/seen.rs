@@ -141,3 +141,23 @@ impl Seen {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_looked_at_is_not_taken_for_absent() {
+        let mut seen = Seen { place: "h".to_owned(), users_failed: true, ..Seen::default() };
+        let unit = seen.unit("a.service").unwrap_err();
+        assert_eq!(unit.summary, "Units can't be looked at");
+        assert_eq!(unit.detail, "The state of a.service on h is not known: there was no answer.");
+        seen.units_failed = Some("no systemd".to_owned());
+        assert!(seen.unit("a.service").unwrap_err().detail.ends_with("is not known: no systemd."));
+        let user = seen.user("etcd").unwrap_err();
+        assert_eq!(user.summary, "Users can't be looked at");
+        assert_eq!(user.detail, "\"getent passwd\" failed on h.");
+        seen.users_failed = false;
+        assert!(seen.user("etcd").unwrap().is_none());
+    }
+}

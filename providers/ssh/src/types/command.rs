@@ -262,4 +262,19 @@ mod tests {
         assert_eq!(last("abc", 2), "bc");
         assert_eq!(last("aü", 1), "");
     }
+
+    #[test]
+    fn a_check_without_an_answer_is_not_taken_for_one_that_failed() {
+        let known = object([("command", "a".into()), ("check", "test -e /a".into()), ("timeout", 5i64.into())]);
+        let answer = |status: Option<i32>| {
+            let mut seen = Seen { place: "h".to_owned(), ..Seen::default() };
+            seen.runs.extend(status.map(|s| (run(&known, "test -e /a").id, s)));
+            Command::new().answer(&seen, &Object::new(), Some(&known)).map_err(|why| (why.summary, why.detail))
+        };
+        let told = |summary: &str, detail: &str| Err((summary.to_owned(), detail.to_owned()));
+        assert_eq!(answer(Some(0)), Ok(Some(Object::new())));
+        assert_eq!(answer(Some(1)), Ok(None));
+        assert_eq!(answer(Some(124)), told("Check took too long", "The check of a command on h did not end within 5 s."));
+        assert_eq!(answer(None), told("Check did not run", "The check of a command on h gave no answer."));
+    }
 }

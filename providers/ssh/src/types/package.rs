@@ -184,4 +184,13 @@ mod tests {
         let plan = Package::new().plan(&PlanContext { now: 0 }, Some(&found), Some(&identity)).unwrap();
         assert!(plan.is_no_op());
     }
+
+    #[test]
+    fn a_package_that_is_gone_right_after_did_not_last() {
+        let mut seen = Seen { place: "h".to_owned(), ..Seen::default() };
+        seen.runs.insert(look("haproxy").id, 1);
+        let why = finished(&Package::new(), &seen, &object([("name", "haproxy".into())])).unwrap_err();
+        assert_eq!(why.summary, "Change did not last");
+        assert!(why.detail.contains("on h"), "{}", why.detail);
+    }
 }

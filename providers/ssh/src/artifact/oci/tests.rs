@@ -354,3 +354,11 @@ fn only_a_registry_that_says_so_lacks_an_image() {
     drop(real);
     assert!(!lacks(&address, "a/b:v2"));
 }
+
+#[test]
+fn an_image_whose_name_is_none_is_refused_before_anybody_is_asked() {
+    let access = Access { docker: "/does/not/exist".into(), trusted: crate::artifact::Trusted::default() };
+    let why = digest_now("registry.example.com/Upper:1", Path::new("/does/not/exist"), &access).unwrap_err();
+    assert_eq!(why.summary, "Bad image");
+    assert!(why.detail.starts_with("The image registry.example.com/Upper:1 has a repository that is none"), "{}", why.detail);
+}
