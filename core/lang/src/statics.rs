@@ -258,7 +258,8 @@ impl Checker<'_, '_> {
                     return self.wrong(span, "Missing index", detail, Some(hint));
                 }
             }
-            (Repeat::ForEach(_), KeyUse::Splat) => {
+            // All of them as one element of a list are rarely meant, and nothing else can be meant by an attribute of that.
+            (Repeat::ForEach(_), KeyUse::Splat) if matches!(steps.get(used).map(|s| &s.kind), Some(StepKind::Attribute(_))) => {
                 let hint = format!("Write values({address})[*].");
                 let detail = format!("{address} has for_each, so it is an object of instances and not a list.");
                 return self.wrong(span, "Splat over for_each", detail, Some(hint));
@@ -310,7 +311,7 @@ impl Checker<'_, '_> {
                     return self.wrong(span, "Missing index", detail, Some(hint));
                 }
             }
-            (Repeat::ForEach(_), KeyUse::Splat) => {
+            (Repeat::ForEach(_), KeyUse::Splat) if matches!(steps.get(used).map(|s| &s.kind), Some(StepKind::Attribute(_))) => {
                 let hint = format!("Write values(module.{name})[*].");
                 let detail = format!("module.{name} has for_each, so it is an object of instances and not a list.");
                 return self.wrong(span, "Splat over for_each", detail, Some(hint));
