@@ -33,15 +33,9 @@ pub(crate) fn current_state(app: &mut App, place: &PlaceFlags) -> Result<Option<
 /// # Errors
 /// If the configuration does not say which.
 pub(crate) fn current_backend(app: &mut App, place: &PlaceFlags) -> Result<OpenBackend, Stop> {
-    let project = load_if_any(app, &place.variables, false)?;
-    let wrong = about_settings(&project);
-    // Whoever names a file needs no other place.
-    let is_named = place.file.state.is_some();
-    let wrong: Diagnostics = wrong.into_iter().filter(|d| !(is_named && d.summary == OTHER_BACKEND)).collect();
-    if wrong.has_errors() {
-        return Err(wrong.into());
-    }
-    open_backend(app, &project.config.settings, place.file.state.as_deref())
+    let file = place.file.state.as_deref();
+    let settings = settings(app, &place.variables, file.is_some())?;
+    open_backend(app, &settings, file)
 }
 
 /// What the configuration in the directory says of where its state is and how it is encrypted; without a configuration, the usual.
@@ -49,8 +43,14 @@ pub(crate) fn current_backend(app: &mut App, place: &PlaceFlags) -> Result<OpenB
 /// # Errors
 /// If it does not say that. What is wrong with the rest of it does not matter.
 pub(crate) fn settings_of_directory(app: &mut App, flags: &VariableFlags) -> Result<Settings, Stop> {
+    settings(app, flags, false)
+}
+
+/// The same. `is_named`: the place of the state is said elsewhere, so that none that is said wrongly matters.
+fn settings(app: &mut App, flags: &VariableFlags, is_named: bool) -> Result<Settings, Stop> {
     let project = load_if_any(app, flags, false)?;
-    let wrong = about_settings(&project);
+    let matters = |d: &Diagnostic| !(is_named && d.summary == OTHER_BACKEND);
+    let wrong: Diagnostics = about_settings(&project).into_iter().filter(matters).collect();
     if wrong.has_errors() { Err(wrong.into()) } else { Ok(project.config.settings) }
 }
 

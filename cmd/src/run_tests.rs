@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use karmaform_engine::Runtime;
 use karmaform_memory::{Memory, World};
-use karmaform_model::Registry;
+use karmaform_model::{LockInfo, Registry};
 
 use crate::runtime::SystemClock;
 use crate::wiring::backends;
@@ -42,6 +42,21 @@ struct Place {
     is_terminal: bool,
     registry: Arc<Registry>,
     clock: Arc<dyn Runtime>,
+}
+
+/// Who holds a lock elsewhere.
+fn somebody() -> LockInfo {
+    LockInfo {
+        id: "the-lock".into(),
+        operation: "OperationTypeApply".into(),
+        info: String::new(),
+        who: "somebody@elsewhere".into(),
+        version: "0.1.0".into(),
+        created: "2026-01-01T00:00:00Z".into(),
+        path: String::new(),
+        lease: None,
+        renewed: None,
+    }
 }
 
 /// What a command did.

@@ -140,10 +140,14 @@ fn none(problems: Vec<String>) {
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }
 
+/// Where the code of a file ends and its own tests begin.
+fn end_of_code(text: &str) -> usize {
+    text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len())
+}
+
 /// The code of a file, without comments and without what stands in `mod tests`.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let until = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
-    text[..until].lines().enumerate().filter(|(_, l)| !l.trim_start().starts_with("//"))
+    text[..end_of_code(text)].lines().enumerate().filter(|(_, l)| !l.trim_start().starts_with("//"))
 }
 
 #[test]

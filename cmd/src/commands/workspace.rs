@@ -11,6 +11,7 @@ use crate::flags::{LockFlags, VariableFlags, boolean};
 use crate::locking::lock;
 use crate::reading::settings_of_directory;
 use crate::session::{backend_failed, read_state};
+use crate::ui::resource::resources;
 use crate::ui::style::Tone;
 use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
 use crate::workspace::{VARIABLE, check, current, missing, of_environment, select};
@@ -218,7 +219,7 @@ fn delete(app: &mut App, args: &DeleteArgs) -> Ended {
         let count = read_state(app, open)?.map_or(0, |state| state.resources.len());
         if count > 0 && !args.force {
             return Err(refused(
-                format!("Workspace \"{}\" holds {}, which nobody would know of any more.", args.name, things(count)),
+                format!("Workspace \"{}\" holds {}, which nobody would know of any more.", args.name, resources(count)),
                 "Destroy them in it first, or leave them as they are with -force.",
             ));
         }
@@ -229,13 +230,9 @@ fn delete(app: &mut App, args: &DeleteArgs) -> Ended {
     app.say(&format!("{text}\n"));
     if forgotten > 0 {
         let were = if forgotten == 1 { "was" } else { "were" };
-        app.say(&format!("{} {were} forgotten and left as {}.\n", things(forgotten), if forgotten == 1 { "it is" } else { "they are" }));
+        app.say(&format!("{} {were} forgotten and left as {}.\n", resources(forgotten), if forgotten == 1 { "it is" } else { "they are" }));
     }
     Ok(0)
-}
-
-fn things(count: usize) -> String {
-    if count == 1 { "1 resource".to_owned() } else { format!("{count} resources") }
 }
 
 /// Does something while holding the lock of a state.

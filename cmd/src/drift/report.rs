@@ -16,6 +16,7 @@ use karmaform_model::Diagnostic;
 use super::{Finding, Told};
 use crate::report::{Format, Reads};
 use crate::ui::json::timestamp;
+use crate::ui::resource::resources;
 use crate::ui::style::Theme;
 pub(crate) use text::text;
 
@@ -68,18 +69,13 @@ fn summary(told: &Told) -> String {
     there.join(", ")
 }
 
-/// `12 resources`
-fn resources(told: &Told) -> String {
-    if told.resources == 1 { "1 resource".to_owned() } else { format!("{} resources", told.resources) }
-}
-
 /// Of how many things it is told, and when they were looked at.
 fn extent(told: &Told) -> String {
     let when = timestamp(told.now);
     match (told.is_blind, told.is_interrupted) {
         (true, _) => format!("Nothing seen, tried {when}"),
-        (false, true) => format!("{}, not all looked at, {when}", resources(told)),
-        (false, false) => format!("{}, looked at {when}", resources(told)),
+        (false, true) => format!("{}, not all looked at, {when}", resources(told.resources)),
+        (false, false) => format!("{}, looked at {when}", resources(told.resources)),
     }
 }
 

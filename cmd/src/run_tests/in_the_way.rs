@@ -1,9 +1,9 @@
 //! What is said where something around a run is in its way: a folder that went, a lock, the environment, the state of another configuration.
 
 use karmaform_memory::World;
-use karmaform_model::{Journal as _, JournalRecord, LockInfo, StateBackend};
+use karmaform_model::{Journal as _, JournalRecord, StateBackend};
 
-use super::{Place, TWO};
+use super::{Place, TWO, somebody};
 
 const THING: &str = "resource \"memory_thing\" \"a\" {\n  name = \"a\"\n}\n";
 
@@ -24,17 +24,7 @@ fn who_plans_while_another_one_works_is_told_of_that() {
     journal.append(&[JournalRecord::Begin { lineage: state.lineage, serial: state.serial, version: "0.1.0".into() }]).unwrap();
     drop(journal);
     let backend = karmaform_local::LocalBackend::new(place.path().join("karmaform.tfstate"));
-    let who = LockInfo {
-        id: "the-lock".into(),
-        operation: "OperationTypeApply".into(),
-        info: String::new(),
-        who: "somebody@elsewhere".into(),
-        version: "0.1.0".into(),
-        created: "2026-01-01T00:00:00Z".into(),
-        path: String::new(),
-        lease: None,
-        renewed: None,
-    };
+    let who = somebody();
     let executor = crate::runtime::Executor::new().unwrap();
     let id = executor.block_on(StateBackend::lock(&backend, &who)).unwrap();
     let said = place.check(&["plan"], 0);

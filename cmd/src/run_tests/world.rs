@@ -5,24 +5,14 @@ use std::sync::Arc;
 use karmaform_memory::{Fault, World};
 use karmaform_model::{Journal as _, JournalRecord, Value};
 
-use super::{Place, TWO};
+use super::{Place, TWO, somebody};
 
 #[test]
 fn a_held_lock_names_its_holder() {
     let place = Place::new(TWO);
     place.check(&["apply", "-auto-approve"], 0);
     let backend = karmaform_local::LocalBackend::new(place.path().join("karmaform.tfstate"));
-    let who = karmaform_model::LockInfo {
-        id: "the-lock".into(),
-        operation: "OperationTypeApply".into(),
-        info: String::new(),
-        who: "somebody@elsewhere".into(),
-        version: "0.1.0".into(),
-        created: "2026-01-01T00:00:00Z".into(),
-        path: String::new(),
-        lease: None,
-        renewed: None,
-    };
+    let who = somebody();
     let executor = crate::runtime::Executor::new().unwrap();
     let id = executor.block_on(karmaform_model::StateBackend::lock(&backend, &who)).unwrap();
     let done = place.check(&["apply", "-auto-approve"], 1);

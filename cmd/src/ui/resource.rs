@@ -8,6 +8,11 @@ use super::attributes::{presentable, presentable_before};
 use super::style::{Mark, Theme, Tone};
 use super::values::{Printer, quoted};
 
+/// `12 resources`
+pub(crate) fn resources(count: usize) -> String {
+    if count == 1 { "1 resource".to_owned() } else { format!("{count} resources") }
+}
+
 /// The schema of a planned or stored resource, if the registry still has it.
 pub(crate) fn schema_of<'a>(registry: &'a Catalog, mode: Mode, resource_type: &str) -> Option<&'a Schema> {
     match mode {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use super::{files, is_test, none, read};
+use super::{end_of_code, files, is_test, none, read};
 use crate::parts::root;
 
 /// Where diagnostics are looked for.
@@ -79,11 +79,6 @@ fn texts_of_tests() -> Vec<String> {
     texts
 }
 
-/// Where the code of a file ends and its own tests begin.
-fn end_of_code(text: &str) -> usize {
-    text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len())
-}
-
 /// Texts that have a name of their own: `const NAME: &str = "..."`.
 fn constants() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
@@ -136,9 +131,8 @@ fn literal(quoted: &str) -> String {
 
 /// Whether a text has this summary in it, with anything in the place of what is filled in.
 fn says(text: &str, summary: &str) -> bool {
-    let parts: Vec<&str> =
-        summary.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest)).filter(|p| p.len() > 2).collect();
-    let Some((first, rest)) = parts.split_first() else { return true };
+    let parts = parts(summary);
+    let Some((first, rest)) = parts.split_first() else { return false };
     text.match_indices(first).any(|(at, _)| {
         let mut from = at + first.len();
         rest.iter().all(|part| {

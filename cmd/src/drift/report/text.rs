@@ -3,8 +3,9 @@
 use karmaform_lang::Sources;
 
 use super::super::{Finding, Kind, Told};
-use super::{difference, place, resources, summary, title};
+use super::{difference, place, summary, title};
 use crate::ui::diagnostics::{errors_text, warnings_text};
+use crate::ui::resource::resources;
 use crate::ui::style::{Theme, Tone};
 
 /// The report, by kind; what is ignored at the end.
@@ -38,8 +39,8 @@ pub(crate) fn text(told: &Told, sources: &Sources, theme: &Theme) -> String {
         "" if told.is_interrupted || told.is_blind => format!("{}.", title(told)),
         "" if told.notes.has_errors() => "Not everything could be looked at.".to_owned(),
         "" if told.resources == 1 => theme.strong(Tone::Add, "No drift: 1 resource is as it should be."),
-        "" => theme.strong(Tone::Add, &format!("No drift: {} are as they should be.", resources(told))),
-        counts => format!("{}; {} in all.", theme.strong(Tone::Plain, &format!("{}: {counts}", title(told))), resources(told)),
+        "" => theme.strong(Tone::Add, &format!("No drift: {} are as they should be.", resources(told.resources))),
+        counts => format!("{}; {} in all.", theme.strong(Tone::Plain, &format!("{}: {counts}", title(told))), resources(told.resources)),
     };
     format!("{out}{warnings}{errors}\n{ending}\n")
 }
