@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use karmaform_model::BackendError;
-use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+
+use crate::held::Held;
 
 /// Who writes holds the guard for milliseconds; longer means that something is badly wrong.
 const GUARD_LIMIT: Duration = Duration::from_secs(10);
@@ -100,11 +101,11 @@ pub(crate) fn make_private_directory(directory: &Path) -> Result<(), BackendErro
 ///
 /// It is not the state's lock: it only makes "compare the serial, then rename" one move, for callers that run without the lock. `None` if
 /// the file system has no such locks.
-pub(crate) fn guard(path: &Path) -> Result<Option<File>, BackendError> {
-    let directory = File::open(parent(path)).map_err(|e| failed("writing", path, e))?;
+pub(crate) fn guard(path: &Path) -> Result<Option<Held>, BackendError> {
+    let directory = Held::new(File::open(parent(path)).map_err(|e| failed("writing", path, e))?);
     let start = Instant::now();
     loop {
-        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+        match directory.lock() {
             Ok(()) => return Ok(Some(directory)),
             Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < GUARD_LIMIT => std::thread::sleep(Duration::from_millis(2)),
             Err(Errno::WOULDBLOCK | Errno::INTR) => {

@@ -4,17 +4,17 @@
 //! last line may be torn; it was never acknowledged and is dropped. A damaged line before it means that something else went wrong with
 //! the file, and is an error: nothing that was once durable is forgotten silently.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use karmaform_model::{BackendError, Clear, Content, Journal, JournalRecord, Seal, StateError, is_sealed};
-use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::disk;
+use crate::held::Held;
 
 /// The line format; changed when an older tool could not read the lines of a newer one.
 const FORMAT: &str = "kf1 ";
@@ -25,7 +25,7 @@ const SEALED: &str = "kf2 ";
 pub struct FileJournal {
     path: PathBuf,
     seal: Arc<dyn Seal>,
-    file: Option<File>,
+    file: Option<Held>,
     /// Bytes that are whole lines, if `clean`.
     length: u64,
     /// Nothing else is in the file.
@@ -56,7 +56,7 @@ impl FileJournal {
     }
 
     /// The file, made if need be.
-    fn file(&mut self) -> Result<&File, BackendError> {
+    fn file(&mut self) -> Result<&Held, BackendError> {
         let file = match self.file.take() {
             Some(file) => file,
             None => open(&self.path)?,
@@ -84,14 +84,14 @@ impl FileJournal {
     }
 }
 
-fn open(path: &Path) -> Result<File, BackendError> {
+fn open(path: &Path) -> Result<Held, BackendError> {
     disk::make_directory(path)?;
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
     let file = file.and_then(|f| f.set_permissions(Permissions::from_mode(0o600)).map(|()| f));
-    let file = file.map_err(|e| disk::failed("writing", path, e))?;
+    let file = Held::new(file.map_err(|e| disk::failed("writing", path, e))?);
     disk::sync_directory(path)?;
     // Runs that were told not to lock the state must not mix their records all the same. Held as long as the file is open.
-    if let Err(Errno::WOULDBLOCK) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    if let Err(Errno::WOULDBLOCK) = file.lock() {
         let cause = io::Error::new(io::ErrorKind::ResourceBusy, "another run is writing it");
         return Err(disk::failed("writing", path, cause));
     }

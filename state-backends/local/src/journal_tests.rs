@@ -129,7 +129,7 @@ fn a_full_disk_is_an_error_and_the_next_append_is_clean() {
     let (_folder, path) = folder();
     let mut journal = FileJournal::open(&path).unwrap();
     journal.append(&[begin()]).unwrap();
-    let real = journal.file.replace(OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let real = journal.file.replace(Held::new(OpenOptions::new().write(true).open("/dev/full").unwrap()));
     let error = journal.append(&[started("ssh_file.a")]).unwrap_err();
     assert!(matches!(&error, BackendError::Io { what: "writing", source, .. } if source.kind() == io::ErrorKind::StorageFull), "{error}");
     // What a full disk leaves behind.

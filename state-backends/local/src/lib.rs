@@ -6,6 +6,7 @@
 
 mod backend;
 mod disk;
+mod held;
 mod history;
 mod journal;
 mod lock;
