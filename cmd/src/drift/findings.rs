@@ -1,12 +1,13 @@
 //! From what was seen, and what an apply would do about it, to what is not as it should be. Pure.
 
+mod care;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_engine::Beside;
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Attribute, Catalog, Caveat, CheckKind, Checked, Deferred, Diagnostic, DriftedResource, Mode, Object, Path,
-    PlannedResource, Reason, Snapshot, same,
+    Action, Address, Attribute, Catalog, Deferred, Diagnostic, DriftedResource, Mode, Object, Path, PlannedResource, Reason, Snapshot, same,
 };
 
 use super::compare::{compare, text};
@@ -58,6 +59,7 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     search.moved();
     search.deferred();
     search.decaying(state, &certificates, now);
+    search.neglected(state);
     search.unkept(now);
     search.checked();
     let mut found = search.found;
@@ -279,68 +281,6 @@ impl Search<'_> {
         causes.contains(address)
             || causes.range(address.clone()..).take_while(|a| a.is_within(address)).next().is_some()
             || changes(address)
-    }
-
-    /// Well-made, and about to be in need of care.
-    fn decaying(&mut self, state: &Snapshot, certificates: &BTreeMap<&Address, Certificate>, now: i64) {
-        let goes = |r: &&&PlannedResource| matches!(r.change.action(), Action::Delete | Action::Forget);
-        let stays: BTreeSet<&Address> = self.planned.values().filter(|r| !goes(r)).map(|r| &r.address).collect();
-        for (address, certificate) in certificates.iter().filter(|(_, c)| c.is_near(now)) {
-            if !self.told.contains_key(address) && stays.contains(address) {
-                let kind = self.type_of(address, state);
-                self.add(Kind::Decay, address, &kind, certificate.is_due(now), Vec::new());
-            }
-        }
-        let looked = self.looked;
-        for (address, facts) in &looked.seen {
-            let is_told = self.told.get(address).is_some_and(|kind| *kind != Kind::Unapplied);
-            if is_told || !state.resources.contains_key(address) || !stays.contains(address) {
-                continue;
-            }
-            let kind = self.type_of(address, state);
-            for trouble in decay::troubles(facts) {
-                self.add(Kind::Decay, address, &kind, trouble, Vec::new());
-            }
-        }
-    }
-
-    /// What a check of the configuration says against it. Where the data source of a check is out of reach, that is told.
-    fn checked(&mut self) {
-        let looked = self.looked;
-        let is_check = |c: &&Checked| c.kind == CheckKind::Check && !c.problems.is_empty();
-        for check in looked.plan.checks.iter().filter(is_check) {
-            let of_unseen = |data: &Address| self.config.check_of(data).as_ref() == Some(&check.address);
-            if !looked.doubts.unseen.iter().any(of_unseen) {
-                self.add(Kind::Decay, &check.address, "check", check.problems.join(" "), Vec::new());
-            }
-        }
-    }
-
-    /// Runs as it should, and nobody mends it any more. Told of what was applied: what the configuration says by now may be newer.
-    fn unkept(&mut self, now: i64) {
-        let composites: Vec<&PlannedResource> = self.planned.values().copied().filter(|r| r.provider.is_none()).collect();
-        let fellows: Vec<&Object> =
-            composites.iter().filter_map(|r| r.change.before()).filter(|o| o.get("connection").is_some_and(|c| !c.is_null())).collect();
-        for resource in composites {
-            let (Some(before), Some(composite)) = (resource.change.before(), self.catalog.composite(&resource.resource_type)) else {
-                continue;
-            };
-            if matches!(resource.change.action(), Action::Delete | Action::Forget) {
-                continue;
-            }
-            for upkeep in composite.upkeep(before, &fellows) {
-                let Some(says) = decay::unkept(&upkeep, now) else { continue };
-                let mut path = upkeep.attribute.split('.');
-                let whole = path.next().and_then(|name| before.get(name));
-                let is = path.try_fold(whole, |value, name| Some(value?.get(name))).flatten().map(text);
-                let should = match &upkeep.caveat {
-                    Caveat::Patches(_) => "one that gets patches",
-                    Caveat::Fellow(fellow) => fellow.as_str(),
-                };
-                let difference = Difference { path: upkeep.attribute.to_owned(), is, should: Some(should.to_owned()) };
-                self.find(Kind::Decay, &resource.address, &resource.resource_type, says, vec![difference]);
-            }
-        }
     }
 
     fn differences(&self, address: &Address, resource_type: &str, is: &Object, should: &Object, secrets: &[Path]) -> Vec<Difference> {

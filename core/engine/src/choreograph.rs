@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Change, ChildChange, Choreography, Diagnostics, ModeOfPlan, ResourceEntry, Scene};
+use karmaform_model::{Address, Change, ChildChange, ChildStep, Choreography, Diagnostics, ModeOfPlan, ResourceEntry, Scene};
 
 use crate::graph::{Graph, Role};
 use crate::observed::Answer;
@@ -54,6 +54,26 @@ pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>,
         }
     }
     (all, diagnostics)
+}
+
+/// What composites of which nothing changes say of their children.
+pub(crate) fn in_need(pass: &Pass<'_>) -> Diagnostics {
+    let mut found = Diagnostics::new();
+    for (number, node) in pass.graph.nodes.iter().enumerate().filter(|(_, n)| n.role == Role::Composite) {
+        let Some(ResourceEntry::Composite(ty)) = pass.entries[number] else { continue };
+        if node.forgotten || pass.lost[number] || changes(pass, number) {
+            continue;
+        }
+        let children = node.children.iter().map(|&child| &pass.graph.nodes[child].address);
+        let seen = children.filter_map(|address| match pass.observed.answer(address) {
+            Answer::Present(object) => Some((address.child.as_slice(), object)),
+            _ => None,
+        });
+        let span = pass.inputs.config.block(&node.address).map(|b| b.span);
+        let at = |path: Vec<ChildStep>| Address { child: path, ..node.address.clone() };
+        found.extend(ty.care(&seen.collect()).into_iter().map(|(path, d)| d.at(&at(path)).with_span(span)));
+    }
+    found
 }
 
 /// True if something of a composite changes.

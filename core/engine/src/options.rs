@@ -73,7 +73,8 @@ pub struct Options {
     pub refresh: bool,
     /// Try what is to be tried before it is relied on; `false` only looks.
     pub tries: bool,
-    /// Whoever does not answer is passed over, as if nothing said that it must (`required`).
+    /// Whoever does not answer is passed over, as if nothing said that it must (`required`). What composites
+    /// say of what was seen is left to who asks them ([`karmaform_model::Composite::care`]).
     pub lenient: bool,
     /// Most connections asked at once.
     pub parallelism: usize,

@@ -84,6 +84,9 @@ fn decide<T>(
         _ => choreographies(&pass),
     };
     diagnostics.extend(problems);
+    if options.mode == ModeOfPlan::Normal && !options.lenient {
+        diagnostics.extend(crate::choreograph::in_need(&pass));
+    }
     crate::choreograph::forget(&mut pass, &choreographies);
     crate::choreograph::tell(&mut pass, &choreographies);
     diagnostics.extend(crate::deferred::outlived(&pass));

@@ -9,7 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::{Address, Change, ChildStep, Diagnostics, Leg, Marks, Object, PathStep, Schema, Type, Value, convert, implied_from_json};
+use crate::{
+    Address, Change, ChildStep, Diagnostic, Diagnostics, Leg, Marks, Object, PathStep, Schema, Type, Value, convert, implied_from_json,
+};
 
 /// An argument of a child, an output or a gate: a value, or something made of siblings' attributes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -348,6 +350,13 @@ pub trait Composite: Send + Sync {
     /// they fit those of what they work with, which is among `fellows`: the composites of the state that have a `connection`.
     fn upkeep(&self, object: &Object, fellows: &[&Object]) -> Vec<Upkeep> {
         let _ = (object, fellows);
+        Vec::new()
+    }
+
+    /// What children are in need of though nothing of them is to be changed, where only several of them together show it: the path of each, and a
+    /// warning. Called where nothing of the composite changes. `seen`: what was observed, facts of the moment among it, by path.
+    fn care(&self, seen: &BTreeMap<&[ChildStep], &Object>) -> Vec<(Vec<ChildStep>, Diagnostic)> {
+        let _ = seen;
         Vec::new()
     }
 

@@ -24,7 +24,11 @@ mod upgrade;
 mod volumes;
 mod way;
 
-use karmaform_model::{Address, Caveat, Choreography, Composite, Diagnostics, Expansion, Leg, Object, Scene, Schema, Upkeep, Value};
+use std::collections::BTreeMap;
+
+use karmaform_model::{
+    Address, Caveat, ChildStep, Choreography, Composite, Diagnostic, Diagnostics, Expansion, Leg, Object, Scene, Schema, Upkeep, Value,
+};
 
 use crate::versions::{ENDED, Version};
 use arguments::Arguments;
@@ -66,6 +70,10 @@ impl Composite for EtcdCluster {
 
     fn legs(&self, wanted: &Object) -> Vec<Option<Object>> {
         leg::all(wanted)
+    }
+
+    fn care(&self, seen: &BTreeMap<&[ChildStep], &Object>) -> Vec<(Vec<ChildStep>, Diagnostic)> {
+        membership::run_without_data(seen)
     }
 
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {

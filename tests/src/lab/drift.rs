@@ -66,6 +66,7 @@ fn what_was_done_to_hosts_and_to_etcd_is_found() {
     who_may_not_read_everything_is_told_what(&project);
     a_member_is_away(&lab, &project);
     the_cluster_needs_care(&lab, &project, &ctl);
+    a_member_runs_without_its_data(&lab, &project);
     // A directory with something of others in it stays.
     lab.shell("b", "rm /etc/etcd/main/pki/theirs.crt");
     lab.shell("c", "rm /etc/etcd/main/theirs");
@@ -226,6 +227,28 @@ fn the_cluster_needs_care(lab: &Lab, project: &Project, ctl: &Etcdctl<'_>) {
     // It is no member any more, and ended by itself; apply brings it back.
     let text = finds(project, &[of("changed", "c", "etcd"), of("changed", "c", "unit")]);
     assert!(text.contains("\"path\":\"nonvoter\""), "{text}");
+    project.apply();
+    its_copy_gets_small(project);
+}
+
+/// It works until it has to start again, which nobody would have noticed before.
+fn a_member_runs_without_its_data(lab: &Lab, project: &Project) {
+    lab.shell("c", "find /var/lib/etcd/main -mindepth 1 -delete && systemctl -q is-active etcd-main");
+    let text = finds(project, &[of("decay", "c", "directory[\"data\"]")]);
+    assert!(text.contains("Somebody has removed what was in /var/lib/etcd/main while c ran."), "{text}");
+    let text = project.must(0, &["plan", "-detailed-exitcode"]);
+    assert!(text.contains("No changes") && text.contains("Warning: A member runs without its data"), "{text}");
+    assert!(text.contains("`systemctl stop etcd-main.service`"), "{text}");
+    lab.shell("c", "systemctl stop etcd-main");
+    let text = project.apply();
+    assert!(text.contains("replaces member c"), "{text}");
+    its_copy_gets_small(project);
+}
+
+/// Who joins gets the database with its free pages, which a plan gives back.
+fn its_copy_gets_small(project: &Project) {
+    project.apply();
+    finds(project, &[]);
 }
 
 fn of(kind: &str, member: &str, part: &str) -> (String, String) {

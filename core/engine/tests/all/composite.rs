@@ -58,6 +58,25 @@ output token: None -> Some((secret))"#;
     order(&lab, "Create b/unit", "Gate b");
 }
 
+/// What only children together show, which is said where the plan does nothing about it.
+#[test]
+fn a_composite_of_which_nothing_changes_says_what_it_is_in_need_of() {
+    let mut lab = Lab::new();
+    let hosts = ["a", "b"];
+    lab.converge(&text(&hosts, "1"));
+    *lab.cluster.style.lock().unwrap() = Style::Caring;
+    let said = |lab: &Lab, version: &str, options: &Options| {
+        let planned = lab.plan_with(&text(&hosts, version), options);
+        planned.diagnostics.iter().map(|d| format!("{} {}", d.address.as_ref().unwrap(), d.summary)).collect::<Vec<_>>()
+    };
+    let of = |key: &str| format!(r#"fake_cluster.main/member["{key}"]/unit A unit is in need of care"#);
+    assert_eq!(said(&lab, "1", &Options::default()), [of("a"), of("b")]);
+    // What changes is judged as it changes, what goes need not be well, and of what nobody looked at nobody knows.
+    assert!(said(&lab, "2", &Options::default()).is_empty());
+    assert!(said(&lab, "1", &Options { mode: ModeOfPlan::Destroy, ..Options::default() }).is_empty());
+    assert!(said(&lab, "1", &Options { refresh: false, ..Options::default() }).is_empty());
+}
+
 #[test]
 fn changes_go_one_at_a_time_behind_gates() {
     let mut lab = Lab::new();

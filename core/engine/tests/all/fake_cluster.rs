@@ -24,6 +24,8 @@ pub enum Style {
     Forgetting,
     /// A unit after those of all members before it, and nobody waits for who does not answer.
     Apart,
+    /// As `Rolling`, and each unit that was seen is in need of care.
+    Caring,
 }
 
 #[derive(Clone, Default)]
@@ -149,7 +151,7 @@ impl Composite for Cluster {
                 dance.orderings.push((point(&units[0]), point(&units[1])));
                 dance.orderings.push((point(&units[1]), point(&units[2])));
             }
-            Style::Rolling => {
+            Style::Rolling | Style::Caring => {
                 let changed: Vec<&String> = units.iter().filter(|k| !scene.children[&member(k, "unit")].change.is_no_op()).collect();
                 let mut last: Option<String> = None;
                 for key in changed {
@@ -182,6 +184,15 @@ impl Composite for Cluster {
             }
         }
         Ok(dance)
+    }
+
+    fn care(&self, seen: &BTreeMap<&[ChildStep], &Object>) -> Vec<(Vec<ChildStep>, Diagnostic)> {
+        if *self.style.lock().unwrap() != Style::Caring {
+            return Vec::new();
+        }
+        let units = seen.iter().filter(|(path, _)| path.last().is_some_and(|step| step.name == "unit"));
+        let told = units.filter(|(_, facts)| !facts.is_empty());
+        told.map(|(path, _)| (path.to_vec(), Diagnostic::warning("A unit is in need of care", "It was seen."))).collect()
     }
 
     fn recover(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {

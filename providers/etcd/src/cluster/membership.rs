@@ -7,11 +7,11 @@ mod problems;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Diagnostic, Diagnostics, Margin, Scene, Value};
+use karmaform_model::{ChildStep, Diagnostic, Diagnostics, Margin, Object, Scene, Severity, Value};
 
 use super::arguments::Arguments;
 use super::choreography::quorum;
-use super::condition::{Condition, Member, has_data, is_unchanged, runner, seen, sides};
+use super::condition::{Condition, Member, has_data, is_unchanged, member_of, runner, seen, sides};
 use super::places::{part, part_of};
 use super::roster::{Entry, former_url, peer_url, remembered, roster};
 use super::volumes;
@@ -164,7 +164,7 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
     }
     plan.done.up = plan.done.established.iter().filter(|name| is_alive(name)).cloned().collect();
     if !without_data.is_empty() {
-        return Err(runs_without_data(&without_data, wanted).into());
+        return Err(runs_without_data(&without_data, &wanted.data_directory, &wanted.unit()).into());
     }
     if gone.is_empty() && alive.is_empty() && joins.is_empty() && others.is_empty() {
         return Ok(plan.done);
@@ -335,6 +335,21 @@ fn initial_cluster(entries: &[Entry], alone: Option<&str>) -> String {
 fn is_running(scene: &Scene<'_>, name: &str) -> bool {
     let unit = scene.children.get(&part(name, "unit"));
     unit.is_some_and(|c| is_unchanged(c.change) && c.observed.is_some_and(|o| o.get("active").and_then(Value::as_bool) == Some(true)))
+}
+
+/// Who runs though there is nothing in its data directory, with what to do about it.
+pub(crate) fn run_without_data(seen: &BTreeMap<&[ChildStep], &Object>) -> Vec<(Vec<ChildStep>, Diagnostic)> {
+    let is = |object: &Object, attribute: &str| object.get(attribute).and_then(Value::as_bool) == Some(true);
+    let text = |object: &Object, attribute: &str| object.get(attribute).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let data = seen.keys().filter_map(|path| member_of(path).filter(|name| **path == *part_of(name, "directory", "data")));
+    let empty = data.filter_map(|name| {
+        let path = part_of(name, "directory", "data");
+        let directory = seen.get(path.as_slice()).filter(|d| is(d, "empty"))?;
+        let unit = seen.get(part(name, "unit").as_slice()).filter(|u| is(u, "active"))?;
+        let found = runs_without_data(&[name], &text(directory, "path"), &text(unit, "name"));
+        Some((path, Diagnostic { severity: Severity::Warning, ..found }))
+    });
+    empty.collect()
 }
 
 /// A run has made what runs it.

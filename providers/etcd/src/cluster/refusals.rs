@@ -9,6 +9,7 @@ use karmaform_model::{Action, Change, ChildChange, ChildStep, Diagnostic, Diagno
 use super::arguments::Arguments;
 use super::condition::{changes, differs, has_data, is_formed, member_of, members_away, runner, seen, sides};
 use super::places::{is_authority, part, part_of, token};
+use super::roster::roster;
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
 use super::{authorities, moving};
 
@@ -124,7 +125,10 @@ fn data(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnosti
 fn address(scene: &Scene<'_>, name: &str, wanted: &Arguments, found: &mut Diagnostics) {
     let Some(host) = wanted.members.get(name) else { return };
     if host.address.is_unknown() {
-        if changes(scene, &part(name, "environment")) {
+        // Of who is to join `membership` says so.
+        let is_known = || roster(scene, wanted).into_iter().flatten().any(|entry| entry.name == name);
+        let is_there = scene.children.get(&part(name, "etcd")).is_some_and(|c| c.in_state) || is_known();
+        if is_there && changes(scene, &part(name, "environment")) {
             found.push(
                 Diagnostic::error(
                     "A member's address is not known yet",

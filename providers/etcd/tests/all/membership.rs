@@ -1,7 +1,8 @@
 //! Members that come, go and are replaced: every size to every other, stopped at every step, with crashes, wiped disks and removals by hand. Quorum is
 //! never given up, nobody starts as something that the cluster does not know, and planning again always gets there.
 
-use karmaform_model::Object;
+use karmaform_etcd::EtcdCluster;
+use karmaform_model::{ChildStep, Composite as _, Object};
 
 use crate::lab::{Lab, check_some as check, formed, names, refused, subsets};
 use crate::steps::{arguments, with_setting};
@@ -39,6 +40,28 @@ fn sizes_change_together_with_a_setting() {
         let wanted = with_setting(arguments(to), "snapshot-count", "5000");
         check(&formed(from), Some(&wanted), &format!("{from} to {to}, and a setting"));
     }
+}
+
+#[test]
+fn who_runs_without_data_is_told_of_where_nothing_changes() {
+    let [data, unit] = [("directory", Some("data")), ("unit", None)].map(|(name, key)| {
+        vec![ChildStep::keyed("member", "a"), key.map_or_else(|| ChildStep::new(name), |key| ChildStep::keyed(name, key))]
+    });
+    let told = |empty: bool, active: bool| {
+        let directory = Object::from([("path".to_owned(), "/var/lib/etcd/main".into()), ("empty".to_owned(), empty.into())]);
+        let service = Object::from([("name".to_owned(), "etcd-main.service".into()), ("active".to_owned(), active.into())]);
+        EtcdCluster.care(&[(data.as_slice(), &directory), (unit.as_slice(), &service)].into())
+    };
+    let found = told(true, true);
+    assert_eq!(found.len(), 1);
+    let (path, warning) = &found[0];
+    assert!(*path == data && !warning.is_error());
+    assert_eq!(
+        warning.detail,
+        "Somebody has removed what was in /var/lib/etcd/main while a ran. It goes on with what it has in memory, and would not start again."
+    );
+    assert_eq!(warning.hints, ["Stop it on its host (`systemctl stop etcd-main.service`), then plan again: it is replaced."]);
+    assert!(told(true, false).is_empty() && told(false, true).is_empty() && EtcdCluster.care(&[].into()).is_empty());
 }
 
 /// So many that the rest has a majority, before and after.

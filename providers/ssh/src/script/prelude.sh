@@ -137,8 +137,9 @@ owns_below() {
   return 1
 }
 
-# is_empty PATH: nothing is in this directory, but for what every new file system has
+# is_empty PATH: nothing is in this directory, but for what every new file system has. Of one that we may not look into nobody knows.
 is_empty() {
+  if [ -d "$1" ] && ! { [ -r "$1" ] && [ -x "$1" ]; }; then return 1; fi
   for _entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
     case $_entry in "$1/lost+found") continue ;; esac
     if [ -e "$_entry" ] || [ -h "$_entry" ]; then return 1; fi

@@ -72,16 +72,15 @@ pub(super) fn other_data(name: &str, wanted: &Arguments) -> Diagnostic {
     .with_hint("Move it away or remove it, or choose another host.")
 }
 
-pub(super) fn runs_without_data(names: &[&str], wanted: &Arguments) -> Diagnostic {
+pub(super) fn runs_without_data(names: &[&str], directory: &str, unit: &str) -> Diagnostic {
     Diagnostic::error(
         "A member runs without its data",
         format!(
-            "Somebody has removed what was in {} while {} ran. It goes on with what it has in memory, and would not start again.",
-            wanted.data_directory,
+            "Somebody has removed what was in {directory} while {} ran. It goes on with what it has in memory, and would not start again.",
             names.join(", ")
         ),
     )
-    .with_hint(format!("Stop it on its host (`systemctl stop {}`), then plan again: it is replaced.", wanted.unit()))
+    .with_hint(format!("Stop it on its host (`systemctl stop {unit}`), then plan again: it is replaced."))
 }
 
 pub(super) fn other_key(old: &str, new: &str) -> Diagnostic {
