@@ -94,8 +94,24 @@ impl Project {
     /// # Errors
     /// If there is an error among the diagnostics.
     pub(crate) fn readable(self) -> Result<Self, Stop> {
-        if self.diagnostics.has_errors() { Err(self.diagnostics.into()) } else { Ok(self) }
+        if !self.diagnostics.has_errors() {
+            return Ok(self);
+        }
+        let deeper = karmaform_lang::validate_beside(&self.config, &self.diagnostics);
+        Err(in_order(self.diagnostics.into_iter().chain(deeper)).into())
     }
+}
+
+/// Each once, as a reader goes through the texts, whatever found it.
+pub(crate) fn in_order(found: impl IntoIterator<Item = Diagnostic>) -> Diagnostics {
+    let mut distinct: Vec<Diagnostic> = Vec::new();
+    for diagnostic in found {
+        if !distinct.contains(&diagnostic) {
+            distinct.push(diagnostic);
+        }
+    }
+    distinct.sort_by_key(|d| d.span.map(|s| (s.file, s.start)));
+    distinct.into_iter().collect()
 }
 
 /// Loads what is in the directory. `ask`: values of missing variables may be asked for.

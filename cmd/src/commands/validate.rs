@@ -1,12 +1,12 @@
 //! `validate`: check the configuration and its tests, without state and without the world.
 
 use karmaform_engine::{DEPENDENCY_CYCLE, graph};
-use karmaform_model::{Diagnostic, Diagnostics, Snapshot};
+use karmaform_model::{Diagnostics, Snapshot};
 
 use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
 use crate::flags::{VariableFlags, boolean};
-use crate::project::load_for_any_values;
+use crate::project::{in_order, load_for_any_values};
 use crate::reading::without_missing_variables;
 use crate::testing::validate_tests;
 use crate::ui::json::diagnostics::validation;
@@ -67,13 +67,5 @@ fn check(app: &mut App, args: &Args) -> Result<Diagnostics, Stop> {
     if !args.no_tests {
         found.extend(validate_tests(app, &args.test_directory, &project)?);
     }
-    let mut distinct: Vec<Diagnostic> = Vec::new();
-    for diagnostic in found {
-        if !distinct.contains(&diagnostic) {
-            distinct.push(diagnostic);
-        }
-    }
-    // As a reader goes through the texts, whatever found it.
-    distinct.sort_by_key(|d| d.span.map(|s| (s.file, s.start)));
-    Ok(distinct.into_iter().collect())
+    Ok(in_order(found))
 }
