@@ -233,3 +233,32 @@ output "name" {
     place.check(&["plan", "-detailed-exitcode"], 0);
     place.check(&["plan", "-refresh=false", "-detailed-exitcode"], 0);
 }
+
+/// A text that is public stays so where a secret beside it is the same: nothing but the place tells which is which.
+#[test]
+fn what_is_the_same_as_a_secret_is_not_secret_for_that() {
+    let place = Place::new(
+        r#"
+        variable "password" {
+          default   = "postgres"
+          sensitive = true
+        }
+        resource "terraform_data" "db" {
+          input            = { user = "postgres", password = var.password, list = ["postgres", "x"] }
+          triggers_replace = var.password
+        }
+        resource "terraform_data" "app" {
+          for_each = toset([terraform_data.db.input.user])
+          input    = terraform_data.db.output.user
+        }
+        output "user" { value = [terraform_data.db.output.user, terraform_data.db.output.list] }
+        output "password" {
+          value     = terraform_data.db.output.password
+          sensitive = true
+        }"#,
+    );
+    place.check(&["apply", "-auto-approve"], 0);
+    place.check(&["plan", "-detailed-exitcode"], 0);
+    assert_eq!(place.check(&["output", "-json", "user"], 0).stdout.trim(), r#"["postgres",["postgres","x"]]"#);
+    assert!(place.check(&["show"], 0).stdout.contains("password = (sensitive value)"));
+}

@@ -114,7 +114,8 @@ pub(crate) fn carry_marks(from: &Object, to: &mut Object) {
 }
 
 /// Marks texts that are the same as a secret one in `from`: what a provider gives back of a secret it was given is no less secret. What it
-/// gave back as the configuration wrote it keeps the marks it has there, as a plain text may happen to be the same as a secret.
+/// gave back as the configuration wrote it keeps the marks it has there, as a plain text may happen to be the same as a secret; so does what it
+/// gave back in an attribute that echoes one of these.
 pub(crate) fn mark_copies(schema: &Schema, from: &Object, to: &mut Object) {
     let mut secrets = BTreeSet::new();
     from.values().for_each(|v| collect_secrets(v, false, &mut secrets));
@@ -122,8 +123,14 @@ pub(crate) fn mark_copies(schema: &Schema, from: &Object, to: &mut Object) {
         return;
     }
     for (name, value) in to.iter_mut() {
-        let is_written = schema.attribute(name).is_none_or(Attribute::is_configurable);
-        mark_equal(value, from.get(name).filter(|_| is_written), &secrets);
+        let attribute = schema.attribute(name);
+        let is_written = attribute.is_none_or(Attribute::is_configurable);
+        let source = if is_written { Some(name.as_str()) } else { attribute.and_then(|a| a.echoes) };
+        let written = source.and_then(|name| from.get(name));
+        if let (false, Some(written)) = (is_written, written) {
+            written.secret_paths().iter().for_each(|path| value.mark_secret(&path.0));
+        }
+        mark_equal(value, written, &secrets);
     }
 }
 
@@ -304,21 +311,24 @@ mod tests {
             Attribute::optional("input", Type::Any, ""),
             Attribute::optional("chosen", Type::String, ""),
             Attribute::computed("echo", Type::Any, ""),
+            Attribute::computed("same", Type::Any, "").echoes("input"),
         ];
         let schema = Schema::new("", attributes);
         let object = |open: Value, pw: Value| {
             let list = Value::tuple(vec!["db".into(), open]);
             Value::object([("list", list), ("name", "db".into()), ("pw", pw)])
         };
-        let whole = |input: Value, chosen: Value, echo: Value| -> Object {
-            [("input".to_owned(), input), ("chosen".to_owned(), chosen), ("echo".to_owned(), echo)].into()
+        let whole = |input: Value, chosen: Value, echo: Value, same: Value| -> Object {
+            let entries = [("input", input), ("chosen", chosen), ("echo", echo), ("same", same)];
+            entries.map(|(name, value)| (name.to_owned(), value)).into()
         };
-        let sent = whole(object(unknown(), Value::from("db").secret()), unknown(), unknown());
-        let mut given = whole(object("db".into(), "db".into()), "db".into(), object("x".into(), "db".into()));
+        let sent = whole(object(unknown(), Value::from("db").secret()), unknown(), unknown(), unknown());
+        let mut given =
+            whole(object("db".into(), "db".into()), "db".into(), object("x".into(), "db".into()), object("db".into(), "db".into()));
         carry_marks(&sent, &mut given);
         mark_copies(&schema, &sent, &mut given);
         let marked: Vec<String> = secret_paths(&schema, &given).iter().map(ToString::to_string).collect();
-        assert_eq!(marked, ["chosen", "echo.list[0]", "echo.name", "echo.pw", "input.list[1]", "input.pw"]);
+        assert_eq!(marked, ["chosen", "echo.list[0]", "echo.name", "echo.pw", "input.list[1]", "input.pw", "same.list[1]", "same.pw"]);
     }
 
     #[test]

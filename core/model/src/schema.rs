@@ -46,6 +46,8 @@ pub struct Attribute {
     pub typed: bool,
     /// A fact of the moment: seen when observing, never compared and never stored.
     pub volatile: bool,
+    /// A computed one that is another one's value once it is applied: it is secret where that is.
+    pub echoes: Option<&'static str>,
 }
 
 /// How often a nested block may stand.
@@ -129,6 +131,7 @@ impl Attribute {
             write_only: false,
             typed: false,
             volatile: false,
+            echoes: None,
         }
     }
 
@@ -199,6 +202,13 @@ impl Attribute {
     #[must_use]
     pub fn volatile(mut self) -> Self {
         self.volatile = true;
+        self
+    }
+
+    /// With another one's value once it is applied, and so secret where that is.
+    #[must_use]
+    pub fn echoes(mut self, name: &'static str) -> Self {
+        self.echoes = Some(name);
         self
     }
 

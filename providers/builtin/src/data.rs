@@ -20,7 +20,7 @@ impl TerraformData {
             vec![
                 Attribute::optional("input", Type::Any, "Any value; `output` gives it back once it is applied.").typed(),
                 Attribute::optional("triggers_replace", Type::Any, "Any value; a change replaces the resource.").typed().forces_replace(),
-                Attribute::computed("output", Type::Any, "The input of the last apply."),
+                Attribute::computed("output", Type::Any, "The input of the last apply.").echoes("input"),
                 Attribute::computed("id", Type::String, "A random UUID, new with every replacement."),
             ],
         )
