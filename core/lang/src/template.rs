@@ -100,8 +100,19 @@ impl Evaluator<'_> {
         };
         text.marks |= marks;
         match decision {
-            Some(true) => self.add_parts(whole, then, text, scope, errors),
-            Some(false) => self.add_parts(whole, otherwise, text, scope, errors),
+            Some(yes) => {
+                let (taken, other) = if yes { (then, otherwise) } else { (otherwise, then) };
+                // As of `?:`, what is secret or ephemeral in the arm that is not taken makes the result so, too. A template file is as secret as all that
+                // it is given, and may come to its end by that arm.
+                if self.memo.depth.get() == 0 {
+                    let mut aside = Text::default();
+                    let rounds = self.memo.rounds.get();
+                    self.add_parts(whole, other, &mut aside, scope, &mut Errors::silent());
+                    self.memo.rounds.set(rounds);
+                    text.marks |= if aside.failed { Marks::default() } else { aside.marks };
+                }
+                self.add_parts(whole, taken, text, scope, errors);
+            }
             None => {
                 // What it will be made of is not known, but that it may be made of a secret is.
                 text.cut = true;
