@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmaform_model::{Diagnostic, Key, Marks, Number, Object, Type, Value, convert};
 
-use super::{Called, Name, Sort, defaults};
+use super::{Called, Name, Sort, defaults, names_of};
 use crate::budget::bounded;
 use crate::conditions;
 use crate::config::{Condition, Config, Repetition};
@@ -146,7 +146,11 @@ impl Evaluator<'_> {
             Sort::Variable => {
                 let mut value = self.input(module, name, &mut errors);
                 if let Some(declaration) = home.declared.get(name).filter(|_| self.config.any_values) {
-                    value = Value::unknown(declaration.ty.clone()).marked(declaration.marks());
+                    let nothing = Value::unknown(declaration.ty.clone()).marked(declaration.marks());
+                    let given = std::mem::replace(&mut value, nothing);
+                    if !errors.any() {
+                        self.judge_given(module, name, given, &mut errors);
+                    }
                 }
                 let is_unknown = value.is_unknown();
                 self.remember(module, sort, name, value);
@@ -219,10 +223,18 @@ impl Evaluator<'_> {
         value.marked(declaration.marks())
     }
 
+    /// What the rules of a variable say of what a call gives it, where the value is for this alone: else any value may be there. Rules that need other names
+    /// than the variable's own are passed over, so that nothing is remembered that is made of the value.
+    fn judge_given(&self, module: usize, name: &str, given: Value, errors: &mut Errors) {
+        let Some(declaration) = self.config.home(module).declared.get(name).filter(|_| !given.is_unknown()) else { return };
+        self.remember(module, Sort::Variable, name, given);
+        let is_own = |c: &&Condition| names_of([&c.condition, &c.message]).iter().all(|n| *n == Name::Variable(name.into()));
+        self.check_input(module, name, declaration.validations.iter().filter(is_own), errors);
+    }
+
     /// What some of the `validation` blocks of a variable say.
-    fn check_input(&self, module: usize, name: &str, validations: &[Condition], errors: &mut Errors) {
-        let home = self.config.home(module);
-        let Some(declaration) = home.declared.get(name).filter(|_| !validations.is_empty()) else { return };
+    fn check_input<'c>(&self, module: usize, name: &str, validations: impl IntoIterator<Item = &'c Condition>, errors: &mut Errors) {
+        let Some(declaration) = self.config.home(module).declared.get(name) else { return };
         let site = Site::in_module(module);
         let given = self.config.modules.get(module).and_then(|m| m.call.as_ref()).and_then(|c| c.arguments.get(name));
         let span = given.map(|a| a.expr.span).filter(|_| !declaration.sensitive).unwrap_or(declaration.span);
