@@ -71,7 +71,9 @@ impl<'s> Inside<'s> {
     pub(super) fn block(self, name: &str) -> Option<Form<'s>> {
         let form = |labels: usize, inside: Inside<'s>| Some(Form { labels, inside });
         match (self, name) {
-            (Self::File, "karmaform" | "locals" | "moved" | "removed" | "import") => Some(Form { labels: 0, inside: fixed(name) }),
+            (Self::File, "karmaform" | "terraform" | "locals" | "moved" | "removed" | "import") => {
+                Some(Form { labels: 0, inside: fixed(name) })
+            }
             (Self::File, "variable" | "output" | "module" | "policy" | "check") => Some(Form { labels: 1, inside: fixed(name) }),
             (Self::File, "resource") => form(2, Self::Typed(true)),
             (Self::File, "data") => form(2, Self::Typed(false)),
@@ -85,8 +87,8 @@ impl<'s> Inside<'s> {
             (Self::Fixed("mock_provider"), "mock_resource" | "mock_data") => form(1, Self::Fixed("mock")),
             (Self::Tests | Self::Fixed("run" | "mock_provider"), "override_resource" | "override_data") => Some(plain("override")),
             (Self::Tests | Self::Fixed("run"), "override_module") => Some(plain("override")),
-            (Self::Fixed("karmaform"), "backend") => form(1, ARGUMENTS),
-            (Self::Fixed("karmaform"), "encryption" | "required_providers" | "cloud") => form(0, ARGUMENTS),
+            (Self::Fixed("karmaform" | "terraform"), "backend") | (Self::Fixed("terraform"), "provider_meta") => form(1, ARGUMENTS),
+            (Self::Fixed("karmaform" | "terraform"), "encryption" | "required_providers" | "cloud") => form(0, ARGUMENTS),
             (Self::Fixed("variable"), "validation") => Some(plain("condition")),
             (Self::Fixed("output"), "precondition") => Some(plain("condition")),
             (Self::Fixed("removed"), "lifecycle") => Some(plain("lifecycle")),
@@ -133,6 +135,6 @@ impl<'s> Inside<'s> {
 
 /// The blocks that are looked at by name.
 fn fixed<'s>(name: &str) -> Inside<'s> {
-    const NAMES: [&str; 9] = ["karmaform", "moved", "removed", "import", "variable", "output", "module", "policy", "check"];
+    const NAMES: [&str; 10] = ["karmaform", "terraform", "moved", "removed", "import", "variable", "output", "module", "policy", "check"];
     NAMES.into_iter().find(|n| *n == name).map_or(ARGUMENTS, Inside::Fixed)
 }
