@@ -1,6 +1,6 @@
 //! Failures that a run expects: which of what was said is one of them, and which did not come.
 
-use karmaform_engine::CHECK_FAILED;
+use karmaform_engine::{CHECK_FAILED, CHECK_UNKNOWN};
 use karmaform_lang::{Config, Run};
 use karmaform_model::{Address, Diagnostic, Diagnostics, Severity, Span};
 
@@ -15,7 +15,11 @@ struct One {
 }
 
 /// All of them.
-pub(super) struct Expected(Vec<One>);
+pub(super) struct Expected {
+    all: Vec<One>,
+    /// The run only plans.
+    is_plan: bool,
+}
 
 impl Expected {
     /// Of a run. What is not there, or has nothing that could fail, is an error.
@@ -38,22 +42,25 @@ impl Expected {
             }
             all.push(One { address: address.clone(), span: *span, conditions: conditions.unwrap_or_default(), has_failed: false });
         }
-        (Self(all), wrong)
+        (Self { all, is_plan: run.is_plan }, wrong)
     }
 
     /// Takes out what was expected, and says whether that was an error, so that nothing can go on from there. A check that fails without being expected
-    /// is an error here.
+    /// is an error here, and so is one that a run that only plans can't judge, as in Terraform.
     pub(super) fn take(&mut self, diagnostics: Diagnostics) -> (Diagnostics, Diagnostics) {
         let (mut left, mut taken) = (Diagnostics::new(), Diagnostics::new());
         for diagnostic in diagnostics {
             let places: Vec<Span> = diagnostic.span.into_iter().chain(diagnostic.labels.iter().map(|(s, _)| *s)).collect();
             let mut is_expected = false;
-            for one in self.0.iter_mut().filter(|one| places.iter().any(|p| one.conditions.contains(p))) {
+            for one in self.all.iter_mut().filter(|one| places.iter().any(|p| one.conditions.contains(p))) {
                 one.has_failed = true;
                 is_expected = true;
             }
             if is_expected {
                 taken.push(diagnostic);
+            } else if self.is_plan && diagnostic.summary == CHECK_UNKNOWN {
+                let error = Diagnostic { severity: Severity::Error, ..diagnostic };
+                left.push(error.with_hint("Write command = apply in the run, or override what the check is made of."));
             } else if diagnostic.summary == CHECK_FAILED {
                 left.push(Diagnostic { severity: Severity::Error, ..diagnostic });
             } else {
@@ -65,7 +72,7 @@ impl Expected {
 
     /// What did not fail.
     pub(super) fn missing(&self) -> Diagnostics {
-        let missing = self.0.iter().filter(|one| !one.has_failed).map(|one| {
+        let missing = self.all.iter().filter(|one| !one.has_failed).map(|one| {
             let detail = format!("{} was expected to fail and did not.", one.address);
             Diagnostic::error("Missing expected failure", detail).with_span(Some(one.span))
         });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_engine::{CHECK_FAILED, Options};
+use karmaform_engine::{CHECK_FAILED, CHECK_UNKNOWN, Options};
 use karmaform_lang::{Config, Evaluator, Run, SourceFile, TestFile};
 use karmaform_model::{Deferred, Diagnostic, Diagnostics, Mode, ModeOfPlan, Object, Plan};
 
@@ -94,7 +94,8 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
         met.extend(judge(&project.config, &mut planned.plan, &Overrides::new(), options.now));
         met.extend(std::mem::take(&mut planned.plan.warnings));
         let judges_again = !run.is_plan && !is_idle(&planned.plan);
-        let (left, taken) = expected.take(met.into_iter().filter(|d| !(judges_again && d.summary == CHECK_FAILED)).collect());
+        let (left, taken) = expected
+            .take(met.into_iter().filter(|d| !(judges_again && [CHECK_FAILED, CHECK_UNKNOWN].contains(&d.summary.as_str()))).collect());
         said.extend(left);
         if !run.is_plan && before.is_none() && !said.has_errors() {
             said.extend(Expected::too_early(&taken));

@@ -11,6 +11,8 @@ use crate::walk::Pass;
 
 /// The summary of what is told of an `assert` that does not hold; all else that is told is its author's.
 pub const CHECK_FAILED: &str = "Check failed";
+/// The summary of what is said of a `check` block that can be judged only after an apply.
+pub const CHECK_UNKNOWN: &str = "Check known after apply";
 
 /// What all conditions say at the time of a plan; what `check` blocks have to say is added to the diagnostics.
 pub(crate) fn planned(evaluator: &Evaluator<'_>, pass: &Pass<'_>, diagnostics: &mut Diagnostics) -> Vec<Checked> {
@@ -86,7 +88,7 @@ fn warnings(said: &CheckSaid, tells_unknown: bool) -> Vec<Diagnostic> {
             Verdict::Broken(message) => warning(CHECK_FAILED, message.clone(), &said.address),
             Verdict::Unknown if tells_unknown => {
                 let detail = "What this check asserts depends on what is known only after apply; it is judged then.";
-                warning("Check known after apply", detail.to_owned(), &said.address)
+                warning(CHECK_UNKNOWN, detail.to_owned(), &said.address)
             }
             _ => return None,
         };

@@ -62,7 +62,7 @@ mod worker;
 
 pub use apply::apply;
 pub use check::{check, check_steps_of};
-pub use checks::CHECK_FAILED;
+pub use checks::{CHECK_FAILED, CHECK_UNKNOWN};
 pub use connect::graph;
 pub use cycle::DEPENDENCY_CYCLE;
 pub use expand::{Expanded, expand};

@@ -4,10 +4,10 @@ use karmaform_model::Value;
 
 use crate::eval::Errors;
 use crate::evaluator::Evaluator;
-use crate::references::{Visit, walk};
+use crate::references::{Visit, literal_key, walk};
 use crate::render::render;
 use crate::scope::Scope;
-use crate::syntax::{Expr, StepKind};
+use crate::syntax::{Expr, Step, StepKind};
 
 /// More characters than this are cut.
 const LONGEST: usize = 60;
@@ -36,16 +36,16 @@ pub(crate) fn names_in(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>
         if found.len() >= MOST {
             return;
         }
-        // Only plain paths: what stands in brackets is visited by itself.
-        let plain = steps.iter().take_while(|s| matches!(s.kind, StepKind::Attribute(_))).count();
         let root = Expr { kind: crate::syntax::ExprKind::Name(name.to_owned()), span };
-        let value = evaluator.eval_traversal(expr, &root, &steps[..plain], scope, &mut Errors::silent());
-        let mut path = name.to_owned();
-        for step in &steps[..plain] {
-            if let StepKind::Attribute(attribute) = &step.kind {
-                path = format!("{path}.{attribute}");
-            }
-        }
+        let value = |count: usize| evaluator.eval_traversal(expr, &root, &steps[..count], scope, &mut Errors::silent());
+        // What is written out; what else stands in brackets is visited by itself. Where nothing is there, what would hold it is told.
+        let written = steps.iter().take_while(|s| written_step(s).is_some()).count();
+        let plain = steps.iter().take_while(|s| matches!(s.kind, StepKind::Attribute(_))).count();
+        let (count, value) = match value(written) {
+            found if written > plain && found.is_unknown() => (plain, value(plain)),
+            found => (written, found),
+        };
+        let path = steps[..count].iter().filter_map(written_step).fold(name.to_owned(), |path, step| path + &step);
         if found.iter().any(|(p, _)| *p == path) {
             return;
         }
@@ -63,5 +63,14 @@ pub(crate) fn names_in(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>
             let parts: Vec<_> = all.iter().map(|(path, text)| format!("{path} is {text}")).collect();
             format!("Here {}.", parts.join(", "))
         }
+    }
+}
+
+/// A step that needs nothing else to be known: `.name`, `[0]`, `["key"]`.
+fn written_step(step: &Step) -> Option<String> {
+    match &step.kind {
+        StepKind::Attribute(name) => Some(format!(".{name}")),
+        StepKind::Index(key) => literal_key(key).map(|key| key.to_string()),
+        _ => None,
     }
 }
