@@ -81,14 +81,21 @@ pub(super) const FORMATLIST: Function = Function {
     name: "formatlist",
     doc: "A list of texts: the format for each element of the lists among the arguments.",
     parameters: &[Parameter::string("format")],
-    rest: Some(Parameter::any("args").null()),
+    rest: Some(Parameter::any("args").null().unknown()),
     gives: Gives::Is(Shape::STRINGS),
     body: Some(|a| {
         let arguments = &a.values()[1..];
-        let Some(length) = length(arguments)? else { return Ok(Value::list(Type::String, vec![verbs::format(a.text(0), arguments)?])) };
+        if arguments.iter().any(|v| has_unknown_length(v)) {
+            return Ok(a.unknown());
+        }
+        let text = |row: &[&Value]| match row.iter().all(|v| v.is_wholly_known()) {
+            true => verbs::format(a.text(0), row),
+            false => Ok(Value::unknown_not_null(Type::String)),
+        };
+        let Some(length) = length(arguments)? else { return Ok(Value::list(Type::String, vec![text(arguments)?])) };
         let texts = (0..length).map(|i| {
             let row: Vec<&Value> = arguments.iter().map(|v| v.as_items().and_then(|items| items.get(i)).unwrap_or(v)).collect();
-            verbs::format(a.text(0), &row).map_err(|e| FunctionError { message: format!("for element {i}, {}", e.message), ..e })
+            text(&row).map_err(|e| FunctionError { message: format!("for element {i}, {}", e.message), ..e })
         });
         Ok(Value::list(Type::String, texts.collect::<Result<_, _>>()?))
     }),
@@ -104,9 +111,30 @@ pub(super) const FORMATLIST: Function = Function {
         ("formatlist(\"%s\",{a=1})", "ERROR needs a string, not an object"),
         ("formatlist(\"%s\",[\"a\",u.id])", "tolist([\"a\", UNKNOWN string])"),
         ("formatlist(\"%s\",u.list)", "UNKNOWN list(string)"),
+        ("formatlist(\"%s\",u.any)", "UNKNOWN list(string)"),
+        ("formatlist(\"%s-%s\",[\"a\"],u.any)", "UNKNOWN list(string)"),
+        ("formatlist(\"%s-%s\",[],u.list)", "UNKNOWN list(string)"),
+        ("formatlist(\"%s-%s\",[\"a\",\"b\"],u.id)", "tolist([UNKNOWN string, UNKNOWN string])"),
+        ("formatlist(\"%s-%s\",u.id,[\"a\",u.id])", "tolist([UNKNOWN string, UNKNOWN string])"),
+        ("formatlist(\"%s-%s\",[\"a\",u.id],\"x\")", "tolist([\"a-x\", UNKNOWN string])"),
+        ("formatlist(\"%s-%s\",[],u.id)", "tolist([])"),
+        ("formatlist(\"%s\",u.id)", "tolist([UNKNOWN string])"),
+        ("formatlist(u.id,[\"a\"])", "UNKNOWN list(string)"),
+        ("formatlist(\"%s\",toset([u.id]))", "tolist([UNKNOWN string])"),
+        ("formatlist(\"%s-%s\",toset([u.id,\"a\"]),\"x\")", "UNKNOWN list(string)"),
     ],
     ..Function::BASE
 };
+
+/// True for a list or a set of which nobody knows how many elements it has, and for what may be one.
+fn has_unknown_length(value: &Value) -> bool {
+    match &value.kind {
+        Kind::Unknown(u) => matches!(u.ty, Type::Any | Type::List(_) | Type::Set(_) | Type::Tuple(_)),
+        // Of two that are not known one may be the other.
+        Kind::Set(_, items) => items.len() > 1 && !value.is_wholly_known(),
+        _ => false,
+    }
+}
 
 /// The length that all lists among the arguments have; none if there is no list.
 fn length(arguments: &[&Value]) -> Result<Option<usize>, FunctionError> {

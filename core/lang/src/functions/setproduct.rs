@@ -27,8 +27,9 @@ pub(super) const FUNCTION: Function = Function {
         }
         let marks = a.marks();
         let ty = result_type(a.values());
-        // Only sets whose elements are all known have a known number of elements.
-        if matches!(ty, Type::Set(_)) && !a.values().iter().copied().all(Value::is_wholly_known) {
+        // Of two elements of a set one that is not known may be the other.
+        let is_open = |v: &Value| matches!(&v.kind, Kind::Set(_, items) if items.len() > 1) && !v.is_wholly_known();
+        if a.values().iter().copied().any(is_open) {
             return Ok(a.unknown().marked(marks));
         }
         let mut rows: Vec<Vec<Value>> = vec![Vec::new()];
@@ -59,6 +60,10 @@ pub(super) const FUNCTION: Function = Function {
         ("setproduct([\"a\"],[1,true])", "ERROR all elements must be of the same type"),
         ("setproduct([\"a\"],[1,true,\"x\"])", "tolist([[\"a\", \"1\"], [\"a\", \"true\"], [\"a\", \"x\"]])"),
         ("setproduct([\"a\"],[u.id])", "tolist([[\"a\", UNKNOWN string]])"),
+        ("setproduct([\"a\"],toset([u.id]))", "toset([[\"a\", UNKNOWN string]])"),
+        ("setproduct(toset([\"a\",\"b\"]),[u.id])", "toset([[\"a\", UNKNOWN string], [\"b\", UNKNOWN string]])"),
+        ("setproduct([\"a\"],toset([u.id,\"b\"]))", "UNKNOWN set(tuple([string, string]))"),
+        ("setproduct(toset([u.id]),[])", "toset([])"),
         ("setproduct([\"a\"],u.list)", "UNKNOWN list(tuple([string, string]))"),
         ("setproduct([\"a\"],[1,\"b\"])", "tolist([[\"a\", \"1\"], [\"a\", \"b\"]])"),
     ],

@@ -131,6 +131,8 @@ fn what_is_known_of_the_unknown_decides() {
         ("[1,u.id] == [2,\"x\"]", "false"),
         ("[1,u.id] == [1,\"x\"]", "UNKNOWN bool"),
         ("toset([\"x\",u.id]) == toset([\"x\"])", "UNKNOWN bool"),
+        ("toset([\"x\",u.id]) == toset([])", "false"),
+        ("toset([]) != toset([u.id])", "true"),
         ("length(\"pre-${u.id}\") > 0", "true"),
         ("0 < length(\"pre-${u.id}\")", "true"),
         ("length(\"pre-${u.id}\") > 4", "UNKNOWN bool"),
