@@ -69,7 +69,7 @@ pub(crate) fn outputs_text(outputs: &BTreeMap<String, OutputState>, theme: &Them
         if output.sensitive || output.value.secret {
             printer.line(0, Mark::None, format!("{name} = <sensitive>"));
         } else {
-            printer.line(0, Mark::None, format!("{name} = {}", karmaform_lang::render(&output.value)));
+            printer.line(0, Mark::None, format!("{name} = {}", karmaform_lang::render(&output.value.clone().as_stored())));
         }
     }
     printer.finish(theme)

@@ -2,7 +2,7 @@
 //!
 //! A value that is secret is never looked into; connections are shown by the id of what they reach.
 
-use karmaform_model::{Kind, Object, Type, Value, implied_from_json};
+use karmaform_model::{Kind, Number, Object, Type, Value, implied_from_json};
 
 use super::style::{Mark, Theme, Tone};
 
@@ -194,6 +194,8 @@ pub(crate) fn inline(value: &Value) -> Option<String> {
         Kind::Unknown(_) => UNKNOWN.to_owned(),
         Kind::Null(_) => "null".to_owned(),
         Kind::Bool(b) => b.to_string(),
+        // As in Terraform.
+        Kind::Number(Number::NegativeZero) => "0".to_owned(),
         Kind::Number(n) => n.to_string(),
         Kind::String(s) => match json_structure(s) {
             Some(inner) => format!("jsonencode({})", inline(&inner)?),

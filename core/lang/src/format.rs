@@ -48,6 +48,10 @@ pub fn format(text: &str) -> Result<String, FormatError> {
         out.extend(std::iter::repeat_n(' ', *spaces));
         out.push_str(text);
     }
+    // As in Terraform: spaces behind all else stay, if no line break does. What they are a part of, a comment for one, has them already.
+    if !out.ends_with([' ', '\t']) {
+        out.extend(std::iter::repeat_n(' ', text.len() - text.trim_end_matches([' ', '\t']).len()));
+    }
     Ok(if written.len() == text.len() { out } else { with_line_breaks(&out, written) })
 }
 

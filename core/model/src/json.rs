@@ -5,21 +5,31 @@ use serde_json::Value as Json;
 use crate::number::TOO_LONG;
 use crate::{ConvertError, Kind, Number, Object, Type, Value, convert};
 
-/// Plain JSON: sets and tuples are arrays, unknown parts and infinities are null, marks are lost.
+/// Plain JSON: sets and tuples are arrays, unknown parts and infinities are null, marks are lost. A zero has no sign, as in Terraform's states.
 pub fn to_json(value: &Value) -> Json {
+    written(value, false)
+}
+
+/// The same with the sign of a negative zero, as Terraform's `jsonencode` has it.
+pub fn to_json_signed(value: &Value) -> Json {
+    written(value, true)
+}
+
+fn written(value: &Value, signed: bool) -> Json {
     match &value.kind {
         Kind::Null(_) | Kind::Unknown(_) => Json::Null,
         Kind::Bool(b) => Json::Bool(*b),
-        Kind::Number(n) => number_to_json(n),
+        Kind::Number(n) => number_to_json(n, signed),
         Kind::String(s) => Json::String(s.clone()),
-        Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => Json::Array(items.iter().map(to_json).collect()),
-        Kind::Map(_, e) | Kind::Object(e) => Json::Object(e.iter().map(|(n, v)| (n.clone(), to_json(v))).collect()),
+        Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items) => Json::Array(items.iter().map(|v| written(v, signed)).collect()),
+        Kind::Map(_, e) | Kind::Object(e) => Json::Object(e.iter().map(|(n, v)| (n.clone(), written(v, signed))).collect()),
     }
 }
 
-fn number_to_json(number: &Number) -> Json {
+fn number_to_json(number: &Number, signed: bool) -> Json {
     match number {
         Number::Int(i) => Json::from(*i),
+        Number::NegativeZero if !signed => Json::from(0),
         Number::Float(_) | Number::NegativeZero => serde_json::from_str(&number.to_string()).unwrap_or(Json::Null),
         Number::PositiveInfinity | Number::NegativeInfinity => Json::Null,
     }

@@ -213,9 +213,8 @@ impl<'a> Lexer<'a> {
         let line_end = self.rest.find('\n').unwrap_or(self.rest.len());
         let line = &self.rest[..line_end];
         if *line_start && line.trim() == marker {
-            let length = line.trim_end().len();
             self.open.pop();
-            self.take(Kind::HeredocClose, length, 0);
+            self.take(Kind::HeredocClose, line_end, 0);
             return;
         }
         *line_start = false;

@@ -94,6 +94,22 @@ fn templates_are_spaced_inside_only() {
     check("a = \"${x}${ y }\"\n", "a = \"${x}${y}\"\n");
 }
 
+/// At the end of a line they go.
+#[test]
+fn spaces_at_the_end_of_a_text_and_behind_a_marker_stay() {
+    for (text, expected) in [
+        ("a=1  ", "a = 1  "),
+        ("b {\na=1\n}\t", "b {\n  a = 1\n} "),
+        ("a=1 # c ", "a = 1 # c "),
+        ("a=1\n ", "a = 1\n "),
+        (" ", " "),
+        ("a=[<<E\nx\nE  \n,1  \n]\n", "a = [<<E\nx\nE  \n  , 1\n]\n"),
+    ] {
+        assert_eq!(format(text).as_deref(), Ok(expected));
+        assert_eq!(format(expected).as_deref(), Ok(expected), "twice");
+    }
+}
+
 #[test]
 fn lines_are_indented() {
     check("a {\nb {\nc = 1\n}\n   }\n", "a {\n  b {\n    c = 1\n  }\n}\n");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use karmaform_model::{TOO_LONG, has_too_long_number, implied_from_json, to_json};
+use karmaform_model::{TOO_LONG, has_too_long_number, implied_from_json, to_json_signed};
 
 use super::prelude::*;
 
@@ -18,7 +18,7 @@ pub(super) const ENCODE: Function = Function {
         if value.contains_infinity() {
             return Err(FunctionError::at(0, "holds an infinite number, which JSON can't express"));
         }
-        Ok(string(escape(&to_json(value).to_string())))
+        Ok(string(escape(&to_json_signed(value).to_string())))
     }),
     #[cfg(test)]
     rows: &[

@@ -1,6 +1,6 @@
 //! The %-verbs of `format`: `%`, flags, width, precision, `[n]`, letter, in this order.
 
-use karmaform_model::{Number, to_json};
+use karmaform_model::{Number, to_json_signed};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::json::escape;
@@ -179,10 +179,10 @@ fn render(verb: &Verb<'_>, value: &Value) -> Result<String, String> {
 /// As `%v` shows it: strings and numbers as they are, structures as JSON.
 fn plainly(verb: &Verb<'_>, value: &Value) -> String {
     match &value.kind {
-        _ if verb.sharp => escape(&to_json(value).to_string()),
+        _ if verb.sharp => escape(&to_json_signed(value).to_string()),
         Kind::String(s) => s.clone(),
         Kind::Number(n) => numerals::fractional(n, &Verb { letter: 'g', ..Verb::default() }),
-        _ => escape(&to_json(value).to_string()),
+        _ => escape(&to_json_signed(value).to_string()),
     }
 }
 
