@@ -16,6 +16,8 @@ use crate::commands;
     name = "karmaform",
     disable_version_flag = true,
     disable_help_subcommand = true,
+    // As in Terraform the last one counts: scripts, and `KF_CLI_ARGS`, give flags that somebody has given already.
+    args_override_self = true,
     max_term_width = 100,
     subcommand_help_heading = "Commands"
 )]

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_lang::{Config, MISSING_VARIABLE, SourceFile, Sources, VariableInputs, VariableOrigin};
-use karmaform_model::{Content, Diagnostic, Diagnostics, Plan, SealError, Value, is_sealed, to_json};
+use karmaform_lang::{Config, MISSING_VARIABLE, SourceFile, Sources, VariableInputs, VariableOrigin, given_as};
+use karmaform_model::{Content, Diagnostic, Diagnostics, Plan, SealError, Value, is_sealed, same_and_alike, to_json};
 use serde::{Deserialize, Serialize};
 
 use crate::app::{App, Stop, VERSION};
@@ -174,6 +174,7 @@ pub(crate) fn load(app: &mut App, saved: &SavedPlan, flags: &VariableFlags) -> R
     let configuration_files = sources.files.len();
     let mut inputs = VariableInputs::default();
     project::add_surroundings(app, &mut sources, &mut inputs)?;
+    let mut given = Vec::new();
     for flag in &flags.0 {
         match flag {
             VariableFlag::File(_) => project::add_flags(app, &VariableFlags(vec![flag.clone()]), &mut sources, &mut inputs)?,
@@ -181,7 +182,8 @@ pub(crate) fn load(app: &mut App, saved: &SavedPlan, flags: &VariableFlags) -> R
                 Some(variable) if variable.sensitive || variable.ephemeral => {
                     inputs.text(name.clone(), value.clone(), VariableOrigin::CommandLine)
                 }
-                _ => changed.push(fixed_variable(name)),
+                Some(_) => given.push((name, value)),
+                None => changed.push(fixed_variable(name)),
             },
         }
     }
@@ -193,7 +195,16 @@ pub(crate) fn load(app: &mut App, saved: &SavedPlan, flags: &VariableFlags) -> R
     if changed.has_errors() {
         return Err(changed.into());
     }
-    load_sources(app, sources, configuration_files, inputs, Loading { ask: true, now: saved.plan.created, directory: project::HERE })
+    let how = Loading { ask: true, now: saved.plan.created, directory: project::HERE };
+    let project = load_sources(app, sources, configuration_files, inputs, how)?;
+    // Who gives what it has anyway changes nothing.
+    let is_same = |name: &str, text: &str| {
+        let planned = project.config.variables.get(name).map(|v| &v.value);
+        planned.zip(given_as(&project.config, name, text).as_ref()).is_some_and(|(planned, given)| same_and_alike(planned, given))
+    };
+    let other = given.into_iter().filter(|(name, text)| !is_same(name, text));
+    let changed: Diagnostics = other.map(|(name, _)| fixed_variable(name)).collect();
+    if changed.has_errors() { Err(changed.into()) } else { Ok(project) }
 }
 
 fn changed_file(path: &str) -> Diagnostic {

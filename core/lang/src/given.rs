@@ -129,6 +129,11 @@ pub(crate) enum Text {
 }
 
 impl Given {
+    /// A text as `-var` has it.
+    pub(crate) fn on_the_command_line(text: &str) -> Self {
+        Self { text: Text::Literal(text.to_owned()), origin: VariableOrigin::CommandLine, path: String::new() }
+    }
+
     /// Where it stands.
     pub(crate) fn span(&self) -> Option<Span> {
         match &self.text {

@@ -80,6 +80,6 @@ pub use source::{SourceFile, Sources};
 pub use syntax::{gives_type, is_unfinished, syntax_errors};
 pub use testing::{Judged, Mock, Override, Run, RunOptions, TestFile, read_tests};
 pub use validate::{validate, validate_beside};
-pub use variables::{MISSING_VARIABLE, VariableOrigin};
+pub use variables::{MISSING_VARIABLE, VariableOrigin, given_as};
 pub use version::TERRAFORM;
 pub use written::{Said, Written};

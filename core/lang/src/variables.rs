@@ -183,6 +183,14 @@ fn no_value(name: &str, declaration: &Declaration) -> Diagnostic {
         .with_hint(format!("Set it with -var {name}=..., in a variables file, or by KF_VAR_{name}; or give it a default."))
 }
 
+/// What a text is for a variable of the root, as `-var` has it; `None` if there is no such variable, or it does not fit.
+pub fn given_as(config: &Config, name: &str, text: &str) -> Option<Value> {
+    let declaration = config.declared.get(name)?;
+    let mut wrong = Diagnostics::new();
+    let value = value_of(config, name, declaration, &Given::on_the_command_line(text), &mut None, &mut wrong);
+    (!wrong.has_errors()).then_some(value)
+}
+
 /// The value that a variable is given, converted; `raw` becomes what it was before.
 fn value_of(
     config: &Config,
