@@ -265,6 +265,8 @@ fn planned_before(app: &mut App, project: &mut Project, session: &mut Session, s
     confirm(app, &saved, &args.how.confirm, false)?;
     // What a dead run left was written to the state just now; the plan was made with it in mind.
     (saved.lineage, saved.serial) = (fresh.plan.lineage.clone(), fresh.plan.serial);
+    // Who reads events has not seen the plan.
+    app.tell(|stream| stream.changes(&saved));
     let planned = Planned { plan: saved, wrong: fresh.wrong, graph: fresh.graph };
     let code = execute(app, project, &planned, session, &pool, (parallelism, Command::Apply))?;
     Ok(left(app, &Round { code, plan: planned.plan }))
@@ -280,7 +282,8 @@ fn execute(
 ) -> Ended {
     session.begin(app)?;
     app.say("\n");
-    let outcome = carry_out(app, project, planned, session, pool, parallelism);
+    let mut outcome = carry_out(app, project, planned, session, pool, parallelism);
+    outcome.diagnostics.extend(of_a_part(&planned.plan));
     app.show(&outcome.diagnostics);
     if outcome.unsaved {
         keep(app, &outcome.snapshot, &*session.open.seal);
@@ -309,11 +312,23 @@ fn execute(
         summary + &outputs
     });
     app.say(&format!("\n{}\n", app.theme.strong(Tone::Add, &message)));
-    if !session.snapshot.outputs.is_empty() && planned.plan.mode != ModeOfPlan::Destroy {
+    if !session.snapshot.outputs.is_empty() && command != Command::Destroy {
         let outputs = outputs_text(&session.snapshot.outputs, &app.theme);
         app.say(&format!("\n{}\n\n{outputs}", app.theme.strong(Tone::Add, "Outputs:")));
     }
     Ok(0)
+}
+
+/// What is said after an apply of a part of everything.
+fn of_a_part(plan: &Plan) -> Option<Diagnostic> {
+    let option = match (plan.targets.is_empty(), plan.excludes.is_empty()) {
+        (false, _) => "-target",
+        (_, false) => "-exclude",
+        _ => return None,
+    };
+    let detail = format!("The plan was made with {option}, so other changes may have been left out, and outputs may be those of before.");
+    let warning = Diagnostic::warning("Applied changes may be incomplete", detail);
+    Some(warning.with_hint("Run plan without it to see what else is to be done."))
 }
 
 /// Keeps a state that its backend would not take. The journal has it too, but a pipeline's directory may be gone before anybody looks.

@@ -59,7 +59,7 @@ fn a_resource_with_another_address_is_the_same_thing() {
     place.check(&["state", "mv", "terraform_data.a"], 1);
     assert_eq!(place.read("karmaform.tfstate"), before);
     let done = place.check(&["state", "mv", "terraform_data.a", "terraform_data.first[\"x\"]"], 0);
-    assert_eq!(done.stdout, "Move \"terraform_data.a\" to \"terraform_data.first[\"x\"]\"\nSuccessfully moved 1 object(s).\n");
+    assert_eq!(done.stdout, "Move \"terraform_data.a\" to \"terraform_data.first[\\\"x\\\"]\"\nSuccessfully moved 1 object(s).\n");
     assert_eq!(dependencies(&place, "terraform_data.b"), ["terraform_data.first[\"x\"]"]);
     let config = TWO
         .replace("\"a\" {", "\"first\" {\n  for_each = toset([\"x\"])")

@@ -28,15 +28,10 @@ pub(crate) fn warnings_text<'a>(
     compact: bool,
 ) -> String {
     let warnings: Vec<&Diagnostic> = diagnostics.into_iter().filter(|d| !d.is_error()).collect();
-    if compact {
-        let Some((first, rest)) = warnings.split_first() else { return String::new() };
-        let mut lines = vec![first.summary.clone()];
-        lines.extend(rest.iter().map(|d| d.summary.clone()));
-        lines.dedup();
-        let list: String = lines.iter().map(|l| format!("- {l}\n")).collect();
-        return format!("\n{}\n\n{list}", theme.strong(Tone::Change, "Warnings:"));
-    }
     let mut out = String::new();
+    if compact && !warnings.is_empty() {
+        out = format!("\n{}\n\n", theme.strong(Tone::Change, "Warnings:"));
+    }
     for (at, warning) in warnings.iter().enumerate() {
         // Each check has its own words.
         let alike = |d: &&&Diagnostic| d.summary == warning.summary && d.summary != CHECK_FAILED;
@@ -45,10 +40,20 @@ pub(crate) fn warnings_text<'a>(
         if earlier >= WARNINGS_ALIKE {
             continue;
         }
+        let plural = if later == 1 { "" } else { "s" };
+        let rest = if later > 0 { format!("(and {later} more similar warning{plural} elsewhere)") } else { String::new() };
+        if compact {
+            let place = warning.span.and_then(|span| {
+                let file = sources.files.get(span.file.0 as usize).filter(|f| is_shown(&f.path))?;
+                Some(format!("on {} line {}", file.path, sources.position(span.file, span.start).0))
+            });
+            let below = place.into_iter().chain((later > 0).then_some(rest)).map(|line| format!("  {line}\n")).collect::<String>();
+            out.push_str(&format!("- {}\n{below}", warning.summary));
+            continue;
+        }
         let mut shown = (*warning).clone();
         if later > 0 {
-            let plural = if later == 1 { "" } else { "s" };
-            shown.detail.push_str(&format!("\n\n(and {later} more similar warning{plural} elsewhere)"));
+            shown.detail.push_str(&format!("\n\n{rest}"));
         }
         out.push_str(&draw(&shown, sources, theme));
     }
@@ -208,7 +213,10 @@ mod tests {
         let text = warnings_text(&warnings, &sources(), &Theme::plain(), false);
         assert_eq!(text, "\nWarning: Same\n\nNumber 0.\n\n(and 2 more similar warnings elsewhere)\n");
         let text = warnings_text(&warnings, &sources(), &Theme::plain(), true);
-        assert_eq!(text, "\nWarnings:\n\n- Same\n");
+        assert_eq!(text, "\nWarnings:\n\n- Same\n  (and 2 more similar warnings elsewhere)\n");
+        let placed = Diagnostic::warning("Placed", "Here.").with_span(span(0, 0, 6));
+        let text = warnings_text(&[placed], &sources(), &Theme::plain(), true);
+        assert_eq!(text, "\nWarnings:\n\n- Placed\n  on main.kf.hcl line 1\n");
         let colored = Theme { color: true, ..Theme::plain() };
         assert!(draw(&warnings[0], &sources(), &colored).contains('\u{2577}'));
     }

@@ -258,6 +258,11 @@ fn lines_that_other_tools_search_for() {
     check(&some, "Plan: 1 to add, 0 to change, 0 to destroy.");
     check(&some, "  # thing.new will be created");
     check(&some, "karmaform will perform the following actions:");
+    let deposed =
+        PlannedResource { deposed: Some("deadbeef".into()), ..planned("thing.old", Change::Delete { before: thing("/a", "hi") }) };
+    some.resources = vec![deposed];
+    check(&some, "  # thing.old (deposed object deadbeef) will be destroyed");
+    check(&some, "  # (left over from a replacement that did not end)");
     some.resources.clear();
     some.outputs.insert("o".into(), OutputChange { before: None, after: Some(1i64.into()), sensitive: false });
     check(&some, "Changes to Outputs:");

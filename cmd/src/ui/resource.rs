@@ -47,7 +47,8 @@ pub(crate) fn because(resource: &PlannedResource, theme: &Theme) -> Option<Strin
         Reason::ReplaceByTriggers(_) if resource.change.action() == Action::Create => return None,
         // As in Terraform: by its name in its module.
         Reason::DeleteBecauseNoResourceConfig => format!("because {} is not in configuration", address.block().outside_of_modules()),
-        Reason::DeleteBecauseNoModule(module) => format!("because {module} is not in configuration"),
+        // As in Terraform: with the keys of all that it is in, whichever of these is not there.
+        Reason::DeleteBecauseNoModule(_) => format!("because {} is not in configuration", Address::of_module(address.module.clone())),
         Reason::DeleteBecauseNoMoveTarget(was) => format!("because {was} was moved to {address}, which is not in configuration"),
         Reason::DeleteBecauseCountIndex => format!("because index {key} is out of range for count"),
         Reason::DeleteBecauseEachKey => format!("because key {key} is not in for_each map"),
@@ -96,9 +97,10 @@ pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, mode: M
         Action::Delete | Action::DestroyThenCreate | Action::CreateThenDestroy => Tone::Remove,
         _ => Tone::Plain,
     };
+    let which = resource.deposed.as_ref().map(|key| format!(" (deposed object {key})")).unwrap_or_default();
     let mut out = format!(
         "  {} {}\n",
-        theme.strong(Tone::Plain, &format!("# {}", resource.address)),
+        theme.strong(Tone::Plain, &format!("# {}{which}", resource.address)),
         match tone {
             Tone::Remove => headline(resource, theme)
                 .replace("destroyed", &theme.strong(Tone::Remove, "destroyed"))
@@ -108,6 +110,9 @@ pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, mode: M
     );
     if let Some(why) = because(resource, theme) {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# ({why})"))));
+    }
+    if resource.deposed.is_some() {
+        out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, "# (left over from a replacement that did not end)")));
     }
     if is_let_go(resource, mode) {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, "# (destroy = false is set in the configuration)")));

@@ -40,6 +40,9 @@ pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
             let problems = crate::judge::of_looking(problems, plan.mode);
             let failed = problems.has_errors();
             dispatcher.diagnostics.extend(problems);
+            // As in Terraform: what a part of everything does not make is null in outputs that are made of that part too.
+            let is_part = !(plan.targets.is_empty() && plan.excludes.is_empty());
+            let now = if is_part { now.with_nulls() } else { now };
             if failed || !now.is_wholly_known() {
                 continue;
             }

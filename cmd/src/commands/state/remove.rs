@@ -55,6 +55,7 @@ fn remove(app: &mut App, session: &mut Session, args: &Args) -> Result<(), Stop>
     }
     app.output.print(&lines);
     if !args.dry_run {
+        app.output.print(&format!("Successfully removed {} resource instance(s).\n", gone.len()));
         app.say("What they describe was not touched: destroy it by hand, or take it in again.\n");
     }
     Ok(())

@@ -331,6 +331,9 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> 
 }
 
 fn planned_resource(resource: &PlannedResource, mode: ModeOfPlan, registry: &Catalog) -> Option<Json> {
+    if mode == ModeOfPlan::Destroy && resource.address.mode == Mode::Data {
+        return None;
+    }
     let after = resource.change.after();
     // What is let go is there as before, and nothing is said of what it is.
     if after.is_none() && (resource.deposed.is_some() || !is_let_go(resource, mode)) {
@@ -342,7 +345,9 @@ fn planned_resource(resource: &PlannedResource, mode: ModeOfPlan, registry: &Cat
     let version = schema_of(registry, resource.address.mode, &resource.resource_type).map_or(0, |s| s.version);
     out.insert("schema_version".into(), json!(version));
     out.insert("sensitive_values".into(), after.as_ref().map_or(json!(false), |after| shape_object(after, &|v| v.secret)));
-    out.extend(after.map(|after| ("values".to_owned(), Json::Object(known_object(&after)))));
+    // As in Terraform: of what nothing is known nothing is told.
+    let values = after.map(|after| known_object(&after)).filter(|values| !values.is_empty());
+    out.extend(values.map(|values| ("values".to_owned(), Json::Object(values))));
     Some(Json::Object(out))
 }
 

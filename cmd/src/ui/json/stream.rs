@@ -91,15 +91,9 @@ impl Stream {
         out
     }
 
-    /// What is planned: drift, changes, the summary and the outputs.
-    pub(crate) fn plan(self, plan: &Plan) -> String {
+    /// The changes that are planned, a line each.
+    pub(crate) fn changes(self, plan: &Plan) -> String {
         let mut out = String::new();
-        for drifted in plan.listed_drift() {
-            let action = if drifted.after.is_some() { "update" } else { "delete" };
-            let message = format!("{}: Drift detected ({action})", drifted.address);
-            let change = json!({ "resource": resource(&drifted.address, &drifted.resource_type), "action": action });
-            out.push_str(&self.line("info", &message, "resource_drift", &[("change", change)]));
-        }
         for planned in plan.listed() {
             let was = plan.previous_address(&planned.address);
             let action = match (planned.change.is_no_op(), &was) {
@@ -121,6 +115,20 @@ impl Stream {
             let message = format!("{}: Plan to {action}", planned.address);
             out.push_str(&self.line("info", &message, "planned_change", &[("change", change)]));
         }
+        out
+    }
+
+    /// What is planned: drift, changes, the summary and the outputs.
+    pub(crate) fn plan(self, plan: &Plan) -> String {
+        let mut out = String::new();
+        for drifted in plan.listed_drift() {
+            let action = if drifted.after.is_some() { "update" } else { "delete" };
+            let message = format!("{}: Drift detected ({action})", drifted.address);
+            let change = json!({ "resource": resource(&drifted.address, &drifted.resource_type), "action": action });
+            out.push_str(&self.line("info", &message, "resource_drift", &[("change", change)]));
+        }
+        out.push_str(&self.changes(plan));
+
         for deferred in &plan.deferred {
             let because: Vec<String> = deferred.because.iter().map(ToString::to_string).collect();
             let mut told = json!({ "resource": super::deferred::named(deferred), "reason": super::deferred::reason_word(deferred.reason), "because": because });
