@@ -237,6 +237,9 @@ impl Checker<'_, '_> {
             let hint = "Move the data source out of the check to refer to it from here.".to_owned();
             return self.wrong(span, "Reference not allowed here", detail, Some(hint));
         }
+        if self.wants_key(&address, &block.repeat, key, steps.get(used), span) {
+            return;
+        }
         let (mut key, mut used) = (key.clone(), used);
         match (&block.repeat, &key) {
             // An index of a single block is an attribute in brackets.
@@ -247,22 +250,6 @@ impl Checker<'_, '_> {
             (Repeat::None, KeyUse::Literal(_) | KeyUse::Computed) => {
                 key = KeyUse::None;
                 used -= 1;
-            }
-            (Repeat::Count(_) | Repeat::ForEach(_), KeyUse::None) => {
-                if let Some(StepKind::Attribute(attribute)) = steps.get(used).map(|s| &s.kind) {
-                    let (word, hint) = match &block.repeat {
-                        Repeat::Count(_) => ("count", format!("Write {address}[0].{attribute} for one, {address}[*].{attribute} for all.")),
-                        _ => ("for_each", format!("Write {address}[KEY].{attribute} for one, values({address})[*].{attribute} for all.")),
-                    };
-                    let detail = format!("{address} has {word}, so there may be several, and which one is meant must be said.");
-                    return self.wrong(span, "Missing index", detail, Some(hint));
-                }
-            }
-            // All of them as one element of a list are rarely meant, and nothing else can be meant by an attribute of that.
-            (Repeat::ForEach(_), KeyUse::Splat) if matches!(steps.get(used).map(|s| &s.kind), Some(StepKind::Attribute(_))) => {
-                let hint = format!("Write values({address})[*].");
-                let detail = format!("{address} has for_each, so it is an object of instances and not a list.");
-                return self.wrong(span, "Splat over for_each", detail, Some(hint));
             }
             _ => {}
         }
@@ -275,6 +262,27 @@ impl Checker<'_, '_> {
         if let Some(reference) = normalised(self.config, &reference) {
             push_new(self.references, reference);
         }
+    }
+
+    /// True if an attribute is taken of all instances of a block or a module, where one has to be named; that is told. `next`: what follows the key.
+    fn wants_key(&mut self, name: &dyn std::fmt::Display, repeat: &Repeat, key: &KeyUse, next: Option<&Step>, span: Span) -> bool {
+        let Some(StepKind::Attribute(attribute)) = next.map(|s| &s.kind) else { return false };
+        let (word, hint) = match (repeat, key) {
+            (Repeat::Count(_), KeyUse::None) => ("count", format!("Write {name}[0].{attribute} for one, {name}[*].{attribute} for all.")),
+            (Repeat::ForEach(_), KeyUse::None) => {
+                ("for_each", format!("Write {name}[KEY].{attribute} for one, values({name})[*].{attribute} for all."))
+            }
+            // All of them as one element of a list are rarely meant, and nothing else can be meant by an attribute of that.
+            (Repeat::ForEach(_), KeyUse::Splat) => {
+                let detail = format!("{name} has for_each, so it is an object of instances and not a list.");
+                self.wrong(span, "Splat over for_each", detail, Some(format!("Write values({name})[*].")));
+                return true;
+            }
+            _ => return false,
+        };
+        let detail = format!("{name} has {word}, so there may be several, and which one is meant must be said.");
+        self.wrong(span, "Missing index", detail, Some(hint));
+        true
     }
 
     fn module(&mut self, name: &str, key: &KeyUse, used: usize, steps: &[Step], span: Span) {
@@ -291,6 +299,9 @@ impl Checker<'_, '_> {
             }
             return;
         };
+        if self.wants_key(&format_args!("module.{name}"), &call.repeat, key, steps.get(used), span) {
+            return;
+        }
         let mut used = used;
         match (&call.repeat, key) {
             (Repeat::None, KeyUse::Literal(karmaform_model::Key::Index(_))) => {
@@ -299,23 +310,6 @@ impl Checker<'_, '_> {
                 return self.wrong(span, "Index of a single module", detail, Some(hint));
             }
             (Repeat::None, KeyUse::Literal(_) | KeyUse::Computed) => used -= 1,
-            (Repeat::Count(_) | Repeat::ForEach(_), KeyUse::None) => {
-                if let Some(StepKind::Attribute(output)) = steps.get(used).map(|s| &s.kind) {
-                    let (word, hint) = match &call.repeat {
-                        Repeat::Count(_) => {
-                            ("count", format!("Write module.{name}[0].{output} for one, module.{name}[*].{output} for all."))
-                        }
-                        _ => ("for_each", format!("Write module.{name}[KEY].{output} for one, values(module.{name})[*].{output} for all.")),
-                    };
-                    let detail = format!("module.{name} has {word}, so there may be several, and which one is meant must be said.");
-                    return self.wrong(span, "Missing index", detail, Some(hint));
-                }
-            }
-            (Repeat::ForEach(_), KeyUse::Splat) if matches!(steps.get(used).map(|s| &s.kind), Some(StepKind::Attribute(_))) => {
-                let hint = format!("Write values(module.{name})[*].");
-                let detail = format!("module.{name} has for_each, so it is an object of instances and not a list.");
-                return self.wrong(span, "Splat over for_each", detail, Some(hint));
-            }
             _ => {}
         }
         let (Some(unit), Some(Step { kind: StepKind::Attribute(output), span: at })) = (&call.unit, steps.get(used)) else { return };
