@@ -138,7 +138,7 @@ fn about(plan: &Plan) -> String {
         ModeOfPlan::Destroy => "Plan to destroy everything",
         ModeOfPlan::RefreshOnly => "Plan to take what is seen into the state",
     };
-    let part = if plan.targets.is_empty() && plan.excludes.is_empty() { "" } else { ", for a part only" };
+    let part = if plan.is_of_a_part() { ", for a part only" } else { "" };
     let whole = if plan.errored { ", not whole since errors were met" } else { "" };
     format!("{mode}{part}{whole}, made {} by karmaform {}", timestamp(plan.created), plan.tool_version)
 }

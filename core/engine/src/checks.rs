@@ -36,7 +36,7 @@ pub(crate) fn planned(evaluator: &Evaluator<'_>, pass: &Pass<'_>, diagnostics: &
 
 /// True if nothing but what the state says of conditions is to be written: as in Terraform, an apply without changes does that.
 pub(crate) fn are_news(plan: &Plan, state: &Snapshot) -> bool {
-    let is_whole = plan.targets.is_empty() && plan.excludes.is_empty() && plan.deferred.is_empty();
+    let is_whole = !plan.is_of_a_part() && plan.deferred.is_empty();
     let is_known = plan.checks.iter().all(|c| c.status != CheckStatus::Unknown);
     plan.mode == ModeOfPlan::Normal && is_whole && is_known && !Checked::are_alike(&plan.checks, &state.checks)
 }

@@ -195,7 +195,7 @@ impl Dispatcher<'_> {
             return;
         }
         let evaluator = Evaluator::new(self.world().config, &self.ledger).at(&self.filler.moment);
-        let is_whole = self.plan.targets.is_empty() && self.plan.excludes.is_empty();
+        let is_whole = !self.plan.is_of_a_part();
         let mut found: Vec<Diagnostic> = evaluator.check_modules(false, is_whole).into_iter().collect();
         for output in self.open.outputs().filter(|o| o.module.is_empty()) {
             found.extend(evaluator.output(&output.name).1);

@@ -14,7 +14,7 @@ pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
     let world = dispatcher.world();
     let mut outputs = dispatcher.ledger.snapshot.outputs.clone();
     // With all that there was all outputs go, also those that the plan does not tell.
-    if plan.mode == ModeOfPlan::Destroy && plan.targets.is_empty() && plan.excludes.is_empty() && unreached.is_empty() {
+    if plan.mode == ModeOfPlan::Destroy && !plan.is_of_a_part() && unreached.is_empty() {
         outputs.clear();
     }
     for (name, change) in &plan.outputs {
@@ -41,8 +41,7 @@ pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
             let failed = problems.has_errors();
             dispatcher.diagnostics.extend(problems);
             // As in Terraform: what a part of everything does not make is null in outputs that are made of that part too.
-            let is_part = !(plan.targets.is_empty() && plan.excludes.is_empty());
-            let now = if is_part { now.with_nulls() } else { now };
+            let now = if plan.is_of_a_part() { now.with_nulls() } else { now };
             if failed || !now.is_wholly_known() {
                 continue;
             }

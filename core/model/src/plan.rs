@@ -280,6 +280,11 @@ impl Plan {
         !self.has_new_outputs() && self.moved.is_empty() && !self.has_changes()
     }
 
+    /// True if it is about a part of everything, by `-target` or `-exclude`.
+    pub fn is_of_a_part(&self) -> bool {
+        !self.targets.is_empty() || !self.excludes.is_empty()
+    }
+
     /// True if an output changes. What only looks makes nothing, so that an output of what is not made yet is no news there.
     pub fn has_new_outputs(&self) -> bool {
         let is_news = |change: &OutputChange| self.mode != ModeOfPlan::RefreshOnly || !change.after.as_ref().is_some_and(is_to_come);

@@ -31,7 +31,7 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         "configuration": configuration(config, registry),
         "timestamp": timestamp(plan.created),
         "applyable": !plan.errored && (!plan.is_empty() || (plan.mode == ModeOfPlan::RefreshOnly && !plan.drift.is_empty())),
-        "complete": !plan.errored && plan.targets.is_empty() && plan.excludes.is_empty() && plan.deferred.is_empty(),
+        "complete": !plan.errored && !plan.is_of_a_part() && plan.deferred.is_empty(),
         "errored": plan.errored,
     });
     // What only looks plans no change of a resource.
@@ -73,9 +73,8 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     }
     if !plan.checks.is_empty() {
         // As Terraform has it: where all goes, only outputs are looked at one by one.
-        let is_whole = plan.targets.is_empty() && plan.excludes.is_empty();
         let is_root_output = |one: &Checked| one.kind == CheckKind::Output && one.address.module.is_empty();
-        let is_there = |one: &Checked| plan.mode != ModeOfPlan::Destroy || (is_whole && is_root_output(one));
+        let is_there = |one: &Checked| plan.mode != ModeOfPlan::Destroy || (!plan.is_of_a_part() && is_root_output(one));
         out["checks"] = super::checks::checks(&plan.checks, is_there);
     }
     let impact: Map<_, _> = plan.impact.iter().map(|(a, lines)| (a.to_string(), json!(lines))).collect();
@@ -114,7 +113,7 @@ fn refreshed(prior: &Snapshot, plan: &Plan, registry: &Catalog) -> Snapshot {
     for address in plan.resources.iter().filter(|r| r.importing.is_some()).map(|r| &r.address) {
         state.resources.extend(taken_over(plan, address, registry).map(|taken| (address.clone(), taken)));
     }
-    if plan.mode == ModeOfPlan::Destroy && plan.targets.is_empty() && plan.excludes.is_empty() {
+    if plan.mode == ModeOfPlan::Destroy && !plan.is_of_a_part() {
         state.outputs.clear();
     }
     for (name, change, _) in all_outputs(plan) {
