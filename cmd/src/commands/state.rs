@@ -123,11 +123,6 @@ fn show(app: &mut App, address: &str, generation: Option<Serial>, state: &PlaceF
     Ok(0)
 }
 
-/// An address as Terraform writes it between quotes.
-fn in_quotes(address: &Address) -> String {
-    serde_json::Value::from(address.to_string()).to_string()
-}
-
 fn not_there(address: &Address, snapshot: &Snapshot) -> Diagnostic {
     let diagnostic = Diagnostic::error("No such resource in the state", format!("The state holds nothing at {address}."));
     let alike: Vec<_> = snapshot.resources.keys().filter(|a| a.block() == address.block()).take(3).map(ToString::to_string).collect();

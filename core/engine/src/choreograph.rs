@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Address, Change, ChildChange, ChildStep, Choreography, Diagnostics, ModeOfPlan, ResourceEntry, Scene};
+use karmaform_model::{Change, ChildChange, Choreography, Diagnostics, ModeOfPlan, ResourceEntry, Scene};
 
 use crate::graph::{Graph, Role};
 use crate::observed::Answer;
@@ -70,8 +70,8 @@ pub(crate) fn in_need(pass: &Pass<'_>) -> Diagnostics {
             _ => None,
         });
         let span = pass.inputs.config.block(&node.address).map(|b| b.span);
-        let at = |path: Vec<ChildStep>| Address { child: path, ..node.address.clone() };
-        found.extend(ty.care(&seen.collect()).into_iter().map(|(path, d)| d.at(&at(path)).with_span(span)));
+        let told = ty.care(&seen.collect()).into_iter();
+        found.extend(told.map(|(path, d)| d.at(&node.address.with_child(&path)).with_span(span)));
     }
     found
 }

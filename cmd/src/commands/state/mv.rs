@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use karmaform_model::{Address, Diagnostic, Key, ResourceState, Snapshot};
 
-use super::{in_quotes, not_there};
+use super::not_there;
 use crate::app::{App, Ended, Stop};
 use crate::flags::{LockFlags, PlaceFlags, boolean};
 use crate::planning::addresses;
 use crate::reading::current_backend;
 use crate::session::Session;
+use crate::ui::values::quoted;
 
 /// Arguments of `state mv`.
 #[derive(clap::Args, Debug)]
@@ -50,7 +51,7 @@ fn move_in(app: &mut App, session: &mut Session, from: &Address, to: &Address, d
         return Ok(());
     }
     session.replace(app, next)?;
-    app.output.print(&format!("Move {} to {}\nSuccessfully moved 1 object(s).\n", in_quotes(from), in_quotes(to)));
+    app.output.print(&format!("Move {} to {}\nSuccessfully moved 1 object(s).\n", quoted(&from.to_string()), quoted(&to.to_string())));
     if app.wiring.registry.composite(&from.kind).is_some() {
         app.say(
             "What a composite is made of may be called after it: units, directories, objects. Change the configuration and run plan before \

@@ -9,11 +9,19 @@ use super::super::decay::{self, Certificate};
 use super::super::{Difference, Kind};
 use super::Search;
 
-impl Search<'_> {
+/// True for what an apply leaves there.
+fn stays(resource: &PlannedResource) -> bool {
+    !matches!(resource.change.action(), Action::Delete | Action::Forget)
+}
+
+impl<'a> Search<'a> {
+    fn composites(&self) -> Vec<&'a PlannedResource> {
+        self.planned.values().copied().filter(|r| r.provider.is_none()).collect()
+    }
+
     /// Well-made, and about to be in need of care.
     pub(super) fn decaying(&mut self, state: &Snapshot, certificates: &BTreeMap<&Address, Certificate>, now: i64) {
-        let goes = |r: &&&PlannedResource| matches!(r.change.action(), Action::Delete | Action::Forget);
-        let stays: BTreeSet<&Address> = self.planned.values().filter(|r| !goes(r)).map(|r| &r.address).collect();
+        let stays: BTreeSet<&Address> = self.planned.values().filter(|r| stays(r)).map(|r| &r.address).collect();
         for (address, certificate) in certificates.iter().filter(|(_, c)| c.is_near(now)) {
             if !self.told.contains_key(address) && stays.contains(address) {
                 let kind = self.type_of(address, state);
@@ -36,15 +44,15 @@ impl Search<'_> {
     /// What composites say of several of their children together.
     pub(super) fn neglected(&mut self, state: &Snapshot) {
         let looked = self.looked;
-        let composites: Vec<&PlannedResource> = self.planned.values().copied().filter(|r| r.provider.is_none()).collect();
-        for resource in composites {
+        for resource in self.composites() {
             let Some(composite) = self.catalog.composite(&resource.resource_type) else { continue };
             let within = looked.seen.range(resource.address.clone()..).take_while(|(a, _)| a.is_within(&resource.address));
             let seen = within.map(|(address, facts)| (address.child.as_slice(), facts)).collect();
             for (path, found) in composite.care(&seen) {
-                let address = Address { child: path, ..resource.address.clone() };
-                let stays = self.planned.get(&address).is_some_and(|r| !matches!(r.change.action(), Action::Delete | Action::Forget));
-                if stays && self.told.get(&address).is_none_or(|kind| *kind == Kind::Unapplied) {
+                let address = resource.address.with_child(&path);
+                if self.planned.get(&address).is_some_and(|r| stays(r))
+                    && self.told.get(&address).is_none_or(|kind| *kind == Kind::Unapplied)
+                {
                     let says = std::iter::once(found.detail).chain(found.hints).collect::<Vec<_>>().join(" ");
                     let kind = self.type_of(&address, state);
                     self.add(Kind::Decay, &address, &kind, says, Vec::new());
@@ -67,14 +75,14 @@ impl Search<'_> {
 
     /// Runs as it should, and nobody mends it any more. Told of what was applied: what the configuration says by now may be newer.
     pub(super) fn unkept(&mut self, now: i64) {
-        let composites: Vec<&PlannedResource> = self.planned.values().copied().filter(|r| r.provider.is_none()).collect();
+        let composites = self.composites();
         let fellows: Vec<&Object> =
             composites.iter().filter_map(|r| r.change.before()).filter(|o| o.get("connection").is_some_and(|c| !c.is_null())).collect();
         for resource in composites {
             let (Some(before), Some(composite)) = (resource.change.before(), self.catalog.composite(&resource.resource_type)) else {
                 continue;
             };
-            if matches!(resource.change.action(), Action::Delete | Action::Forget) {
+            if !stays(resource) {
                 continue;
             }
             for upkeep in composite.upkeep(before, &fellows) {
