@@ -6,7 +6,7 @@ use karmaform_model::{Change, ChildChange, Choreography, Diagnostics, ModeOfPlan
 
 use crate::graph::{Graph, Role};
 use crate::observed::Answer;
-use crate::walk::Pass;
+use crate::walk::{Pass, Renewals};
 
 /// The choreography of every composite of which something changes, or that needs one of which something does, by its node.
 pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>, Diagnostics) {
@@ -116,6 +116,20 @@ fn joined(mut own: Choreography, recovery: Choreography) -> Choreography {
     own.risk.margin = own.risk.margin.into_iter().chain(recovery.risk.margin).min_by_key(|m| m.up);
     own.risk.confirm = own.risk.confirm.or(recovery.risk.confirm);
     own
+}
+
+/// Children that come to be others, and are not planned so yet.
+pub(crate) fn renewals(pass: &Pass<'_>, choreographies: &BTreeMap<usize, Choreography>) -> Renewals {
+    let mut all = Renewals::new();
+    for (&composite, choreography) in choreographies {
+        let address = &pass.graph.nodes[composite].address;
+        for renewed in &choreography.renewed {
+            let child = pass.graph.instances.get(&address.with_child(&renewed.child)).copied();
+            let stays = |n: &usize| pass.visits[*n].decision.as_ref().is_some_and(|d| d.change.is_no_op());
+            all.extend(child.filter(stays).filter(|n| !pass.renewals.contains_key(n)).map(|n| (n, renewed.attributes)));
+        }
+    }
+    all
 }
 
 /// Turns deletions into forgetting, for children that go with something else.

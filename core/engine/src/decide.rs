@@ -1,6 +1,6 @@
 //! Decides the change of one resource instance from what is and what is wanted. Pure, and knows no other instance.
 
-use karmaform_model::{Address, Change, Diagnostics, Object, PlanContext, Reason, ReplaceOrder, ResourceSpec, Schema, Status};
+use karmaform_model::{Address, Change, Diagnostics, Object, PlanContext, Reason, ReplaceOrder, ResourceSpec, Schema, Status, Value};
 
 use crate::before::Before;
 use crate::values::{carry_marks, without_volatile};
@@ -61,6 +61,15 @@ pub(crate) fn decide(
         _ => None,
     });
     Ok(Decision { change: hidden(tidy(schema, change)), reason })
+}
+
+/// The same of what comes to be another one: if nothing else changes of it, these attributes do.
+pub(crate) fn renewed(schema: &Schema, decision: Decision, attributes: &[&str]) -> Decision {
+    let Change::NoOp { object } = decision.change else { return decision };
+    let mut after = object.clone();
+    let kinds = attributes.iter().filter_map(|name| schema.attribute(name));
+    after.extend(kinds.map(|a| (a.name.to_owned(), Value::unknown_not_null(a.ty.clone()))));
+    Decision { change: Change::Update { before: object, after }, reason: decision.reason }
 }
 
 /// What is secret on one side is secret on the other: a value that was found outside carries no marks of its own.

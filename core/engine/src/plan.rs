@@ -19,7 +19,7 @@ use crate::protection;
 use crate::replace;
 use crate::schedule::{Parts, schedule};
 use crate::values::secret_paths;
-use crate::walk::{Pass, values, walk_again};
+use crate::walk::{Pass, Renewals, values, walk_again, walk_renewed};
 
 /// Makes the plan, with the inputs and the options that `observed` was observed with. With errors, it holds what could be planned, to be shown and not to be applied.
 pub fn plan(graph: &Graph, inputs: &Inputs<'_>, observed: &Observed, options: &Options) -> (Plan, Diagnostics) {
@@ -48,11 +48,37 @@ fn decide<T>(
     observed: &Observed,
     options: &Options,
     sure: bool,
-    tell: impl FnOnce(&Pass<'_>) -> T,
+    tell: impl Fn(&Pass<'_>) -> T,
 ) -> (Plan, T, Diagnostics) {
+    let mut renewals = Renewals::new();
+    loop {
+        match decide_with(graph, inputs, observed, options, sure, &renewals, &tell) {
+            Ok(decided) => return decided,
+            // What needs them was planned with what they were.
+            Err(more) => renewals.extend(more),
+        }
+    }
+}
+
+/// The same with children that come to be others.
+///
+/// # Errors
+/// Those that were not given.
+fn decide_with<T>(
+    graph: &Graph,
+    inputs: &Inputs<'_>,
+    observed: &Observed,
+    options: &Options,
+    sure: bool,
+    renewals: &Renewals,
+    tell: &impl Fn(&Pass<'_>) -> T,
+) -> Result<(Plan, T, Diagnostics), Renewals> {
     let values = values(graph);
     let evaluator = Evaluator::new(inputs.config, &values);
-    let mut pass = walk_again(graph, *inputs, observed, options, &values, &evaluator);
+    let mut pass = match renewals.is_empty() {
+        true => walk_again(graph, *inputs, observed, options, &values, &evaluator),
+        false => walk_renewed(graph, *inputs, observed, options, &values, &evaluator, renewals.clone()),
+    };
     let mut diagnostics = crate::select::warnings(graph, options);
     diagnostics.extend(std::mem::take(&mut pass.diagnostics));
     if options.mode == ModeOfPlan::Normal {
@@ -83,6 +109,10 @@ fn decide<T>(
         ModeOfPlan::RefreshOnly => Default::default(),
         _ => choreographies(&pass),
     };
+    let more = crate::choreograph::renewals(&pass, &choreographies);
+    if !more.is_empty() {
+        return Err(more);
+    }
     diagnostics.extend(problems);
     if options.mode == ModeOfPlan::Normal && !options.lenient {
         diagnostics.extend(crate::choreograph::in_need(&pass));
@@ -149,7 +179,8 @@ fn decide<T>(
         plan.steps.clear();
     }
     plan.warnings = diagnostics.iter().filter(|d| !d.is_error()).cloned().collect();
-    (plan, tell(&pass), diagnostics)
+    let told = tell(&pass);
+    Ok((plan, told, diagnostics))
 }
 
 /// What composites say of it.

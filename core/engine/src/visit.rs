@@ -7,7 +7,7 @@ use karmaform_model::{
 };
 
 use crate::before::{Before, before};
-use crate::decide::{Decision, Force, decide, tidy};
+use crate::decide::{Decision, Force, decide, renewed, tidy};
 use crate::holes;
 use crate::imports;
 use crate::observed::Answer;
@@ -149,7 +149,10 @@ impl Pass<'_> {
             (ModeOfPlan::Normal, Some(wanted)) => {
                 let force = Force { requested: self.is_requested(number), triggered: self.trigger(number) };
                 match decide(spec, &self.context, &before, (wanted, anew.as_ref().unwrap_or(wanted)), &force) {
-                    Ok(decision) => Some(decision),
+                    Ok(decision) => Some(match self.renewals.get(&number) {
+                        Some(attributes) => renewed(schema, decision, attributes),
+                        None => decision,
+                    }),
                     Err(errors) => {
                         self.report(number, errors);
                         None

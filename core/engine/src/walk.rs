@@ -111,6 +111,9 @@ impl Values<'_> {
     }
 }
 
+/// Nodes that come to be others though nothing is wanted of them that they are not, with the attributes that will be.
+pub(crate) type Renewals = BTreeMap<usize, &'static [&'static str]>;
+
 /// A pass, while it goes and when it is done.
 pub(crate) struct Pass<'a> {
     pub(crate) graph: &'a Graph,
@@ -129,6 +132,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) looks: Vec<Look>,
     pub(crate) reads: Vec<Read>,
     pub(crate) ways: Ways,
+    pub(crate) renewals: Renewals,
     pub(crate) diagnostics: Diagnostics,
 }
 
@@ -172,7 +176,20 @@ pub(crate) fn walk<'a>(
     values: &'a Values<'a>,
     evaluator: &Evaluator<'_>,
 ) -> Pass<'a> {
-    let mut pass = begun(graph, inputs, observed, options, values);
+    walk_renewed(graph, inputs, observed, options, values, evaluator, Renewals::new())
+}
+
+/// The same with nodes that come to be others.
+pub(crate) fn walk_renewed<'a>(
+    graph: &'a Graph,
+    inputs: Inputs<'a>,
+    observed: &'a Observed,
+    options: &'a Options,
+    values: &'a Values<'a>,
+    evaluator: &Evaluator<'_>,
+    renewals: Renewals,
+) -> Pass<'a> {
+    let mut pass = Pass { renewals, ..begun(graph, inputs, observed, options, values) };
     for &number in &graph.order {
         pass.visit(number, evaluator);
     }
@@ -212,6 +229,7 @@ fn begun<'a>(graph: &'a Graph, inputs: Inputs<'a>, observed: &'a Observed, optio
         looks: Vec::new(),
         reads: Vec::new(),
         ways: Ways::new(),
+        renewals: Renewals::new(),
         diagnostics: Diagnostics::new(),
     }
 }

@@ -270,6 +270,15 @@ impl Risk {
     }
 }
 
+/// A child that comes to be another one by this plan though nothing is wanted of it that it is not: it is read again once it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renewed {
+    /// The child.
+    pub child: Vec<ChildStep>,
+    /// Its computed attributes that will be others.
+    pub attributes: &'static [&'static str],
+}
+
 /// The order that a static graph can't say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choreography {
@@ -286,6 +295,9 @@ pub struct Choreography {
     pub forgotten: Vec<Vec<ChildStep>>,
     /// What children are told at their changes.
     pub told: Vec<Told>,
+    /// Children that come to be others. Of one that changes anyway it says nothing. Where there are any, the plan is made again with them as changes, and
+    /// the composite is asked again with that.
+    pub renewed: Vec<Renewed>,
     /// Children whose place does not answer. What comes after them only in order, of the same composite or of what it needs, does not wait for
     /// them; they themselves wait as ever. Their own failure is told, and the composite stays unfinished.
     pub away: Vec<Vec<ChildStep>>,

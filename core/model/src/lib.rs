@@ -51,7 +51,7 @@ pub use cause::innermost;
 pub use change::{Action, Change, ReplaceOrder};
 pub use checked::{CheckKind, CheckStatus, Checked};
 pub use composite::{
-    Arg, Caveat, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Margin, Point, Risk, Scene, Told, Upkeep,
+    Arg, Caveat, Child, ChildChange, Choreography, Composite, Expansion, GateSpec, Margin, Point, Renewed, Risk, Scene, Told, Upkeep,
 };
 pub use convert::{ConvertError, convert, fits};
 pub use deferred::{Deferred, DeferredReason};

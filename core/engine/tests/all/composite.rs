@@ -58,6 +58,27 @@ output token: None -> Some((secret))"#;
     order(&lab, "Create b/unit", "Gate b");
 }
 
+/// A child that comes to be another one is changed though nothing is wanted of it, and so is what needs it.
+#[test]
+fn a_child_that_comes_to_be_another_one_is_read_again() {
+    let mut lab = Lab::new();
+    let text = text(&["a", "b"], "1");
+    lab.converge(&text);
+    *lab.cluster.style.lock().unwrap() = Style::Renewing;
+    lab.world.lock().things.remove("a/file").expect("a file");
+    let planned = lab.plan(&text);
+    let expected = r#"~ fake_cluster.main
++ fake_cluster.main/member["a"]/file CreateBecauseMissing
+~ fake_cluster.main/member["a"]/unit
+~ fake_note.user"#;
+    assert_eq!(changes(&planned.plan), expected);
+    let unit = planned.plan.resources.iter().find(|r| r.address.to_string().ends_with("member[\"a\"]/unit")).unwrap();
+    assert!(unit.change.after().unwrap()["id"].is_unknown());
+    assert!(lab.cluster.scene.lock().unwrap().iter().any(|seen| seen.contains("member[\"a\"]/unit Update")));
+    lab.converge(&text);
+    assert_eq!(changes(&lab.plan(&text).plan), "");
+}
+
 /// What only children together show, which is said where the plan does nothing about it.
 #[test]
 fn a_composite_of_which_nothing_changes_says_what_it_is_in_need_of() {

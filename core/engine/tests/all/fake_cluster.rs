@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use karmaform_model::{
     Address, Arg, Attribute, Child, ChildStep, Choreography, Composite, Diagnostic, Diagnostics, Expansion, GateSpec, Leg, Object, Point,
-    Scene, Schema, Type, Value,
+    Renewed, Scene, Schema, Type, Value,
 };
 
 /// How it orders its changes.
@@ -24,6 +24,8 @@ pub enum Style {
     Forgetting,
     /// A unit after those of all members before it, and nobody waits for who does not answer.
     Apart,
+    /// A unit comes to be another one where its file is made.
+    Renewing,
     /// As `Rolling`, and each unit that was seen is in need of care.
     Caring,
 }
@@ -138,6 +140,11 @@ impl Composite for Cluster {
         let mut dance = Choreography::default();
         let point = |key: &str| Point::Child(member(key, "unit"));
         match *self.style.lock().unwrap() {
+            Style::Renewing => {
+                let is_made = |c: &karmaform_model::ChildChange<'_>| c.change.action() == karmaform_model::Action::Create;
+                let made = units.iter().filter(|key| is_made(&scene.children[&member(key, "file")]));
+                dance.renewed = made.map(|key| Renewed { child: member(key, "unit"), attributes: &["id"] }).collect();
+            }
             Style::Refusing => return Err(Diagnostic::error("Not safe", "This change can't be made safely.").into()),
             Style::Contradicting => {
                 dance.orderings.push((point(&units[0]), point(&units[1])));

@@ -15,7 +15,7 @@ pub(crate) use pods::makes_claim_anew;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, ChildStep, Choreography, Diagnostics, Point, Scene};
+use karmaform_model::{Action, ChildStep, Choreography, Diagnostics, Point, Renewed, Scene};
 
 use super::arguments::Arguments;
 use super::condition::{Condition, Member, changes, is_formed, member_of, members, members_away};
@@ -125,6 +125,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     order.read_ids();
     order.drop_authorities();
     order.note_restored();
+    order.renew_ids();
     let Order { mut choreography, care, .. } = order;
     (choreography.impact, choreography.risk) =
         impact::of_change(scene, &wanted, &members, &membership, (upgrade.as_ref(), moving.as_ref()));
@@ -331,6 +332,14 @@ impl<'a> Order<'a> {
         {
             self.order(Point::Gate(last.clone()), Point::Child(path));
         }
+    }
+
+    /// Who joins gets a new id, also where its resource would stay as it is: its data was lost, and nothing else.
+    fn renew_ids(&mut self) {
+        let known = |path: &Vec<ChildStep>| self.scene.children.get(path).is_some_and(|c| c.in_state);
+        let joining = self.membership.joining().map(|name| part(name, "etcd")).filter(known);
+        let renewed: Vec<_> = joining.map(|child| Renewed { child, attributes: &["member_id"] }).collect();
+        self.choreography.renewed = renewed;
     }
 
     pub(super) fn ids_to_read(&self) -> impl Iterator<Item = Vec<ChildStep>> + use<'a> {
