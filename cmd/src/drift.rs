@@ -16,7 +16,7 @@ use karmaform_model::{Address, Diagnostics, Span};
 
 use crate::planning::halted;
 use crate::ui::style::Tone;
-pub(crate) use backups::{look_into, noted};
+pub(crate) use backups::{look_for, noted};
 pub(crate) use findings::findings;
 pub(crate) use ignore::{Rule, apply_rules, rules_of};
 pub(crate) use look::{Cut, Looked, Sight, look};

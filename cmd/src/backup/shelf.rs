@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::civil::DateTime;
-use karmaform_model::Diagnostic;
+use karmaform_engine::Pool;
+use karmaform_model::{Diagnostic, Object, Value};
 use karmaform_s3::S3Objects;
 
 use super::retention;
@@ -108,23 +110,52 @@ impl Shelf {
 }
 
 /// A place for who only looks: there is no way from here to putting anything there, or to taking anything away.
-pub(crate) struct ShelfView(Shelf);
+pub(crate) struct ShelfView(Seen);
+
+enum Seen {
+    Shelf(Shelf),
+    /// A directory of a host, by the connection to that.
+    OnHost {
+        pool: Arc<Pool>,
+        host: Value,
+        directory: String,
+    },
+}
 
 impl ShelfView {
     /// Of this place, which nobody can do anything else with from then on.
     pub(crate) fn of(shelf: Shelf) -> Self {
-        Self(shelf)
+        Self(Seen::Shelf(shelf))
+    }
+
+    /// Of a directory of a host.
+    pub(crate) fn on_host(pool: Arc<Pool>, host: Value, directory: String) -> Self {
+        Self(Seen::OnHost { pool, host, directory })
     }
 
     /// As [`Shelf::files`].
     pub(crate) async fn files(&self) -> Result<BTreeMap<String, u64>, Diagnostic> {
-        self.0.files().await
+        let seen = match &self.0 {
+            Seen::Shelf(shelf) => return shelf.files().await,
+            Seen::OnHost { pool, host, directory } => look(pool, host, directory, None).await?,
+        };
+        let sizes = seen.get("sizes").and_then(Value::as_entries).into_iter().flatten();
+        Ok(sizes.filter_map(|(name, size)| Some((name.clone(), size.as_i64()?.unsigned_abs()))).collect())
     }
 
     /// As [`Shelf::read`].
     pub(crate) async fn read(&self, file: &str) -> Result<Option<String>, Diagnostic> {
-        self.0.read(file).await
+        let seen = match &self.0 {
+            Seen::Shelf(shelf) => return shelf.read(file).await,
+            Seen::OnHost { pool, host, directory } => look(pool, host, directory, Some(file)).await?,
+        };
+        Ok(seen.get("contents").and_then(|c| c.get(file)?.as_str().map(str::to_owned)))
     }
+}
+
+async fn look(pool: &Pool, host: &Value, directory: &str, file: Option<&str>) -> Result<Object, Diagnostic> {
+    let arguments = [("host", host.clone()), ("path", directory.into()), ("read", Value::strings(file))];
+    pool.read("ssh_files", &arguments.map(|(name, value)| (name.to_owned(), value)).into()).await
 }
 
 /// The backups of this name among files, oldest first.

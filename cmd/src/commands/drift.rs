@@ -12,7 +12,7 @@ use crate::backend::open_backend;
 use crate::bundle::{Use, use_bundle};
 use crate::disk::in_work_tree;
 use crate::drift::report::{Around, OFFERED, report, text};
-use crate::drift::{Cut, Looked, Past, Rule, Sight, Told, apply_rules, findings, look, look_into, news, noted, past, rules_of};
+use crate::drift::{Cut, Looked, Past, Rule, Sight, Told, apply_rules, findings, look, look_for, news, noted, past, rules_of};
 use crate::expanding::expanded;
 use crate::flags::{ParallelismFlags, StateFlags, VariableFlags, boolean};
 use crate::planning::{addresses, halted, looking, waiting};
@@ -147,7 +147,7 @@ fn seen(app: &mut App, args: &Args) -> Result<(Told, Reads), Stop> {
     let sight = Sight { catalog: Arc::clone(&catalog), config: &project.config, state: &state, clock, options };
     let mut looked = waiting(app, look(&sight))?;
     app.profile.phases.append(&mut looked.phases);
-    into_buckets(app, &sight, &state.state, &mut looked);
+    for_backups(app, &sight, &state.state, &mut looked);
     app.profile.ask(&looked.asked);
     let mut told = findings(&catalog, &project.config, &state.state, looked, now);
     let rules: Vec<Rule> = args.ignore.iter().map(|text| Rule::from_flag(text)).chain(rules_of(&project.config)).collect();
@@ -159,7 +159,7 @@ fn seen(app: &mut App, args: &Args) -> Result<(Told, Reads), Stop> {
 }
 
 /// Whether backups are where they were put. A signal ends this as well.
-fn into_buckets(app: &mut App, sight: &Sight<'_>, state: &Snapshot, looked: &mut Looked) {
+fn for_backups(app: &mut App, sight: &Sight<'_>, state: &Snapshot, looked: &mut Looked) {
     let noted = noted(looked, state, &sight.catalog);
     if noted.is_empty() || looked.cut.is_some() {
         return;
@@ -169,10 +169,10 @@ fn into_buckets(app: &mut App, sight: &Sight<'_>, state: &Snapshot, looked: &mut
     let (now, clock) = (app.now_seconds(), Arc::clone(&sight.clock));
     let is_cut = waiting(app, async {
         tokio::select! {
-            () = look_into(noted, looked, (&environment, home.as_deref()), now) => false,
+            () = look_for(noted, looked, (&environment, home.as_deref()), now) => false,
             () = clock.enough() => true,
         }
     });
-    looked.cut = is_cut.then_some(Cut::Buckets);
-    app.profile.phase("look into buckets", began, app.now());
+    looked.cut = is_cut.then_some(Cut::Backups);
+    app.profile.phase("look for backups", began, app.now());
 }

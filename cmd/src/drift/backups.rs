@@ -1,11 +1,13 @@
-//! Backups in buckets: whether the newest that a cluster has noted is still there, and whole. Through a view that can't write.
+//! Backups in buckets and on hosts: whether the newest that a cluster has noted is still there, and whole. Through a view that can't write.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::civil::DateTime;
-use karmaform_model::{Address, Catalog, Diagnostic, Object, Snapshot, Value};
+use karmaform_engine::Pool;
+use karmaform_model::{Address, Catalog, ChildStep, Diagnostic, Object, Plan, Snapshot, Value};
 use serde_json::Value as Json;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -16,7 +18,7 @@ use crate::ui::json::state::attributes;
 
 /// What is of a time so far ahead is of a clock that is a little fast: seconds.
 const AHEAD: i64 = 300;
-/// The longest look into a bucket.
+/// The longest look into one place.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// What a cluster has noted of its newest backup.
@@ -26,57 +28,92 @@ pub(crate) struct Noted {
     address: Address,
     /// What the backups are called.
     name: String,
-    /// Where it was put: `s3://BUCKET/PREFIX/FILE`.
+    /// Where it was put: `s3://BUCKET/PREFIX/FILE`, `HOST:FILE`.
     place: String,
-    bucket: Bucket,
+    lies: Lies,
 }
 
-impl Noted {
-    fn is_in_bucket(&self) -> bool {
-        self.place.rsplit_once('/').is_some_and(|(folder, _)| folder == self.bucket.place())
-    }
+/// What a place is reached by.
+#[derive(Clone, Debug)]
+enum Lies {
+    Bucket(Bucket),
+    /// The connection to the host, and the directory there.
+    OnHost(Value, String),
 }
 
-/// What was seen noted of backups in buckets.
+/// What was seen noted of backups that can be looked for. In a volume nobody can look without a pod.
 pub(crate) fn noted(looked: &Looked, state: &Snapshot, catalog: &Catalog) -> Vec<Noted> {
     let text = |object: &Object, name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
     let of = |(address, facts): (&Address, &Object)| {
         let resource = state.resources.get(address).filter(|r| r.resource_type == RECORD)?;
         let attributes = attributes(address, resource, catalog);
-        let bucket = attributes.get("store").and_then(Bucket::of)?;
-        let noted = Noted { address: address.clone(), name: text(&attributes, "name")?, place: text(facts, "place")?, bucket };
-        // What was noted before it came to be this bucket says nothing of it.
-        noted.is_in_bucket().then_some(noted)
+        let place = text(facts, "place")?;
+        let lies = match attributes.get("store").and_then(Bucket::of) {
+            // What was noted before it came to be this bucket says nothing of it.
+            Some(bucket) => Lies::Bucket(bucket.clone()).holds(&place).then_some(Lies::Bucket(bucket))?,
+            None => on_host(&looked.plan, &address.whole(), &place)?,
+        };
+        Some(Noted { address: address.clone(), name: text(&attributes, "name")?, place, lies })
     };
     looked.seen.iter().filter_map(of).collect()
 }
 
-/// Looks into the buckets, into all at once. What ails a backup comes to what was seen of its record; why one could not be looked into, to what was met.
+/// The host of these backups that a place is on, if the configuration still has it. Its timer knows the way there; of the composite only the name is kept.
+fn on_host(plan: &Plan, backup: &Address, place: &str) -> Option<Lies> {
+    let (host, file) = place.split_once(":/")?;
+    let (directory, _) = file.rsplit_once('/')?;
+    let timer = backup.with_child(&[ChildStep::keyed("host", host), ChildStep::new("timer")]);
+    let planned = plan.resources.iter().find(|r| r.address == timer && r.deposed.is_none())?;
+    let connection = planned.change.after()?.get("host")?;
+    Some(Lies::OnHost(connection.clone(), format!("/{directory}")))
+}
+
+impl Lies {
+    fn holds(&self, place: &str) -> bool {
+        match self {
+            Self::Bucket(bucket) => place.rsplit_once('/').is_some_and(|(folder, _)| folder == bucket.place()),
+            Self::OnHost(..) => true,
+        }
+    }
+
+    fn open(&self, (environment, home): (&BTreeMap<String, String>, Option<&Path>), pool: &Arc<Pool>) -> Result<ShelfView, Diagnostic> {
+        Ok(match self {
+            Self::Bucket(bucket) => ShelfView::of(Shelf::Bucket(Box::new(bucket.open(environment, home)?))),
+            Self::OnHost(host, directory) => ShelfView::on_host(Arc::clone(pool), host.clone(), directory.clone()),
+        })
+    }
+
+    /// It is no error: who looks for drift need not be somebody who may read backups.
+    fn unseen(&self, place: &str, why: &Diagnostic) -> Diagnostic {
+        let detail = format!("Whether {place} is still there is not known. {}: {}", why.summary, why.detail);
+        let hint = match self {
+            Self::Bucket(_) => "Let whoever looks for drift list and read the bucket: s3:ListBucket and s3:GetObject.",
+            Self::OnHost(..) => "Let whoever looks for drift read the directory of the backups on that host: it is root's.",
+        };
+        Diagnostic::warning("Backups could not be looked at", detail).with_hint(hint)
+    }
+}
+
+/// Looks into all places at once. What ails a backup comes to what was seen of its record; why one could not be looked for, to what was met.
 /// `now` in seconds since 1970, when the cluster was asked already.
-pub(crate) async fn look_into(
-    all: Vec<Noted>,
-    looked: &mut Looked,
-    (environment, home): (&BTreeMap<String, String>, Option<&Path>),
-    now: i64,
-) {
+pub(crate) async fn look_for(all: Vec<Noted>, looked: &mut Looked, surroundings: (&BTreeMap<String, String>, Option<&Path>), now: i64) {
     let (mut looks, mut seen) = (JoinSet::new(), BTreeMap::new());
     for noted in all {
-        match noted.bucket.open(environment, home) {
-            Ok(bucket) => {
-                let view = ShelfView::of(Shelf::Bucket(Box::new(bucket)));
+        match noted.lies.open(surroundings, &looked.pool) {
+            Ok(view) => {
                 looks.spawn(async move {
                     let late = |_| Err(Diagnostic::error("No answer", format!("It does not answer within {} s.", LIMIT.as_secs())));
                     let told = timeout(LIMIT, ails(&noted, &view, at(now + AHEAD))).await.unwrap_or_else(late);
-                    (noted.address, told.map_err(|why| unseen(&noted.place, &why)))
+                    (noted.address, told.map_err(|why| noted.lies.unseen(&noted.place, &why)))
                 });
             }
-            Err(why) => drop(seen.insert(noted.address, Err(unseen(&noted.place, &why)))),
+            Err(why) => drop(seen.insert(noted.address, Err(noted.lies.unseen(&noted.place, &why)))),
         }
     }
     while let Some(ended) = looks.join_next().await {
         match ended {
             Ok((address, told)) => drop(seen.insert(address, told)),
-            Err(_) => looked.met.push(Diagnostic::warning("A look into a bucket ended early", "This is a bug.")),
+            Err(_) => looked.met.push(Diagnostic::warning("A look for a backup ended early", "This is a bug.")),
         }
     }
     for (address, told) in seen {
@@ -86,13 +123,6 @@ pub(crate) async fn look_into(
             (Err(why), _) => looked.met.push(why.at(&address)),
         }
     }
-}
-
-/// It is no error: who looks for drift need not be somebody who may read backups.
-fn unseen(place: &str, why: &Diagnostic) -> Diagnostic {
-    let detail = format!("Whether {place} is still there is not known. {}: {}", why.summary, why.detail);
-    Diagnostic::warning("Backups could not be looked at", detail)
-        .with_hint("Let whoever looks for drift list and read the bucket: s3:ListBucket and s3:GetObject.")
 }
 
 /// What ails the newest backup, in a few words. Looked at twice: somebody may have been at work there between two looks.
@@ -165,7 +195,7 @@ mod tests {
     fn the_newest_is_there_or_not() {
         let bucket = Bucket::of(&Value::object([("bucket", "b".into()), ("prefix", "p".into())])).unwrap();
         let place = "s3://b/p/m-20260102T030405Z.db.age".to_owned();
-        let noted = Noted { address: "etcd_backup.main".parse().unwrap(), name: "m".to_owned(), place, bucket };
+        let noted = Noted { address: "etcd_backup.main".parse().unwrap(), name: "m".to_owned(), place, lies: Lies::Bucket(bucket) };
         let check = |files: &[(&str, u64)], expected: Newest| {
             let files = files.iter().map(|(f, s)| ((*f).to_owned(), *s)).collect();
             assert_eq!(newest(&noted, entries("m", &files), at(1_767_400_000)), expected, "{files:?}");
@@ -188,20 +218,12 @@ mod tests {
     #[test]
     fn what_was_noted_elsewhere_says_nothing() {
         let bucket = Bucket::of(&Value::object([("bucket", "b".into()), ("prefix", "p/q".into())])).unwrap();
-        let is_in_bucket = |place: &str| {
-            let noted = Noted {
-                address: "etcd_backup.main".parse().unwrap(),
-                name: "m".to_owned(),
-                place: place.to_owned(),
-                bucket: bucket.clone(),
-            };
-            noted.is_in_bucket()
-        };
-        assert!(is_in_bucket("s3://b/p/q/m-20260102T030405Z.db"));
+        let bucket = Lies::Bucket(bucket);
+        assert!(bucket.holds("s3://b/p/q/m-20260102T030405Z.db"));
         for other in
             ["s3://b/p/m-20260102T030405Z.db", "s3://c/p/q/m-20260102T030405Z.db", "a:/var/backups/etcd/m-20260102T030405Z.db", "h:?", "?"]
         {
-            assert!(!is_in_bucket(other), "{other}");
+            assert!(!bucket.holds(other), "{other}");
         }
     }
 

@@ -307,7 +307,7 @@ fn interrupted(cut: Cut, unasked: usize, resources: usize) -> Diagnostic {
         Cut::Resources | Cut::Strays => {
             "All resources were looked at by then, but not what may be there beside them, so nothing extra is told.".to_owned()
         }
-        Cut::Buckets => "All resources were looked at by then, but not whether backups are where they were put.".to_owned(),
+        Cut::Backups => "All resources were looked at by then, but not whether backups are where they were put.".to_owned(),
     };
     Diagnostic::error("The look was interrupted", what).with_hint("Run drift again, and give it time: what is told may be a part only.")
 }

@@ -33,7 +33,7 @@ pub(crate) enum Cut {
     /// Before it was known what is there beside them.
     Strays,
     /// Before it was known whether backups are where they were put.
-    Buckets,
+    Backups,
 }
 
 /// What was seen.
@@ -58,6 +58,8 @@ pub(crate) struct Looked {
     pub(crate) phases: Vec<Phase>,
     /// Who was asked.
     pub(crate) asked: Vec<Asked>,
+    /// The connections that are open, for who looks further.
+    pub(crate) pool: Arc<Pool>,
 }
 
 /// Looks. What can't be reached is no error here: it is part of the answer. When it is enough by the clock, it ends with what was seen by then.
@@ -109,5 +111,6 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
     let seen = graph.addresses().filter_map(|a| Some((a.clone(), observed.present(a)?.clone()))).collect();
     let times = [("look", began, seen_all), ("look for strays", seen_all, searched), ("decide", searched, clock.now())];
     let phases = times.map(|(name, begin, end)| Phase { name, begin, end: end.max(begin) }).into();
-    Ok(Looked { plan, doubts, seen, strays, knows_strays, cut, unasked, met, phases, asked: observed.asked().to_vec() })
+    let asked = observed.asked().to_vec();
+    Ok(Looked { plan, doubts, seen, strays, knows_strays, cut, unasked, met, phases, asked, pool: Arc::clone(&pool) })
 }

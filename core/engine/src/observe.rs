@@ -12,7 +12,7 @@ use crate::alike::alike;
 use crate::graph::Graph;
 use crate::observed::{Answer, Asked, LastPass, Observed, Reading, Seen};
 use crate::options::{Options, World};
-use crate::pool::connection_key;
+use crate::pool::{connection_key, unknown_data_source};
 use crate::question::{Look, Read, entries};
 use crate::walk::{Flags, values, walk};
 use crate::wanted::may_fail;
@@ -154,9 +154,7 @@ fn connection_id(connection: Option<&Value>) -> Option<String> {
 
 /// Reads one data source.
 pub(crate) async fn read_data(world: &World<'_>, address: &Address, arguments: &Object, again: bool) -> Result<Object, Diagnostic> {
-    let entry = world.registry.data_source(&address.kind).ok_or_else(|| {
-        Diagnostic::error("Unknown data source", format!("There is no data source \"{}\" in this version.", address.kind))
-    })?;
+    let entry = world.registry.data_source(&address.kind).ok_or_else(|| unknown_data_source(&address.kind))?;
     if let Some(said) = world.registry.stand_ins().and_then(|s| s.read(address, arguments)) {
         return said;
     }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures::FutureExt as _;
 use futures::future::Shared;
-use karmaform_model::{AnyClient, BoxFuture, Catalog, Connections, Diagnostic, Looking, Object, Value, to_json};
+use karmaform_model::{AnyClient, BoxFuture, Catalog, Connection, Connections, Diagnostic, Looking, Object, Value, to_json};
+
+use crate::question::entries;
 
 type Opening = Shared<BoxFuture<'static, Result<AnyClient, Diagnostic>>>;
 
@@ -75,6 +77,21 @@ impl Pool {
             connect(driver, defaults, connection.clone(), &myself).shared()
         });
         Ok(opening.clone())
+    }
+
+    /// Reads a data source that stands in no configuration. All that it takes has to be given.
+    ///
+    /// # Errors
+    /// There is none of this name, it can't be reached, or what it says.
+    pub async fn read(&self, data_source: &str, arguments: &Object) -> Result<Object, Diagnostic> {
+        let found = self.registry.data_source(data_source).ok_or_else(|| unknown_data_source(data_source))?;
+        let connection = match found.schema.connection {
+            Connection::None => Object::new(),
+            Connection::Arguments => arguments.clone(),
+            Connection::Attribute(name) => entries(arguments.get(name)),
+        };
+        let client = self.open(found.driver.name(), &connection).await?;
+        found.driver.read(&client, data_source, arguments).await
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Opening>> {
@@ -170,6 +187,11 @@ pub(crate) fn connection_key(provider: &str, connection: &Object) -> String {
         key.push_str(&to_json(value).to_string());
     }
     key
+}
+
+/// There is no such data source.
+pub(crate) fn unknown_data_source(name: &str) -> Diagnostic {
+    Diagnostic::error("Unknown data source", format!("There is no data source \"{name}\" in this version."))
 }
 
 /// There is no such provider.

@@ -12,6 +12,7 @@ mod client;
 mod connection;
 mod facts;
 mod failure;
+mod files;
 mod gate;
 mod host;
 mod look;

@@ -10,6 +10,7 @@ mod seen;
 use std::time::Duration;
 
 pub(crate) use self::hosts::{HOSTS, damaged, markers};
+pub(crate) use self::parse::is_absence;
 #[cfg(test)]
 pub(crate) use self::seen::UserSeen;
 pub(crate) use self::seen::{PathKind, PathSeen, Seen, UnitSeen};

@@ -14,6 +14,7 @@ use crate::artifact::{Stocked, Store, Trusted};
 use crate::client::{Client, Door, Run};
 use crate::connection::{self, Options, PROVIDER};
 use crate::facts::HostFacts;
+use crate::files::Files;
 use crate::gate::Disk;
 use crate::host::Host;
 use crate::look::{Look, Seen};
@@ -28,6 +29,7 @@ pub struct Ssh {
     schema: Schema,
     types: Vec<Box<dyn AnyType>>,
     facts: HostFacts,
+    files: Files,
     /// By their directory; shared by all hosts, so that an artifact is fetched once for all.
     stores: Mutex<BTreeMap<PathBuf, Arc<Store>>>,
     hosts: Mutex<Vec<(Options, Arc<Shared>)>>,
@@ -55,6 +57,7 @@ impl Ssh {
             schema,
             types: types::all(),
             facts: HostFacts::new(),
+            files: Files::new(),
             stores: Mutex::default(),
             hosts: Mutex::default(),
             run,
@@ -143,7 +146,7 @@ impl Provider for Ssh {
     }
 
     fn data_sources(&self) -> Vec<&dyn DataSource<Client>> {
-        vec![&self.facts]
+        vec![&self.facts, &self.files]
     }
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {

@@ -54,6 +54,7 @@ fn lives(lab: &Lab, etcd: &(String, String)) {
 
     all_at_once(lab);
     old_ones_go(lab);
+    what_is_taken_away_is_told(lab, &project);
     trouble_is_told(lab, &project, &ctl);
 
     project.must(0, &["destroy", "-auto-approve"]);
@@ -228,6 +229,34 @@ fn old_ones_go(lab: &Lab) {
     assert!(!left.iter().any(|f| f.contains("20190101") || f.contains("T090000Z")), "{left:?}");
     assert!(left.iter().any(|f| !f.contains("2020")), "{left:?}");
     lab.shell("a", &format!("rm -f {DIRECTORY}/main-2020*"));
+}
+
+/// Whoever looks may read the directory; who may not is told that nobody knows.
+fn what_is_taken_away_is_told(lab: &Lab, project: &Project) {
+    let record = || [("decay".to_owned(), "etcd_backup.main/record".to_owned())];
+    let newest = backups(lab, "a").pop().expect("a backup");
+    let place = format!("a:{DIRECTORY}/{newest}");
+    for (command, said) in [
+        (format!("mv {newest} kept"), format!("its newest backup is gone: {place}")),
+        (format!("mv {newest}.json kept"), format!("its newest backup has no manifest any more: {place}")),
+        (format!("cp -p {newest} kept && echo more >>{newest}"), "its newest backup has".to_owned()),
+    ] {
+        lab.shell("a", &format!("cd {DIRECTORY} && {command}"));
+        let text = finds(project, &record());
+        assert!(text.contains(&said) && text.contains(&place), "{said}: {text}");
+        lab.shell(
+            "a",
+            &format!(
+                "cd {DIRECTORY} && if [ -e {newest} ] && ! [ -e {newest}.json ]; then mv kept {newest}.json; else mv kept {newest}; fi"
+            ),
+        );
+        finds(project, &[]);
+    }
+    lab.shell("a", &format!("mv {DIRECTORY} {DIRECTORY}.kept"));
+    let text = finds(project, &record());
+    assert!(text.contains("its newest backup is gone"), "{text}");
+    lab.shell("a", &format!("mv {DIRECTORY}.kept {DIRECTORY}"));
+    finds(project, &[]);
 }
 
 fn trouble_is_told(lab: &Lab, project: &Project, ctl: &Etcdctl<'_>) {

@@ -29,7 +29,7 @@ const UNSEEN: &[(&str, &str, &str)] = &[
     ("cmd/src/cli.rs", "Invalid command line", "all that the flags of today can be used wrongly by has its own words"),
     ("cmd/src/commands/etcd/backup/get.rs", "The backup is gone", "it would have to go between two requests"),
     ("cmd/src/drift/backups.rs", "No answer", "it is a part of \"Backups could not be looked at\""),
-    ("cmd/src/drift/backups.rs", "A look into a bucket ended early", "a task would have to panic"),
+    ("cmd/src/drift/backups.rs", "A look for a backup ended early", "a task would have to panic"),
     ("cmd/src/testing/run.rs", "Not everything was applied", "whatever ends an apply without success has told an error"),
 ];
 

@@ -12,7 +12,7 @@ use crate::owned::Owned;
 use crate::sum::is_sum;
 
 /// A tool's complaint that only says that nothing is there.
-fn is_absence(complaint: &str) -> bool {
+pub(crate) fn is_absence(complaint: &str) -> bool {
     complaint.ends_with("No such file or directory") || complaint.ends_with("Not a directory")
 }
 

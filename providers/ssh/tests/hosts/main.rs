@@ -10,6 +10,7 @@ mod connecting;
 mod directory;
 mod disk;
 mod file;
+mod files;
 mod forward;
 mod hosts_entries;
 mod images;
