@@ -28,6 +28,8 @@ part() {
 part readers.sh install
 part checkov.sh install
 part gitlab.sh install
+part github.sh install
+part manifests.sh install
 part s3.sh install seaweedfs
 part s3.sh install moto
 if lab_possible >/dev/null; then

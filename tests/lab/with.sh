@@ -38,11 +38,17 @@ CHECKOV=$!
 READERS=$!
 "$HERE/gitlab.sh" install >/dev/null &
 GITLAB=$!
+"$HERE/github.sh" install >/dev/null &
+GITHUB=$!
+"$HERE/manifests.sh" install >/dev/null &
+MANIFESTS=$!
 await_s3() {
     local one env
     ! wait "$CHECKOV" || export KARMAFORM_TEST_CHECKOV=$HERE/checkov.sh
     ! wait "$READERS" || export KARMAFORM_TEST_READERS=$HERE/readers.sh
     ! wait "$GITLAB" || export KARMAFORM_TEST_GITLAB=$HERE/gitlab.sh
+    ! wait "$GITHUB" || export KARMAFORM_TEST_GITHUB=$HERE/github.sh
+    ! wait "$MANIFESTS" || export KARMAFORM_TEST_MANIFESTS=$HERE/manifests.sh
     for one in "${S3[@]}"; do
         if wait "${one#*:}" && env=$("$HERE/s3.sh" env "${one%:*}" "$KARMAFORM_LAB"); then
             . "$env"

@@ -5,6 +5,7 @@ use std::fs;
 use sha2::{Digest as _, Sha256};
 
 use super::scratch::{Done, Scratch, TOKEN, blocks, file};
+use crate::parts::tell;
 
 /// The secrets as files, the volumes as folders.
 fn scratch() -> Scratch {
@@ -119,4 +120,41 @@ fn argo_plans_and_applies() {
     fs::remove_dir_all(scratch.at("tmp/source")).expect("the pod is gone");
     shell(drift).with(2);
     assert!(scratch.read("reports/latest/drift.md").contains("data.a</code>"));
+}
+
+/// Who reads them knows all that stands there.
+#[test]
+fn manifests_are_as_their_kinds_are() {
+    let Some(judge) = std::env::var("KARMAFORM_TEST_MANIFESTS").ok().filter(|v| !v.is_empty()) else {
+        tell("*** SKIPPED (no judges of manifests): manifests_are_as_their_kinds_are");
+        return;
+    };
+    let scratch = scratch();
+    let cache =
+        std::env::var("KARMAFORM_CACHE").or_else(|_| std::env::var("HOME").map(|h| format!("{h}/.cache/karmaform"))).unwrap_or_default();
+    let judged = |kind: &str, text: &str| {
+        fs::write(scratch.at("manifests.yaml"), text).expect("written");
+        let command = [judge.as_str(), kind, &scratch.text_at("manifests.yaml")];
+        scratch.run(&scratch.at("repository"), &command, &[("KARMAFORM_CACHE", &cache)])
+    };
+    for (kind, name, wrong) in [
+        (
+            "tekton",
+            "tekton.yaml",
+            [("- name: revision\n", "- name: revisiom\n", "revision"), ("value: $(params.url)", "value: $(params.uri)", "uri")],
+        ),
+        (
+            "argo",
+            "argo-workflows.yaml",
+            [("  schedules:", "  schedulez:", "schedules"), ("template: approve", "template: approved", "approved")],
+        ),
+    ] {
+        let text = file(name);
+        judged(kind, &text).with(0);
+        for (right, wrong, said) in wrong {
+            assert!(text.contains(right), "{right}");
+            let told = judged(kind, &text.replace(right, wrong)).with(1);
+            assert!(told.contains(said), "{wrong}: {told}");
+        }
+    }
 }
