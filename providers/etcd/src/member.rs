@@ -39,6 +39,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
                 "With `etcd_cluster`: the second number of the version that it is to run; where its cluster was told to go down to a lower one, a plan gives that up.",
             )
             .write_only(),
+            Attribute::optional("peer", Type::String, "With `etcd_cluster`: where the others are to reach it; that they are told otherwise is told.").write_only(),
             Attribute::computed("member_id", Type::String, "The member's id, in hexadecimal digits as `etcdctl` shows it."),
             Attribute::computed("cluster_id", Type::String, "The cluster's id, in hexadecimal digits."),
             Attribute::computed("peer_url", Type::String, "Where the other members reach it; several are separated by commas."),
@@ -241,8 +242,21 @@ fn seen(ask: &Ask, look: &Look, care: Vec<String>) -> Option<Object> {
     }
     object.extend(moment(look));
     object.insert("nonvoter".to_owned(), look.learner.into());
-    object.insert("care".to_owned(), Value::strings(care));
+    let should = ask.wanted.as_ref().or(ask.known.as_ref()).and_then(|o| o.get("peer")?.as_str());
+    // Where it was when it was looked at last: what the configuration says by now may be another place, where it is not.
+    let was_there = |should: &&str| {
+        ask.known.as_ref().and_then(|k| k.get("peer_url")?.as_str()).is_some_and(|known| known.split(',').any(|url| url == *should))
+    };
+    let elsewhere = should.filter(was_there).and_then(|should| elsewhere(look, should));
+    object.insert("care".to_owned(), Value::strings(care.into_iter().chain(elsewhere)));
     Some(object)
+}
+
+/// What is wrong if its cluster has it at other URLs alone than where it is.
+fn elsewhere(look: &Look, should: &str) -> Option<String> {
+    let urls = look.own().map(|own| &own.peer_urls).filter(|urls| !urls.is_empty() && !urls.iter().any(|url| url == should))?;
+    let put_back = format!("etcdctl member update {:x} --peer-urls={should}", look.member_id);
+    Some(format!("its cluster has it at {}, and it is at {should}: `{put_back}` says so", urls.join(",")))
 }
 
 /// A member that does not answer is down, not gone: what the state knows stays, with `healthy` false. One that was never known and does not
@@ -321,6 +335,28 @@ mod tests {
         before.extend(object(seen));
         let wanted = object(&[("name", "a".into()), ("defragment", defragments.into())]);
         EtcdMember.plan(&PlanContext { now: 0 }, Some(&before), Some(&wanted)).unwrap().action()
+    }
+
+    #[test]
+    fn where_its_cluster_has_it_is_compared_with_where_it_is() {
+        let mut look = Look::of_version("3.5.16", None, None);
+        look.member_id = 0xa1;
+        assert_eq!(elsewhere(&look, "https://a:2380"), None, "nobody could be asked");
+        let own = |urls: &[&str]| Known {
+            id: 0xa1,
+            name: "a".to_owned(),
+            peer_urls: urls.iter().map(|u| (*u).to_owned()).collect(),
+            client_urls: Vec::new(),
+            learner: false,
+        };
+        look.members = vec![own(&["https://x:2380", "https://a:2380"])];
+        assert_eq!(elsewhere(&look, "https://a:2380"), None, "one of several is enough");
+        look.members = vec![own(&["https://x:2380"])];
+        let said = elsewhere(&look, "https://a:2380").unwrap();
+        assert_eq!(
+            said,
+            "its cluster has it at https://x:2380, and it is at https://a:2380: `etcdctl member update a1 --peer-urls=https://a:2380` says so"
+        );
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! `etcd_backup_record`: what became of the backups of a cluster, as those who made them wrote it into etcd below `/karmaform.io/backups/NAME`.
 
 use std::sync::LazyLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use etcd_client::{DeleteOptions, GetOptions, Txn, TxnOp};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use karmaform_model::{Ask, Attribute, BoxFuture, Change, Diagnostic, Object, ResourceSpec, ResourceType, Schema, Type, Value};
 use serde_json::Value as Json;
 
@@ -18,6 +20,8 @@ pub(super) const LAST: &str = "last";
 pub(super) const FAILED: &str = "failed";
 /// A note from so far ahead is of a wrong clock, in seconds.
 const AHEAD: i64 = 300;
+/// How long one member is waited for before the next one is asked as well. Who works answers in a few milliseconds.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// Seconds of an hour.
 const HOUR: i64 = 3_600;
 
@@ -128,6 +132,7 @@ fn judge(notes: &Notes, now: i64, most: i64) -> Facts {
     let failed = notes.failed.as_ref().filter(|f| last.is_none_or(|l| epoch(l) <= epoch(f)));
     let age = last.map(|l| (now - epoch(l)) / HOUR);
     let error = match (failed, age) {
+        _ if last.is_some_and(|l| !l["epoch"].is_i64()) => Some("somebody has written over the note of the newest backup".to_owned()),
         _ if last.is_some_and(|l| epoch(l) > now + AHEAD) => {
             Some("the newest backup is of a time that is still to come: a clock was wrong, or is".to_owned())
         }
@@ -151,31 +156,40 @@ fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|d| i64::try_from(d.as_secs()).ok()).unwrap_or(0)
 }
 
-/// From the first member that answers.
+/// From the first member that answers. The next one is asked as soon as one takes long: those that hang must not add up.
 pub(super) async fn read(client: &Client, name: &str) -> Result<Notes, String> {
     let prefix = prefix(name);
-    let mut last = "there is none".to_owned();
-    for member in client.names() {
-        let answer = match client.open(member).await {
-            Ok(mut connection) => {
-                within(connection.get(prefix.clone(), Some(GetOptions::new().with_prefix()))).await.map_err(|e| reason(&e))
-            }
-            Err(why) => Err(why),
+    let (mut members, mut asked, mut last) = (client.names().peekable(), FuturesUnordered::new(), "there is none".to_owned());
+    loop {
+        if let Some(member) = members.next() {
+            asked.push(notes(client, member, &prefix));
+        } else if asked.is_empty() {
+            return Err(last);
+        }
+        let more = members.peek().is_some();
+        let answer = tokio::select! {
+            answer = asked.next() => answer,
+            () = tokio::time::sleep(PATIENCE), if more => None,
         };
         match answer {
-            Ok(found) => {
-                let note = |key: &str| {
-                    let wanted = format!("{prefix}{key}");
-                    let value = found.kvs().iter().find(|kv| kv.key() == wanted.as_bytes())?;
-                    // What is no JSON is a note all the same, of nothing.
-                    Some(serde_json::from_slice(value.value()).unwrap_or(Json::Null))
-                };
-                return Ok(Notes { last: note(LAST), failed: note(FAILED) });
-            }
-            Err(why) => last = why,
+            Some(Ok(notes)) => return Ok(notes),
+            Some(Err(why)) => last = why,
+            None => {}
         }
     }
-    Err(last)
+}
+
+async fn notes(client: &Client, member: &str, prefix: &str) -> Result<Notes, String> {
+    let mut connection = client.open(member).await?;
+    let range = GetOptions::new().with_prefix();
+    let found = within(connection.get(prefix, Some(range))).await.map_err(|e| reason(&e))?;
+    let note = |key: &str| {
+        let wanted = format!("{prefix}{key}");
+        let value = found.kvs().iter().find(|kv| kv.key() == wanted.as_bytes())?;
+        // What is no JSON is a note all the same, of nothing.
+        Some(serde_json::from_slice(value.value()).unwrap_or(Json::Null))
+    };
+    Ok(Notes { last: note(LAST), failed: note(FAILED) })
 }
 
 /// The notes. A lock ends by itself, and whose the backups in a bucket are is true as long as they are there.
@@ -203,10 +217,11 @@ mod tests {
         let error = |last: Option<Json>, failed: Option<Json>| judge(&Notes { last, failed }, 100 * HOUR, 3).error;
         assert_eq!(error(None, None).as_deref(), Some("there is no backup yet"));
         assert_eq!(error(Some(last(98 * HOUR)), None), None);
+        assert_eq!(error(Some(json!({})), None).as_deref(), Some("somebody has written over the note of the newest backup"));
         assert_eq!(error(Some(last(90 * HOUR)), None).as_deref(), Some("the newest backup is 10 hours old, and 3 are allowed"));
         assert_eq!(error(Some(last(98 * HOUR)), Some(failed(99 * HOUR))).as_deref(), Some("the newest try failed on host b: no room"));
         assert_eq!(error(Some(last(99 * HOUR)), Some(failed(98 * HOUR))), None);
-        assert_eq!(error(Some(Json::Null), None).as_deref(), Some("the newest backup is 100 hours old, and 3 are allowed"));
+        assert_eq!(error(Some(Json::Null), None).as_deref(), Some("somebody has written over the note of the newest backup"));
         assert!(error(Some(last(101 * HOUR)), None).unwrap().contains("still to come"));
         let facts = judge(&Notes { last: Some(last(99 * HOUR)), failed: None }, 100 * HOUR, 3);
         assert_eq!((facts.place.as_deref(), facts.revision), (Some("a:/b/x.db"), Some(7)));

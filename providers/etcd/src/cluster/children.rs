@@ -217,6 +217,10 @@ pub(super) fn as_known(cluster: &Arguments, name: &str) -> Child {
         etcd.arguments.insert("restoration".to_owned(), Arg::child(&restoring(restore), "id"));
     }
     etcd.arguments.insert("minor".to_owned(), i64::from(cluster.version.minor).into());
+    if let Some(host) = cluster.members.get(name) {
+        let peer = Arg::Text(cluster.url(host, cluster.peer_port).into_iter().map(Arg::Value).collect());
+        etcd.arguments.insert("peer".to_owned(), peer);
+    }
     if cluster.defragments {
         etcd.arguments.insert("defragment".to_owned(), true.into());
     }
