@@ -9,7 +9,7 @@ mod seen;
 
 use std::time::Duration;
 
-pub(crate) use self::hosts::{HOSTS, damaged, markers};
+pub(crate) use self::hosts::{DAMAGED, HOSTS, damaged, markers};
 pub(crate) use self::parse::is_absence;
 #[cfg(test)]
 pub(crate) use self::seen::UserSeen;
@@ -136,8 +136,7 @@ pub(crate) fn script(looks: &[Look]) -> String {
     ask("sums", refs(&files), &|p| format!("sums {p}"));
     ask("full", refs(&directories), &|p| format!("full {p}"));
     ask("units", refs(&units), &|u| {
-        let facts =
-            "LoadState,FragmentPath,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload,NRestarts,ExecMainStartTimestampMonotonic";
+        let facts = "LoadState,FragmentPath,DropInPaths,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload,NRestarts,ExecMainStartTimestampMonotonic";
         format!("systemctl show -p {facts} -- {u} 2>&1; echo")
     });
     ask("drop_ins", refs(&units), &|u| format!("drop_ins {u}"));

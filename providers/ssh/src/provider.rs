@@ -193,14 +193,15 @@ impl Provider for Ssh {
         &'a self,
         defaults: &'a Object,
         connection: &'a Object,
-        _: Arc<dyn Connections>,
+        connections: Arc<dyn Connections>,
     ) -> BoxFuture<'a, Result<Client, Diagnostic>> {
         Box::pin(async move {
             let options = Options::new(connection, defaults)?;
             let door = match self.host(options.clone()).await {
                 Ok(host) => Door::Open(host),
-                // Whom we do not trust, and who does not let us in, is not away. It is not tried again in this run.
-                Err(why) if why.retryable && !connection::is_required(connection) => {
+                // Whom we do not trust, and who does not let us in, is not away, but for who only looks: that one is to see all the others. It is not tried
+                // again in this run.
+                Err(why) if (why.retryable || connections.only_looks()) && !connection::is_required(connection) => {
                     Door::Shut { options: Box::new(options), why: Box::new(Diagnostic { retryable: false, ..why }) }
                 }
                 Err(why) => return Err(why),

@@ -44,6 +44,9 @@ const DEEDS: &[Deed] = &[
         "changed",
         "unit",
     ),
+    // Something else in the place of a file gives way to it again.
+    ("b", "cd /etc/etcd/main && rm etcd.env && mkfifo etcd.env", "changed", "environment"),
+    ("c", "cd /opt/karmaform/etcd-main && rm etcdctl && mkfifo etcdctl", "changed", "program[\"etcdctl\"]"),
     // What is not ours is nobody's business.
     ("c", "touch /etc/etcd/main/theirs /opt/theirs; useradd -M theirs; echo 10.9.9.9 theirs >>/etc/hosts", "", ""),
 ];
@@ -61,6 +64,8 @@ fn what_was_done_to_hosts_and_to_etcd_is_found() {
 
     deeds(&lab, &project);
     let ctl = Etcdctl::new(&project, &etcd.1);
+    what_stands_above_is_looked_at(&lab, &project, &ctl);
+    who_lets_nobody_in_hides_nobody_else(&lab, &project);
     users_are_looked_at(&lab, &project);
     left_behind(&lab, &project);
     who_may_not_read_everything_is_told_what(&project);
@@ -94,6 +99,89 @@ fn deeds(lab: &Lab, project: &Project) {
     lab.shell("c", "! test -e /etc/systemd/system.control/etcd-main.service.d");
     lab.shell("a", "! test -e /run/systemd/system/etcd-main.service.d");
     lab.shell("c", "test -e /opt/theirs && grep -q theirs /etc/passwd && grep -q theirs /etc/hosts");
+}
+
+/// What goes before a unit of ours is taken away; what is for many units, directories that others may write to, and a wrong address in etcd are told.
+fn what_stands_above_is_looked_at(lab: &Lab, project: &Project, ctl: &Etcdctl<'_>) {
+    let other = "/etc/systemd/system.control/etcd-main.service";
+    lab.shell("a", &format!("mkdir -p /etc/systemd/system.control && printf '[Service]\\nExecStart=/bin/sleep inf\\n' >{other}"));
+    let text = finds(project, &[of("changed", "a", "unit")]);
+    assert!(text.contains(other), "{text}");
+    project.apply();
+    lab.shell("a", &format!("! test -e {other}"));
+    finds(project, &[]);
+
+    // What would take minutes to read is no file of ours.
+    lab.shell("c", "truncate -s 60G /etc/etcd/main/guard");
+    let began = Instant::now();
+    finds(project, &[of("changed", "c", "guard")]);
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    project.apply();
+    finds(project, &[]);
+
+    // A directory in the place of a file gives way to nothing, as something may be in it.
+    lab.shell("c", "cd /etc/etcd/main && mv guard aside && mkdir guard");
+    finds(project, &[of("changed", "c", "guard")]);
+    let refused = project.must(1, &["plan"]);
+    assert!(
+        refused.contains("Something else is at this path") && refused.contains("is a directory, but should be a regular file"),
+        "{refused}"
+    );
+    lab.shell("c", "cd /etc/etcd/main && rmdir guard && mv aside guard");
+    finds(project, &[]);
+
+    let listed = ctl.run(&["member", "list", "-w", "json"]);
+    let all: Value = serde_json::from_str(&listed).unwrap_or_else(|e| panic!("{e}: {listed}"));
+    let member = all["members"].as_array().expect("members").iter().find(|m| m["name"] == "c").expect("c");
+    let (id, url) = (format!("{:x}", member["ID"].as_u64().expect("an id")), member["peerURLs"][0].as_str().expect("its URL").to_owned());
+    for (deed, undo, found, said) in [
+        (
+            "chmod 0777 /opt/karmaform",
+            "chmod 0755 /opt/karmaform",
+            &["directory[\"programs\"]"][..],
+            "anybody may put something else into its place",
+        ),
+        (
+            "chmod 0700 /etc/etcd",
+            "chmod 0755 /etc/etcd",
+            &["directory[\"config\"]", "etcd"],
+            "only root gets to it: /etc/etcd has the mode 0700",
+        ),
+        (
+            "d=/etc/systemd/system/etcd-.service.d; mkdir $d && printf '[Service]\\nNice=3\\n' >$d/x.conf && systemctl daemon-reload",
+            "rm -r /etc/systemd/system/etcd-.service.d && systemctl daemon-reload",
+            &["unit"],
+            "it is changed by /etc/systemd/system/etcd-.service.d/x.conf, as all units that begin so",
+        ),
+    ] {
+        lab.shell("c", deed);
+        let text = finds(project, &found.iter().map(|part| of("decay", "c", part)).collect::<Vec<_>>());
+        assert!(text.contains(said), "{text}");
+        lab.shell("c", undo);
+    }
+    ctl.run(&["member", "update", &id, "--peer-urls=https://127.0.0.9:2380"]);
+    let text = finds(project, &[of("decay", "c", "etcd")]);
+    assert!(
+        text.contains("its cluster has it at https://127.0.0.9:2380, and it is at")
+            && text.contains(&format!("update {id} --peer-urls={url}")),
+        "{text}"
+    );
+    ctl.run(&["member", "update", &id, &format!("--peer-urls={url}")]);
+    finds(project, &[]);
+}
+
+/// Of one host that refuses who looks, nothing is known; of all others everything.
+fn who_lets_nobody_in_hides_nobody_else(lab: &Lab, project: &Project) {
+    lab.shell("c", "mv /root/.ssh/authorized_keys /root/.ssh/kept");
+    let report = report(project);
+    lab.shell("c", "mv /root/.ssh/kept /root/.ssh/authorized_keys");
+    let told: Vec<&Value> = report["findings"].as_array().expect("findings").iter().collect();
+    assert!(told.len() > 9 && told.iter().all(|f| f["address"].as_str().is_some_and(|a| a.contains("[\"c\"]"))), "{report:#}");
+    assert!(
+        told.iter().filter(|f| f["kind"] != "unreachable").all(|f| f["address"] == "etcd_cluster.main/member[\"c\"]/etcd"),
+        "{report:#}"
+    );
+    finds(project, &[]);
 }
 
 /// No apply takes a user out of a group: who put it there may have had a reason. And what is a user's own is told of the user alone, where that is gone.
@@ -240,9 +328,20 @@ fn a_member_runs_without_its_data(lab: &Lab, project: &Project) {
     assert!(text.contains("No changes") && text.contains("Warning: A member runs without its data"), "{text}");
     assert!(text.contains("`systemctl stop etcd-main.service`"), "{text}");
     lab.shell("c", "systemctl stop etcd-main");
+    let old = member_id(project);
     let text = project.apply();
     assert!(text.contains("replaces member c"), "{text}");
+    // It is another member, and the state knows it as such.
+    assert!(member_id(project) != old, "{old}");
+    let text = project.must(0, &["state", "show", "etcd_cluster.main"]);
+    assert!(!text.contains(&old), "{text}");
     its_copy_gets_small(project);
+}
+
+fn member_id(project: &Project) -> String {
+    let text = project.must(0, &["state", "show", "etcd_cluster.main/member[\"c\"]/etcd"]);
+    let line = text.lines().find(|l| l.trim_start().starts_with("member_id")).unwrap_or_else(|| panic!("{text}"));
+    line.rsplit('"').nth(1).unwrap_or_else(|| panic!("{line}")).to_owned()
 }
 
 /// Who joins gets the database with its free pages, which a plan gives back.

@@ -18,19 +18,19 @@ pub(crate) fn markers(name: &str) -> (String, String) {
     (format!("{BEGIN}{name}"), format!("{END}{name}"))
 }
 
+/// What is said of a block of which a marker is gone, or there twice.
+pub(crate) const DAMAGED: &str = "Block in the hosts file is damaged";
+
 /// A block without an end: which lines are ours and which are not can't be told, so none is touched.
 pub(crate) fn damaged(place: &str, name: &str) -> Diagnostic {
     let (begin, end) = markers(name);
-    Diagnostic::error(
-        "Block in the hosts file is damaged",
-        format!("In {HOSTS} on {place}, the block that begins with \"{begin}\" does not end with \"{end}\"."),
-    )
-    .with_hint("Put that line back, or remove what is left of the block.")
+    Diagnostic::error(DAMAGED, format!("In {HOSTS} on {place}, the block that begins with \"{begin}\" does not end with \"{end}\"."))
+        .with_hint("Put that line back, or remove what is left of the block.")
 }
 
 impl Seen {
-    /// The lines in the block of this name; `None` if there is no such block.
-    pub(crate) fn hosts_block(&self, name: &str) -> Result<Option<Vec<&str>>, Diagnostic> {
+    /// The lines in the block of this name; `None` if there is no such block, and within what is there why it is none any more.
+    pub(crate) fn hosts_block(&self, name: &str) -> Result<Option<Result<Vec<&str>, Diagnostic>>, Diagnostic> {
         let is_marker = |line: &str| line.starts_with(BEGIN) || line.starts_with(END);
         let lines: Vec<&str> = self.hosts.lines().collect();
         // the host prints nothing but blocks, unless it complains
@@ -43,15 +43,13 @@ impl Seen {
         let Some(start) = starts.next() else { return Ok(None) };
         if starts.next().is_some() {
             let detail = format!("In {HOSTS} on {}, more than one block begins with \"{begin}\".", self.place);
-            return Err(
-                Diagnostic::error("Block in the hosts file is there twice", detail).with_hint("Remove one of them, to its last line.")
-            );
+            return Ok(Some(Err(Diagnostic::error(DAMAGED, detail).with_hint("Remove one of them, to its last line."))));
         }
         let inside: Vec<&str> = lines[start + 1..].iter().copied().take_while(|l| !is_marker(l)).collect();
         if lines.get(start + 1 + inside.len()) != Some(&end.as_str()) {
-            return Err(damaged(&self.place, name));
+            return Ok(Some(Err(damaged(&self.place, name))));
         }
-        Ok(Some(inside))
+        Ok(Some(Ok(inside)))
     }
 }
 
@@ -63,7 +61,7 @@ mod tests {
     fn a_block_is_what_its_markers_say() {
         let check = |hosts: &str, expected: Result<Option<&[&str]>, &str>| {
             let seen = Seen { hosts: hosts.to_owned(), place: "h".to_owned(), ..Seen::default() };
-            match (seen.hosts_block("a"), expected) {
+            match (seen.hosts_block("a").and_then(Option::transpose), expected) {
                 (Ok(found), Ok(lines)) => assert_eq!(found.as_deref(), lines, "{hosts}"),
                 (Err(e), Err(summary)) => assert!(e.summary.contains(summary), "{hosts}: {e:?}"),
                 (found, _) => panic!("{hosts}: {found:?}"),
@@ -76,7 +74,7 @@ mod tests {
         check(&format!("{other}# BEGIN karmaform a\n10.0.0.1 x\n\n# END karmaform a\n{other}"), Ok(Some(&["10.0.0.1 x", ""])));
         check("# BEGIN karmaform a\n10.0.0.1 x\n", Err("damaged"));
         check(&format!("# BEGIN karmaform a\n10.0.0.1 x\n{other}"), Err("damaged"));
-        check("# BEGIN karmaform a\n# END karmaform a\n# BEGIN karmaform a\n# END karmaform a\n", Err("twice"));
+        check("# BEGIN karmaform a\n# END karmaform a\n# BEGIN karmaform a\n# END karmaform a\n", Err("damaged"));
         check("sed: can't read /etc/hosts: Permission denied\n", Err("can't be read"));
     }
 }

@@ -153,6 +153,7 @@ impl Seen {
                 result: value("Result"),
                 needs_reload: value("NeedDaemonReload") == "yes",
                 drop_ins: Vec::new(),
+                for_many: value("DropInPaths").split_whitespace().filter(|path| is_for_many(path)).map(str::to_owned).collect(),
                 is_stopped: false,
                 restarts: number("NRestarts").unwrap_or(0),
                 health: None,
@@ -233,6 +234,12 @@ fn path_line(line: &str) -> Option<(String, PathSeen)> {
         empty: true,
     };
     Some((name.to_owned(), seen))
+}
+
+/// `/etc/systemd/system/etcd-.service.d/x.conf`: of somebody who may write there, for all units whose names begin so.
+fn is_for_many(path: &str) -> bool {
+    let folder = path.rsplit('/').nth(1).unwrap_or_default();
+    folder.ends_with(".d") && folder.contains("-.") && (path.starts_with("/etc/") || path.starts_with("/run/"))
 }
 
 /// `sum  path`; with a backslash before it if the path holds one, which then is doubled.
@@ -320,6 +327,9 @@ mod tests {
         assert_eq!((seen.unit("a.service").unwrap().restarts, seen.unit("a.service").unwrap().started_ago), (7, Some(4)));
         assert_eq!((seen.unit("a.service").unwrap().health, seen.unit("b.service").unwrap().health), (Some(503), Some(0)));
         assert_eq!(seen.unit("b.service").unwrap().started_ago, None, "it was never started");
+        let drop_ins = "DropInPaths=/etc/systemd/system/a-.service.d/x.conf /etc/systemd/system/a.service.d/y.conf /usr/lib/systemd/system/a-.service.d/z.conf";
+        let seen = parse(&format!("#units\nLoadState=loaded\n{drop_ins}"), &[unit("a.service")]);
+        assert_eq!(seen.unit("a.service").unwrap().for_many, ["/etc/systemd/system/a-.service.d/x.conf"]);
         let seen = parse("#units\nSystem has not been booted with systemd as init system (PID 1). Can't operate.", &[unit("a.service")]);
         assert!(seen.unit("a.service").unwrap_err().detail.contains("not been booted"));
     }

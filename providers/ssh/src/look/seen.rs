@@ -86,6 +86,8 @@ pub(crate) struct UnitSeen {
     pub(crate) needs_reload: bool,
     /// Names of files below /etc/systemd/system/NAME.d, and whole paths of others that change it.
     pub(crate) drop_ins: Vec<String>,
+    /// Files for all units that are called alike, which change it.
+    pub(crate) for_many: Vec<String>,
     /// Its main process is there, and somebody has stopped it.
     pub(crate) is_stopped: bool,
     /// How often systemd has started it again by itself, since somebody started it.

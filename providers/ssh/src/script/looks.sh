@@ -1,10 +1,18 @@
-# sums PATH...: SHA-256 of those that are regular files. One whose sum was noted when it was installed is not read again while it is the same.
+# sums PATH...: SHA-256 of those that are regular files. One whose sum was noted when it was installed is not read again while it is the same, and one
+# of more than 4 GiB is not read at all: nobody makes such ones here, and it would take longer than a connection waits for a sign of life.
 sums() {
+  _huge=$kf_line$(find "$@" -maxdepth 0 -type f -size +4194304k 2>/dev/null)$kf_line
   _noted=$kf_line
   if [ -f "$kf_owned" ]; then _noted=$kf_line$(sed -n "s/^ssh_artifact$kf_tab\([^$kf_tab]*$kf_tab..*\)/\1/p" "$kf_owned")$kf_line; fi
   for _path do
     shift
-    if [ -f "$_path" ] && [ ! -h "$_path" ] && ! noted_sum "$_path"; then set -- "$@" "$_path"; fi
+    if [ ! -f "$_path" ] || [ -h "$_path" ] || noted_sum "$_path"; then continue; fi
+    case $_huge in *"$kf_line$_path$kf_line"*)
+      printf '%064d  %s\n' 0 "$_path"
+      continue
+      ;;
+    esac
+    set -- "$@" "$_path"
   done
   if [ $# -gt 0 ]; then sha256sum -- "$@" 2>&1; fi
 }
@@ -28,6 +36,10 @@ drop_ins() {
   for _name do
     for _path in /etc/systemd/system/"$_name".d/*.conf; do
       if [ -f "$_path" ] || [ -h "$_path" ]; then printf '%s/%s\n' "$_name" "${_path##*/}"; fi
+    done
+    # Another unit of this name goes before ours.
+    for _path in /etc/systemd/system.control/"$_name" /run/systemd/system.control/"$_name" /run/systemd/transient/"$_name"; do
+      if [ -f "$_path" ] || [ -h "$_path" ]; then printf '%s/%s\n' "$_name" "$_path"; fi
     done
     for _path in /run/systemd/system/"$_name".d/*.conf /etc/systemd/system.control/"$_name".d/*.conf /run/systemd/system.control/"$_name".d/*.conf; do
       if [ -f "$_path" ] || [ -h "$_path" ]; then printf '%s/%s\n' "$_name" "$_path"; fi
@@ -83,12 +95,12 @@ user_groups() {
 
 # hosts_blocks FILE: the blocks of ours in it, each from its first line to its last
 hosts_blocks() {
-  if [ -e "$1" ]; then sed -n '/^# BEGIN karmaform /,/^# END karmaform /p' "$1" 2>&1; fi
+  if [ -f "$1" ]; then sed -n '/^# BEGIN karmaform /,/^# END karmaform /p' "$1" 2>&1; fi
 }
 
 # hosts_beside FILE: its mode, and the lines in it that are nobody's of karmaform
 hosts_beside() {
-  if [ -e "$1" ]; then
+  if [ -f "$1" ]; then
     stat -c 'mode %a' "$1"
     sed '/^# BEGIN karmaform /,/^# END karmaform /d; /^[[:space:]]*#/d' "$1" 2>/dev/null
   fi

@@ -7,11 +7,11 @@ use karmaform_model::{
     default_plan, same,
 };
 
-use super::placed::{at_path, check, foreign, host, permissions, permissions_seen, refuse};
+use super::placed::{check, file_at, foreign, gives_way, host, instead, permissions, permissions_seen, refuse, word};
 use crate::artifact::oci;
 use crate::checks::{Checks, is_protected};
 use crate::client::Client;
-use crate::look::{Content, Look, PathKind, Seen};
+use crate::look::{Content, Look, Seen};
 use crate::sum::is_sum;
 use crate::typed::{SshType, comparable, finished, is_foreign};
 use crate::values::text;
@@ -69,6 +69,7 @@ impl Artifact {
             Attribute::computed("content_sha256", Type::String, "SHA-256 sum of the installed file."),
             Attribute::computed("recorded_sha256", Type::String, "Sum of what was installed, if the file is another one now.").volatile(),
             foreign(),
+            instead(),
         ];
         attributes.extend(permissions("0755"));
         Self { schema: Schema::new("A file from a release, on a host.", attributes).through("host").leaves_note() }
@@ -85,6 +86,7 @@ impl ResourceSpec for Artifact {
     }
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        gives_way(before)?;
         let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
         let sum_problem = |s: &str| {
             // Of a path or URL there is more to say when it is read.
@@ -176,8 +178,11 @@ impl SshType for Artifact {
 
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let path = text(identity, "path").unwrap_or_default();
-        let Some(found) = at_path(seen, path, &PathKind::File)? else { return Ok(None) };
+        let Some((found, is_it)) = file_at(seen, path, known)? else { return Ok(None) };
         let mut object = permissions_seen(found, known);
+        if !is_it {
+            object.insert("instead".to_owned(), word(&found.kind).into());
+        }
         object.insert("path".to_owned(), path.into());
         let sum = found.sha256.as_deref().unwrap_or_default();
         object.insert("content_sha256".to_owned(), sum.into());

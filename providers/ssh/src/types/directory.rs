@@ -1,7 +1,7 @@
 //! `ssh_directory`: a directory, deleted with its contents only if the configuration says so.
 
 use karmaform_model::{
-    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan,
 };
 
 mod moving;
@@ -113,6 +113,7 @@ impl Directory {
             Attribute::computed("empty", Type::Bool, "Whether nothing is in it.").volatile(),
             Attribute::computed("instead", Type::String, "What somebody put into its place, in the host's words: \"symbolic link\".")
                 .volatile(),
+            Attribute::computed("care", Type::list(Type::String), "What the directory above it is in need of, a sentence each.").volatile(),
             foreign(),
         ];
         attributes.extend(permissions("0755"));
@@ -175,8 +176,10 @@ impl ResourceSpec for Directory {
 }
 
 impl SshType for Directory {
-    fn looks(&self, identity: &Object, _: Option<&Object>) -> Vec<Look> {
-        text(identity, "path").map(|p| Look::Directory { path: p.to_owned() }).into_iter().collect()
+    fn looks(&self, identity: &Object, known: Option<&Object>) -> Vec<Look> {
+        let Some(path) = text(identity, "path") else { return Vec::new() };
+        let above = path.rsplit_once('/').map(|(above, _)| above).filter(|above| known.is_some() && !above.is_empty());
+        [Some(path), above].into_iter().flatten().map(|path| Look::Directory { path: path.to_owned() }).collect()
     }
 
     fn looks_for(&self, ask: &Ask) -> Vec<Look> {
@@ -197,6 +200,12 @@ impl SshType for Directory {
         let mut object = moving::seen_now(seen, found, path, known);
         let ours = [KIND, PARENT, ADOPTED, MOVING].iter().any(|kind| seen.owned.has(kind, path));
         object.insert("foreign".to_owned(), (known.is_none() && !ours).into());
+        if let (Some(_), Some((above, _))) = (known, path.rsplit_once('/'))
+            && let Ok(Some(parent)) = seen.path(above)
+            && parent.kind == PathKind::Directory
+        {
+            object.insert("care".to_owned(), Value::strings(above_it(above, parent, found)));
+        }
         Ok(Some(object))
     }
 
@@ -230,6 +239,19 @@ impl SshType for Directory {
             finished(self, &seen, after)
         })
     }
+}
+
+/// What is wrong with the directory above one.
+fn above_it(path: &str, parent: &PathSeen, below: &PathSeen) -> Option<String> {
+    let is_open = parent.mode & 0o002 != 0 && parent.mode & 0o1000 == 0;
+    // Root gets everywhere.
+    let needs_way = |bits: u32, own: &String, above: &String| below.mode & bits != 0 && own != above && own != "root";
+    let is_for_others = needs_way(0o700, &below.owner, &parent.owner) || needs_way(0o070, &below.group, &parent.group);
+    if is_open {
+        return Some(format!("anybody may put something else into its place: {path} has the mode {:04o}", parent.mode));
+    }
+    (is_for_others && parent.mode & 0o011 == 0)
+        .then(|| format!("only {} gets to it: {path} has the mode {:04o}", parent.owner, parent.mode))
 }
 
 /// What was seen of it at a path.
@@ -297,6 +319,36 @@ mod tests {
         };
         assert!(matches!(plan(true), Ok(Change::Update { .. })), "so that it is written down on the host");
         assert!(plan(false).is_err());
+    }
+
+    #[test]
+    fn what_is_above_must_be_closed_to_others_and_open_to_its_own() {
+        let at = |owner: &str, mode: u32| PathSeen {
+            kind: PathKind::Directory,
+            owner: owner.to_owned(),
+            group: owner.to_owned(),
+            uid: "0".to_owned(),
+            gid: "0".to_owned(),
+            mode,
+            size: 0,
+            sha256: None,
+            content: None,
+            empty: false,
+        };
+        let check = |above: (&str, u32), below: (&str, u32), said: &str| {
+            let found = above_it("/a", &at(above.0, above.1), &at(below.0, below.1)).unwrap_or_default();
+            assert!(found.contains(said) && found.is_empty() == said.is_empty(), "{above:?} {below:?}: {found}");
+        };
+        check(("root", 0o755), ("etcd", 0o700), "");
+        check(("root", 0o777), ("root", 0o700), "/a has the mode 0777");
+        // As /tmp: what is in it only its owner can replace.
+        check(("root", 0o1777), ("etcd", 0o700), "");
+        check(("root", 0o700), ("etcd", 0o700), "only root gets to it: /a has the mode 0700");
+        // Root gets everywhere, and who owns both, too.
+        check(("etcd", 0o700), ("root", 0o755), "");
+        check(("etcd", 0o700), ("etcd", 0o700), "");
+        let below = PathSeen { owner: "root".to_owned(), ..at("etcd", 0o700) };
+        assert_eq!(above_it("/a", &at("root", 0o700), &below), None, "its group has no rights there");
     }
 
     #[test]

@@ -4,11 +4,11 @@ use karmaform_model::{
     Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
 };
 
-use super::placed::{at_path, check, check_of, foreign, host, ownership, permissions, permissions_seen, refuse};
+use super::placed::{check, check_of, file_at, foreign, gives_way, host, instead, ownership, permissions, permissions_seen, refuse, word};
 use crate::checks::Checks;
 use crate::client::{Act, Client};
 use crate::host::Payload;
-use crate::look::{Content, Look, PathKind, PathSeen, Seen};
+use crate::look::{Content, Look, PathSeen, Seen};
 use crate::script::quote;
 use crate::sum::{plan_sum, sha256};
 use crate::typed::{SshType, comparable, finished, is_foreign};
@@ -37,6 +37,7 @@ impl File {
             check(),
             Attribute::computed("sha256", Type::String, "SHA-256 sum of the content."),
             foreign(),
+            instead(),
         ];
         attributes.extend(permissions("0644"));
         Self { schema: Schema::new("A file on a host.", attributes).through("host").leaves_note() }
@@ -53,6 +54,7 @@ impl ResourceSpec for File {
     }
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        gives_way(before)?;
         let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
         Checks::of(wanted).path("path").mode().names(&["owner", "group"]).no_zero_bytes("check").done()?;
         if let Some(before) = before.filter(|b| is_foreign(b))
@@ -84,13 +86,13 @@ impl SshType for File {
 
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let path = text(identity, "path").unwrap_or_default();
-        let replaced = seen.path(path)?.filter(|found| known.is_some() && found.kind == PathKind::Other("symbolic link".to_owned()));
-        let Some(found) = replaced.map_or_else(|| at_path(seen, path, &PathKind::File), |found| Ok(Some(found)))? else { return Ok(None) };
+        let Some((found, is_it)) = file_at(seen, path, known)? else { return Ok(None) };
         let mut object = permissions_seen(found, known);
         object.insert("path".to_owned(), path.into());
         content_seen(found, known, &mut object);
-        if replaced.is_some() {
-            // Our file was there; what is there now (a link) has none of its content, and gives way to it.
+        if !is_it {
+            // Our file was there; what is there now (a link, a pipe) has none of its content.
+            object.insert("instead".to_owned(), word(&found.kind).into());
             for name in ["content", "sha256"] {
                 let is_secret = known.and_then(|k| k.get(name)).is_some_and(|v| v.secret);
                 object.insert(name.to_owned(), karmaform_model::Value::null(karmaform_model::Type::String).secret_if(is_secret));

@@ -12,7 +12,7 @@ use karmaform_model::{
 use super::placed::host;
 use crate::checks::Checks;
 use crate::client::{Act, Client};
-use crate::look::{HOSTS, Look, Seen, damaged, markers};
+use crate::look::{DAMAGED, HOSTS, Look, Seen, damaged, markers};
 use crate::script::{here, quote};
 use crate::typed::{SshType, comparable, finished};
 use crate::values::{object, secrets, text};
@@ -50,6 +50,7 @@ impl HostsEntries {
                 "What beside the block is in its way: lines of others that give a name of it another address, a file that only root can read.",
             )
             .volatile(),
+            Attribute::computed("damaged", Type::String, "Why it can't be told which lines are ours: a marker is gone, or there twice.").volatile(),
         ];
         let doc = "A block of lines in /etc/hosts on a host. Nothing else in the file is changed.";
         Self { schema: Schema::new(doc, attributes).through("host") }
@@ -70,6 +71,12 @@ impl ResourceSpec for HostsEntries {
     }
 
     fn plan(&self, _: &PlanContext, before: Option<&Object>, wanted: Option<&Object>) -> Result<Change, Diagnostics> {
+        // Which lines are ours and which are not can't be told, so none is touched.
+        if let Some(why) = before.and_then(|b| text(b, "damaged")) {
+            return Err(Diagnostic::error(DAMAGED, why.to_owned())
+                .with_hint("Put that line back, or remove what is left of the block.")
+                .into());
+        }
         let Some(wanted) = wanted else { return Ok(default_plan(&self.schema, before, None)) };
         let name_problem = |n: &str| {
             let good = (1..=100).contains(&n.len()) && n.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
@@ -177,7 +184,17 @@ impl SshType for HostsEntries {
 
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let name = text(identity, "name").unwrap_or_default();
-        let Some(lines) = seen.hosts_block(name)? else { return Ok(None) };
+        let lines = match seen.hosts_block(name)? {
+            None => return Ok(None),
+            Some(Ok(lines)) => lines,
+            // It was ours: somebody changed it, and nobody can say to what.
+            Some(Err(damage)) if known.is_some() => {
+                let entries = Value::null(Type::list(entry_type()))
+                    .secret_if(known.and_then(|k| k.get("entries")).is_some_and(Value::contains_secret));
+                return Ok(Some(object([("name", name.into()), ("entries", entries), ("damaged", damage.detail.as_str().into())])));
+            }
+            Some(Err(damage)) => return Err(damage),
+        };
         // Whatever else stands there, a comment for one, is a line that should not be there.
         let entry = |line: &&str| {
             let mut words = line.split_whitespace();

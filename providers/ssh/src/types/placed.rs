@@ -72,6 +72,27 @@ pub(super) fn at_path<'a>(seen: &'a Seen, path: &str, kind: &PathKind) -> Result
     Err(other_kind(path, &seen.place, word(&found.kind), word(kind)))
 }
 
+/// What is at a file's path; and whether that is the file. What was made there and is something else by now gives way to it again, unless
+/// that is a directory.
+pub(super) fn file_at<'a>(seen: &'a Seen, path: &str, known: Option<&Object>) -> Result<Option<(&'a PathSeen, bool)>, Diagnostic> {
+    match seen.path(path)? {
+        Some(found) if known.is_some() && found.kind != PathKind::File => Ok(Some((found, false))),
+        _ => Ok(at_path(seen, path, &PathKind::File)?.map(|found| (found, true))),
+    }
+}
+
+/// What somebody put into a file's place.
+pub(super) fn instead() -> Attribute {
+    Attribute::computed("instead", Type::String, "What somebody put into its place, in the host's words: \"symbolic link\".").volatile()
+}
+
+/// A directory in the place of a file gives way to nothing: what is in it may be all that there is of it.
+pub(super) fn gives_way(before: Option<&Object>) -> Result<(), Diagnostics> {
+    let word = word(&PathKind::Directory);
+    let Some(before) = before.filter(|b| text(b, "instead") == Some(word)) else { return Ok(()) };
+    Err(other_kind(text(before, "path").unwrap_or_default(), &place_of(before), word, self::word(&PathKind::File)).into())
+}
+
 /// What a kind is called, in the host's words.
 pub(super) fn word(kind: &PathKind) -> &str {
     match kind {

@@ -230,7 +230,7 @@ fn is_looping(active_state: &str, sub_state: &str) -> bool {
 /// What a unit that runs just now is in need of. One that waited for something when it was started, or ended once long ago, is well.
 fn care(unit: &UnitSeen) -> Vec<String> {
     let restarts = unit.restarts;
-    let mut care = Vec::new();
+    let mut care: Vec<String> = unit.for_many.iter().map(|file| format!("it is changed by {file}, as all units that begin so")).collect();
     if let Some(ago) = unit.started_ago.filter(|ago| restarts >= OFTEN && *ago < RECENTLY) {
         care.push(format!("it ends again and again: systemd has started it again {restarts} times, the last time {ago} seconds ago"));
     }

@@ -15,6 +15,8 @@ edit() {
   if [ -n "$begin" ]; then
     end=$(sed -n "$begin,\$ { /^# END karmaform $pattern\$/ { =; q; }; }" "$hosts")
     [ -n "$end" ] || fail damaged "$hosts"
+    # What begins before it ends has lost its end, and what follows is somebody else's.
+    [ "$(sed -n "$begin,$end { /^# BEGIN karmaform /p; }" "$hosts" | wc -l)" -eq 1 ] || fail damaged "$hosts"
   else
     $put || return 0
     end=$(wc -l <"$hosts") || fail write "$hosts"

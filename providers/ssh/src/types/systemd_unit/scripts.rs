@@ -64,7 +64,7 @@ pub(super) fn set_up(after: &Object, change: &Change, turn: Turn, limit: u64) ->
     };
     // standard input is the unit file; nothing before may read from it
     script.push_str(&format!(
-        "old=$(sha256sum \"$path\" 2>/dev/null </dev/null)\n\
+        "old=; if [ -f \"$path\" ]; then old=$(sha256sum \"$path\" 2>/dev/null </dev/null); fi\n\
          if [ \"${{old%% *}}\" = {sum} ] && [ ! -e \"$pending\" ]; then newer=false; else newer=true; fi\n\
          {mark}install_file \"$path\" {sum} root:root 0644\n"
     ));

@@ -25,6 +25,12 @@ keep_drop_ins() {
     rm -f "$_path" || fail write "$_path"
     newer=true
   done
+  # Another unit of this name goes before ours.
+  for _path in /etc/systemd/system.control/"$name" /run/systemd/system.control/"$name" /run/systemd/transient/"$name"; do
+    if [ ! -f "$_path" ] && [ ! -h "$_path" ]; then continue; fi
+    rm -f "$_path" || fail write "$_path"
+    newer=true
+  done
   rmdir "$path.d" /run/systemd/system/"$name".d /etc/systemd/system.control/"$name".d "$_control" 2>/dev/null || :
 }
 
