@@ -126,6 +126,8 @@ timed ours "apply -auto-approve" 1 "$MEMBERS"
 row "join" "$join" "$seconds" ", at least 5"
 timed ours "plan -detailed-exitcode" 1 "$MEMBERS"
 printf '%-34s %34.1f\n' "plan without changes" "$seconds"
+timed ours "drift -ignore=*::health" 1 "$MEMBERS"
+printf '%-34s %34.1f\n' "drift" "$seconds"
 timed ours "apply -auto-approve" 1 0
 row "leave" "$unjoin" "$seconds" ""
 [ "$DEAD" -gt 0 ] || exit 0

@@ -143,7 +143,7 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
         }
     };
     if !is_new && is_true(after, "exclusive") {
-        take_over(client, &place, &name).await.map_err(|f| told("patch", f))?;
+        take_over(client, &place, &name, &request).await.map_err(|f| told("patch", f))?;
     }
     let mut applied = client.apply(&place, &name.name, &request, how).await;
     if !is_new && applied.as_ref().is_err_and(|f| f.code() == Some(INVALID)) {
@@ -160,8 +160,8 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
         applied = client.apply(&place, &name.name, &request, how).await;
     }
     // What was ours and somebody else's at once is theirs alone now.
-    if is_true(after, "exclusive") && applied.as_ref().is_ok_and(|live| exclusive::others(&place.served.kind, live).is_some()) {
-        take_over(client, &place, &name).await.map_err(|f| told("patch", f))?;
+    if is_true(after, "exclusive") && applied.as_ref().is_ok_and(|live| exclusive::others(&place.served.kind, live, &request).is_some()) {
+        take_over(client, &place, &name, &request).await.map_err(|f| told("patch", f))?;
         applied = client.apply(&place, &name.name, &request, how).await;
     }
     let mut live = match applied {
@@ -199,11 +199,11 @@ async fn without_hulls(client: &Client, place: &Place, name: &Name, dropped: &Js
 }
 
 /// What others set in an object becomes ours, so that the next apply takes it away.
-async fn take_over(client: &Client, place: &Place, name: &Name) -> Result<(), Failure> {
+async fn take_over(client: &Client, place: &Place, name: &Name, wanted: &Json) -> Result<(), Failure> {
     let mut tries = 0;
     loop {
         let Some(live) = client.get(place, &name.name).await? else { return Ok(()) };
-        let Some(account) = exclusive::taken_over(&place.served.kind, &live) else { return Ok(()) };
+        let Some(account) = exclusive::taken_over(&place.served.kind, &live, wanted) else { return Ok(()) };
         tries += 1;
         // Only if it is still as it was seen.
         let metadata = json!({ "resourceVersion": live["metadata"]["resourceVersion"], "managedFields": account });

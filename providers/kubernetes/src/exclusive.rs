@@ -5,10 +5,11 @@
 //! controllers to write. So is what [`is_completed`] names, whatever such a controller is called: where all of Kubernetes is one program, as in k3s,
 //! its controllers write under that program's name. In a Karmada API they have their own, and sign `cluster-info` for each bootstrap token.
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use crate::client::MANAGER;
-use crate::fields::{is_item, is_ours, ours, project, union};
+use crate::defaults::is_filled_in;
+use crate::fields::{is_item, is_ours, of_wanted, ours, project, union};
 
 /// Parts of Kubernetes itself. Source: a manager is a user agent up to its first slash (`managerOrUserAgent`, `k8s.io/apiserver`).
 const SYSTEM: &[&str] = &["kube-controller-manager", "kube-apiserver", "clusterrole-aggregation-controller"];
@@ -27,23 +28,67 @@ const VEILED: &[&str] = &["value", "args", "command", "proxyHeader", "proxyURL"]
 /// What is shown in place of a value that somebody else wrote, and that may be a secret.
 const VEIL: &str = "(set by somebody else)";
 
+/// What gives ClusterRoles more rights. Source: `kubectl explain clusterrole.aggregationRule`, and the labels of the roles that a server comes with.
+const AGGREGATES: &str = "f:rbac.authorization.k8s.io/aggregate-to-";
+
+/// What of an object is ours. Where somebody has made it anew, we have no account there, and what is wanted counts.
+pub(crate) fn mine(live: &Json, wanted: &Json) -> Json {
+    ours(live).unwrap_or_else(|| of_wanted(wanted, live))
+}
+
 /// The fields that others set and we did not, as FieldsV1; `None` if there are none, or nobody keeps account of them.
-pub(crate) fn others(kind: &str, live: &Json) -> Option<Json> {
-    let mine = ours(live)?;
+pub(crate) fn others(kind: &str, live: &Json, wanted: &Json) -> Option<Json> {
+    let mine = mine(live, wanted);
     if is_completed(kind, live, &mine) || live["metadata"]["annotations"][WAY_OUT] == "false" {
         return None;
     }
     let entries = managers(live)?;
-    let version = entries.iter().find(|e| is_ours(e)).map(|e| &e["apiVersion"]);
+    let version = entries.iter().find(|e| is_ours(e)).map_or(&wanted["apiVersion"], |e| &e["apiVersion"]);
     // Fields of another version may have other names.
-    let theirs = entries.iter().filter(|e| is_other(e) && Some(&e["apiVersion"]) == version).map(|e| e["fieldsV1"].clone());
-    theirs.filter_map(|fields| less(&counting(kind, &fields)?, &mine)).reduce(|a, b| union(&a, &b))
+    let theirs = entries.iter().filter(|e| is_other(e) && e["apiVersion"] == *version).map(|e| &e["fieldsV1"]);
+    let of_one = |fields: &Json| {
+        let set = less(&counting(kind, fields)?, &mine)?;
+        if is_whole(fields, &mine) { said(&set, live) } else { Some(set) }
+    };
+    theirs.filter_map(of_one).reduce(|a, b| union(&a, &b))
+}
+
+/// True for the account of somebody who wrote the object back whole: most of what is ours is in it.
+fn is_whole(fields: &Json, mine: &Json) -> bool {
+    let left = less(mine, fields).map_or(0, |left| leaves(&left));
+    left * 2 < leaves(mine)
+}
+
+fn leaves(fields: &Json) -> usize {
+    let named = fields.as_object().into_iter().flatten().filter(|(name, _)| *name != ".");
+    named.map(|(_, below)| if below.as_object().is_none_or(Map::is_empty) { 1 } else { leaves(below) }).sum()
+}
+
+/// Without what a server would have filled in; `None` if nothing is left.
+fn said(fields: &Json, live: &Json) -> Option<Json> {
+    let left = fields.as_object()?.iter().filter_map(|(name, below)| {
+        let there = match name.strip_prefix("f:") {
+            Some(field) => live.get(field),
+            None => live.as_array().and_then(|all| all.iter().enumerate().find(|(i, item)| is_item(name, *i, item))).map(|(_, item)| item),
+        };
+        let is_leaf = below.as_object().is_none_or(Map::is_empty);
+        let left = match (name.strip_prefix("f:"), there) {
+            (Some(field), Some(value)) if is_leaf && is_filled_in(field, value) => None,
+            (_, Some(value)) if !is_leaf && !DATA.contains(&name.as_str()) => said(below, value),
+            _ => Some(below.clone()),
+        };
+        left.map(|left| (name.clone(), left))
+    });
+    without_hollow(left.collect())
 }
 
 /// The account of an object's fields in which all that [`others`] set is ours; `None` if that is nothing.
-pub(crate) fn taken_over(kind: &str, live: &Json) -> Option<Json> {
-    let (mine, theirs) = (ours(live)?, others(kind, live)?);
+pub(crate) fn taken_over(kind: &str, live: &Json, wanted: &Json) -> Option<Json> {
+    let (mine, theirs) = (mine(live, wanted), others(kind, live, wanted)?);
     let mut entries = managers(live)?.clone();
+    if !entries.iter().any(is_ours) {
+        entries.push(json!({ "manager": MANAGER, "operation": "Apply", "apiVersion": wanted["apiVersion"], "fieldsType": "FieldsV1" }));
+    }
     entries.iter_mut().filter(|e| is_other(e)).for_each(|e| e["fieldsV1"] = rest(&e["fieldsV1"], &theirs));
     let entry = entries.iter_mut().find(|e| is_ours(e))?;
     entry["fieldsV1"] = union(&mine, &theirs);
@@ -137,6 +182,13 @@ fn counting(kind: &str, fields: &Json) -> Option<Json> {
     let entries = fields.as_object().filter(|f| !f.is_empty());
     let Some(entries) = entries else { return Some(fields.clone()) };
     let is_passed_over = |name: &str| PASSED_OVER.contains(&name) || (kind == "Cluster" && OF_CLUSTERS.contains(&name));
+    let rights = |(name, below): (&String, &Json)| {
+        let labels = below.get("f:labels").and_then(Json::as_object).filter(|_| kind == "ClusterRole" && name == "f:metadata")?;
+        let labels: Map<String, Json> =
+            labels.iter().filter(|(l, _)| l.starts_with(AGGREGATES)).map(|(l, b)| (l.clone(), b.clone())).collect();
+        (!labels.is_empty()).then(|| (name.clone(), json!({ "f:labels": labels })))
+    };
+    let rights = entries.iter().filter_map(rights);
     let left = entries.iter().filter(|(name, _)| !is_passed_over(name)).filter_map(|(name, below)| {
         let left = match below.as_object().filter(|b| DATA.contains(&name.as_str()) && !b.is_empty()) {
             Some(below) => without_hollow(below.clone())?,
@@ -144,7 +196,7 @@ fn counting(kind: &str, fields: &Json) -> Option<Json> {
         };
         Some((name.clone(), left))
     });
-    without_hollow(left.collect())
+    without_hollow(left.chain(rights).collect())
 }
 
 /// Without what the other set covers; `None` if nothing is left.
@@ -177,7 +229,6 @@ fn rest(fields: &Json, taken: &Json) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn of(others: &Json) -> Json {
         json!({
@@ -207,7 +258,7 @@ mod tests {
     #[test]
     fn what_others_added_is_shown_beside_what_is_ours() {
         let live = of(&theirs());
-        let others = others("Deployment", &live).unwrap();
+        let others = others("Deployment", &live, &Json::Null).unwrap();
         let base = json!({ "spec": { "replicas": 1, "template": { "spec": { "containers": [{ "name": "main", "image": "m" }] } } } });
         let expected = json!({ "spec": { "replicas": 1, "paused": true, "template": { "spec": { "containers": [
             { "name": "main", "image": "m", "env": [{ "name": "X", "value": VEIL }] },
@@ -227,8 +278,8 @@ mod tests {
     #[test]
     fn what_is_taken_over_is_nobody_elses() {
         let mut live = of(&theirs());
-        live["metadata"]["managedFields"] = taken_over("Deployment", &live).unwrap();
-        assert_eq!(others("Deployment", &live), None);
+        live["metadata"]["managedFields"] = taken_over("Deployment", &live, &Json::Null).unwrap();
+        assert_eq!(others("Deployment", &live, &Json::Null), None);
         let mine = ours(&live).unwrap();
         let containers = &mine["f:spec"]["f:template"]["f:spec"]["f:containers"];
         assert!(
@@ -241,28 +292,74 @@ mod tests {
         assert!(left["f:spec"]["f:template"]["f:metadata"].is_object() && left["f:spec"]["f:template"]["f:spec"].is_null(), "{left}");
     }
 
+    /// Somebody wrote it back whole: the account is that one's, with what servers fill in.
+    #[test]
+    fn what_was_added_while_it_was_made_anew_is_found_and_becomes_ours() {
+        let wanted = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "a" }, "spec": {
+            "replicas": 2, "template": { "spec": { "containers": [{ "name": "main", "image": "m" }] } } } });
+        let item = json!({ ".": {}, "f:name": {}, "f:image": {}, "f:terminationMessagePath": {}, "f:resources": {} });
+        let fields = |more: Json| {
+            let mut spec = json!({ "f:replicas": {}, "f:strategy": { "f:type": {}, "f:rollingUpdate": { ".": {}, "f:maxSurge": {} } },
+                "f:template": { "f:spec": { "f:restartPolicy": {}, "f:containers": { ".": {}, "k:{\"name\":\"main\"}": item } } } });
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({ "f:metadata": { "f:labels": { "f:x": {} } }, "f:spec": spec })
+        };
+        // As an item of a list it has no version of its own.
+        let live = |more: Json, set: Json| {
+            let mut live = json!({
+                "metadata": { "name": "a", "managedFields": [
+                    { "manager": "kubectl-replace", "operation": "Update", "apiVersion": "apps/v1", "fieldsV1": fields(more) }] },
+                "spec": { "replicas": 2, "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": "25%" } }, "template": { "spec": {
+                    "restartPolicy": "Always", "containers": [
+                        { "name": "main", "image": "m", "terminationMessagePath": "/dev/termination-log", "resources": {} }] } } },
+            });
+            live["spec"].as_object_mut().unwrap().extend(set.as_object().unwrap().clone());
+            live
+        };
+        assert_eq!(others("Deployment", &live(json!({}), json!({})), &wanted), None);
+        let mut more = live(json!({ "f:paused": {}, "f:minReadySeconds": {} }), json!({ "paused": true, "minReadySeconds": 1 }));
+        let theirs = others("Deployment", &more, &wanted).unwrap();
+        assert_eq!(theirs, json!({ "f:spec": { "f:paused": {}, "f:minReadySeconds": {} } }));
+        more["metadata"]["managedFields"] = taken_over("Deployment", &more, &wanted).unwrap();
+        assert_eq!(others("Deployment", &more, &wanted), None);
+        let mine = ours(&more).unwrap();
+        assert!(mine["f:spec"]["f:paused"].is_object() && mine["f:spec"]["f:replicas"].is_object(), "{mine}");
+        // Where there is an account of ours, whatever somebody else sets is that one's.
+        let mut set = live(json!({}), json!({}));
+        let accounts = set["metadata"]["managedFields"].as_array_mut().unwrap();
+        accounts[0]["fieldsV1"] = json!({ "f:spec": { "f:strategy": { "f:type": {} } } });
+        accounts.push(json!({ "manager": "karmaform", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": { "f:spec": { "f:replicas": {} } } }));
+        assert_eq!(others("Deployment", &set, &wanted), Some(json!({ "f:spec": { "f:strategy": { "f:type": {} } } })));
+        // The labels of roles that give rights are nobody else's.
+        let labels = json!({ "f:metadata": { "f:labels": { "f:rbac.authorization.k8s.io/aggregate-to-view": {}, "f:x": {} } } });
+        let role = json!({ "metadata": { "managedFields": [{ "manager": "kubectl", "operation": "Update", "fieldsV1": labels }] } });
+        let expected = json!({ "f:metadata": { "f:labels": { "f:rbac.authorization.k8s.io/aggregate-to-view": {} } } });
+        assert_eq!(others("ClusterRole", &role, &json!({ "rules": [] })), Some(expected));
+        assert_eq!(others("Role", &role, &json!({ "rules": [] })), None);
+    }
+
     #[test]
     fn marks_and_what_the_system_fills_in_are_nothing() {
         let entry = |manager: &str, subresource: &str, fields: Json| {
             of(&json!({ "manager": manager, "operation": "Update", "subresource": subresource, "fieldsV1": fields }))
         };
         let paused = json!({ "f:spec": { "f:paused": {} } });
-        assert_eq!(others("Deployment", &entry("kubectl", "", paused.clone())), Some(paused.clone()));
-        assert_eq!(others("Deployment", &entry("kubectl", "scale", paused.clone())), Some(paused.clone()));
-        assert_eq!(others("Deployment", &entry("kubectl", "status", paused.clone())), None);
+        assert_eq!(others("Deployment", &entry("kubectl", "", paused.clone()), &Json::Null), Some(paused.clone()));
+        assert_eq!(others("Deployment", &entry("kubectl", "scale", paused.clone()), &Json::Null), Some(paused.clone()));
+        assert_eq!(others("Deployment", &entry("kubectl", "status", paused.clone()), &Json::Null), None);
         assert_eq!(
-            others("ConfigMap", &entry("kube-controller-manager", "", json!({ "f:data": { "f:jws-kubeconfig-abcdef": {} } }))),
+            others("ConfigMap", &entry("kube-controller-manager", "", json!({ "f:data": { "f:jws-kubeconfig-abcdef": {} } })), &Json::Null),
             None
         );
-        assert_eq!(others("Deployment", &entry("karmaform", "", paused)), None);
+        assert_eq!(others("Deployment", &entry("karmaform", "", paused), &Json::Null), None);
         let marks = json!({ "f:metadata": { "f:labels": { "f:a": {} } }, "f:spec": { "f:template": { "f:metadata": { "f:labels": { "f:a": {} } } } } });
-        assert_eq!(others("Deployment", &entry("kubectl", "", marks)), None);
+        assert_eq!(others("Deployment", &entry("kubectl", "", marks), &Json::Null), None);
         let of_kind = |kind: &str, fields: Json, mut more: Json| {
             let mut live = entry("k3s", "", fields);
             let made = more.as_object_mut().unwrap().remove("made").unwrap_or_default();
             live["metadata"]["managedFields"][0]["fieldsV1"].as_object_mut().unwrap().extend(made.as_object().cloned().unwrap_or_default());
             live.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            others(kind, &live).is_some()
+            others(kind, &live, &Json::Null).is_some()
         };
         // What we made of it ourselves.
         let made = |fields: Json, mut more: Json| {
@@ -291,9 +388,9 @@ mod tests {
         assert!(!of_kind("ConfigMap", json!({ "f:data": { ".": {} } }), json!({})));
         let mut welcome = entry("kubectl", "", spec);
         welcome["metadata"]["annotations"] = json!({ "karmaform.io/exclusive": "false" });
-        assert_eq!(others("Deployment", &welcome), None);
+        assert_eq!(others("Deployment", &welcome, &Json::Null), None);
         // The same value of both.
-        assert_eq!(others("Deployment", &entry("kubectl", "", json!({ "f:spec": { "f:replicas": {} } }))), None);
-        assert_eq!(others("Deployment", &json!({ "metadata": {} })), None);
+        assert_eq!(others("Deployment", &entry("kubectl", "", json!({ "f:spec": { "f:replicas": {} } })), &Json::Null), None);
+        assert_eq!(others("Deployment", &json!({ "metadata": {} }), &Json::Null), None);
     }
 }

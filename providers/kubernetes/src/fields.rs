@@ -50,6 +50,58 @@ pub(crate) fn of_manifest(manifest: &Json) -> Json {
     below(&content(manifest))
 }
 
+/// The fields that a manifest would own, items of lists by the keys that somebody's account in the object has for them.
+pub(crate) fn of_wanted(manifest: &Json, live: &Json) -> Json {
+    let accounts = live["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+    below(&content(manifest), &accounts.iter().map(|a| &a["fieldsV1"]).collect::<Vec<_>>())
+}
+
+fn below(wanted: &Json, accounts: &[&Json]) -> Json {
+    let dot = || Json::Object(Map::from_iter([(".".to_owned(), Map::new().into())]));
+    let inside = |name: &str| accounts.iter().filter_map(|a| a.get(name)).collect::<Vec<_>>();
+    match wanted {
+        // Others may set what is in it.
+        Json::Object(entries) if entries.is_empty() => dot(),
+        Json::Object(entries) => Json::Object(
+            entries
+                .iter()
+                .map(|(n, v)| {
+                    let name = format!("f:{n}");
+                    let of_it = below(v, &inside(&name));
+                    (name, of_it)
+                })
+                .collect(),
+        ),
+        Json::Array(items) => {
+            let mut names: Vec<&String> = accounts.iter().filter_map(|a| a.as_object()).flat_map(Map::keys).collect();
+            if names.iter().any(|name| name.starts_with("v:")) {
+                return Json::Object(items.iter().map(|item| (format!("v:{item}"), Map::new().into())).collect());
+            }
+            names.retain(|name| name.starts_with("k:"));
+            let named = |item: &Json| names.iter().find(|name| is_item_so_far(name, item)).map(|name| (*name).clone());
+            let all: Option<Map<String, Json>> = items
+                .iter()
+                .map(|item| {
+                    let name = named(item)?;
+                    let mut of_it = below(item, &inside(&name));
+                    of_it.as_object_mut()?.insert(".".to_owned(), Map::new().into());
+                    Some((name, of_it))
+                })
+                .collect();
+            // Nobody knows the keys of all: it is one thing.
+            Json::Object(all.unwrap_or_default())
+        }
+        _ => Json::Object(Map::new()),
+    }
+}
+
+/// As [`is_item`], of one whose keys a server may fill in.
+fn is_item_so_far(name: &str, item: &Json) -> bool {
+    let keys = name.strip_prefix("k:").and_then(|keys| serde_json::from_str::<Map<String, Json>>(keys).ok()).unwrap_or_default();
+    let is = |(key, value): (&String, &Json)| item.get(key).is_none_or(|own| own == value);
+    keys.iter().any(|(key, value)| item.get(key) == Some(value)) && keys.iter().all(is)
+}
+
 /// Without what names the object; that is nobody's field.
 pub(crate) fn content(manifest: &Json) -> Json {
     let mut content = manifest.clone();
@@ -275,6 +327,27 @@ mod tests {
         assert_eq!(seen["metadata"]["labels"], json!({ "x": "1", "y": "2" }));
         assert_eq!(seen["spec"]["containers"], live()["spec"]["containers"], "a list is compared whole until the server says how");
         assert_eq!(seen["metadata"].get("name"), None);
+    }
+
+    /// Somebody wrote it back: our account lacks what was changed meanwhile, or is gone.
+    #[test]
+    fn what_is_wanted_is_found_by_the_keys_of_any_account() {
+        let mut live = live();
+        live["metadata"]["managedFields"][0]["manager"] = json!("kubectl");
+        let wanted = json!({ "metadata": { "labels": { "x": "1" }, "finalizers": ["p/a"] }, "spec": { "more": {}, "containers": [
+            { "name": "main", "image": "m", "ports": [{ "containerPort": 80 }] }] } });
+        let fields = of_wanted(&wanted, &live);
+        let port = json!({ ".": {}, "f:containerPort": {} });
+        let container =
+            json!({ ".": {}, "f:name": {}, "f:image": {}, "f:ports": { "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": port } });
+        assert_eq!(fields["f:spec"], json!({ "f:more": { ".": {} }, "f:containers": { "k:{\"name\":\"main\"}": container } }));
+        assert_eq!(fields["f:metadata"]["f:finalizers"], json!({ "v:\"p/a\"": {} }));
+        let mut seen = wanted.clone();
+        seen["spec"].as_object_mut().unwrap().remove("more");
+        assert_eq!(project(&live, &fields), seen);
+        // Of items that are not there nobody knows the keys.
+        let other = json!({ "spec": { "containers": [{ "name": "other" }] } });
+        assert_eq!(of_wanted(&other, &live)["f:spec"]["f:containers"], json!({}));
     }
 
     #[test]

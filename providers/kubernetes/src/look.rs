@@ -235,7 +235,9 @@ async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answ
     let Some((place, Some(live))) = found? else {
         return if question.expects_kind { Err(unserved(client, &question).await) } else { Ok(None) };
     };
-    if question.wanted.is_some() && place.served.kind == "Namespace" && live["metadata"]["deletionTimestamp"].is_string() {
+    // Nothing can be planned for what is in it. Who only looks sees that it goes.
+    let is_planned = question.wanted.is_some() && rehearsal.is_some();
+    if is_planned && place.served.kind == "Namespace" && live["metadata"]["deletionTimestamp"].is_string() {
         return Err(act::leaving(&question.name.name, &live));
     }
     let owned = fields::ours(&live).or_else(|| {
@@ -251,7 +253,7 @@ async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answ
         ("immutable", Value::null(Type::String)),
         ("ready", Value::null(Type::Bool)),
         ("problem", Value::null(Type::String)),
-        ("care", Value::strings(service::care(&place, &live))),
+        ("care", Value::strings(care(&place, &live))),
     ]);
     told.extend(service::FACTS.map(str::to_owned).into_iter().zip(service::facts(&place, &live, question.memory.as_ref())));
     told.insert(exposed::EXPOSED.to_owned(), exposed::read(question.asked.as_ref(), &live));
@@ -269,13 +271,29 @@ async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answ
     let owned = owned.unwrap_or_else(|| serde_json::json!({ ".": {} }));
     let (shown, immutable) = shown(client, &place, &question, (&live, &owned, is_ours), rehearsal).await?;
     told.extend(immutable.map(|message| ("immutable".to_owned(), message.into())));
-    let others = if question.exclusive { exclusive::others(&place.served.kind, &live) } else { None };
-    let shown = match others {
+    let shown = match others(&place, &question, &live, rehearsal) {
         Some(others) => dressed(exclusive::shown_in(&manifest::request(&shown), &live, &others), &question, &place),
         None => shown,
     };
     told.insert("manifest".to_owned(), shown);
     Ok(Some(told))
+}
+
+/// What an object is in need of though it is as it should be.
+fn care(place: &Place, live: &Json) -> Vec<String> {
+    let since = live["metadata"]["deletionTimestamp"].as_str();
+    let going = since.map(|since| format!("somebody deletes it, since {since}: it is gone as soon as nobody needs it any more"));
+    service::care(place, live).into_iter().chain(going).collect()
+}
+
+/// What others set in what is to be ours alone.
+fn others(place: &Place, question: &Question, live: &Json, rehearsal: Option<Rehearsal>) -> Option<Json> {
+    // Who plans compares with what is wanted by now; who only looks, with what was made.
+    let wanted = question.wanted.as_ref().filter(|w| w.is_wholly_known());
+    let planned = wanted.filter(|_| rehearsal.is_some());
+    let manifest = planned.or(question.known.as_ref()).or(wanted).filter(|_| question.exclusive)?;
+    let is_ours = question.is_known || fields::ours(live).is_some();
+    exclusive::others(&place.served.kind, live, &manifest::request(manifest)).filter(|_| is_ours)
 }
 
 /// Of what is there what is ours, as the state or the configuration spell it; and why what is wanted can't be made of it in place.
@@ -286,7 +304,9 @@ async fn shown(
     (live, owned, is_ours): (&Json, &Json, bool),
     rehearsal: Option<Rehearsal>,
 ) -> Result<(Value, Option<String>), Diagnostic> {
-    let mine = |request: &Json| fields::content(&fields::project(live, &fields::with_empty(owned, request)));
+    // What somebody changed and put back is not ours by the account any more, and as it should be.
+    let own = |request: &Json| if is_ours { fields::union(owned, &fields::of_wanted(request, live)) } else { owned.clone() };
+    let mine = |request: &Json| fields::content(&fields::project(live, &fields::with_empty(&own(request), request)));
     let is = |manifest: &&Value| {
         let request = manifest::request(manifest);
         same(&fields::content(&request), &mine(&request))
@@ -297,16 +317,22 @@ async fn shown(
         return Ok((remembered.cloned().unwrap_or_else(|| dressed(mine(&like), question, place)), None));
     };
     if remembered == Some(wanted) || is(&wanted) {
-        return Ok((remembered.unwrap_or(wanted).clone(), None));
+        // For who plans there is nothing to do, whatever is remembered.
+        let shown = remembered.filter(|_| rehearsal.is_none()).unwrap_or(wanted);
+        return Ok((shown.clone(), None));
     }
     let request = manifest::request(wanted);
-    let mut covered = fields::union(owned, &fields::of_manifest(&request));
+    let mut covered = fields::union(owned, &fields::of_wanted(&request, live));
     let (mut made, mut immutable) = (None, None);
     if is_ours || question.force {
         let dry = dry_run(client, place, question, (wanted, rehearsal)).await;
         // It can't be told what the server makes of it once that is taken away.
         let dry = match dry {
-            Dry::Refused { code: Some(INVALID), .. } if fields::dropped(owned, &request, live).is_some() => Dry::Untold,
+            Dry::Refused { code: Some(INVALID), .. }
+                if fields::dropped(owned, &request, live).is_some() || others(place, question, live, rehearsal).is_some() =>
+            {
+                Dry::Untold
+            }
             other => other,
         };
         match dry {

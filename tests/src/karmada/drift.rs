@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
+use super::anew::what_is_made_anew_is_looked_at;
 use super::cron::pipeline;
 use super::plane::{Kubectl, Plane};
 use super::requests::{AUDIT, only_reads};
@@ -15,7 +16,7 @@ use super::{Host, KARMADA, variable};
 use crate::parts::tell;
 
 /// What was done: the kind and the address that it must be found as.
-type Done = (&'static str, &'static str);
+pub(super) type Done = (&'static str, &'static str);
 
 /// What is left behind is told at the control plane whose marks it has.
 const EXTRA: Done = ("extra", "karmada_control_plane.main");
@@ -29,7 +30,7 @@ const WEBHOOK: &str = r#"{"webhooks":[{"name":"theirs.example.com","admissionRev
 const SUBJECT: &str =
     r#"[{"op":"add","path":"/subjects/-","value":{"kind":"User","name":"theirs","apiGroup":"rbac.authorization.k8s.io"}}]"#;
 /// The lab's Kubernetes is as old as it is.
-const AGE: &str = "-ignore=karmada_control_plane.main::kube_version";
+pub(super) const AGE: &str = "-ignore=karmada_control_plane.main::kube_version";
 
 #[test]
 fn what_was_done_outside_is_found_and_nothing_is_touched() {
@@ -57,6 +58,7 @@ fn what_was_done_outside_is_found_and_nothing_is_touched() {
     in_host(&plane, &["delete", "secret", "left"]);
     kubectl.run(&["-n", "karmada-system", "delete", "configmap", "left"]);
     is_found(&plane, &[]);
+    what_is_made_anew_is_looked_at(&plane, &kubectl);
     plane.project.must(0, &["destroy", "-auto-approve"]);
 }
 
@@ -124,7 +126,7 @@ fn a_sick_member_is_decay(plane: &Plane<'_>, kubectl: &Kubectl<'_>) {
 
 /// The report says exactly this.
 #[track_caller]
-fn is_found(plane: &Plane<'_>, done: &[Done]) {
+pub(super) fn is_found(plane: &Plane<'_>, done: &[Done]) {
     found(plane, &[], done);
 }
 
@@ -144,7 +146,7 @@ fn word(finding: &Value, name: &str) -> String {
     finding[name].as_str().unwrap_or_default().to_owned()
 }
 
-fn in_host(plane: &Plane<'_>, arguments: &[&str]) {
+pub(super) fn in_host(plane: &Plane<'_>, arguments: &[&str]) {
     plane.host.run(&[&["-n", &plane.host.namespace], arguments].concat());
 }
 

@@ -4,6 +4,7 @@
 //!
 //! The cluster is shared, so one test at a time has it, and each has a namespace of its own.
 
+mod anew;
 mod cron;
 mod drift;
 mod etcd_backup;
