@@ -97,3 +97,29 @@ from_pypi() {
     exec 7>&-
     echo "$folder/bin"
 }
+
+# from_npm NAME TRY PACKAGES...: prints the folder with them, made if this is the first time, into the cache. TRY is a program of theirs that has to run here,
+# or nothing. The caller's `skip` says why there are none.
+from_npm() {
+    local folder=$CACHE/$1 try=$2 program why
+    shift 2
+    for program in node npm; do
+        command -v $program >/dev/null || skip "there is no $program"
+    done
+    mkdir -p "$CACHE"
+    exec 7>"$folder.lock"
+    flock 7
+    if [ ! -e "$folder/complete" ]; then
+        say "fetching $* from npm"
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        why=$(npm install --prefix "$folder" --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error "$@" 2>&1) ||
+            skip "npm does not give $*: ${why##*$'\n'}"
+        if [ -n "$try" ]; then
+            why=$("$folder/node_modules/.bin/$try" --version 2>&1) || skip "$try does not run here: ${why%%$'\n'*}"
+        fi
+        : >"$folder/complete"
+    fi
+    exec 7>&-
+    echo "$folder"
+}

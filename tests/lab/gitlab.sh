@@ -9,29 +9,16 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 
 # A newer one wants a newer Node than Debian has.
 VERSION=4.61.1
-FOLDER=$CACHE/gitlab-ci-local-$VERSION
 
 skip() {
     printf 'SKIPPED (no gitlab-ci-local): %s\n' "$*" >&2
     exit 77
 }
 
-for program in node npm rsync git jq; do
+for program in rsync git jq; do
     command -v $program >/dev/null || skip "there is no $program"
 done
-mkdir -p "$CACHE"
-exec 7>"$CACHE/gitlab-ci-local.lock"
-flock 7
-if [ ! -e "$FOLDER/complete" ]; then
-    say "fetching gitlab-ci-local $VERSION from npm"
-    rm -rf "$FOLDER"
-    mkdir -p "$FOLDER"
-    why=$(npm install --prefix "$FOLDER" --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error "gitlab-ci-local@$VERSION" 2>&1) ||
-        skip "npm does not give it: ${why##*$'\n'}"
-    why=$("$FOLDER/node_modules/.bin/gitlab-ci-local" --version 2>&1) || skip "it does not run here: ${why%%$'\n'*}"
-    : >"$FOLDER/complete"
-fi
-exec 7>&-
+FOLDER=$(from_npm "gitlab-ci-local-$VERSION" gitlab-ci-local "gitlab-ci-local@$VERSION")
 if [ "${1:-install}" = install ]; then
     echo "$FOLDER"
 else

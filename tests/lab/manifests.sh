@@ -8,37 +8,21 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/common.sh"
 
 LINT=1.1.0
-FOLDER=$CACHE/tekton-lint-$LINT
 
 skip() {
     printf 'SKIPPED (no judges of manifests): %s\n' "$*" >&2
     exit 77
 }
 
-lint() {
-    local why
-    for program in node npm; do
-        command -v $program >/dev/null || skip "there is no $program"
-    done
-    mkdir -p "$CACHE"
-    exec 7>"$CACHE/tekton-lint.lock"
-    flock 7
-    if [ ! -e "$FOLDER/complete" ]; then
-        say "fetching tekton-lint $LINT from npm"
-        rm -rf "$FOLDER"
-        mkdir -p "$FOLDER"
-        why=$(npm install --prefix "$FOLDER" --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error "@ibm/tekton-lint@$LINT" 2>&1) ||
-            skip "npm does not give it: ${why##*$'\n'}"
-        : >"$FOLDER/complete"
-    fi
-    exec 7>&-
-}
-
+lint() { from_npm "tekton-lint-$LINT" "" "@ibm/tekton-lint@$LINT"; }
 argo() { from_pypi hera "hera-workflows==7.1.0 pyyaml==6.0.3"; }
 
 case ${1:-install} in
-    install) lint && argo >/dev/null ;;
-    tekton) lint && exec "$FOLDER/node_modules/.bin/tekton-lint" --max-warnings 0 "$2" ;;
+    install) lint >/dev/null && argo >/dev/null ;;
+    tekton)
+        folder=$(lint)
+        exec "$folder/node_modules/.bin/tekton-lint" --max-warnings 0 "$2"
+        ;;
     argo) exec "$(argo)/python3" "$HERE/argo.py" "$2" ;;
     *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '/^set/d' >&2; exit 2 ;;
 esac
