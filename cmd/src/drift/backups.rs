@@ -50,7 +50,7 @@ pub(crate) fn noted(looked: &Looked, state: &Snapshot, catalog: &Catalog) -> Vec
         let place = text(facts, "place")?;
         let lies = match attributes.get("store").and_then(Bucket::of) {
             // What was noted before it came to be this bucket says nothing of it.
-            Some(bucket) => Lies::Bucket(bucket.clone()).holds(&place).then_some(Lies::Bucket(bucket))?,
+            Some(bucket) => is_in(&place, &bucket).then_some(Lies::Bucket(bucket))?,
             None => on_host(&looked.plan, &address.whole(), &place)?,
         };
         Some(Noted { address: address.clone(), name: text(&attributes, "name")?, place, lies })
@@ -68,14 +68,11 @@ fn on_host(plan: &Plan, backup: &Address, place: &str) -> Option<Lies> {
     Some(Lies::OnHost(connection.clone(), format!("/{directory}")))
 }
 
-impl Lies {
-    fn holds(&self, place: &str) -> bool {
-        match self {
-            Self::Bucket(bucket) => place.rsplit_once('/').is_some_and(|(folder, _)| folder == bucket.place()),
-            Self::OnHost(..) => true,
-        }
-    }
+fn is_in(place: &str, bucket: &Bucket) -> bool {
+    place.rsplit_once('/').is_some_and(|(folder, _)| folder == bucket.place())
+}
 
+impl Lies {
     fn open(&self, (environment, home): (&BTreeMap<String, String>, Option<&Path>), pool: &Arc<Pool>) -> Result<ShelfView, Diagnostic> {
         Ok(match self {
             Self::Bucket(bucket) => ShelfView::of(Shelf::Bucket(Box::new(bucket.open(environment, home)?))),
@@ -218,12 +215,11 @@ mod tests {
     #[test]
     fn what_was_noted_elsewhere_says_nothing() {
         let bucket = Bucket::of(&Value::object([("bucket", "b".into()), ("prefix", "p/q".into())])).unwrap();
-        let bucket = Lies::Bucket(bucket);
-        assert!(bucket.holds("s3://b/p/q/m-20260102T030405Z.db"));
+        assert!(is_in("s3://b/p/q/m-20260102T030405Z.db", &bucket));
         for other in
             ["s3://b/p/m-20260102T030405Z.db", "s3://c/p/q/m-20260102T030405Z.db", "a:/var/backups/etcd/m-20260102T030405Z.db", "h:?", "?"]
         {
-            assert!(!bucket.holds(other), "{other}");
+            assert!(!is_in(other, &bucket), "{other}");
         }
     }
 

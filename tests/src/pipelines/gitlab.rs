@@ -47,10 +47,7 @@ impl Runner {
         let mut command = vec![self.script.as_str(), "--shell-isolation", "--color=false", "--manual=apply"];
         let given: Vec<String> = variables.iter().map(|v| format!("--variable={v}")).collect();
         command.extend(given.iter().map(String::as_str));
-        let cache = std::env::var("KARMAFORM_CACHE")
-            .or_else(|_| std::env::var("HOME").map(|h| format!("{h}/.cache/karmaform")))
-            .unwrap_or_default();
-        self.scratch.run(&self.scratch.at("repository"), &command, &[("KARMAFORM_CACHE", &cache)])
+        self.scratch.run_fetched(&command)
     }
 
     /// What a job left in its folder.

@@ -130,12 +130,10 @@ fn manifests_are_as_their_kinds_are() {
         return;
     };
     let scratch = scratch();
-    let cache =
-        std::env::var("KARMAFORM_CACHE").or_else(|_| std::env::var("HOME").map(|h| format!("{h}/.cache/karmaform"))).unwrap_or_default();
     let judged = |kind: &str, text: &str| {
         fs::write(scratch.at("manifests.yaml"), text).expect("written");
         let command = [judge.as_str(), kind, &scratch.text_at("manifests.yaml")];
-        scratch.run(&scratch.at("repository"), &command, &[("KARMAFORM_CACHE", &cache)])
+        scratch.run_fetched(&command)
     };
     for (kind, name, wrong) in [
         (

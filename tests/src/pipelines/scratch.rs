@@ -134,6 +134,13 @@ resource "terraform_data" "b" {{
         Done { code: output.status.code(), text }
     }
 
+    /// Runs a script of the lab in the repository that keeps programs of others in the cache: the home of pipelines has none.
+    pub(super) fn run_fetched(&self, command: &[&str]) -> Done {
+        let usual = || std::env::var("HOME").map(|home| format!("{home}/.cache/karmaform"));
+        let cache = std::env::var("KARMAFORM_CACHE").or_else(|_| usual()).unwrap_or_default();
+        self.run(&self.at("repository"), command, &[("KARMAFORM_CACHE", &cache)])
+    }
+
     pub(super) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.at(name)).unwrap_or_default()
     }

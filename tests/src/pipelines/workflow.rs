@@ -57,11 +57,8 @@ impl Runner {
             "env": { "PATH": self.scratch.environment["PATH"], "HOME": place("home") },
         });
         fs::write(self.scratch.at("event.json"), event.to_string()).expect("written");
-        let cache = std::env::var("KARMAFORM_CACHE")
-            .or_else(|_| std::env::var("HOME").map(|h| format!("{h}/.cache/karmaform")))
-            .unwrap_or_default();
         let command = [self.script.as_str(), &place("workflow.yml"), &place("event.json")];
-        self.scratch.run(&self.scratch.at("repository"), &command, &[("KARMAFORM_CACHE", &cache)]).text
+        self.scratch.run_fetched(&command).text
     }
 
     fn comments(&self) -> Vec<String> {
