@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::StreamExt as _;
 use futures::future::{Either, select};
 use karmaform_lang::Evaluator;
-use karmaform_model::{Address, AnyClient, Ask, Connection, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status, Value};
+use karmaform_model::{Address, AnyClient, Ask, Diagnostic, Diagnostics, ModeOfPlan, Object, Severity, Status, Value};
 
 use crate::alike::alike;
 use crate::graph::Graph;
 use crate::observed::{Answer, Asked, LastPass, Observed, Reading, Seen};
 use crate::options::{Options, World};
-use crate::pool::{connection_key, unknown_data_source};
+use crate::pool::{connection_key, unknown_data_source, way};
 use crate::question::{Look, Read, entries};
 use crate::walk::{Flags, values, walk};
 use crate::wanted::may_fail;
@@ -158,12 +158,7 @@ pub(crate) async fn read_data(world: &World<'_>, address: &Address, arguments: &
     if let Some(said) = world.registry.stand_ins().and_then(|s| s.read(address, arguments)) {
         return said;
     }
-    let connection = match entry.schema.connection {
-        Connection::None => Object::new(),
-        Connection::Arguments => arguments.clone(),
-        Connection::Attribute(name) => entries(arguments.get(name)),
-    };
-    let client = open(world, entry.driver.name(), &connection, again).await?;
+    let client = open(world, entry.driver.name(), &way(entry.schema, arguments), again).await?;
     entry.driver.read(&client, &address.kind, arguments).await
 }
 

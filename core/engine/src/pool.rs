@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures::FutureExt as _;
 use futures::future::Shared;
-use karmaform_model::{AnyClient, BoxFuture, Catalog, Connection, Connections, Diagnostic, Looking, Object, Value, to_json};
+use karmaform_model::{AnyClient, BoxFuture, Catalog, Connection, Connections, Diagnostic, Looking, Object, Schema, Value, to_json};
 
 use crate::question::entries;
 
@@ -85,12 +85,7 @@ impl Pool {
     /// There is none of this name, it can't be reached, or what it says.
     pub async fn read(&self, data_source: &str, arguments: &Object) -> Result<Object, Diagnostic> {
         let found = self.registry.data_source(data_source).ok_or_else(|| unknown_data_source(data_source))?;
-        let connection = match found.schema.connection {
-            Connection::None => Object::new(),
-            Connection::Arguments => arguments.clone(),
-            Connection::Attribute(name) => entries(arguments.get(name)),
-        };
-        let client = self.open(found.driver.name(), &connection).await?;
+        let client = self.open(found.driver.name(), &way(found.schema, arguments)).await?;
         found.driver.read(&client, data_source, arguments).await
     }
 
@@ -187,6 +182,15 @@ pub(crate) fn connection_key(provider: &str, connection: &Object) -> String {
         key.push_str(&to_json(value).to_string());
     }
     key
+}
+
+/// What a data source with these arguments is read through.
+pub(crate) fn way(schema: &Schema, arguments: &Object) -> Object {
+    match schema.connection {
+        Connection::None => Object::new(),
+        Connection::Arguments => arguments.clone(),
+        Connection::Attribute(name) => entries(arguments.get(name)),
+    }
 }
 
 /// There is no such data source.
