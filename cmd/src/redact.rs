@@ -58,6 +58,7 @@ pub(crate) fn redacted(plan: &Plan, registry: &Catalog) -> Plan {
         for side in sides(&mut resource.change) {
             redactor.object(side, mode, ty, secret, registry);
         }
+        redactor.object(&mut resource.facts, mode, ty, secret, registry);
         paths.insert(resource.address.clone(), resource.secret_paths.clone());
     }
     for drifted in &mut plan.drift {

@@ -111,6 +111,7 @@ pub(crate) fn planned(address: &str, change: Change) -> PlannedResource {
         address,
         deposed: None,
         change,
+        facts: Object::new(),
         importing: None,
         reason: None,
         impact: vec![],

@@ -3,6 +3,7 @@
 use karmaform_model::{Action, Change, Connection, Diagnostic, Diagnostics, EventKind, Object, ResourceState, StepKind, Value};
 
 use crate::dispatch::Dispatcher;
+use crate::facts::with_facts;
 use crate::question::entries;
 use crate::settle::settled;
 use crate::values::{carry_marks, with_nulls};
@@ -72,7 +73,7 @@ impl Dispatcher<'_> {
         let connection = entries(way);
         let prior = self.ledger.start(resource, part, change.after());
         self.run(step, change.after().cloned().unwrap_or_default(), prior);
-        let address = planned.address.clone();
+        let (address, change) = (planned.address.clone(), with_facts(change, &planned.facts));
         Ok(Some(Job::Change { address, provider, connection, resource_type: planned.resource_type.clone(), change }))
     }
 

@@ -1,9 +1,11 @@
 //! Asks composites in which order their changes are safe. Knows no step: what comes out is data for the schedule.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Change, ChildChange, Choreography, Diagnostics, ModeOfPlan, ResourceEntry, Scene};
 
+use crate::facts;
 use crate::graph::{Graph, Role};
 use crate::observed::Answer;
 use crate::walk::{Pass, Renewals};
@@ -27,15 +29,15 @@ pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>,
         if !changes && !is_shaken {
             continue;
         }
+        let told: Vec<(usize, Cow<'_, Change>)> = node.children.iter().filter_map(|&child| Some((child, told(pass, child)?))).collect();
         let mut children = BTreeMap::new();
-        for &child in &node.children {
-            let there = &pass.graph.nodes[child];
-            let Some(decision) = &pass.visits[child].decision else { continue };
+        for (child, change) in &told {
+            let there = &pass.graph.nodes[*child];
             let answer = pass.observed.answer(&there.address);
             let observed = if let Answer::Present(object) = answer { Some(object) } else { None };
             let unseen = matches!(answer, Answer::Failed(_));
             let in_state = pass.inputs.state.resources.contains_key(&there.address);
-            let change = ChildChange { resource_type: &there.kind, change: &decision.change, observed, in_state, unseen };
+            let change = ChildChange { resource_type: &there.kind, change, observed, in_state, unseen };
             children.insert(there.address.child.clone(), change);
         }
         let visit = &pass.visits[number];
@@ -54,6 +56,15 @@ pub(crate) fn choreographies(pass: &Pass<'_>) -> (BTreeMap<usize, Choreography>,
         }
     }
     (all, diagnostics)
+}
+
+/// A child's change as its type knows it, with the facts of the moment: who orders steps must know of each what whoever does it will know.
+fn told<'p>(pass: &'p Pass<'_>, child: usize) -> Option<Cow<'p, Change>> {
+    let visit = &pass.visits[child];
+    let change = &visit.decision.as_ref()?.change;
+    let Some(ResourceEntry::Type(_, spec)) = pass.entries[child] else { return Some(Cow::Borrowed(change)) };
+    let facts = facts::seen(spec.schema(), change, visit.before.full.as_ref());
+    Some(if facts.is_empty() { Cow::Borrowed(change) } else { Cow::Owned(facts::with_facts(change.clone(), &facts)) })
 }
 
 /// What composites of which nothing changes say of their children.

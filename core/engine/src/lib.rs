@@ -20,6 +20,7 @@ mod deferred;
 mod dispatch;
 mod drift;
 mod expand;
+mod facts;
 mod fill;
 mod forget;
 mod glance;

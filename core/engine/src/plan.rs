@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::Evaluator;
 use karmaform_model::{
-    Action, Address, Change, Choreography, Diagnostic, Diagnostics, Mode, ModeOfPlan, Path, Plan, PlannedResource, ResourceEntry,
+    Action, Address, Change, Choreography, Diagnostic, Diagnostics, Mode, ModeOfPlan, Object, Path, Plan, PlannedResource, ResourceEntry,
     ResourceState,
 };
 
 use crate::choreograph::choreographies;
 use crate::deferred::deferred;
 use crate::drift::{drift, outputs};
+use crate::facts;
 use crate::forget;
 use crate::graph::{Graph, Role};
 use crate::observed::{Answer, Observed};
@@ -222,16 +223,18 @@ fn resource(
     let stored = pass.inputs.state.resources.get(address);
     let mut provider = None;
     let mut secrets: Vec<Path> = Vec::new();
+    let mut facts = Object::new();
     match pass.entries[number] {
         Some(ResourceEntry::Type(driver, spec)) => {
             provider = Some(driver.name().to_owned());
             secrets = change.after().map(|after| secret_paths(spec.schema(), after)).unwrap_or_default();
+            facts = facts::seen(spec.schema(), &change, visit.before.full.as_ref());
             match change.action() {
                 Action::NoOp => {}
                 Action::Forget if visit.before.is_absent => impact.push("is already gone; only its record is removed".to_owned()),
                 Action::Forget => {}
                 Action::Delete if visit.before.is_absent => impact.push("is already gone; only what is noted of it is removed".to_owned()),
-                _ => impact.extend(spec.impact(&change)),
+                _ => impact.extend(spec.impact(&facts::with_facts(change.clone(), &facts))),
             }
         }
         Some(ResourceEntry::Composite(ty)) => {
@@ -250,6 +253,7 @@ fn resource(
         resource_type: node.kind.clone(),
         deposed: None,
         provider,
+        facts,
         importing,
         reason,
         impact,
@@ -309,6 +313,7 @@ fn leftovers(
                 deposed: Some(key.clone()),
                 provider: Some(driver.name().to_owned()),
                 change,
+                facts: Object::new(),
                 importing: None,
                 reason: None,
                 impact,

@@ -72,6 +72,9 @@ pub struct PlannedResource {
     pub provider: Option<String>,
     /// What happens.
     pub change: Change,
+    /// Facts of the moment that were seen when it was planned, for whoever does it: the change itself has none, as the state keeps none.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub facts: Object,
     /// It is taken over: by this id an `import` block names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importing: Option<String>,
@@ -91,6 +94,10 @@ pub struct PlannedResource {
     /// Those of them that the state does not have: what is there is hidden from now on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub newly_secret: Vec<Path>,
+}
+
+fn is_nothing(facts: &Object) -> bool {
+    facts.is_empty()
 }
 
 /// What one step does.

@@ -5,6 +5,7 @@ mod backup;
 mod checkov;
 pub(crate) mod client;
 mod drift;
+mod earlier;
 mod etcd;
 mod example;
 mod failures;

@@ -116,6 +116,7 @@ fn changes_go_one_at_a_time_behind_gates() {
     assert_eq!(steps(&planned.plan), expected);
     let scene = lab.cluster.scene.lock().unwrap().clone();
     assert!(scene.contains(&r#"member["a"]/unit Update age 7 true"#.to_owned()), "{scene:?}");
+    assert_eq!(lab.cluster.ages.lock().unwrap().as_slice(), [7, 7, 7], "who orders steps knows what whoever does them will know");
     lab.world.lock().gate_looks.insert("b".into(), 3);
     lab.converge(&text(&hosts, "2"));
     let waits: Vec<_> = lab.events.iter().filter(|e| matches!(&e.kind, EventKind::Waiting(Some(t)) if t.starts_with("b needs"))).collect();

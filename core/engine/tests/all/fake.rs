@@ -49,6 +49,8 @@ pub struct Inner {
     /// Things whose provider gives another content than asked for.
     pub liars: BTreeSet<String>,
     pub created: usize,
+    /// How old what was changed was, as those who changed it were told.
+    pub ages: Vec<i64>,
     /// Called before each operation with its number, and with 1000 and more at each look of a gate that has to wait.
     pub hook: Option<Box<dyn Fn(usize) + Send>>,
     /// Operations take a moment.
@@ -153,7 +155,9 @@ impl ResourceSpec for Thing {
         Ok(change)
     }
     fn impact(&self, change: &Change) -> Vec<String> {
-        vec![format!("{:?} touches it", change.action())]
+        let age = change.before().and_then(|b| b.get("age")).and_then(Value::as_number).map(|age| format!("it is of age {age}"));
+        let is_asked = change.after().and_then(|a| a["content"].as_str()) == Some("aged");
+        [format!("{:?} touches it", change.action())].into_iter().chain(age.filter(|_| is_asked)).collect()
     }
 }
 
@@ -230,6 +234,8 @@ impl Thing {
         let side = change.after().or(change.before()).unwrap();
         let key = self.key(client, side);
         world.log.push(format!("{:?} {key}", change.action()));
+        let age = change.before().and_then(|b| b.get("age")?.as_i64());
+        world.ages.extend(age);
         let Some(after) = change.after() else {
             if let Some(id) = world.things.get(&key).and_then(|t| t["id"].as_str()).map(str::to_owned)
                 && let Some(user) = world.things.iter().find(|(_, t)| needs(t).contains(&id))

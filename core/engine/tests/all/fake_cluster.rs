@@ -35,6 +35,8 @@ pub struct Cluster {
     pub style: Arc<Mutex<Style>>,
     /// What it saw when it was asked last: children with action and whether they were seen.
     pub scene: Arc<Mutex<Vec<String>>>,
+    /// How old what changes was, in the changes that it was last shown.
+    pub ages: Arc<Mutex<Vec<i64>>>,
     pub limit: Arc<Mutex<u64>>,
 }
 
@@ -128,6 +130,8 @@ impl Composite for Cluster {
             format!("{} {:?} {seen} {}", path.join("/"), c.change.action(), c.in_state)
         };
         *self.scene.lock().unwrap() = scene.children.iter().map(text).collect();
+        let age = |c: &karmaform_model::ChildChange<'_>| c.change.before().filter(|_| !c.change.is_no_op())?.get("age")?.as_i64();
+        *self.ages.lock().unwrap() = scene.children.values().filter_map(age).collect();
         let units: Vec<String> = scene
             .children
             .iter()

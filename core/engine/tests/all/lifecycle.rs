@@ -56,6 +56,27 @@ fn replacement_on_demand() {
     lab.converge(&text(1, ""));
 }
 
+/// What was seen of a thing and is in no state is known to whoever says what a change does, and to whoever does it.
+#[test]
+fn facts_of_the_moment_come_with_a_change() {
+    let text = |content: &str, size: &str| {
+        format!("resource \"fake_local\" \"a\" {{\n name = \"a\"\n content = \"{content}\"\n size = \"{size}\"\n}}")
+    };
+    let mut lab = Lab::new();
+    lab.converge(&text("x", "1"));
+    assert!(lab.world.lock().ages.is_empty());
+    let planned = lab.plan(&text("aged", "1")).plan;
+    assert_eq!(planned.resources[0].impact, ["Update touches it", "it is of age 7"]);
+    assert!(planned.resources[0].change.before().unwrap().get("age").is_none(), "the change itself has none");
+    for (content, size, ages) in [("aged", "1", 1), ("aged", "2", 2)] {
+        lab.converge(&text(content, size));
+        assert_eq!(lab.world.lock().ages, vec![7; ages], "{content} {size}");
+    }
+    lab.converge("");
+    assert_eq!(lab.world.lock().ages, [7, 7, 7]);
+    assert!(lab.state().resources.is_empty());
+}
+
 #[test]
 fn create_before_destroy_spreads_and_orders() {
     let text = |v: i32, first: bool| {
