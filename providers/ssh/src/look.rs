@@ -140,7 +140,7 @@ pub(crate) fn script(looks: &[Look]) -> String {
         format!("systemctl show -p {facts} -- {u} 2>&1; echo")
     });
     ask("drop_ins", refs(&units), &|u| format!("drop_ins {u}"));
-    ask("stopped", refs(&units), &|u| format!("stopped {u}"));
+    ask("processes", refs(&units), &|u| format!("processes {u}"));
     ask("users", refs(&users), &|u| format!("users {u}"));
     ask("user_groups", refs(&users), &|u| format!("user_groups {u}"));
     let health: Vec<&str> = looks
@@ -156,7 +156,7 @@ pub(crate) fn script(looks: &[Look]) -> String {
         script.push_str("section uptime\nread -r kf_up _rest </proc/uptime && echo \"$kf_up\"\n");
     }
     // After the paths: another run may be at work, and what it takes away it has noted before.
-    script.push_str("section owned\nif [ -f \"$kf_owned\" ]; then cat \"$kf_owned\"; fi\n");
+    script.push_str("section owned\nif [ -f \"$kf_owned\" ]; then cat \"$kf_owned\"; fi\nsection remembers\necho \"$kf_directory\"\n");
     if looks.contains(&Look::HostsBlocks) {
         script.push_str(&format!("section hosts\nhosts_blocks {HOSTS}\nsection hosts_beside\nhosts_beside {HOSTS}\n"));
     }
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(script.matches("stat -c '%F").count(), 1);
         assert!(script.contains("-- '/a' '/b' '/d'") && script.contains("sums '/a' '/b'\n") && script.contains("full '/d'\n"));
         assert!(
-            !script.contains("systemctl show -p LoadState") && !["users", "stopped"].iter().any(|f| script.contains(&format!("\n{f} ")))
+            !script.contains("systemctl show -p LoadState") && !["users", "processes"].iter().any(|f| script.contains(&format!("\n{f} ")))
         );
     }
 

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// Where a host keeps what it remembers, but for users who can't write there.
+pub(crate) const PLACE: &str = "/var/lib/karmaform";
+
 /// The kind of directories that were only made because something had to be put into them.
 pub(crate) const PARENT: &str = "parent";
 

@@ -4,6 +4,7 @@ mod artifact;
 mod command;
 mod directory;
 mod file;
+mod forgotten;
 mod hosts_entries;
 mod package;
 mod placed;

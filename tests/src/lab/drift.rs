@@ -67,6 +67,7 @@ fn what_was_done_to_hosts_and_to_etcd_is_found() {
     what_stands_above_is_looked_at(&lab, &project, &ctl);
     who_lets_nobody_in_hides_nobody_else(&lab, &project);
     users_are_looked_at(&lab, &project);
+    a_host_forgets(&lab, &project);
     left_behind(&lab, &project);
     who_may_not_read_everything_is_told_what(&project);
     a_member_is_away(&lab, &project);
@@ -194,6 +195,53 @@ fn users_are_looked_at(lab: &Lab, project: &Project) {
     finds(project, &[of("missing", "b", "user")]);
     project.apply();
     finds(project, &[]);
+}
+
+/// What a host remembers as karmaform's, somebody deletes: then a destroy would leave all sorts of things, and what a run left there would be nobody's.
+fn a_host_forgets(lab: &Lab, project: &Project) {
+    let remembered = "/var/lib/karmaform/owned";
+    lab.shell("a", &format!("cp {remembered} /root/owned && rm {remembered}"));
+    let parts = project.must(0, &["state", "list"]);
+    let of_a = |l: &&str| l.contains("member[\"a\"]/directory[") || l.ends_with("member[\"a\"]/user");
+    let expected: Vec<(String, String)> = parts.lines().filter(of_a).map(|l| ("decay".to_owned(), l.trim().to_owned())).collect();
+    assert!(expected.len() > 1, "{parts}");
+    let text = finds(project, &expected);
+    assert!(text.contains("the host does not remember any more that it is karmaform's"), "{text}");
+    let plan = project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(plan.contains("the host is told again that it is karmaform's") && !plan.contains("restarts"), "{plan}");
+    project.apply();
+    finds(project, &[]);
+    project.no_changes();
+    lab.shell("a", &format!("grep -q '^ssh_directory.*/etc/etcd/main/pki' {remembered} && grep -q '^ssh_user' {remembered}"));
+    // A run that was cut off before it had restarted what it had changed: the next one does, though all files are as they should be.
+    let process = || lab.shell("a", "systemctl show -p MainPID --value etcd-main");
+    let before = process();
+    lab.shell("a", "mkdir -p -m 0700 /run/karmaform && echo somebody >/run/karmaform/etcd-main.service.pending");
+    let text = finds(project, &[of("decay", "a", "unit")]);
+    assert!(text.contains("a change to it was cut off before it was restarted"), "{text}");
+    let plan = project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(plan.contains("restarts etcd-main.service on "), "{plan}");
+    project.apply();
+    assert_ne!(process(), before);
+    finds(project, &[]);
+    // Somebody starts it with something else, and puts the file back: all files are as they should be.
+    let unit = "/etc/systemd/system/etcd-main.service";
+    lab.shell("a", &format!("cp -p {unit} /root/unit && sed -i '/^ExecStart=/s/$/ --logger=zap/' {unit} && systemctl daemon-reload && systemctl restart etcd-main && sleep 1.2 && cp -p /root/unit {unit} && rm /root/unit && systemctl daemon-reload"));
+    let text = finds(project, &[of("decay", "a", "unit")]);
+    assert!(text.contains("it runs with other arguments than its file says"), "{text}");
+    project.apply();
+    finds(project, &[]);
+    // And another program, of the same version and not the same.
+    let program = "/opt/karmaform/etcd-main/etcd";
+    lab.shell("a", &format!("cp -p {program} /root/etcd && cp -p {program} {program}.x && echo >>{program}.x && mv {program}.x {program} && systemctl restart etcd-main && mv /root/etcd {program}"));
+    let text = finds(project, &[of("decay", "a", "unit")]);
+    assert!(text.contains("it runs with another program than the one that is there now"), "{text}");
+    // Nobody restarts it for that: it may be on purpose.
+    project.no_changes();
+    lab.shell("a", "systemctl restart etcd-main");
+    finds(project, &[]);
+    // For the end, with the directories above, which nobody else knows of.
+    lab.shell("a", &format!("sort -u /root/owned {remembered} >/root/both && cat /root/both >{remembered} && rm /root/owned /root/both"));
 }
 
 /// What the host remembers as ours, beside what is ours: by a run that nobody remembers. What is elsewhere may be another state's.

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::seen::UserSeen;
 use super::{Content, LARGEST_CONTENT, Look, PathKind, PathSeen, Seen, UnitSeen};
 use crate::host::Output;
-use crate::owned::Owned;
+use crate::owned::{Owned, PLACE};
 use crate::sum::is_sum;
 
 /// A tool's complaint that only says that nothing is there.
@@ -25,7 +25,8 @@ impl Seen {
         let lines = |name: &str| output.section(name).map(|s| String::from_utf8_lossy(s).into_owned()).unwrap_or_default();
         let (owned, hosts) = (Owned::parse(&lines("owned")), lines("hosts"));
         let hosts_beside = lines("hosts_beside");
-        let mut seen = Self { place: place.to_owned(), owned, hosts, hosts_beside, ..Self::default() };
+        let is_all_owned = lines("remembers").trim() == PLACE;
+        let mut seen = Self { place: place.to_owned(), owned, is_all_owned, hosts, hosts_beside, ..Self::default() };
         seen.read_paths(&lines("paths"), looks);
         seen.read_sums(&lines("sums"), looks);
         for line in lines("full").lines() {
@@ -42,9 +43,12 @@ impl Seen {
                 unit.drop_ins.push(file.to_owned());
             }
         }
-        for name in lines("stopped").lines() {
-            if let Some(unit) = seen.units.get_mut(name) {
-                unit.is_stopped = true;
+        for line in lines("processes").lines() {
+            match line.split_once(' ').and_then(|(word, name)| Some((word, seen.units.get_mut(name)?))) {
+                Some(("stopped", unit)) => unit.is_stopped = true,
+                Some(("older", unit)) => unit.is_older = true,
+                Some(("replaced", unit)) => unit.is_replaced = true,
+                _ => {}
             }
         }
         for line in lines("health").lines() {
@@ -155,6 +159,8 @@ impl Seen {
                 drop_ins: Vec::new(),
                 for_many: value("DropInPaths").split_whitespace().filter(|path| is_for_many(path)).map(str::to_owned).collect(),
                 is_stopped: false,
+                is_older: false,
+                is_replaced: false,
                 restarts: number("NRestarts").unwrap_or(0),
                 health: None,
                 started_ago: uptime.zip(started).and_then(|(now, at)| (now + 1).checked_sub(at)).map(|ago| ago.saturating_sub(1)),
@@ -166,11 +172,11 @@ impl Seen {
     fn read_users(&mut self, text: &str) {
         for line in text.lines() {
             let fields: Vec<_> = line.split(':').collect();
-            if let [name, _, uid, gid, _, home, shell] = fields[..]
+            if let [name, _, uid, gid, comment, home, shell] = fields[..]
                 && let (Ok(uid), Ok(gid)) = (uid.parse(), gid.parse())
             {
-                self.users
-                    .insert(name.to_owned(), UserSeen { uid, gid, home: home.to_owned(), shell: shell.to_owned(), groups: Vec::new() });
+                let [comment, home, shell] = [comment, home, shell].map(str::to_owned);
+                self.users.insert(name.to_owned(), UserSeen { uid, gid, comment, home, shell, groups: Vec::new() });
             } else if !line.is_empty() {
                 self.users_failed = true;
             }
@@ -327,6 +333,10 @@ mod tests {
         assert_eq!((seen.unit("a.service").unwrap().restarts, seen.unit("a.service").unwrap().started_ago), (7, Some(4)));
         assert_eq!((seen.unit("a.service").unwrap().health, seen.unit("b.service").unwrap().health), (Some(503), Some(0)));
         assert_eq!(seen.unit("b.service").unwrap().started_ago, None, "it was never started");
+        let body = "#units\nLoadState=loaded\n\nLoadState=loaded\n#processes\nstopped a.service\nolder b.service\nreplaced b.service\nolder c.service";
+        let seen = parse(body, &[unit("b.service"), unit("a.service")]);
+        let of = |name: &str| seen.unit(name).map(|unit| [unit.is_stopped, unit.is_older, unit.is_replaced]).unwrap();
+        assert_eq!((of("a.service"), of("b.service")), ([true, false, false], [false, true, true]));
         let drop_ins = "DropInPaths=/etc/systemd/system/a-.service.d/x.conf /etc/systemd/system/a.service.d/y.conf /usr/lib/systemd/system/a-.service.d/z.conf";
         let seen = parse(&format!("#units\nLoadState=loaded\n{drop_ins}"), &[unit("a.service")]);
         assert_eq!(seen.unit("a.service").unwrap().for_many, ["/etc/systemd/system/a-.service.d/x.conf"]);

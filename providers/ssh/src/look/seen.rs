@@ -29,6 +29,8 @@ pub(crate) struct Seen {
     pub(crate) runs: BTreeMap<String, i32>,
     /// What is karmaform's.
     pub(crate) owned: Owned,
+    /// That is all the host remembers: who looks reads what root keeps, and not what only this user does.
+    pub(crate) is_all_owned: bool,
 }
 
 /// What a path is.
@@ -90,6 +92,10 @@ pub(crate) struct UnitSeen {
     pub(crate) for_many: Vec<String>,
     /// Its main process is there, and somebody has stopped it.
     pub(crate) is_stopped: bool,
+    /// Its main process was started with other arguments than its file has, which was changed since.
+    pub(crate) is_older: bool,
+    /// Its program is another one by now.
+    pub(crate) is_replaced: bool,
     /// How often systemd has started it again by itself, since somebody started it.
     pub(crate) restarts: u64,
     /// How many seconds ago its main process was started, if it ever was.
@@ -105,6 +111,8 @@ pub(crate) struct UserSeen {
     pub(crate) uid: i64,
     /// Its group's number.
     pub(crate) gid: i64,
+    /// What is said of it.
+    pub(crate) comment: String,
     /// Its home.
     pub(crate) home: String,
     /// Its shell.

@@ -47,20 +47,55 @@ drop_ins() {
   done
 }
 
-# stopped UNIT...: those whose main process somebody has stopped (SIGSTOP): it is there, and does nothing
-stopped() {
-  { systemctl show -p Id,MainPID -- "$@" 2>/dev/null; echo; } | while IFS='=' read -r _key _value; do
-    case $_key in
-      Id) _id=$_value ;;
-      MainPID) _pid=$_value ;;
+# processes UNIT...: of those whose main process is there: `stopped UNIT` if somebody has stopped it (SIGSTOP), it does nothing; `older UNIT` if it was
+# started with other arguments than its file has, which was changed since; `replaced UNIT` if its program is another one by now.
+processes() {
+  { TZ=UTC systemctl show -p Id,Type,MainPID,ExecStart,FragmentPath,ExecMainStartTimestamp -- "$@" 2>/dev/null; echo; } | while IFS= read -r _line; do
+    _value=${_line#*=}
+    case $_line in
+      Id=*) _id=$_value ;;
+      Type=*) _type=$_value ;;
+      MainPID=*) _pid=$_value ;;
+      ExecStart=*) _start=$_value ;;
+      FragmentPath=*) _file=$_value ;;
+      ExecMainStartTimestamp=*) _since=$_value ;;
       '')
         if [ "${_pid:-0}" != 0 ] && { read -r _stat </proc/"$_pid"/stat; } 2>/dev/null; then
-          case ${_stat##*) } in T*) printf '%s\n' "$_id" ;; esac
+          case ${_stat##*) } in T*) printf 'stopped %s\n' "$_id" ;; esac
+          compare_process
         fi
-        _pid=
+        _pid= _type= _start= _file= _since=
         ;;
     esac
   done
+}
+
+# compare_process: $_pid with $_start. Only a process that is called as its program: others are called by an interpreter.
+compare_process() {
+  case $_type in simple | exec | notify | notify-reload) ;; *) return ;; esac
+  case $_start in '{ path=/'*' ; argv[]='*' ; ignore_errors='*) ;; *) return ;; esac
+  _program=${_start#'{ path='}
+  _program=${_program%%' ; argv[]='*}
+  _argv=${_start#*' ; argv[]='}
+  _argv=${_argv%%' ; ignore_errors='*}
+  # What is in a variable, or not written as it is, is known to systemd alone.
+  case $_argv in *'$'* | *\\*) return ;; esac
+  _runs=$(tr '\0' ' ' 2>/dev/null <"/proc/$_pid/cmdline") || return
+  [ "${_runs%% *}" = "$_program" ] || return
+  # Many programs write something else in place of their arguments; those were started by the file as it is.
+  if [ "$(unquoted "${_runs% }")" != "$(unquoted "$_argv")" ] && is_changed_since_start; then printf 'older %s\n' "$_id"; fi
+  case $(readlink "/proc/$_pid/exe" 2>/dev/null) in *' (deleted)') ;; *) return ;; esac
+  # Written anew and the same is the same.
+  cmp -s "/proc/$_pid/exe" "$_program"
+  if [ $? = 1 ]; then printf 'replaced %s\n' "$_id"; fi
+}
+
+# Marks of quoting are shown by one version of systemd, and not by another.
+unquoted() { printf %s "$1" | tr -d "\"'"; }
+
+# is_changed_since_start: something was done to the unit's file after its process was started
+is_changed_since_start() {
+  _changed=$(stat -c %Z -- "$_file" 2>/dev/null) && _began=$(date -d "$_since" +%s 2>/dev/null) && [ "$_changed" -gt "$_began" ]
 }
 
 # health UNIT URL ...: asks each address how its unit is, all at the same time: `UNIT STATUS` a line, 000 where nobody answers. Certificates are

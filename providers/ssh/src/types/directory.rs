@@ -6,6 +6,7 @@ use karmaform_model::{
 
 mod moving;
 
+use super::forgotten::{FORGOTTEN, care_of_forgotten, forgotten, is_forgotten, told_again};
 use super::placed::{at_path, foreign, host, other_kind, ownership, permissions, permissions_seen, refuse, word};
 use crate::checks::{Checks, is_protected};
 use crate::client::{Act, Client};
@@ -76,6 +77,8 @@ if [ -h "$path" ] || { [ -e "$path" ] && [ ! -d "$path" ]; }; then fail kind "$p
 if $adopt && [ -d "$path" ] && ! is_owned ssh_directory "$path" && ! is_owned parent "$path"; then
   is_owned adopted "$path" || is_empty "$path" || fail exists "$path"
   own adopted "$path"
+elif [ -d "$path" ] && found; then
+  own adopted "$path"
 elif ! is_owned adopted "$path" || [ ! -d "$path" ]; then
   claim ssh_directory "$path" "$path"
   disown adopted "$path"
@@ -113,7 +116,9 @@ impl Directory {
             Attribute::computed("empty", Type::Bool, "Whether nothing is in it.").volatile(),
             Attribute::computed("instead", Type::String, "What somebody put into its place, in the host's words: \"symbolic link\".")
                 .volatile(),
-            Attribute::computed("care", Type::list(Type::String), "What the directory above it is in need of, a sentence each.").volatile(),
+            Attribute::computed("care", Type::list(Type::String), "What it or the directory above it is in need of, a sentence each.")
+                .volatile(),
+            forgotten(),
             foreign(),
         ];
         attributes.extend(permissions("0755"));
@@ -157,7 +162,9 @@ impl ResourceSpec for Directory {
         let before = before.map(|b| comparable(&self.schema, b, wanted));
         match (default_plan(&self.schema, before.as_ref(), Some(wanted)), before) {
             // it must be written down on the host that it was there before; or something was begun there
-            (Change::NoOp { object: after }, Some(before)) if foreign.is_some() || boolean(&before, "moving") == Some(true) => {
+            (Change::NoOp { object: after }, Some(before))
+                if foreign.is_some() || boolean(&before, "moving") == Some(true) || is_forgotten(&before) =>
+            {
                 Ok(Change::Update { before, after })
             }
             (change, _) => Ok(change),
@@ -166,6 +173,9 @@ impl ResourceSpec for Directory {
 
     fn impact(&self, change: &Change) -> Vec<String> {
         if let Some(line) = moving::impact(change) {
+            return vec![line];
+        }
+        if let Some(line) = told_again(change) {
             return vec![line];
         }
         let (Change::Delete { before } | Change::Replace { before, .. }) = change else { return Vec::new() };
@@ -200,12 +210,16 @@ impl SshType for Directory {
         let mut object = moving::seen_now(seen, found, path, known);
         let ours = [KIND, PARENT, ADOPTED, MOVING].iter().any(|kind| seen.owned.has(kind, path));
         object.insert("foreign".to_owned(), (known.is_none() && !ours).into());
+        let is_forgotten = known.is_some() && !ours && seen.is_all_owned;
+        let mut care: Vec<String> = is_forgotten.then(care_of_forgotten).into_iter().collect();
         if let (Some(_), Some((above, _))) = (known, path.rsplit_once('/'))
             && let Ok(Some(parent)) = seen.path(above)
             && parent.kind == PathKind::Directory
         {
-            object.insert("care".to_owned(), Value::strings(above_it(above, parent, found)));
+            care.extend(above_it(above, parent, found));
         }
+        object.insert(FORGOTTEN.to_owned(), is_forgotten.into());
+        object.insert("care".to_owned(), Value::strings(care));
         Ok(Some(object))
     }
 
@@ -220,7 +234,7 @@ impl SshType for Directory {
             // what the state knows was made by us, whatever the host has forgotten
             let adopt = matches!(change, Change::Create { .. }) || change.before().is_some_and(is_foreign);
             let body = format!(
-                "path={}\nmode={}\nowner={}\nadopt={adopt}\n{}{MAKE}",
+                "path={}\nmode={}\nowner={}\nadopt={adopt}\n{}{FOUND}{MAKE}",
                 quote(path(after)),
                 quote(text(after, "mode").unwrap_or("0755")),
                 ownership(after),
@@ -293,7 +307,9 @@ fn deletion(before: &Object) -> Result<Act, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::owned::Owned;
     use crate::values::object;
+    use karmaform_model::Action;
 
     fn directory(path: &str, purge: bool, empty: bool) -> Object {
         object([("path", path.into()), ("purge", purge.into()), ("empty", empty.into())])
@@ -349,6 +365,26 @@ mod tests {
         check(("etcd", 0o700), ("etcd", 0o700), "");
         let below = PathSeen { owner: "root".to_owned(), ..at("etcd", 0o700) };
         assert_eq!(above_it("/a", &at("root", 0o700), &below), None, "its group has no rights there");
+    }
+
+    #[test]
+    fn what_the_host_has_forgotten_it_is_told_again() {
+        let [owner, group, uid, gid] = ["root", "root", "0", "0"].map(str::to_owned);
+        let there =
+            PathSeen { kind: PathKind::Directory, owner, group, uid, gid, mode: 0o755, size: 6, sha256: None, content: None, empty: true };
+        let mut known = directory("/srv/data", true, true);
+        known.extend([("mode", "0755"), ("owner", "root"), ("group", "root")].map(|(n, v)| (n.to_owned(), v.into())));
+        let action = |owned: &str, is_all_owned: bool| {
+            let paths = [("/srv/data".to_owned(), Ok(there.clone()))].into();
+            let seen = Seen { place: "h".to_owned(), paths, owned: Owned::parse(owned), is_all_owned, ..Seen::default() };
+            let found = Directory::new().answer(&seen, &object([("path", "/srv/data".into())]), Some(&known)).unwrap().unwrap();
+            let change = Directory::new().plan(&PlanContext { now: 0 }, Some(&found), Some(&known)).unwrap();
+            (change.action(), found["care"].as_items().map_or(0, <[Value]>::len), Directory::new().impact(&change).len())
+        };
+        assert_eq!(action("", true), (Action::Update, 1, 1));
+        assert_eq!(action("ssh_directory\t/srv/data\t\n", true), (Action::NoOp, 0, 0));
+        assert_eq!(action("adopted\t/srv/data\t\n", true), (Action::NoOp, 0, 0));
+        assert_eq!(action("", false), (Action::NoOp, 0, 0), "who is not root does not see what root keeps");
     }
 
     #[test]

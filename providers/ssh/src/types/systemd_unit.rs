@@ -113,12 +113,13 @@ impl SystemdUnit {
             Attribute::computed(
                 "care",
                 Type::list(Type::String),
-                "What it is in need of though it runs, a sentence each: it ends again and again, it does not answer at `health`.",
+                "What it is in need of though it runs, a sentence each: it ends again and again, it does not answer at `health`, it runs as it was before a \
+                 change.",
             )
             .volatile(),
             Attribute::computed("unlisted_drop_ins", Type::list(Type::String), "Files that may change it where nobody said which may.")
                 .volatile(),
-            Attribute::computed("interrupted", Type::Bool, "True if a change to it ended before it was restarted.").volatile(),
+            Attribute::computed("interrupted", Type::Bool, "True if it was changed and not restarted since: it runs as it was before.").volatile(),
             foreign(),
         ];
         let schema = Schema::new("A unit of systemd on a host.", attributes).through("host").leaves_note();
@@ -228,12 +229,18 @@ fn is_looping(active_state: &str, sub_state: &str) -> bool {
 }
 
 /// What a unit that runs just now is in need of. One that waited for something when it was started, or ended once long ago, is well.
-fn care(unit: &UnitSeen) -> Vec<String> {
+fn care(unit: &UnitSeen, is_cut_off: bool) -> Vec<String> {
     let restarts = unit.restarts;
     let mut care: Vec<String> = unit.for_many.iter().map(|file| format!("it is changed by {file}, as all units that begin so")).collect();
     if let Some(ago) = unit.started_ago.filter(|ago| restarts >= OFTEN && *ago < RECENTLY) {
         care.push(format!("it ends again and again: systemd has started it again {restarts} times, the last time {ago} seconds ago"));
     }
+    let since = [
+        (is_cut_off, "a change to it was cut off before it was restarted: it may run as it was before"),
+        (unit.is_older, "it runs with other arguments than its file says: that was changed, and it was not restarted since"),
+        (unit.is_replaced, "it runs with another program than the one that is there now: it was not restarted since"),
+    ];
+    care.extend(since.iter().filter(|(is_so, _)| *is_so).map(|(_, why)| (*why).to_owned()));
     match unit.health.filter(|_| unit.started_ago.is_none_or(|ago| ago >= SETTLED)) {
         Some(0) => care.push("it runs, and does not answer when it is asked how it is".to_owned()),
         Some(status) if status >= 500 => care.push(format!("it says that it is not well (HTTP {status})")),
@@ -286,14 +293,16 @@ impl SshType for SystemdUnit {
         let is_active = matches!(unit.active_state.as_str(), "active" | "activating" | "reloading")
             && !is_looping(&unit.active_state, &unit.sub_state)
             && !unit.is_stopped;
+        let is_cut_off = seen.path(&pending_of(name))?.is_some();
+        let is_interrupted = is_cut_off || (is_active && unit.is_older);
         let mut object = object([
             ("name", name.into()),
             ("active", is_active.into()),
             ("active_state", unit.active_state.as_str().into()),
             ("sub_state", if unit.is_stopped { "stopped" } else { unit.sub_state.as_str() }.into()),
             ("result", unit.result.as_str().into()),
-            ("care", Value::strings(if is_active { care(unit) } else { Vec::new() })),
-            ("interrupted", seen.path(&pending_of(name))?.is_some().into()),
+            ("care", Value::strings(if is_active { care(unit, is_cut_off) } else { Vec::new() })),
+            ("interrupted", is_interrupted.into()),
             ("foreign", (!ours).into()),
         ]);
         let listed = known.and_then(|k| k.get("drop_ins")).filter(|d| !d.is_null());

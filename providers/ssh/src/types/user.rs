@@ -4,6 +4,7 @@ use karmaform_model::{
     Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan,
 };
 
+use super::forgotten::{FORGOTTEN, care_of_forgotten, forgotten, is_forgotten, told_again};
 use super::placed::{foreign, host, refuse};
 use crate::checks::Checks;
 use crate::client::{Act, Client};
@@ -39,7 +40,9 @@ elif ! has_group "$name" && is_owned ssh_user "$name"; then
 fi
 "#;
 
+/// One that the host has forgotten and that says itself whose it is, it is told of again.
 const CHANGE: &str = r#"
+if [ "$(getent passwd "$name" | cut -d: -f5)" = "$mark" ]; then own ssh_user "$name"; fi
 set -- --shell "$shell"
 if [ -n "$home" ]; then set -- "$@" --home "$home"; fi
 locked usermod "$@" -- "$name" || fail usermod
@@ -89,9 +92,11 @@ impl User {
             Attribute::computed(
                 "care",
                 Type::list(Type::String),
-                "Of a user that karmaform made: what somebody gave it that is root's: its number, a group whose members can become root or read what it alone should.",
+                "Of a user that karmaform made: what somebody gave it that is root's (its number, a group whose members can become root or read what it alone \
+                 should), and that the host does not remember any more whose it is.",
             )
             .volatile(),
+            forgotten(),
             Attribute::computed("uid", Type::Number, "Number of the user."),
             Attribute::computed("gid", Type::Number, "Number of its group."),
             foreign(),
@@ -132,8 +137,15 @@ impl ResourceSpec for User {
                     Some("Or write its home and shell as they are, to use it."),
                 ))
             }
-            _ => Ok(change),
+            _ => Ok(match (change, compared.filter(is_forgotten)) {
+                (Change::NoOp { object: after }, Some(before)) => Change::Update { before, after },
+                (change, _) => change,
+            }),
         }
+    }
+
+    fn impact(&self, change: &Change) -> Vec<String> {
+        told_again(change).into_iter().collect()
     }
 }
 
@@ -152,11 +164,15 @@ impl SshType for User {
         if is_ours && found.uid == 0 {
             care.push("somebody gave it the number of root".to_owned());
         }
+        // The state knows users, too, that were there before.
+        let is_forgotten = known.is_some() && !is_ours && seen.is_all_owned && found.comment == MARK;
+        care.extend(is_forgotten.then(care_of_forgotten));
         Ok(Some(object([
             ("name", name.into()),
             ("home", found.home.as_str().into()),
             ("shell", found.shell.as_str().into()),
             ("care", Value::strings(&care)),
+            (FORGOTTEN, is_forgotten.into()),
             ("uid", found.uid.into()),
             ("gid", found.gid.into()),
             ("foreign", (known.is_none() && !seen.owned.has(KIND, name)).into()),
@@ -217,12 +233,28 @@ mod tests {
     }
 
     #[test]
+    fn one_that_says_itself_whose_it_is_the_host_is_told_of_again() {
+        use crate::look::UserSeen;
+        let action = |comment: &str, is_all_owned: bool| {
+            let found = UserSeen { uid: 9, gid: 9, comment: comment.into(), home: "/h".into(), shell: "/s".into(), groups: Vec::new() };
+            let seen = Seen { is_all_owned, users: [("etcd".to_owned(), found)].into(), ..Seen::default() };
+            let known = object([("name", "etcd".into()), ("shell", "/s".into()), ("home", "/h".into()), ("system", true.into())]);
+            let answer = User::new().answer(&seen, &known, Some(&known)).unwrap().unwrap();
+            let change = User::new().plan(&PlanContext { now: 0 }, Some(&answer), Some(&known)).unwrap();
+            (change.action(), answer["care"].as_items().map_or(0, <[Value]>::len), User::new().impact(&change).len())
+        };
+        assert_eq!(action(MARK, true), (Action::Update, 1, 1));
+        assert_eq!(action("somebody", true), (Action::NoOp, 0, 0), "it was there before");
+        assert_eq!(action(MARK, false), (Action::NoOp, 0, 0), "who is not root does not see what root keeps");
+    }
+
+    #[test]
     fn groups_that_make_root_of_it_are_told_of_users_that_are_ours() {
         use crate::look::UserSeen;
         use crate::owned::Owned;
         let care = |uid: i64, groups: &[&str], owned: &str| {
             let groups = groups.iter().map(|g| (*g).to_owned()).collect();
-            let found = UserSeen { uid, gid: 9, home: "/h".into(), shell: "/s".into(), groups };
+            let found = UserSeen { uid, gid: 9, comment: String::new(), home: "/h".into(), shell: "/s".into(), groups };
             let seen = Seen { owned: Owned::parse(owned), users: [("etcd".to_owned(), found)].into(), ..Seen::default() };
             let answer = User::new().answer(&seen, &object([("name", "etcd".into())]), None).unwrap().unwrap();
             answer["care"].as_items().map_or(0, <[Value]>::len)

@@ -133,7 +133,7 @@ fn a_unit_is_asked_how_it_is_where_that_is_wanted() {
     use crate::look::UnitSeen;
     let care = |health: Option<u16>, ago: u64| -> String {
         let unit = UnitSeen { health, started_ago: Some(ago), ..UnitSeen::default() };
-        super::care(&unit).join()
+        super::care(&unit, false).join()
     };
     assert_eq!(care(Some(0), 90), "it runs, and does not answer when it is asked how it is");
     assert_eq!(care(Some(500), 90), "it says that it is not well (HTTP 500)");
