@@ -14,14 +14,14 @@ use crate::failure::{Failure, TERMINATING, terminating};
 use crate::fields;
 use crate::look::place;
 use crate::manifest::{self, Name, Named, named};
-use crate::object::stays;
+use crate::pods_by_hand;
 use crate::service;
 use crate::used;
 use crate::values::{is_true, secrets, text};
 use crate::wait;
 
 /// Between two looks at something that is on its way out.
-const PAUSE: Duration = Duration::from_millis(200);
+pub(crate) const PAUSE: Duration = Duration::from_millis(200);
 /// So often others may be faster.
 const TAKE_OVERS: u32 = 10;
 /// The server can't make sense of what would come out.
@@ -110,7 +110,8 @@ pub(crate) async fn located(client: &Client, manifest: &Value) -> Result<(Place,
 }
 
 /// Applies a manifest, and waits for what is to be waited for. Gives the object as it is now.
-pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Result<Object, Diagnostic> {
+pub(crate) async fn apply(client: &Client, before: Option<&Object>, after: &Object) -> Result<Object, Diagnostic> {
+    let is_new = before.is_none();
     let manifest = after.get("manifest").ok_or_else(unreadable)?;
     let (place, name) = located(client, manifest).await?;
     let hidden = secrets([manifest]);
@@ -170,6 +171,13 @@ pub(crate) async fn apply(client: &Client, after: &Object, is_new: bool) -> Resu
     };
     if let Some(dropped) = hulls {
         live = without_hulls(client, &place, &name, &dropped, live).await.map_err(|f| told("patch", f))?;
+    }
+    if !is_new
+        && is_true(after, "exclusive")
+        && pods_by_hand::is_workload(&name.kind)
+        && pods_by_hand::renew(client, (&name.kind, &live), before, after).await?
+    {
+        live = client.get(&place, &name.name).await.map_err(|f| told("get", f))?.unwrap_or(live);
     }
     if let Some(wanted) = after.get("wait").and_then(Value::as_entries) {
         let uid = live["metadata"]["uid"].clone();
@@ -249,8 +257,8 @@ fn now(after: &Object, name: &Name, (place, live): (&Place, &Json), adopted: boo
 /// Deletes an object and waits until it is gone.
 pub(crate) async fn delete(client: &Client, before: &Object) -> Result<(), Diagnostic> {
     let Some(name) = text(before, "object").and_then(Name::parse) else { return Ok(()) };
-    // The first half of a replacement, by another name or in another cluster.
-    if stays(before) {
+    // The first half of a replacement, by another name or in another cluster. What somebody else made goes where that was asked for by `force`.
+    if ["keep", "adopted"].iter().any(|name| is_true(before, name)) {
         return Ok(());
     }
     let version = before.get("manifest").and_then(manifest::api_version).map_or_else(|| format!("{}/", name.group), str::to_owned);

@@ -93,7 +93,7 @@ async fn is_foreign(client: &Client, name: &str, wanted: &Value) -> Result<Optio
 /// Applies one; gives its UID.
 async fn one(client: &Client, manifest: &Value) -> Result<String, Diagnostic> {
     let wanted = object([("manifest", manifest.clone()), ("force", true.into())]);
-    let made = act::apply(client, &wanted, false).await?;
+    let made = act::apply(client, Some(&wanted), &wanted).await?;
     Ok(text(&made, "uid").unwrap_or_default().to_owned())
 }
 

@@ -131,7 +131,7 @@ fn what_has_no_usable_name_or_went_away_is_said() {
         // It was to be used as it is, and somebody has taken it away since.
         let manifest = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "a", "namespace": "ns" } });
         let adopted = object([("manifest", implied_from_json(&manifest)), ("adopted", Value::from(true))]);
-        let why = crate::act::apply(&client, &adopted, true).await.unwrap_err();
+        let why = crate::act::apply(&client, None, &adopted).await.unwrap_err();
         assert_eq!(why.summary, "Object is gone");
         assert_eq!(why.detail, "Deployment.apps/ns/a was there when the plan was made, and is not any more.");
     });

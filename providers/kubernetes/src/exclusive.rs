@@ -13,8 +13,9 @@ use crate::fields::{is_item, is_ours, of_wanted, ours, project, union};
 
 /// Parts of Kubernetes itself. Source: a manager is a user agent up to its first slash (`managerOrUserAgent`, `k8s.io/apiserver`).
 const SYSTEM: &[&str] = &["kube-controller-manager", "kube-apiserver", "clusterrole-aggregation-controller"];
+const VOLUME: &str = "PersistentVolume";
 /// What others complete in their own ways once it is there: drivers volumes, and OpenShift accounts.
-const COMPLETED: &[&str] = &["PersistentVolume", "PersistentVolumeClaim", "ServiceAccount"];
+const COMPLETED: &[&str] = &[VOLUME, "PersistentVolumeClaim", "ServiceAccount"];
 /// Fields that say nothing of what an object does, at any depth but in data.
 const PASSED_OVER: &[&str] = &["f:metadata", "f:status"];
 /// Fields with names that somebody made up.
@@ -39,8 +40,11 @@ pub(crate) fn mine(live: &Json, wanted: &Json) -> Json {
 /// The fields that others set and we did not, as FieldsV1; `None` if there are none, or nobody keeps account of them.
 pub(crate) fn others(kind: &str, live: &Json, wanted: &Json) -> Option<Json> {
     let mine = mine(live, wanted);
-    if is_completed(kind, live, &mine) || live["metadata"]["annotations"][WAY_OUT] == "false" {
+    if is_open(live) {
         return None;
+    }
+    if is_completed(kind, live, &mine) {
+        return left_behind(kind, live, wanted);
     }
     let entries = managers(live)?;
     let version = entries.iter().find(|e| is_ours(e)).map_or(&wanted["apiVersion"], |e| &e["apiVersion"]);
@@ -51,6 +55,11 @@ pub(crate) fn others(kind: &str, live: &Json, wanted: &Json) -> Option<Json> {
         if is_whole(fields, &mine) { said(&set, live) } else { Some(set) }
     };
     theirs.filter_map(of_one).reduce(|a, b| union(&a, &b))
+}
+
+/// True of an object that says itself that others may do with it what they like.
+pub(crate) fn is_open(live: &Json) -> bool {
+    live["metadata"]["annotations"][WAY_OUT] == "false"
 }
 
 /// True for the account of somebody who wrote the object back whole: most of what is ours is in it.
@@ -82,6 +91,12 @@ fn said(fields: &Json, live: &Json) -> Option<Json> {
     without_hollow(left.collect())
 }
 
+/// True of a Secret or a ConfigMap that somebody made immutable: no field of it can be set or taken away again, this one neither. Source:
+/// `kubernetes.io/docs/concepts/configuration/secret`, section "Immutable Secrets".
+pub(crate) fn is_sealed(others: &Json, live: &Json) -> bool {
+    live["immutable"] == true && others["f:immutable"].is_object()
+}
+
 /// The account of an object's fields in which all that [`others`] set is ours; `None` if that is nothing.
 pub(crate) fn taken_over(kind: &str, live: &Json, wanted: &Json) -> Option<Json> {
     let (mine, theirs) = (mine(live, wanted), others(kind, live, wanted)?);
@@ -89,7 +104,9 @@ pub(crate) fn taken_over(kind: &str, live: &Json, wanted: &Json) -> Option<Json>
     if !entries.iter().any(is_ours) {
         entries.push(json!({ "manager": MANAGER, "operation": "Apply", "apiVersion": wanted["apiVersion"], "fieldsType": "FieldsV1" }));
     }
-    entries.iter_mut().filter(|e| is_other(e)).for_each(|e| e["fieldsV1"] = rest(&e["fieldsV1"], &theirs));
+    // What binds a volume is Kubernetes' own account, and it goes as long as nobody has it.
+    let gives = |e: &Json| is_other(e) || (kind == VOLUME && !is_ours(e));
+    entries.iter_mut().filter(|e| gives(e)).for_each(|e| e["fieldsV1"] = rest(&e["fieldsV1"], &theirs));
     let entry = entries.iter_mut().find(|e| is_ours(e))?;
     entry["fieldsV1"] = union(&mine, &theirs);
     entries.retain(|e| e["fieldsV1"].as_object().is_none_or(|f| !f.is_empty()));
@@ -164,6 +181,13 @@ fn is_completed(kind: &str, live: &Json, mine: &Json) -> bool {
         || (kind == "Service" && live["spec"]["type"] == "LoadBalancer" && mine["f:spec"]["f:type"].is_object())
         || (kind == "Secret" && live["type"] == "kubernetes.io/service-account-token" && mine["f:type"].is_object())
         || (kind == "ClusterRole" && mine["f:aggregationRule"].is_object())
+}
+
+/// Of a volume that is made for one claim, what still binds it to one that is gone: nobody gets it as long as that is there.
+fn left_behind(kind: &str, live: &Json, wanted: &Json) -> Option<Json> {
+    let is_for_one = kind == VOLUME && wanted["spec"]["claimRef"].is_object() && wanted["spec"]["claimRef"]["uid"].is_null();
+    let is_left = live["status"]["phase"] == "Released" && live["spec"]["claimRef"]["uid"].is_string();
+    (is_for_one && is_left).then(|| json!({ "f:spec": { "f:claimRef": { "f:uid": {} } } }))
 }
 
 fn managers(live: &Json) -> Option<&Vec<Json>> {
@@ -336,6 +360,27 @@ mod tests {
         let expected = json!({ "f:metadata": { "f:labels": { "f:rbac.authorization.k8s.io/aggregate-to-view": {} } } });
         assert_eq!(others("ClusterRole", &role, &json!({ "rules": [] })), Some(expected));
         assert_eq!(others("Role", &role, &json!({ "rules": [] })), None);
+    }
+
+    /// The claim that it is for is gone, and another one of that name waits for it.
+    #[test]
+    fn what_binds_a_volume_to_a_claim_that_is_gone_is_taken_away() {
+        let wanted = json!({ "apiVersion": "v1", "spec": { "claimRef": { "name": "data" } } });
+        let mut live = json!({ "metadata": { "managedFields": [
+                { "manager": "karmaform", "operation": "Apply", "apiVersion": "v1", "fieldsV1": { "f:spec": { "f:claimRef": { "f:name": {} } } } },
+                { "manager": "kube-controller-manager", "operation": "Update", "apiVersion": "v1",
+                  "fieldsV1": { "f:spec": { "f:claimRef": { "f:uid": {}, "f:resourceVersion": {} } } } }] },
+            "spec": { "claimRef": { "name": "data", "uid": "u1" } }, "status": { "phase": "Bound" } });
+        assert_eq!(others(VOLUME, &live, &wanted), None);
+        live["status"]["phase"] = "Released".into();
+        let theirs = others(VOLUME, &live, &wanted).unwrap();
+        assert_eq!(shown_in(&wanted, &live, &theirs)["spec"]["claimRef"], json!({ "name": "data", "uid": "u1" }));
+        let accounts = taken_over(VOLUME, &live, &wanted).unwrap();
+        assert!(accounts[0]["fieldsV1"]["f:spec"]["f:claimRef"]["f:uid"].is_object(), "{accounts}");
+        assert!(accounts[1]["fieldsV1"]["f:spec"]["f:claimRef"]["f:uid"].is_null(), "{accounts}");
+        // Who says for which one by its UID means just that one.
+        assert_eq!(others(VOLUME, &live, &json!({ "spec": { "claimRef": { "name": "data", "uid": "u1" } } })), None);
+        assert_eq!(others(VOLUME, &live, &json!({ "spec": {} })), None);
     }
 
     #[test]

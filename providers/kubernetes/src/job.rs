@@ -125,7 +125,7 @@ impl ResourceType<Client> for KubernetesJob {
                     }
                     // What a run has left that did not come to its end.
                     remove(client, after).await?;
-                    act::apply(client, &running(after), true).await.map(|_| Some(after.clone()))
+                    act::apply(client, None, &running(after)).await.map(|_| Some(after.clone()))
                 }
                 (Some(before), None) => remove(client, before).await.map(|()| None),
                 (None, None) => Ok(None),

@@ -45,6 +45,7 @@ mod pod;
 mod pod_act;
 mod pod_look;
 mod pods;
+mod pods_by_hand;
 mod pods_why;
 mod preflight;
 mod preflight_check;

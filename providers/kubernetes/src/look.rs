@@ -1,6 +1,6 @@
 //! Looking at objects: one GET or LIST per kind and namespace, then what the server would make of what is wanted, if that is not there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt;
 use karmaform_model::{Ask, BoxFuture, Diagnostic, Object, Type, Value};
@@ -13,6 +13,7 @@ use crate::exposed;
 use crate::failure::{UNABLE, WEBHOOK};
 use crate::fields;
 use crate::manifest::{self, Name, Named, named};
+use crate::pods_by_hand::{self, Pods};
 use crate::rights;
 use crate::service;
 use crate::shape::{respelled, same, trimmed};
@@ -73,8 +74,11 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask], rehearsal: Option<Re
         groups.entry((version, question.name.kind.clone(), question.name.namespace.clone())).or_default().push(question);
     }
     let at_once = client.at_once().await;
+    let surroundings = Surroundings::of(groups.values().flatten());
     let looks = groups.into_iter().map(|(group, questions)| -> BoxFuture<'_, _> { Box::pin(look(client, group, questions)) });
-    let seen: Vec<Vec<Seen>> = futures::stream::iter(looks.collect::<Vec<_>>()).buffered(at_once).collect().await;
+    let looks = futures::stream::iter(looks.collect::<Vec<_>>()).buffered(at_once).collect::<Vec<Vec<Seen>>>();
+    let (seen, pods) = futures::join!(looks, pods_by_hand::listed(client, surroundings.namespaces.clone(), at_once));
+    let surroundings = &Surroundings { pods, ..surroundings };
     let tells = seen.into_iter().flatten().map(|seen| -> BoxFuture<'_, _> {
         Box::pin(async move {
             let index = seen.question.index;
@@ -84,7 +88,7 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask], rehearsal: Option<Re
                     Absent::Unproven => (index, Ok(None), Some(place)),
                     Absent::Makeable => (index, Ok(None), None),
                 },
-                seen => (index, tell(client, seen, rehearsal).await, None),
+                seen => (index, tell(client, seen, (surroundings, rehearsal)).await, None),
             }
         })
     });
@@ -137,6 +141,46 @@ fn question(index: usize, ask: &Ask) -> Option<Question> {
         asked,
         memory: ask.known.clone(),
     })
+}
+
+/// What is around those objects of which nobody else may set fields.
+#[derive(Default)]
+struct Surroundings {
+    /// Where there are workloads, or Services.
+    namespaces: BTreeSet<String>,
+    workloads: Vec<Name>,
+    pods: Pods,
+}
+
+impl Surroundings {
+    /// Without the pods.
+    fn of<'a>(questions: impl Iterator<Item = &'a Question>) -> Self {
+        let mut found = Self::default();
+        for Question { name, exclusive, .. } in questions.filter(|q| q.is_known) {
+            let is_workload = pods_by_hand::is_workload(&name.kind);
+            if is_workload {
+                found.workloads.push(Name { namespace: inside(&name.namespace).to_owned(), ..name.clone() });
+            }
+            if *exclusive && (is_workload || name.kind == "Service") {
+                found.namespaces.insert(inside(&name.namespace).to_owned());
+            }
+        }
+        found
+    }
+
+    fn pods(&self, place: &Place) -> &[Json] {
+        place.namespace.as_ref().and_then(|n| self.pods.get(n)).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Who is behind a Service of ours, and none of ours.
+    fn strangers(&self, place: &Place, question: &Question, live: &Json) -> Vec<String> {
+        if !question.exclusive || place.served.kind != "Service" {
+            return Vec::new();
+        }
+        let beside = self.workloads.iter().filter(|w| Some(&w.namespace) == place.namespace.as_ref()).cloned().collect::<Vec<_>>();
+        let found = pods_by_hand::strangers(live, self.pods(place), &beside);
+        found.into_iter().map(|pod| format!("it leads to the pod {pod}, too, which has its labels and is none of ours")).collect()
+    }
 }
 
 /// What was found for a question: where it would be (nothing if its kind is not served), and what is there.
@@ -203,9 +247,13 @@ pub(crate) async fn place(client: &Client, version: &str, kind: &str, namespace:
     Ok(Some(located(api_version, served, namespace)))
 }
 
+/// The namespace of what names this one.
+fn inside(namespace: &str) -> &str {
+    if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace }
+}
+
 fn located(api_version: String, served: Served, namespace: &str) -> Place {
-    let namespace = if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace };
-    let namespace = served.namespaced.then(|| namespace.to_owned());
+    let namespace = served.namespaced.then(|| inside(namespace).to_owned());
     Place { api_version, served, namespace }
 }
 
@@ -230,7 +278,7 @@ async fn absent(client: &Client, place: &Place, question: &Question, rehearsal: 
     }
 }
 
-async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answer {
+async fn tell(client: &Client, seen: Seen, (surroundings, rehearsal): (&Surroundings, Option<Rehearsal>)) -> Answer {
     let Seen { question, found } = seen;
     let Some((place, Some(live))) = found? else {
         return if question.expects_kind { Err(unserved(client, &question).await) } else { Ok(None) };
@@ -253,7 +301,7 @@ async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answ
         ("immutable", Value::null(Type::String)),
         ("ready", Value::null(Type::Bool)),
         ("problem", Value::null(Type::String)),
-        ("care", Value::strings(care(&place, &live))),
+        ("care", Value::strings(care(&place, &live).into_iter().chain(surroundings.strangers(&place, &question, &live)))),
     ]);
     told.extend(service::FACTS.map(str::to_owned).into_iter().zip(service::facts(&place, &live, question.memory.as_ref())));
     told.insert(exposed::EXPOSED.to_owned(), exposed::read(question.asked.as_ref(), &live));
@@ -270,10 +318,19 @@ async fn tell(client: &Client, seen: Seen, rehearsal: Option<Rehearsal>) -> Answ
     }
     let owned = owned.unwrap_or_else(|| serde_json::json!({ ".": {} }));
     let (shown, immutable) = shown(client, &place, &question, (&live, &owned, is_ours), rehearsal).await?;
-    told.extend(immutable.map(|message| ("immutable".to_owned(), message.into())));
-    let shown = match others(&place, &question, &live, rehearsal) {
+    let others = others(&place, &question, &live, rehearsal);
+    let sealed = others.as_ref().filter(|o| rehearsal.is_some() && exclusive::is_sealed(o, &live));
+    let sealed = sealed.map(|_| "field is immutable when `immutable` is set".to_owned());
+    told.extend(immutable.or(sealed).map(|message| ("immutable".to_owned(), message.into())));
+    let shown = match others {
         Some(others) => dressed(exclusive::shown_in(&manifest::request(&shown), &live, &others), &question, &place),
         None => shown,
+    };
+    let is_looked_into = question.exclusive && is_ours && pods_by_hand::is_workload(&place.served.kind);
+    let altered = if is_looked_into { pods_by_hand::altered(&place.served.kind, &live, surroundings.pods(&place)) } else { Vec::new() };
+    let shown = match altered.is_empty() {
+        true => shown,
+        false => dressed(pods_by_hand::shown_in(manifest::request(&shown), &altered), &question, &place),
     };
     told.insert("manifest".to_owned(), shown);
     Ok(Some(told))

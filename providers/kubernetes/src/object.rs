@@ -343,7 +343,7 @@ impl ResourceType<Client> for KubernetesObject {
     fn apply<'a>(&'a self, client: &'a Client, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>> {
         Box::pin(async move {
             match (change.after(), change.before()) {
-                (Some(after), _) => act::apply(client, after, matches!(change, Change::Create { .. })).await.map(Some),
+                (Some(after), _) => act::apply(client, change.before(), after).await.map(Some),
                 (None, Some(before)) => act::delete(client, before).await.map(|()| None),
                 (None, None) => Ok(None),
             }

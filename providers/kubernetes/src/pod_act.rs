@@ -12,6 +12,7 @@ use crate::client::{Client, Place, Served};
 use crate::pod::{REVISION, says};
 use crate::pod_look::{revision, termination_message};
 use crate::pods::{is_leaving, runs};
+use crate::pods_by_hand;
 use crate::pods_why::{self, pods};
 use crate::values::text;
 
@@ -32,7 +33,12 @@ pub(crate) async fn up(client: &Client, after: &Object, before: Option<&Object>)
     let end = Instant::now() + limit;
     let mut deleted: Option<String> = None;
     loop {
-        let waiting = match client.get(&place, name).await {
+        let found = client.get(&place, name).await;
+        let by_hand = match &found {
+            Ok(Some(pod)) if !is_leaving(pod) => pods_by_hand::of_stateful_set(client, pod).await,
+            _ => None,
+        };
+        let waiting = match found {
             Ok(None) => Waiting::For(missing(deleted.is_some())),
             Ok(Some(pod)) if is_leaving(&pod) => Waiting::For("the old one is still ending".to_owned()),
             // Of another revision it goes as all those do.
@@ -51,7 +57,7 @@ pub(crate) async fn up(client: &Client, after: &Object, before: Option<&Object>)
                     _ => return Err(never_starts(name, text(after, "renew_on").unwrap_or_default())),
                 }
             }
-            Ok(Some(pod)) if revision(&pod) == wanted => {
+            Ok(Some(pod)) if revision(&pod) == wanted && by_hand.is_none() => {
                 if runs(&pod) {
                     return Ok(done(after, &pod));
                 }
@@ -60,7 +66,7 @@ pub(crate) async fn up(client: &Client, after: &Object, before: Option<&Object>)
             Ok(Some(pod)) => {
                 let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
                 match &deleted {
-                    _ if !may_restart => Waiting::For(other(&pod)),
+                    _ if !may_restart => Waiting::For(by_hand.map_or_else(|| other(&pod), |c| format!("somebody gave it {}", c.image))),
                     Some(old) if *old != uid => return Err(still_other(name, &pod)),
                     Some(_) => Waiting::For("the old one is still ending".to_owned()),
                     None => match owner(client, namespace, &pod, wanted).await {

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use crate::client::Client;
 use crate::pod::REVISION;
 use crate::pods::{is_leaving, is_ready, reason, runs};
+use crate::pods_by_hand;
 use crate::pods_why::pods;
 use crate::values::{object, text};
 
@@ -56,7 +57,19 @@ async fn look(client: &Client, namespace: &str, names: Vec<(usize, &str)>) -> Ve
             None => client.get(&place, name).await.map_err(|f| f.diagnostic(client.place(), &place.call("get", name), &[])),
         };
         // One that is being deleted is not the one that is wanted: another will come.
-        answers.push((index, found.map(|pod| pod.filter(|p| !is_leaving(p)).map(|p| seen(&p)))));
+        answers.push((
+            index,
+            match found.map(|pod| pod.filter(|p| !is_leaving(p))) {
+                Ok(Some(pod)) => {
+                    let mut told = seen(&pod);
+                    if let Some(changed) = pods_by_hand::of_stateful_set(client, &pod).await {
+                        told.insert("revision".to_owned(), format!("{}, and somebody gave it {}", revision(&pod), changed.image).into());
+                    }
+                    Ok(Some(told))
+                }
+                other => other.map(|_| None),
+            },
+        ));
     }
     answers
 }

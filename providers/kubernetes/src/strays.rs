@@ -24,13 +24,14 @@ const SYSTEM: &str = "karmada.io/system";
 const CLAIM: &str = "PersistentVolumeClaim";
 
 /// Looked for in each namespace, whether there is one of ours or not.
-const USUAL: [(&str, &str); 9] = [
+const USUAL: [(&str, &str); 10] = [
     ("apps/v1", "Deployment"),
     ("apps/v1", "StatefulSet"),
     ("apps/v1", "DaemonSet"),
     ("batch/v1", "Job"),
     ("batch/v1", "CronJob"),
     ("v1", "ConfigMap"),
+    ("v1", "Pod"),
     ("v1", "Secret"),
     ("v1", "Service"),
     ("v1", "ServiceAccount"),

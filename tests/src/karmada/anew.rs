@@ -43,6 +43,14 @@ pub(super) fn what_is_made_anew_is_looked_at(plane: &Plane<'_>, kubectl: &Kubect
     assert!(plane.host.object("service", "demo-aggregated-apiserver")["spec"]["externalIPs"].is_null());
     assert!(plane.host.object("secret", "demo-controller-manager")["data"]["theirs"].is_null());
 
+    pods_are_looked_at(plane);
+
+    // No field of it can be changed any more, so another one takes its place.
+    in_host(plane, &["patch", "secret", "demo-webhook", "--type=merge", "-p={\"immutable\":true}"]);
+    is_found(plane, &[("changed", "karmada_control_plane.main/secret[\"webhook\"]")]);
+    plane.converge();
+    is_found(plane, &[]);
+
     // As long as something keeps it, it is there and works.
     in_host(plane, &["patch", "secret", "demo-webhook", "--type=merge", "-p={\"metadata\":{\"finalizers\":[\"example.com/theirs\"]}}"]);
     in_host(plane, &["delete", "secret", "demo-webhook", "--wait=false"]);
@@ -71,4 +79,41 @@ fn put_back(plane: &Plane<'_>, kubectl: &Kubectl<'_>) {
         kubectl.run(&["patch", "mutatingwebhookconfiguration", "mutating-config", "--type=json", &patch]);
     }
     in_host(plane, &["rollout", "status", "deployment/demo-controller-manager"]);
+}
+
+/// What somebody does to one pod no controller ever notices.
+fn pods_are_looked_at(plane: &Plane<'_>) {
+    let pod = |component: &str| {
+        let label = format!("app.kubernetes.io/name={component}");
+        let found = plane.host.run(&["-n", &plane.host.namespace, "get", "pods", "-l", &label, "-o", "json"]);
+        let found: Value = serde_json::from_str(&found).expect("JSON");
+        let staying = found["items"].as_array().into_iter().flatten().find(|p| p["metadata"]["deletionTimestamp"].is_null());
+        format!("pod/{}", staying.unwrap_or_else(|| panic!("no pod of {component}"))["metadata"]["name"].as_str().expect("its name"))
+    };
+    let scheduler = pod("scheduler");
+    in_host(plane, &["set", "image", &scheduler, "*=karmaform.test/theirs:1"]);
+    is_found(plane, &[("changed", "karmada_control_plane.main/component[\"scheduler\"]")]);
+    let text = plane.project.must(2, &["plan", "-detailed-exitcode"]);
+    let name = scheduler.trim_start_matches("pod/");
+    assert!(text.contains(&format!("karmaform.test/theirs:1 (in the pod {name})")), "{text}");
+    plane.converge();
+    is_found(plane, &[]);
+    assert!(!plane.host.run(&["-n", &plane.host.namespace, "get", "pods", "-o", "json"]).contains("karmaform.test/theirs"));
+
+    // One that its ReplicaSet has lost goes on beside the one that takes its place.
+    let webhook = pod("webhook");
+    in_host(plane, &["label", "--overwrite", &webhook, "pod-template-hash=theirs"]);
+    let ready = "jsonpath={range .items[*].status.containerStatuses[*]}{.ready} {end}";
+    let count = || plane.host.run(&["-n", &plane.host.namespace, "get", "pods", "-l", "app.kubernetes.io/name=webhook", "-o", ready]);
+    let replicas = plane.host.object("deployment", "demo-webhook")["spec"]["replicas"].as_u64().expect("a number");
+    plane.host.eventually("another pod takes its place", || {
+        let all = count();
+        !all.contains("false") && all.split_whitespace().count() as u64 == replicas + 1
+    });
+    is_found(plane, &[("extra", "karmada_control_plane.main"), ("decay", "karmada_control_plane.main/service[\"webhook\"]")]);
+    in_host(plane, &["delete", &webhook, "--wait=false"]);
+    plane.host.eventually("it is gone", || {
+        !plane.host.run(&["-n", &plane.host.namespace, "get", "pods", "-o", "name"]).contains(webhook.as_str())
+    });
+    is_found(plane, &[]);
 }

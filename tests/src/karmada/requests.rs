@@ -16,8 +16,8 @@ const TO_THE_HOST: usize = 20;
 /// To the Karmada API: one per kind of what is in it.
 const TO_KARMADA: usize = 12;
 /// To both, with one member of etcd: there are 19 kinds of what is ours on the two, and no request lists two kinds; the rest are the host
-/// cluster's facts and the ways to the pods.
-const TO_BOTH: usize = 28;
+/// cluster's facts, the pods that were made of these, and the ways to the pods.
+const TO_BOTH: usize = 29;
 
 /// Has the Karmada API say who asks it what.
 pub(super) const AUDIT: &str = r#"audit {

@@ -290,3 +290,21 @@ fn what_is_kept_stays_in_the_cluster() {
     assert_eq!(lab.apply(&Change::Delete { before: state.clone() }).unwrap(), None);
     assert!(lab.observe(Some(&state), None).unwrap().is_some());
 }
+
+#[test]
+fn a_secret_that_somebody_made_immutable_is_made_anew() {
+    let Some(lab) = lab("immutable") else { return };
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s", "namespace": lab.namespace }, "stringData": { "k": "1" } });
+    let mut wanted = lab.wanted(&secret);
+    wanted.extend([("exclusive".to_owned(), true.into()), ("reclaim".to_owned(), true.into())]);
+    let state = lab.create(&wanted);
+    lab.kubectl(&["-n", &lab.namespace, "patch", "secret", "s", "-p", r#"{"immutable":true}"#]);
+    let change = lab.plan(Some(&state), Some(&wanted)).unwrap();
+    assert!(matches!(&change, Change::Replace { .. }), "{change:?}");
+    let Change::Replace { before, after, .. } = change else { return };
+    lab.apply(&Change::Delete { before }).unwrap();
+    let state = lab.apply(&Change::Create { after }).unwrap().unwrap();
+    lab.step(Some(&state), Some(&wanted), Action::NoOp);
+    assert_eq!(lab.kubectl(&["-n", &lab.namespace, "get", "secret", "s", "-o", "jsonpath={.immutable}"]), "");
+    lab.delete(&state);
+}

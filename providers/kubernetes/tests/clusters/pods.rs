@@ -1,6 +1,8 @@
 //! Why pods are not up, on a node.
 
-use karmaform_model::{Change, Value};
+use std::time::{Duration, Instant};
+
+use karmaform_model::{Action, Change, Object, Value};
 use serde_json::{Value as Json, json};
 
 use crate::lab::{LACKING, Lab, lab_with_node, object};
@@ -102,5 +104,111 @@ fn an_image_that_is_nowhere_is_refused_before_anything_is_done() {
     before.insert("manifest".into(), wanted("d", LACKING)["manifest"].clone());
     assert!(lab.observe(Some(&before), Some(&wanted("d", LACKING))).is_ok());
     assert!(lab.observe(Some(&state), Some(&wanted("d", LACKING))).is_err());
+    lab.delete(&state);
+}
+
+/// As composites write theirs, and waited for.
+fn own(lab: &Lab, manifest: &Json) -> Object {
+    let mut wanted = lab.wanted(manifest);
+    wanted.extend(object([("exclusive", true.into()), ("reclaim", true.into()), ("timeout", 30i64.into())]));
+    if manifest["kind"] != "Service" {
+        wanted.insert("wait".into(), object([("rollout", true.into())]).into());
+    }
+    wanted
+}
+
+fn pods(lab: &Lab, selector: &str) -> Vec<Json> {
+    let found: Json = serde_json::from_str(&lab.kubectl(&["-n", &lab.namespace, "get", "pods", "-l", selector, "-o", "json"])).unwrap();
+    found["items"].as_array().unwrap().clone()
+}
+
+fn name(pod: &Json) -> &str {
+    pod["metadata"]["name"].as_str().unwrap()
+}
+
+#[test]
+fn a_pod_with_an_image_of_somebody_elses_is_made_anew() {
+    let Some(lab) = lab_with_node("by-hand") else { return };
+    let command = json!({ "command": ["/bin/sh", "-c", "exec sleep 3600"] });
+    for kind in ["Deployment", "StatefulSet"] {
+        let mut manifest = workload(&lab, kind, "w", &command);
+        manifest["spec"]["replicas"] = 2.into();
+        let wanted = own(&lab, &manifest);
+        let state = lab.create(&wanted);
+        let before = pods(&lab, "app=w");
+        let altered = name(&before[0]).to_owned();
+        lab.kubectl(&["-n", &lab.namespace, "set", "image", &format!("pod/{altered}"), "main=karmaform.test/theirs:1"]);
+        let seen = lab.observe(Some(&state), Some(&wanted)).unwrap().unwrap();
+        let shown = karmaform_model::to_json(&seen["manifest"]).to_string();
+        check(&shown, &[&format!("karmaform.test/theirs:1 (in the pod {altered})")]);
+        let change = lab.plan(Some(&state), Some(&wanted)).unwrap();
+        assert_eq!(change.action(), Action::Update, "{change:?}");
+        lab.apply(&change).unwrap();
+        assert!(pods(&lab, "app=w").iter().all(|p| p["spec"]["containers"][0]["image"] == IMAGE));
+        // The other one goes on.
+        assert!(pods(&lab, "app=w").iter().any(|p| p["metadata"]["uid"] == before[1]["metadata"]["uid"]));
+        lab.step(Some(&state), Some(&wanted), Action::NoOp);
+        lab.delete(&state);
+        let until = Instant::now() + Duration::from_secs(60);
+        while !pods(&lab, "app=w").is_empty() {
+            assert!(Instant::now() < until, "its pods do not end");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_somebody_puts_behind_a_service_is_told() {
+    let Some(lab) = lab_with_node("stranger") else { return };
+    let manifest = workload(&lab, "Deployment", "w", &json!({ "command": ["/bin/sh", "-c", "exec sleep 3600"] }));
+    let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "w", "namespace": lab.namespace },
+        "spec": { "selector": { "app": "w" }, "ports": [{ "port": 80 }] } });
+    let wanted = [own(&lab, &manifest), own(&lab, &service)];
+    let states = wanted.clone().map(|w| lab.create(&w));
+    let care = || {
+        let asks = [0, 1].map(|i| lab.ask(Some(&states[i]), Some(&wanted[i])));
+        let seen = lab.observe_all(&asks).remove(1).unwrap().unwrap();
+        seen["care"].as_items().unwrap().iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(care().is_empty());
+    lab.kubectl(&["-n", &lab.namespace, "run", "theirs", "--labels=app=w", "--image", IMAGE, "--image-pull-policy=Never"]);
+    check(&care().join("; "), &["it leads to the pod theirs, too"]);
+    lab.kubectl(&["-n", &lab.namespace, "delete", "pod", "theirs", "--grace-period=0", "--force"]);
+    assert!(care().is_empty());
+    states.iter().for_each(|s| lab.delete(s));
+}
+
+/// The data is where it was, for the next claim of that name.
+#[test]
+fn a_volume_whose_claim_is_gone_is_there_for_the_next_one() {
+    let Some(lab) = lab_with_node("released") else { return };
+    let of = lab.namespace.as_str();
+    let volume = json!({ "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": of }, "spec": {
+        "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" }, "persistentVolumeReclaimPolicy": "Retain",
+        "hostPath": { "path": "/nowhere", "type": "DirectoryOrCreate" },
+        "claimRef": { "apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": "data", "namespace": of } } });
+    let mut wanted = lab.wanted(&volume);
+    wanted.extend(object([("exclusive", true.into()), ("reclaim", true.into())]));
+    let state = lab.create(&wanted);
+    let claim = json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "data", "namespace": of }, "spec": {
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": { "requests": { "storage": "1Gi" } } } });
+    let is = |phase: &str| {
+        let until = Instant::now() + Duration::from_secs(30);
+        while lab.kubectl(&["get", "pv", of, "-o", "jsonpath={.status.phase}"]) != phase {
+            assert!(Instant::now() < until, "it is not {phase}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    lab.kubectl_with(&["create", "-f", "-"], &claim);
+    is("Bound");
+    lab.step(Some(&state), Some(&wanted), Action::NoOp);
+    lab.kubectl(&["-n", of, "delete", "pvc", "data"]);
+    is("Released");
+    let state = lab.step(Some(&state), Some(&wanted), Action::Update).unwrap();
+    is("Available");
+    lab.step(Some(&state), Some(&wanted), Action::NoOp);
+    lab.kubectl_with(&["create", "-f", "-"], &claim);
+    is("Bound");
+    lab.kubectl(&["-n", of, "delete", "pvc", "data"]);
     lab.delete(&state);
 }
