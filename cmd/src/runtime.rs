@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use karmaform_engine::Runtime;
 use karmaform_model::BoxFuture;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The machine's clock.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +56,7 @@ pub(crate) fn seconds(clock: &dyn Runtime) -> i64 {
 
 /// Whoever listens to signals ends at once: nothing is under way that would be left half done.
 const AT_ONCE: u8 = 0;
-/// The first signal asks, the second ends at once.
+/// The first signal asks, a Ctrl-C after it ends at once.
 const ASK_FIRST: u8 = 1;
 
 /// What a signal did and shall do.
@@ -122,7 +123,12 @@ impl Interrupt {
         format!("\nEnded at once, in the middle of a test. What it made is not undone, and no state knows of it. Left may be:{listed}\n")
     }
 
-    fn on_signal(&self) {
+    /// Ctrl-C says twice that it is meant. Whoever manages processes repeats SIGTERM until they have ended (Argo Workflows every ten seconds), and
+    /// means no more by the second one than by the first.
+    fn on_signal(&self, kind: SignalKind) {
+        if kind == SignalKind::terminate() && self.is_set() && self.manner.load(Ordering::SeqCst) == ASK_FIRST {
+            return;
+        }
         if self.manner.load(Ordering::SeqCst) == AT_ONCE || self.is_set() {
             // The kernel releases the lock; the journal is whole.
             // Not `leave`: whoever holds the output may be the one that hangs.
@@ -175,13 +181,12 @@ impl Executor {
 
     /// Listens to Ctrl-C and SIGTERM from now on.
     pub(crate) fn listen(&self, interrupt: &Interrupt) {
-        use tokio::signal::unix::{SignalKind, signal};
         for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
             let interrupt = interrupt.clone();
             self.tokio.spawn(async move {
                 let Ok(mut signals) = signal(kind) else { return };
                 while signals.recv().await.is_some() {
-                    interrupt.on_signal();
+                    interrupt.on_signal(kind);
                 }
             });
         }
@@ -218,8 +223,10 @@ mod tests {
         let interrupt = Interrupt::default();
         let around = interrupt.ask_first();
         drop(interrupt.ask_first());
-        interrupt.on_signal();
+        interrupt.on_signal(SignalKind::interrupt());
         assert!(interrupt.is_set(), "the first signal only asks");
+        // This process would end here, and with it the test.
+        interrupt.on_signal(SignalKind::terminate());
         drop(around);
         assert_eq!(interrupt.manner.load(Ordering::SeqCst), AT_ONCE);
     }

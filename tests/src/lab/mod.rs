@@ -16,6 +16,7 @@ pub(crate) mod project;
 mod restore;
 mod rotation;
 pub(crate) mod secrets;
+mod signals;
 mod users;
 
 use std::collections::BTreeMap;
