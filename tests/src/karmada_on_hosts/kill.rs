@@ -18,6 +18,13 @@ const CUT: std::ops::RangeInclusive<u64> = 1..=30;
 /// Changes that are made one after the other: a component's block.
 const CHANGES: [&str; 3] = ["apiserver", "controller-manager", "webhook"];
 
+/// Units whose process was started with other arguments than they say.
+const OLDER: &str = r#"for unit in $(systemctl list-units --state=running --plain --no-legend 'karmada-*.service' | cut -d' ' -f1); do
+  process=$(systemctl show -p MainPID --value "$unit")
+  written=$(systemctl show -p ExecStart --value "$unit" | sed 's/.* argv\[\]=\(.*\) ; ignore_errors=.*/\1/')
+  [ "$written" = "$(tr '\0' ' ' </proc/$process/cmdline | sed 's/ $//')" ] || echo "$unit"
+done"#;
+
 #[test]
 fn killed_or_cut_off_at_any_moment_a_control_plane_on_hosts_ends_the_same() {
     let Some((lab, parts)) = for_test("killed_or_cut_off_at_any_moment_a_control_plane_on_hosts_ends_the_same") else { return };
@@ -74,6 +81,8 @@ fn killed_or_cut_off_at_any_moment_a_control_plane_on_hosts_ends_the_same() {
         } else {
             site.project.no_changes();
             hosts.iter().for_each(|host| drop(site.ask(host, &["get", "clusters.cluster.karmada.io"])));
+            // Files as they should be are half of it: each process was started with what its unit says.
+            hosts.iter().for_each(|host| assert_eq!(lab.shell(host, OLDER).trim(), "", "on {host}"));
         }
     }
     site.project.must(0, &["destroy", "-auto-approve"]);

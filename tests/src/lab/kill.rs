@@ -61,10 +61,23 @@ fn killed_at_any_moment_the_world_ends_the_same() {
             assert!(now == formed, "{}", crate::golden::difference(&formed, &now));
             let members = Etcdctl::new(&project, archive).run(&["member", "list"]);
             assert_eq!(members.matches("started").count(), lab.hosts.len(), "{members}");
+            run_with_what_is_written(&lab);
         }
     }
     project.must(0, &["destroy", "-auto-approve"]);
     assert_eq!(shape(&lab), pristine);
+}
+
+/// Files as they should be are half of it: every member runs with the settings that are in them.
+fn run_with_what_is_written(lab: &Lab) {
+    for (host, _) in &lab.hosts {
+        let process = "tr '\\0' '\\n' </proc/$(systemctl show -p MainPID --value etcd-main)/environ";
+        let runs = lab.shell(host, &format!("{process} | grep -E '^ETCD_' | sort"));
+        let written = lab.shell(host, "grep -E '^ETCD_' /etc/etcd/main/etcd.env | sed 's/=\"\\(.*\\)\"$/=\\1/' | sort");
+        let is_written = |line: &&str| !written.lines().any(|w| w == *line) && !line.contains("INITIAL_CLUSTER");
+        let other: Vec<&str> = runs.lines().filter(is_written).collect();
+        assert!(!runs.is_empty() && other.is_empty(), "{host} runs with {other:?}, where this is written:\n{written}");
+    }
 }
 
 /// The last lines of a text.
