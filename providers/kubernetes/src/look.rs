@@ -1,6 +1,6 @@
 //! Looking at objects: one GET or LIST per kind and namespace, then what the server would make of what is wanted, if that is not there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures::StreamExt;
 use karmaform_model::{Ask, BoxFuture, Diagnostic, Object, Type, Value};
@@ -12,13 +12,15 @@ use crate::exclusive;
 use crate::exposed;
 use crate::failure::{UNABLE, WEBHOOK};
 use crate::fields;
-use crate::manifest::{self, Name, Named, named};
-use crate::pods_by_hand::{self, Pods};
+use crate::manifest::{self, Name};
+use crate::pods_by_hand;
+use crate::question::{Question, question};
 use crate::rights;
 use crate::service;
 use crate::shape::{respelled, same, trimmed};
+use crate::surroundings::Surroundings;
 use crate::twins;
-use crate::values::{by_name, is_true, object, secrets, text};
+use crate::values::{by_name, object, secrets};
 use crate::wait::health;
 
 /// The namespace of namespaced objects whose manifest names none, as everywhere in Kubernetes.
@@ -36,27 +38,6 @@ impl Rehearsal {
     pub(crate) fn permitted() -> Self {
         Self(())
     }
-}
-
-/// One ask, read.
-pub(crate) struct Question {
-    index: usize,
-    pub(crate) name: Name,
-    pub(crate) wanted: Option<Value>,
-    known: Option<Value>,
-    pub(crate) is_known: bool,
-    force: bool,
-    shared: bool,
-    /// Nobody else may set fields of it.
-    exclusive: bool,
-    /// The kind must be served already.
-    expects_kind: bool,
-    /// Fields that no other may have the same value in.
-    pub(crate) unique: Vec<String>,
-    /// What says which fields are to be read out.
-    asked: Option<Object>,
-    /// The state's memory.
-    memory: Option<Object>,
 }
 
 /// Answers all asks, in their order.
@@ -77,8 +58,8 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask], rehearsal: Option<Re
     let surroundings = Surroundings::of(groups.values().flatten());
     let looks = groups.into_iter().map(|(group, questions)| -> BoxFuture<'_, _> { Box::pin(look(client, group, questions)) });
     let looks = futures::stream::iter(looks.collect::<Vec<_>>()).buffered(at_once).collect::<Vec<Vec<Seen>>>();
-    let (seen, pods) = futures::join!(looks, pods_by_hand::listed(client, surroundings.namespaces.clone(), at_once));
-    let surroundings = &Surroundings { pods, ..surroundings };
+    let (seen, surroundings) = futures::join!(looks, surroundings.with_pods(client, at_once));
+    let surroundings = &surroundings;
     let tells = seen.into_iter().flatten().map(|seen| -> BoxFuture<'_, _> {
         Box::pin(async move {
             let index = seen.question.index;
@@ -104,83 +85,6 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask], rehearsal: Option<Re
     }
     let lost = || Err(Diagnostic::error("An object could not be looked at", "Asking for it ended before there was an answer."));
     answers.into_iter().map(|a| a.unwrap_or_else(lost)).collect()
-}
-
-fn question(index: usize, ask: &Ask) -> Option<Question> {
-    let identity = text(&ask.identity, "object")?;
-    let name = Name::parse(identity)?;
-    let of_it = |object: Option<&Object>| {
-        let found = object?.get("manifest")?;
-        matches!(named(found), Named::Known(n) if n == name).then(|| found.clone())
-    };
-    let wanted = of_it(ask.wanted.as_ref());
-    let known = of_it(ask.known.as_ref());
-    // What was adopted is known, and still not ours.
-    let is_known = ask.known.as_ref().is_some_and(|k| !is_true(k, "adopted"));
-    let force = ask.wanted.as_ref().is_some_and(|w| is_true(w, "force") || (is_known && is_true(w, "reclaim")));
-    let shared = match &ask.wanted {
-        Some(wanted) => is_true(wanted, "shared"),
-        None => ask.known.as_ref().is_some_and(|k| is_true(k, "adopted")),
-    };
-    let exclusive = ask.wanted.as_ref().is_some_and(|w| is_true(w, "exclusive"));
-    let expects_kind = ask.wanted.as_ref().is_some_and(|w| is_true(w, "expect_kind"));
-    let pointers = ask.wanted.as_ref().and_then(|w| w.get("unique")).and_then(Value::as_items).unwrap_or_default();
-    let unique = pointers.iter().filter_map(|p| p.as_str().map(str::to_owned)).collect();
-    let asked = ask.wanted.as_ref().or(ask.known.as_ref()).cloned();
-    Some(Question {
-        index,
-        name,
-        wanted,
-        known,
-        is_known,
-        force,
-        shared,
-        exclusive,
-        expects_kind,
-        unique,
-        asked,
-        memory: ask.known.clone(),
-    })
-}
-
-/// What is around those objects of which nobody else may set fields.
-#[derive(Default)]
-struct Surroundings {
-    /// Where there are workloads, or Services.
-    namespaces: BTreeSet<String>,
-    workloads: Vec<Name>,
-    pods: Pods,
-}
-
-impl Surroundings {
-    /// Without the pods.
-    fn of<'a>(questions: impl Iterator<Item = &'a Question>) -> Self {
-        let mut found = Self::default();
-        for Question { name, exclusive, .. } in questions.filter(|q| q.is_known) {
-            let is_workload = pods_by_hand::is_workload(&name.kind);
-            if is_workload {
-                found.workloads.push(Name { namespace: inside(&name.namespace).to_owned(), ..name.clone() });
-            }
-            if *exclusive && (is_workload || name.kind == "Service") {
-                found.namespaces.insert(inside(&name.namespace).to_owned());
-            }
-        }
-        found
-    }
-
-    fn pods(&self, place: &Place) -> &[Json] {
-        place.namespace.as_ref().and_then(|n| self.pods.get(n)).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// Who is behind a Service of ours, and none of ours.
-    fn strangers(&self, place: &Place, question: &Question, live: &Json) -> Vec<String> {
-        if !question.exclusive || place.served.kind != "Service" {
-            return Vec::new();
-        }
-        let beside = self.workloads.iter().filter(|w| Some(&w.namespace) == place.namespace.as_ref()).cloned().collect::<Vec<_>>();
-        let found = pods_by_hand::strangers(live, self.pods(place), &beside);
-        found.into_iter().map(|pod| format!("it leads to the pod {pod}, too, which has its labels and is none of ours")).collect()
-    }
 }
 
 /// What was found for a question: where it would be (nothing if its kind is not served), and what is there.
@@ -248,7 +152,7 @@ pub(crate) async fn place(client: &Client, version: &str, kind: &str, namespace:
 }
 
 /// The namespace of what names this one.
-fn inside(namespace: &str) -> &str {
+pub(crate) fn inside(namespace: &str) -> &str {
     if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace }
 }
 
@@ -326,8 +230,7 @@ async fn tell(client: &Client, seen: Seen, (surroundings, rehearsal): (&Surround
         Some(others) => dressed(exclusive::shown_in(&manifest::request(&shown), &live, &others), &question, &place),
         None => shown,
     };
-    let is_looked_into = question.exclusive && is_ours && pods_by_hand::is_workload(&place.served.kind);
-    let altered = if is_looked_into { pods_by_hand::altered(&place.served.kind, &live, surroundings.pods(&place)) } else { Vec::new() };
+    let altered = if is_ours { surroundings.altered(&place, &question, &live) } else { Vec::new() };
     let shown = match altered.is_empty() {
         true => shown,
         false => dressed(pods_by_hand::shown_in(manifest::request(&shown), &altered), &question, &place),

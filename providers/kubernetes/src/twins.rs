@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_model::{Diagnostic, Value};
 use serde_json::Value as Json;
 
-use crate::look::Question;
 use crate::manifest;
+use crate::question::Question;
 
 /// Who has a value in a field: by the field's pointer and the value.
 type Holders = BTreeMap<(String, String), Vec<Holder>>;
