@@ -68,6 +68,7 @@ fn what_was_done_to_hosts_and_to_etcd_is_found() {
     who_lets_nobody_in_hides_nobody_else(&lab, &project);
     users_are_looked_at(&lab, &project);
     a_host_forgets(&lab, &project);
+    what_runs_is_looked_at(&lab, &project);
     left_behind(&lab, &project);
     who_may_not_read_everything_is_told_what(&project);
     a_member_is_away(&lab, &project);
@@ -213,7 +214,13 @@ fn a_host_forgets(lab: &Lab, project: &Project) {
     finds(project, &[]);
     project.no_changes();
     lab.shell("a", &format!("grep -q '^ssh_directory.*/etc/etcd/main/pki' {remembered} && grep -q '^ssh_user' {remembered}"));
-    // A run that was cut off before it had restarted what it had changed: the next one does, though all files are as they should be.
+    // For the end, with the directories above, which nobody else knows of.
+    lab.shell("a", &format!("sort -u /root/owned {remembered} >/root/both && cat /root/both >{remembered} && rm /root/owned /root/both"));
+}
+
+/// All files are as they should be, and what runs was started with others.
+fn what_runs_is_looked_at(lab: &Lab, project: &Project) {
+    // A run that was cut off before it had restarted what it had changed: the next one does.
     let process = || lab.shell("a", "systemctl show -p MainPID --value etcd-main");
     let before = process();
     lab.shell("a", "mkdir -p -m 0700 /run/karmaform && echo somebody >/run/karmaform/etcd-main.service.pending");
@@ -224,7 +231,7 @@ fn a_host_forgets(lab: &Lab, project: &Project) {
     project.apply();
     assert_ne!(process(), before);
     finds(project, &[]);
-    // Somebody starts it with something else, and puts the file back: all files are as they should be.
+    // Somebody starts it with something else, and puts the file back.
     let unit = "/etc/systemd/system/etcd-main.service";
     lab.shell("a", &format!("cp -p {unit} /root/unit && sed -i '/^ExecStart=/s/$/ --logger=zap/' {unit} && systemctl daemon-reload && systemctl restart etcd-main && sleep 1.2 && cp -p /root/unit {unit} && rm /root/unit && systemctl daemon-reload"));
     let text = finds(project, &[of("decay", "a", "unit")]);
@@ -240,8 +247,6 @@ fn a_host_forgets(lab: &Lab, project: &Project) {
     project.no_changes();
     lab.shell("a", "systemctl restart etcd-main");
     finds(project, &[]);
-    // For the end, with the directories above, which nobody else knows of.
-    lab.shell("a", &format!("sort -u /root/owned {remembered} >/root/both && cat /root/both >{remembered} && rm /root/owned /root/both"));
 }
 
 /// What the host remembers as ours, beside what is ours: by a run that nobody remembers. What is elsewhere may be another state's.
