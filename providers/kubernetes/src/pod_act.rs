@@ -65,9 +65,10 @@ pub(crate) async fn up(client: &Client, after: &Object, before: Option<&Object>)
             }
             Ok(Some(pod)) => {
                 let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                let what = by_hand.map_or_else(|| other(&pod), |changed| format!("somebody gave it {}", changed.image));
                 match &deleted {
-                    _ if !may_restart => Waiting::For(by_hand.map_or_else(|| other(&pod), |c| format!("somebody gave it {}", c.image))),
-                    Some(old) if *old != uid => return Err(still_other(name, &pod)),
+                    _ if !may_restart => Waiting::For(what),
+                    Some(old) if *old != uid => return Err(still_other(name, &what)),
                     Some(_) => Waiting::For("the old one is still ending".to_owned()),
                     None => match owner(client, namespace, &pod, wanted).await {
                         Err(told) => return Err(told),
@@ -135,8 +136,8 @@ fn other(pod: &Json) -> String {
     }
 }
 
-fn still_other(name: &str, pod: &Json) -> Diagnostic {
-    Diagnostic::error("Pod is of another revision", format!("Pod {name} was deleted, but of its successor this is true: {}.", other(pod)))
+fn still_other(name: &str, what: &str) -> Diagnostic {
+    Diagnostic::error("Pod is of another revision", format!("Pod {name} was deleted, but of its successor this is true: {what}."))
         .with_hint(format!("Let the StatefulSet's pod template have the wanted annotation {REVISION}, and let this resource depend on it."))
 }
 
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn a_successor_of_another_revision_is_named_with_its_own() {
         let pod = serde_json::json!({ "metadata": { "annotations": { REVISION: "1" } } });
-        let why = still_other("etcd-0", &pod);
+        let why = still_other("etcd-0", &other(&pod));
         assert_eq!(why.summary, "Pod is of another revision");
         assert!(why.detail.ends_with("the one that is there is of the revision \"1\"."), "{}", why.detail);
     }
