@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmaform_engine::Beside;
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Attribute, Catalog, Deferred, Diagnostic, DriftedResource, Mode, Object, Path, PlannedResource, Reason, Snapshot, same,
+    Action, Address, Attribute, Catalog, Change, Deferred, Diagnostic, DriftedResource, Mode, Object, Path, PlannedResource, Reason,
+    Snapshot, Value, same,
 };
 
 use super::compare::{compare, text};
@@ -212,6 +213,13 @@ impl Search<'_> {
             if follows || resource.provider.is_none() && edited.contains(address) {
                 continue;
             }
+            if let Some(made_anew) = self.carried(resource) {
+                // Who it comes from tells of it, unless nothing else of that was changed.
+                if !made_anew.iter().any(|d| self.told.contains_key(d)) {
+                    self.add(Kind::Changed, address, resource_type, "what it is made with was made anew outside".to_owned(), differences);
+                }
+                continue;
+            }
             let (kind, says) = told_as(resource);
             edited.extend(address.composite().filter(|_| kind == Kind::Unapplied));
             self.add(kind, address, resource_type, says.to_owned(), differences);
@@ -274,6 +282,24 @@ impl Search<'_> {
         let schema = schema_of(self.catalog, resource.address.mode, &resource.resource_type);
         let (Some(before), Some(after), Some(schema)) = (resource.change.before(), resource.change.after(), schema) else { return false };
         schema.attributes.iter().filter(|a| which(a)).all(|a| same(before.get(a.name), after.get(a.name)))
+    }
+
+    /// What it depends on and was seen to be another than the state remembers, if that is all there is to an update: each argument that changes was
+    /// there, and is there by now, as a result of one of these. `None` if there is more to it.
+    fn carried(&self, resource: &PlannedResource) -> Option<Vec<Address>> {
+        let schema = schema_of(self.catalog, resource.address.mode, &resource.resource_type)?;
+        let Change::Update { before, after } = &resource.change else { return None };
+        let drifted = self.looked.plan.drift.iter().filter(|d| resource.dependencies.contains(&d.address));
+        let sources: Vec<(&Address, &Object, &Object)> = drifted.filter_map(|d| Some((&d.address, &d.before, d.after.as_ref()?))).collect();
+        let written = schema.attributes.iter().filter(|a| a.is_configurable() && a.is_stored());
+        let changes = written.map(|a| (before.get(a.name), after.get(a.name))).filter(|(was, is)| !same(*was, *is));
+        let source = |(was, is): (Option<&Value>, Option<&Value>)| {
+            let is_whole = was.is_some_and(|v| v.as_str().is_some_and(|t| !t.is_empty()));
+            let has = |old: &Object, new: &Object| old.iter().any(|(name, v)| same(Some(v), was) && same(new.get(name), is));
+            sources.iter().find(|(_, old, new)| is_whole && has(old, new)).map(|(address, ..)| *address)
+        };
+        let found: Vec<Address> = changes.map(|change| source(change).cloned()).collect::<Option<_>>()?;
+        (!found.is_empty()).then_some(found)
     }
 
     fn is_cause(&self, causes: &BTreeSet<Address>, address: &Address) -> bool {

@@ -227,6 +227,19 @@ fn damage_is_repaired(fleet: &Fleet, plane: &Cluster, member: &Cluster) {
     repaired(&changes, &damage[..5].iter().map(String::as_str).collect::<Vec<_>>());
     assert_ne!(plane.cluster("m1")["metadata"]["uid"], uid);
     assert_eq!(tokens(), next);
+
+    // The same, and somebody makes the Cluster anew as it was: it is another one, which the member joins.
+    let mut cluster = plane.cluster("m1");
+    plane.run(&["delete", "clusters.cluster.karmada.io", "m1", "--timeout=60s"]);
+    eventually("its Secrets go with the Cluster", || left() == 0);
+    ["uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "finalizers"].iter().for_each(|field| {
+        cluster["metadata"].as_object_mut().expect("metadata").remove(*field);
+    });
+    fleet.project.write("cluster.json", &cluster.to_string());
+    plane.run(&["create", "-f", &fleet.project.path().join("cluster.json").to_string_lossy()]);
+    let damage = [&damage[1..5], &["changed m1/membership".to_owned()]].concat();
+    repaired(&changes[1..], &damage.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(tokens(), next);
 }
 
 /// What the control plane's account in a member is called, with its mark; there is one control plane.
