@@ -184,7 +184,7 @@ pub(crate) fn connection_key(provider: &str, connection: &Object) -> String {
     key
 }
 
-/// What a data source with these arguments is read through.
+/// What a data source or a gate with these arguments is asked through.
 pub(crate) fn way(schema: &Schema, arguments: &Object) -> Object {
     match schema.connection {
         Connection::None => Object::new(),

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::channel::mpsc::UnboundedSender;
-use karmaform_model::{Address, Change, Connection, Diagnostic, GateAnswer, GateSpec, Object};
+use karmaform_model::{Address, Change, Diagnostic, GateAnswer, GateSpec, Object};
 
 use crate::observe::read_data;
 use crate::options::World;
-use crate::question::entries;
+use crate::pool::way;
 
 /// How often a step is tried when its errors say that it may work later: for about a quarter of a minute.
 const TRIES: u32 = 5;
@@ -124,11 +124,7 @@ async fn wait(around: &Surroundings<'_>, step: usize, gate: &GateSpec, arguments
         .registry
         .gate(&gate.gate)
         .ok_or_else(|| Diagnostic::error("Unknown gate", format!("There is no gate \"{}\" in this version.", gate.gate)))?;
-    let connection = match entry.schema.connection {
-        Connection::None => Object::new(),
-        Connection::Arguments => arguments.clone(),
-        Connection::Attribute(name) => entries(arguments.get(name)),
-    };
+    let connection = way(entry.schema, arguments);
     let runtime = around.world.runtime;
     let deadline = runtime.now().saturating_add(gate.limit.saturating_mul(1_000));
     let (mut pause, longest) = GATE_PAUSES;
