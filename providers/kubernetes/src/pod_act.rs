@@ -8,12 +8,12 @@ use serde_json::Value as Json;
 use tokio::time::{Instant, sleep};
 
 use crate::act::seconds;
-use crate::client::{Client, Place, Served};
+use crate::client::Client;
 use crate::pod::{REVISION, says};
 use crate::pod_look::{revision, termination_message};
 use crate::pods::{is_leaving, runs};
 use crate::pods_by_hand;
-use crate::pods_why::{self, pods};
+use crate::pods_why::{self, pods, stateful_sets};
 use crate::values::text;
 
 /// Between two looks: a pod that can start is up within seconds, and others may wait for it to be restarted in turn.
@@ -151,9 +151,7 @@ async fn owner(client: &Client, namespace: &str, pod: &Json, wanted: &str) -> Re
         let told = format!("Pod {pod_name} belongs to no StatefulSet: nobody would make it anew after it was deleted.");
         return Err(Diagnostic::error("Pod can't be restarted", told));
     };
-    let served = Served { kind: "StatefulSet".to_owned(), plural: "statefulsets".to_owned(), namespaced: true };
-    let place = Place { api_version: "apps/v1".to_owned(), served, namespace: Some(namespace.to_owned()) };
-    let live = match client.get(&place, set).await {
+    let live = match client.get(&stateful_sets(namespace), set).await {
         Ok(Some(live)) => live,
         // Who may not see it is believed to know what is wanted.
         Err(failure) if failure.code() == Some(403) => return Ok(true),

@@ -13,12 +13,12 @@ use serde_json::Value as Json;
 use tokio::time::{Instant, sleep};
 
 use crate::act::{PAUSE, seconds_of};
-use crate::client::{Client, MANAGER, Place, Served};
+use crate::client::{Client, MANAGER};
 use crate::exclusive::is_open;
 use crate::failure::Failure;
 use crate::manifest::{self, MANAGED_BY, Name};
 use crate::pods::{is_leaving, is_ready, selector};
-use crate::pods_why::pods;
+use crate::pods_why::{pods, stateful_sets};
 
 /// What makes pods and replaces those that go.
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
@@ -51,17 +51,20 @@ pub(crate) struct Changed {
 
 /// What of a pod somebody gave another image than its template (a pod's specification) has.
 pub(crate) fn changed(pod: &Json, template: &Json) -> Vec<Changed> {
-    let mut found = Vec::new();
-    for field in ["containers", "initContainers"] {
-        for container in pod["spec"][field].as_array().into_iter().flatten() {
-            let (Some(name), Some(image)) = (container["name"].as_str(), container["image"].as_str()) else { continue };
-            let should = template[field].as_array().into_iter().flatten().find(|c| c["name"] == name);
-            if should.is_some_and(|c| c["image"] != image) && is_by_hand(pod, field, name) {
-                found.push(Changed { field, container: name.to_owned(), image: image.to_owned() });
-            }
-        }
-    }
-    found
+    let is_other = |one: &Changed| {
+        let should = template[one.field].as_array().into_iter().flatten().find(|c| c["name"] == one.container.as_str());
+        should.is_some_and(|c| c["image"] != one.image.as_str())
+    };
+    by_hand(pod).filter(is_other).collect()
+}
+
+/// The containers of a pod whose images somebody has set, if only to what they were.
+fn by_hand(pod: &Json) -> impl Iterator<Item = Changed> {
+    let of = |field: &'static str| pod["spec"][field].as_array().into_iter().flatten().map(move |container| (field, container));
+    let containers = ["containers", "initContainers"].into_iter().flat_map(of);
+    let named = containers.filter_map(|(field, c)| Some((field, c["name"].as_str()?, c["image"].as_str()?)));
+    let set = named.filter(|(field, name, _)| is_by_hand(pod, field, name));
+    set.map(|(field, name, image)| Changed { field, container: name.to_owned(), image: image.to_owned() })
 }
 
 /// True if somebody set the image of a container who did not make the pod. Who makes one sets all of it.
@@ -178,15 +181,9 @@ pub(crate) async fn renew(
 
 /// What somebody gave a pod of a StatefulSet with `OnDelete`; asked of its owner only where somebody has set an image at all.
 pub(crate) async fn of_stateful_set(client: &Client, pod: &Json) -> Option<Changed> {
-    let by_hand = ["containers", "initContainers"].iter().any(|field| {
-        let containers = pod["spec"][*field].as_array().into_iter().flatten();
-        containers.filter_map(|c| c["name"].as_str()).any(|name| is_by_hand(pod, field, name))
-    });
-    let ("StatefulSet", name) = owner(pod).filter(|_| by_hand)? else { return None };
-    let served = Served { kind: "StatefulSet".to_owned(), plural: "statefulsets".to_owned(), namespaced: true };
-    let namespace = pod["metadata"]["namespace"].as_str().map(str::to_owned);
-    let place = Place { api_version: "apps/v1".to_owned(), served, namespace };
-    let live = client.get(&place, name).await.ok()??;
+    by_hand(pod).next()?;
+    let ("StatefulSet", name) = owner(pod)? else { return None };
+    let live = client.get(&stateful_sets(pod["metadata"]["namespace"].as_str()?), name).await.ok()??;
     changed(pod, &live["spec"]["template"]["spec"]).into_iter().next()
 }
 

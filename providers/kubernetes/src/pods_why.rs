@@ -14,6 +14,12 @@ pub(crate) fn pods(namespace: &str) -> Place {
     core("Pod", "pods", namespace)
 }
 
+/// Where the StatefulSets of a namespace are.
+pub(crate) fn stateful_sets(namespace: &str) -> Place {
+    let served = Served { kind: "StatefulSet".to_owned(), plural: "statefulsets".to_owned(), namespaced: true };
+    Place { api_version: "apps/v1".to_owned(), served, namespace: Some(namespace.to_owned()) }
+}
+
 /// Where the objects of one of Kubernetes' oldest kinds are.
 fn core(kind: &str, plural: &str, namespace: &str) -> Place {
     let served = Served { kind: kind.to_owned(), plural: plural.to_owned(), namespaced: true };
