@@ -10,10 +10,9 @@ fn a_directory_that_was_there_before_is_used_and_left() {
     let project = Project::new();
     let text = |content: &str| {
         format!(
-            "data \"ssh_host\" \"x\" {{\n  address = \"{}\"\n  private_key_file = \"{}\"\n  known_hosts_file = \"{}\"\n}}\n\
-             resource \"ssh_directory\" \"d\" {{\n  host = data.ssh_host.x.connection\n  path = \"/srv/kf-before/kept\"\n  purge = true\n}}\n\
+            "{}resource \"ssh_directory\" \"d\" {{\n  host = data.ssh_host.x.connection\n  path = \"/srv/kf-before/kept\"\n  purge = true\n}}\n\
              resource \"ssh_file\" \"f\" {{\n  host = data.ssh_host.x.connection\n  path = \"${{ssh_directory.d.path}}/f\"\n  content = \"{content}\"\n}}\n",
-            lab.hosts[0].1, lab.key, lab.known_hosts
+            lab.host_block(&lab.hosts[0].1, "")
         )
     };
     for _ in 0..2 {

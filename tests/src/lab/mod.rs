@@ -41,6 +41,14 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
+    /// A data source "x" for the host at an address, with these arguments besides.
+    fn host_block(&self, address: &str, arguments: &str) -> String {
+        format!(
+            "data \"ssh_host\" \"x\" {{\n  address = \"{address}\"\n  private_key_file = \"{}\"\n  known_hosts_file = \"{}\"\n{arguments}\n}}\n",
+            self.key, self.known_hosts
+        )
+    }
+
     /// The hosts, fresh; `None`, and said so, if there are none.
     pub(crate) fn fresh(test: &str) -> Option<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());

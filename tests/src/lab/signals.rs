@@ -12,10 +12,9 @@ const TAKES: u64 = 5;
 fn project(lab: &Lab) -> Project {
     let project = Project::new();
     let text = format!(
-        "data \"ssh_host\" \"x\" {{\n  address = \"{}\"\n  private_key_file = \"{}\"\n  known_hosts_file = \"{}\"\n}}\n\
-         resource \"ssh_command\" \"slow\" {{\n  host = data.ssh_host.x.connection\n  command = \"sleep {TAKES}; date >>/srv/kf-slow\"\n  undo = \"rm -f /srv/kf-slow\"\n}}\n\
+        "{}resource \"ssh_command\" \"slow\" {{\n  host = data.ssh_host.x.connection\n  command = \"sleep {TAKES}; date >>/srv/kf-slow\"\n  undo = \"rm -f /srv/kf-slow\"\n}}\n\
          resource \"ssh_file\" \"after\" {{\n  host = data.ssh_host.x.connection\n  path = \"/srv/kf-after\"\n  content = ssh_command.slow.output\n}}\n",
-        lab.hosts[0].1, lab.key, lab.known_hosts
+        lab.host_block(&lab.hosts[0].1, "")
     );
     project.write("main.kf.hcl", &text);
     project.must(0, &["init"]);

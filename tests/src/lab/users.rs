@@ -9,10 +9,9 @@ fn one_file(lab: &Lab, address: &str, arguments: &str) -> Project {
     project.write(
         "main.kf.hcl",
         &format!(
-            "data \"ssh_host\" \"x\" {{\n  address = \"{address}\"\n  private_key_file = \"{}\"\n  known_hosts_file = \"{}\"\n{arguments}\n}}\n\
-             resource \"ssh_file\" \"f\" {{\n  host = data.ssh_host.x.connection\n  path = \"/etc/karmaform-test\"\n  content = \"x\\n\"\n  mode = \"0600\"\n}}\n\
+            "{}resource \"ssh_file\" \"f\" {{\n  host = data.ssh_host.x.connection\n  path = \"/etc/karmaform-test\"\n  content = \"x\\n\"\n  mode = \"0600\"\n}}\n\
              output \"name\" {{ value = data.ssh_host.x.hostname }}\n",
-            lab.key, lab.known_hosts
+            lab.host_block(address, arguments)
         ),
     );
     project
