@@ -73,6 +73,11 @@ impl Client {
         Ok(Self { id, members: Arc::new(members), tls, connections, quota })
     }
 
+    /// The same for another connection of the same run.
+    pub(crate) fn beside(&self, connection: &Object) -> Result<Self, Diagnostic> {
+        Self::new(connection, Arc::clone(&self.connections))
+    }
+
     /// What its databases may grow to, in bytes, unless they say otherwise.
     pub(crate) fn quota(&self) -> i64 {
         self.quota

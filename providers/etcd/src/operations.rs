@@ -7,6 +7,7 @@ mod downgrade;
 mod join;
 mod leave;
 mod make_room;
+mod move_prefix;
 mod promote;
 mod settle;
 
@@ -20,6 +21,7 @@ pub(crate) use downgrade::EtcdDowngrade;
 pub(crate) use join::EtcdJoin;
 pub(crate) use leave::EtcdLeave;
 pub(crate) use make_room::EtcdMakeRoom;
+pub(crate) use move_prefix::{EtcdCopy, EtcdMove};
 pub(crate) use promote::EtcdPromote;
 pub(crate) use settle::EtcdSettle;
 

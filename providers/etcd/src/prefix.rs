@@ -1,9 +1,14 @@
 //! `etcd_prefix`: whose the keys below a prefix are. A mark beside them says so to everyone who shares the etcd, and it outlives a state.
 
 mod act;
+mod copy;
+mod ends;
 mod look;
 mod mark;
+mod pages;
 mod refuse;
+mod revision;
+mod since;
 
 use std::sync::LazyLock;
 
@@ -14,7 +19,12 @@ use karmaform_model::{
 
 use crate::client::Client;
 
+pub(crate) use copy::{Copied, Halt, Scope, copy};
+pub(crate) use ends::{Ends, Opened};
 pub(crate) use look::observe;
+pub(crate) use mark::{Mark, key as key_of, range as range_of};
+pub(crate) use revision::{drop_history, raise};
+pub(crate) use since::written_since;
 
 /// Its name.
 pub(crate) const KIND: &str = "etcd_prefix";
@@ -41,6 +51,13 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             .or(false)
             .write_only(),
             Attribute::optional(
+                "is_copy",
+                Type::Bool,
+                "Whether it is taken for what comes from another etcd: it does not count until that is there.",
+            )
+            .or(false)
+            .write_only(),
+            Attribute::optional(
                 "on_destroy",
                 Type::String,
                 "What happens to the keys below it when it is destroyed: `keep`, or `delete`. The mark goes in any case.",
@@ -56,6 +73,8 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::computed("keys", Type::Number, "How many keys are below it, where that was asked for.").volatile(),
             Attribute::computed("first_key", Type::String, "The first of them.").volatile(),
             Attribute::computed("overlaps", Type::list(Type::String), "What else is above or below it, in words.").volatile(),
+            Attribute::computed("is_left", Type::Bool, "What counts was moved to another etcd.").volatile(),
+            Attribute::computed("is_unfinished", Type::Bool, "What is below it is a copy from another etcd that does not count yet.").volatile(),
         ],
     )
     .through("cluster")

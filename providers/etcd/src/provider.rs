@@ -9,7 +9,7 @@ use crate::backup::{self, EtcdBackupRecord};
 use crate::client::Client;
 use crate::gate::EtcdHealthy;
 use crate::member::{self, EtcdMember};
-use crate::operations::{EtcdDisarm, EtcdDowngrade, EtcdJoin, EtcdLeave, EtcdMakeRoom, EtcdPromote, EtcdSettle};
+use crate::operations::{EtcdCopy, EtcdDisarm, EtcdDowngrade, EtcdJoin, EtcdLeave, EtcdMakeRoom, EtcdMove, EtcdPromote, EtcdSettle};
 use crate::prefix::{self, EtcdPrefix};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
@@ -43,7 +43,7 @@ impl Provider for Etcd {
     }
 
     fn operations(&self) -> Vec<&dyn Operation<Client>> {
-        vec![&EtcdJoin, &EtcdPromote, &EtcdLeave, &EtcdDisarm, &EtcdMakeRoom, &EtcdDowngrade, &EtcdSettle]
+        vec![&EtcdJoin, &EtcdPromote, &EtcdLeave, &EtcdDisarm, &EtcdMakeRoom, &EtcdDowngrade, &EtcdSettle, &EtcdCopy, &EtcdMove]
     }
 
     fn connect<'a>(

@@ -11,27 +11,40 @@ use crate::client::Client;
 /// Marks a prefix as `after`'s owner's. `before` is there if it was planned as a change: then the plan has seen what is below it.
 pub(crate) async fn take(client: &Client, before: Option<&Object>, after: &Object) -> Result<Object, Diagnostic> {
     let prefix = text(after, "prefix").unwrap_or_default();
-    let is_new = before.is_none();
+    let is_copy = is_true(after, "is_copy");
+    // Where another etcd is to be used, nobody has looked at what is below the prefix there.
+    let is_new = before.is_none() || is_copy;
     // Only the state says what becomes of it one day.
     let is_written = before.is_some_and(|b| ["owner", "owner_uid"].iter().all(|n| text(b, n) == text(after, n)));
-    if is_written {
+    // What was left, or never became what counts, counts if somebody says so.
+    let is_made_to_count = is_true(after, "adopt") && before.is_some_and(|b| is_true(b, "is_left") || is_true(b, "is_unfinished"));
+    if is_written && !is_copy && !is_made_to_count {
         return Ok(after.clone());
     }
     let there = match look(client, prefix, is_new).await {
         Ok(there) => there,
         // Only pods reach it, or it has rules of its own: the control plane works all the same, and nobody watches over the prefix.
-        Err(Trouble::Denied) => return Ok(taken(after, "", false)),
-        Err(Trouble::Unreachable(_)) if is_new && !client.is_through() => return Ok(taken(after, "", false)),
+        Err(Trouble::Denied) if !is_copy => return Ok(taken(after, "", false)),
+        Err(Trouble::Denied) => return Err(silent("A prefix in etcd can't be taken", prefix, after, "permission denied")),
+        Err(Trouble::Unreachable(_)) if is_new && !is_copy && !client.is_through() => return Ok(taken(after, "", false)),
         Err(Trouble::Unreachable(why)) => return Err(silent("A prefix in etcd can't be taken", prefix, after, &why)),
     };
     let adopts = is_true(after, "adopt");
     if let Some(refusal) = refuse::of_plan(&seen(&there, before, after, is_new), after) {
         return Err(refusal);
     }
+    if is_copy && there.mark.as_ref().is_some_and(|m| Some(m.uid.as_str()) == text(after, "owner_uid")) {
+        // A copy that was begun, restored with all else, or left behind: it is brought up to date.
+        return Ok(taken(after, &there.cluster_id, true));
+    }
     let own = Mark {
         prefix: prefix.to_owned(),
         owner: text(after, "owner").unwrap_or_default().to_owned(),
         uid: text(after, "owner_uid").unwrap_or_default().to_owned(),
+        is_copy,
+        came_by: String::new(),
+        compared_at: 0,
+        left_by: String::new(),
         revision: there.mark.as_ref().map_or(0, |m| m.revision),
     };
     // Who comes first has it, also of two that come at the same time.
@@ -57,7 +70,8 @@ pub(crate) async fn take(client: &Client, before: Option<&Object>, after: &Objec
         )
         .with_hint("Run plan again: it says who.")
         .retryable()),
-        Err(Trouble::Denied) => Ok(taken(after, "", false)),
+        Err(Trouble::Denied) if !is_copy => Ok(taken(after, "", false)),
+        Err(Trouble::Denied) => Err(silent("A prefix in etcd can't be taken", prefix, after, "permission denied")),
         Err(Trouble::Unreachable(why)) => Err(silent("A prefix in etcd can't be taken", prefix, after, &why)),
     }
 }

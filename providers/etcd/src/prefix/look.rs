@@ -172,6 +172,8 @@ fn object(prefix: &str, there: &There, known: Option<&Object>) -> Option<Object>
         ("keys".to_owned(), there.keys.as_ref().map_or_else(|| Value::null(Type::Number), |(n, _)| (*n).into())),
         ("first_key".to_owned(), if first.is_empty() { null() } else { first.into() }),
         ("overlaps".to_owned(), Value::strings(overlaps)),
+        ("is_left".to_owned(), (is_ours && there.mark.as_ref().is_some_and(|m| !m.left_by.is_empty())).into()),
+        ("is_unfinished".to_owned(), (is_ours && there.mark.as_ref().is_some_and(|m| m.is_copy)).into()),
     ]))
 }
 
@@ -201,7 +203,16 @@ mod tests {
     use super::*;
 
     fn mark(uid: &str) -> Mark {
-        Mark { prefix: "/a".to_owned(), owner: "ns/x".to_owned(), uid: uid.to_owned(), revision: 3 }
+        Mark {
+            prefix: "/a".to_owned(),
+            owner: "ns/x".to_owned(),
+            uid: uid.to_owned(),
+            is_copy: false,
+            came_by: String::new(),
+            compared_at: 0,
+            left_by: String::new(),
+            revision: 3,
+        }
     }
 
     #[test]
@@ -233,8 +244,22 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_count_is_told() {
+        let known = Object::from([("owner_uid".to_owned(), "u".into()), ("cluster_id".to_owned(), "c1".into())]);
+        let facts = |mark: Mark| {
+            let there = There { cluster_id: "c1".to_owned(), mark: Some(mark), ..There::default() };
+            let seen = object("/a", &there, Some(&known)).unwrap();
+            ["is_left", "is_unfinished"].map(|name| seen[name].as_bool())
+        };
+        assert_eq!(facts(mark("u")), [Some(false), Some(false)]);
+        assert_eq!(facts(Mark { left_by: "m1".to_owned(), ..mark("u") }), [Some(true), Some(false)]);
+        assert_eq!(facts(Mark { is_copy: true, ..mark("u") }), [Some(false), Some(true)]);
+        assert_eq!(facts(Mark { is_copy: true, left_by: "m1".to_owned(), ..mark("v") }), [Some(false), Some(false)], "somebody else's");
+    }
+
+    #[test]
     fn others_above_and_below_are_named() {
-        let around = vec![Mark { prefix: "/a/b".to_owned(), owner: String::new(), uid: "u".to_owned(), revision: 1 }];
+        let around = vec![Mark { prefix: "/a/b".to_owned(), owner: String::new(), ..mark("u") }];
         let there = There { around, server_above: Some("/registry".to_owned()), ..There::default() };
         let found = object("/a", &there, None).unwrap();
         let overlaps = found["overlaps"].as_items().unwrap();

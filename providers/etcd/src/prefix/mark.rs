@@ -15,6 +15,15 @@ pub(crate) struct Mark {
     pub(crate) owner: String,
     /// What tells the owner from others.
     pub(crate) uid: String,
+    /// The keys are a copy that does not count yet.
+    pub(crate) is_copy: bool,
+    /// Which move brought the keys here, or is about to; empty if none did. Ids of clusters would not do: those of clusters of one member that were
+    /// started with the same words are the same, and a mark that was restored from a snapshot is the same, too.
+    pub(crate) came_by: String,
+    /// Of a copy: the other etcd's revision when all of it was compared last; 0 while it never was.
+    pub(crate) compared_at: i64,
+    /// Which move took away what counts; empty as long as none did.
+    pub(crate) left_by: String,
     /// The revision it was last written at; 0 for one that is not written yet.
     pub(crate) revision: i64,
 }
@@ -27,7 +36,20 @@ pub(crate) fn key(prefix: &str) -> String {
 impl Mark {
     /// As it is written.
     pub(crate) fn value(&self) -> String {
-        json!({ "owner": self.owner, "uid": self.uid }).to_string()
+        let mut json = json!({ "owner": self.owner, "uid": self.uid });
+        for (name, id) in [("came_by", &self.came_by), ("left_by", &self.left_by)].into_iter().filter(|(_, id)| !id.is_empty()) {
+            json[name] = id.as_str().into();
+        }
+        if self.is_copy {
+            json["copy"] = true.into();
+            json["compared_at"] = self.compared_at.into();
+        }
+        json.to_string()
+    }
+
+    /// True if what is below the prefix is what counts, as far as its mark says it.
+    pub(crate) fn counts(&self) -> bool {
+        !self.is_copy && self.left_by.is_empty()
     }
 
     /// Reads one. What is not of our making is a mark of somebody all the same.
@@ -35,7 +57,10 @@ impl Mark {
         let prefix = std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?.to_owned();
         let json: Json = serde_json::from_slice(value).unwrap_or_default();
         let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
-        Some(Self { prefix, owner: text("owner"), uid: text("uid"), revision })
+        let is_copy = json["copy"].as_bool().unwrap_or(false);
+        let (came_by, left_by) = (text("came_by"), text("left_by"));
+        let compared_at = json["compared_at"].as_i64().unwrap_or(0);
+        Some(Self { prefix, owner: text("owner"), uid: text("uid"), is_copy, came_by, compared_at, left_by, revision })
     }
 
     /// Its owner for a message.
@@ -105,8 +130,24 @@ mod tests {
 
     #[test]
     fn marks_come_back() {
-        let mark = Mark { prefix: "/a/b".to_owned(), owner: "ns/\"x\"".to_owned(), uid: "u".to_owned(), revision: 7 };
-        assert_eq!(Mark::read(key("/a/b").as_bytes(), mark.value().as_bytes(), 7), Some(mark));
+        let text = |text: &str| text.to_owned();
+        let plain = Mark {
+            prefix: text("/a/b"),
+            owner: text("ns/\"x\""),
+            uid: text("u"),
+            is_copy: false,
+            came_by: String::new(),
+            compared_at: 0,
+            left_by: String::new(),
+            revision: 7,
+        };
+        let copy = Mark { is_copy: true, came_by: text("m1"), compared_at: 9, ..plain.clone() };
+        let came = Mark { is_copy: false, compared_at: 0, ..copy.clone() };
+        let left = Mark { left_by: text("m2"), ..came.clone() };
+        for mark in [&plain, &copy, &came, &left] {
+            assert_eq!(Mark::read(key("/a/b").as_bytes(), mark.value().as_bytes(), 7).as_ref(), Some(mark));
+        }
+        assert_eq!([&plain, &copy, &came, &left].map(Mark::counts), [true, false, true, false]);
         assert_eq!(Mark::read(b"/karmaform.io/prefixes/x", b"\xff", 1).map(|m| m.uid), Some(String::new()));
         assert_eq!(Mark::read(b"/other/x", b"{}", 1), None);
     }

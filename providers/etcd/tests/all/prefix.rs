@@ -1,140 +1,40 @@
-//! `etcd_prefix` against a real etcd over TLS on loopback. KARMAFORM_TEST_ETCD names a directory with `etcd` in it, or archives as
-//! `tests/lab/with.sh` does: `VERSION=PATH,VERSION=PATH`.
+//! `etcd_prefix` against a real etcd over TLS on loopback.
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use etcd_client::{ConnectOptions, GetOptions};
-use karmaform_model::{AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, Object, Severity, Value};
+use etcd_client::GetOptions;
+use karmaform_model::{AnyClient, Ask, Change, Diagnostic, Driver, Object, Severity, Value};
 
 use crate::authority::Authority;
+use crate::single::{Etcd, NoWays};
 
 /// Below the ephemeral ports, and beside those of the other tests.
 const PORT: u16 = 23_180;
 /// Nothing listens there.
 const CLOSED: u16 = 23_190;
 
-struct Etcd {
-    directory: tempfile::TempDir,
-    ca: Authority,
-    child: Child,
-}
-
-impl Drop for Etcd {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
-/// The folder with etcd in it; the newest archive is unpacked.
-fn binaries(directory: &Path) -> Option<PathBuf> {
-    let given = std::env::var("KARMAFORM_TEST_ETCD").ok()?;
-    let folder = match given.rsplit(',').next()?.split_once('=') {
-        None => PathBuf::from(&given),
-        Some((_, archive)) => {
-            let folder = directory.join("programs");
-            std::fs::create_dir(&folder).ok()?;
-            let arguments = [archive, "--strip-components=1", "-C"];
-            let unpacked = Command::new("tar").arg("-xzf").args(arguments).arg(&folder).status().ok()?;
-            if !unpacked.success() {
-                return None;
-            }
-            folder
-        }
-    };
-    folder.join("etcd").exists().then_some(folder)
-}
-
-struct NoWays;
-
-impl Connections for NoWays {
-    fn forward<'a>(&'a self, _: &'a Object, host: &'a str, _: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
-        Box::pin(async move { Err(Diagnostic::error("Nothing to forward to", format!("There is no {host}."))) })
-    }
-}
-
-impl Etcd {
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-    fn start() -> Option<Self> {
-        let directory = tempfile::tempdir().unwrap();
-        let Some(binaries) = binaries(directory.path()) else {
-            eprintln!("SKIPPED: KARMAFORM_TEST_ETCD names no etcd");
-            return None;
-        };
-        let ca = Authority::new();
-        ca.write(directory.path(), "127.0.0.1");
-        let file = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
-        let url = format!("https://127.0.0.1:{PORT}");
-        let child = Command::new(binaries.join("etcd"))
-            .env_clear()
-            .args(["--data-dir", &file("data"), "--listen-client-urls", &url, "--advertise-client-urls", &url])
-            .args(["--listen-peer-urls", &format!("http://127.0.0.1:{}", PORT + 1)])
-            .args(["--cert-file", &file("member.crt"), "--key-file", &file("member.key"), "--trusted-ca-file", &file("ca.crt")])
-            .args(["--client-cert-auth", "--logger", "zap"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Some(Self { directory, ca, child })
-    }
-
-    /// The connection of a control plane; its first endpoint need not be one that answers.
-    fn connection(&self, ports: &[u16]) -> Object {
-        let (certificate, key) = self.ca.client();
-        Object::from([
-            ("provider".to_owned(), "etcd".into()),
-            ("id".to_owned(), "karmada_control_plane.test".into()),
-            ("endpoints".to_owned(), Value::strings(ports.iter().map(|p| format!("https://127.0.0.1:{p}")))),
-            ("ca_certificate".to_owned(), self.ca.certificate().into()),
-            ("certificate".to_owned(), certificate.into()),
-            ("private_key".to_owned(), Value::from(key).secret()),
-        ])
-    }
-
-    async fn direct(&self) -> etcd_client::Client {
-        let c = self.connection(&[PORT]);
-        let text = |name: &str| c[name].as_str().unwrap().to_owned();
-        let started = Instant::now();
-        loop {
-            let tls = etcd_client::TlsOptions::new()
-                .ca_certificate(etcd_client::Certificate::from_pem(text("ca_certificate")))
-                .identity(etcd_client::Identity::from_pem(text("certificate"), text("private_key")));
-            let options = ConnectOptions::new().with_tls(tls);
-            if let Ok(mut client) = etcd_client::Client::connect([format!("https://127.0.0.1:{PORT}")], Some(options)).await
-                && client.get("x", None).await.is_ok()
-            {
-                return client;
-            }
-            assert!(started.elapsed() < Duration::from_secs(30), "etcd does not start in {:?}", self.directory);
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    }
-}
-
-fn wanted(prefix: &str, uid: &str) -> Object {
+pub(crate) fn wanted(prefix: &str, uid: &str) -> Object {
     let text = [("prefix", prefix), ("owner", "ns/plane"), ("owner_uid", uid), ("on_destroy", "keep")];
     let mut object: Object = text.into_iter().map(|(n, v)| (n.to_owned(), Value::from(v))).collect();
     object.insert("adopt".to_owned(), false.into());
     object
 }
 
-struct Owner {
-    driver: Arc<dyn Driver>,
-    client: AnyClient,
+/// Somebody with a prefix.
+pub(crate) struct Owner {
+    pub(crate) driver: Arc<dyn Driver>,
+    pub(crate) client: AnyClient,
 }
 
 impl Owner {
-    async fn through(connection: &Object) -> Self {
+    pub(crate) async fn through(connection: &Object) -> Self {
         let driver = karmaform_etcd::driver();
         let client = driver.connect(&Object::new(), connection, Arc::new(NoWays)).await.unwrap();
         Self { driver, client }
     }
 
-    async fn observe(&self, prefix: &str, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
+    pub(crate) async fn observe(&self, prefix: &str, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let ask = Ask {
             resource_type: "etcd_prefix".to_owned(),
             identity: Object::from([("prefix".to_owned(), prefix.into())]),
@@ -145,18 +45,18 @@ impl Owner {
         self.driver.observe(&self.client, &[ask]).await.remove(0)
     }
 
-    async fn apply(&self, change: Change) -> Result<Option<Object>, Diagnostic> {
+    pub(crate) async fn apply(&self, change: Change) -> Result<Option<Object>, Diagnostic> {
         self.driver.apply(&self.client, "etcd_prefix", &change).await
     }
 
-    async fn create(&self, after: Object) -> Result<Object, Diagnostic> {
+    pub(crate) async fn create(&self, after: Object) -> Result<Object, Diagnostic> {
         self.apply(Change::Create { after }).await.map(Option::unwrap)
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prefix_is_taken_kept_from_others_and_left() {
-    let Some(etcd) = Etcd::start() else { return };
+    let Some(etcd) = Etcd::start(PORT) else { return };
     let mut direct = etcd.direct().await;
     // One endpoint of two is dead: that costs nothing worth speaking of.
     let owner = Owner::through(&etcd.connection(&[CLOSED, PORT])).await;
