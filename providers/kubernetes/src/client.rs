@@ -428,7 +428,12 @@ impl Client {
 
     /// Deletes a pod that its node does not end: without waiting for it, and only if it is this one.
     pub(crate) async fn delete_at_once(&self, place: &Place, name: &str, uid: Option<&str>) -> Result<(), Failure> {
-        let parameters = DeleteParams { grace_period_seconds: Some(0), ..deletion_of(uid) };
+        self.delete_within(place, name, uid, 0).await
+    }
+
+    /// Deletes a pod, if it is this one, and gives it so many seconds to end, whatever it would have had.
+    pub(crate) async fn delete_within(&self, place: &Place, name: &str, uid: Option<&str>, seconds: u32) -> Result<(), Failure> {
+        let parameters = DeleteParams { grace_period_seconds: Some(seconds), ..deletion_of(uid) };
         match self.call(place.request().delete(name, &parameters)).await {
             Err(failure) if failure.code() == Some(404) => Ok(()),
             other => other.map(drop),

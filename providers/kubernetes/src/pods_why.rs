@@ -16,8 +16,16 @@ pub(crate) fn pods(namespace: &str) -> Place {
 
 /// Where the StatefulSets of a namespace are.
 pub(crate) fn stateful_sets(namespace: &str) -> Place {
-    let served = Served { kind: "StatefulSet".to_owned(), plural: "statefulsets".to_owned(), namespaced: true };
-    Place { api_version: "apps/v1".to_owned(), served, namespace: Some(namespace.to_owned()) }
+    workloads("StatefulSet", "statefulsets", namespace)
+}
+
+/// Where its Deployments are.
+pub(crate) fn deployments(namespace: &str) -> Place {
+    workloads("Deployment", "deployments", namespace)
+}
+
+fn workloads(kind: &str, plural: &str, namespace: &str) -> Place {
+    Place { api_version: "apps/v1".to_owned(), ..core(kind, plural, namespace) }
 }
 
 /// Where the objects of one of Kubernetes' oldest kinds are.

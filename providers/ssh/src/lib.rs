@@ -19,6 +19,7 @@ mod look;
 mod owned;
 mod provider;
 mod script;
+mod stop;
 mod strays;
 mod sum;
 mod typed;

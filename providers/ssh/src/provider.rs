@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use karmaform_model::{
-    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Provider, Registries,
-    ResourceType, Schema, Severity, Stock, Stray, Supplied, Supply, Trust, Type,
+    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Operation, Provider,
+    Registries, ResourceType, Schema, Severity, Stock, Stray, Supplied, Supply, Trust, Type,
 };
 
 use crate::artifact::{Stocked, Store, Trusted};
@@ -18,6 +18,7 @@ use crate::files::Files;
 use crate::gate::Disk;
 use crate::host::Host;
 use crate::look::{Look, Seen};
+use crate::stop::{Runs, Stop};
 use crate::strays;
 use crate::sum::sha256;
 use crate::typed::AnyType;
@@ -150,7 +151,11 @@ impl Provider for Ssh {
     }
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
-        vec![&Disk]
+        vec![&Disk, &Runs]
+    }
+
+    fn operations(&self) -> Vec<&dyn Operation<Client>> {
+        vec![&Stop]
     }
 
     fn needs(&self, resource_type: &str, wanted: &Object) -> Vec<Need> {
