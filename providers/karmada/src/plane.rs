@@ -14,6 +14,7 @@ mod impact;
 mod kubernetes;
 mod members;
 mod merge;
+mod moving;
 mod pki;
 mod places;
 mod pods;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use super::plane::{Kubectl, Plane};
+use super::plane::{Kubectl, Plane, etcd_block};
 use super::{Host, KARMADA, variable};
 use crate::lab::Lab;
 use crate::project::Project;
@@ -69,6 +69,7 @@ fn etcd_on_hosts_and_the_rest_in_pods() {
     plane.converge();
     kubectl.run(&["get", "namespace", "without-b"]);
 
+    moved(&plane, &kubectl);
     restored(&plane, &kubectl);
     plane.project.must(0, &["destroy", "-auto-approve"]);
     host.is_as_before(&before);
@@ -104,4 +105,37 @@ fn restored(plane: &Plane<'_>, kubectl: &Kubectl<'_>) {
     assert!(!planned.contains("# karmada_control_plane."), "{planned}");
     plane.converge();
     assert_eq!(pods(), after);
+}
+
+/// etcd goes from the hosts into pods, and to one that is nobody's `etcd_cluster` as far as the control plane knows; all that it keeps goes along.
+fn moved(plane: &Plane<'_>, kubectl: &Kubectl<'_>) {
+    let project = &plane.project;
+    let main = std::fs::read_to_string(project.path().join("main.kf.hcl")).expect("the example");
+    let both = format!("{main}{}", etcd_block(plane.host, "inside", ""));
+    let uid = || kubectl.run(&["get", "namespace", "without-b", "-o=jsonpath={.metadata.uid}"]);
+    let version =
+        || kubectl.run(&["get", "namespace", "without-b", "-o=jsonpath={.metadata.resourceVersion}"]).parse::<u64>().expect("a number");
+    let (identity, mut last) = (uid(), version());
+    let outside = "{\n    endpoints      = etcd_cluster.main.client.endpoints\n    ca_certificate = etcd_cluster.main.client.ca_certificate\n    \
+                   certificate    = etcd_cluster.main.client.certificate\n    private_key    = etcd_cluster.main.client.private_key\n  }";
+    for (i, (to, etcd)) in [("pods", "etcd_cluster.inside.client"), ("hosts", outside)].into_iter().enumerate() {
+        let name = format!("before-{to}");
+        kubectl.run(&["create", "--validate=false", "namespace", &name]);
+        project.write("main.kf.hcl", &both.replace("etcd_cluster.main.client", etcd));
+        let plan = project.must(2, &["plan", "-detailed-exitcode"]);
+        assert!(plan.contains("moves everything below /registry from the etcd at"), "{plan}");
+        let applied = plane.converge();
+        assert!(applied.contains("karmada_control_plane.main (the new etcd has everything): passed"), "{applied}");
+        assert_eq!(uid(), identity);
+        kubectl.run(&["get", "namespace", &name]);
+        // Nobody who remembers a version of before takes an older one for a newer one.
+        assert!(version() > last, "{} after {last}, move {i}", version());
+        last = version();
+    }
+    // The same etcd under other words is no move.
+    project.write("main.kf.hcl", &main);
+    let plan = project.must(2, &["plan", "-detailed-exitcode"]);
+    assert!(!plan.contains("moves everything"), "{plan}");
+    plane.converge();
+    assert_eq!(uid(), identity);
 }

@@ -6,6 +6,7 @@ mod faults;
 mod kill;
 mod life;
 mod members;
+mod moves;
 mod plans;
 mod programs;
 mod second;

@@ -14,7 +14,7 @@ use super::host::Host;
 use super::places::{certificate, component, component_of, part, secret, service};
 use super::store::members_path;
 use super::target::Target;
-use super::{hosts, impact, pki, refusals};
+use super::{hosts, impact, moving, pki, refusals};
 use crate::api::SYSTEM_NAMESPACE;
 use crate::versions::Component;
 
@@ -49,16 +49,19 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     if let Target::Hosts(hosts) = &wanted.target {
         refused.extend(hosts::preflight::check(scene, &wanted, hosts));
     }
+    refused.extend(moving::check(scene, &wanted));
     if refused.has_errors() {
         return Err(refused);
     }
-    let mut choreography = Choreography { impact: impact::of_change(scene, &wanted), away: hosts::away(scene), ..Choreography::default() };
+    let (impact, risk, away) = (impact::of_change(scene, &wanted), moving::risk(scene, &wanted), hosts::away(scene));
+    let mut choreography = Choreography { impact, risk, away, ..Choreography::default() };
     gate(scene, &wanted, &mut choreography)?;
     if let Target::Hosts(hosts) = &wanted.target {
         hosts::roll(scene, &wanted, hosts, &mut choreography);
     }
     admission(scene, &wanted, &mut choreography);
     company(scene, &wanted, &mut choreography);
+    moving::order(scene, &wanted, &mut choreography);
     Ok(choreography)
 }
 
@@ -133,9 +136,13 @@ fn is_behind(scene: &Scene<'_>, wanted: &Arguments) -> bool {
     let is_other = |name: &str, now: &Value| before.get(name).is_some_and(|was| !was.is_null()) && !same(before.get(name), Some(now));
     let (ca, certificate) = (&wanted.etcd.ca_certificate, &wanted.etcd.certificate);
     let count = |bundle: Option<&Value>| bundle.and_then(Value::as_str).map(|pem| pem.matches("-----BEGIN CERTIFICATE-----").count());
-    // As many CAs as before: one was renewed with its key, or it is another etcd; both are followed at once.
+    // As many CAs as before: one was renewed with its key, which is followed at once.
     let has_other_cas = count(before.get("ca_certificate")) != count(Some(ca));
-    ca.is_wholly_known() && has_other_cas && is_other("ca_certificate", ca) && is_other("certificate", certificate)
+    ca.is_wholly_known()
+        && has_other_cas
+        && moving::other(scene, wanted).is_none()
+        && is_other("ca_certificate", ca)
+        && is_other("certificate", certificate)
 }
 
 fn behind() -> Diagnostic {

@@ -24,7 +24,7 @@ pub(crate) use balancer::{Balancer, impact, listeners};
 pub(crate) use children::expand;
 pub(crate) use family::service_subnet;
 pub(crate) use ports::Ports;
-pub(crate) use roll::{away, roll, written_until_gone};
+pub(crate) use roll::{away, hosts_away, roll, written_until_gone};
 
 /// The most hosts. More API servers than this make an etcd no faster.
 const MOST: usize = 9;

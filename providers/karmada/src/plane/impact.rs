@@ -9,7 +9,7 @@ use super::choreography::is_unchanged;
 use super::encryption;
 use super::hosts::{self, Hosts};
 use super::places::{component_of, part};
-use super::{members, store};
+use super::{members, moving, secrets, store};
 use crate::versions::{self, Component};
 
 /// What happens to a component's pods.
@@ -42,7 +42,9 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
             });
         }
     }
-    for component in with(scene, Fate::Restarted) {
+    let moves = moving::impact(scene, wanted);
+    let stops = |component: &Component| moving::source(scene, wanted).is_some() && secrets::uses_etcd(*component);
+    for component in with(scene, Fate::Restarted).into_iter().filter(|c| !stops(c)) {
         lines.push(match wanted.target.hosts() {
             Some(_) => restart(component, wanted.replicas(component), ("host", "host")),
             None => restart(component, replicas(scene, component), ("pod", "replica")),
@@ -63,6 +65,7 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
             format!("stops {} on {}", spoken(component), homes(scene, component, Fate::Removed).join(", "))
         });
     }
+    lines.extend(moves);
     if let Some(hosts) = wanted.target.hosts() {
         lines.extend(hosts::impact(scene, wanted, hosts));
         lines.extend(hosts::preflight::impact(scene, wanted, hosts));

@@ -56,7 +56,7 @@ fn inputs() -> Vec<Attribute> {
             "The etcd to keep everything in, as the attribute `client` of an `etcd_cluster` gives it: `endpoints` (https URLs), \
              `ca_certificate`, `certificate`, `private_key`, and optionally `prefix`, the prefix of all keys, which several control planes \
              on one etcd must not share (\"/registry\"). With another `cluster_id` (it was restored) all components start anew: what they \
-             remember is of another time.",
+             remember is of another time. To another etcd everything below the prefix goes along, while all that use it are stopped.",
         )
         .secret(),
         Attribute::optional(
@@ -103,7 +103,8 @@ fn inputs() -> Vec<Attribute> {
             "adopt_etcd_data",
             Type::Bool,
             "Whether to take over what is below the prefix in etcd already, whosever it is: to bring back a control plane from its data, or to \
-             take over one that something else made. Otherwise a prefix that is not free is refused.",
+             take over one that something else made. Otherwise a prefix that is not free is refused. Together with another etcd: that what is \
+             there counts, and nothing is to go along.",
         )
         .or(false),
         Attribute::optional(

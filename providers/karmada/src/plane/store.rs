@@ -1,6 +1,6 @@
 //! What a control plane keeps its objects in, and what is joined to it: the prefix in etcd that is its own, and the list of its members.
 
-use karmaform_model::{Arg, Child, ChildStep};
+use karmaform_model::{Arg, Child, ChildStep, Value};
 
 use super::arguments::Arguments;
 use super::children::child;
@@ -25,19 +25,28 @@ pub(crate) fn members_path() -> Vec<ChildStep> {
     part("members")
 }
 
+/// The way to an etcd that the control plane uses, from where its API servers are.
+pub(crate) fn connection(plane: &Arguments, id: String, part: impl Fn(&str) -> Value) -> Arg {
+    let mut connection = Arg::object([("provider", "etcd".into()), ("id", id.into())]);
+    for name in ["endpoints", "ca_certificate", "certificate"] {
+        connection.set(&[name], part(name).into());
+    }
+    // Whatever was written, and whatever a state remembers of it: a key is secret.
+    connection.set(&["private_key"], part("private_key").secret().into());
+    connection.set(&["via"], plane.target.way());
+    connection
+}
+
 /// The prefix: it is looked at before anything is written below it. The API server's Service stands for the control plane, for its UID is
 /// found again when a state is lost, and nobody else's is the same. On hosts its key for service accounts does.
 pub(crate) fn prefix(plane: &Arguments) -> Child {
     let etcd = &plane.etcd;
-    let mut connection = Arg::object([
-        ("provider", "etcd".into()),
-        ("id", plane.address.to_string().into()),
-        ("endpoints", etcd.endpoints.clone().into()),
-        ("ca_certificate", etcd.ca_certificate.clone().into()),
-        ("certificate", etcd.certificate.clone().into()),
-        ("private_key", etcd.private_key.clone().into()),
-    ]);
-    connection.set(&["via"], plane.target.way());
+    let connection = connection(plane, plane.address.to_string(), |name| match name {
+        "endpoints" => etcd.endpoints.clone(),
+        "ca_certificate" => etcd.ca_certificate.clone(),
+        "certificate" => etcd.certificate.clone(),
+        _ => etcd.private_key.clone(),
+    });
     let owner = match &plane.target {
         Target::Kubernetes(_) => Arg::child(&service(Component::ApiServer), "uid"),
         Target::Hosts(_) => pki::identity(),

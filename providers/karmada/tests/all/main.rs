@@ -8,3 +8,4 @@ mod exposure;
 mod host_order;
 mod member;
 mod on_hosts;
+mod other_etcd;

@@ -130,10 +130,13 @@ fn nodes(block: Option<&Object>, members: usize) -> Option<Vec<Value>> {
 
 fn moved(to: &str, from: &str) -> Diagnostic {
     Diagnostic::error(
-        format!("A formed cluster can't move {to} yet"),
-        format!("Its members are {from}. Moving them means adding members and removing others, which this version does not do."),
+        format!("A formed cluster can't move {to}"),
+        format!("Its members are {from}. Pods and hosts know each other by names that the others don't have, so none can join the others."),
     )
-    .with_hint("Make another cluster, and move the data with a snapshot.")
+    .with_hint(
+        "Write a second `etcd_cluster` there, and its `client` into the control plane's `etcd`: everything goes there by that plan, and this block may be removed \
+         in the same change.",
+    )
 }
 
 /// Finds every reason not to change a formed cluster like this.

@@ -101,7 +101,7 @@ pub(super) fn awaited(scene: &Scene<'_>, away: &BTreeSet<&str>, stays: Vec<Vec<C
 }
 
 /// The hosts that do not answer. Of what is new there nobody asked, so one part that was asked for stands for all.
-pub(super) fn hosts_away<'s>(scene: &'s Scene<'_>) -> BTreeSet<&'s str> {
+pub(crate) fn hosts_away<'s>(scene: &'s Scene<'_>) -> BTreeSet<&'s str> {
     scene.children.iter().filter(|(_, child)| child.unseen).filter_map(|(path, _)| host_at(path)).collect()
 }
 
