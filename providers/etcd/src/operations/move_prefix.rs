@@ -56,44 +56,34 @@ impl Operation<Client> for EtcdCopy {
                 // Nobody was stopped yet, so nobody has to wait.
                 Err((is_before, why)) => return Err(silent(is_before, &why)),
             };
-            copied(&ends, arguments).await.unwrap_or_else(|halt| halted(&halt))
+            copied(&ends, arguments).await.map(GateAnswer::Passed).or_else(halted)
         })
     }
 }
 
-/// All of it, while it is in use.
-async fn copied(ends: &Ends, arguments: &Object) -> Result<Result<GateAnswer, Diagnostic>, Halt> {
-    let Some(word) = ends.word().await? else { return Ok(Ok(same())) };
-    let own = match begun(ends, arguments) {
-        Ok(Begun::Copy(own)) => own,
-        Ok(Begun::Done) => return Ok(Ok(GateAnswer::Passed(DONE.to_owned()))),
-        Err(refused) => return Ok(Err(refused)),
-    };
-    let wanted = ends.from.revision + AHEAD;
-    if wanted - ends.to.revision > MOST_RAISED {
-        return Ok(Err(far_behind(ends)));
+/// All of it, while it is in use; gives what was seen.
+async fn copied(ends: &Ends, arguments: &Object) -> Result<String, Halt> {
+    let Some(word) = ends.word().await? else { return Ok(SAME.to_owned()) };
+    let Begun::Copy(own) = begun(ends, arguments)? else { return Ok(DONE.to_owned()) };
+    let (from, to) = (&ends.from, &ends.to);
+    if from.revision + AHEAD - to.revision > MOST_RAISED {
+        return Err(far_behind(ends).into());
     }
     // What was left here once, or restored with all else, is a copy from now on, of this move.
     let is_named = own.is_copy && !own.came_by.is_empty() && own.left_by.is_empty();
     let own = match is_named {
         true => own,
-        false => note(&ends.to, &Mark { is_copy: true, came_by: word, left_by: String::new(), ..own }).await?,
+        false => note(to, &Mark { is_copy: true, came_by: word, left_by: String::new(), ..own }).await?,
     };
-    let at = raise(&ends.to, wanted).await?;
-    if at < wanted {
-        return Ok(Ok(GateAnswer::Waiting(format!("the new etcd's revision is raised: {at} of {wanted}"))));
-    }
-    let copied = copy(&ends.from, &ends.to, &own, Scope::All).await?;
+    raised(to, &own, from.revision + AHEAD).await?;
+    let copied = copy(from, to, &own, Scope::All).await?;
     // What was written while that took its time follows now, so that little is left for when nobody works.
-    let now = revision(&ends.from, &own).await?;
-    let at = raise(&Opened { revision: revision(&ends.to, &own).await?, ..ends.to.again() }, now + AHEAD).await?;
-    if at < now + AHEAD {
-        return Ok(Ok(GateAnswer::Waiting(format!("the new etcd's revision is raised: {at} of {}", now + AHEAD))));
-    }
-    copy(&ends.from, &ends.to, &own, Scope::Since(ends.from.revision)).await?;
+    let now = revision(from, &own).await?;
+    raised(to, &own, now + AHEAD).await?;
+    copy(from, to, &own, Scope::Since(from.revision)).await?;
     // From then on it is enough to look at what was written later.
-    note(&ends.to, &Mark { compared_at: now, ..own }).await?;
-    Ok(Ok(GateAnswer::Passed(format!("{} are copied", keys(copied.keys)))))
+    note(to, &Mark { compared_at: now, ..own }).await?;
+    Ok(format!("{} are copied", keys(copied.keys)))
 }
 
 /// The operation `etcd_move`.
@@ -114,7 +104,7 @@ impl Operation<Client> for EtcdMove {
                 Ok(ends) => ends,
                 Err((_, why)) => return Ok(GateAnswer::Waiting(why)),
             };
-            moved(&ends, arguments).await.unwrap_or_else(|halt| halted(&halt))
+            moved(&ends, arguments).await.map(GateAnswer::Passed).or_else(halted)
         })
     }
 }
@@ -128,10 +118,7 @@ enum Begun {
 }
 
 const DONE: &str = "it is there already";
-
-fn same() -> GateAnswer {
-    GateAnswer::Passed("it is the same etcd".to_owned())
-}
+const SAME: &str = "it is the same etcd";
 
 fn begun(ends: &Ends, arguments: &Object) -> Result<Begun, Diagnostic> {
     let (uid, prefix) = (text(arguments, "owner_uid")?, text(arguments, "prefix")?);
@@ -150,48 +137,53 @@ fn begun(ends: &Ends, arguments: &Object) -> Result<Begun, Diagnostic> {
     }
 }
 
-/// The last of it, when nobody writes any more.
-async fn moved(ends: &Ends, arguments: &Object) -> Result<Result<GateAnswer, Diagnostic>, Halt> {
+/// The last of it, when nobody writes any more; gives what was seen.
+async fn moved(ends: &Ends, arguments: &Object) -> Result<String, Halt> {
     if ends.word().await?.is_none() {
-        return Ok(Ok(same()));
+        return Ok(SAME.to_owned());
     }
-    let own = match begun(ends, arguments) {
-        Ok(Begun::Copy(own)) if own.is_copy && !own.came_by.is_empty() => own,
-        Ok(Begun::Copy(_)) => return Ok(Err(not_ours(text(arguments, "prefix").unwrap_or_default(), "that is to be used"))),
-        Ok(Begun::Done) => return Ok(Ok(GateAnswer::Passed(DONE.to_owned()))),
-        Err(refused) => return Ok(Err(refused)),
-    };
+    let Begun::Copy(own) = begun(ends, arguments)? else { return Ok(DONE.to_owned()) };
+    if !own.is_copy || own.came_by.is_empty() {
+        return Err(not_ours(&own.prefix, "that is to be used").into());
+    }
     let (from, to) = (&ends.from, &ends.to);
     let scope = if own.compared_at > 0 { Scope::Since(own.compared_at) } else { Scope::All };
     let copied = copy(from, to, &own, scope).await?;
-    if let Some(key) = written_since(from, &own).await? {
-        return Ok(Ok(GateAnswer::Waiting(format!("somebody still writes to the etcd that was used: {key}"))));
-    }
+    nobody_writes(from, &own).await?;
     let (here, there) = (count(from, &own).await?, count(to, &own).await?);
     if here != there {
         // What ends by itself may have done so in one of them.
-        return Ok(Ok(GateAnswer::Waiting(format!("there are {there} of {here} keys"))));
+        return Err(Halt::Waiting(format!("there are {there} of {here} keys")));
     }
-    let wanted = revision(from, &own).await? + 1;
-    let at = raise(&Opened { revision: revision(to, &own).await?, ..to.again() }, wanted).await?;
-    if at < wanted {
-        return Ok(Ok(GateAnswer::Waiting(format!("the new etcd's revision is raised: {at} of {wanted}"))));
-    }
+    let at = raised(to, &own, revision(from, &own).await? + 1).await?;
     // In this order: where it does not count any more is said before where it does; and whoever wrote in between is found, or what he wrote is copied by the
     // next try.
     let before = from.mark.clone().unwrap_or_else(|| Mark { revision: 0, ..own.clone() });
     note(from, &Mark { is_copy: false, left_by: own.came_by.clone(), compared_at: 0, ..before }).await?;
-    if let Some(key) = written_since(from, &own).await? {
-        return Ok(Ok(GateAnswer::Waiting(format!("somebody still writes to the etcd that was used: {key}"))));
-    }
+    nobody_writes(from, &own).await?;
     let still = count(from, &own).await?;
     if still != here {
-        return Ok(Ok(GateAnswer::Waiting(format!("somebody still deletes in the etcd that was used: {still} of {here} keys are there"))));
+        return Err(Halt::Waiting(format!("somebody still deletes in the etcd that was used: {still} of {here} keys are there")));
     }
     // Whoever asks for what came after a revision of before is told that he is too late, and begins anew.
-    drop_history(to, at).await?;
+    drop_history(&to.connection, at).await?;
     note(to, &Mark { is_copy: false, left_by: String::new(), compared_at: 0, ..own }).await?;
-    Ok(Ok(GateAnswer::Passed(told(copied))))
+    Ok(told(copied))
+}
+
+async fn nobody_writes(from: &Opened, own: &Mark) -> Result<(), Halt> {
+    match written_since(from, own).await? {
+        Some(key) => Err(Halt::Waiting(format!("somebody still writes to the etcd that was used: {key}"))),
+        None => Ok(()),
+    }
+}
+
+/// Gives the revision, once it is at least this.
+async fn raised(to: &Opened, own: &Mark, wanted: i64) -> Result<i64, Halt> {
+    match raise(&to.connection, revision(to, own).await?, wanted).await? {
+        at if at < wanted => Err(Halt::Waiting(format!("the new etcd's revision is raised: {at} of {wanted}"))),
+        at => Ok(at),
+    }
 }
 
 /// Writes a mark, if it is still what was seen; gives it as it is then.
@@ -225,8 +217,10 @@ fn told(copied: Copied) -> String {
 }
 
 /// What ends by itself is waited for.
-fn halted(halt: &Halt) -> Result<GateAnswer, Diagnostic> {
+fn halted(halt: Halt) -> Result<GateAnswer, Diagnostic> {
     match halt {
+        Halt::Waiting(why) => Ok(GateAnswer::Waiting(why)),
+        Halt::Refused(why) => Err(*why),
         Halt::Changed => Err(Diagnostic::error(
             "A move to another etcd met another one",
             "The mark of the prefix changed while it was copied: somebody else is at work there.",
@@ -236,11 +230,11 @@ fn halted(halt: &Halt) -> Result<GateAnswer, Diagnostic> {
         Halt::Etcd(Error::GRpcStatus(status)) if status.code() as i32 == NOT_FOUND => {
             Ok(GateAnswer::Waiting("a lease has ended".to_owned()))
         }
-        Halt::Etcd(error) => match passing(error).filter(|why| !why.contains("space exceeded")) {
+        Halt::Etcd(error) => match passing(&error).filter(|why| !why.contains("space exceeded")) {
             Some(why) => Ok(GateAnswer::Waiting(why)),
             None => {
-                let refused = Diagnostic::error("What is in an etcd can't be copied", format!("It was refused: {}.", reason(error)));
-                let is_full = reason(error).contains("space exceeded");
+                let refused = Diagnostic::error("What is in an etcd can't be copied", format!("It was refused: {}.", reason(&error)));
+                let is_full = reason(&error).contains("space exceeded");
                 let refused =
                     if is_full { refused.with_hint("Raise the new etcd's `quota-backend-bytes`, or give it more room.") } else { refused };
                 Err(refused.with_hint(

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use etcd_client::{Client as Connection, Compare, CompareOp, Error, KeyValue, PutOptions, Txn, TxnOp};
+use karmaform_model::Diagnostic;
 use tokio::task::JoinSet;
 
 use super::ends::Opened;
@@ -28,6 +29,16 @@ pub(crate) enum Halt {
     Etcd(Error),
     /// The mark of the copy is not what it was: somebody else is at work.
     Changed,
+    /// It can't be told yet; why, in a few words.
+    Waiting(String),
+    /// It must not be done.
+    Refused(Box<Diagnostic>),
+}
+
+impl From<Diagnostic> for Halt {
+    fn from(why: Diagnostic) -> Self {
+        Self::Refused(Box::new(why))
+    }
 }
 
 impl From<Error> for Halt {

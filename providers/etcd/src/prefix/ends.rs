@@ -1,6 +1,6 @@
 //! The two etcds of a move: the one that was used, and the one that is to be.
 
-use etcd_client::{Client as Connection, Error, GetOptions, PutOptions};
+use etcd_client::{Client as Connection, Error, PutOptions, ResponseHeader};
 use karmaform_model::{Diagnostic, Object, Value};
 
 use super::mark::{self, Mark};
@@ -15,20 +15,10 @@ const PROBE_SECONDS: i64 = 60;
 /// One etcd, by a member that answers.
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
-    /// The cluster's id, in hexadecimal digits.
-    pub(crate) cluster_id: String,
     /// The revision that it was at.
     pub(crate) revision: i64,
     /// The mark of the prefix.
     pub(crate) mark: Option<Mark>,
-}
-
-impl Opened {
-    /// The same once more.
-    pub(crate) fn again(&self) -> Self {
-        let (connection, cluster_id, mark) = (self.connection.clone(), self.cluster_id.clone(), self.mark.clone());
-        Self { connection, cluster_id, revision: self.revision, mark }
-    }
 }
 
 /// Both.
@@ -50,9 +40,7 @@ impl Ends {
             (_, Err(why)) => Err((false, why)),
         })
     }
-}
 
-impl Ends {
     /// A word that nothing else has, or none if both are one and the same: what is written through one is read through the other. Ids don't tell that,
     /// since those of clusters of one member that were started with the same words are the same.
     pub(crate) async fn word(&self) -> Result<Option<String>, Error> {
@@ -84,9 +72,8 @@ async fn opened(client: &Client, prefix: &str) -> Result<Opened, String> {
 }
 
 async fn seen(mut connection: Connection, prefix: &str) -> Result<Opened, Error> {
-    let answer = within(connection.get(mark::key(prefix), Some(GetOptions::new()))).await?;
-    let header = answer.header();
-    let (cluster_id, revision) = header.map(|h| (format!("{:x}", h.cluster_id()), h.revision())).unwrap_or_default();
+    let answer = within(connection.get(mark::key(prefix), None)).await?;
+    let revision = answer.header().map_or(0, ResponseHeader::revision);
     let mark = answer.kvs().first().and_then(|kv| Mark::read(kv.key(), kv.value(), kv.mod_revision()));
-    Ok(Opened { connection, cluster_id, revision, mark })
+    Ok(Opened { connection, revision, mark })
 }

@@ -3,10 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use etcd_client::Error;
+use etcd_client::{Client as Connection, Error};
 use tokio::task::JoinSet;
 
-use super::ends::Opened;
 use crate::client::within;
 
 /// The key that is written for it; it goes again.
@@ -20,15 +19,16 @@ const NOT_NEEDED: &[i32] = &[7, 11];
 /// After so many revisions what was written for it is dropped, or the database would grow with each.
 const DROPPED: i64 = 100_000;
 
-/// Writes until the revision is at least this, for a while; gives the one that it is at. Nobody else's key is touched; history is dropped.
-pub(crate) async fn raise(to: &Opened, wanted: i64) -> Result<i64, Error> {
+/// Writes until the revision, which is this one now, is at least the one that is wanted, for a while; gives the one that it is at. Nobody else's key is touched;
+/// history is dropped.
+pub(crate) async fn raise(to: &Connection, now: i64, wanted: i64) -> Result<i64, Error> {
     let started = Instant::now();
-    let (mut at, mut dropped) = (to.revision, to.revision);
+    let (mut at, mut dropped) = (now, now);
     let mut running: JoinSet<Result<i64, Error>> = JoinSet::new();
     let mut sent = at;
     while at < wanted && (started.elapsed() < STRETCH || !running.is_empty()) {
         while running.len() < AT_ONCE && sent < wanted && started.elapsed() < STRETCH {
-            let mut kv = to.connection.kv_client();
+            let mut kv = to.kv_client();
             running
                 .spawn(async move { Ok(within(kv.put(KEY, "", None)).await?.header().map_or(0, etcd_client::ResponseHeader::revision)) });
             sent += 1;
@@ -45,14 +45,14 @@ pub(crate) async fn raise(to: &Opened, wanted: i64) -> Result<i64, Error> {
         }
     }
     if at >= wanted {
-        within(to.connection.kv_client().delete(KEY, None)).await?;
+        within(to.kv_client().delete(KEY, None)).await?;
     }
     Ok(at)
 }
 
 /// Drops what was before this revision, unless it is dropped already or that is not allowed here.
-pub(crate) async fn drop_history(of: &Opened, before: i64) -> Result<(), Error> {
-    match within(of.connection.kv_client().compact(before, None)).await {
+pub(crate) async fn drop_history(of: &Connection, before: i64) -> Result<(), Error> {
+    match within(of.kv_client().compact(before, None)).await {
         Err(Error::GRpcStatus(status)) if NOT_NEEDED.contains(&(status.code() as i32)) => Ok(()),
         answer => answer.map(drop),
     }

@@ -43,7 +43,8 @@ pub(crate) fn of_change(scene: &Scene<'_>, wanted: &Arguments) -> Vec<String> {
         }
     }
     let moves = moving::impact(scene, wanted);
-    let stops = |component: &Component| moving::source(scene, wanted).is_some() && secrets::uses_etcd(*component);
+    let is_moved = moving::source(scene, wanted).is_some();
+    let stops = |component: &Component| is_moved && secrets::uses_etcd(*component);
     for component in with(scene, Fate::Restarted).into_iter().filter(|c| !stops(c)) {
         lines.push(match wanted.target.hosts() {
             Some(_) => restart(component, wanted.replicas(component), ("host", "host")),
