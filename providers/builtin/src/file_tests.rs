@@ -165,3 +165,17 @@ fn what_the_disk_refuses_is_said_clearly() {
     assert_eq!(error.summary, "Local file can't be read");
     assert!(folder.path().is_dir());
 }
+
+#[test]
+fn what_is_not_known_in_the_end_is_named_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    for name in ["filename", "content"] {
+        let mut after = wanted(&path, &[("content", "hi".into())]);
+        after.insert(name.into(), Value::unknown(Type::String));
+        let why = apply(&Change::Create { after }).unwrap_err();
+        assert_eq!(why.summary, "Value is not known");
+        assert!(why.detail.contains(&format!("\"{name}\"")), "{}", why.detail);
+        assert!(!path.exists());
+    }
+}

@@ -44,6 +44,7 @@ impl RemoteState {
             Some(value) if value.is_null() => Ok(Object::new()),
             Some(value) => value.as_entries().cloned().ok_or_else(|| {
                 Diagnostic::error("Invalid arguments", format!("\"{name}\" of the data source \"{}\" must be an object.", self.name))
+                    .with_hint(format!("Write it like `{name} = {{ ... }}`."))
             }),
         };
         let (backend, workspace) = (text("backend").unwrap_or_default(), text("workspace").unwrap_or("default"));
@@ -78,5 +79,36 @@ impl DataSource<()> for RemoteState {
 
     fn read<'a>(&'a self, (): &'a (), arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>> {
         Box::pin(self.read_now(arguments))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+    use karmaform_model::Snapshot;
+
+    use super::*;
+
+    /// Nobody has a state.
+    struct Nowhere;
+
+    impl States for Nowhere {
+        fn read<'a>(&'a self, _: OtherState<'a>) -> BoxFuture<'a, Result<Option<Snapshot>, Diagnostic>> {
+            Box::pin(async { Ok(None) })
+        }
+    }
+
+    #[test]
+    fn what_must_be_an_object_is_named() {
+        let source = RemoteState::new("terraform_remote_state", Arc::new(Nowhere));
+        for name in ["config", "defaults", "encryption"] {
+            let arguments = Object::from([("backend".to_owned(), "local".into()), (name.to_owned(), "a text".into())]);
+            let why = block_on(source.read(&(), &arguments)).unwrap_err();
+            assert_eq!(why.summary, "Invalid arguments");
+            assert_eq!(why.detail, format!("\"{name}\" of the data source \"terraform_remote_state\" must be an object."));
+            assert_eq!(why.hints, [format!("Write it like `{name} = {{ ... }}`.")]);
+        }
+        let arguments = Object::from([("backend".to_owned(), "local".into()), ("config".to_owned(), Value::null(Type::Any))]);
+        assert_eq!(block_on(source.read(&(), &arguments)).unwrap_err().summary, "Unable to find remote state");
     }
 }

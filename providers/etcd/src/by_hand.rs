@@ -90,6 +90,10 @@ impl Cluster {
 /// # Errors
 /// What was still wrong then.
 async fn settled(cluster: &Cluster, after: &str) -> Result<Survey, Diagnostic> {
+    settled_within(SETTLE_LIMIT, cluster, after).await
+}
+
+async fn settled_within(limit: u64, cluster: &Cluster, after: &str) -> Result<Survey, Diagnostic> {
     let began = tokio::time::Instant::now();
     loop {
         let seen = survey(cluster).await;
@@ -97,9 +101,8 @@ async fn settled(cluster: &Cluster, after: &str) -> Result<Survey, Diagnostic> {
         if troubles.is_empty() {
             return Ok(seen);
         }
-        if began.elapsed() >= Duration::from_secs(SETTLE_LIMIT) {
-            let detail =
-                format!("{SETTLE_LIMIT} s after {after} the cluster is not whole: {}. Nothing more was done.", troubles.join("; "));
+        if began.elapsed() >= Duration::from_secs(limit) {
+            let detail = format!("{limit} s after {after} the cluster is not whole: {}. Nothing more was done.", troubles.join("; "));
             return Err(Diagnostic::error("The cluster did not recover", detail)
                 .with_hint("Look at it with etcd status, and at the member's log, before anything else is done."));
         }
@@ -110,4 +113,32 @@ async fn settled(cluster: &Cluster, after: &str) -> Result<Survey, Diagnostic> {
 /// A refusal because of what was seen.
 fn not_whole(what: &str, troubles: &[String]) -> Diagnostic {
     Diagnostic::error("The cluster is not whole", format!("Nothing was {what}, because of this: {}.", troubles.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_model::{BoxFuture, Value};
+
+    use super::*;
+
+    /// Leads nowhere.
+    pub(super) struct Nowhere;
+
+    impl Connections for Nowhere {
+        fn forward<'a>(&'a self, _: &'a Object, _: &'a str, _: u16) -> BoxFuture<'a, Result<std::net::SocketAddr, Diagnostic>> {
+            Box::pin(async { Err(Diagnostic::error("no", "no")) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cluster_that_does_not_come_back_is_told_of_with_what_is_wrong() {
+        // Nobody listens at a port that only root can have, and that nobody is given by chance.
+        let members = Value::strings(["http://127.0.0.1:1"]);
+        let cluster = Cluster::new(&Object::from([("endpoints".to_owned(), members)]), Arc::new(Nowhere)).unwrap();
+        let told = settled_within(0, &cluster, "member a was defragmented").await.unwrap_err();
+        assert_eq!(told.summary, "The cluster did not recover");
+        let begin = "0 s after member a was defragmented the cluster is not whole: member http://127.0.0.1:1: ";
+        assert!(told.detail.starts_with(begin) && told.detail.ends_with(". Nothing more was done."), "{told:?}");
+        assert!(told.hints[0].contains("etcd status"), "{told:?}");
+    }
 }

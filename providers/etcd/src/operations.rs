@@ -91,7 +91,7 @@ pub(crate) fn text<'a>(arguments: &'a Object, name: &str) -> Result<&'a str, Dia
     arguments
         .get(name)
         .and_then(Value::as_str)
-        .ok_or_else(|| Diagnostic::error("An argument is missing", format!("`{name}` is not known.")))
+        .ok_or_else(|| Diagnostic::error("An argument is missing", format!("`{name}` is needed for this, and is not known by now.")))
 }
 
 pub(crate) fn names(arguments: &Object, name: &str) -> Vec<String> {
@@ -100,6 +100,8 @@ pub(crate) fn names(arguments: &Object, name: &str) -> Vec<String> {
 
 /// A member's id as it is shown: hexadecimal digits.
 pub(crate) fn id(text: &str) -> Result<u64, Diagnostic> {
-    u64::from_str_radix(text, 16)
-        .map_err(|_| Diagnostic::error("Not a member's id", format!("\"{text}\" is no number in hexadecimal digits.")))
+    u64::from_str_radix(text, 16).map_err(|_| {
+        Diagnostic::error("Not a member's id", format!("\"{text}\" is no number in hexadecimal digits."))
+            .with_hint("Plan again: the ids are read from the cluster then.")
+    })
 }

@@ -212,8 +212,14 @@ mod tests {
         let error = get(path, Some("00")).unwrap_err();
         assert!(error.summary == "Archive has the wrong sum" && error.detail.contains(&sum.to_lowercase()), "{error:?}");
         assert!(error.detail.contains("says 00"), "{error:?}");
-        assert!(get("/does/not/exist.tgz", None).unwrap_err().detail.contains("/does/not/exist.tgz does not exist"));
-        assert!(get("s3://a/b", None).unwrap_err().detail.contains("\"s3\" is not supported"));
+        for (source, words) in [
+            ("/does/not/exist.tgz", "/does/not/exist.tgz does not exist on this machine."),
+            ("/proc", "/proc is not a file on this machine."),
+            ("s3://a/b", "\"s3\" is not supported; write a path, or a file, http or https URL."),
+        ] {
+            let error = get(source, None).unwrap_err();
+            assert_eq!((error.summary.as_str(), error.detail.as_str()), ("File can't be read", words));
+        }
     }
 
     struct Brought(Supply, Vec<u8>);

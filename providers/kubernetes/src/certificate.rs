@@ -137,9 +137,10 @@ impl ResourceSpec for KubernetesCertificate {
 }
 
 /// Asks for a signature, approves it, and gives the certificate as PEM.
-async fn sign(client: &Client, wanted: &Object) -> Result<String, Diagnostic> {
+async fn sign(client: &Client, wanted: &Object, limit: Duration) -> Result<String, Diagnostic> {
     let Some(place) = look::place(client, VERSION, "CertificateSigningRequest", "").await? else {
-        return Err(Diagnostic::error("Cluster signs no certificates", format!("{} serves no {VERSION}.", client.place())));
+        return Err(Diagnostic::error("Cluster signs no certificates", format!("{} serves no {VERSION}.", client.place()))
+            .with_hint("Kubernetes serves it from 1.19 on: `kubectl api-versions` says what this cluster serves."));
     };
     let request = text(wanted, "request").unwrap_or_default();
     let stamp = format!("{request}{}", Timestamp::now());
@@ -159,7 +160,7 @@ async fn sign(client: &Client, wanted: &Object) -> Result<String, Diagnostic> {
     });
     let failed = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name), &[]);
     client.create(&format!("/apis/{VERSION}/certificatesigningrequests"), &manifest).await.map_err(|f| failed("create", f))?;
-    let signed = signed(client, &place, &name).await;
+    let signed = signed(client, &place, &name, limit).await;
     // Whatever came of it: nobody needs it any more.
     let cleared = client.delete(&place, &name, None, PropagationPolicy::Background).await;
     let signed = signed?;
@@ -167,7 +168,7 @@ async fn sign(client: &Client, wanted: &Object) -> Result<String, Diagnostic> {
     Ok(signed)
 }
 
-async fn signed(client: &Client, place: &Place, name: &str) -> Result<String, Diagnostic> {
+async fn signed(client: &Client, place: &Place, name: &str, limit: Duration) -> Result<String, Diagnostic> {
     let condition = json!({ "type": "Approved", "status": "True", "reason": "Karmaform", "message": "Asked for by karmaform." });
     let approval = json!({ "status": { "conditions": [condition] } });
     let approved = client.patch_part(place, name, "approval", &approval).await;
@@ -181,14 +182,16 @@ async fn signed(client: &Client, place: &Place, name: &str) -> Result<String, Di
         let of = |ty: &str| status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == ty).cloned();
         if let Some(why) = of("Denied").or_else(|| of("Failed")) {
             let detail = format!("The cluster does not sign it: {}.", said(&why));
-            return Err(Diagnostic::error("Certificate is not signed", detail));
+            return Err(Diagnostic::error("Certificate is not signed", detail).with_hint(
+                "See what `signer_name` signs: the name in the request, `usages` and `validity_hours` must be what it allows.",
+            ));
         }
         // Somebody else may have approved it.
         if let (Err(failure), None) = (&approved, of("Approved")) {
             return Err(failure.diagnostic(client.place(), &place.call("approve", name), &[]));
         }
-        if start.elapsed() >= LIMIT {
-            let detail = format!("The request was approved, but after {} s nobody has signed it.", LIMIT.as_secs());
+        if start.elapsed() >= limit {
+            let detail = format!("The request was approved, but after {} s nobody has signed it.", limit.as_secs());
             return Err(Diagnostic::error("Certificate is not signed", detail)
                 .with_hint("See whether kube-controller-manager runs with the controller `csrsigning`, and has the key of a CA."));
         }
@@ -204,7 +207,10 @@ fn said(condition: &Json) -> String {
 
 /// Puts a certificate and its times into an object.
 fn fill(object: &mut Object, certificate: String) -> Result<(), Diagnostic> {
-    let broken = || Diagnostic::error("Certificate can't be read", "The cluster signed something that is no X.509 certificate.");
+    let broken = || {
+        Diagnostic::error("Certificate can't be read", "The cluster signed something that is no X.509 certificate.")
+            .with_hint("See who signs for `signer_name` in this cluster, and with what.")
+    };
     let (_, pem) = x509_parser::pem::parse_x509_pem(certificate.as_bytes()).map_err(|_| broken())?;
     let parsed = pem.parse_x509().map_err(|_| broken())?;
     let written = |seconds: i64| Timestamp::from_second(seconds).map(|t| t.to_string()).map_err(|_| broken());
@@ -225,7 +231,7 @@ impl ResourceType<Client> for KubernetesCertificate {
         Box::pin(async move {
             let Some(mut object) = change.after().cloned() else { return Ok(None) };
             if object.get("certificate").and_then(Value::as_str).is_none() {
-                let certificate = sign(client, &object).await?;
+                let certificate = sign(client, &object, LIMIT).await?;
                 fill(&mut object, certificate)?;
             }
             Ok(Some(object))
@@ -236,6 +242,7 @@ impl ResourceType<Client> for KubernetesCertificate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mock;
     use crate::values::object;
 
     fn signed(start: &str, end: &str) -> Object {
@@ -273,5 +280,47 @@ mod tests {
         assert!(plan(&day, "2026-01-01T12:00:00Z").is_no_op());
         assert!(!plan(&day, "2026-01-01T17:00:00Z").is_no_op());
         assert!(matches!(ty.plan(&PlanContext { now: 0 }, Some(&year), None).unwrap(), Change::Forget { .. }));
+    }
+
+    /// What comes of a request that the cluster answers with this status, and whether it is left there.
+    async fn refused(status: Json, limit: Duration) -> (Diagnostic, bool) {
+        let (client, seen) = mock::client(move |method, path| match (method, path) {
+            (_, "/apis/certificates.k8s.io/v1") => mock::group(&[("CertificateSigningRequest", "certificatesigningrequests", false)]),
+            ("GET", _) => (200, json!({ "metadata": { "name": "x" }, "status": status })),
+            _ => (200, json!({})),
+        })
+        .await;
+        let mut wanted = signed("", "");
+        wanted.remove("certificate");
+        let why = match limit {
+            LIMIT => KubernetesCertificate::new().apply(&client, &Change::Create { after: wanted }).await.map(drop),
+            limit => sign(&client, &wanted, limit).await.map(drop),
+        };
+        let is_left = !seen.lock().unwrap().iter().any(|asked| asked.starts_with("DELETE "));
+        (why.unwrap_err(), is_left)
+    }
+
+    #[tokio::test]
+    async fn what_is_not_signed_says_why_and_nothing_is_left_of_it() {
+        let of = |ty: &str| json!({ "conditions": [{ "type": ty, "status": "True", "reason": "Rules", "message": "no such user." }] });
+        for (status, limit, detail, hint) in [
+            (of("Denied"), LIMIT, "The cluster does not sign it: no such user (Rules).", "`usages`"),
+            (of("Approved"), Duration::ZERO, "The request was approved, but after 0 s nobody has signed it.", "csrsigning"),
+        ] {
+            let (why, is_left) = refused(status, limit).await;
+            assert_eq!((why.summary.as_str(), why.detail.as_str()), ("Certificate is not signed", detail));
+            assert!(why.hints[0].contains(hint) && !is_left, "{why:?}");
+        }
+        let (why, is_left) = refused(json!({ "certificate": encode(b"no PEM") }), LIMIT).await;
+        assert_eq!(why.summary, "Certificate can't be read");
+        assert!(why.hints[0].contains("`signer_name`") && !is_left, "{why:?}");
+    }
+
+    #[tokio::test]
+    async fn a_cluster_that_is_too_old_to_sign_says_so() {
+        let (client, _) = mock::client(|_, _| mock::missing()).await;
+        let why = KubernetesCertificate::new().apply(&client, &Change::Create { after: Object::new() }).await.unwrap_err();
+        assert_eq!(why.summary, "Cluster signs no certificates");
+        assert!(why.detail.ends_with("serves no certificates.k8s.io/v1.") && why.hints[0].contains("1.19"), "{why:?}");
     }
 }

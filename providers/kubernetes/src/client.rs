@@ -216,7 +216,7 @@ impl Client {
         if !only_reads && self.only_looks() {
             let detail =
                 format!("A {} was about to be sent to {} in a run that only looks. This is a bug.", request.method(), self.place());
-            return Err(Failure::Way(Box::new(Diagnostic::error("Nothing is changed here", detail))));
+            return Err(Failure::Way(Box::new(Diagnostic::error("A run that only looks was to change something", detail))));
         }
         let (start, mut tries) = (Instant::now(), 0);
         loop {

@@ -78,7 +78,9 @@ fn who_only_looks_sends_nothing_but_reads() {
         assert_eq!(client.get(&place, "a").await.unwrap(), None);
         for dry_run in [true, false] {
             let how = How { force: false, dry_run };
-            assert!(matches!(client.apply(&place, "a", &json!({}), how).await, Err(Failure::Way(_))));
+            let why = client.apply(&place, "a", &json!({}), how).await.unwrap_err().diagnostic("", &crate::failure::Call::none(), &[]);
+            assert_eq!(why.summary, "A run that only looks was to change something");
+            assert!(why.detail.starts_with("A PATCH was about to be sent to http://127.0.0.1:"), "{}", why.detail);
         }
         assert!(client.delete(&place, "a", None, kube::api::PropagationPolicy::Background).await.is_err());
         assert!(client.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &json!({})).await.is_err());
@@ -135,4 +137,21 @@ fn what_has_no_usable_name_or_went_away_is_said() {
         assert_eq!(why.summary, "Object is gone");
         assert_eq!(why.detail, "Deployment.apps/ns/a was there when the plan was made, and is not any more.");
     });
+}
+
+#[test]
+fn a_key_that_is_not_the_certificates_is_told_before_anybody_is_asked() {
+    let own = || rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();
+    let (one, other) = (own(), own());
+    let (certificate, key) = (one.cert.pem(), other.signing_key.serialize_pem());
+    let connection = object([
+        ("address", "https://127.0.0.1:1".into()),
+        ("client_certificate", certificate.as_str().into()),
+        ("client_key", key.as_str().into()),
+    ]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let opened = runtime.block_on(Inner::open(Options::new(&connection).ok().unwrap(), Arc::new(NoConnections::default())));
+    let why = opened.map(drop).unwrap_err();
+    assert_eq!(why.summary, "Unusable certificates");
+    assert!(why.detail.contains("don't belong together") && why.hints[0].contains("client_key"), "{why:?}");
 }

@@ -269,4 +269,13 @@ mod tests {
         assert_eq!(why.summary, "A program in a pod failed");
         assert_eq!(why.detail, "`etcdctl` in pod etcd-0 of n failed: no such file.");
     }
+
+    #[tokio::test]
+    async fn what_does_not_say_where_is_run_nowhere() {
+        let (client, seen) = crate::mock::client(|_, _| crate::mock::missing()).await;
+        let arguments = crate::values::object([("namespace", "n".into()), ("pod", "etcd-0".into())]);
+        let why = KubernetesExec::new(Arc::default()).attempt(&client, &arguments).await.unwrap_err();
+        assert_eq!(why.summary, "Nothing to run it in");
+        assert!(why.detail.contains("`container`") && seen.lock().unwrap().is_empty(), "{why:?}");
+    }
 }

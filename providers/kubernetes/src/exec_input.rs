@@ -61,7 +61,10 @@ pub(crate) async fn give(
     let stalled = |_| Ungiven::Stalled(format!("nothing of what it is given went through for {} s", stalled_after.as_secs()));
     let unread = |why: String| {
         let shown = crate::archive_source::shown(source);
-        Ungiven::Unread(Box::new(Diagnostic::error("File can't be read", format!("{shown}: {why}."))))
+        Ungiven::Unread(Box::new(
+            Diagnostic::error("File can't be read", format!("{shown}: {why}."))
+                .with_hint("Let nothing write to it meanwhile, see that what it is on answers, and run again."),
+        ))
     };
     let mut open = None;
     while let Some(asked) = asked.recv().await {
@@ -116,7 +119,39 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
     use tokio::sync::mpsc::unbounded_channel;
 
+    use karmaform_model::{Stock, Supplied, Supply};
+
     use super::*;
+
+    /// A bundle that says that a file has nine bytes.
+    struct Cut;
+
+    impl Stock for Cut {
+        fn name(&self) -> String {
+            "the bundle x".to_owned()
+        }
+
+        fn has(&self, _: &Supply) -> bool {
+            true
+        }
+
+        fn find(&self, _: &Supply) -> Result<Option<Supplied>, Diagnostic> {
+            Ok(Some(Supplied { size: 9, sha256: String::new(), content: Box::new(&b"four"[..]) }))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_ends_early_is_told_and_not_taken_for_whole() {
+        let downloads: Arc<Downloads> = Arc::default();
+        downloads.use_stock(Arc::new(Cut));
+        let (asks, asked) = unbounded_channel();
+        asks.send(Asked::Content).unwrap();
+        let (to, _kept) = tokio::io::duplex(PIECE);
+        let told = give(&downloads, ("etcd.db", ""), asked, to, Duration::from_secs(60)).await.unwrap_err();
+        let Ungiven::Unread(why) = told else { panic!("{told:?}") };
+        assert_eq!((why.summary.as_str(), why.detail.as_str()), ("File can't be read", "etcd.db: it has 4 bytes instead of 9."));
+        assert!(why.hints[0].contains("run again"), "{why:?}");
+    }
 
     #[tokio::test]
     async fn nothing_is_given_that_is_not_asked_for() {
@@ -150,7 +185,8 @@ mod tests {
         };
         assert!(matches!(give(file.path().to_str().unwrap(), &[Asked::Content]).await, Ungiven::Stalled(_)));
         let Ungiven::Unread(why) = give("/does/not/exist.db", &[Asked::Length]).await else { panic!() };
-        assert!(why.detail.contains("/does/not/exist.db"));
+        assert_eq!(why.summary, "File can't be read");
+        assert!(why.detail.contains("/does/not/exist.db") && why.hints[0].contains("put the file there"), "{why:?}");
         assert_eq!(Asked::read(b"length?\r"), Some(Asked::Length));
     }
 }

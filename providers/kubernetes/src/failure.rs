@@ -168,6 +168,9 @@ impl Failure {
                 kube::Error::RustlsTls(_) => Diagnostic::error(
                     "Unusable certificates",
                     "The certificates or the key to reach the cluster with can't be used: they are no PEM, or don't belong together.",
+                )
+                .with_hint(
+                    "Take the client certificate and its key (`client_certificate`, `client_key`) from the same place, and the CA as PEM.",
                 ),
                 kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => {
                     Diagnostic::error("Not a Kubernetes API server", format!("{place} answers, but not as a Kubernetes API server does."))

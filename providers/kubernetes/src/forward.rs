@@ -101,6 +101,9 @@ impl Kept {
     }
 }
 
+/// What keeps a machine from opening one more port.
+pub(crate) const LIMITS: &str = "See how many files are open on this machine, and its limits: `ulimit -a`.";
+
 /// A local address that leads to `host:port`; the same one when asked again. Whether something is there is tried each time.
 pub(crate) async fn forward(client: &Client, host: &str, port: u16) -> Result<SocketAddr, Diagnostic> {
     let target = Target::parse(host, port).ok_or_else(|| {
@@ -130,7 +133,7 @@ async fn listening(client: &Client, host: &str, target: &Target) -> Result<(Sock
         return Ok((forward.address, forward.kept.clone()));
     }
     let broken = |error: std::io::Error| {
-        Diagnostic::error("No local port", format!("A port of this machine to forward from can't be opened: {error}."))
+        Diagnostic::error("No local port", format!("A port of this machine to forward from can't be opened: {error}.")).with_hint(LIMITS)
     };
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(broken)?;
     let address = listener.local_addr().map_err(broken)?;

@@ -211,4 +211,28 @@ mod tests {
         let (here, elsewhere) = (sum(&pod("a"), "n1"), sum(&pod("a"), "n2"));
         assert!(here != elsewhere && here.split('-').next() == elsewhere.split('-').next() && sum(&pod("b"), "n1") != here);
     }
+
+    #[tokio::test]
+    async fn a_pod_of_others_is_left_alone_and_one_that_ended_is_told_with_its_words() {
+        let written = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p", "namespace": "n" },
+            "spec": { "containers": [{ "name": "c", "image": "a" }] } });
+        let manifest = implied_from_json(&written);
+        let mut live = written.clone();
+        live["metadata"]["annotations"] = json!({ REVISION: sum(&manifest, "") });
+        let ended = json!([{ "state": { "terminated": { "exitCode": 127, "message": "no library.\n" } } }]);
+        live["status"] = json!({ "phase": "Failed", "containerStatuses": ended });
+        let mut ours = live.clone();
+        ours["metadata"]["managedFields"] = json!([{ "manager": crate::client::MANAGER, "operation": "Apply", "fieldsV1": {} }]);
+        let arguments = crate::values::object([("manifest", manifest)]);
+        for (live, summary, words, is_deleted) in [
+            (live, "A pod is somebody else's", "karmaform has not made it", false),
+            (ours, "A pod does not go on", "ended by itself: no library.", true),
+        ] {
+            let (client, seen) = crate::mock::client(move |_, _| (200, live.clone())).await;
+            let why = KubernetesHelper::default().attempt(&client, &arguments).await.unwrap_err();
+            assert_eq!(why.summary, summary);
+            assert!(why.detail.contains("Pod/n/p") && why.detail.contains(words) && !why.hints.is_empty(), "{why:?}");
+            assert_eq!(seen.lock().unwrap().iter().any(|asked| asked == "DELETE /api/v1/namespaces/n/pods/p"), is_deleted, "{summary}");
+        }
+    }
 }

@@ -36,6 +36,10 @@ mod membership;
 mod membership_leave;
 mod membership_probe;
 mod membership_taints;
+#[cfg(test)]
+mod membership_told_tests;
+#[cfg(test)]
+mod mock;
 mod multiplexed;
 mod needs;
 mod object;

@@ -26,7 +26,7 @@ pub(crate) const KIND: &str = "karmada_membership";
 /// The API of members, since Karmada 0.1 (`pkg/apis/cluster/v1alpha1`).
 const CLUSTERS: &str = "cluster.karmada.io/v1alpha1";
 /// And of what is to be done on them (`pkg/apis/work/v1alpha1`).
-const WORKS: &str = "work.karmada.io/v1alpha1";
+pub(crate) const WORKS: &str = "work.karmada.io/v1alpha1";
 /// The conditions of a member that can be used (`pkg/apis/cluster/v1alpha1/types.go`).
 const CONDITIONS: [&str; 2] = ["Ready", "CompleteAPIEnablements"];
 /// Where agents keep their leases. Source: `NamespaceClusterLease`, `pkg/util/constants.go` in karmada.
@@ -143,7 +143,12 @@ pub(crate) async fn clusters(client: &Client) -> Result<Option<Place>, Diagnosti
 
 /// The place of the Works of a member. Its namespace's name is fixed in Karmada (`GenerateExecutionSpaceName`).
 pub(crate) async fn works(client: &Client, member: &str) -> Result<Option<Place>, Diagnostic> {
-    look::place(client, WORKS, "Work", &format!("karmada-es-{member}")).await
+    look::place(client, WORKS, "Work", &works_of(member)).await
+}
+
+/// The namespace of these.
+pub(crate) fn works_of(member: &str) -> String {
+    format!("karmada-es-{member}")
 }
 
 /// Answers all asks, in their order. Whether a member stays is not asked: its Cluster object is. Taints are, with one LIST for all.
@@ -263,7 +268,10 @@ fn settled(mut object: Object) -> Object {
 async fn until_ready(client: &Client, after: &Object) -> Result<(), Diagnostic> {
     let name = text(after, "name").unwrap_or_default();
     let limit = seconds(after, READY_TIMEOUT);
-    let gone = |what: &str| Diagnostic::error("Cluster object is gone", format!("{what} Somebody else removes it."));
+    let gone = |what: &str| {
+        Diagnostic::error("Cluster object is gone", format!("{what} Somebody else removes it."))
+            .with_hint("See who does (\"kubectl get clusters\" on the control plane shows what is left), then plan and apply again.")
+    };
     let Some(place) = clusters(client).await? else { return Err(gone("The control plane serves no Cluster objects.")) };
     let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
     loop {

@@ -149,7 +149,8 @@ async fn owner(client: &Client, namespace: &str, pod: &Json, wanted: &str) -> Re
     let pod_name = pod["metadata"]["name"].as_str().unwrap_or_default();
     let Some(set) = set else {
         let told = format!("Pod {pod_name} belongs to no StatefulSet: nobody would make it anew after it was deleted.");
-        return Err(Diagnostic::error("Pod can't be restarted", told));
+        return Err(Diagnostic::error("Pod can't be restarted", told)
+            .with_hint("Name a pod of a StatefulSet; or make this one anew yourself, with the wanted revision."));
     };
     let live = match client.get(&stateful_sets(namespace), set).await {
         Ok(Some(live)) => live,
@@ -194,5 +195,16 @@ mod tests {
         let why = still_other("etcd-0", &other(&pod));
         assert_eq!(why.summary, "Pod is of another revision");
         assert!(why.detail.ends_with("the one that is there is of the revision \"1\"."), "{}", why.detail);
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_nobody_makes_anew_is_not_deleted() {
+        let pod = serde_json::json!({ "metadata": { "name": "p", "uid": "1", "annotations": { REVISION: "1" } } });
+        let (client, seen) = crate::mock::client(move |_, _| (200, pod.clone())).await;
+        let wanted = crate::values::object([("namespace", "n".into()), ("name", "p".into()), ("revision", "2".into())]);
+        let why = up(&client, &wanted, Some(&wanted)).await.unwrap_err();
+        assert_eq!(why.summary, "Pod can't be restarted");
+        assert!(why.detail.starts_with("Pod p belongs to no StatefulSet") && !why.hints.is_empty(), "{why:?}");
+        assert!(seen.lock().unwrap().iter().all(|asked| asked.starts_with("GET ")), "{seen:?}");
     }
 }

@@ -172,4 +172,14 @@ mod tests {
         assert!(!is_due(Some(&joined), &to("u1".into(), "b")) && !is_due(Some(&joined), &to(Value::unknown(Type::String), "a")));
         assert!(is_due(Some(&joined), &to("u2".into(), "a")), "another cluster at the same address");
     }
+
+    #[tokio::test]
+    async fn a_way_that_is_still_not_known_in_the_end_is_not_taken_for_tried() {
+        let (client, seen) = crate::mock::client(|_, _| crate::mock::missing()).await;
+        let mut after = wanted("https://a", "busybox:1");
+        after.insert("address".to_owned(), Value::unknown(Type::String));
+        let why = KubernetesPreflight::new().apply(&client, &Change::Create { after }).await.unwrap_err();
+        assert_eq!(why.summary, "No way to try");
+        assert!(why.detail.contains("not known") && seen.lock().unwrap().is_empty(), "{why:?}");
+    }
 }

@@ -18,6 +18,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, Place};
+use crate::forward::LIMITS;
 use crate::pods::is_stuck;
 use crate::pods_why::{self, pods};
 use crate::preflight_check::NO_NAMESPACE;
@@ -112,8 +113,9 @@ impl Doorway {
 
     /// A way to this server.
     pub(crate) async fn to(&self, host: &str, port: u16) -> Result<Way, Diagnostic> {
-        let broken =
-            |error: std::io::Error| Diagnostic::error("No local port", format!("A port of this machine can't be opened: {error}."));
+        let broken = |error: std::io::Error| {
+            Diagnostic::error("No local port", format!("A port of this machine can't be opened: {error}.")).with_hint(LIMITS)
+        };
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(broken)?;
         let local = listener.local_addr().map_err(broken)?;
         let said = Arc::new(Mutex::new(String::new()));

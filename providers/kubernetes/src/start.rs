@@ -201,4 +201,18 @@ mod tests {
         };
         assert!(ended(0) && !ended(1));
     }
+
+    #[tokio::test]
+    async fn a_pod_that_ends_well_again_and_again_is_told_with_what_it_means() {
+        let status = json!({ "state": { "waiting": { "reason": "CrashLoopBackOff" } }, "lastState": { "terminated": { "exitCode": 0 } } });
+        let pod = json!({ "metadata": { "name": "etcd-0", "uid": "1" }, "status": { "phase": "Running", "containerStatuses": [status] } });
+        let (client, _) = crate::mock::client(move |_, _| (200, pod.clone())).await;
+        let meaning = "The cluster has removed this member";
+        let mut arguments = crate::values::object([("namespace", "n".into()), ("pod", "etcd-0".into()), ("ends_well", meaning.into())]);
+        let why = KubernetesStart.attempt(&client, &arguments).await.unwrap_err();
+        assert_eq!(why.summary, "A pod ends without an error");
+        assert_eq!(why.detail, "Pod etcd-0 of n does not go on. The cluster has removed this member.");
+        arguments.remove("ends_well");
+        assert!(matches!(KubernetesStart.attempt(&client, &arguments).await, Ok(GateAnswer::Waiting(_))), "it is nothing to others");
+    }
 }

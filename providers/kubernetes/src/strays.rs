@@ -64,7 +64,9 @@ pub(crate) async fn strays(client: &Client, known: &[Known]) -> (Vec<Stray>, Dia
             "What at {} has karmaform's labels and is in no state is not known: there is no right to list {lacking}.",
             client.place()
         );
-        wrong.push(Diagnostic::warning("A right to look is missing", detail));
+        wrong.push(
+            Diagnostic::warning("A right to look is missing", detail).with_hint("Give the connection's user the right to list them."),
+        );
     }
     found.sort_by(|a: &Stray, b: &Stray| a.name.cmp(&b.name));
     found.dedup();
@@ -256,5 +258,21 @@ mod tests {
         assert_eq!(strays(&[namespace(&[])], &listed), [("Secret/karmada-system/one".to_owned(), 0)]);
         assert_eq!(strays(&[namespace(&[("shared", true.into())])], &listed), []);
         assert_eq!(strays(&[namespace(&[("adopted", true.into())])], &listed), []);
+    }
+
+    #[tokio::test]
+    async fn what_may_not_be_listed_is_named_if_ours_may_be_among_it() {
+        let (client, _) = crate::mock::client(|_, path| match path {
+            "/api/v1/namespaces/karmada-system/services" => (200, json!({ "items": [marked("Service", "old", Some("karmada"))] })),
+            _ => crate::mock::refused(403, "secrets is forbidden: User \"u\" cannot list resource \"secrets\""),
+        })
+        .await;
+        let known = [known(true, marked("Secret", "certs", Some("karmada"))), known(true, marked("Service", "api", Some("karmada")))];
+        let (found, wrong) = super::strays(&client, &known).await;
+        assert_eq!(found.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["Service/karmada-system/old"]);
+        let why = wrong.iter().next().unwrap();
+        assert_eq!((wrong.len(), why.summary.as_str(), why.is_error()), (1, "A right to look is missing", false));
+        assert!(why.detail.ends_with("there is no right to list Secret in the namespace karmada-system."), "{}", why.detail);
+        assert!(why.hints[0].contains("right to list"), "{why:?}");
     }
 }

@@ -269,3 +269,19 @@ fn a_delay_is_a_delay() {
     connect(&driver, &Object::new()).unwrap();
     assert!(start.elapsed().as_millis() >= 20);
 }
+
+#[test]
+fn who_uses_it_wrongly_is_told_with_what() {
+    let world = World::new();
+    let driver = driver(world.clone());
+    let client = connect(&driver, &Object::new()).unwrap();
+    let create = Change::Create { after: thing("a", "one") };
+    let why = block_on(driver.apply(&client, "memory_other", &create)).unwrap_err();
+    assert_eq!((why.summary.as_str(), why.detail.as_str()), ("Wrong use of a provider", "\"memory\" has no \"memory_other\"."));
+    let foreign: AnyClient = Arc::new("another provider's".to_owned());
+    let why = block_on(driver.apply(&foreign, "memory_thing", &create)).unwrap_err();
+    assert_eq!(why.detail, "\"memory\" was given a connection that it did not open.");
+    let no_op = Change::NoOp { object: thing("a", "one") };
+    assert!(block_on(driver.apply(&client, "memory_thing", &no_op)).unwrap_err().detail.contains("no single change"));
+    assert_eq!(world.text(), "", "nothing was done");
+}

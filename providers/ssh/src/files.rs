@@ -64,7 +64,7 @@ impl DataSource<Client> for Files {
             if output.status != 0 || output.truncated || output.section("end").is_none() {
                 return Err(failure::failed(&what, &output, &[]));
             }
-            let exists = exists(&output).map_err(|why| Diagnostic::error("A directory can't be looked into", format!("{what}: {why}.")))?;
+            let exists = exists(&what, &output)?;
             let mut object = arguments.clone();
             object.insert("exists".to_owned(), exists.into());
             object.insert("sizes".to_owned(), Value::map(Type::Number, sizes(&output)));
@@ -92,12 +92,13 @@ fn script(path: &str, names: &[&str]) -> String {
 }
 
 /// Whether there is such a directory. What nobody could look at is neither there nor not.
-fn exists(output: &Output) -> Result<bool, String> {
+fn exists(what: &str, output: &Output) -> Result<bool, Diagnostic> {
     let kind = String::from_utf8_lossy(output.section("kind").unwrap_or_default()).trim().to_owned();
     match kind.as_str() {
         "directory" => Ok(true),
         said if is_absence(said) || !said.starts_with("stat:") => Ok(false),
-        said => Err(said.trim_start_matches("stat: ").to_owned()),
+        said => Err(Diagnostic::error("A directory can't be looked into", format!("{what}: {}.", said.trim_start_matches("stat: ")))
+            .with_hint("Let the user that logs in enter what is above it (\"namei -l\" on the host shows it), or log in as root.")),
     }
 }
 
@@ -130,12 +131,15 @@ mod tests {
 
     #[test]
     fn what_nobody_could_look_at_is_neither_there_nor_not() {
+        let exists = |output: &Output| exists("Looking into /d on h", output);
         assert_eq!(exists(&seen("#kind\ndirectory\n#files\n#end\n")), Ok(true));
         for gone in ["stat: cannot statx '/d': No such file or directory", "stat: cannot statx '/f/d': Not a directory", "regular file"] {
             assert_eq!(exists(&seen(&format!("#kind\n{gone}\n#end\n"))), Ok(false), "{gone}");
         }
         let why = exists(&seen("#kind\nstat: cannot statx '/d': Permission denied\n#end\n")).unwrap_err();
-        assert_eq!(why, "cannot statx '/d': Permission denied");
+        assert_eq!(why.summary, "A directory can't be looked into");
+        assert_eq!(why.detail, "Looking into /d on h: cannot statx '/d': Permission denied.");
+        assert!(why.hints[0].contains("namei -l"), "{:?}", why.hints);
     }
 
     #[test]

@@ -33,6 +33,9 @@ use crate::connection::Options;
 use crate::failure;
 use crate::script::Script;
 
+/// What keeps a machine from opening one more.
+const LIMITS: &str = "See how many files and processes are open on this machine, and its limits: `ulimit -a`.";
+
 /// An open connection to a host. Ends, with everything that was opened through it, when dropped.
 pub(crate) struct Host {
     options: Arc<Options>,
@@ -92,7 +95,7 @@ impl Host {
     /// Connects and logs in.
     pub(crate) async fn open(options: Options) -> Result<Self, Diagnostic> {
         let options = Arc::new(options);
-        let broken = |e: std::io::Error| Diagnostic::error("Host's thread can't be started", format!("{e}."));
+        let broken = |e: std::io::Error| Diagnostic::error("Host's thread can't be started", format!("{e}.")).with_hint(LIMITS);
         let (jobs, receiver) = mpsc::channel();
         let (waker, woken) = UnixStream::pair().map_err(broken)?;
         waker.set_nonblocking(true).map_err(broken)?;

@@ -239,3 +239,13 @@ fn what_makes_no_sense_is_refused_in_the_plan() {
     let later = leaf(&good, &[("ca_certificate", Value::unknown(Type::String)), ("ca_private_key", Value::unknown(Type::String))]);
     assert_eq!(plan(&Certificate::new(), now(), None, &later).unwrap().action(), Action::Create);
 }
+
+/// Names that were not known when the plan was made were not checked there.
+#[test]
+fn a_name_that_no_certificate_can_have_is_named() {
+    let mut after = leaf(&ca(&[]), &[("dns_names", Value::strings(["b\u{fc}cher.example"]))]);
+    after.insert("certificate".into(), Value::unknown(karmaform_model::Type::String));
+    let why = futures::executor::block_on(Certificate::new().apply(&(), &Change::Create { after })).unwrap_err();
+    assert_eq!(why.summary, "Certificate can't be made");
+    assert!(why.hints[0].contains("b\u{fc}cher.example"), "{why:?}");
+}

@@ -113,7 +113,8 @@ pub(crate) fn bare(key: &KeyPair, object: &mut Object) {
 fn alternative_names(request: &Request) -> Result<Vec<SanType>, Diagnostic> {
     let mut names = Vec::new();
     for name in &request.dns_names {
-        names.push(SanType::DnsName(name.as_str().try_into().map_err(|e| failed(&e))?));
+        let wrong = |e: rcgen::Error| failed(&e).with_hint(format!("A name in a certificate is plain ASCII; \"{name}\" is not."));
+        names.push(SanType::DnsName(name.as_str().try_into().map_err(wrong)?));
     }
     names.extend(request.ip_addresses.iter().filter_map(|a| a.parse().ok()).map(SanType::IpAddress));
     Ok(names)

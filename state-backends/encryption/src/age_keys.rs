@@ -28,8 +28,10 @@ impl Age {
         let recipients: Vec<_> = recipients.iter().map(recipient).collect::<Result<_, _>>()?;
         let mut identities = Vec::new();
         if let Some(file) = file {
-            let text = std::fs::read_to_string(file)
-                .map_err(|e| wrong(&format!("The file that \"age_identity_file\" names can't be read: {}.", e.kind())))?;
+            let text = std::fs::read_to_string(file).map_err(|e| {
+                wrong(&format!("The file that \"age_identity_file\" names can't be read: {}.", e.kind()))
+                    .with_hint("Correct the path, or put the file there.")
+            })?;
             for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
                 let identity = line.parse::<x25519::Identity>().map_err(|_| {
                     wrong("The file that \"age_identity_file\" names has a line that is no identity.")

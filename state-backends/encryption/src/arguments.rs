@@ -152,8 +152,10 @@ fn way(arguments: &Object, directory: &Path, home: Option<&Path>, writes: bool) 
 }
 
 fn key_file(path: &Path) -> Result<Key, Diagnostic> {
-    let text =
-        std::fs::read_to_string(path).map_err(|e| wrong(&format!("The file that \"key_file\" names can't be read: {}.", e.kind())))?;
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        wrong(&format!("The file that \"key_file\" names can't be read: {}.", e.kind()))
+            .with_hint("Correct the path, which is relative to the configuration, or put the file there.")
+    })?;
     STANDARD.decode(text.trim()).ok().and_then(|bytes| Key::new(&bytes)).ok_or_else(|| {
         wrong("The file that \"key_file\" names holds no key: it must hold 32 bytes in base64, and nothing else.")
             .with_hint("Make one with: head -c 32 /dev/urandom | base64")

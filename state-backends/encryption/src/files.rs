@@ -38,8 +38,10 @@ impl AgeFiles {
     /// # Errors
     /// It is for others, is damaged, or a stream fails.
     pub fn open(&self, from: &mut dyn Read, to: &mut dyn Write) -> Result<(), Diagnostic> {
-        let failed =
-            |why: &dyn std::fmt::Display| Diagnostic::error("Can't be decrypted", format!("It is damaged or can't be read: {why}."));
+        let failed = |why: &dyn std::fmt::Display| {
+            Diagnostic::error("Can't be decrypted", format!("It is damaged or can't be read: {why}."))
+                .with_hint("Get it again, or take another one.")
+        };
         let decryptor = age::Decryptor::new(from).map_err(|e| failed(&e))?;
         let mut reader = match decryptor.decrypt(self.0.identities.iter().map(|i| i as &dyn age::Identity)) {
             Ok(reader) => reader,
@@ -80,11 +82,15 @@ mod tests {
             AgeFiles::new(&[], Some(file)).unwrap().open(&mut &bytes[..], &mut opened).map(|()| opened)
         };
         assert!(open(&first_file, &sealed).unwrap() == content && open(&second_file, &sealed).unwrap() == content);
-        assert!(open(&other_file, &sealed).unwrap_err().detail.contains("None of the identities"));
-        assert!(open(&first_file, &sealed[..sealed.len() - 1]).is_err() && open(&first_file, b"x").is_err());
+        let foreign = open(&other_file, &sealed).unwrap_err();
+        assert!(foreign.detail.contains("None of the identities") && foreign.hints[0].contains("another identity"), "{foreign:?}");
         let mut changed = sealed.clone();
         changed[150_000] ^= 1;
-        assert!(open(&first_file, &changed).is_err());
+        for damaged in [&sealed[..sealed.len() - 1], b"x", &changed] {
+            let why = open(&first_file, damaged).unwrap_err();
+            assert_eq!(why.summary, "Can't be decrypted");
+            assert!(why.detail.starts_with("It is damaged or can't be read: ") && why.hints[0].contains("another one"), "{why:?}");
+        }
         assert!(AgeFiles::new(&["age1x"], None).is_err());
         assert!(AgeFiles::new(&[], None).unwrap().seal(&mut content.as_slice(), &mut Vec::new()).is_err());
     }

@@ -183,6 +183,7 @@ fn wrong_blocks_are_told_of() {
         (object(&[("passphrase", Value::unknown(Type::String))]), "is not known here"),
     ] {
         let wrong = opened(&arguments).err().expect(words);
+        assert_eq!(wrong.summary, "Invalid encryption configuration", "{words}");
         assert!(wrong.detail.contains(words), "{}", wrong.detail);
     }
 }

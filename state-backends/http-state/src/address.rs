@@ -12,7 +12,7 @@ pub(crate) struct Door {
 
 /// An argument that can't be as it is.
 pub(crate) fn wrong(name: &str, detail: impl Into<String>, hint: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(format!("invalid {name} of the http backend"), detail).with_hint(hint)
+    Diagnostic::error(format!("Invalid {name} of the http backend"), detail).with_hint(hint)
 }
 
 /// An address with scheme and host. A query is kept: some servers name the state in it.

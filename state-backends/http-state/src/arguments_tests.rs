@@ -18,16 +18,16 @@ fn what_can_not_be_is_refused() {
     for (given, expected) in [
         (vec![], "needs the argument \"address\""),
         (vec![("address", text(""))], "needs the argument \"address\""),
-        (vec![("address", text("h/s"))], "invalid address of the http backend"),
-        (vec![("address", text("ftp://h/s"))], "invalid address of the http backend"),
+        (vec![("address", text("h/s"))], "Invalid address of the http backend"),
+        (vec![("address", text("ftp://h/s"))], "Invalid address of the http backend"),
         (vec![("address", text("https://me:hunter2@h/s"))], "no user and no password"),
         (with(&[("lock_address", text("https://h/l"))]), "no lock would ever be released"),
         (with(&[("unlock_address", text("https://h/l"))]), "nothing would be locked"),
-        (with(&[("lock_address", text("nowhere")), ("unlock_address", text("https://h/l"))]), "invalid lock_address"),
-        (with(&[("update_method", text("PO ST"))]), "invalid update_method"),
-        (with(&[("retry_max", Value::from(-1i64))]), "invalid retry_max"),
+        (with(&[("lock_address", text("nowhere")), ("unlock_address", text("https://h/l"))]), "Invalid lock_address"),
+        (with(&[("update_method", text("PO ST"))]), "Invalid update_method"),
+        (with(&[("retry_max", Value::from(-1i64))]), "Invalid retry_max"),
         (with(&[("retry_max", Value::from(1000i64))]), "from 0 to 100"),
-        (with(&[("retry_wait_min", Value::from(1_000_000i64))]), "invalid retry_wait_min"),
+        (with(&[("retry_wait_min", Value::from(1_000_000i64))]), "Invalid retry_wait_min"),
         (with(&[("client_certificate_pem", text("x"))]), "one of them is missing"),
         (with(&[("client_private_key_pem", text("x"))]), "one of them is missing"),
     ] {
@@ -35,7 +35,7 @@ fn what_can_not_be_is_refused() {
         assert!(said.contains(expected) && !said.contains("hunter2"), "{said}");
     }
     let said = read(&with(&[]), &[("TF_HTTP_RETRY_MAX", "many")]).map(|_| ()).unwrap_err();
-    assert!(said.contains("invalid retry_max"), "{said}");
+    assert!(said.contains("Invalid retry_max"), "{said}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl HttpBackend {
     pub fn open_within(arguments: &Object, environment: &BTreeMap<String, String>, limits: Limits) -> Result<Self, Diagnostic> {
         let settings = Settings::read(arguments, environment)?;
         let client = Client::new(&settings.reach, settings.retries, limits).map_err(|why| {
-            Diagnostic::error("no connection to the http backend possible", format!("{why}."))
+            Diagnostic::error("No connection to the http backend possible", format!("{why}."))
                 .with_hint("Check the certificates and the proxies.")
         })?;
         Ok(Self { settings, client, seal: Arc::new(Clear), memory: Mutex::default() })

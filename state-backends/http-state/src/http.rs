@@ -66,6 +66,7 @@ impl Client {
     /// `Err`: why there can be none, in words.
     pub(crate) fn new(reach: &Reach, retries: Retries, limits: Limits) -> Result<Self, String> {
         let says = |e: reqwest::Error| innermost(&e);
+        let proxy_of = |name: &'static str| move |e: reqwest::Error| format!("the address in {name} can't be used: {}", innermost(&e));
         // Proxies of the process's environment are not asked: whoever calls gave an environment. Redirects are followed here, where it is
         // known who may be told the password.
         let mut builder = reqwest::Client::builder()
@@ -77,10 +78,10 @@ impl Client {
         // As with Go's library: what is on this machine is never asked for through a proxy.
         let except = format!("localhost,127.0.0.0/8,::1,{}", reach.no_proxy.as_deref().unwrap_or_default());
         if let Some(proxy) = &reach.http_proxy {
-            builder = builder.proxy(Proxy::http(proxy).map_err(says)?.no_proxy(NoProxy::from_string(&except)));
+            builder = builder.proxy(Proxy::http(proxy).map_err(proxy_of("http_proxy"))?.no_proxy(NoProxy::from_string(&except)));
         }
         if let Some(proxy) = &reach.https_proxy {
-            builder = builder.proxy(Proxy::https(proxy).map_err(says)?.no_proxy(NoProxy::from_string(&except)));
+            builder = builder.proxy(Proxy::https(proxy).map_err(proxy_of("https_proxy"))?.no_proxy(NoProxy::from_string(&except)));
         }
         if let Some(trusted) = &reach.trusted {
             let certificates = Certificate::from_pem_bundle(trusted.as_bytes()).map_err(says)?;

@@ -31,11 +31,7 @@ impl Access {
         let region = string(arguments, "region").or_else(|| around.first(&["AWS_REGION", "AWS_DEFAULT_REGION"])).or(chosen.region);
         // Stores without regions take any; most are set up to be this one.
         let region = region.or_else(|| own.then(|| "us-east-1".to_owned())).ok_or_else(|| {
-            wrong(
-                "region",
-                "Nothing says which region the bucket is in.",
-                "Set region, or AWS_REGION; or endpoints, for a store that is not Amazon's.",
-            )
+            wrong("region", "Nothing says which region.", "Set region, or AWS_REGION; or endpoints, for a store that is not Amazon's.")
         })?;
         let sts_region = string(arguments, "sts_region").unwrap_or_else(|| region.clone());
         for (name, region) in [("region", &region), ("sts_region", &sts_region)] {
@@ -44,7 +40,7 @@ impl Access {
             }
         }
         let client = Client::new(reach, limits).map_err(|why| {
-            Diagnostic::error("no connection to the s3 backend possible", format!("{why}."))
+            Diagnostic::error("No connection to the s3 backend possible", format!("{why}."))
                 .with_hint("Check custom_ca_bundle and the proxies.")
         })?;
         let sts_url = match &endpoints.sts {

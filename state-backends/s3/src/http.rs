@@ -134,6 +134,7 @@ impl Client {
 
 fn builder(reach: &Reach, limits: Limits) -> Result<reqwest::ClientBuilder, String> {
     let says = |e: reqwest::Error| innermost(&e);
+    let proxy_of = |name: &'static str| move |e: reqwest::Error| format!("{name} can't be used: {}", innermost(&e));
     // Proxies of the process's environment are not asked: whoever calls gave an environment. A redirect would be followed with a
     // signature for another host, and the answer be about that.
     let mut builder = reqwest::Client::builder()
@@ -144,10 +145,10 @@ fn builder(reach: &Reach, limits: Limits) -> Result<reqwest::ClientBuilder, Stri
         .user_agent(concat!("karmaform/", env!("CARGO_PKG_VERSION")));
     let except = || reach.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
     if let Some(proxy) = &reach.http_proxy {
-        builder = builder.proxy(reqwest::Proxy::http(proxy).map_err(says)?.no_proxy(except()));
+        builder = builder.proxy(reqwest::Proxy::http(proxy).map_err(proxy_of("http_proxy"))?.no_proxy(except()));
     }
     if let Some(proxy) = &reach.https_proxy {
-        builder = builder.proxy(reqwest::Proxy::https(proxy).map_err(says)?.no_proxy(except()));
+        builder = builder.proxy(reqwest::Proxy::https(proxy).map_err(proxy_of("https_proxy"))?.no_proxy(except()));
     }
     if let Some(bundle) = &reach.ca_bundle {
         let certificates = reqwest::Certificate::from_pem_bundle(bundle).map_err(says)?;

@@ -124,6 +124,7 @@ impl S3Objects {
             }
             into.write_all(&bytes).map_err(|e| {
                 Diagnostic::error("What the bucket gave can't be written", format!("Writing {}/{name} failed: {e}.", self.place()))
+                    .with_hint("Free space where it is written to, or write it elsewhere; then run again.")
             })?;
             written += bytes.len() as u64;
             if written >= total {

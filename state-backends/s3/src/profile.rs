@@ -52,11 +52,8 @@ impl Profiles {
                     Ok(text) => all.add(&text, sort),
                     Err(e) if e.kind() == io::ErrorKind::NotFound && !must_be_there => {}
                     Err(e) => {
-                        return Err(Diagnostic::error(
-                            "file with profiles not readable",
-                            format!("{} can't be read: {e}.", path.display()),
-                        )
-                        .with_hint("Correct the path, or remove it to use ~/.aws."));
+                        return Err(Diagnostic::error("File with profiles can't be read", format!("{}: {e}.", path.display()))
+                            .with_hint("Correct the path, or remove it to use ~/.aws."));
                     }
                 }
             }

@@ -103,7 +103,7 @@ pub(crate) fn strings(arguments: &Object, name: &str) -> Option<Vec<String>> {
 
 /// An argument that can't be as it is.
 pub(crate) fn wrong(name: &str, detail: impl Into<String>, hint: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(format!("invalid {name} of the s3 backend"), detail).with_hint(hint)
+    Diagnostic::error(format!("Invalid {name} of the s3 backend"), detail).with_hint(hint)
 }
 
 impl Settings {

@@ -80,7 +80,7 @@ pub(crate) fn choose(arguments: &Object, around: Surroundings<'_>) -> Result<Cho
     let named = string(arguments, "profile").or_else(|| around.first(&["AWS_PROFILE", "AWS_DEFAULT_PROFILE"]));
     let profile = chain.profiles.profile(named.as_deref().unwrap_or("default"));
     if let (Some(name), None) = (&named, profile) {
-        return Err(Diagnostic::error("profile not found", format!("No file with profiles has one of the name {name:?}."))
+        return Err(Diagnostic::error("Profile not found", format!("No file with profiles has one of the name {name:?}."))
             .with_hint("Look into ~/.aws/config and ~/.aws/credentials, or name the right one in profile or AWS_PROFILE."));
     }
     let region = profile.and_then(|p| p.get("region")).cloned();
@@ -160,7 +160,7 @@ impl Chain<'_> {
         let Some(profile) = profile else { return self.surrounding() };
         let get = |key: &str| profile.get(key).filter(|v| !v.is_empty()).cloned();
         let bad = |detail: String| {
-            Diagnostic::error("profile not usable", format!("The profile {name:?} {detail}."))
+            Diagnostic::error("Profile not usable", format!("The profile {name:?} {detail}."))
                 .with_hint("Correct it in ~/.aws/config, or name another one.")
         };
         if seen.iter().any(|s| s == name) {
@@ -230,7 +230,7 @@ impl Chain<'_> {
         let session = profile.get("sso_session");
         let section = session.and_then(|s| self.profiles.session(s)).unwrap_or(profile);
         let missing = |what: &str| {
-            Diagnostic::error("profile not usable", format!("The profile {name:?} has sso_account_id but no {what}."))
+            Diagnostic::error("Profile not usable", format!("The profile {name:?} has sso_account_id but no {what}."))
                 .with_hint("Run `aws configure sso` again for this profile.")
         };
         let role = profile.get("sso_role_name").cloned().ok_or_else(|| missing("sso_role_name"))?;
@@ -249,7 +249,7 @@ impl Chain<'_> {
         let disabled = self.around.variable("AWS_EC2_METADATA_DISABLED").is_some_and(|v| v.eq_ignore_ascii_case("true"));
         if disabled || is_set(self.arguments, "skip_metadata_api_check") {
             return Err(Diagnostic::error(
-                "no credentials for the s3 backend",
+                "No credentials for the s3 backend",
                 "Neither the arguments nor the environment nor the files in ~/.aws have any, and the metadata service is not to be asked.",
             )
             .with_hint("Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run `aws sso login`."));
@@ -267,7 +267,7 @@ impl Chain<'_> {
         };
         if !is_near(&url) {
             return Err(Diagnostic::error(
-                "container credentials from afar",
+                "Container credentials from afar",
                 "AWS_CONTAINER_CREDENTIALS_FULL_URI names another machine without https, where anyone in between could read the keys.",
             )
             .with_hint("Use https, or an address of this machine."));
@@ -323,7 +323,7 @@ pub(crate) fn checked(keys: Keys, origin: &str) -> Result<Keys, Diagnostic> {
         return Ok(keys);
     }
     let detail = format!("The keys in {origin} have characters that no key has, like spaces or line ends.");
-    Err(Diagnostic::error("invalid credentials for the s3 backend", detail).with_hint("Copy them again."))
+    Err(Diagnostic::error("Invalid credentials for the s3 backend", detail).with_hint("Copy them again."))
 }
 
 /// True for https, and for addresses that never leave the machine.

@@ -156,32 +156,42 @@ fn what_makes_no_sense_is_said() {
     let text = |name: &'static str, value: &str| (name, Value::from(value));
     let off = ("skip_metadata_api_check", Value::from(true));
     for (arguments, expected) in [
-        (vec![text("profile", "circle")], "The profile \"circle\" leads to itself by source_profile."),
-        (vec![text("profile", "lost")], "The profile \"lost\" has the source_profile \"nobody\", which is not there."),
-        (vec![text("profile", "code")], "The profile \"code\" asks for a one-time code (mfa_serial), and nobody can be asked here."),
-        (vec![text("profile", "env")], "The profile \"env\" takes its keys from the environment, which has none."),
-        (vec![text("profile", "halflogin")], "The profile \"halflogin\" has sso_account_id but no sso_role_name."),
-        (vec![text("profile", "nobody")], "No file with profiles has one of the name \"nobody\"."),
-        (vec![text("access_key", "A")], "access_key and secret_key belong together, and one of them is missing."),
+        (vec![text("profile", "circle")], "Profile not usable: The profile \"circle\" leads to itself by source_profile."),
+        (vec![text("profile", "lost")], "Profile not usable: The profile \"lost\" has the source_profile \"nobody\", which is not there."),
+        (
+            vec![text("profile", "code")],
+            "Profile not usable: The profile \"code\" asks for a one-time code (mfa_serial), and nobody can be asked here.",
+        ),
+        (vec![text("profile", "env")], "Profile not usable: The profile \"env\" takes its keys from the environment, which has none."),
+        (vec![text("profile", "halflogin")], "Profile not usable: The profile \"halflogin\" has sso_account_id but no sso_role_name."),
+        (vec![text("profile", "nobody")], "Profile not found: No file with profiles has one of the name \"nobody\"."),
+        (
+            vec![text("access_key", "A")],
+            "Invalid credentials of the s3 backend: access_key and secret_key belong together, and one of them is missing.",
+        ),
         (
             vec![text("access_key", "A"), text("secret_key", "a\nb")],
-            "The keys in the arguments have characters that no key has, like spaces or line ends.",
+            "Invalid credentials for the s3 backend: The keys in the arguments have characters that no key has, like spaces or line ends.",
         ),
         (
             vec![off],
-            "Neither the arguments nor the environment nor the files in ~/.aws have any, and the metadata service is not to be asked.",
+            "No credentials for the s3 backend: Neither the arguments nor the environment nor the files in ~/.aws have any, and the metadata service is not to be asked.",
         ),
         (
             vec![("assume_role", Value::object([("role_arn", Value::from("arn:x")), ("duration", Value::from("5m"))]))],
-            "The duration must be between 15 minutes and 12 hours.",
+            "Invalid assume_role of the s3 backend: The duration must be between 15 minutes and 12 hours.",
         ),
         (
             vec![("shared_config_files", Value::strings(["/not/there"]))],
-            "/not/there can't be read: No such file or directory (os error 2).",
+            "File with profiles can't be read: /not/there: No such file or directory (os error 2).",
         ),
     ] {
-        assert_eq!(chosen(home.path(), &arguments, &[]).map(|c| told(&c.source)).unwrap_err().detail, expected);
+        let why = chosen(home.path(), &arguments, &[]).map(|c| told(&c.source)).unwrap_err();
+        assert_eq!(format!("{}: {}", why.summary, why.detail), expected);
+        assert!(!why.hints.is_empty(), "{expected}");
     }
     let far = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://keys.example/")];
-    assert!(chosen(home.path(), &[], &far).is_err(), "keys from another machine in clear");
+    let why = chosen(home.path(), &[], &far).map(|c| told(&c.source)).unwrap_err();
+    assert_eq!(why.summary, "Container credentials from afar");
+    assert!(why.detail.contains("could read the keys") && why.hints[0].starts_with("Use https"), "{why:?}");
 }

@@ -36,7 +36,10 @@ fn a_state_moves_and_an_empty_one_is_never_taken_for_the_truth() {
         let forced = ["init", "-migrate-state", "-force-copy"];
         // Secrets of a block that is gone are nowhere remembered.
         let refused = project.must(1, &forced);
-        assert!(refused.contains("no credentials") && refused.contains("Secrets of the former block are not remembered"), "{refused}");
+        assert!(
+            refused.contains("No credentials for the s3 backend") && refused.contains("Secrets of the former block are not remembered"),
+            "{refused}"
+        );
         let keys = [("AWS_ACCESS_KEY_ID", server.access_key.as_str()), ("AWS_SECRET_ACCESS_KEY", server.secret_key.as_str())];
         let ended = project.start_with(&forced[..2], &keys).end();
         assert!(ended.text.contains("There is a state at karmaform.tfstate already"), "{}", ended.text);

@@ -1,5 +1,6 @@
-//! Every summary that the language, the engine or a command can tell stands in what some test expects. Those that none can bring about are listed, each
-//! with its reason. Summaries that are made of little but what is filled in ("Unknown {what}"), or elsewhere than where they are given, are not looked for.
+//! Every summary that the language, the engine, a command, a provider or a backend can tell stands in what some test expects. Those that none can
+//! bring about are listed, each with its reason. Summaries that are made of little but what is filled in ("Unknown {what}"), or elsewhere than where
+//! they are given, are not looked for.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,8 +9,8 @@ use super::{end_of_code, files, is_test, none, read};
 use crate::parts::root;
 
 /// Where diagnostics are looked for.
-const PLACES: [&str; 2] = ["core/", "cmd/src/"];
-const CALLS: [&str; 2] = ["Diagnostic::error(", "Diagnostic::warning("];
+const PLACES: [&str; 4] = ["core/", "cmd/src/", "providers/", "state-backends/"];
+const CALLS: [&str; 3] = ["Diagnostic::error(", "Diagnostic::slip(", "Diagnostic::warning("];
 /// What stands between two parts of a summary is a name or a number.
 const GAP: usize = 120;
 /// So many letters of a summary say which one it is.
@@ -31,6 +32,16 @@ const UNSEEN: &[(&str, &str, &str)] = &[
     ("cmd/src/drift/backups.rs", "No answer", "it is a part of \"Backups could not be looked at\""),
     ("cmd/src/drift/backups.rs", "A look for a backup ended early", "a task would have to panic"),
     ("cmd/src/testing/run.rs", "Not everything was applied", "whatever ends an apply without success has told an error"),
+    ("providers/etcd/src/member.rs", "A member could not be looked at", "a task would have to panic"),
+    ("providers/etcd/src/provider.rs", "A member could not be looked at", "there are as many answers as questions"),
+    ("providers/kubernetes/src/client.rs", "No client for the cluster", "a task would have to panic"),
+    ("providers/kubernetes/src/forward.rs", "No local port", "this machine would have to be out of ports or open files"),
+    ("providers/kubernetes/src/look.rs", "An object could not be looked at", "each question comes back with its answer"),
+    ("providers/kubernetes/src/preflight_pod.rs", "No local port", "this machine would have to be out of ports or open files"),
+    ("providers/kubernetes/src/wait.rs", "Expression was not evaluated", "a task would have to panic"),
+    ("providers/ssh/src/artifact.rs", "Artifact can't be prepared", "a task would have to panic"),
+    ("providers/ssh/src/host.rs", "Host's thread can't be started", "this machine would have to be out of threads or open files"),
+    ("providers/ssh/src/host/forward.rs", "No local port", "this machine would have to be out of ports or open files"),
 ];
 
 #[test]

@@ -97,7 +97,8 @@ impl Turn {
         Err(Diagnostic::error(
             "The lock was lost",
             "The cluster did not hear from this backup for a minute, so another one may have begun.",
-        ))
+        )
+        .with_hint("See with `karmaform etcd backup list` whether another one was made; if not, begin again."))
     }
 
     /// Whose the backups under this name are: a text that stands in the cluster's data since the first of them, also after a restoration.
@@ -184,6 +185,7 @@ impl Turn {
 
 fn untold(why: &str) -> Diagnostic {
     Diagnostic::error("The cluster takes no note of backups", format!("What became of them could not be read or written: {why}."))
+        .with_hint("See with `karmaform etcd status` whether its members work and have room.")
 }
 
 /// The lease of who holds the lock now; `None`: another one does.

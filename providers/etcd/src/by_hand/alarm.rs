@@ -61,7 +61,10 @@ pub async fn disarm(cluster: &Cluster, tell: Tell<'_>) -> Result<Disarmed, Diagn
 /// A revision that everybody has is the newest that may be compacted without a member falling behind it.
 async fn compact(cluster: &Cluster, seen: &Survey) -> Result<i64, Diagnostic> {
     let revision = seen.answered().map(|(_, f)| f.revision).min().unwrap_or(0);
-    let failed = |why: String| Diagnostic::error("The history could not be dropped", format!("Compaction at revision {revision}: {why}."));
+    let failed = |why: String| {
+        let detail = format!("Compaction at revision {revision}: {why}. Nothing was defragmented, and the alarm stays on.");
+        Diagnostic::error("The history could not be dropped", detail).with_hint("Look at the log of the leader, then run this again.")
+    };
     let Some((leader, _)) = seen.leader() else { return Err(failed("no member leads".to_owned())) };
     let mut connection = cluster.client.open_for(leader, std::time::Duration::from_secs(120)).await.map_err(failed)?;
     // Physical: the pages are free when it returns, so that the defragmentation after it finds them.
@@ -91,7 +94,10 @@ fn full(seen: &Survey) -> Option<Diagnostic> {
 
 async fn end(cluster: &Cluster, seen: &Survey, alarm: &Alarm) -> Result<(), Diagnostic> {
     let whose = seen.called(alarm.member_id);
-    let failed = |why: String| Diagnostic::error("The alarm could not be ended", format!("Alarm {} of member {whose}: {why}.", alarm.kind));
+    let failed = |why: String| {
+        let detail = format!("Alarm {} of member {whose}: {why}. There is room by now, and the cluster still takes no writes.", alarm.kind);
+        Diagnostic::error("The alarm could not be ended", detail).with_hint("Run this again: it ends what is still on.")
+    };
     let Some((leader, _)) = seen.leader() else { return Err(failed("no member leads".to_owned())) };
     let mut connection = cluster.client.open(leader).await.map_err(failed)?;
     let mut options = AlarmOptions::new();

@@ -80,7 +80,8 @@ fn fits(version: &str, verified: &Verified) -> Result<(), Diagnostic> {
 fn agrees(drilled: &Drilled, verified: &Verified) -> Result<(), Diagnostic> {
     let Some(manifest) = &verified.manifest else { return Ok(()) };
     let wrong = |why: String| {
-        Err(Diagnostic::error("The snapshot is not what was saved", format!("A scratch etcd was started from it, and {why}.")))
+        Err(Diagnostic::error("The snapshot is not what was saved", format!("A scratch etcd was started from it, and {why}."))
+            .with_hint("Don't count on this one: save the cluster again, and prove that."))
     };
     if drilled.revision < manifest.revision || drilled.revision > manifest.revision_at_most {
         let (first, last) = (manifest.revision, manifest.revision_at_most);
@@ -102,7 +103,8 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn make(path: &Path) -> Result<Self, Diagnostic> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|e| {
-            Diagnostic::error("No room for a restore drill", format!("The directory {} can't be made: {e}.", path.display()))
+            Diagnostic::error("No place for a restore drill", format!("The directory {} can't be made: {e}.", path.display()))
+                .with_hint("It has to be where this may write, with twice the room of the database.")
         })?;
         Ok(Self(path.to_owned()))
     }
@@ -164,7 +166,10 @@ impl Tools {
     }
 
     fn start(&self, room: &Scratch) -> Result<Running, Diagnostic> {
-        let failed = |e: std::io::Error| Diagnostic::error("No scratch etcd", format!("It could not be started: {e}."));
+        let failed = |e: std::io::Error| {
+            Diagnostic::error("No scratch etcd", format!("The snapshot was restored, and etcd could not be started on it: {e}."))
+                .with_hint("See that the program etcd can be run and that its disk has room, then run this again.")
+        };
         let log = File::create(room.0.join("log")).map_err(failed)?;
         let mut command = self.command("etcd");
         command.env_clear().args(["--name=drill", "--data-dir=data", "--listen-peer-urls=unix://peer:1"]);
@@ -195,6 +200,7 @@ impl Tools {
                 "The snapshot does not serve",
                 format!("A scratch etcd was started from it, and {why}. The last it said: {last}"),
             )
+            .with_hint("Don't count on this one: save the cluster again, and prove that.")
         };
         let found = loop {
             if running.0.try_wait().ok().flatten().is_some() {
@@ -257,11 +263,59 @@ mod tests {
         let drilled = |revision: i64, same_hash: Option<bool>| Drilled { version: "3.5.30".into(), revision, keys: Some(1), same_hash };
         assert!(agrees(&drilled(7, Some(true)), &verified(true)).is_ok());
         assert!(agrees(&drilled(9, None), &verified(true)).is_ok());
-        assert!(agrees(&drilled(6, None), &verified(true)).unwrap_err().detail.contains("revision is 6"));
+        let other = agrees(&drilled(6, None), &verified(true)).unwrap_err();
+        assert_eq!(other.summary, "The snapshot is not what was saved");
+        assert!(
+            other.detail.contains("newest revision is 6, where its manifest says 7 to 9")
+                && other.hints[0].contains("save the cluster again")
+        );
         assert!(agrees(&drilled(10, None), &verified(true)).is_err());
         assert!(agrees(&drilled(8, Some(false)), &verified(true)).unwrap_err().detail.contains("not those that the member had"));
         assert!(agrees(&drilled(1, None), &verified(false)).is_ok());
         assert!(fits("3.5.16", &verified(true)).is_ok() && fits("3.6.1", &verified(false)).is_ok());
-        assert!(fits("3.4.23", &verified(true)).unwrap_err().detail.contains("of etcd 3.5.30"));
+        let unfit = fits("3.4.23", &verified(true)).unwrap_err();
+        assert_eq!(unfit.summary, "Programs of another version");
+        assert!(unfit.detail.contains("is of etcd 3.5.30, and the programs are of 3.4.23") && unfit.hints[0].contains("-programs"));
+    }
+
+    /// A drill with programs that are scripts: `etcd` says its version, and then does this; `etcdutl` does that.
+    async fn drilled_by(etcd: &str, etcdutl: &str, scratch: &str) -> Diagnostic {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, does) in [("etcd", etcd), ("etcdutl", etcdutl), ("etcdctl", "exit 1")] {
+            let version = "[ \"$1\" = --version ] && echo 'etcd Version: 3.5.30' && exit 0";
+            let script = format!("#!/bin/sh\n{version}\n{does}\n");
+            let path = folder.path().join(name);
+            std::fs::write(&path, script).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+            // Another test that starts something in this moment may hold it open for writing until that runs.
+            while std::process::Command::new(&path)
+                .arg("--version")
+                .output()
+                .is_err_and(|e| e.kind() == std::io::ErrorKind::ExecutableFileBusy)
+            {
+                std::thread::yield_now();
+            }
+        }
+        let verified = Verified { size: 1056, sha256: "ab".into(), manifest: None };
+        let scratch = folder.path().join(scratch);
+        let told = drill(&folder.path().join("s.db"), &verified, Some(folder.path()), &scratch, &mut |_| ()).await.unwrap_err();
+        assert!(!scratch.exists(), "{told:?}");
+        told
+    }
+
+    #[tokio::test]
+    async fn a_drill_that_ends_early_says_why() {
+        let nowhere = drilled_by("", "", "etcd/scratch").await;
+        assert_eq!(nowhere.summary, "No place for a restore drill");
+        assert!(nowhere.detail.contains("etcd/scratch can't be made: Not a directory") && nowhere.hints[0].contains("twice the room"));
+        // Gone between the restore and the start.
+        let unstarted = drilled_by("", "rm \"${0%/*}/etcd\"", "scratch").await;
+        assert_eq!(unstarted.summary, "No scratch etcd");
+        assert!(unstarted.detail.contains("could not be started on it: No such file") && unstarted.hints[0].contains("etcd can be run"));
+        let ended = drilled_by("echo 'it panics' >&2", "exit 0", "scratch").await;
+        assert_eq!(ended.summary, "The snapshot does not serve");
+        assert!(
+            ended.detail.ends_with("ended by itself. The last it said: it panics") && ended.hints[0].contains("save the cluster again")
+        );
     }
 }

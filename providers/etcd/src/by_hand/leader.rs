@@ -25,16 +25,19 @@ pub async fn move_leader(cluster: &Cluster, to: Option<&str>) -> Result<(String,
 /// The same for a cluster that was looked at.
 pub(super) async fn moved(cluster: &Cluster, seen: &Survey, to: Option<&str>) -> Result<(String, String), Diagnostic> {
     let Some((old, _)) = seen.leader() else {
-        return Err(Diagnostic::error("No leader", "No member says that it leads, so there is nobody to ask."));
+        return Err(Diagnostic::error("No leader", "No member says that it leads, so there is nobody to ask.")
+            .with_hint("Look at it with etcd status, and at the members' logs, until one leads; then run this again."));
     };
-    let target = to
-        .or_else(|| best(seen))
-        .ok_or_else(|| Diagnostic::error("Nobody else can lead", "The cluster has one member that votes, and it is the leader."))?;
+    let target = to.or_else(|| best(seen)).ok_or_else(|| {
+        Diagnostic::error("Nobody else can lead", "The cluster has one member that votes, and it is the leader.")
+            .with_hint("Until another member has joined, whatever stops this one stops writes.")
+    })?;
     if target == old {
         return Ok((old.clone(), old.clone()));
     }
     let failed = |why: String| {
         Diagnostic::error("The leader could not be moved", format!("Member {old} was asked to hand over to {target}: {why}."))
+            .with_hint("Look at the log of the one that leads, then run this again or name another with -to.")
     };
     let Some(Ok(facts)) = seen.members.get(target) else { return Err(failed("that one does not answer".to_owned())) };
     let mut connection = cluster.client.open(old).await.map_err(failed)?;

@@ -63,7 +63,7 @@ pub async fn save(cluster: &Cluster, file: &Path, saving: &Saving, tell: Tell<'_
     tell(&format!("from member {name}{}", if before.leads() { ", the leader" } else { "" }));
     let failed = |why: String| {
         let detail = format!("The snapshot of member {name} is not to be used: {why}. Nothing of it is left.");
-        Diagnostic::error("No snapshot was made", detail)
+        Diagnostic::error("No snapshot was made", detail).with_hint("Run this again, or take it from another member with -member.")
     };
     let mut connection = cluster.client.open_for(&name, hash::LIMIT).await.map_err(failed)?;
     // Compaction may come between; then there is nothing to compare with later, and that is all.
@@ -197,11 +197,13 @@ impl Drop for Part {
 
 fn disk(file: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error("The snapshot can't be written", format!("{} can't be written: {error}.", file.display()))
+        .with_hint("Name a file in a directory that is there, where this may write, with room for the whole database.")
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::survey::tests::three;
+    use super::super::tests::Nowhere;
     use super::*;
 
     fn chosen(seen: &Survey, saving: &Saving) -> Result<String, String> {
@@ -209,19 +211,6 @@ mod tests {
         let connection = karmaform_model::Object::from([("endpoints".to_owned(), members)]);
         let cluster = Cluster::new(&connection, std::sync::Arc::new(Nowhere)).unwrap();
         source(&cluster, seen, saving).map(|(name, _)| name).map_err(|d| d.detail)
-    }
-
-    struct Nowhere;
-
-    impl karmaform_model::Connections for Nowhere {
-        fn forward<'a>(
-            &'a self,
-            _: &'a karmaform_model::Object,
-            _: &'a str,
-            _: u16,
-        ) -> karmaform_model::BoxFuture<'a, Result<std::net::SocketAddr, Diagnostic>> {
-            Box::pin(async { Err(Diagnostic::error("no", "no")) })
-        }
     }
 
     #[test]

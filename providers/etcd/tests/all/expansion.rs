@@ -120,6 +120,7 @@ fn arguments_that_can_not_be_served() {
     refused(with(arguments(3), "hosts", Value::unknown(Type::Any)), "A value that must be known when planning");
     refused(with(arguments(3), "hosts", Value::tuple(Vec::new())), "No hosts");
     refused(with(arguments(3), "version", Value::unknown(Type::String)), "A value that must be known when planning");
+    refused(with(arguments(3), "version", 3i64), "Not a text");
     refused(with(arguments(3), "version", "3.9.1"), "An etcd version that can't be used");
     refused(with(arguments(3), "client_port", 2380i64), "One port for two purposes");
     refused(with(arguments(3), "peer_port", 70_000i64), "Not a port");

@@ -2,9 +2,11 @@
 
 mod authority;
 mod by_hand;
+mod by_hand_refused;
 mod care;
 mod choreography;
 mod expansion;
+mod fake;
 mod golden;
 mod hosts;
 mod kubernetes;
@@ -16,7 +18,9 @@ mod kubernetes_volumes;
 mod lab;
 mod membership;
 mod model;
+mod moves_refused;
 mod moving;
+mod operations_refused;
 mod pods;
 mod pods_lab;
 mod prefix;

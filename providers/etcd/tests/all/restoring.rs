@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use karmaform_model::{Object, Value};
 
-use crate::lab::{Lab, POLICIES, check, check_some, converge, formed, names, refused, sane};
+use crate::lab::{Lab, POLICIES, check, check_some, converge, formed, names, refused, refused_without, sane};
 use crate::model;
 use crate::steps::{self, Policy, Stop, arguments};
 
@@ -44,6 +44,13 @@ fn every_size_begins_anew() {
 #[test]
 fn three_of_them_at_every_step() {
     check(&formed(3), Some(&restored(arguments(3), "")), "3 restored");
+}
+
+#[test]
+fn a_part_of_them_is_not_restored() {
+    for left_out in ["member[\"b\"]/restore[\"switch\"]", "member[\"c\"]/unit", "/restored"] {
+        refused_without(left_out, &formed(3), &restored(arguments(3), ""), "A cluster is restored only as a whole");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use karmaform_model::Object;
 
-use crate::lab::{Lab, POLICIES, check_some as check, converge, names, refused, sane};
+use crate::lab::{Lab, POLICIES, check_some as check, converge, names, refused, refused_without, sane};
 use crate::steps::{Policy, Stop, arguments, with_setting};
 
 /// The arguments of a cluster of so many members of a version.
@@ -117,6 +117,13 @@ fn ways_over_other_versions() {
             "etcd goes to 3.6.11 first (with `snapshot-count` 1 until it goes on), then to 3.7.1",
         ]
     );
+}
+
+#[test]
+fn nobody_gets_another_version_before_a_snapshot_that_is_not_among_the_targets() {
+    for left_out in ["/snapshot", "member[\"a\"]"] {
+        refused_without(left_out, &formed(3, "3.4.23"), &at(3, "3.5.16"), "Another version only for the whole cluster");
+    }
 }
 
 /// Members are told before the first of them is changed, and nobody of the older version starts before.

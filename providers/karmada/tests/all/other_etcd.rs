@@ -30,12 +30,14 @@ fn using_parts(parts: &[(&str, Value)]) -> Object {
     all
 }
 
+/// What a control plane is made of.
+fn parts(arguments: &Object) -> BTreeMap<Vec<ChildStep>, (String, Object)> {
+    let resolved = |c: &karmaform_model::Child| c.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&lookup))).collect();
+    expand(arguments).unwrap().children.iter().map(|c| (c.path.clone(), (c.resource_type.clone(), resolved(c)))).collect()
+}
+
 /// The choreography of a change from one to the other, where all parts of the control plane that have one but for these are in the plan.
 fn choreograph(before: &Object, wanted: &Object, left_out: &[&str], fact: &str) -> Result<Choreography, Diagnostics> {
-    let parts = |arguments: &Object| -> BTreeMap<Vec<ChildStep>, (String, Object)> {
-        let resolved = |c: &karmaform_model::Child| c.arguments.iter().map(|(n, a)| (n.clone(), a.resolve(&lookup))).collect();
-        expand(arguments).unwrap().children.iter().map(|c| (c.path.clone(), (c.resource_type.clone(), resolved(c)))).collect()
-    };
     let (old, new) = (parts(before), parts(wanted));
     let change = |(path, (kind, after)): (&Vec<ChildStep>, &(String, Object))| {
         let (was, after) = (old[path].1.clone(), after.clone());
@@ -152,4 +154,31 @@ fn what_would_lose_something_is_refused_or_agreed_to_by_name() {
     assert!(made.gates.iter().all(|g| g.gate != "etcd_move"));
     assert!(made.risk.confirm.is_some_and(|why| why.contains("leaves behind all that the Karmada API has below /registry")));
     assert!(made.impact.contains(&"all that the Karmada API has now is left behind".to_owned()), "{:?}", made.impact);
+}
+
+/// Its first apply was cut off when the API servers ran, and what they have written is nowhere: who knows which etcd they had.
+#[test]
+fn servers_that_run_do_not_begin_with_nothing_unless_that_is_agreed_to() {
+    let first = |arguments: &Object, is_made: bool| {
+        let change = |(path, (kind, after)): (Vec<ChildStep>, (String, Object))| {
+            let is_gone = kind == "etcd_prefix";
+            let change = if is_gone { Change::Create { after } } else { Change::NoOp { object: after } };
+            (path, kind, change)
+        };
+        let changes: Vec<_> = parts(arguments).into_iter().map(change).collect();
+        let children = changes.iter().map(|(at, kind, change)| {
+            (at.clone(), ChildChange { resource_type: kind, change, observed: None, in_state: is_made, unseen: false })
+        });
+        let address = address();
+        composite().choreograph(&Scene { address: &address, before: None, wanted: Some(arguments), children: children.collect() })
+    };
+    let mut wanted = using(&["10.0.0.1"], &["one"], Some("c1"));
+    let refused = first(&wanted, true).unwrap_err();
+    let told = refused.iter().find(|d| d.summary == "An etcd with nothing in it").unwrap_or_else(|| panic!("{refused:?}"));
+    assert!(told.detail.contains("there is nothing below /registry in the etcd at https://10.0.0.1:2379"), "{told:?}");
+    assert!(told.hints[0].contains("apply to the end") && told.hints[1].contains("`adopt_etcd_data = true`"), "{told:?}");
+    // What nobody has made yet has lost nothing.
+    assert!(first(&wanted, false).is_ok());
+    wanted.insert("adopt_etcd_data".to_owned(), true.into());
+    assert!(first(&wanted, true).is_ok());
 }

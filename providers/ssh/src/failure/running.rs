@@ -202,7 +202,9 @@ mod tests {
         let check = |said: &str, summary: &str| {
             let output =
                 Output { status: 3, stdout: format!("\nkfx fail {said}\n").into_bytes(), mark: "kfx".to_owned(), ..Output::default() };
-            assert_eq!(failed("Making /a on h", &output, &[]).summary, summary);
+            let failure = failed("Making /a on h", &output, &[]);
+            assert_eq!(failure.summary, summary);
+            assert!(failure.detail.starts_with("Making /a on h"), "{}", failure.detail);
         };
         check("exists /a", "Exists already");
         check("occupied a, b", "Directory is not empty");
@@ -217,6 +219,9 @@ mod tests {
         check("moving /a", "A directory that is being moved can't be deleted");
         check("inside /a", "A directory can't be moved into itself");
         check("twice /a and /b", "There are two of it");
+        check("unit /a", "Another unit's data is on its way");
+        check("left /a.karmaform-moved", "Something was left by a move");
+        check("locked", "Host is busy");
         check("mounted /a", "Something is mounted inside");
         check("nothing /a", "Nothing to move");
         check("held 300 ops@ci", "Host is held by another run");

@@ -11,6 +11,7 @@ use karmaform_model::Diagnostic;
 use ssh2::Channel;
 use tokio::sync::oneshot;
 
+use super::LIMITS;
 use super::connect::{Link, connect};
 use super::pipe::{Local, Pipe};
 use super::wire::{KEEPALIVE, Lost, readable, wait_any};
@@ -32,7 +33,7 @@ impl Forward {
     /// Opens the way. The session is made now, so that a host that can't be reached is told here and not to whoever connects later.
     pub(super) async fn open(options: Arc<Options>, host: String, port: u16) -> Result<Self, Diagnostic> {
         let broken = |e: std::io::Error| {
-            Diagnostic::error("No local port", format!("A local port for the way to {host}:{port} can't be opened: {e}."))
+            Diagnostic::error("No local port", format!("A local port for the way to {host}:{port} can't be opened: {e}.")).with_hint(LIMITS)
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(broken)?;
         listener.set_nonblocking(true).map_err(broken)?;

@@ -36,7 +36,8 @@ impl Seen {
         // the host prints nothing but blocks, unless it complains
         if let Some(complaint) = lines.first().filter(|l| !is_marker(l)) {
             let why = complaint.rsplit(": ").next().unwrap_or(complaint);
-            return Err(Diagnostic::error("Hosts file can't be read", format!("{HOSTS} on {}: {why}.", self.place)));
+            return Err(Diagnostic::error("Hosts file can't be read", format!("{HOSTS} on {}: {why}.", self.place))
+                .with_hint("Let the user that logs in read it, or log in as root."));
         }
         let (begin, end) = markers(name);
         let mut starts = (0..lines.len()).filter(|i| lines[*i] == begin);
@@ -63,7 +64,7 @@ mod tests {
             let seen = Seen { hosts: hosts.to_owned(), place: "h".to_owned(), ..Seen::default() };
             match (seen.hosts_block("a").and_then(Option::transpose), expected) {
                 (Ok(found), Ok(lines)) => assert_eq!(found.as_deref(), lines, "{hosts}"),
-                (Err(e), Err(summary)) => assert!(e.summary.contains(summary), "{hosts}: {e:?}"),
+                (Err(e), Err(summary)) => assert!(e.summary == summary && !e.hints.is_empty(), "{hosts}: {e:?}"),
                 (found, _) => panic!("{hosts}: {found:?}"),
             }
         };
@@ -72,9 +73,9 @@ mod tests {
         check(other, Ok(None));
         check("# BEGIN karmaform a\n# END karmaform a\n", Ok(Some(&[])));
         check(&format!("{other}# BEGIN karmaform a\n10.0.0.1 x\n\n# END karmaform a\n{other}"), Ok(Some(&["10.0.0.1 x", ""])));
-        check("# BEGIN karmaform a\n10.0.0.1 x\n", Err("damaged"));
-        check(&format!("# BEGIN karmaform a\n10.0.0.1 x\n{other}"), Err("damaged"));
-        check("# BEGIN karmaform a\n# END karmaform a\n# BEGIN karmaform a\n# END karmaform a\n", Err("damaged"));
-        check("sed: can't read /etc/hosts: Permission denied\n", Err("can't be read"));
+        check("# BEGIN karmaform a\n10.0.0.1 x\n", Err(DAMAGED));
+        check(&format!("# BEGIN karmaform a\n10.0.0.1 x\n{other}"), Err(DAMAGED));
+        check("# BEGIN karmaform a\n# END karmaform a\n# BEGIN karmaform a\n# END karmaform a\n", Err(DAMAGED));
+        check("sed: can't read /etc/hosts: Permission denied\n", Err("Hosts file can't be read"));
     }
 }

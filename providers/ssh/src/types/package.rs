@@ -86,7 +86,8 @@ impl SshType for Package {
         match seen.runs.get(&look(name).id) {
             Some(0) => Ok(Some(object([("name", name.into()), ("foreign", (known.is_none() && !seen.owned.has(KIND, name)).into())]))),
             Some(1) => Ok(None),
-            _ => Err(Diagnostic::error("Packages can't be looked at", format!("{} did not say whether {name} is installed.", seen.place))),
+            _ => Err(Diagnostic::error("Packages can't be looked at", format!("{} did not say whether {name} is installed.", seen.place))
+                .with_hint(format!("See whether \"dpkg-query -W {name}\" answers there, then run again."))),
         }
     }
 
@@ -172,10 +173,17 @@ mod tests {
 
     #[test]
     fn a_package_that_was_there_is_used_as_it_is() {
-        let mut seen = Seen::default();
+        let mut seen = Seen { place: "h".to_owned(), ..Seen::default() };
         let identity = object([("name", "haproxy".into())]);
         let answer = |seen: &Seen, known: Option<&Object>| Package::new().answer(seen, &identity, known);
-        assert!(answer(&seen, None).is_err(), "no answer is none");
+        // No answer is none, and neither is that of a program that was ended.
+        for ended in [None, Some(124)] {
+            seen.runs.extend(ended.map(|status| (look("haproxy").id, status)));
+            let why = answer(&seen, None).unwrap_err();
+            assert_eq!(why.summary, "Packages can't be looked at");
+            assert_eq!(why.detail, "h did not say whether haproxy is installed.");
+            assert!(why.hints[0].contains("dpkg-query -W haproxy"), "{:?}", why.hints);
+        }
         seen.runs.insert(look("haproxy").id, 1);
         assert_eq!(answer(&seen, None).unwrap(), None);
         seen.runs.insert(look("haproxy").id, 0);

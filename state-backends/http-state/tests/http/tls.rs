@@ -96,6 +96,20 @@ fn certificates_that_are_none_are_refused_at_once() {
             arguments.insert(name.to_owned(), Value::from("hunter2"));
         }
         let Err(said) = HttpBackend::open(&arguments, &Default::default()) else { panic!("it can't be used") };
+        assert_eq!(said.summary, "No connection to the http backend possible");
         assert!(said.detail.contains(name) && !said.detail.contains("hunter2"), "{}", said.detail);
+        assert_eq!(said.hints, ["Check the certificates and the proxies."]);
+    }
+}
+
+#[test]
+fn a_proxy_that_is_none_is_named_by_its_variable() {
+    let arguments = Server::good().arguments();
+    for name in ["http_proxy", "https_proxy"] {
+        let environment = [(name.to_owned(), "http://me:hunter2@".to_owned())].into();
+        let Err(said) = HttpBackend::open(&arguments, &environment) else { panic!("it can't be used") };
+        assert_eq!(said.summary, "No connection to the http backend possible");
+        let words = format!("the address in {name} can't be used: ");
+        assert!(said.detail.starts_with(&words) && !said.detail.contains("hunter2"), "{}", said.detail);
     }
 }

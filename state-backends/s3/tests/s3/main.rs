@@ -7,5 +7,6 @@ mod fake;
 mod faults;
 mod objects;
 mod real;
+mod refused;
 mod roles;
 mod servers;

@@ -266,6 +266,29 @@ async fn an_object_that_changes_is_not_put_together_of_two() {
     }
 }
 
+/// A disk without room.
+struct Full;
+
+impl std::io::Write for Full {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::Error::from(std::io::ErrorKind::StorageFull))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_takes_no_more_is_not_the_buckets_fault() {
+    let (fake, depot) = serve(|seen, depot| depot.answer(seen));
+    depot.put("backups/a.db", "data");
+    let why = open(&given(&fake)).get("a.db", &mut Full).await.unwrap_err();
+    assert_eq!(why.summary, "What the bucket gave can't be written");
+    assert_eq!(why.detail, "Writing s3://fleet/backups/a.db failed: no storage space.");
+    assert!(why.hints[0].starts_with("Free space"), "{:?}", why.hints);
+}
+
 #[tokio::test]
 async fn a_server_without_ranges_gives_all_at_once() {
     let whole = |seen: &Seen, depot: &Depot| {

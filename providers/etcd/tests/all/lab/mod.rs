@@ -177,7 +177,12 @@ fn check_every(pace: usize, start: &Lab, wanted: Option<&Object>, what: &str) {
 
 /// The plan is refused, with this summary among others.
 pub(crate) fn refused(lab: &Lab, wanted: &Object, expected: &str) {
-    let Err(diagnostics) = lab.plan(Some(wanted)) else { panic!("not refused: {expected}") };
+    refused_without("nothing", lab, wanted, expected);
+}
+
+/// The same where those with this in their address are not among the targets.
+pub(crate) fn refused_without(left_out: &str, lab: &Lab, wanted: &Object, expected: &str) {
+    let Err(diagnostics) = lab.plan_without(Some(wanted), left_out) else { panic!("not refused: {expected}") };
     let found: Vec<_> = diagnostics.iter().map(|d| d.summary.clone()).collect();
     assert!(found.iter().any(|s| s == expected), "{found:?}");
     assert!(diagnostics.iter().all(|d| d.address.is_some() && d.detail.ends_with('.')));

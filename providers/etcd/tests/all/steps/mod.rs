@@ -119,6 +119,11 @@ impl<W: Outside> Stage<W> {
 
     /// Plans to make the world like these arguments, or to destroy it.
     pub(crate) fn plan(&self, wanted: Option<&Object>) -> Result<Plan, Diagnostics> {
+        self.plan_without(wanted, "nothing")
+    }
+
+    /// The same where those with this in their address are not among the targets.
+    pub(crate) fn plan_without(&self, wanted: Option<&Object>, left_out: &str) -> Result<Plan, Diagnostics> {
         let stage = self.state.before.as_ref().zip(wanted).and_then(|(before, wanted)| EtcdCluster.first_leg(before, wanted));
         let wanted = stage.as_ref().map(|stage| &stage.wanted).or(wanted);
         let expansion = match wanted {
@@ -153,6 +158,7 @@ impl<W: Outside> Stage<W> {
             wanted,
             children: changes
                 .iter()
+                .filter(|(path, _)| !address().with_child(path).to_string().contains(left_out))
                 .map(|(path, (resource_type, change))| {
                     let in_state = self.state.children.contains_key(path);
                     (

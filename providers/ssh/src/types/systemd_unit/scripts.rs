@@ -5,6 +5,7 @@ use karmaform_model::{Change, Diagnostic, Diagnostics, Object, Value, redact, sa
 use super::{KIND, Turn, path_of, pending_of, start_failed};
 use crate::checks::unit_problem;
 use crate::client::{Act, Client};
+use crate::host::Output;
 use crate::look::Seen;
 use crate::script::{here, quote};
 use crate::sum::sha256;
@@ -112,14 +113,24 @@ pub(super) fn remove(name: &str, limit: u64) -> String {
 /// Runs it; a start that failed is told with what systemd says.
 pub(super) async fn run(client: &Client, act: Act, name: &str, limit: u64) -> Result<Seen, Diagnostic> {
     let attempt = client.attempt(act).await?;
-    match attempt.output.reason() {
-        Some((word, text)) if word == "unit" => {
-            let section = |n: &str| redact(&String::from_utf8_lossy(attempt.output.section(n).unwrap_or_default()), &attempt.secrets);
-            Err(start_failed(&attempt.what, name, limit, (&section("status"), &section("journal")), &text))
+    match failed(&attempt.what, &attempt.output, &attempt.secrets, (name, limit)) {
+        Some(why) => Err(why),
+        None => client.conclude(&attempt),
+    }
+}
+
+/// What only the scripts of units fail of.
+pub(super) fn failed(what: &str, output: &Output, secrets: &[String], (name, limit): (&str, u64)) -> Option<Diagnostic> {
+    let (word, text) = output.reason()?;
+    match word.as_str() {
+        "unit" => {
+            let section = |n: &str| redact(&String::from_utf8_lossy(output.section(n).unwrap_or_default()), secrets);
+            Some(start_failed(what, name, limit, (&section("status"), &section("journal")), &text))
         }
-        Some((word, _)) if word == "systemd" => {
-            Err(Diagnostic::error("Host does not run systemd", format!("{}: systemd is not the init of this host.", attempt.what)))
-        }
-        _ => client.conclude(&attempt),
+        "systemd" => Some(
+            Diagnostic::error("Host does not run systemd", format!("{what}: systemd is not the init of this host."))
+                .with_hint("Units need systemd as the host's init: take a host that runs it."),
+        ),
+        _ => None,
     }
 }

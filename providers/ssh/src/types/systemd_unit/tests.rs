@@ -235,3 +235,18 @@ fn which_of_the_allowed_files_are_there_is_no_drift() {
     assert_eq!(look(&["a.conf"], Some(&["b.conf", "a.conf"])), (Some(Value::strings(["b.conf", "a.conf"])), None));
     assert_eq!(look(&[], Some(&["a.conf"])), (Some(Value::strings(["a.conf"])), None));
 }
+
+#[test]
+fn a_host_without_systemd_is_told_as_such() {
+    let failed = |said: &str| {
+        let stdout = format!("\nkfx fail {said}\n").into_bytes();
+        let output = crate::host::Output { status: 3, stdout, mark: "kfx".to_owned(), ..crate::host::Output::default() };
+        scripts::failed("Setting up the unit a.service on h", &output, &[], ("a.service", 90))
+    };
+    let why = failed("systemd").unwrap();
+    assert_eq!(why.summary, "Host does not run systemd");
+    assert_eq!(why.detail, "Setting up the unit a.service on h: systemd is not the init of this host.");
+    assert!(why.hints[0].contains("systemd as the host's init"), "{:?}", why.hints);
+    assert_eq!(failed("unit died").unwrap().summary, "Unit did not stay up");
+    assert_eq!(failed("exists /etc/systemd/system/a.service"), None, "others' words are left to others");
+}

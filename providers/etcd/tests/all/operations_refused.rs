@@ -1,0 +1,126 @@
+//! Operations, the gate and members where etcd says no, or where somebody was at the cluster since the plan: told at once instead of waited for.
+
+use karmaform_model::{Change, Diagnostic, GateAnswer, Object, Value};
+
+use crate::fake::{Fakes, INVALID, Listed, asking, closed, connection, tells};
+
+/// Where the member d is to be, which is none yet.
+const NEW: &str = "http://d:2380";
+
+fn through(names: &[&str]) -> (&'static str, Value) {
+    ("through", Value::strings(names.iter().copied()))
+}
+
+async fn refused(fakes: &Fakes, operation: &str, arguments: &[(&str, Value)]) -> Diagnostic {
+    fakes.asking().await.operate(operation, arguments).await.unwrap_err()
+}
+
+/// Why it waits.
+async fn waits(fakes: &Fakes, operation: &str, arguments: &[(&str, Value)]) -> String {
+    match fakes.asking().await.operate(operation, arguments).await.unwrap() {
+        GateAnswer::Waiting(why) => why,
+        GateAnswer::Passed(what) => panic!("{what}"),
+    }
+}
+
+fn listed(id: u64, name: &str, learner: bool) -> Listed {
+    Listed { id, name: name.into(), learner, peer: NEW.into(), client: "http://d:2379".into() }
+}
+
+#[tokio::test]
+async fn who_can_not_join_is_not_waited_for() {
+    let fakes = Fakes::start(3).await;
+    let arguments = [("peer_url", NEW.into()), through(&["a", "b", "c"]), ("is_new", true.into())];
+    let told = refused(&fakes, "etcd_join", &arguments[1..]).await;
+    assert_eq!(
+        (told.summary.as_str(), told.detail.as_str()),
+        ("An argument is missing", "`peer_url` is needed for this, and is not known by now.")
+    );
+
+    fakes.all(|says| says.refuses = vec![("MemberAdd", INVALID, "etcdserver: given member URLs are invalid")]);
+    let told = refused(&fakes, "etcd_join", &arguments).await;
+    let why = "Adding a member of etcd_cluster.main was refused: given member URLs are invalid.";
+    tells(&told, "etcd refuses a change of its members", why, "etcdctl member list");
+    // What passes is waited for.
+    fakes.all(|says| says.refuses = vec![("MemberAdd", 14, "etcdserver: unhealthy cluster")]);
+    assert_eq!(waits(&fakes, "etcd_join", &arguments).await, "unhealthy cluster");
+
+    fakes.all(|says| says.list.push(listed(4, "d", true)));
+    let told = refused(&fakes, "etcd_join", &arguments).await;
+    tells(&told, "A member has started meanwhile", "the member 4 had not started, and now it has", "Plan and apply again");
+}
+
+#[tokio::test]
+async fn who_is_not_to_be_promoted_any_more_is_told_of() {
+    let fakes = Fakes::start(3).await;
+    let told = refused(&fakes, "etcd_promote", &[("name", "d".into()), ("peer_url", NEW.into()), through(&["a"])]).await;
+    tells(&told, "A member is not known to its cluster", "etcd_cluster.main knows no member at http://d:2380", "who changes the members");
+}
+
+#[tokio::test]
+async fn who_works_again_does_not_leave() {
+    let fakes = Fakes::start(3).await;
+    let leaves = |id: &str, is_lost: bool| {
+        let peer = ("peer_url", "http://c:2380".into());
+        [("name", "c".into()), peer, through(&["a", "b"]), ("member_id", id.into()), ("is_lost", is_lost.into())]
+    };
+    let told = refused(&fakes, "etcd_leave", &leaves("c's", true)).await;
+    tells(&told, "Not a member's id", "\"c's\" is no number in hexadecimal digits", "Plan again");
+    let told = refused(&fakes, "etcd_leave", &leaves("3", true)).await;
+    tells(&told, "A member that was lost is there again", "the data of c was gone, and now it works", "Plan again");
+    assert!(!fakes.asked().contains(&"MemberRemove".to_owned()));
+    // Who is to leave all the same does.
+    assert!(waits(&fakes, "etcd_leave", &leaves("3", false)).await.starts_with("it was removed"));
+}
+
+#[tokio::test]
+async fn a_restored_database_that_is_too_large_is_told_of() {
+    let fakes = Fakes::start(1).await;
+    fakes.all(|says| (says.alarms, says.size, says.quota) = (vec![(1, 1)], 3 << 30, 2 << 30));
+    let told = refused(&fakes, "etcd_disarm", &[through(&["a"])]).await;
+    tells(&told, "What was restored is too large", "Member a has 3.0 GiB of the 2.0 GiB", "quota-backend-bytes");
+    fakes.all(|says| says.size = 1 << 30);
+    assert_eq!(waits(&fakes, "etcd_disarm", &[through(&["a"])]).await, "alarms that came with the snapshot were ended");
+}
+
+#[tokio::test]
+async fn a_downgrade_that_etcd_refuses_is_told_of() {
+    let fakes = Fakes::start(1).await;
+    fakes.all(|says| {
+        (says.version, says.storage) = ("3.6.14".into(), "3.6.0".into());
+        says.refuses = vec![("Downgrade", INVALID, "etcdserver: invalid downgrade target version")];
+    });
+    let told = refused(&fakes, "etcd_downgrade", &[through(&["a"]), ("to", 5i64.into())]).await;
+    let why = "A downgrade to 3.5 of etcd_cluster.main was refused: invalid downgrade target version.";
+    tells(&told, "etcd refuses a downgrade", why, "log of the leader");
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_member_that_somebody_has_removed() {
+    let fakes = Fakes::start(2).await;
+    let ports: Vec<u16> = fakes.0.iter().map(|member| member.address.port()).chain([closed()]).collect();
+    let asking = asking(&connection(ports)).await;
+    let check = async || asking.driver.check(&asking.client, "etcd_healthy", &Object::new()).await;
+    let told = check().await.unwrap_err();
+    tells(&told, "A member is none any more", "Somebody has removed \"c\" from etcd_cluster.main", "joins as a new member");
+    fakes.all(|says| says.list.push(listed(3, "c", false)));
+    assert!(matches!(check().await.unwrap(), GateAnswer::Waiting(_)));
+}
+
+#[tokio::test]
+async fn ids_are_those_of_a_member_that_works() {
+    let fakes = Fakes::start(1).await;
+    let asking = fakes.asking().await;
+    let member = |name: &[(&str, Value)]| Change::Create { after: name.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect() };
+    let apply = async |change: Change| asking.driver.apply(&asking.client, "etcd_member", &change).await;
+    let told = apply(member(&[])).await.unwrap_err();
+    assert!(told.summary == "An etcd member without a name" && told.detail.contains("must be known"), "{told:?}");
+
+    fakes.all(|says| says.leader = 0);
+    let told = apply(member(&[("name", "a".into())])).await.unwrap_err();
+    let why = "member \"a\" of etcd_cluster.main can only be read while it takes part in its cluster: it sees no leader.";
+    tells(&told, "An etcd member is not healthy", why, "journalctl");
+    fakes.all(|says| says.leader = 1);
+    let made = apply(member(&[("name", "a".into())])).await.unwrap().unwrap();
+    assert_eq!(made["member_id"].as_str(), Some("1"));
+}
