@@ -102,7 +102,9 @@ impl Evaluator<'_> {
             } else {
                 expr.span
             };
-            self.fail(expr, span, scope, errors, "Invalid operation", sentence(&message))
+            self.fail(expr, span, scope, errors, "Invalid operation", sentence(&message));
+            // What it would have been is no question.
+            Value::unknown(operator.gives())
         })
     }
 
@@ -152,7 +154,7 @@ impl Evaluator<'_> {
             Some((decision, marks)) => (decision, marks),
             None => return unknown(),
         };
-        // The arm that is not taken only gives its type; its errors don't count. While the condition is not known, neither arm's do: what fails
+        // The arm that is not taken only gives its type, and what failed in it is of any; its errors don't count. While the condition is not known, neither arm's do: what fails
         // may be the other one.
         let (mut taken, mut other) = (Errors::default(), Errors::default());
         let a = self.eval(yes, scope, if decision == Some(true) { &mut taken } else { &mut other });
@@ -161,10 +163,6 @@ impl Evaluator<'_> {
         errors.list.extend(taken.list);
         if failed {
             return unknown();
-        }
-        if let (true, Some(yes)) = (other.any(), decision) {
-            // Nothing can be said about the type of the other arm.
-            return if yes { a } else { b }.marked(marks);
         }
         // Measured: what is secret or ephemeral in the arm that is not taken makes the result so, too.
         let marks = marks | a.marks() | b.marks();

@@ -94,7 +94,7 @@ mod tests;
 
 use karmaform_model::Value;
 
-pub(crate) use arguments::{FunctionError, unknown_with_prefix};
+pub(crate) use arguments::{FunctionError, string, unknown_with_prefix};
 pub(crate) use bcrypt::hash as bcrypt_hash;
 use definition::Function;
 pub use definition::{ParameterSignature, Signature};

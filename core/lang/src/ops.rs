@@ -41,6 +41,16 @@ pub(crate) enum BinaryOperator {
     Or,
 }
 
+impl BinaryOperator {
+    /// What its result is of, whatever the operands are.
+    pub(crate) fn gives(self) -> Type {
+        match self {
+            Self::Add | Self::Sub | Self::Mul | Self::Div | Self::Mod => Type::Number,
+            Self::Eq | Self::NotEq | Self::Less | Self::LessEq | Self::Greater | Self::GreaterEq | Self::And | Self::Or => Type::Bool,
+        }
+    }
+}
+
 /// An operator before its operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnaryOperator {

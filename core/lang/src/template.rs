@@ -5,9 +5,9 @@
 use karmaform_model::{Diagnostic, Kind, Marks, Type, Value, convert};
 
 use crate::budget;
-use crate::eval::{Errors, article, unknown};
+use crate::eval::{Errors, article};
 use crate::evaluator::Evaluator;
-use crate::functions::unknown_with_prefix;
+use crate::functions::{string, unknown_with_prefix};
 use crate::scope::Scope;
 use crate::syntax::{Expr, Part};
 
@@ -40,9 +40,10 @@ impl Evaluator<'_> {
             text.failed = true;
         }
         if text.failed {
-            return unknown().marked(text.marks);
+            return Value::unknown(Type::String).marked(text.marks);
         }
-        let value = if text.cut { unknown_with_prefix(text.beginning()) } else { Value::from(text.known) };
+        // Where parts meet, an accent may belong to the letter before it.
+        let value = if text.cut { unknown_with_prefix(text.beginning()) } else { string(text.known) };
         value.marked(text.marks)
     }
 

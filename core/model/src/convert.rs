@@ -58,8 +58,12 @@ pub fn fits(value: &Value, ty: &Type) -> bool {
         (_, Type::Any) | (Kind::Bool(_), Type::Bool) | (Kind::Number(_), Type::Number) | (Kind::String(_), Type::String) => true,
         (Kind::Null(own), _) => is_value_type(own, ty),
         (Kind::Unknown(unknown), _) => unknown.ty == *ty && ty.is_primitive(),
-        (Kind::List(own, items), Type::List(element)) => own == &**element && !own.has_any() && items.iter().all(|v| fits(v, own)),
-        (Kind::Map(own, entries), Type::Map(element)) => own == &**element && !own.has_any() && entries.values().all(|v| fits(v, own)),
+        (Kind::List(own, items), Type::List(element)) => {
+            is_value_type(own, element) && !own.has_any() && items.iter().all(|v| fits(v, element))
+        }
+        (Kind::Map(own, entries), Type::Map(element)) => {
+            is_value_type(own, element) && !own.has_any() && entries.values().all(|v| fits(v, element))
+        }
         (Kind::Object(entries), Type::Object(attributes)) => {
             let fit = |((name, value), (wanted, attribute)): ((&String, &Value), (&String, &ObjectAttribute))| {
                 name == wanted && !(attribute.optional && value.is_null()) && fits(value, &attribute.ty)
@@ -108,12 +112,12 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
         }
         // Without elements, only the old type tells what they would be.
         (Kind::List(own, items) | Kind::Set(own, items), Type::List(element)) if items.is_empty() => {
-            Kind::List(filled(own, element), Vec::new())
+            Kind::List(value_type(filled(own, element)), Vec::new())
         }
         (Kind::List(own, items) | Kind::Set(own, items), Type::Set(element)) if items.is_empty() => {
-            Value::set(filled(own, element), Vec::new()).kind
+            Value::set(value_type(filled(own, element)), Vec::new()).kind
         }
-        (Kind::Map(own, entries), Type::Map(element)) if entries.is_empty() => Kind::Map(filled(own, element), Object::new()),
+        (Kind::Map(own, entries), Type::Map(element)) if entries.is_empty() => Kind::Map(value_type(filled(own, element)), Object::new()),
         (Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items), Type::List(element)) => {
             let (element, items) = convert_elements(items, element)?;
             Kind::List(element, items)
@@ -163,7 +167,7 @@ fn convert_alike<'a>(
     let within = |(at, v): (usize, &Value), ty: &Type| convert(v, ty).map_err(|cause| inside(place(at))(cause));
     let items: Vec<Value> = items.into_iter().enumerate().map(|item| within(item, wanted)).collect::<Result<_, _>>()?;
     if !wanted.has_any() || items.is_empty() {
-        return Ok((wanted.clone(), items));
+        return Ok((value_type(wanted.clone()), items));
     }
     // A null without a type takes that of what is beside it.
     let types: Vec<Type> = items.iter().map(Value::ty).filter(|t| *t != Type::Any).collect();
@@ -321,6 +325,22 @@ mod tests {
         ]));
         let value = Value::tuple(vec![Value::object([("y", Value::null(Type::Any))]), Value::object([("y", "false".into())])]);
         check(value, &Type::list(inner), r#"list[{"x": null(string), "y": true}, {"x": null(string), "y": false}]"#);
+    }
+
+    #[test]
+    fn elements_have_no_optional_attributes_in_their_type() {
+        let element = Type::Object([("x".to_owned(), ObjectAttribute::optional(Type::String))].into());
+        let plain = Type::object([("x", Type::String)]);
+        for (given, wanted, own) in [
+            (Value::tuple(vec![Value::object([])]), Type::list(element.clone()), Type::list(plain.clone())),
+            (Value::tuple(vec![]), Type::set(element.clone()), Type::set(plain.clone())),
+            (Value::object([("a", Value::object([]))]), Type::map(element.clone()), Type::map(plain.clone())),
+            (Value::tuple(vec![Value::tuple(vec![])]), Type::list(Type::list(element.clone())), Type::list(Type::list(plain.clone()))),
+        ] {
+            let value = convert(&given, &wanted).unwrap();
+            assert_eq!(value.ty(), own);
+            assert_eq!(convert(&value, &wanted).unwrap(), value);
+        }
     }
 
     #[test]

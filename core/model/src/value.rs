@@ -129,7 +129,7 @@ impl Value {
 
     /// Known after apply.
     pub fn unknown(ty: Type) -> Self {
-        Kind::Unknown(Box::new(Unknown::of(ty))).into()
+        Kind::Unknown(Box::new(Unknown::of(value_type(ty)))).into()
     }
 
     /// Known after apply, and not null.
