@@ -11,6 +11,7 @@ use crate::planning::looking;
 use crate::project::Project;
 
 /// What a configuration was read from.
+#[derive(Clone)]
 pub(crate) struct Texts {
     pub(crate) sources: Sources,
     pub(crate) inputs: VariableInputs,

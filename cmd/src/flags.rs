@@ -51,7 +51,12 @@ impl FromArgMatches for VariableFlags {
 
 fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.to_owned())),
+        // What stands behind would begin with a space, too, and nobody means that. Nothing is quoted: it may be a secret.
+        Some((name, _)) if name != name.trim() && !name.trim().is_empty() => {
+            let place = if name.ends_with(char::is_whitespace) { "end" } else { "beginning" };
+            Err(format!("the name has a space at its {place}; write NAME=VALUE without spaces around \"=\""))
+        }
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.to_owned(), value.to_owned())),
         // The text is not quoted: it may be a secret.
         _ => Err("it must have the form NAME=VALUE".to_owned()),
     }
@@ -129,7 +134,7 @@ pub(crate) struct OverrideFlags {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ParallelismFlags {
     /// At most so many operations at once
-    #[arg(long = "parallelism", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long = "parallelism", value_name = "N", default_value_t = 10, value_parser = count)]
     pub(crate) most: u16,
 }
 
@@ -214,6 +219,14 @@ pub(crate) fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
+/// How many at once.
+///
+/// # Errors
+/// For anything else than a number that makes sense.
+fn count(text: &str) -> Result<u16, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "it must be a whole number from 1 to 65535".to_owned())
+}
+
 /// `1h30m`, `90s`, `0` as milliseconds.
 ///
 /// # Errors
@@ -259,11 +272,18 @@ mod tests {
         }
         assert_eq!((boolean("T"), boolean("0")), (Ok(true), Ok(false)));
         assert!(boolean("yes").is_err());
+        assert_eq!((count("1"), count("65535")), (Ok(1), Ok(65535)));
+        for text in ["x", "0", "-1", "70000", ""] {
+            assert!(count(text).is_err_and(|why| why.contains("from 1 to 65535")), "{text}");
+        }
     }
 
     #[test]
     fn a_wrong_assignment_is_not_quoted() {
         assert_eq!(assignment("a=b=c"), Ok(("a".into(), "b=c".into())));
         assert!(!assignment("hunter2").unwrap_err().contains("hunter2"));
+        let refused = assignment("x = hunter2").unwrap_err();
+        assert!(refused.contains("has a space at its end") && !refused.contains("hunter2"), "{refused}");
+        assert!(assignment(" x=1").is_err() && assignment(" =1").is_err());
     }
 }

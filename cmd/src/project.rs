@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use karmaform_engine::{Expanded, Observed};
-use karmaform_lang::{Config, Context, MISSING_VARIABLE, NothingKnown, SourceFile, Sources, VariableInputs, VariableOrigin, load_with};
-use karmaform_model::{Diagnostic, Diagnostics};
+use karmaform_lang::{
+    Config, Context, MISSING_VARIABLE, NothingKnown, OUTPUT_PRECONDITION, SourceFile, Sources, VariableInputs, VariableOrigin, load_with,
+};
+use karmaform_model::{Catalog, Diagnostic, Diagnostics};
 
 use crate::app::{App, Stop, VERSION};
 use crate::disk::{Disk, reason};
@@ -62,6 +64,8 @@ pub(crate) struct Project {
     pub(crate) configuration_files: usize,
     /// What it was read from, if it has to be read again with what is there: something stands so often that the text does not say it.
     pub(crate) texts: Option<Box<Texts>>,
+    /// The same, if there is something of which nothing stands.
+    absent: Option<Box<Texts>>,
     /// What was seen to tell how often things stand.
     pub(crate) observed: Observed,
 }
@@ -100,6 +104,22 @@ impl Project {
         let deeper = karmaform_lang::validate_beside(&self.config, &self.diagnostics);
         Err(in_order(self.diagnostics.into_iter().chain(deeper)).into())
     }
+
+    /// The same for who plans, and is told what is wrong where nothing stands, too (`count = 0`), as by Terraform: it would be found only when
+    /// somebody switches it on.
+    ///
+    /// # Errors
+    /// If there is an error among the diagnostics, or what is wrong there.
+    pub(crate) fn plannable(self, registry: &Catalog) -> Result<Self, Stop> {
+        let mut project = self.readable()?;
+        let Some(texts) = project.absent.take() else { return Ok(project) };
+        let inputs = texts.inputs.any_values();
+        let (config, _) = load_with(&texts.sources, &inputs, &texts.context, registry, &NothingKnown);
+        // What does not hold is told by the plan, if it is asked there.
+        let is_told = |d: &Diagnostic| d.is_error() && d.summary != OUTPUT_PRECONDITION;
+        let wrong: Diagnostics = karmaform_lang::validate(&config).into_iter().filter(is_told).collect();
+        if wrong.has_errors() { Err(in_order(wrong).into()) } else { Ok(project) }
+    }
 }
 
 /// Each once, as a reader goes through the texts, whatever found it.
@@ -119,7 +139,11 @@ pub(crate) fn in_order(found: impl IntoIterator<Item = Diagnostic>) -> Diagnosti
 /// # Errors
 /// If there is nothing, or files can't be read. What is wrong inside them is in [`Project::diagnostics`].
 pub(crate) fn load_directory(app: &mut App, flags: &VariableFlags, ask: bool) -> Result<Project, Stop> {
-    let project = load_if_any(app, flags, ask)?;
+    some(load_if_any(app, flags, ask)?)
+}
+
+/// A project that has files.
+fn some(project: Project) -> Result<Project, Stop> {
     if project.configuration_files > 0 {
         return Ok(project);
     }
@@ -129,6 +153,14 @@ pub(crate) fn load_directory(app: &mut App, flags: &VariableFlags, ask: bool) ->
     )
     .with_hint("Change into the directory of the configuration, or name it with -chdir=DIR before the command.")
     .into())
+}
+
+/// The same for tests.
+///
+/// # Errors
+/// If there is nothing, or files can't be read. What is wrong inside them is in [`Project::diagnostics`].
+pub(crate) fn load_for_tests(app: &mut App, flags: &VariableFlags) -> Result<Project, Stop> {
+    some(load_here(app, flags, false, VariableInputs::default().for_tests())?)
 }
 
 /// The same for commands that have something to do even where there is no configuration: destroying what the state holds, for one.
@@ -167,7 +199,23 @@ fn load_here(app: &mut App, flags: &VariableFlags, ask: bool, mut inputs: Variab
     add_automatic(app, HERE, &mut sources, &mut inputs)?;
     add_flags(app, flags, &mut sources, &mut inputs)?;
     let now = app.now_seconds();
-    load_sources(app, sources, configuration_files, inputs, Loading { ask, now, directory: HERE })
+    let mut project = load_sources(app, sources, configuration_files, inputs, Loading { ask, now, directory: HERE })?;
+    project.diagnostics.extend(names.iter().filter_map(|name| left_aside(&app.directory, name, flags)));
+    Ok(project)
+}
+
+/// What is said of a file that has the name under which Terraform reads it without being asked, but for its ending.
+fn left_aside(directory: &Path, name: &str, flags: &VariableFlags) -> Option<Diagnostic> {
+    let meant = match name {
+        "terraform.kfvars.hcl" => DEFAULT_VARIABLES[0],
+        "terraform.kfvars.json" => DEFAULT_VARIABLES[1],
+        _ => return None,
+    };
+    let real = |path: &str| directory.join(path).canonicalize().ok();
+    let is_named = |flag: &VariableFlag| matches!(flag, VariableFlag::File(path) if real(path) == real(name));
+    let detail = format!("The file \"{name}\" is not read: of this directory it is {meant} that gives values without being named.");
+    let warning = Diagnostic::warning("File is not read", detail).with_hint(format!("Rename it to {meant}, or name it with -var-file."));
+    (!flags.0.iter().any(is_named)).then_some(warning)
 }
 
 /// Loads what is in another directory, for any values of its variables. What was loaded before stays among the sources: diagnostics
@@ -222,9 +270,12 @@ pub(crate) fn load_sources(
         (config, diagnostics) = load_with(&app.sources, &inputs, &context, &registry, &NothingKnown);
     }
     let is_open = !config.open.is_empty();
-    let texts = is_open.then(|| Box::new(Texts { sources: app.sources.clone(), inputs, context }));
+    let is_absent = config.has_absent() && !diagnostics.has_errors();
+    let texts = (is_open || is_absent).then(|| Box::new(Texts { sources: app.sources.clone(), inputs, context }));
+    let absent = texts.clone().filter(|_| is_absent);
+    let texts = texts.filter(|_| is_open);
     app.sources.files.extend(config.module_files.iter().cloned());
-    Ok(Project { config, diagnostics, files, configuration_files, texts, observed: Observed::default() })
+    Ok(Project { config, diagnostics, files, configuration_files, texts, absent, observed: Observed::default() })
 }
 
 /// What expressions may ask of the outside, in the configuration of this directory.
@@ -249,7 +300,7 @@ pub(crate) fn context(app: &App, files: Arc<Disk>, directory: &str, now: i64) ->
 /// # Errors
 /// If files can't be read.
 pub(crate) fn texts(app: &App, directory: &str, aside: &SourceFile, flags: &VariableFlags) -> Result<(Sources, VariableInputs), Stop> {
-    let (mut sources, mut inputs) = (Sources::default(), VariableInputs::default());
+    let (mut sources, mut inputs) = (Sources::default(), VariableInputs::default().for_tests());
     inputs.aside(sources.add(aside.clone()));
     add_configuration(app, directory, &mut sources)?;
     add_surroundings(app, &mut sources, &mut inputs)?;

@@ -73,6 +73,19 @@ fn line(text: &str, span: Span) -> usize {
     text.get(..start.min(text.len())).unwrap_or_default().matches('\n').count() + 1
 }
 
+/// True if a sentence has a word of the values on the lines of this place of a text that was put into [`AROUND`], or may have.
+fn repeats(sentence: &str, text: &str, span: Option<Span>) -> bool {
+    let Some(span) = span else { return true };
+    let at = |byte: u32| (byte as usize).saturating_sub(AROUND.len()).min(text.len());
+    let (Some(before), Some(behind)) = (text.get(..at(span.start)), text.get(at(span.end)..)) else { return true };
+    let start = before.rfind('\n').map_or(0, |n| n + 1);
+    let end = behind.find('\n').map_or(text.len(), |n| at(span.end) + n);
+    let lines = text.get(start..end).unwrap_or(text);
+    // The name of the argument is no secret.
+    let values = lines.split_once('=').map_or(lines, |(_, values)| values);
+    values.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| !word.is_empty() && sentence.contains(word))
+}
+
 /// Reads arguments as if they stood in the block.
 fn block(text: &str) -> Result<SettingsBlock, String> {
     let mut sources = Sources::default();
@@ -80,8 +93,8 @@ fn block(text: &str) -> Result<SettingsBlock, String> {
     let (config, wrong) = load(&sources, &VariableInputs::default(), &Context::alone(), &Catalog::default());
     if let Some(first) = wrong.iter().find(|d| d.is_error()) {
         let line = first.span.map_or(1, |span| line(text, span));
-        // A text that nobody put into quotes may be a secret, and is told as a name that is not known.
-        let repeats_it = first.summary.starts_with("Unknown");
+        // A text that nobody put into quotes may be a secret, and is taken for a name.
+        let repeats_it = repeats(&first.detail, text, first.span);
         return Err(if repeats_it {
             format!("line {line}: {}.", first.summary)
         } else {

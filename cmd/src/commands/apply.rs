@@ -92,7 +92,7 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
     let options = options(app, planning)?;
     let ask = app.wants_input(how.view.input) && !app.lines.only;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
-    let mut project = load(app, &how.variables, ask)?.readable()?;
+    let mut project = load(app, &how.variables, ask)?.plannable(&app.wiring.registry)?;
     let open = open_backend(app, &project.config.settings, how.state.state.as_deref())?;
     let operation = if planning.refresh_only { "OperationTypeRefresh" } else { "OperationTypeApply" };
     let mut session = Session::exclusive(app, open, operation, &how.lock)?;
@@ -266,7 +266,7 @@ fn planned_before(app: &mut App, project: &mut Project, session: &mut Session, s
     // What a dead run left was written to the state just now; the plan was made with it in mind.
     (saved.lineage, saved.serial) = (fresh.plan.lineage.clone(), fresh.plan.serial);
     // Who reads events has not seen the plan.
-    app.tell(|stream| stream.changes(&saved));
+    app.tell(|stream| stream.changes(&saved, false));
     let planned = Planned { plan: saved, wrong: fresh.wrong, graph: fresh.graph };
     let code = execute(app, project, &planned, session, &pool, (parallelism, Command::Apply))?;
     Ok(left(app, &Round { code, plan: planned.plan }))

@@ -60,7 +60,7 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     let options = options(app, &args.planning)?;
     let ask = app.wants_input(args.view.input) && !args.view.json;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
-    let mut project = load(app, &args.variables, ask)?.readable()?;
+    let mut project = load(app, &args.variables, ask)?.plannable(&app.wiring.registry)?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
     let notes = session.notes().clone();

@@ -99,7 +99,8 @@ fn edits(old: usize, new: usize, offset: usize, kept: &[(usize, usize)], equal: 
 
 /// Two texts as a unified diff.
 pub(crate) fn unified(before: &str, after: &str, name: &str, theme: &Theme) -> String {
-    let (a, b): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    // Lines with their ends: whether the last one has any is a difference, too.
+    let (a, b): (Vec<&str>, Vec<&str>) = (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
     let edits = align(a.len(), b.len(), |i, j| a[i] == b[j]);
     let shown = near_changes(&edits, TEXT_CONTEXT, is_change);
     let mut out = format!("--- old/{name}\n+++ new/{name}\n");
@@ -113,25 +114,51 @@ pub(crate) fn unified(before: &str, after: &str, name: &str, theme: &Theme) -> S
         let hunk = &edits[at..at + length];
         let old_count = hunk.iter().filter(|e| !matches!(e, Edit::Insert(_))).count();
         let new_count = hunk.iter().filter(|e| !matches!(e, Edit::Drop(_))).count();
-        out.push_str(&theme.paint(Tone::Read, &format!("@@ -{old_line},{old_count} +{new_line},{new_count} @@")));
+        let head = format!("@@ -{} +{} @@", place_of(old_line, old_count), place_of(new_line, new_count));
+        out.push_str(&theme.paint(Tone::Read, &head));
         out.push('\n');
         for edit in hunk {
             let line = match edit {
-                Edit::Keep(i, _) => format!(" {}", a[*i]),
-                Edit::Drop(i) => theme.paint(Tone::Remove, &format!("-{}", a[*i])),
-                Edit::Insert(j) => theme.paint(Tone::Add, &format!("+{}", b[*j])),
+                Edit::Keep(i, _) | Edit::Drop(i) => a[*i],
+                Edit::Insert(j) => b[*j],
             };
-            out.push_str(&line);
-            out.push('\n');
+            let text = line.strip_suffix('\n').unwrap_or(line);
+            out.push_str(&match edit {
+                Edit::Keep(..) => format!(" {text}"),
+                Edit::Drop(_) => theme.paint(Tone::Remove, &format!("-{text}")),
+                Edit::Insert(_) => theme.paint(Tone::Add, &format!("+{text}")),
+            });
+            out.push_str(if line.ends_with('\n') { "\n" } else { "\n\\ No newline at end of file\n" });
         }
         (old_line, new_line, at) = (old_line + old_count, new_line + new_count, at + length);
     }
     out
 }
 
+/// Where a hunk is, as patches have it: one line by its number alone, none by that of the line before.
+fn place_of(line: usize, count: usize) -> String {
+    match count {
+        0 => format!("{},0", line - 1),
+        1 => line.to_string(),
+        _ => format!("{line},{count}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hunk_of_one_line_has_no_count_and_a_missing_line_end_is_told() {
+        let check = |before: &str, after: &str, hunk: &str| {
+            assert_eq!(unified(before, after, "f", &Theme::plain()), format!("--- old/f\n+++ new/f\n{hunk}"));
+        };
+        let no_end = "\\ No newline at end of file\n";
+        check("a=1\n", "a = 1\n", "@@ -1 +1 @@\n-a=1\n+a = 1\n");
+        check("a=1", "a = 1", &format!("@@ -1 +1 @@\n-a=1\n{no_end}+a = 1\n{no_end}"));
+        check("a\nb", "c\nb", &format!("@@ -1,2 +1,2 @@\n-a\n+c\n b\n{no_end}"));
+        check("", "a\n", "@@ -0,0 +1 @@\n+a\n");
+    }
 
     #[test]
     fn a_unified_diff_has_its_line_numbers() {

@@ -62,9 +62,11 @@ pub(crate) fn guard(pass: &Pass<'_>, evaluator: &Evaluator<'_>) -> (Vec<bool>, D
     let mut refused = Diagnostics::new();
     for (owner, of_owner) in &mut known {
         if pass.options.mode == ModeOfPlan::Normal {
-            refused.extend(std::mem::take(&mut of_owner.wrong));
-            // What is there is as protected as it was; of what comes nobody has said.
-            if let (None, true, Some(block)) = (of_owner.said, of_owner.comes && !of_owner.is_stored, config.block(owner)) {
+            let wrong = std::mem::take(&mut of_owner.wrong);
+            // What is there is as protected as it was; of what comes nobody has said. What is wrong says enough.
+            let is_open = of_owner.comes && !of_owner.is_stored && !wrong.has_errors();
+            refused.extend(wrong);
+            if let (None, true, Some(block)) = (of_owner.said, is_open, config.block(owner)) {
                 refused.push(Diagnostic::error("Invalid prevent_destroy", PROTECTION_BEFORE).at(owner).with_span(Some(block.span)));
             }
         }

@@ -44,17 +44,24 @@ fn check_attribute(schema: &Schema, attribute: &Attribute, what: &str, outer: bo
     let name = attribute.name.as_str();
     let error = match (schema.attribute(name), schema.block(name)) {
         (Some(known), _) if known.is_configurable() => return,
-        (Some(_), _) => Diagnostic::error("Argument can't be set", format!("\"{name}\" of {what} is a result, given by the provider."))
+        (Some(_), _) => Diagnostic::slip("Argument can't be set", format!("\"{name}\" of {what} is a result, given by the provider."))
             .with_hint("Remove this line."),
-        (None, Some(block)) => Diagnostic::error("Block written as an argument", format!("\"{name}\" of {what} is a block."))
+        (None, Some(block)) => Diagnostic::slip("Block written as an argument", format!("\"{name}\" of {what} is a block."))
             .with_hint(format!("Write {name}{} {{ ... }} without the equals sign.", label_form(block.nesting))),
         (None, None) => {
-            let error = Diagnostic::error("Unknown argument", format!("There is no argument \"{name}\" in {what}."));
+            let error = Diagnostic::slip("Unknown argument", format!("There is no argument \"{name}\" in {what}."));
             let meta = if outer { META.as_slice() } else { &[] };
             let names = schema.attributes.iter().filter(|a| a.is_configurable()).map(|a| a.name);
             let blocks = schema.blocks.iter().map(|b| b.name);
             match suggest::hint(name, names.clone().chain(blocks.clone()).chain(meta.iter().copied())) {
                 Some(hint) => error.with_hint(hint),
+                _ if outer && name == "lifecycle" => {
+                    return diagnostics.push(
+                        Diagnostic::slip("Block written as an argument", format!("\"lifecycle\" of {what} is a block."))
+                            .with_span(Some(attribute.name_span))
+                            .with_hint("Write lifecycle { ... } without the equals sign."),
+                    );
+                }
                 None if outer && name == "provider" => {
                     error.with_hint("There are no provider aliases: connections are values, given as arguments.")
                 }
@@ -71,10 +78,10 @@ fn label_form(nesting: Nesting) -> &'static str {
 
 fn unknown_block(schema: &Schema, name: &str, what: &str) -> Diagnostic {
     if schema.attribute(name).is_some() {
-        return Diagnostic::error("Argument written as a block", format!("\"{name}\" of {what} is an argument."))
+        return Diagnostic::slip("Argument written as a block", format!("\"{name}\" of {what} is an argument."))
             .with_hint(format!("Write {name} = {{ ... }} or another value with the equals sign."));
     }
-    let error = Diagnostic::error("Unknown block", format!("There is no block \"{name}\" in {what}."));
+    let error = Diagnostic::slip("Unknown block", format!("There is no block \"{name}\" in {what}."));
     let names = schema.blocks.iter().map(|b| b.name);
     match suggest::hint(name, names.clone().chain(["lifecycle", "dynamic"])) {
         Some(hint) => error.with_hint(hint),

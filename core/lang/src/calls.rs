@@ -47,11 +47,17 @@ pub(crate) fn check(call: &Call) -> Option<Diagnostic> {
 
 fn unknown(call: &Call) -> Diagnostic {
     if let Some(elsewhere) = functions::elsewhere(&call.name) {
-        return Diagnostic::error("Function not supported", format!("{}() is not here: {}.", call.name, elsewhere.why))
+        return Diagnostic::slip("Function not supported", format!("{}() is not here: {}.", call.name, elsewhere.why))
             .with_span(Some(call.name_span))
             .with_hint(elsewhere.instead);
     }
-    let error = Diagnostic::error("Unknown function", format!("There is no function \"{}\".", call.name)).with_span(Some(call.name_span));
+    let error = Diagnostic::slip("Unknown function", format!("There is no function \"{}\".", call.name)).with_span(Some(call.name_span));
+    // Functions of old times, and names of types that people take for such.
+    match call.name.as_str() {
+        "list" => return error.with_hint("Write tolist([...])."),
+        "map" => return error.with_hint("Write tomap({ KEY = VALUE, ... })."),
+        _ => {}
+    }
     match suggest::hint(&call.name, functions::names()) {
         Some(hint) => error.with_hint(hint),
         None if call.name.contains("::") => {

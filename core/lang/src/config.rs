@@ -397,6 +397,13 @@ impl Config {
         if *repetition == Repetition::Open && self.any_values { vec![None] } else { repetition.keys() }
     }
 
+    /// True if there is a block or a module of which nothing stands (`count = 0`), so that nothing in it was evaluated.
+    pub fn has_absent(&self) -> bool {
+        let is_none = |repetition: &Repetition| *repetition != Repetition::Open && repetition.keys().is_empty();
+        let mut called = self.modules.iter().flat_map(|m| m.children.values());
+        self.blocks.values().any(|b| is_none(&b.repetition)) || called.any(|c| is_none(&c.repetition))
+    }
+
     /// True if a part of the texts did not parse, so that anything may be missing here.
     pub fn is_incomplete(&self) -> bool {
         self.incomplete

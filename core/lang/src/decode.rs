@@ -23,7 +23,7 @@ pub(crate) fn check_shape(body: &Body, shape: &Shape<'_>, diagnostics: &mut Diag
             continue;
         }
         let error = if shape.blocks.contains(&name) {
-            Diagnostic::error("Block written as an argument", format!("In {what}, \"{name}\" is a block."))
+            Diagnostic::slip("Block written as an argument", format!("In {what}, \"{name}\" is a block."))
                 .with_hint(format!("Write {name} {{ ... }} without the equals sign."))
         } else {
             unknown("argument", name, what, shape.attributes)
@@ -36,7 +36,7 @@ pub(crate) fn check_shape(body: &Body, shape: &Shape<'_>, diagnostics: &mut Diag
             continue;
         }
         let error = if shape.attributes.contains(&name) {
-            Diagnostic::error("Argument written as a block", format!("In {what}, \"{name}\" is an argument."))
+            Diagnostic::slip("Argument written as a block", format!("In {what}, \"{name}\" is an argument."))
                 .with_hint(format!("Write {name} = ..."))
         } else {
             unknown("block", name, what, shape.blocks)
@@ -46,7 +46,7 @@ pub(crate) fn check_shape(body: &Body, shape: &Shape<'_>, diagnostics: &mut Diag
 }
 
 fn unknown(kind: &str, name: &str, what: &str, known: &[&str]) -> Diagnostic {
-    let error = Diagnostic::error(format!("Unknown {kind}"), format!("{} has no {kind} \"{name}\".", capital(what)));
+    let error = Diagnostic::slip(format!("Unknown {kind}"), format!("{} has no {kind} \"{name}\".", capital(what)));
     match suggest::hint(name, known.iter().copied()) {
         Some(hint) => error.with_hint(hint),
         None if known.is_empty() => error,
@@ -189,6 +189,14 @@ pub(crate) fn missing(names: &[&str], what: &str, span: Span, diagnostics: &mut 
         many => ("Missing arguments", format!("{} needs the arguments {}.", capital(what), suggest::listed(many.iter().copied()))),
     };
     diagnostics.push(Diagnostic::error(summary, detail).with_span(Some(span)));
+}
+
+/// Reports a second one of what has no name of its own and can be there only once.
+pub(crate) fn second(what: &str, span: Span, first: Span) -> Diagnostic {
+    Diagnostic::error("Declared twice", format!("{} is declared already.", capital(what)))
+        .with_span(Some(span))
+        .with_label(first, "first declared here")
+        .with_hint("Only one can be there: put all of it into one of them, or remove one.")
 }
 
 /// Reports a second block of the same name.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use karmaform_model::{Address, Diagnostic, Diagnostics, FileId, Object, Span, Value};
+use karmaform_model::{Address, Diagnostic, Diagnostics, FileId, Object, Severity, Span, Value};
 
 use crate::config::Config;
 use crate::source::Sources;
@@ -18,6 +18,8 @@ pub struct VariableInputs {
     inputs: Vec<Input>,
     /// Values of variables that nobody declared are passed over.
     lenient: bool,
+    /// That nobody declared what is given on the command line is a warning: it may be for another file of tests.
+    for_tests: bool,
     /// None is held against its type and the rules of its variable.
     unjudged: bool,
     /// None is taken: what is loaded is meant for all values.
@@ -79,6 +81,13 @@ impl VariableInputs {
     #[must_use]
     pub fn for_another(mut self) -> Self {
         self.lenient = true;
+        self
+    }
+
+    /// The same for tests, where a value on the command line may be for something else than this configuration.
+    #[must_use]
+    pub fn for_tests(mut self) -> Self {
+        self.for_tests = true;
         self
     }
 
@@ -173,7 +182,8 @@ pub(crate) fn collect(sources: &Sources, inputs: &VariableInputs, config: &Confi
             Input::Text { name, value, origin } => {
                 if !declared.contains_key(name) {
                     if *origin == VariableOrigin::CommandLine && !broken {
-                        diagnostics.push(undeclared(name, declared));
+                        let error = undeclared(name, declared);
+                        diagnostics.push(if inputs.for_tests { Diagnostic { severity: Severity::Warning, ..error } } else { error });
                     }
                     continue;
                 }
@@ -217,7 +227,8 @@ fn read_file(sources: &Sources, file: FileId, config: &Config, broken: bool, giv
     let declared = &config.declared;
     let source = sources.get(file);
     let parsed = parse_values(file, source, &config.registry);
-    given.incomplete |= parsed.broken;
+    // What is meant as a value may stand in a block.
+    given.incomplete |= parsed.broken || !parsed.body.blocks.is_empty();
     diagnostics.extend(parsed.diagnostics);
     for block in &parsed.body.blocks {
         diagnostics.push(

@@ -91,7 +91,7 @@ pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnost
             match (address, id) {
                 (Ok(address), Ok(import)) => {
                     if let Some(first) = all.insert(address.clone(), import.clone()) {
-                        diagnostics.push(decode::double(&format!("the import of {address}"), import.span, first.span));
+                        diagnostics.push(decode::second(&format!("the import of {address}"), import.span, first.span));
                     }
                 }
                 (address, id) => diagnostics.extend(address.err().into_iter().chain(id.err()).flatten()),

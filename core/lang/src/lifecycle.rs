@@ -24,7 +24,7 @@ pub(crate) fn read(body: &Body, schema: Option<&Schema>, mode: Mode, diagnostics
     let mut first = None;
     for block in body.blocks("lifecycle") {
         if let Some(first) = first {
-            diagnostics.push(decode::double("a \"lifecycle\" block", block.span, first));
+            diagnostics.push(decode::second("a \"lifecycle\" block", block.span, first));
             continue;
         }
         first = Some(block.span);
@@ -94,12 +94,30 @@ fn ignore_drift(expr: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnost
 fn ignored(item: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> Option<IgnoredPath> {
     let path = ignored_path(item, "ignore_changes", schema, diagnostics)?;
     diagnostics.extend(matches!(item.kind, ExprKind::Literal(_)).then(|| quoted(item)));
+    diagnostics.extend(redundant(item, schema));
     let is_key = |e: &Expr| matches!(&e.kind, ExprKind::Literal(value) if value.as_str().is_some());
     let is_entry = match &item.kind {
         ExprKind::Traversal(_, steps) => matches!(steps.last().map(|s| &s.kind), Some(StepKind::Index(key)) if is_key(key)),
         _ => false,
     };
     Some(IgnoredPath { path, is_entry })
+}
+
+/// What is said of an attribute that nobody can set: no configuration ever changes it.
+fn redundant(item: &Expr, schema: Option<&Schema>) -> Option<Diagnostic> {
+    let name = match &item.kind {
+        ExprKind::Name(name) => name,
+        ExprKind::Literal(value) => value.as_str()?,
+        ExprKind::Traversal(root, _) => match &root.kind {
+            ExprKind::Name(name) => name,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    schema?.attribute(name).filter(|a| !a.is_configurable())?;
+    let detail =
+        format!("\"{name}\" is a result, given by the provider. The configuration can't change it, so there is nothing to ignore.");
+    Some(Diagnostic::warning("Redundant ignore_changes element", detail).with_span(Some(item.span)).with_hint("Remove it."))
 }
 
 fn ignored_path(item: &Expr, what: &str, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> Option<Path> {
@@ -124,7 +142,8 @@ fn ignored_path(item: &Expr, what: &str, schema: Option<&Schema>, diagnostics: &
                 ("An attribute of this block must stand here, such as content or tags[\"x\"].".to_owned(), None)
             } else {
                 let names = schema.into_iter().flat_map(|s| s.attributes.iter().map(|a| a.name).chain(s.blocks.iter().map(|b| b.name)));
-                (format!("There is no attribute \"{root}\" in this block."), suggest::hint(root, names))
+                let all = (root == "*").then(|| format!("For all of them write {what} = all, without brackets."));
+                (format!("There is no attribute \"{root}\" in this block."), all.or_else(|| suggest::hint(root, names)))
             };
             let error = Diagnostic::error(format!("Invalid {what}"), detail).with_span(Some(item.span));
             diagnostics.push(match hint {

@@ -76,6 +76,7 @@ pub fn load_with(
         variables::all_unknown(&mut config);
     }
     modules::expand(&mut config, known, &mut diagnostics);
+    diagnostics.extend(protection::refused(&config));
     config.imports = imports::read(&config, &imported, &mut diagnostics);
     (config, sorted(diagnostics))
 }
@@ -186,7 +187,7 @@ fn unknown_block(block: &Block) -> Diagnostic {
     let error = match name {
         "ephemeral" | "action" => Diagnostic::error("Block not supported", format!("This version does not know the block \"{name}\".")),
         _ => {
-            let error = Diagnostic::error("Unknown block", format!("There is no top-level block \"{name}\"."));
+            let error = Diagnostic::slip("Unknown block", format!("There is no top-level block \"{name}\"."));
             error.with_hint(suggest::hint(name, KNOWN).unwrap_or_else(|| format!("There are {}.", suggest::listed(KNOWN))))
         }
     };

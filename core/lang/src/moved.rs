@@ -200,10 +200,15 @@ fn address(end: &str, expr: &Expr) -> Result<Address, Option<Diagnostic>> {
                     .with_hint("Delete this block: it is enough to rename the data block."),
             ))
         }
+        // It reads like one, but nothing of this is in a state.
+        Ok(address) if !address.is_module() && NO_RESOURCES.contains(&address.kind.as_str()) => wrong(form()),
         Ok(address) => Ok(address),
         Err(_) => wrong(known.filter(|a| a.mode == Mode::Managed).map_or_else(form, |a| format!("Write {end} = {a}."))),
     }
 }
+
+/// First words of what is referred to and is no resource.
+const NO_RESOURCES: [&str; 7] = ["var", "local", "output", "each", "count", "path", "self"];
 
 /// A step as addresses have it; `None` if that is not known from the text alone.
 fn written(step: &Step) -> Option<String> {

@@ -3,14 +3,18 @@
 use karmaform_model::{Address, Diagnostic, Diagnostics, Type, convert};
 
 use crate::attributes;
+use crate::config::Config;
 use crate::eval::{Errors, article};
-use crate::evaluator::Evaluator;
+use crate::evaluator::{Evaluator, NothingKnown};
 use crate::references::{Visit, walk};
 use crate::scope::Scope;
 use crate::syntax::Expr;
 
 /// Why no block may be referred to there, and what comes with it unknown is refused.
 pub const BEFORE: &str = "What may be destroyed has to be known before anything is looked at.";
+
+/// What is said of what is neither true nor false.
+const INVALID: &str = "Invalid prevent_destroy";
 
 impl Evaluator<'_> {
     /// Whether `prevent_destroy` of its block keeps an instance from being destroyed. `None`: that is not said, because there is no block, or
@@ -29,10 +33,17 @@ impl Evaluator<'_> {
         let said = convert(&value, &Type::Bool).ok().and_then(|v| v.as_bool());
         if said.is_none() && !value.is_unknown() && !errors.any() {
             let problem = format!("\"prevent_destroy\" must be true or false, but is {}.", article(&value));
-            errors.push(Diagnostic::error("Invalid prevent_destroy", problem).with_span(Some(expr.span)));
+            errors.push(Diagnostic::slip(INVALID, problem).with_span(Some(expr.span)));
         }
         (said, self.finish(errors).into_iter().map(|d| d.at(instance)).collect())
     }
+}
+
+/// What is wrong with `prevent_destroy` whatever is there: nobody has to look at anything, or to plan, to see that.
+pub(crate) fn refused(config: &Config) -> Diagnostics {
+    let evaluator = Evaluator::new(config, &NothingKnown);
+    let written = config.blocks.iter().filter(|(_, block)| block.lifecycle.prevent_destroy.is_some());
+    written.flat_map(|(address, _)| evaluator.is_protected(address).1).filter(|d| d.summary == INVALID).collect()
 }
 
 fn is_of_key(expr: &Expr) -> bool {

@@ -69,7 +69,7 @@ fn destroy(block: &Block, diagnostics: &mut Diagnostics) -> bool {
     let mut lifecycles = block.body.blocks("lifecycle");
     let Some(lifecycle) = lifecycles.next() else { return true };
     for second in lifecycles {
-        diagnostics.push(decode::double("a \"lifecycle\" block", second.span, lifecycle.span));
+        diagnostics.push(decode::second("a \"lifecycle\" block", second.span, lifecycle.span));
     }
     decode::labels(lifecycle, [], diagnostics);
     let what = "the \"lifecycle\" block of a \"removed\" block";

@@ -48,7 +48,7 @@ pub(crate) fn settings(config: &Config, blocks: &[&Block], diagnostics: &mut Dia
             let Some(attribute) = block.body.attribute(name) else { continue };
             let span = attribute.expr.span;
             if let Some((_, first)) = slot {
-                diagnostics.push(decode::double(&format!("\"{name}\""), span, *first));
+                diagnostics.push(decode::second(&format!("\"{name}\""), span, *first));
             }
             *slot = early_text(config, attribute, diagnostics).map(|path| (path, span));
         }
@@ -137,7 +137,7 @@ pub(crate) fn version_of_module(config: &Config, blocks: &[Block], diagnostics: 
 
 fn keep(slot: &mut Option<SettingsBlock>, block: SettingsBlock, diagnostics: &mut Diagnostics) {
     match slot {
-        Some(first) => diagnostics.push(decode::double("this block", block.span, first.span)),
+        Some(first) => diagnostics.push(decode::second("this block", block.span, first.span)),
         None => *slot = Some(block),
     }
 }
@@ -203,7 +203,7 @@ fn free_body(evaluator: &Evaluator<'_>, body: &Body, place: Place<'_>, diagnosti
             let what = format!("\"{}\"", block.kind);
             let first = body.blocks.iter().find(|b| b.kind == block.kind).map(|b| b.span);
             let first = first.or(body.attributes.iter().find(|a| a.name == block.kind).map(|a| a.expr.span)).filter(|s| *s != block.span);
-            diagnostics.push(decode::double(&what, block.span, first.unwrap_or(block.span)));
+            diagnostics.push(decode::second(&what, block.span, first.unwrap_or(block.span)));
         }
     }
     object
@@ -243,7 +243,7 @@ pub(crate) fn provider_blocks<'b>(config: &Config, blocks: &[&'b Block], diagnos
         }
         match written.get(name.text.as_str()) {
             Some(first) => diagnostics.push(
-                decode::double(&format!("the provider \"{}\"", name.text), block.span, first.span)
+                decode::second(&format!("the provider \"{}\"", name.text), block.span, first.span)
                     .with_hint("There are no aliases: connections are values, given by data sources."),
             ),
             None => drop(written.insert(&name.text, block)),

@@ -77,16 +77,22 @@ const ROOTS: [&str; 10] = ["var", "local", "data", "module", "each", "count", "p
 
 impl Checker<'_, '_> {
     fn wrong(&mut self, span: Span, summary: &str, detail: impl Into<String>, hint: Option<String>) {
-        let error = Diagnostic::error(summary, detail).with_span(Some(span));
-        self.diagnostics.push(match hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        });
+        self.tell(Diagnostic::error(summary, detail), span, hint);
+    }
+
+    /// The same of what leaves all names what they are.
+    fn slip(&mut self, span: Span, summary: &str, detail: impl Into<String>, hint: Option<String>) {
+        self.tell(Diagnostic::slip(summary, detail), span, hint);
+    }
+
+    fn tell(&mut self, mut error: Diagnostic, span: Span, hint: Option<String>) {
+        error.hints.extend(hint);
+        self.diagnostics.push(error.with_span(Some(span)));
     }
 
     fn reference(&mut self, name: &str, span: Span, steps: &[Step]) {
         if let Some(why) = self.place.constant {
-            return self.wrong(span, "Reference not allowed here", why, None);
+            return self.slip(span, "Reference not allowed here", why, None);
         }
         let Some(target) = references::target(name, steps) else {
             return self.incomplete(name, span);
@@ -160,7 +166,7 @@ impl Checker<'_, '_> {
         }
         let hint = nearest(name, self.config.variables.keys().map(String::as_str))
             .map_or_else(|| format!("Declare it: variable \"{name}\" {{}}."), |n| format!("Did you mean var.{n}?"));
-        self.wrong(span, "Unknown variable", format!("No variable \"{name}\" is declared."), Some(hint));
+        self.slip(span, "Unknown variable", format!("No variable \"{name}\" is declared."), Some(hint));
     }
 
     fn local(&mut self, name: &str, span: Span) {
@@ -168,16 +174,16 @@ impl Checker<'_, '_> {
             Some(local) => {
                 if let (Some(why), Some(module)) = (self.place.no_blocks, &local.module) {
                     let detail = format!("{why} local.{name} is made of module.{module}.");
-                    return self.wrong(span, "Reference not allowed here", detail, None);
+                    return self.slip(span, "Reference not allowed here", detail, None);
                 }
                 for reference in &local.references {
                     if Some(&reference.address.block()) == self.place.own {
                         let detail = format!("local.{name} is made of {}, the very block that needs it here.", reference.address.block());
-                        return self.wrong(span, "Block refers to itself", detail, None);
+                        return self.slip(span, "Block refers to itself", detail, None);
                     }
                     if let Some(why) = self.place.no_blocks {
                         let detail = format!("{why} local.{name} is made of {}.", reference.address);
-                        return self.wrong(span, "Reference not allowed here", detail, None);
+                        return self.slip(span, "Reference not allowed here", detail, None);
                     }
                     // Mistakes in the local itself are reported there.
                     if let Some(reference) = normalised(self.config, reference) {
@@ -189,7 +195,7 @@ impl Checker<'_, '_> {
             None => {
                 let hint = nearest(name, self.config.locals.names())
                     .map_or_else(|| "Define it in a locals block.".to_owned(), |n| format!("Did you mean local.{n}?"));
-                self.wrong(span, "Unknown local", format!("No local \"{name}\" is defined."), Some(hint));
+                self.slip(span, "Unknown local", format!("No local \"{name}\" is defined."), Some(hint));
             }
         }
     }
@@ -212,13 +218,13 @@ impl Checker<'_, '_> {
         if let Some(schema) = self.config.schema(own)
             && let Err((at, problem, hint)) = check_steps(schema, own, steps)
         {
-            self.wrong(at, "Unknown attribute", problem, hint);
+            self.slip(at, "Unknown attribute", problem, hint);
         }
     }
 
     fn block(&mut self, address: Address, key: &KeyUse, used: usize, steps: &[Step], span: Span) {
         if let Some(why) = self.place.no_blocks {
-            return self.wrong(span, "Reference not allowed here", why, None);
+            return self.slip(span, "Reference not allowed here", why, None);
         }
         let Some(block) = self.config.blocks.get(&address) else {
             return self.no_block(&address, span);
@@ -227,15 +233,15 @@ impl Checker<'_, '_> {
             let detail = format!("{address} can't be made of its own values.");
             if self.place.has_self {
                 let hint = "In a postcondition write self, which is the instance that is judged.".to_owned();
-                return self.wrong(span, "Block refers to itself", detail, Some(hint));
+                return self.slip(span, "Block refers to itself", detail, Some(hint));
             }
             let hint = "Refer to other blocks, or take the common value into a local.".to_owned();
-            return self.wrong(span, "Block refers to itself", detail, Some(hint));
+            return self.slip(span, "Block refers to itself", detail, Some(hint));
         }
         if let Some(check) = block.check.as_deref().filter(|c| self.place.check != Some(*c)) {
             let detail = format!("{address} stands in the check \"{check}\", and only what that asserts sees it.");
             let hint = "Move the data source out of the check to refer to it from here.".to_owned();
-            return self.wrong(span, "Reference not allowed here", detail, Some(hint));
+            return self.slip(span, "Reference not allowed here", detail, Some(hint));
         }
         if self.wants_key(&address, &block.repeat, key, steps.get(used), span) {
             return;
@@ -245,7 +251,7 @@ impl Checker<'_, '_> {
             // An index of a single block is an attribute in brackets.
             (Repeat::None, KeyUse::Literal(karmaform_model::Key::Index(_))) => {
                 let hint = format!("Remove the index: {address}.");
-                return self.wrong(span, "Index of a single block", format!("{address} has neither count nor for_each."), Some(hint));
+                return self.slip(span, "Index of a single block", format!("{address} has neither count nor for_each."), Some(hint));
             }
             (Repeat::None, KeyUse::Literal(_) | KeyUse::Computed) => {
                 key = KeyUse::None;
@@ -256,7 +262,7 @@ impl Checker<'_, '_> {
         if let Some(schema) = self.config.schema(&address)
             && let Err((at, problem, hint)) = check_steps(schema, &address, &steps[used..])
         {
-            return self.wrong(at, "Unknown attribute", problem, hint);
+            return self.slip(at, "Unknown attribute", problem, hint);
         }
         let reference = references::reference(address, &key, used, steps, span);
         if let Some(reference) = normalised(self.config, &reference) {
@@ -281,13 +287,13 @@ impl Checker<'_, '_> {
             _ => return false,
         };
         let detail = format!("{name} has {word}, so there may be several, and which one is meant must be said.");
-        self.wrong(span, "Missing index", detail, Some(hint));
+        self.slip(span, "Missing index", detail, Some(hint));
         true
     }
 
     fn module(&mut self, name: &str, key: &KeyUse, used: usize, steps: &[Step], span: Span) {
         if let Some(why) = self.place.no_blocks {
-            return self.wrong(span, "Reference not allowed here", why, None);
+            return self.slip(span, "Reference not allowed here", why, None);
         }
         let Some(call) = self.config.calls.get(name) else {
             if !self.config.incomplete {
@@ -295,7 +301,7 @@ impl Checker<'_, '_> {
                     || format!("Declare it: module \"{name}\" {{ source = \"./DIRECTORY\" }}."),
                     |n| format!("Did you mean module.{n}?"),
                 );
-                self.wrong(span, "Unknown module", format!("No module \"{name}\" is called."), Some(hint));
+                self.slip(span, "Unknown module", format!("No module \"{name}\" is called."), Some(hint));
             }
             return;
         };
@@ -307,7 +313,7 @@ impl Checker<'_, '_> {
             (Repeat::None, KeyUse::Literal(karmaform_model::Key::Index(_))) => {
                 let hint = format!("Remove the index: module.{name}.");
                 let detail = format!("module.{name} has neither count nor for_each.");
-                return self.wrong(span, "Index of a single module", detail, Some(hint));
+                return self.slip(span, "Index of a single module", detail, Some(hint));
             }
             (Repeat::None, KeyUse::Literal(_) | KeyUse::Computed) => used -= 1,
             _ => {}
@@ -357,7 +363,7 @@ impl Checker<'_, '_> {
             let word = if address.mode == Mode::Data { "data" } else { "resource" };
             format!("Declare it: {word} \"{}\" \"{}\" {{ ... }}.", address.kind, address.name)
         };
-        self.wrong(span, &format!("Unknown {what}"), format!("No {what} {address} is declared."), Some(hint));
+        self.slip(span, &format!("Unknown {what}"), format!("No {what} {address} is declared."), Some(hint));
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod explain;
 mod found;
+mod habits;
 mod heredocs;
 mod json;
 mod keys;

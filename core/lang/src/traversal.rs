@@ -211,7 +211,10 @@ impl Evaluator<'_> {
                 Type::Object(attributes) => match attributes.get(name) {
                     Some(attribute) => Next::Made(Value::unknown(attribute.ty.clone())),
                     None => {
-                        let detail = format!("This object has no \"{name}\".");
+                        let names = || suggest::listed(attributes.keys().map(String::as_str));
+                        let is_told = !value.marks().any() && !attributes.is_empty();
+                        let there = if is_told { format!(" It has {}.", names()) } else { String::new() };
+                        let detail = format!("This object has no \"{name}\".{there}");
                         self.no(whole, step, scope, errors, "No such attribute", detail)
                     }
                 },

@@ -73,6 +73,9 @@ impl Reader<'_> {
                 "list" | "set" | "map" | "object" | "tuple" => {
                     self.wrong(span, format!("\"{name}\" takes exactly one argument."), examples())
                 }
+                "string" | "number" | "bool" | "any" => {
+                    self.wrong(span, format!("\"{name}\" stands without parentheses."), format!("Write {name}."))
+                }
                 _ => self.word(name, name_span),
             };
         };

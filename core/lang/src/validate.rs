@@ -60,32 +60,10 @@ pub fn validate(config: &Config) -> Diagnostics {
     all
 }
 
-/// Errors that leave all names what they are: what is found beside them does not follow from them, but where they stand.
-const LEAVE_NAMES: [&str; 18] = [
-    "Argument can't be set",
-    "Argument written as a block",
-    "Block refers to itself",
-    "Block written as an argument",
-    "Function not supported",
-    "Index of a single block",
-    "Index of a single module",
-    "Missing index",
-    "Reference not allowed here",
-    "Unknown argument",
-    "Unknown attribute",
-    "Unknown block",
-    "Unknown data source",
-    "Unknown function",
-    "Unknown local",
-    "Unknown module",
-    "Unknown resource",
-    "Unknown variable",
-];
-
 /// What is wrong beside what loading told, and can be told with it. Where something was dropped, or did not parse, that is nothing: it would follow
 /// from that. So does what is found at the place of an error.
 pub fn validate_beside(config: &Config, told: &Diagnostics) -> Diagnostics {
-    if told.iter().any(|d| d.is_error() && !LEAVE_NAMES.contains(&d.summary.as_str())) {
+    if told.iter().any(|d| d.is_error() && !d.leaves_names) {
         return Diagnostics::new();
     }
     let wrong: Vec<Span> = told.iter().filter(|d| d.is_error()).filter_map(|d| d.span).collect();

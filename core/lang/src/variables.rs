@@ -33,6 +33,8 @@ pub(crate) struct Declaration {
     pub ty: Type,
     /// `type` was written.
     typed: bool,
+    /// What is written as its `type` is none, so nobody knows what fits.
+    untold: bool,
     pub default: Option<Value>,
     pub description: Option<String>,
     pub sensitive: bool,
@@ -75,8 +77,10 @@ pub(crate) fn declare(config: &Config, block: &Block, diagnostics: &mut Diagnost
     let attributes = &["type", "default", "description", "sensitive", "ephemeral", "nullable"];
     check_shape(body, &Shape { what: "a \"variable\" block", attributes, blocks: &["validation"] }, diagnostics);
     let constant = |expr: &Expr| constant(config, expr);
+    let mut untold = false;
     let ty = body.attribute("type").map(|a| {
         let (ty, found) = type_of(&a.expr, &constant);
+        untold = found.has_errors() || matches!(a.expr.kind, ExprKind::Wrong);
         diagnostics.extend(found);
         ty
     });
@@ -89,7 +93,7 @@ pub(crate) fn declare(config: &Config, block: &Block, diagnostics: &mut Diagnost
         diagnostics.extend(found);
         let unknown = Value::unknown(ty.clone());
         match convert(&value, &ty) {
-            _ if failed => unknown,
+            _ if failed || untold => unknown,
             Ok(value) if value.is_null() && !nullable => {
                 let detail = format!("The variable \"{name}\" is not nullable, so its default must not be null.");
                 diagnostics.push(Diagnostic::error("Invalid default", detail).with_span(Some(attribute.expr.span)));
@@ -105,6 +109,7 @@ pub(crate) fn declare(config: &Config, block: &Block, diagnostics: &mut Diagnost
     });
     let declaration = Declaration {
         typed,
+        untold,
         default,
         description: literal_text(body, "description", diagnostics),
         sensitive: literal_bool(body, "sensitive", diagnostics).unwrap_or_default(),
@@ -149,6 +154,8 @@ pub(crate) fn assign(
         let given = given.values.get(name);
         let mut raw = None;
         let value = match (given, &declaration.default) {
+            // All that could be said of its value follows from the mistake in its type.
+            _ if declaration.untold => Value::unknown(declaration.ty.clone()),
             (Some(given), _) if unjudged => value_of(config, name, declaration, given, &mut raw, &mut Diagnostics::new()),
             (Some(given), _) => value_of(config, name, declaration, given, &mut raw, diagnostics),
             (None, Some(default)) => default.clone(),

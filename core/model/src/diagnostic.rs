@@ -51,6 +51,9 @@ pub struct Diagnostic {
     pub hints: Vec<String>,
     /// The engine may try the same step again.
     pub retryable: bool,
+    /// All names of a configuration are what they are in spite of it: what is found beside it does not follow from it, but at its own place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaves_names: bool,
 }
 
 impl Diagnostic {
@@ -65,7 +68,13 @@ impl Diagnostic {
             labels: Vec::new(),
             hints: Vec::new(),
             retryable: false,
+            leaves_names: false,
         }
+    }
+
+    /// An error of who wrote a configuration, which leaves all names in it what they are.
+    pub fn slip(summary: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { leaves_names: true, ..Self::error(summary, detail) }
     }
 
     /// A warning.

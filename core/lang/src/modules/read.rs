@@ -330,7 +330,7 @@ fn fits(name: &str, call: &ModuleCall, diagnostics: &mut Diagnostics) {
             None if unit.declared.is_empty() => "It takes no values; remove the argument.".to_owned(),
             None => format!("It has {}.", suggest::listed(names)),
         };
-        diagnostics.push(Diagnostic::error("Unknown argument", detail).with_span(Some(given.name_span)).with_hint(hint));
+        diagnostics.push(Diagnostic::slip("Unknown argument", detail).with_span(Some(given.name_span)).with_hint(hint));
     }
     let missing: Vec<_> = unit.declared.iter().filter(|(n, d)| d.default.is_none() && !call.arguments.contains_key(*n)).collect();
     if let Some((_, declaration)) = missing.first() {

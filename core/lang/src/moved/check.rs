@@ -49,6 +49,10 @@ fn ambiguous(moved: &Moved, other: &Moved, has_one_target: bool) -> Diagnostic {
 
 /// What has moved and stands there still.
 fn still_there(config: &Config, moved: &Moved) -> Option<Diagnostic> {
+    // Without values each stands once, without a key, and for all its instances.
+    if config.any_values && moved.from.configuration() == moved.to.configuration() {
+        return None;
+    }
     let around = config.places.iter().filter(|(path, _)| super::names(path) == moved.module);
     let (address, there) = around.filter_map(|(path, _)| declared(config, path, moved)).next()?;
     let word = if address.is_module() { "module" } else { "resource" };

@@ -8,6 +8,7 @@ use hcl_edit::parser::Error;
 use karmaform_model::{Diagnostic, Span};
 
 use super::found::{Problem, ProblemKind};
+use super::habits::habit;
 use super::scan::identifier_length;
 use super::words::{Cause, at_character, at_item};
 
@@ -92,6 +93,14 @@ pub(super) fn error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Sp
         return double(name, span(at..at + length), earlier(text, at, name).map(&span));
     }
     if let Some((place, character)) = strange(text, at) {
+        if is_curly(character) {
+            return Diagnostic::error(
+                "Curly quotes",
+                format!("Strings are written in straight double quotes, and this is \"{character}\"."),
+            )
+            .with_span(Some(span(place..place + character.len_utf8())))
+            .with_hint("Write \" in its place. It often comes along with copied text.");
+        }
         let code = u32::from(character);
         let detail = format!(
             "The character U+{code:04X} stands here. It can't be seen, or looks like something else, and means nothing outside of strings."
@@ -100,7 +109,7 @@ pub(super) fn error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Sp
             .with_span(Some(span(place..place + character.len_utf8())))
             .with_hint("Delete it, and type a plain space if one belongs there. It often comes along with copied text.");
     }
-    let cause = limit(message, text, at).or_else(|| known_message(message, text, at)).unwrap_or_else(|| {
+    let cause = limit(message, text, at).or_else(|| habit(text, at)).or_else(|| known_message(message, text, at)).unwrap_or_else(|| {
         let start = at + text[at..].len() - text[at..].trim_start_matches([' ', '\t']).len();
         let line_start = text[..start].rfind('\n').map_or(0, |n| n + 1);
         let first_on_line = text[line_start..start].trim().is_empty();
@@ -110,7 +119,21 @@ pub(super) fn error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Sp
     cause.into_diagnostic(span)
 }
 
-/// A character that nobody sees, outside of strings and comments, on the line that the parser gave up on.
+/// True if a quote as it is printed stands where the parser gave up, or behind a block's name. In the text of a heredoc there may be many.
+fn is_for_a_quote(text: &str, at: usize, line: usize, place: usize) -> bool {
+    let before = &text[line..place];
+    let is_header = before.trim_start().starts_with(char::is_alphabetic)
+        && before.ends_with(' ')
+        && before.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' '));
+    place == at || at <= place && is_header
+}
+
+/// True for quotes as they are printed.
+fn is_curly(c: char) -> bool {
+    matches!(c, '\u{2018}'..='\u{201f}' | '«' | '»')
+}
+
+/// A character that nobody sees, or a quote as it is printed, outside of strings and comments, on the line that the parser gave up on.
 fn strange(text: &str, at: usize) -> Option<(usize, char)> {
     let start = text[..at].rfind('\n').map_or(0, |n| n + 1);
     let line = text[start..].split('\n').next().unwrap_or_default();
@@ -127,7 +150,8 @@ fn strange(text: &str, at: usize) -> Option<(usize, char)> {
             '\u{a0}' | '\u{ad}' | '\u{feff}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{2069}' | '\u{3000}' => {
                 return Some((start + i, c));
             }
-            _ if c.is_control() => return Some((start + i, c)),
+            '/' if line[i..].starts_with("//") => return None,
+            _ if c.is_control() || is_curly(c) && is_for_a_quote(text, at, start, start + i) => return Some((start + i, c)),
             _ => {}
         }
     }
@@ -161,9 +185,17 @@ pub(super) fn template_error(error: &Error, text: &str, span: impl Fn(Range<usiz
         },
     );
     let excerpt: String = String::from_utf8_lossy(&text.as_bytes()[start..]).lines().next().unwrap_or_default().chars().take(60).collect();
+    // What opened last before the place is what the parser was in.
+    let before = &text[..at];
+    let is_expression = !text.contains("%{") || before.rfind("${") > before.rfind("%{");
+    let hint = if is_expression {
+        "Check the expression in \"${...}\"; a literal \"${\" is written \"$${\"."
+    } else {
+        "Every %{ if } needs an %{ endif }, every %{ for } an %{ endfor }; a literal \"${\" is written \"$${\"."
+    };
     Diagnostic::error("Invalid template", format!("Line {line} of the template could not be read: {excerpt}"))
         .with_span(Some(span(at..at)))
-        .with_hint("Every %{ if } needs an %{ endif }, every %{ for } an %{ endfor }; a literal \"${\" is written \"$${\".")
+        .with_hint(hint)
 }
 
 /// An attribute that is there twice.

@@ -59,6 +59,12 @@ fn parse(file: FileId, text: &str, catalog: &Catalog, inside: Inside<'_>) -> Par
         }
     };
     let mut body = Body::default();
+    // A list of blocks is a configuration, but values have one name each.
+    if matches!((inside, &node.kind), (Inside::Values, kind) if !matches!(kind, Kind::Object(_))) {
+        let error = Diagnostic::error("Object needed", "A file with values of variables is one JSON object.");
+        lower.diagnostics.push(error.with_span(Some(lower.span(node.at.clone()))).with_hint("Write { \"NAME\": VALUE, ... }."));
+        return Parsed { diagnostics: lower.diagnostics, broken: true, ..Parsed::default() };
+    }
     lower.refuse_null(&node, "A file");
     for node in lower.objects(&node, "A file") {
         lower.body(node, inside, &mut body);

@@ -17,6 +17,8 @@ use super::{
 
 /// What is said of a key of an object that may be a reference and may be a name.
 pub(super) const AMBIGUOUS_KEY: &str = "Ambiguous key";
+/// What is said of a key that an object has twice.
+const WRITTEN_TWICE: &str = "Key written twice";
 /// Entries of a big object that are parsed at once.
 const PIECE: usize = 500;
 
@@ -216,7 +218,7 @@ impl Lower<'_> {
     /// The earlier one of two keys that are the same text is of no use. What is computed may well differ, as `uuid()` does.
     fn written_twice(&mut self, key: Span) {
         self.diagnostics.push(
-            Diagnostic::warning("Key written twice", "An earlier entry of this object has the same key; this one wins.")
+            Diagnostic::warning(WRITTEN_TWICE, "An earlier entry of this object has the same key; this one wins.")
                 .with_span(Some(key))
                 .with_hint("Remove one of the two."),
         );
@@ -285,10 +287,30 @@ impl Lower<'_> {
         let first = call.name.namespace.first().and_then(|n| n.span()).or_else(|| call.name.name.span());
         let name_span = self.span_of(first, span);
         let name_span = call.name.name.span().map_or(name_span, |r| Span { end: self.span(r).end, ..name_span });
+        let before = self.diagnostics.len();
         let args = call.args.iter().map(|e| self.expression_in(e, true, span)).collect();
+        if name == "object" && self.diagnostics.len() > before {
+            self.forget_doubles(call, before);
+        }
         // `core::` names the built-in ones.
         let name = normalised(name.strip_prefix("core::").unwrap_or(&name));
         ExprKind::Call(Box::new(Call { name, name_span, args, expand: call.args.expand_final() }))
+    }
+
+    /// An attribute that is twice in the type of an object is refused where types are read, so none of the two wins.
+    fn forget_doubles(&mut self, call: &tree::FuncCall, before: usize) {
+        let mut keys = Vec::new();
+        for arg in call.args.iter() {
+            let Expression::Object(object) = arg else { continue };
+            keys.extend(object.iter().filter_map(|(key, _)| match key {
+                tree::ObjectKey::Ident(name) => name.span(),
+                tree::ObjectKey::Expression(expr) => expr.span(),
+            }));
+        }
+        let spans: Vec<Span> = keys.into_iter().map(|key| self.span(key)).collect();
+        let is_double = |d: &Diagnostic| d.summary == WRITTEN_TWICE && d.span.is_some_and(|span| spans.contains(&span));
+        let all = std::mem::take(&mut self.diagnostics).into_iter().enumerate();
+        self.diagnostics = all.filter(|(i, d)| *i < before || !is_double(d)).map(|(_, d)| d).collect();
     }
 
     fn traversal(&mut self, traversal: &tree::Traversal, newlines: bool, span: Span) -> ExprKind {

@@ -336,13 +336,35 @@ impl<'t> Scanner<'t> {
             Some(_) => {
                 let found = self.at..self.at + 1;
                 if self.stack.iter().any(&matches) {
+                    let is_slip = self.is_slip(matches);
                     self.blame_open(Some(found));
+                    if is_slip {
+                        self.stack.pop();
+                        return;
+                    }
                     while self.stack.pop().is_some_and(|open| !matches(&open)) {}
                 } else {
                     self.problem(ProblemKind::Closer(closer), found, None);
                 }
             }
         }
+    }
+
+    /// True if a closer is meant for the innermost bracket though it is one of another kind: what it would close was opened on a line before,
+    /// and the innermost on this one, or further right, where the closer stands as well.
+    fn is_slip(&self, matches: impl Fn(&Open) -> bool) -> bool {
+        let Some(Open::Bracket { at: inner, indent, .. }) = self.stack.last() else { return false };
+        let Some(Open::Bracket { at: outer, indent: further_out, .. }) = self.stack.iter().rev().find(|open| matches(open)) else {
+            return false;
+        };
+        let first_on_line = self.text[self.line_start..self.at].trim().is_empty();
+        // What follows goes on in what was opened before, or closes it.
+        let indent_of = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+        let next = self.text[self.at..].lines().skip(1).find(|line| !line.trim().is_empty());
+        let goes_on = next.is_none_or(|line| line.trim_start().starts_with(['}', ']', ')']) || indent_of(line) > *further_out);
+        goes_on
+            && *outer < self.line_start
+            && (*inner >= self.line_start || first_on_line && indent != further_out && self.indent() == *indent)
     }
 
     /// An entry of the innermost object ends here.

@@ -220,6 +220,13 @@ fn header_cause(text: &str, at: usize, name: Range<usize>) -> Cause {
     cause.hint("Put \"{\" at the end of this line; it can't stand on the next one.")
 }
 
+/// True for `NAME = WORD`, where what follows may be meant as what a function takes.
+fn is_lone_word(before: &str) -> bool {
+    let Some((_, value)) = before.split_once('=') else { return false };
+    let value = value.trim();
+    !value.is_empty() && identifier_length(value) == value.len() && !["true", "false", "null"].contains(&value)
+}
+
 fn after_value(rest: &str, at: Range<usize>, before: &str, found: &str) -> Cause {
     let cause = |summary, detail: String| Cause::new(at.clone(), summary, detail);
     match rest.chars().next() {
@@ -231,6 +238,10 @@ fn after_value(rest: &str, at: Range<usize>, before: &str, found: &str) -> Cause
         Some('.' | '+' | '-' | '*' | '/' | '%' | '<' | '>' | '&' | '|' | '!' | '?') => {
             cause("Incomplete expression", format!("Nothing that could be read follows after {found}."))
                 .hint("Put the whole expression in parentheses to break it over lines.")
+        }
+        Some('"' | '0'..='9') if is_lone_word(before) => {
+            cause("Text after a value", format!("The argument ends here, but {found} follows on the same line."))
+                .hint("What a function takes stands in parentheses: upper(\"a\").")
         }
         _ if before.ends_with("= if") => cause("Invalid condition", "There is no \"if ... then\".".into()).hint("Write CONDITION ? A : B."),
         _ => cause("Text after a value", format!("The argument ends here, but {found} follows on the same line."))

@@ -23,11 +23,18 @@ const OUTPUT: &str = "output";
 pub struct Judged {
     /// Those that don't hold.
     pub failed: Diagnostics,
+    /// What these say of it, without the values that are told beside.
+    pub messages: Vec<String>,
     /// Those that nobody can judge, and why.
     pub wrong: Diagnostics,
 }
 
 impl Run {
+    /// How many asserts it has.
+    pub fn asserts_count(&self) -> usize {
+        self.asserts.len()
+    }
+
     /// Judges all asserts. `given` are the values that tests give to variables, `ran` the outputs of earlier runs by the name of the run.
     pub fn judge(&self, config: &Config, resolver: &dyn Resolver, given: &Object, ran: &Object) -> Judged {
         let evaluator = Evaluator::new(config, resolver);
@@ -71,6 +78,7 @@ impl Run {
         match verdict {
             Verdict::Holds | Verdict::Wrong => {}
             Verdict::Broken(message) => {
+                judged.messages.push(message.clone());
                 let values = names_in(evaluator, &assert.condition, scope);
                 let detail = if values.is_empty() { message } else { format!("{message}\n{values}") };
                 judged.failed.push(Diagnostic::error("Test assertion failed", detail).with_span(span));

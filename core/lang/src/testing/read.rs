@@ -34,7 +34,7 @@ pub fn read_tests(file: FileId, source: &SourceFile, context: &Context, registry
                     first = Some(block.span);
                     tests.variables = values(block, &mut diagnostics);
                 }
-                Some(first) => diagnostics.push(decode::double("the block \"variables\" of this file", block.span, first)),
+                Some(first) => diagnostics.push(decode::second("the block \"variables\" of this file", block.span, first)),
             },
             "run" => {
                 let run = runs::read(&config, block, &names, &mut diagnostics);
@@ -81,7 +81,7 @@ fn unknown_block(block: &Block) -> Diagnostic {
         "test" => not_supported("Files and runs go one after the other; leave it out."),
         "variable" => not_supported("Variables are declared in the configuration. Values for them stand in variables { NAME = VALUE }."),
         _ => {
-            let error = Diagnostic::error("Unknown block", format!("A test file has no block \"{name}\"."));
+            let error = Diagnostic::slip("Unknown block", format!("A test file has no block \"{name}\"."));
             error.with_hint(suggest::hint(name, KNOWN).unwrap_or_else(|| format!("There are {}.", suggest::listed(KNOWN))))
         }
     };

@@ -28,7 +28,7 @@ pub(super) fn read(config: &Config, block: &Block, earlier: &BTreeSet<String>, d
     check_shape(&body, &Shape { what: "a \"run\" block", attributes: &["command", "expect_failures"], blocks }, diagnostics);
     for kind in ["variables", "module", "plan_options"] {
         if let [first, second, ..] = body.blocks(kind).collect::<Vec<_>>().as_slice() {
-            diagnostics.push(decode::double(&format!("the block \"{kind}\" of this run"), second.span, first.span));
+            diagnostics.push(decode::second(&format!("the block \"{kind}\" of this run"), second.span, first.span));
         }
     }
     let one = |kind: &'static str| body.blocks(kind).next().cloned();

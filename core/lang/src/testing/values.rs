@@ -133,7 +133,7 @@ fn check_names(expr: &Expr, names: &Object, wrong: &dyn Fn(&str) -> String, diag
         if names.contains_key(name) {
             return;
         }
-        let error = Diagnostic::error("Unknown variable", wrong(name)).with_span(Some(span));
+        let error = Diagnostic::slip("Unknown variable", wrong(name)).with_span(Some(span));
         diagnostics.push(match nearest(name, names.keys().map(String::as_str)) {
             Some(near) => error.with_hint(format!("Did you mean var.{near}?")),
             None => error.with_hint(format!("Give it one, with -var {name}=... or in a variables file.")),

@@ -109,11 +109,17 @@ impl Reader<'_> {
         let hint = match self.peek() {
             Some(b'#' | b'/') => Some("JSON has no comments; an entry with the key \"//\" is ignored."),
             Some(b'\'') => Some("Texts stand in double quotes."),
+            Some(b'"' | b'{' | b'[') if what.starts_with("\",\"") => Some("Put a comma between the entries."),
             _ => None,
         };
         match rest.chars().next() {
             None => self.wrong(format!("The file ends where {what} should follow."), Some("Is a bracket or a quote missing?")),
-            Some(found) => self.wrong(format!("Here {what} should follow, and not \"{}\".", found.escape_default()), hint),
+            Some('"') => self.wrong(format!("Here {what} should follow, and not a double quote."), hint),
+            Some('\'') => self.wrong(format!("Here {what} should follow, and not a single quote."), hint),
+            Some(found) if found.is_control() => {
+                self.wrong(format!("Here {what} should follow, and not \"{}\".", found.escape_default()), hint)
+            }
+            Some(found) => self.wrong(format!("Here {what} should follow, and not \"{found}\"."), hint),
         }
     }
 
@@ -384,7 +390,8 @@ mod tests {
         check("", 0..0, "The file ends where a value should follow.");
         check("{\"a\": 1,}", 8..9, "The last entry has a comma behind it.");
         check("{\"a\" 1}", 5..6, "Here \":\" should follow, and not \"1\".");
-        check("{\"a\": 1 \"b\": 2}", 8..9, "Here \",\" or \"}\" should follow, and not \"\\\"\".");
+        check("{\"a\": 1 \"b\": 2}", 8..9, "Here \",\" or \"}\" should follow, and not a double quote.");
+        check("{'a': 1}", 1..2, "Here a key in double quotes should follow, and not a single quote.");
         check("{a: 1}", 1..2, "Here a key in double quotes should follow, and not \"a\".");
         check("{\"a\": b}", 6..7, "A word without quotes is no value.");
         check("{\"a\": \"b}", 6..7, "This text has no closing quote.");
