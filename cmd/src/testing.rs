@@ -57,6 +57,10 @@ pub(crate) struct RunReport {
     pub(crate) status: Status,
     /// What there was to say, already as text: file, line and all.
     pub(crate) says: String,
+    /// The same in one line, of asserts that do not hold.
+    pub(crate) summary: String,
+    /// When it began, in milliseconds since 1970.
+    pub(crate) began: u64,
     /// Milliseconds.
     pub(crate) elapsed: u64,
 }
@@ -74,7 +78,19 @@ pub(crate) struct FileReport {
 /// How a run ended, and what there is to say and to show of it.
 struct Ended {
     status: Status,
+    /// Which asserts do not hold, in one line.
+    summary: String,
     diagnostics: Diagnostics,
-    /// What it plans or made, if that is wanted.
-    shown: String,
+    shown: Shown,
+}
+
+/// What a run plans or made, if that is wanted.
+pub(crate) enum Shown {
+    Nothing,
+    /// For people.
+    Text(String),
+    /// A plan for programs.
+    Plan(serde_json::Value),
+    /// A state for programs.
+    State(serde_json::Value),
 }

@@ -8,7 +8,7 @@ use karmaform_model::{Diagnostic, Diagnostics, FileId, Object};
 use crate::app::{App, Ended, Stop, VERSION};
 use crate::disk::{Disk, reason, write_replaced};
 use crate::flags::{ParallelismFlags, VariableFlags, boolean};
-use crate::project::{HERE, Loading, context, load_directory, load_sources, texts};
+use crate::project::{HERE, Loading, context, load_for_tests, load_sources, texts};
 use crate::testing::{Filter, Suite, Tally, discover, found, junit, summary, test};
 
 /// What is said of a value that a variable refuses. A run may give another one.
@@ -85,7 +85,7 @@ fn read(app: &mut App, sources: Vec<SourceFile>) -> Result<Vec<(SourceFile, Test
 
 /// What is wrong with the configuration whatever its variables are is told once.
 fn check(app: &mut App, args: &Args) -> Result<Config, Stop> {
-    let project = load_directory(app, &args.variables, false)?;
+    let project = load_for_tests(app, &args.variables)?;
     let found = project.diagnostics.into_iter();
     let wrong: Diagnostics = found.filter(|d| d.is_error() && ![MISSING_VARIABLE, REFUSED].contains(&d.summary.as_str())).collect();
     if wrong.has_errors() { Err(wrong.into()) } else { Ok(project.config) }

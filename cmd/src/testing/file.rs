@@ -6,7 +6,7 @@ use karmaform_lang::{Config, SourceFile, TestFile};
 use karmaform_model::{Diagnostic, Diagnostics, Object};
 
 use super::run::{Scene, run};
-use super::told::{Progress, show, tell_file, tell_run};
+use super::told::{Progress, show, tell_file, tell_run, tell_run_teardown, tell_shown};
 use super::{FileReport, RunReport, Status};
 use crate::app::App;
 use crate::flags::VariableFlags;
@@ -32,24 +32,24 @@ pub(crate) fn test(app: &mut App, suite: &Suite, source: &SourceFile, tests: &Te
     let mut told = Vec::new();
     for one in &tests.runs {
         let began = app.now();
-        tell_run(app, path, &one.name, None, 0);
         // What can't be brought to its end leaves something that later runs know nothing of; that something is not as asserted, they do.
         if report.status == Status::Errored || app.interrupt.is_set() {
             tell_run(app, path, &one.name, Some(Status::Skipped), 0);
-            report.runs.push(RunReport { name: one.name.clone(), status: Status::Skipped, says: String::new(), elapsed: 0 });
+            let (says, summary) = (String::new(), String::new());
+            report.runs.push(RunReport { name: one.name.clone(), status: Status::Skipped, says, summary, began, elapsed: 0 });
             continue;
         }
+        tell_run(app, path, &one.name, None, 0);
         let ended = run(app, &mut scene, one);
         let elapsed = app.now().saturating_sub(began);
         tell_run(app, path, &one.name, Some(ended.status), elapsed);
-        if !ended.shown.is_empty() {
-            app.say(&format!("\n{}\n", ended.shown.trim_end()));
-        }
+        tell_shown(app, path, &one.name, &ended.shown);
         let news = without(ended.diagnostics, &mut told);
         show(app, &news, path, Some(&one.name));
         let says = said(app, &news);
         report.status = report.status.max(ended.status);
-        report.runs.push(RunReport { name: one.name.clone(), status: ended.status, says, elapsed });
+        let (status, summary) = (ended.status, ended.summary);
+        report.runs.push(RunReport { name: one.name.clone(), status, says, summary, began, elapsed });
     }
     // As in Terraform: where there is nothing to run, nothing went wrong.
     if tests.runs.is_empty() {
@@ -61,6 +61,9 @@ pub(crate) fn test(app: &mut App, suite: &Suite, source: &SourceFile, tests: &Te
     for mut place in places {
         if let Some(last) = &place.last {
             app.sources = last.sources.clone();
+            if place.holds_something() {
+                tell_run_teardown(app, path, &last.run);
+            }
         }
         let wrong = place.destroy(app, suite.parallelism);
         if wrong.has_errors() {

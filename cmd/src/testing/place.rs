@@ -12,6 +12,8 @@ use crate::project::Project;
 
 /// What was applied last.
 pub(super) struct Last {
+    /// By this run.
+    pub(super) run: String,
     pub(super) project: Project,
     pub(super) registry: Arc<Registry>,
     /// What diagnostics of it point into.
@@ -31,12 +33,17 @@ impl Place {
         Self { state: Snapshot { lineage, ..Snapshot::default() }, last: None, used: 0 }
     }
 
+    /// True if there is something to take away.
+    pub(super) fn holds_something(&self) -> bool {
+        self.last.is_some() && !(self.state.resources.is_empty() && self.state.deposed.is_empty())
+    }
+
     /// Destroys all that is in it. What is left is told, by its address.
     pub(super) fn destroy(&mut self, app: &mut App, parallelism: usize) -> Diagnostics {
-        let Some(Last { mut project, registry, .. }) = self.last.take() else { return Diagnostics::new() };
-        if self.state.resources.is_empty() && self.state.deposed.is_empty() {
+        if !self.holds_something() {
             return Diagnostics::new();
         }
+        let Some(Last { mut project, registry, .. }) = self.last.take() else { return Diagnostics::new() };
         // What a test makes is its own to take away.
         project.config.blocks.values_mut().for_each(|block| block.lifecycle.allow_destroy());
         self.state.resources.values_mut().for_each(|stored| stored.protected = false);

@@ -14,11 +14,12 @@ use super::place::{Last, Place};
 use super::stages::{Stage, applied, expand, planned, pool};
 use super::stand_ins::overridden;
 use super::values::Instances;
-use super::{Ended, Status};
+use super::{Ended, Shown, Status};
 use crate::app::{App, Stop, VERSION};
 use crate::planning::{Planned, go_on, halted, never_known};
 use crate::policies::{Overrides, judge};
 use crate::project::{HERE, Loading, Project, load_sources, texts};
+use crate::ui::json::testing::{drawn_plan, drawn_state};
 use crate::ui::plan::{PlanOptions, plan_text};
 use crate::ui::state::state_text;
 
@@ -42,8 +43,9 @@ pub(super) struct Scene<'a> {
 /// Does all of it.
 pub(super) fn run(app: &mut App, scene: &mut Scene<'_>, run: &Run) -> Ended {
     let mut said = Diagnostics::new();
-    let mut shown = String::new();
-    let status = match attempt(app, scene, run, &mut said, &mut shown) {
+    let mut shown = Shown::Nothing;
+    let mut summary = String::new();
+    let status = match attempt(app, scene, run, &mut said, (&mut shown, &mut summary)) {
         Ok(status) => status,
         Err(Stop::Because(diagnostics)) => {
             said.extend(diagnostics);
@@ -51,10 +53,16 @@ pub(super) fn run(app: &mut App, scene: &mut Scene<'_>, run: &Run) -> Ended {
         }
         Err(Stop::Code(_)) => Status::Errored,
     };
-    Ended { status, diagnostics: said, shown }
+    Ended { status, summary, diagnostics: said, shown }
 }
 
-fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnostics, shown: &mut String) -> Result<Status, Stop> {
+fn attempt(
+    app: &mut App,
+    scene: &mut Scene<'_>,
+    run: &Run,
+    said: &mut Diagnostics,
+    (shown, summary): (&mut Shown, &mut String),
+) -> Result<Status, Stop> {
     let directory = directory_of(run);
     let mut project = load(app, scene, run, &directory)?;
     said.extend(scene.tests.overrides_of_nothing(run, &project.config));
@@ -125,23 +133,30 @@ fn attempt(app: &mut App, scene: &mut Scene<'_>, run: &Run, said: &mut Diagnosti
     let Some(planned) = planned else {
         // What was made before it failed is taken away again all the same.
         if before.is_some() {
-            place.last = Some(Last { project, registry, sources: app.sources.clone() });
+            place.last = Some(Last { run: run.name.clone(), project, registry, sources: app.sources.clone() });
         }
         return Ok(Status::Errored);
     };
     said.extend(expected.missing());
     if scene.suite.verbose {
-        *shown = if run.is_plan {
-            plan_text(&planned.plan, &registry, &app.theme, PlanOptions { verbose: false })
-        } else {
-            state_text(&place.state, &registry, &app.theme)
+        *shown = match (run.is_plan, app.lines.only) {
+            (true, true) => Shown::Plan(drawn_plan(&planned.plan, &project.config, &place.state, &registry)),
+            (true, false) => Shown::Text(plan_text(&planned.plan, &registry, &app.theme, PlanOptions { verbose: false })),
+            (false, true) => Shown::State(drawn_state(&place.state, &registry)),
+            (false, false) => Shown::Text(state_text(&place.state, &registry, &app.theme)),
         };
     }
-    let status = if said.has_errors() { Status::Errored } else { asserts(scene, run, &project, &planned, &registry, said) };
+    let status = if said.has_errors() {
+        Status::Errored
+    } else {
+        let (status, line) = asserts(scene, run, &project, &planned, &registry, said);
+        *summary = line;
+        status
+    };
     if !run.is_plan
         && let Some(place) = scene.places.get_mut(&directory_of(run))
     {
-        place.last = Some(Last { project, registry, sources: app.sources.clone() });
+        place.last = Some(Last { run: run.name.clone(), project, registry, sources: app.sources.clone() });
     }
     Ok(status)
 }
@@ -230,7 +245,15 @@ fn apply(
     }
 }
 
-/// What is asserted of what is there now. What this run gives to later ones is kept.
+/// How many asserts do not hold, and what the first of them says.
+fn in_one_line(messages: &[String], all: usize) -> String {
+    let Some(first) = messages.first() else { return String::new() };
+    let word = if messages.len() > 1 { ", including" } else { "" };
+    let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{} of {all} assertions failed{word}: {first}", messages.len())
+}
+
+/// What is asserted of what is there now, and in one line what of that does not hold. What this run gives to later ones is kept.
 fn asserts(
     scene: &mut Scene<'_>,
     run: &Run,
@@ -238,8 +261,8 @@ fn asserts(
     planned: &Planned,
     registry: &karmaform_model::Registry,
     said: &mut Diagnostics,
-) -> Status {
-    let Some(place) = scene.places.get(&directory_of(run)) else { return Status::Errored };
+) -> (Status, String) {
+    let Some(place) = scene.places.get(&directory_of(run)) else { return (Status::Errored, String::new()) };
     let instances = Instances::new(&planned.plan, &place.state, registry, !run.is_plan);
     let given = run.names(&scene.base, scene.tests.names(&scene.base, &scene.given), &scene.ran);
     let judged = run.judge(&project.config, &instances, &given, &scene.ran);
@@ -252,5 +275,5 @@ fn asserts(
     said.extend(judged.failed);
     let outputs = Evaluator::new(&project.config, &instances).outputs();
     scene.ran.insert(run.name.clone(), outputs.into());
-    status
+    (status, in_one_line(&judged.messages, run.asserts_count()))
 }

@@ -2,7 +2,7 @@
 
 use karmaform_model::Diagnostics;
 
-use super::{FileReport, Status};
+use super::{FileReport, Shown, Status};
 use crate::app::App;
 use crate::ui::style::Tone;
 
@@ -60,9 +60,6 @@ impl Tally {
     fn text(&self) -> String {
         let skipped = if self.skipped > 0 { format!(", {} skipped", self.skipped) } else { String::new() };
         let Self { passed, failed, errored, .. } = self;
-        if passed + failed + errored == 0 {
-            return format!("Executed 0 tests{skipped}.");
-        }
         let word = if self.is_success() { "Success!" } else { "Failure!" };
         let ended = if self.is_interrupted { ", and a signal has ended it" } else { "" };
         let left = if self.is_unclean { ", and not all of it could be undone" } else { "" };
@@ -92,6 +89,20 @@ pub(super) fn tell_run(app: &mut App, path: &str, name: &str, status: Option<Sta
     if let Some(status) = status {
         let text = word(app, status);
         app.say(&format!("  run \"{name}\"... {text}\n"));
+    }
+}
+
+/// What a run made begins to be taken away: for programs alone.
+pub(super) fn tell_run_teardown(app: &mut App, path: &str, name: &str) {
+    app.tell(|stream| stream.test_run_teardown(path, name));
+}
+
+/// What a run plans, or the state that it left.
+pub(super) fn tell_shown(app: &mut App, path: &str, name: &str, shown: &Shown) {
+    match shown {
+        Shown::Nothing => {}
+        Shown::Text(text) => app.say(&format!("\n{}\n", text.trim_end())),
+        Shown::Plan(_) | Shown::State(_) => app.tell(|stream| stream.test_shown(shown, path, name)),
     }
 }
 

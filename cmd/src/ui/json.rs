@@ -5,6 +5,7 @@ mod configuration;
 pub(crate) mod deferred;
 pub(crate) mod diagnostics;
 pub(crate) mod plan;
+pub(crate) mod schema;
 pub(crate) mod state;
 pub(crate) mod stream;
 pub(crate) mod testing;

@@ -156,7 +156,8 @@ fn resource_change(resource: &PlannedResource, plan: &Plan, registry: &Catalog) 
     if let Some(key) = &resource.deposed {
         out.insert("deposed".into(), json!(key));
     }
-    if let Some(was) = plan.previous_address(&resource.address) {
+    // As Terraform has it: where all goes, nobody asks where it was.
+    if let Some(was) = plan.previous_address(&resource.address).filter(|_| plan.mode != ModeOfPlan::Destroy) {
         out.insert("previous_address".into(), json!(was.to_string()));
     }
     out.insert("provider_name".into(), json!(provider_name(resource.provider.as_deref().unwrap_or(COMPOSITES))));

@@ -2,7 +2,9 @@
 
 use karmaform_engine::Glance;
 use karmaform_lang::Sources;
-use karmaform_model::{Action, Address, Diagnostic, Event, EventKind, Mode, OutputState, Plan, Reason, Severity, to_json};
+use karmaform_model::{
+    Action, Address, Change, Diagnostic, Event, EventKind, Mode, ModeOfPlan, OutputState, Plan, Reason, Severity, to_json,
+};
 use serde_json::{Map, Value as Json, json};
 
 use super::key_json;
@@ -91,14 +93,15 @@ impl Stream {
         out
     }
 
-    /// The changes that are planned, a line each.
-    pub(crate) fn changes(self, plan: &Plan) -> String {
+    /// The changes that are planned, a line each; what only moves is none for who applies a saved plan.
+    pub(crate) fn changes(self, plan: &Plan, with_moves: bool) -> String {
         let mut out = String::new();
         for planned in plan.listed() {
-            let was = plan.previous_address(&planned.address);
+            // As Terraform has it: where all goes, nobody asks where it was.
+            let was = plan.previous_address(&planned.address).filter(|_| plan.mode != ModeOfPlan::Destroy);
             let action = match (planned.change.is_no_op(), &was) {
-                (true, None) => continue,
-                (true, Some(_)) => "move",
+                (true, Some(_)) if with_moves => "move",
+                (true, _) => continue,
                 (false, _) if planned.is_import_alone() => "import",
                 (false, _) => action_word(planned.change.action()),
             };
@@ -109,7 +112,8 @@ impl Stream {
             if let Some(was) = was {
                 change["previous_resource"] = resource(&was, &planned.resource_type);
             }
-            if let Some(reason) = planned.reason.as_ref().and_then(short_reason) {
+            let let_go = matches!(planned.change, Change::Forget { .. }).then_some("delete_because_no_resource_config");
+            if let Some(reason) = planned.reason.as_ref().and_then(short_reason).or(let_go) {
                 change["reason"] = json!(reason);
             }
             let message = format!("{}: Plan to {action}", planned.address);
@@ -127,7 +131,7 @@ impl Stream {
             let change = json!({ "resource": resource(&drifted.address, &drifted.resource_type), "action": action });
             out.push_str(&self.line("info", &message, "resource_drift", &[("change", change)]));
         }
-        out.push_str(&self.changes(plan));
+        out.push_str(&self.changes(plan, true));
 
         for deferred in &plan.deferred {
             let because: Vec<String> = deferred.because.iter().map(ToString::to_string).collect();
