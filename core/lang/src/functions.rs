@@ -83,6 +83,7 @@ mod uuid;
 mod verbs;
 mod yamldecode;
 mod yamlencode;
+mod yamlprepared;
 mod yamlscalars;
 mod yamlwriter;
 mod zipmap;

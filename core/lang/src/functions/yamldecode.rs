@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
 use super::prelude::*;
+use super::yamlprepared::prepared;
 use super::yamlscalars::{plain, tagged};
 
 /// Deeper nesting is refused, as for JSON.
@@ -71,6 +72,9 @@ pub(super) const FUNCTION: Function = Function {
         ("yamldecode(\"!foo 1\")", "ERROR a tag that is not supported"),
         ("yamldecode(\"<<: 1\")", "ERROR `<<` needs a map"),
         ("yamldecode(\"{a\")", "ERROR is not valid YAML at line 2"),
+        ("yamldecode(\"a: [\\n]#c\\nb: }\")", "ERROR is not valid YAML at line 3"),
+        ("yamldecode(\"a: [\\n1]\\nb: |#c\\n  x: [\\n  1]#c\\nc: 'd\\n'\")", "{\"a\" = [1] \"b\" = \"x: [\\n1]#c\\n\" \"c\" = \"d \"}"),
+        ("yamldecode(\"a: 0x10000000000000000\")", "ERROR holds a number of more than 64 bits that is not decimal"),
         ("yamldecode(\"&a [*a]\")", "ERROR within itself"),
         ("yamldecode(\"*x\")", "ERROR is not valid YAML"),
         ("yamldecode(sensitive(\"a: 1\"))", "(sensitive value)"),
@@ -110,14 +114,31 @@ fn decode(whole: &str) -> Result<Value, String> {
     // The parser would take blanks in front of the end for one more line of a block.
     let text = whole.trim_end_matches(' ');
     let text = if text.is_empty() || text.ends_with('\n') { text } else { whole };
+    match parse(text) {
+        Ok(events) => build(text, events),
+        // What the parser says may quote the text.
+        Err((line, column)) => match prepared(text) {
+            // Behind what was written anew columns are other ones.
+            Some(again) => match parse(&again) {
+                Ok(events) => build(&again, events),
+                Err((line, _)) => Err(format!("is not valid YAML at line {line}")),
+            },
+            None => Err(format!("is not valid YAML at line {line}, column {column}")),
+        },
+    }
+}
+
+/// What the parser makes of a text, or the line and column that it stops at.
+fn parse(text: &str) -> Result<Vec<Event<'_>>, (usize, usize)> {
+    let events = Parser::new_from_str(text).map(|event| event.map(|(event, _)| event));
+    events.collect::<Result<_, _>>().map_err(|e| (e.marker().line(), e.marker().col() + 1))
+}
+
+fn build(text: &str, events: Vec<Event<'_>>) -> Result<Value, String> {
     let unended = text.rsplit('\n').next().map(str::trim_start).filter(|line| !line.is_empty());
-    // What the parser says may quote the text.
-    let events = Parser::new_from_str(text)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| format!("is not valid YAML at line {}, column {}", e.marker().line(), e.marker().col() + 1))?;
-    let last = events.iter().rposition(|(event, _)| matches!(event, Event::Scalar(..)));
+    let last = events.iter().rposition(|event| matches!(event, Event::Scalar(..)));
     let mut builder = Builder::default();
-    for (at, (event, _)) in events.into_iter().enumerate() {
+    for (at, event) in events.into_iter().enumerate() {
         builder.unended = unended.filter(|_| last == Some(at));
         builder.take(event)?;
     }
@@ -141,7 +162,7 @@ impl Builder<'_> {
                     None if bare => plain(text)?,
                     None if is_block && text.is_empty() => Value::null(Type::String),
                     None => string(text),
-                    Some(tag) => tagged(&tag_name(tag)?, text, bare)?,
+                    Some(tag) => tagged(&tag_name(tag)?, text, !bare && !is_block)?,
                 };
                 if tag.is_none() && text == "<<" && self.expects_key() {
                     self.set_key(Key::Merge);
@@ -241,9 +262,10 @@ fn count(value: &Value) -> usize {
     1 + value.parts().map(count).sum::<usize>()
 }
 
-/// `str` for `!!str`.
+/// `str` for `!!str`, and for `!<tag:yaml.org,2002:str>`, of which the parser makes one piece.
 fn tag_name(tag: &Tag) -> Result<String, String> {
-    if tag.is_yaml_core_schema() { Ok(tag.suffix.clone()) } else { Err(unsupported()) }
+    let whole = format!("{}{}", tag.handle, tag.suffix);
+    whole.strip_prefix("tag:yaml.org,2002:").map(str::to_owned).ok_or_else(unsupported)
 }
 
 pub(super) fn unsupported() -> String {

@@ -16,7 +16,7 @@ pub(super) fn plain(text: &str) -> Result<Value, String> {
         ".nan" | ".NaN" | ".NAN" => return Err("holds a value that is no number (.nan)".to_owned()),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Number::PositiveInfinity.into(),
         "-.inf" | "-.Inf" | "-.INF" => Number::NegativeInfinity.into(),
-        _ => match number(text) {
+        _ => match number(text)? {
             Some(number) => number.into(),
             None if Number::is_too_long(text) => return Err(format!("holds {TOO_LONG}")),
             None => string(time(text).unwrap_or_else(|| text.to_owned())),
@@ -24,26 +24,56 @@ pub(super) fn plain(text: &str) -> Result<Value, String> {
     })
 }
 
-/// A scalar with a tag of the core schema; `bare` if it has no quotes.
-pub(super) fn tagged(tag: &str, text: &str, bare: bool) -> Result<Value, String> {
+/// A scalar with a tag of the core schema; `quoted` if it is in quotes.
+pub(super) fn tagged(tag: &str, text: &str, quoted: bool) -> Result<Value, String> {
     let misfit = || format!("has a value tagged as {tag} that is none");
     let wanted = match tag {
         "str" | "binary" => return Ok(string(text)),
-        // In quotes it is a string, whatever the tag says.
-        "null" | "int" | "float" | "bool" | "timestamp" if !bare => return Ok(string(text)),
-        "null" => return Ok(Value::null(Type::Any)),
-        "timestamp" => return time(text).map(string).ok_or_else(misfit),
+        "null" | "timestamp" => Type::Any,
         "int" | "float" => Type::Number,
         "bool" => Type::Bool,
         _ => return Err(unsupported()),
     };
-    convert(&plain(text)?, &wanted).map_err(|_| misfit())
+    // In quotes it is a string, whatever the tag says, if it would be something else without them. Nothing at all is, too.
+    if quoted && (text.is_empty() || time(text).is_some() || !matches!(tagged_plain(text)?.kind, Kind::String(_))) {
+        return Ok(string(text));
+    }
+    match tag {
+        "null" => Ok(Value::null(Type::Any)),
+        "timestamp" => time(text).map(string).ok_or_else(misfit),
+        _ => convert(&tagged_plain(text)?, &wanted).map_err(|_| misfit()),
+    }
 }
 
-fn number(text: &str) -> Option<Number> {
+/// A bare word behind a tag: there numbers may have `_` in them, and be binary.
+fn tagged_plain(text: &str) -> Result<Value, String> {
+    let digits: String = text.chars().filter(|c| *c != '_').collect();
+    let (negative, unsigned) = match digits.strip_prefix(['+', '-']) {
+        Some(rest) => (digits.starts_with('-'), rest),
+        None => (false, &*digits),
+    };
+    let unsigned = unsigned.to_ascii_lowercase();
+    // Of 64 bits one is the sign's, where there is one.
+    let most = match digits.as_bytes().first() {
+        Some(b'-') => i64::MIN.unsigned_abs(),
+        Some(b'+') => i64::MAX.unsigned_abs(),
+        _ => u64::MAX,
+    };
+    for (prefix, base) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(number) = unsigned.strip_prefix(prefix).map(|digits| radix(digits, base, most)).transpose()?.flatten() {
+            return Ok(if negative { arithmetic::negate(&number) } else { number }.into());
+        }
+    }
+    match number(&digits)? {
+        Some(number) => Ok(number.into()),
+        None => plain(text),
+    }
+}
+
+fn number(text: &str) -> Result<Option<Number>, String> {
     for (prefix, base) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {
-            return radix(digits, base);
+            return radix(digits, base, u64::MAX);
         }
     }
     let (negative, digits) = match text.strip_prefix(['+', '-']) {
@@ -53,25 +83,25 @@ fn number(text: &str) -> Option<Number> {
     let point = digits.find('.');
     let starts = digits.strip_prefix('.').unwrap_or(digits).starts_with(|c: char| c.is_ascii_digit());
     if !starts {
-        return None;
+        return Ok(None);
     }
     // `.5` and `5.` are numbers here.
     let mut whole = format!("0{digits}");
     if let Some(place) = point.filter(|p| !digits[p + 1..].starts_with(|c: char| c.is_ascii_digit())) {
         whole.insert(place + 2, '0');
     }
-    let number: Number = whole.parse().ok()?;
-    Some(if negative { arithmetic::negate(&number) } else { number })
+    let number: Option<Number> = whole.parse().ok();
+    Ok(number.map(|number| if negative { arithmetic::negate(&number) } else { number }))
 }
 
-fn radix(digits: &str, base: u32) -> Option<Number> {
-    let mut number = None;
-    for c in digits.chars() {
-        let digit = Number::from(i64::from(c.to_digit(base)?));
-        let so_far = number.unwrap_or(Number::Int(0));
-        number = Some(arithmetic::add(&arithmetic::multiply(&so_far, &Number::from(i64::from(base))).ok()?, &digit).ok()?);
+/// Digits behind a prefix; what does not fit into 64 bits is refused, as in Terraform.
+fn radix(digits: &str, base: u32, most: u64) -> Result<Option<Number>, String> {
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
+        return Ok(None);
     }
-    number
+    let number = u64::from_str_radix(digits, base).ok().filter(|number| *number <= most);
+    let number = number.ok_or("holds a number of more than 64 bits that is not decimal")?;
+    Ok(number.to_string().parse().ok())
 }
 
 /// A date or a point in time, in full. Behind a space the time has no zone, behind a `T` it has one; all but years may have one digit.
