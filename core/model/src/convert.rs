@@ -93,7 +93,7 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
     let wrong = || ConvertError::Wrong { wanted: ty.to_string(), found: value.ty().word().to_owned() };
     Ok(match (&value.kind, ty) {
         (kind, Type::Any) => kind.clone(),
-        (Kind::Null(_), _) => Kind::Null(without_defaults(ty)),
+        (Kind::Null(own), _) => Kind::Null(without_defaults(&filled(own, ty))),
         (Kind::Unknown(u), _) => convert_unknown(u, ty).ok_or_else(wrong)?,
         (Kind::Bool(b), Type::Bool) => Kind::Bool(*b),
         (Kind::Number(n), Type::Number) => Kind::Number(n.clone()),
@@ -171,9 +171,17 @@ fn convert_alike<'a>(
     }
     // A null without a type takes that of what is beside it.
     let types: Vec<Type> = items.iter().map(Value::ty).filter(|t| *t != Type::Any).collect();
-    let common = unify(&types).ok_or(ConvertError::Mixed)?;
-    let items: Vec<Value> = items.iter().enumerate().map(|item| within(item, &common)).collect::<Result<_, _>>()?;
-    // Where it is left open what they become, each has become what it is.
+    let to_common = |items: &[Value], types: &[Type]| {
+        let common = unify(types).ok_or(ConvertError::Mixed)?;
+        let items = items.iter().enumerate().map(|item| within(item, &common)).collect::<Result<Vec<_>, _>>()?;
+        Ok((common, items))
+    };
+    let (common, items) = to_common(&items, &types)?;
+    if !common.has_any() {
+        return Ok((common, items));
+    }
+    // Where it is left open what they become, each has become what it is: these may have more in common.
+    let (common, items) = to_common(&items, &items.iter().map(Value::ty).collect::<Vec<_>>())?;
     let is_alike = !common.has_any() || items.iter().all(|v| v.ty() == items[0].ty());
     if is_alike { Ok((common, items)) } else { Err(ConvertError::Mixed) }
 }

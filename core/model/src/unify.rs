@@ -93,6 +93,10 @@ impl Search {
                 _ => return None,
             }
         }
+        // Of what is empty nothing can be said: it becomes what is beside it.
+        if parts.is_empty() {
+            return None;
+        }
         let one = self.unify(&parts)?;
         let made = if matches!(structures.first(), Some(Type::Object(_))) { Type::map(one) } else { Type::list(one) };
         structures.iter().all(|s| self.converts(s, &made)).then_some(made)
@@ -133,7 +137,13 @@ impl Search {
         }
         let all = |parts: &mut dyn Iterator<Item = &Type>, element: &Type| {
             let parts: Vec<Type> = parts.cloned().collect();
-            if *element == Any { parts.is_empty() || self.unify(&parts).is_some() } else { parts.iter().all(|t| self.converts(t, element)) }
+            if *element != Any {
+                return parts.iter().all(|t| self.converts(t, element));
+            }
+            match self.unify(&parts) {
+                Some(Any) => parts.iter().all(|t| *t == Any),
+                common => common.is_some(),
+            }
         };
         match (from, to) {
             (Any, _) | (_, Any) => true,

@@ -33,7 +33,7 @@ pub(super) const FUNCTION: Function = Function {
             return Ok(a.unknown().marked(marks));
         }
         let mut rows: Vec<Vec<Value>> = vec![Vec::new()];
-        for value in a.values() {
+        for (i, value) in a.values().iter().enumerate() {
             let element = element_type(&value.ty());
             let items: Vec<_> = value
                 .as_items()
@@ -42,6 +42,11 @@ pub(super) const FUNCTION: Function = Function {
                 .map(|v| convert(v, &element))
                 .collect::<Result<_, _>>()
                 .map_err(|e| a.misfit(0, &e))?;
+            // A null beside a structure has no type in common with it, and none of its own.
+            let differ = |pair: &[Value]| pair[0].ty() != pair[1].ty() && pair.iter().all(Value::is_wholly_known);
+            if element.has_any() && items.windows(2).any(differ) {
+                return Err(FunctionError::at(i, "all elements must be of the same type"));
+            }
             rows = rows.iter().flat_map(|row| items.iter().map(|v| row.iter().chain([v]).cloned().collect())).collect();
         }
         let rows = rows.into_iter().map(Value::tuple).collect();
@@ -58,6 +63,7 @@ pub(super) const FUNCTION: Function = Function {
         ("setproduct([\"a\"])", "ERROR at least two"),
         ("setproduct([\"a\"],1)", "ERROR a list, set or tuple is required"),
         ("setproduct([\"a\"],[1,true])", "ERROR all elements must be of the same type"),
+        ("setproduct([\"a\"],[{a=1},null])", "ERROR all elements must be of the same type"),
         ("setproduct([\"a\"],[1,true,\"x\"])", "tolist([[\"a\", \"1\"], [\"a\", \"true\"], [\"a\", \"x\"]])"),
         ("setproduct([\"a\"],[u.id])", "tolist([[\"a\", UNKNOWN string]])"),
         ("setproduct([\"a\"],toset([u.id]))", "toset([[\"a\", UNKNOWN string]])"),

@@ -60,6 +60,7 @@ pub(super) const SUBTRACT: Function = Function {
     #[cfg(test)]
     rows: &[
         ("setsubtract([\"a\",\"b\"],[\"b\"])", "toset([\"a\"])"),
+        ("setsubtract([{a=1}],[])", "toset([{\"a\" = 1}])"),
         ("setsubtract([1,2],[\"2\"])", "toset([\"1\"])"),
         ("setsubtract([\"a\"],[u.id])", "UNKNOWN set(string)"),
     ],
@@ -71,8 +72,8 @@ type Sets = (Type, Vec<Vec<Value>>);
 
 /// The sets as sets of one element type; none while one of them is unknown.
 fn common(a: &Arguments<'_>) -> Result<Option<Sets>, FunctionError> {
-    let types: Vec<_> = a.values().iter().copied().map(|v| element_type(&v.ty())).collect();
-    let element = unify(&types).ok_or_else(|| FunctionError::new("the elements of all sets must have a type in common"))?;
+    let element =
+        unify(&element_types(a.values())).ok_or_else(|| FunctionError::new("the elements of all sets must have a type in common"))?;
     let mut sets = Vec::new();
     for (i, value) in a.values().iter().copied().enumerate() {
         let set = convert(value, &Type::set(element.clone())).map_err(|e| a.misfit(i, &e))?;
@@ -88,7 +89,13 @@ fn common_known(a: &Arguments<'_>) -> Result<Option<Sets>, FunctionError> {
 }
 
 fn common_type(values: &[&Value]) -> Type {
-    Type::set(unify(&values.iter().copied().map(|v| element_type(&v.ty())).collect::<Vec<_>>()).unwrap_or(Type::Any))
+    Type::set(unify(&element_types(values)).unwrap_or(Type::Any))
+}
+
+/// The types of the elements of each, but of those that have none and could have any.
+fn element_types(values: &[&Value]) -> Vec<Type> {
+    let is_open = |v: &Value, ty: &Type| *ty == Type::Any && v.as_items().is_some_and(<[Value]>::is_empty);
+    values.iter().map(|v| (v, element_type(&v.ty()))).filter(|(v, ty)| !is_open(v, ty)).map(|(_, ty)| ty).collect()
 }
 
 /// True if a set, which is sorted, holds a value.
