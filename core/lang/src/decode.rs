@@ -193,16 +193,17 @@ pub(crate) fn missing(names: &[&str], what: &str, span: Span, diagnostics: &mut 
 
 /// Reports a second one of what has no name of its own and can be there only once.
 pub(crate) fn second(what: &str, span: Span, first: Span) -> Diagnostic {
-    Diagnostic::error("Declared twice", format!("{} is declared already.", capital(what)))
-        .with_span(Some(span))
-        .with_label(first, "first declared here")
-        .with_hint("Only one can be there: put all of it into one of them, or remove one.")
+    declared_twice(what, span, first, "Only one can be there: put all of it into one of them, or remove one.")
 }
 
 /// Reports a second block of the same name.
 pub(crate) fn double(what: &str, span: Span, first: Span) -> Diagnostic {
+    declared_twice(what, span, first, "Rename or remove one of the two.")
+}
+
+fn declared_twice(what: &str, span: Span, first: Span, hint: &str) -> Diagnostic {
     Diagnostic::error("Declared twice", format!("{} is declared already.", capital(what)))
         .with_span(Some(span))
         .with_label(first, "first declared here")
-        .with_hint("Rename or remove one of the two.")
+        .with_hint(hint)
 }

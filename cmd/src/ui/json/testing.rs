@@ -88,16 +88,18 @@ impl Stream {
             run["status"] = json!(status);
             run["elapsed"] = json!(elapsed);
         }
-        let message = format!("  \"{name}\"... {}", status.unwrap_or("in progress"));
-        let about = [("test_run", run), ("@testfile", json!(path)), ("@testrun", json!(name))];
-        self.line("info", &message, "test_run", &about)
+        self.of_run(path, name, status.unwrap_or("in progress"), run)
     }
 
     /// What a run made begins to be taken away.
     pub(crate) fn test_run_teardown(self, path: &str, name: &str) -> String {
-        let run = json!({ "path": path, "run": name, "progress": "teardown", "elapsed": 0 });
+        self.of_run(path, name, "tearing down", json!({ "path": path, "run": name, "progress": "teardown", "elapsed": 0 }))
+    }
+
+    /// How far a run is, in words and as `run`.
+    fn of_run(self, path: &str, name: &str, words: &str, run: Json) -> String {
         let about = [("test_run", run), ("@testfile", json!(path)), ("@testrun", json!(name))];
-        self.line("info", &format!("  \"{name}\"... tearing down"), "test_run", &about)
+        self.line("info", &format!("  \"{name}\"... {words}"), "test_run", &about)
     }
 
     /// What a run planned, or the state that it left: `test -json -verbose`.
