@@ -19,6 +19,7 @@ pub(super) fn of(plan: &Plan, now: i64) -> Value {
             [("members", number(margin.members)), ("up", number(margin.up)), ("quorum", number(margin.quorum)), ("spare", spare.into())];
         Some((address.to_string(), Value::object(parts)))
     });
+    let drift = plan.listed_drift().into_iter().filter(|d| !d.is_move_alone());
     let losses = plan.risks.iter().filter(|(_, risk)| !risk.data_loss.is_empty());
     let impact = plan.impact.iter().map(|(address, lines)| (address.to_string(), texts(lines)));
     Value::object([
@@ -32,7 +33,7 @@ pub(super) fn of(plan: &Plan, now: i64) -> Value {
         ("impact", impact.collect::<Object>().into()),
         ("quorum", margins.collect::<Object>().into()),
         ("data_loss", losses.map(|(address, risk)| (address.to_string(), texts(&risk.data_loss))).collect::<Object>().into()),
-        ("drift", texts(&plan.listed_drift().iter().map(|d| d.address.to_string()).collect::<Vec<_>>())),
+        ("drift", texts(&drift.map(|d| d.address.to_string()).collect::<Vec<_>>())),
         ("deferred", texts(&plan.deferred.iter().map(crate::ui::deferred::name).collect::<Vec<_>>())),
         ("excludes", texts(&plan.excludes.iter().map(ToString::to_string).collect::<Vec<_>>())),
         ("targets", texts(&plan.targets.iter().map(ToString::to_string).collect::<Vec<_>>())),

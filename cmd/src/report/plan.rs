@@ -102,7 +102,8 @@ fn page(plan: &Plan, registry: &Catalog, config: &Config, sources: &Sources) -> 
         told.push(("defer", &deferred.address, Entry { group: "defer", name, says, impact: Vec::new(), place: None, text: String::new() }));
     }
     let secret_paths: BTreeMap<&Address, _> = plan.resources.iter().map(|r| (&r.address, r.secret_paths.as_slice())).collect();
-    for resource in plan.listed_drift() {
+    // What only has another address is in a group of its own.
+    for resource in plan.listed_drift().into_iter().filter(|d| !d.is_move_alone()) {
         let says = if resource.after.is_some() { "has changed" } else { "has been deleted" };
         let text = drifted_body(resource, secret_paths.get(&resource.address).copied().unwrap_or_default(), registry, &THEME);
         let entry =

@@ -26,13 +26,11 @@ pub(crate) struct PlanOptions {
 pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options: PlanOptions) -> String {
     let mut out = drift_text(plan, registry, theme);
     if plan.mode == ModeOfPlan::RefreshOnly && plan.errored {
-        out.push_str(&moved_text(plan, theme));
         out.push_str(&outputs_text(plan, theme));
         out.push_str(&failed(theme));
         return out;
     }
     if plan.mode == ModeOfPlan::RefreshOnly {
-        out.push_str(&moved_text(plan, theme));
         if out.is_empty() && tells_outputs(plan) {
             out.push_str(&outputs_text(plan, theme));
             out.push_str(&only_outputs(theme));
@@ -214,7 +212,8 @@ fn drift_text(plan: &Plan, registry: &Catalog, theme: &Theme) -> String {
     let mut out = format!("\n{}\n\n{}\n", theme.strong(Tone::Read, &title), theme.paragraph(&intro));
     for resource in shown {
         out.push('\n');
-        out.push_str(&drifted(resource, secret_paths.get(&resource.address).copied().unwrap_or_default(), registry, theme));
+        let was = plan.previous_address(&resource.address);
+        out.push_str(&drifted(resource, was, secret_paths.get(&resource.address).copied().unwrap_or_default(), registry, theme));
     }
     if !all {
         out.push_str(&theme.paragraph(
@@ -224,15 +223,6 @@ fn drift_text(plan: &Plan, registry: &Catalog, theme: &Theme) -> String {
         out.push_str(&format!("\n{}\n", rule()));
     }
     out
-}
-
-/// What has another address now, where nothing else is told of it.
-fn moved_text(plan: &Plan, theme: &Theme) -> String {
-    let line = |(now, was): (&Address, &Address)| {
-        let [was, now] = [format!("# {was}"), now.to_string()].map(|text| theme.strong(Tone::Plain, &text));
-        format!("\n  {was} has moved to {now}\n")
-    };
-    plan.moved.iter().map(line).collect()
 }
 
 /// What applying does where only outputs change.

@@ -84,14 +84,21 @@ fn key_text(key: &Key) -> String {
     }
 }
 
+/// The heading of what is as it was, and has another address.
+fn moved(was: &Address, now: &Address, theme: &Theme) -> String {
+    let [was, now] = [format!("# {was}"), now.to_string()].map(|text| theme.strong(Tone::Plain, &text));
+    format!("  {was} has moved to {now}\n")
+}
+
+/// The line of what is not as it was, and has another address.
+fn moved_from(was: &Address, theme: &Theme) -> String {
+    format!("  {}\n", theme.paint(Tone::Faint, &format!("# (moved from {was})")))
+}
+
 /// The heading lines of a resource; `was`: where it was before, if it moved; `mode`: what the plan is for.
 pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, mode: ModeOfPlan, theme: &Theme) -> String {
     if let (Some(was), Action::NoOp) = (was, resource.change.action()) {
-        return format!(
-            "  {} has moved to {}\n",
-            theme.strong(Tone::Plain, &format!("# {was}")),
-            theme.strong(Tone::Plain, &resource.address.to_string())
-        );
+        return moved(was, &resource.address, theme);
     }
     let tone = match resource.change.action() {
         Action::Delete | Action::DestroyThenCreate | Action::CreateThenDestroy => Tone::Remove,
@@ -124,7 +131,7 @@ pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, mode: M
         }
     }
     if let (Some(was), false) = (was, matches!(resource.reason, Some(Reason::DeleteBecauseNoMoveTarget(_)))) {
-        out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# (moved from {was})"))));
+        out.push_str(&moved_from(was, theme));
     }
     for impact in &resource.impact {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Change, &format!("# impact: {impact}"))));
@@ -154,11 +161,21 @@ pub(crate) fn body(resource: &PlannedResource, registry: &Catalog, theme: &Theme
     printer.finish(theme)
 }
 
-/// A drifted resource, heading and attributes.
-pub(crate) fn drifted(resource: &DriftedResource, secret_paths: &[Path], registry: &Catalog, theme: &Theme) -> String {
-    let word = if resource.after.is_some() { "has changed" } else { "has been deleted" };
+/// A drifted resource, heading and attributes; `was`: where it was before, if it moved.
+pub(crate) fn drifted(
+    resource: &DriftedResource,
+    was: Option<Address>,
+    secret_paths: &[Path],
+    registry: &Catalog,
+    theme: &Theme,
+) -> String {
     let body = drifted_body(resource, secret_paths, registry, theme);
-    format!("  {} {word}\n{body}", theme.strong(Tone::Plain, &format!("# {}", resource.address)))
+    if let Some(was) = was.as_ref().filter(|_| resource.is_move_alone()) {
+        return moved(was, &resource.address, theme) + &body;
+    }
+    let word = if resource.after.is_some() { "has changed" } else { "has been deleted" };
+    let from = was.map(|was| moved_from(&was, theme)).unwrap_or_default();
+    format!("  {} {word}\n{from}{body}", theme.strong(Tone::Plain, &format!("# {}", resource.address)))
 }
 
 /// A drifted resource from its symbol to its closing brace.
@@ -169,7 +186,8 @@ pub(crate) fn drifted_body(resource: &DriftedResource, secret_paths: &[Path], re
     let title = title(&resource.address, &resource.resource_type);
     match &resource.after {
         Some(after) => {
-            printer.line(4, Mark::Change, format!("{title} {{"));
+            let mark = if resource.is_move_alone() { Mark::None } else { Mark::Change };
+            printer.line(4, mark, format!("{title} {{"));
             printer.compared(8, schema, &ready(&resource.before), &ready(after), &[]);
         }
         None => {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::Evaluator;
 use karmaform_model::{
-    Address, Connection, Diagnostics, DriftedResource, Mode, ModeOfPlan, Object, OutputChange, OutputState, ResourceEntry, Schema, Status,
-    same, same_and_alike,
+    Address, Connection, Diagnostics, DriftedResource, Mode, ModeOfPlan, Object, OutputChange, OutputState, Schema, Status, same,
+    same_and_alike,
 };
 
 use crate::deferred::is_among;
@@ -13,26 +13,33 @@ use crate::observed::Answer;
 use crate::values::without_volatile;
 use crate::walk::Pass;
 
-/// Instances that are not as the state remembers them. How to reach a thing is no drift of the thing.
+/// Instances that are not as the state remembers them. How to reach a thing is no drift of the thing. As in Terraform, another address is drift
+/// where nothing else is planned; what a composite is made of goes with it and is not named.
 pub(crate) fn drift(pass: &Pass<'_>) -> Vec<DriftedResource> {
     let mut found = Vec::new();
     for (address, &number) in &pass.graph.instances {
         let visit = &pass.visits[number];
-        let Some(ResourceEntry::Type(_, spec)) = pass.entries[number] else { continue };
+        let Some(schema) = pass.entries[number].map(|entry| entry.schema()) else { continue };
         let (Some(memory), Some(Status::Ready | Status::Tainted)) = (&visit.before.memory, visit.before.status) else { continue };
+        let is_moved = pass.options.mode == ModeOfPlan::RefreshOnly && pass.graph.moved.contains_key(address);
         let after = match pass.observed.answer(address) {
             Answer::Absent => None,
-            Answer::Present(_) => visit.before.full.as_ref().filter(|full| differs(spec.schema(), memory, full)).map(Some),
+            Answer::Present(_) => {
+                let changed = visit.before.full.as_ref().filter(|full| differs(schema, memory, full));
+                changed.or(is_moved.then_some(memory)).map(Some)
+            }
+            _ if is_moved => Some(Some(memory)),
             _ => continue,
         };
-        let tidy = |object: &Object| without_volatile(spec.schema(), object, true);
+        let tidy = |object: &Object| without_volatile(schema, object, true);
         let after = match after {
             Some(Some(full)) => Some(tidy(full)),
             Some(None) => None,
             None if visit.before.is_absent => None,
             None => continue,
         };
-        found.push(DriftedResource { address: address.clone(), resource_type: spec.name().to_owned(), before: tidy(memory), after });
+        let resource_type = pass.graph.nodes[number].kind.clone();
+        found.push(DriftedResource { address: address.clone(), resource_type, before: tidy(memory), after });
     }
     found
 }

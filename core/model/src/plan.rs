@@ -160,7 +160,7 @@ impl OutputChange {
     }
 }
 
-/// A resource that someone changed outside.
+/// A resource that someone changed outside; in a refresh-only plan also one that has another address now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriftedResource {
     /// Its address.
@@ -171,6 +171,13 @@ pub struct DriftedResource {
     pub before: Object,
     /// As it is; `None`: gone.
     pub after: Option<Object>,
+}
+
+impl DriftedResource {
+    /// True if it has another address now, and is what it was.
+    pub fn is_move_alone(&self) -> bool {
+        self.after.as_ref() == Some(&self.before)
+    }
 }
 
 /// The value of a root variable; secret and ephemeral ones are left out of saved plans.

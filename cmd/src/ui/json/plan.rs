@@ -151,13 +151,17 @@ fn step(step: &Step, plan: &Plan) -> Json {
     out
 }
 
+/// Where something was. As Terraform has it: where all goes, nobody asks.
+pub(super) fn previous_address(plan: &Plan, address: &Address) -> Option<Address> {
+    plan.previous_address(address).filter(|_| plan.mode != ModeOfPlan::Destroy)
+}
+
 fn resource_change(resource: &PlannedResource, plan: &Plan, registry: &Catalog) -> Json {
     let mut out = naming_of_change(&resource.address, &resource.resource_type);
     if let Some(key) = &resource.deposed {
         out.insert("deposed".into(), json!(key));
     }
-    // As Terraform has it: where all goes, nobody asks where it was.
-    if let Some(was) = plan.previous_address(&resource.address).filter(|_| plan.mode != ModeOfPlan::Destroy) {
+    if let Some(was) = previous_address(plan, &resource.address) {
         out.insert("previous_address".into(), json!(was.to_string()));
     }
     out.insert("provider_name".into(), json!(provider_name(resource.provider.as_deref().unwrap_or(COMPOSITES))));
@@ -252,8 +256,15 @@ fn drift(drifted: &karmaform_model::DriftedResource, plan: &Plan, registry: &Cat
     let (before, after) = (marked(&drifted.before), drifted.after.as_ref().map(marked));
     let mut out = naming_of_change(&drifted.address, &drifted.resource_type);
     out.insert("provider_name".into(), json!(provider_name(&provider)));
-    let action: &[&str] = if after.is_some() { &["update"] } else { &["delete"] };
-    out.insert("change".into(), sides(action, Some(&before), after.as_ref()));
+    if let Some(was) = previous_address(plan, &drifted.address) {
+        out.insert("previous_address".into(), json!(was.to_string()));
+    }
+    let action = match &after {
+        None => Action::Delete,
+        Some(_) if drifted.is_move_alone() => Action::NoOp,
+        Some(_) => Action::Update,
+    };
+    out.insert("change".into(), sides(actions(action), Some(&before), after.as_ref()));
     Json::Object(out)
 }
 

@@ -8,7 +8,7 @@ use karmaform_model::{
 use serde_json::{Map, Value as Json, json};
 
 use super::key_json;
-use super::plan::{all_outputs, reason_word};
+use super::plan::{all_outputs, previous_address, reason_word};
 use crate::app::TERRAFORM;
 use crate::ui::plan::{Counts, counts};
 use crate::ui::progress::{id_text, subject};
@@ -93,12 +93,11 @@ impl Stream {
         out
     }
 
-    /// The changes that are planned, a line each; what only moves is none for who applies a saved plan.
+    /// The changes that are planned, a line each; what only moves is none for who applies a saved plan, or where it is drift.
     pub(crate) fn changes(self, plan: &Plan, with_moves: bool) -> String {
         let mut out = String::new();
         for planned in plan.listed() {
-            // As Terraform has it: where all goes, nobody asks where it was.
-            let was = plan.previous_address(&planned.address).filter(|_| plan.mode != ModeOfPlan::Destroy);
+            let was = previous_address(plan, &planned.address);
             let action = match (planned.change.is_no_op(), &was) {
                 (true, Some(_)) if with_moves => "move",
                 (true, _) => continue,
@@ -126,12 +125,19 @@ impl Stream {
     pub(crate) fn plan(self, plan: &Plan) -> String {
         let mut out = String::new();
         for drifted in plan.listed_drift() {
-            let action = if drifted.after.is_some() { "update" } else { "delete" };
+            let action = match &drifted.after {
+                None => "delete",
+                Some(_) if drifted.is_move_alone() => "move",
+                Some(_) => "update",
+            };
             let message = format!("{}: Drift detected ({action})", drifted.address);
-            let change = json!({ "resource": resource(&drifted.address, &drifted.resource_type), "action": action });
+            let mut change = json!({ "resource": resource(&drifted.address, &drifted.resource_type), "action": action });
+            if let Some(was) = previous_address(plan, &drifted.address) {
+                change["previous_resource"] = resource(&was, &drifted.resource_type);
+            }
             out.push_str(&self.line("info", &message, "resource_drift", &[("change", change)]));
         }
-        out.push_str(&self.changes(plan, true));
+        out.push_str(&self.changes(plan, plan.mode != ModeOfPlan::RefreshOnly));
 
         for deferred in &plan.deferred {
             let because: Vec<String> = deferred.because.iter().map(ToString::to_string).collect();
