@@ -1,6 +1,6 @@
-//! What was looked at for a plan, one by one, for who tells of it: data sources, and what the state has.
+//! What was looked at for a plan, one by one, for who tells of it: data sources, what the state has, and what is taken over.
 
-use karmaform_model::{Address, Object, ResourceEntry, ResourceState, Schema};
+use karmaform_model::{Address, ModeOfPlan, Object, ResourceEntry, ResourceState, Schema};
 
 use crate::graph::{Graph, Node, Role};
 use crate::observed::{Answer, Observed};
@@ -8,14 +8,14 @@ use crate::options::{Inputs, Options};
 use crate::select::selection;
 use crate::values::remembered;
 
-/// A data source that was read, or a resource of the state that was looked at.
+/// A data source that was read, or a resource that was looked at, of the state or to be taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glance {
     /// Which it is.
     pub address: Address,
     /// Its type.
     pub kind: String,
-    /// The `id` that the state has, if it may be told.
+    /// The `id` that the state has, or will have of what is taken over, if it may be told.
     pub id: Option<String>,
     /// There was an answer.
     pub is_answered: bool,
@@ -39,8 +39,11 @@ impl Observed {
             match node.role {
                 Role::Data => found.extend(self.read(node, inputs)),
                 Role::Resource | Role::Child => {
-                    let trusted = options.refresh && selected[number] && !is_behind;
-                    found.extend(self.looked(node, inputs, trusted));
+                    let is_meant = selected[number] && !is_behind;
+                    found.extend(self.looked(node, inputs, options.refresh && is_meant));
+                    if is_meant && options.mode == ModeOfPlan::Normal {
+                        found.extend(self.taken_over(node, inputs));
+                    }
                 }
                 Role::Block | Role::Enter | Role::Composite => {}
             }
@@ -75,6 +78,20 @@ impl Observed {
         };
         let (address, kind) = (node.address.clone(), node.kind.clone());
         Some(Glance { address, kind, id: known, is_answered, seen, elapsed: 0 })
+    }
+
+    /// What no state has yet. As in Terraform, what lives in the state alone counts as looked at whatever was asked for.
+    fn taken_over(&self, node: &Node, inputs: &Inputs<'_>) -> Option<Glance> {
+        let import = inputs.config.imports.get(&node.address).filter(|_| !inputs.state.resources.contains_key(&node.address))?;
+        let ResourceEntry::Type(_, spec) = inputs.registry.resource(&node.kind)? else { return None };
+        let (is_answered, seen) = match self.answer(&node.address) {
+            Answer::Present(object) => (true, id(spec.schema(), object)),
+            Answer::Absent => (true, None),
+            Answer::Failed(_) => (false, None),
+            Answer::NotAsked => (true, id(spec.schema(), &spec.imported(&import.id)?)),
+        };
+        let (address, kind) = (node.address.clone(), node.kind.clone());
+        Some(Glance { address, kind, id: seen.clone(), is_answered, seen, elapsed: 0 })
     }
 }
 
