@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Address, Mode, Object, Presence, Schema, Type, Value};
+use karmaform_model::{Address, Key, Mode, Object, Presence, Schema, Type, Value};
 
 use crate::config::{Config, Repetition};
 use crate::evaluator::Evaluator;
@@ -31,10 +31,20 @@ impl Evaluator<'_> {
                 Value::tuple(instances.iter().map(|instance| self.instance(instance)).collect())
             }
             Repetition::ForEach(entries) => {
-                let addressed = |key: &String| (key.clone(), address.with_key(Some(karmaform_model::Key::Name(key.clone()))));
+                let addressed = |key: &String| (key.clone(), address.with_key(Some(Key::Name(key.clone()))));
                 let instances = entries.keys().map(addressed).filter(|(_, instance)| self.resolver.is_there(instance));
                 instances.map(|(key, instance)| (key, self.instance(&instance))).collect::<Object>().into()
             }
+        }
+    }
+
+    /// True if an instance is no part of what its block is: it is not there, and in a list nothing behind it is.
+    pub(crate) fn is_outside(&self, repetition: &Repetition, instance: &Address) -> bool {
+        match (repetition, &instance.key) {
+            (Repetition::Count(n), Some(Key::Index(own))) => {
+                !(*own..*n).any(|i| self.resolver.is_there(&instance.with_key(Some(Key::Index(i)))))
+            }
+            _ => !self.resolver.is_there(instance),
         }
     }
 

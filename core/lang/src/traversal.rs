@@ -124,10 +124,12 @@ impl Evaluator<'_> {
             }
             Repetition::ForEach(_) => convert(key, &Type::String).ok().and_then(|s| s.as_str().map(|s| Key::Name(s.to_owned()))),
         };
-        if let Some(wanted) = wanted.filter(|w| block.repetition.has(Some(w))) {
-            return self.instance(&address.with_key(Some(wanted))).marked(marks);
+        let wanted = wanted.filter(|w| block.repetition.has(Some(w))).map(|w| address.with_key(Some(w)));
+        if let Some(instance) = wanted.as_ref().filter(|i| !self.is_outside(&block.repetition, i)) {
+            return self.instance(instance).marked(marks);
         }
         let there = match &block.repetition {
+            _ if wanted.is_some() => "it is not there, and this plan does not make it".to_owned(),
             Repetition::Single | Repetition::Open => "it has neither count nor for_each".to_owned(),
             Repetition::Count(0) => "its count is 0".to_owned(),
             Repetition::Count(n) => format!("its indexes go from 0 to {}", n - 1),
