@@ -63,9 +63,9 @@ pub(crate) struct Project {
     /// How many of the sources are configuration files; the rest are variable files.
     pub(crate) configuration_files: usize,
     /// What it was read from, if it has to be read again with what is there: something stands so often that the text does not say it.
-    pub(crate) texts: Option<Box<Texts>>,
+    pub(crate) texts: Option<Arc<Texts>>,
     /// The same, if there is something of which nothing stands.
-    absent: Option<Box<Texts>>,
+    absent: Option<Arc<Texts>>,
     /// What was seen to tell how often things stand.
     pub(crate) observed: Observed,
 }
@@ -113,8 +113,8 @@ impl Project {
     pub(crate) fn plannable(self, registry: &Catalog) -> Result<Self, Stop> {
         let mut project = self.readable()?;
         let Some(texts) = project.absent.take() else { return Ok(project) };
-        let inputs = texts.inputs.any_values();
-        let (config, _) = load_with(&texts.sources, &inputs, &texts.context, registry, &NothingKnown);
+        let Texts { sources, inputs, context } = Arc::unwrap_or_clone(texts);
+        let (config, _) = load_with(&sources, &inputs.any_values(), &context, registry, &NothingKnown);
         // What does not hold is told by the plan, if it is asked there.
         let is_told = |d: &Diagnostic| d.is_error() && d.summary != OUTPUT_PRECONDITION;
         let wrong: Diagnostics = karmaform_lang::validate(&config).into_iter().filter(is_told).collect();
@@ -271,7 +271,7 @@ pub(crate) fn load_sources(
     }
     let is_open = !config.open.is_empty();
     let is_absent = config.has_absent() && !diagnostics.has_errors();
-    let texts = (is_open || is_absent).then(|| Box::new(Texts { sources: app.sources.clone(), inputs, context }));
+    let texts = (is_open || is_absent).then(|| Arc::new(Texts { sources: app.sources.clone(), inputs, context }));
     let absent = texts.clone().filter(|_| is_absent);
     let texts = texts.filter(|_| is_open);
     app.sources.files.extend(config.module_files.iter().cloned());

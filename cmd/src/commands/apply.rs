@@ -1,5 +1,7 @@
 //! `apply`: plan, ask, and do it; or do what a saved plan says.
 
+use std::sync::Arc;
+
 use karmaform_engine::{CHECK_FAILED, Options, restore};
 use karmaform_model::{Checked, Diagnostic, ModeOfPlan, Plan, Reason, Seal, Snapshot};
 
@@ -144,7 +146,7 @@ fn rounds(
         // The next plan is of another time.
         options.now = app.now_seconds();
         if let Some(texts) = &mut project.texts {
-            texts.context.now = options.now;
+            Arc::make_mut(texts).context.now = options.now;
         }
         app.say("\nPlanning again, for what was deferred.\n");
     }

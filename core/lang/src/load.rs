@@ -345,6 +345,7 @@ fn connect_resources(config: &mut Config, diagnostics: &mut Diagnostics) {
             replace_triggered_by: triggers,
             ..block.lifecycle.clone()
         };
+        references.shrink_to_fit();
         all.insert(address.clone(), (references, lifecycle, is_wrong));
     }
     for (address, (references, lifecycle, is_wrong)) in all {

@@ -112,6 +112,12 @@ impl Gathered {
             self.list.push(reference);
         }
     }
+
+    /// In no more room than they need: every block keeps its own.
+    fn into_list(mut self) -> Vec<Reference> {
+        self.list.shrink_to_fit();
+        self.list
+    }
 }
 
 impl Work<'_> {
@@ -171,7 +177,7 @@ impl Work<'_> {
             }
             What::Call(_) | What::Block(_) => {}
         }
-        all.list
+        all.into_list()
     }
 
     /// Adds what names and references in an instance need, seen from the root.
@@ -231,7 +237,7 @@ impl Work<'_> {
                 all.add(reference);
             }
         }
-        let found = Arc::new(all.list);
+        let found = Arc::new(all.into_list());
         self.joined.insert(name, Arc::clone(&found));
         found
     }
@@ -284,7 +290,7 @@ impl Work<'_> {
         around.iter().for_each(|r| all.add(r.clone()));
         self.gather(config, parent, &call.repeat_names, &call.repeat_references, &mut all);
         self.gather(config, parent, &[], &call.depends, &mut all);
-        Arc::new(all.list)
+        Arc::new(all.into_list())
     }
 
     /// How often something stands; `None` if that can't be told, which is reported.
@@ -351,7 +357,7 @@ impl Work<'_> {
                 self.gather(config, around, names, &[], &mut all);
             }
             here.enter.iter().for_each(|r| all.add(r.clone()));
-            found.push((address.clone(), all.list));
+            found.push((address.clone(), all.into_list()));
         }
         for (address, references) in found {
             if let Some(block) = config.blocks.get_mut(&address) {
@@ -363,7 +369,7 @@ impl Work<'_> {
             let mut all = Gathered::default();
             self.gather(config, 0, &names, &references, &mut all);
             if let Some(output) = config.outputs.get_mut(&name) {
-                output.references = all.list;
+                output.references = all.into_list();
             }
         }
     }

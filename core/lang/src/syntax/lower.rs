@@ -69,6 +69,9 @@ impl Lower<'_> {
                 structure::Structure::Block(block) => out.blocks.push(self.block(block, around)),
             }
         }
+        // There are as many bodies as blocks, most with less than the room that the first push makes.
+        out.attributes.shrink_to_fit();
+        out.blocks.shrink_to_fit();
         out
     }
 
