@@ -84,16 +84,23 @@ impl Evaluator<'_> {
         errors: &mut Errors,
     ) -> Value {
         let a = self.eval(left, scope, errors);
-        // `&&` and `||` don't look at the right side if the left one decides: `x != null && x.y`.
         let decides = match operator {
             BinaryOperator::And => Some(false),
             BinaryOperator::Or => Some(true),
             _ => None,
         };
-        if decides.is_some() && convert(&a, &Type::Bool).ok().and_then(|v| v.as_bool()) == decides {
-            return Value::from(decides == Some(true)).marked(a.marks());
+        let is_decided = decides.is_some() && convert(&a, &Type::Bool).ok().and_then(|v| v.as_bool()) == decides;
+        // Where the left side of `&&` or `||` decides, what fails on the right one does not count (`x != null && x.y`), but what can never be
+        // true or false does. Measured: the result is secret or ephemeral if the right side is.
+        let mut silent = Errors::silent();
+        let rounds = self.memo.rounds.get();
+        let b = self.eval(right, scope, if is_decided { &mut silent } else { &mut *errors });
+        if is_decided {
+            self.memo.rounds.set(rounds);
         }
-        let b = self.eval(right, scope, errors);
+        if is_decided && (b.is_null() || convert(&b, &Type::Bool).is_ok()) {
+            return Value::from(decides == Some(true)).marked(a.marks() | b.all_marks());
+        }
         ops::binary(operator, &a, &b).unwrap_or_else(|message| {
             let span = if message.starts_with("the left") {
                 left.span
