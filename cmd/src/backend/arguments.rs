@@ -27,6 +27,8 @@ impl From<&SettingsBlock> for Given {
 pub(crate) enum BlockName<'a> {
     /// `backend "KIND"`
     Backend(&'a str),
+    /// `config` of a data source that reads another state, which the backend of this kind keeps.
+    Config(&'a str),
     /// `encryption`
     Encryption,
 }
@@ -34,17 +36,27 @@ pub(crate) enum BlockName<'a> {
 impl BlockName<'_> {
     fn refused(self, detail: String) -> Diagnostic {
         let summary = match self {
-            Self::Backend(_) => "Invalid backend configuration",
+            Self::Backend(_) | Self::Config(_) => "Invalid backend configuration",
             Self::Encryption => "Invalid encryption configuration",
         };
         Diagnostic::error(summary, detail)
+    }
+
+    /// What to do where an argument is missing.
+    fn to_give(self, name: &str) -> String {
+        match self {
+            Self::Config(_) => "Write it in config.".to_owned(),
+            Self::Backend(_) | Self::Encryption => {
+                format!("Write it in the block, or give it with: karmaform init -backend-config={name}=...")
+            }
+        }
     }
 }
 
 impl std::fmt::Display for BlockName<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Backend(kind) => write!(f, "backend \"{kind}\""),
+            Self::Backend(kind) | Self::Config(kind) => write!(f, "backend \"{kind}\""),
             Self::Encryption => f.write_str("encryption block"),
         }
     }
@@ -84,8 +96,7 @@ fn one(block: BlockName<'_>, attribute: &Attribute, given: Option<&Value>) -> Re
     let name = attribute.name;
     let Some(given) = given.filter(|v| !v.is_null()) else {
         if attribute.presence == Presence::Required {
-            return Err(refused(format!("The {block} needs the argument \"{name}\"."))
-                .with_hint(format!("Write it in the block, or give it with: karmaform init -backend-config={name}=...")));
+            return Err(refused(format!("The {block} needs the argument \"{name}\".")).with_hint(block.to_give(name)));
         }
         return Ok(attribute.default.clone().unwrap_or_else(|| Value::null(attribute.ty.clone())));
     };

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use karmaform_model::{BackendError, BoxFuture, Clear, Diagnostic, OtherState, Seal, Snapshot, StateError, States, StoreError};
+use karmaform_model::{
+    BackendError, BoxFuture, Clear, Diagnostic, Diagnostics, Object, OtherState, Refused, Seal, Snapshot, StateError, States, StoreError,
+};
 
 use super::arguments::{BlockName, Given, checked};
 use super::kind_of;
@@ -20,13 +22,15 @@ pub(crate) struct Others {
 }
 
 impl Others {
+    fn kind(&self, backend: &str) -> Result<BackendKind, Diagnostic> {
+        kind_of(&self.backends, backend).map_err(|(refused, known)| refused.with_hint(format!("There are {}.", known.join(", "))))
+    }
+
     async fn read_now(&self, wanted: &OtherState<'_>) -> Result<Option<Snapshot>, Diagnostic> {
         let OtherState { backend, config, workspace, encryption } = *wanted;
-        let kind =
-            kind_of(&self.backends, backend).map_err(|(refused, known)| refused.with_hint(format!("There are {}.", known.join(", "))))?;
+        let kind = self.kind(backend)?;
         check(workspace)?;
-        let given = Given { arguments: config.clone(), ..Given::default() };
-        let arguments = checked(BlockName::Backend(kind.name), (kind.schema)(), &given).map_err(first)?;
+        let arguments = arguments(kind, config).map_err(first)?;
         // Relative to the configuration: that is where the process is.
         let directory = Path::new(".");
         let (environment, home) = (&self.environment, self.home.as_deref());
@@ -53,12 +57,25 @@ impl Others {
     }
 }
 
+/// The arguments as the backend has them.
+fn arguments(kind: BackendKind, config: &Object) -> Result<Object, Diagnostics> {
+    let given = Given { arguments: config.clone(), ..Given::default() };
+    checked(BlockName::Config(kind.name), (kind.schema)(), &given)
+}
+
 /// What is wrong first; a data source says one thing at a time.
-fn first(all: karmaform_model::Diagnostics) -> Diagnostic {
+fn first(all: Diagnostics) -> Diagnostic {
     all.into_iter().next().unwrap_or_else(|| Diagnostic::error("Invalid backend configuration", "Its arguments can't be used."))
 }
 
 impl States for Others {
+    fn refused(&self, backend: &str, config: &Object) -> Refused {
+        match self.kind(backend) {
+            Ok(kind) => arguments(kind, config).err().into_iter().flatten().map(|wrong| ("config", wrong)).collect(),
+            Err(wrong) => vec![("backend", wrong)],
+        }
+    }
+
     fn read<'a>(&'a self, wanted: OtherState<'a>) -> BoxFuture<'a, Result<Option<Snapshot>, Diagnostic>> {
         Box::pin(async move { self.read_now(&wanted).await })
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmaform_model::{
-    AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Looking, Object, Registry, ResourceSpec, Schema, Value,
+    AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Looking, Object, Refused, Registry, ResourceSpec,
+    Schema, Value,
 };
 
 /// A driver that reaches nothing.
@@ -44,6 +45,10 @@ impl Looking for Unseen {
 
     fn data_schemas(&self) -> Vec<(&'static str, &Schema)> {
         self.inner.data_schemas()
+    }
+
+    fn refused(&self, data_source: &str, arguments: &Object) -> Refused {
+        self.inner.refused(data_source, arguments)
     }
 
     fn gate_schemas(&self) -> Vec<(&'static str, &Schema)> {

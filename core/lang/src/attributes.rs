@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use karmaform_model::{Address, Attribute, Block as BlockSchema, Diagnostic, Key, Kind, Nesting, Object, Presence, Schema, Value, convert};
+use karmaform_model::{
+    Address, Attribute, Block as BlockSchema, Diagnostic, Key, Kind, Mode, Nesting, Object, Presence, Schema, Value, convert,
+};
 
 use crate::blocks::iterator;
 use crate::conditions;
@@ -24,7 +26,20 @@ pub(crate) fn arguments(evaluator: &Evaluator<'_>, instance: &Address, errors: &
     object.retain(|name, _| schema.attribute(name).is_none_or(Attribute::is_configurable));
     modules::give_defaults(evaluator, block, &mut object);
     schema.mark(&mut object);
+    if !errors.any() {
+        refused_by_provider(evaluator, block, &object, errors);
+    }
     object
+}
+
+/// What a data source itself says against its arguments, where these are written.
+fn refused_by_provider(evaluator: &Evaluator<'_>, block: &ResourceBlock, arguments: &Object, errors: &mut Errors) {
+    let Some(entry) = evaluator.config.registry.data_source(&block.address.kind).filter(|_| block.address.mode == Mode::Data) else {
+        return;
+    };
+    for (name, wrong) in entry.driver.refused(&block.address.kind, arguments) {
+        errors.push(wrong.with_span(block.body.attribute(name).map(|a| a.expr.span).or(Some(block.span))));
+    }
 }
 
 /// What `each` and `count` are for an instance.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Address, BoxFuture, Diagnostic, Generation, Object, OutputState, ResourceState, Snapshot, StateError, StoreError};
+use crate::{Address, BoxFuture, Diagnostic, Generation, Object, OutputState, Refused, ResourceState, Snapshot, StateError, StoreError};
 
 /// A snapshot's counter.
 pub type Serial = u64;
@@ -195,6 +195,9 @@ pub struct OtherState<'a> {
 
 /// The states of other configurations.
 pub trait States: Send + Sync {
+    /// What is wrong with the kind of a backend (`backend`), or with its arguments (`config`), without reaching for it.
+    fn refused(&self, backend: &str, config: &Object) -> Refused;
+
     /// Reads one; `None` if there is none.
     fn read<'a>(&'a self, wanted: OtherState<'a>) -> BoxFuture<'a, Result<Option<Snapshot>, Diagnostic>>;
 }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::{
-    Ask, BoxFuture, Change, Connections, Diagnostic, Diagnostics, GateAnswer, Known, Looking, Need, Object, Provider, ResourceSpec, Schema,
-    Stock, Stray, Supplied, Supply, Trust,
+    Ask, BoxFuture, Change, Connections, Diagnostic, Diagnostics, GateAnswer, Known, Looking, Need, Object, Provider, Refused,
+    ResourceSpec, Schema, Stock, Stray, Supplied, Supply, Trust,
 };
 
 /// An open connection whose type only its provider knows.
@@ -92,6 +92,11 @@ impl<P: Provider> Looking for Adapter<P> {
 
     fn data_schemas(&self) -> Vec<(&'static str, &Schema)> {
         self.0.data_sources().into_iter().map(|d| (d.name(), d.schema())).collect()
+    }
+
+    fn refused(&self, data_source: &str, arguments: &Object) -> Refused {
+        let found = self.0.data_sources().into_iter().find(|d| d.name() == data_source);
+        found.map(|d| d.refused(arguments)).unwrap_or_default()
     }
 
     fn gate_schemas(&self) -> Vec<(&'static str, &Schema)> {

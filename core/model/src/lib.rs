@@ -74,7 +74,7 @@ pub use plan::{
     DriftedResource, Judgement, ModeOfPlan, OutputChange, Plan, PlannedResource, Reason, Step, StepKind, VariableValue, previous_address,
 };
 pub use provider::{
-    Ask, BoxFuture, Connections, DataSource, Gate, GateAnswer, Operation, PlanContext, Provider, ResourceSpec, ResourceType,
+    Ask, BoxFuture, Connections, DataSource, Gate, GateAnswer, Operation, PlanContext, Provider, Refused, ResourceSpec, ResourceType,
 };
 pub use redact::{redact, secret_leaves, without_credentials};
 pub use registry::{Catalog, DataEntry, Registry, ResourceEntry};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::{
-    AnyClient, Ask, BoxFuture, Connections, Diagnostic, Diagnostics, GateAnswer, Known, Need, Object, ResourceSpec, Schema, Stray,
+    AnyClient, Ask, BoxFuture, Connections, Diagnostic, Diagnostics, GateAnswer, Known, Need, Object, Refused, ResourceSpec, Schema, Stray,
 };
 
 /// A provider without its client type, for who only looks. What acts is in [`crate::Driver`], to which there is no way from here.
@@ -17,6 +17,11 @@ pub trait Looking: Send + Sync {
     fn specs(&self) -> Vec<&dyn ResourceSpec>;
     /// Names and schemas of its data sources.
     fn data_schemas(&self) -> Vec<(&'static str, &Schema)>;
+    /// See [`crate::DataSource::refused`].
+    fn refused(&self, data_source: &str, arguments: &Object) -> Refused {
+        let _ = (data_source, arguments);
+        Refused::new()
+    }
     /// Names and schemas of its gates and operations.
     fn gate_schemas(&self) -> Vec<(&'static str, &Schema)>;
     /// See [`crate::Provider::needs`].

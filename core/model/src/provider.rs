@@ -81,12 +81,20 @@ pub trait ResourceType<C>: ResourceSpec {
     fn apply<'a>(&'a self, client: &'a C, change: &'a Change) -> BoxFuture<'a, Result<Option<Object>, Diagnostic>>;
 }
 
+/// Arguments that can't be as they are, each with why.
+pub type Refused = Vec<(&'static str, Diagnostic)>;
+
 /// A data source: arguments in, arguments and results out.
 pub trait DataSource<C>: Send + Sync {
     /// `"ssh_host"`
     fn name(&self) -> &'static str;
     /// Its attributes and blocks.
     fn schema(&self) -> &Schema;
+    /// What is wrong with arguments that fit the schema, as far as that can be told without looking anywhere. They may be known in part.
+    fn refused(&self, arguments: &Object) -> Refused {
+        let _ = arguments;
+        Refused::new()
+    }
     /// Reads it. Reads only.
     fn read<'a>(&'a self, client: &'a C, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>>;
 }

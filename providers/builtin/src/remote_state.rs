@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use karmaform_model::{Attribute, BoxFuture, DataSource, Diagnostic, Object, OtherState, Schema, States, Type, Value};
+use karmaform_model::{Attribute, BoxFuture, DataSource, Diagnostic, Object, OtherState, Refused, Schema, States, Type, Value};
 
 pub(crate) struct RemoteState {
     name: &'static str,
@@ -37,27 +37,34 @@ impl RemoteState {
         Self { name, schema, states }
     }
 
-    async fn read_now(&self, arguments: &Object) -> Result<Object, Diagnostic> {
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let object = |name: &'static str| match arguments.get(name) {
+    /// The argument of this name, which must be an object; an empty one, if nothing was written.
+    fn object(&self, arguments: &Object, name: &'static str) -> Result<Object, Diagnostic> {
+        match arguments.get(name) {
             None => Ok(Object::new()),
             Some(value) if value.is_null() => Ok(Object::new()),
             Some(value) => value.as_entries().cloned().ok_or_else(|| {
                 Diagnostic::error("Invalid arguments", format!("\"{name}\" of the data source \"{}\" must be an object.", self.name))
                     .with_hint(format!("Write it like `{name} = {{ ... }}`."))
             }),
-        };
+        }
+    }
+
+    async fn read_now(&self, arguments: &Object) -> Result<Object, Diagnostic> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+        let object = |name: &'static str| self.object(arguments, name);
         let (backend, workspace) = (text("backend").unwrap_or_default(), text("workspace").unwrap_or("default"));
         let (config, mut outputs) = (object("config")?, object("defaults")?);
         let encryption = object("encryption")?;
         let encryption = (!encryption.is_empty()).then_some(&encryption);
-        let state = self.states.read(OtherState { backend, config: &config, workspace, encryption }).await?;
+        let read = self.states.read(OtherState { backend, config: &config, workspace, encryption }).await;
+        let state = read.map_err(|wrong| withheld(arguments, &["backend", "config"], wrong))?;
         let Some(state) = state else {
             return Err(Diagnostic::error(
                 "Unable to find remote state",
                 format!("There is no state in the backend \"{backend}\" with these arguments."),
             )
-            .with_hint("Check the arguments in \"config\"; a configuration has a state once it was applied."));
+            .with_hint("Check the arguments in \"config\"; a configuration has a state once it was applied."))
+            .map_err(|wrong| withheld(arguments, &["backend"], wrong));
         };
         for (name, output) in state.outputs {
             outputs.insert(name, output.value.secret_if(output.sensitive));
@@ -68,6 +75,14 @@ impl RemoteState {
     }
 }
 
+/// What is wrong, unless it may quote an argument that is secret as a whole: the kind of a backend, or a name in its arguments.
+fn withheld(arguments: &Object, names: &[&str], wrong: Diagnostic) -> Diagnostic {
+    let is_secret = |name: &&&str| arguments.get(**name).is_some_and(|value| value.marks().any());
+    let Some(name) = names.iter().find(is_secret) else { return wrong };
+    Diagnostic::error(wrong.summary, format!("\"{name}\" is secret as a whole, so that nothing more can be told."))
+        .with_hint("Write the kind of the backend and the names of its arguments as constants; their values may be secret.")
+}
+
 impl DataSource<()> for RemoteState {
     fn name(&self) -> &'static str {
         self.name
@@ -75,6 +90,19 @@ impl DataSource<()> for RemoteState {
 
     fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// As in Terraform, of a `config` that is known as a whole.
+    fn refused(&self, arguments: &Object) -> Refused {
+        let is_known = |name: &str| arguments.get(name).is_none_or(|value| !value.is_unknown());
+        let objects = ["config", "encryption", "defaults"].into_iter().filter(|name| is_known(name));
+        let mut all: Refused = objects.filter_map(|name| Some((name, self.object(arguments, name).err()?))).collect();
+        let config = self.object(arguments, "config").ok().filter(|config| config.values().all(Value::is_wholly_known));
+        if let (Some(backend), Some(config)) = (arguments.get("backend").and_then(Value::as_str), config) {
+            let refused = self.states.refused(backend, &config).into_iter();
+            all.extend(refused.map(|(name, wrong)| (name, withheld(arguments, &["backend", "config"], wrong))));
+        }
+        all
     }
 
     fn read<'a>(&'a self, (): &'a (), arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>> {
@@ -93,6 +121,10 @@ mod tests {
     struct Nowhere;
 
     impl States for Nowhere {
+        fn refused(&self, _: &str, _: &Object) -> Refused {
+            Refused::new()
+        }
+
         fn read<'a>(&'a self, _: OtherState<'a>) -> BoxFuture<'a, Result<Option<Snapshot>, Diagnostic>> {
             Box::pin(async { Ok(None) })
         }
@@ -107,6 +139,7 @@ mod tests {
             assert_eq!(why.summary, "Invalid arguments");
             assert_eq!(why.detail, format!("\"{name}\" of the data source \"terraform_remote_state\" must be an object."));
             assert_eq!(why.hints, [format!("Write it like `{name} = {{ ... }}`.")]);
+            assert_eq!(source.refused(&arguments), [(name, why)]);
         }
         let arguments = Object::from([("backend".to_owned(), "local".into()), ("config".to_owned(), Value::null(Type::Any))]);
         assert_eq!(block_on(source.read(&(), &arguments)).unwrap_err().summary, "Unable to find remote state");

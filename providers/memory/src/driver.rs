@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use karmaform_model::{
-    Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Looking, Object, ResourceSpec, Schema,
+    Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Looking, Object, Refused, ResourceSpec,
+    Schema,
 };
 
 use crate::World;
@@ -51,6 +52,10 @@ impl Looking for Memory {
 
     fn data_schemas(&self) -> Vec<(&'static str, &Schema)> {
         self.inner.data_schemas()
+    }
+
+    fn refused(&self, data_source: &str, arguments: &Object) -> Refused {
+        self.inner.refused(data_source, arguments)
     }
 
     fn gate_schemas(&self) -> Vec<(&'static str, &Schema)> {
