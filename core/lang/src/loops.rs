@@ -33,6 +33,10 @@ impl Evaluator<'_> {
             return unknown();
         }
         let Some(entries) = self.entries(&f.collection, &collection, "A for expression", scope, errors) else { return unknown() };
+        let is_open = matches!(&collection.kind, Kind::Unknown(u) if u.ty == Type::Any);
+        if !is_open && entries.as_ref().is_none_or(Vec::is_empty) && !self.can_ask(f, scope, errors) {
+            return unknown();
+        }
         let mut marks = collection.marks();
         let Some(entries) = entries else { return Value::unknown_not_null(Type::Any).marked(marks) };
         let mut result =
@@ -56,6 +60,14 @@ impl Evaluator<'_> {
             None => Value::tuple(result.items),
         };
         value.marked(marks)
+    }
+
+    /// False if the condition fails whatever it is asked of. As in Terraform, that is told where it is asked of nothing, or nobody knows of what.
+    fn can_ask(&self, f: &For, scope: &Scope<'_>, errors: &mut Errors) -> bool {
+        let Some(condition) = &f.condition else { return true };
+        let mut names = vec![(f.value_name.as_str(), unknown())];
+        names.extend(f.key_name.as_deref().map(|name| (name, unknown())));
+        scope.bind(&names, |inner| self.eval_condition(condition, inner, errors)).is_some()
     }
 
     /// One round of a for expression; false after an error: the next rounds would only repeat it.
