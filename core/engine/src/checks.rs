@@ -31,6 +31,10 @@ pub(crate) fn planned(evaluator: &Evaluator<'_>, pass: &Pass<'_>, diagnostics: &
         all.push(checked(said, unread));
     }
     all.extend(evaluator.conditions());
+    // As in Terraform: of what nothing stands all conditions hold.
+    let of_absent = if pass.is_whole() { CheckStatus::Pass } else { CheckStatus::Unknown };
+    let absent = pass.inputs.config.absent_checks(&all, of_absent);
+    all.extend(absent);
     all
 }
 
@@ -61,6 +65,8 @@ pub(crate) fn applied(dispatcher: &mut Dispatcher<'_>) {
         }
         all.extend(evaluator.conditions());
     }
+    let absent = world.config.absent_checks(&all, CheckStatus::Unknown);
+    all.extend(absent);
     let planned: BTreeMap<_, _> = plan.checks.iter().map(|p| ((p.kind, &p.address), p)).collect();
     for one in all.iter_mut().filter(|one| one.status == CheckStatus::Unknown) {
         if let Some(before) = planned.get(&(one.kind, &one.address)) {
@@ -77,7 +83,8 @@ fn checked(said: CheckSaid, unread: Option<String>) -> Checked {
     let status = said.asserts.iter().map(|(verdict, _)| verdict.status()).min().unwrap_or(CheckStatus::Pass);
     let status = if unread.is_some() { status.min(CheckStatus::Fail) } else { status };
     let broken = said.asserts.into_iter().filter_map(|(v, _)| if let Verdict::Broken(message) = v { Some(message) } else { None });
-    Checked { kind: CheckKind::Check, address: said.address, status, problems: unread.into_iter().chain(broken).collect() }
+    let problems = unread.into_iter().chain(broken).collect();
+    Checked { kind: CheckKind::Check, address: said.address, status, problems, is_absent: false }
 }
 
 /// What is to be told of a `check` block.

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, Severity, Span};
+use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, ModuleStep, Severity, Span};
 
 use crate::conditions::{self, Verdict};
-use crate::config::{Condition, Config};
+use crate::config::{Condition, Config, ResourceBlock};
 use crate::decode::{self, Shape, check_shape};
 use crate::eval::Errors;
 use crate::evaluator::Evaluator;
@@ -55,21 +55,39 @@ impl Config {
         Some(Address::managed(CHECK, name).in_module(&data.module))
     }
 
-    /// All that has conditions, each by its place in the text, as what nobody has judged.
+    /// All that has conditions, each by its place in the text, as what nobody has judged; also where nothing of it stands.
     pub fn unjudged(&self) -> Vec<Checked> {
-        let has_conditions = |b: &&crate::config::ResourceBlock| !(b.preconditions.is_empty() && b.postconditions.is_empty());
-        let mut all: BTreeSet<_> =
-            self.blocks.values().filter(has_conditions).map(|b| (CheckKind::Resource, b.address.configuration())).collect();
-        for number in (0..self.modules.len()).filter(|n| self.modules[*n].overridden.is_none()) {
-            let (home, path) = (self.home(number), &self.modules[number].path);
-            let named = |kind: &str, name: &String| Address::managed(kind, name).in_module(path).configuration();
-            all.extend(home.checks.keys().map(|name| (CheckKind::Check, named(CHECK, name))));
-            let outputs = home.outputs.iter().filter(|(_, o)| !o.preconditions.is_empty());
-            all.extend(outputs.map(|(name, _)| (CheckKind::Output, named(OUTPUT, name))));
-            let variables = home.declared.iter().filter(|(_, v)| v.conditions().next().is_some());
-            all.extend(variables.map(|(name, _)| (CheckKind::Variable, named(VARIABLE, name))));
+        let mut all = BTreeSet::new();
+        self.add_conditions(&[], &mut all);
+        // Of a module of which one instance alone is replaced the others ask.
+        let replaced: Vec<_> = self.overridden.keys().filter(|module| **module == module.configuration()).collect();
+        let is_overridden = |address: &Address| replaced.iter().any(|module| address.is_within(module));
+        let these = all.into_iter().filter(|(_, address)| !is_overridden(address));
+        these.map(|(kind, address)| checked(kind, address, vec![Verdict::Unknown])).collect()
+    }
+
+    /// Of all that has conditions what is not among these: nothing of it stands, so that nobody asks it.
+    pub fn absent_checks(&self, judged: &[Checked], status: CheckStatus) -> Vec<Checked> {
+        let told: BTreeSet<_> = judged.iter().map(|one| (one.kind, one.configuration())).collect();
+        let rest = self.unjudged().into_iter().filter(|one| !told.contains(&(one.kind, one.address.clone())));
+        rest.map(|one| Checked { status, is_absent: true, ..one }).collect()
+    }
+
+    /// What has conditions in this directory, and in those of the modules that it calls.
+    fn add_conditions(&self, path: &[ModuleStep], all: &mut BTreeSet<(CheckKind, Address)>) {
+        let named = |kind: &str, name: &String| Address::managed(kind, name).in_module(path);
+        let has_conditions = |b: &&ResourceBlock| !(b.preconditions.is_empty() && b.postconditions.is_empty());
+        let blocks = self.blocks.values().filter(|b| b.address.module.is_empty()).filter(has_conditions);
+        all.extend(blocks.map(|b| (CheckKind::Resource, b.address.in_module(path))));
+        all.extend(self.checks.keys().map(|name| (CheckKind::Check, named(CHECK, name))));
+        let outputs = self.outputs.iter().filter(|(_, o)| !o.preconditions.is_empty());
+        all.extend(outputs.map(|(name, _)| (CheckKind::Output, named(OUTPUT, name))));
+        let variables = self.declared.iter().filter(|(_, v)| v.conditions().next().is_some());
+        all.extend(variables.map(|(name, _)| (CheckKind::Variable, named(VARIABLE, name))));
+        for (name, unit) in self.calls.iter().filter_map(|(name, call)| Some((name, call.unit()?))) {
+            let inside: Vec<_> = path.iter().cloned().chain([ModuleStep::new(name)]).collect();
+            unit.add_conditions(&inside, all);
         }
-        all.into_iter().map(|(kind, address)| checked(kind, address, vec![Verdict::Unknown])).collect()
     }
 
     /// All of them, with the instance of a module that each stands in.
@@ -136,7 +154,7 @@ impl Evaluator<'_> {
 fn checked(kind: CheckKind, address: Address, verdicts: Vec<Verdict>) -> Checked {
     let status = verdicts.iter().map(Verdict::status).min().unwrap_or(CheckStatus::Pass);
     let problems = verdicts.into_iter().filter_map(|v| if let Verdict::Broken(message) = v { Some(message) } else { None });
-    Checked { kind, address, status, problems: problems.collect() }
+    Checked { kind, address, status, problems: problems.collect(), is_absent: false }
 }
 
 /// The data sources that stand in `check` blocks, each with the name of its block.

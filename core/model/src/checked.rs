@@ -45,6 +45,9 @@ pub struct Checked {
     pub status: CheckStatus,
     /// The messages of those that do not hold.
     pub problems: Vec<String>,
+    /// Nothing of it stands (`count = 0`): its address is the one that the configuration has, and no instance's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_absent: bool,
 }
 
 impl CheckKind {
@@ -126,7 +129,8 @@ pub(crate) fn to_stored(all: &[Checked]) -> Json {
     let groups = Checked::grouped(all);
     let group = |(whole, status, members): &(Address, CheckStatus, Vec<&Checked>)| {
         let kind = members.first().map_or(CheckKind::Check, |m| m.kind);
-        let objects: Vec<_> = members.iter().map(object).collect();
+        let objects: Vec<_> = members.iter().filter(|one| !one.is_absent).map(object).collect();
+        let objects = if objects.is_empty() { Json::Null } else { Json::Array(objects) };
         json!({ "object_kind": kind.stored(), "config_addr": whole.to_string(), "status": status.word(), "objects": objects })
     };
     groups.iter().map(group).collect()
@@ -138,8 +142,11 @@ pub(crate) fn from_stored(stored: Option<&Json>) -> Vec<Checked> {
     for group in stored.and_then(Json::as_array).into_iter().flatten() {
         let text = |holder: &Json, name: &str| holder.get(name).and_then(Json::as_str).map(str::to_owned);
         let Some(kind) = text(group, "object_kind").as_deref().and_then(CheckKind::of_stored) else { continue };
-        for object in group.get("objects").and_then(Json::as_array).into_iter().flatten() {
-            let Some(address) = text(object, "object_addr").and_then(|a| a.parse::<Address>().ok()) else { continue };
+        let objects = group.get("objects").and_then(Json::as_array).filter(|objects| !objects.is_empty());
+        let is_absent = objects.is_none();
+        let named = if is_absent { "config_addr" } else { "object_addr" };
+        for object in objects.map_or(std::slice::from_ref(group), Vec::as_slice) {
+            let Some(address) = text(object, named).and_then(|a| a.parse::<Address>().ok()) else { continue };
             let is_data = address.mode == Mode::Data;
             if address.is_module() || is_data && kind != CheckKind::Resource {
                 continue;
@@ -147,7 +154,7 @@ pub(crate) fn from_stored(stored: Option<&Json>) -> Vec<Checked> {
             let messages = object.get("failure_messages").and_then(Json::as_array).into_iter().flatten();
             let problems = messages.filter_map(|m| m.as_str().map(str::to_owned)).collect();
             let status = CheckStatus::of_word(&text(object, "status").unwrap_or_default());
-            all.push(Checked { kind, address, status, problems });
+            all.push(Checked { kind, address, status, problems, is_absent });
         }
     }
     all
@@ -159,7 +166,7 @@ mod tests {
 
     fn checked(kind: CheckKind, address: &str, status: CheckStatus, problems: &[&str]) -> Checked {
         let problems = problems.iter().map(|p| (*p).to_owned()).collect();
-        Checked { kind, address: address.parse().unwrap(), status, problems }
+        Checked { kind, address: address.parse().unwrap(), status, problems, is_absent: false }
     }
 
     #[test]
@@ -169,6 +176,7 @@ mod tests {
             checked(CheckKind::Check, "module.m[\"b\"].check.well", CheckStatus::Fail, &["no"]),
             checked(CheckKind::Resource, "t.x[0]", CheckStatus::Unknown, &[]),
             checked(CheckKind::Variable, "var.x", CheckStatus::Error, &[]),
+            Checked { is_absent: true, ..checked(CheckKind::Output, "module.none.output.o", CheckStatus::Pass, &[]) },
         ];
         let stored = to_stored(&all);
         assert_eq!(
@@ -179,6 +187,7 @@ mod tests {
             ] })
         );
         assert_eq!(stored[1]["config_addr"], "t.x");
+        assert_eq!(stored[3], json!({ "object_kind": "output", "config_addr": "module.none.output.o", "status": "pass", "objects": null }));
         assert_eq!(from_stored(Some(&stored)), all);
         assert_eq!(to_stored(&[]), Json::Null);
     }

@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use karmaform_model::{
-    Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Looking, Object, Refused, ResourceSpec,
-    Schema,
+    Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, GateAnswer, Looking, Object, Refused, ResourceSpec, Schema,
 };
 
 use crate::World;

@@ -9,7 +9,7 @@ use super::{key_json, naming};
 pub(crate) fn checks(all: &[Checked], is_there: impl Fn(&Checked) -> bool) -> Json {
     let group = |(whole, status, members): (Address, CheckStatus, Vec<&Checked>)| {
         let kind = members.first().map_or(CheckKind::Check, |m| m.kind);
-        let instances: Vec<_> = members.into_iter().filter(|m| is_there(m)).map(instance).collect();
+        let instances: Vec<_> = members.into_iter().filter(|m| !m.is_absent && is_there(m)).map(instance).collect();
         let mut out = json!({ "address": static_address(kind, &whole), "status": status.word() });
         if !instances.is_empty() {
             out["instances"] = Json::Array(instances);
