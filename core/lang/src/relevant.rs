@@ -14,11 +14,18 @@ use crate::syntax::{Body, Expr, Step, StepKind};
 pub type Relevant = (Address, Vec<Key>);
 
 impl Config {
-    /// What these resources, these root outputs and all outputs of modules are made of. What is not in the text is made of nothing.
-    pub fn relevant<'a>(
+    /// All outputs of modules, each with the instance of a module that gives it.
+    pub fn outputs_of_modules(&self) -> impl Iterator<Item = (&[ModuleStep], &String)> {
+        let called = self.modules.iter().filter_map(|m| Some((m.path.as_slice(), m.unit.as_ref()?)));
+        called.flat_map(|(path, unit)| unit.outputs.keys().map(move |name| (path, name)))
+    }
+
+    /// What these resources, these root outputs and these outputs of modules are made of. What is not in the text is made of nothing.
+    pub fn relevant<'a, 'b>(
         &self,
         resources: impl Iterator<Item = &'a Address>,
         outputs: impl Iterator<Item = &'a String>,
+        of_modules: impl Iterator<Item = (&'b [ModuleStep], &'b String)>,
     ) -> BTreeSet<Relevant> {
         let mut search = Search { root: self, found: BTreeSet::new(), seen: BTreeSet::new(), open: Vec::new() };
         for address in resources {
@@ -32,9 +39,10 @@ impl Config {
         for output in outputs.filter_map(|name| self.outputs.get(name)) {
             search.expr(&[], None, &output.value);
         }
-        // As Terraform has it, what a module gives is new in every plan.
-        for (path, unit) in self.modules.iter().filter_map(|m| Some((&m.path, m.unit.as_ref()?))) {
-            unit.outputs.values().for_each(|output| search.open.push((path.clone(), None, &output.value)));
+        for (module, name) in of_modules {
+            if let Some(output) = search.unit(module).and_then(|unit| unit.outputs.get(name)) {
+                search.expr(module, None, &output.value);
+            }
         }
         while let Some((at, around, expr)) = search.open.pop() {
             search.look(&at, around, expr);

@@ -92,7 +92,9 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
 /// What all that changes is made of.
 fn relevant(plan: &Plan, config: &Config) -> Vec<Json> {
     let decided = plan.resources.iter().filter(|r| plan.mode != ModeOfPlan::RefreshOnly && !r.change.is_no_op());
-    let found = config.relevant(decided.map(|r| &r.address), plan.outputs.keys());
+    // As Terraform has it, what a module gives is new in every plan, but for one in which all goes.
+    let of_modules = config.outputs_of_modules().filter(|_| plan.mode != ModeOfPlan::Destroy);
+    let found = config.relevant(decided.map(|r| &r.address), plan.outputs.keys(), of_modules);
     let one = |(address, way): (Address, Vec<Key>)| json!({ "resource": address.to_string(), "attribute": way.iter().map(key_json).collect::<Vec<_>>() });
     found.into_iter().map(one).collect()
 }

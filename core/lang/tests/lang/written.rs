@@ -132,7 +132,7 @@ fn what_matters_is_followed_as_far_as_it_is_used() {
     assert!(!diagnostics.has_errors(), "{}", show(&sources, &diagnostics));
     let found = |address: &str, outputs: &[String]| -> Vec<String> {
         let address: karmaform_model::Address = address.parse().unwrap();
-        let found = config.relevant([&address].into_iter(), outputs.iter());
+        let found = config.relevant([&address].into_iter(), outputs.iter(), config.outputs_of_modules());
         found.into_iter().map(|(address, way)| format!("{address} {}", way.len())).collect()
     };
     assert_eq!(found("terraform_data.u", &["whole".to_owned()]), ["terraform_data.t 1", "terraform_data.whole 0"]);
