@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::SettingsBlock;
-use karmaform_model::{Attribute, Diagnostic, Diagnostics, Object, Presence, Schema, Span, Value, convert, nearest};
+use karmaform_model::{Attribute, Diagnostic, Diagnostics, Object, Presence, Schema, Span, Value, convert, listed, nearest};
 
 /// The arguments that were written, with where they stand.
 #[derive(Clone, Debug, Default)]
@@ -87,8 +87,7 @@ pub(crate) fn checked(block: BlockName<'_>, schema: &Schema, given: &Given) -> R
 /// What may be meant by an argument that is not there.
 pub(super) fn meant(name: &str, schema: &Schema) -> String {
     let known = schema.attributes.iter().map(|a| a.name);
-    nearest(name, known.clone())
-        .map_or_else(|| format!("It has {}.", known.collect::<Vec<_>>().join(", ")), |meant| format!("Did you mean \"{meant}\"?"))
+    nearest(name, known.clone()).map_or_else(|| format!("It has {}.", listed(known)), |meant| format!("Did you mean \"{meant}\"?"))
 }
 
 fn one(block: BlockName<'_>, attribute: &Attribute, given: Option<&Value>) -> Result<Value, Diagnostic> {

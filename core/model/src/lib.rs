@@ -66,7 +66,7 @@ pub use json::{from_json, has_too_long_number, implied_from_json, to_json, to_js
 pub use leg::Leg;
 pub use looking::Looking;
 pub use marks::Marks;
-pub use nearness::nearest;
+pub use nearness::{listed, nearest};
 pub use number::{Float, Number, TOO_LONG};
 pub use object::Object;
 pub use path::{Path, PathStep};

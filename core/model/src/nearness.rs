@@ -1,4 +1,4 @@
-//! "Did you mean": the name that a user may have meant.
+//! "Did you mean": the name that a user may have meant, or which there are.
 
 /// The known name that is closest to `name`, if one is close: in a third of its letters at the most, and in three. Capitals do not matter.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -11,6 +11,15 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(d, _)| limit > 0 && *d <= limit)
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// A list for a message: `"a", "b"`; cut where it gets long.
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const MOST: usize = 12;
+    let names: Vec<_> = names.into_iter().collect();
+    let shown: Vec<_> = names.iter().take(MOST).map(|n| format!("\"{n}\"")).collect();
+    let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// More letters than these are another word.
@@ -41,6 +50,12 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_listed_and_not_all_of_many() {
+        assert_eq!(listed(["a", "b"]), "\"a\", \"b\"");
+        assert!(listed(["a"; 13]).ends_with(", \"a\" and 1 more"));
+    }
 
     #[test]
     fn typos_are_found_and_other_words_are_not() {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use karmaform_model::{Attribute, Diagnostic, Object, Type, Value};
+use karmaform_model::{Attribute, Diagnostic, Object, Type, Value, listed};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
@@ -341,9 +341,9 @@ async fn by_address(
 }
 
 async fn from_kubeconfig(parsed: Kubeconfig, context: Option<&String>) -> Result<Config, Diagnostic> {
-    let mut names: Vec<String> = parsed.contexts.iter().map(|c| format!("\"{}\"", c.name)).collect();
-    names.sort();
-    let names = if names.is_empty() { "It has no contexts.".to_owned() } else { format!("It has {}.", names.join(", ")) };
+    let mut names: Vec<&str> = parsed.contexts.iter().map(|c| c.name.as_str()).collect();
+    names.sort_unstable();
+    let names = if names.is_empty() { "It has no contexts.".to_owned() } else { format!("It has {}.", listed(names)) };
     let options = KubeConfigOptions { context: context.cloned(), ..KubeConfigOptions::default() };
     Config::from_custom_kubeconfig(parsed, &options).await.map_err(|error| match error {
         KubeconfigError::CurrentContextNotSet => {
