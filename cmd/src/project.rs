@@ -58,6 +58,8 @@ pub(crate) struct Project {
     pub(crate) config: Config,
     /// What was found wrong with it, and warnings.
     pub(crate) diagnostics: Diagnostics,
+    /// Those of them that are about the directory: they are found once, however often the texts are read.
+    beside: Diagnostics,
     /// The files it read.
     pub(crate) files: Arc<Disk>,
     /// How many of the sources are configuration files; the rest are variable files.
@@ -85,7 +87,8 @@ impl Project {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn take(&mut self, expanded: Expanded) -> Result<(), Diagnostics> {
-        let Expanded { config, observed, wrong } = expanded;
+        let Expanded { config, observed, mut wrong } = expanded;
+        wrong.extend(self.beside.clone());
         if wrong.has_errors() {
             return Err(wrong);
         }
@@ -200,7 +203,8 @@ fn load_here(app: &mut App, flags: &VariableFlags, ask: bool, mut inputs: Variab
     add_flags(app, flags, &mut sources, &mut inputs)?;
     let now = app.now_seconds();
     let mut project = load_sources(app, sources, configuration_files, inputs, Loading { ask, now, directory: HERE })?;
-    project.diagnostics.extend(names.iter().filter_map(|name| left_aside(&app.directory, name, flags)));
+    project.beside = names.iter().filter_map(|name| left_aside(&app.directory, name, flags)).collect();
+    project.diagnostics.extend(project.beside.clone());
     Ok(project)
 }
 
@@ -275,7 +279,8 @@ pub(crate) fn load_sources(
     let absent = texts.clone().filter(|_| is_absent);
     let texts = texts.filter(|_| is_open);
     app.sources.files.extend(config.module_files.iter().cloned());
-    Ok(Project { config, diagnostics, files, configuration_files, texts, absent, observed: Observed::default() })
+    let (beside, observed) = (Diagnostics::new(), Observed::default());
+    Ok(Project { config, diagnostics, beside, files, configuration_files, texts, absent, observed })
 }
 
 /// What expressions may ask of the outside, in the configuration of this directory.
