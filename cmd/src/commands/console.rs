@@ -40,11 +40,12 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let mut project = load_if_any(app, &args.variables, false)?;
     // A variable that nobody gives a value is not known yet; all else can be asked for.
     project.diagnostics = without_missing_variables(&project);
-    let project = project.readable()?;
+    let mut project = project.readable()?;
     let open = open_backend(app, &project.config.settings, args.state.state.as_deref())?;
     let session = Session::shared(app, open)?;
     let notes = session.notes().clone();
     app.show(&notes);
+    project.config.stand_as(session.snapshot.resources.keys());
     let is_interactive = app.output.terminal.stdin && app.output.terminal.stdout;
     let mut code = 0;
     let mut text = String::new();

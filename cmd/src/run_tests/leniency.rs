@@ -103,6 +103,28 @@ fn the_console_knows_the_time() {
     assert_eq!(place.check(&["console"], 0).stdout, "true\n36\nfalse\n");
 }
 
+/// Measured on Terraform 1.11.4.
+#[test]
+fn the_console_shows_the_instances_that_the_state_has() {
+    let text = |count: u32, keys: &str| {
+        format!(
+            "resource \"terraform_data\" \"x\" {{\n  count = {count}\n  input = count.index\n}}\n\
+             resource \"terraform_data\" \"y\" {{\n  for_each = toset({keys})\n  input    = each.key\n}}\n"
+        )
+    };
+    let mut place = Place::new(&text(2, "[\"a\"]"));
+    place.stdin = "length(terraform_data.x)\nkeys(terraform_data.y)\n".to_owned();
+    assert_eq!(place.check(&["console"], 0).stdout, "(known after apply)\n(known after apply)\n");
+    place.check(&["apply", "-auto-approve"], 0);
+    for text in [text(3, "[\"a\", \"b\"]"), text(1, "[]")] {
+        place.write("main.kf.hcl", &text);
+        place.stdin = "terraform_data.x[*].input\nterraform_data.x[1].input\nkeys(terraform_data.y)\n".to_owned();
+        assert_eq!(place.check(&["console"], 0).stdout, "[\n  0,\n  1,\n]\n1\n[\n  \"a\",\n]\n");
+        place.stdin = "terraform_data.x[2]\n".to_owned();
+        place.check(&["console"], 1);
+    }
+}
+
 #[test]
 fn in_the_console_a_variable_without_a_value_is_not_known_yet() {
     let mut place = Place::new("variable \"n\" {\n  type = number\n}\n\nlocals {\n  a = 1\n}\n");

@@ -1,13 +1,35 @@
 //! Values that expressions see of blocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Address, Key, Mode, Object, Presence, Schema, Type, Value};
 
-use crate::config::{Config, Repetition};
+use crate::config::{Config, Repeat, Repetition};
+use crate::eval::unknown;
 use crate::evaluator::Evaluator;
 
+/// A list of more instances than these is none that a state really has.
+const MOST_INSTANCES: u64 = 1_000_000;
+
 impl Config {
+    /// From now on blocks with `count` or `for_each` stand as often as these instances say; where none is of a block, nobody knows how often. For
+    /// who asks what is there: the text says what is to come.
+    ///
+    /// Data sources are in no state; they stay as the text has them.
+    pub fn stand_as<'a>(&mut self, there: impl Iterator<Item = &'a Address>) {
+        let mut found: BTreeMap<Address, BTreeSet<Key>> = BTreeMap::new();
+        for address in there.filter(|address| !address.is_child()) {
+            found.entry(address.block()).or_default().extend(address.key.clone());
+        }
+        for (address, block) in self.blocks.iter_mut().filter(|(address, _)| address.mode == Mode::Managed) {
+            block.repetition = match &block.repeat {
+                Repeat::None | Repeat::Wrong => continue,
+                Repeat::Count(_) => found.get(address).map_or(Repetition::Open, counted),
+                Repeat::ForEach(_) => found.get(address).map_or(Repetition::Open, keyed),
+            };
+        }
+    }
+
     /// The schema of a block.
     pub(crate) fn schema(&self, address: &Address) -> Option<&Schema> {
         match address.mode {
@@ -67,6 +89,19 @@ impl Evaluator<'_> {
         self.memo.unknown.borrow_mut().insert(key, value.clone());
         value
     }
+}
+
+/// Up to the last of these numbers. A state may have one that nobody counts to.
+fn counted(keys: &BTreeSet<Key>) -> Repetition {
+    let number = |key: &Key| if let Key::Index(number) = key { Some(number.saturating_add(1)) } else { None };
+    let count = keys.iter().filter_map(number).max().unwrap_or_default();
+    if count <= MOST_INSTANCES { Repetition::Count(count) } else { Repetition::Open }
+}
+
+/// With these names, whatever each was made for.
+fn keyed(keys: &BTreeSet<Key>) -> Repetition {
+    let name = |key: &Key| if let Key::Name(name) = key { Some((name.clone(), unknown())) } else { None };
+    Repetition::ForEach(keys.iter().filter_map(name).collect())
 }
 
 /// An object of which only names and types are known.
