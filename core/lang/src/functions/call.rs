@@ -21,6 +21,9 @@ pub(super) fn run(function: &Function, given: &[Value], context: &Context) -> An
         if value.is_null() && !parameter.allow_null {
             return Err(FunctionError::at(i, "must not be null"));
         }
+        if !parameter.kinds.has(value) {
+            return Err(FunctionError::at(i, parameter.kinds.required()));
+        }
         let mut new = match parameter.shape {
             Shape::Any => None,
             shape => {

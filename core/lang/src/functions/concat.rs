@@ -5,14 +5,14 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "concat",
     doc: "All elements of several lists, in order.",
-    rest: Some(Parameter::any("seqs").marked()),
+    rest: Some(Parameter::of("seqs", Kinds::Ordered).marked()),
     gives: Gives::Depends(result_type),
     body: Some(|a| {
         if a.len() == 0 {
             return Err(FunctionError::new("at least one list must be given"));
         }
         if let Some(i) = a.values().iter().copied().position(|v| !matches!(v.kind, Kind::List(..) | Kind::Tuple(_))) {
-            return Err(FunctionError::at(i, "must be a list"));
+            return Err(FunctionError::at(i, Kinds::Ordered.required()));
         }
         let marks = a.marks();
         let all: Vec<_> = a.values().iter().copied().filter_map(Value::as_items).flatten().cloned().collect();
@@ -26,8 +26,9 @@ pub(super) const FUNCTION: Function = Function {
         ("concat(tolist([1]),tolist([\"a\"]))", "tolist([\"1\", \"a\"])"),
         ("concat(tolist([1]),[2])", "[1, 2]"),
         ("concat([])", "[]"),
-        ("concat(\"a\")", "ERROR must be a list"),
-        ("concat([1],toset([2]))", "ERROR must be a list"),
+        ("concat(\"a\")", "ERROR a list or tuple is required"),
+        ("concat([1],toset([2]))", "ERROR a list or tuple is required"),
+        ("concat(u.list,u.id)", "ERROR a list or tuple is required"),
         ("concat()", "ERROR at least one list"),
         ("concat([1],[u.id])", "[1, UNKNOWN string]"),
         ("concat(tolist([\"a\"]),u.list)", "UNKNOWN list(string)"),

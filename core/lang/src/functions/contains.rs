@@ -6,7 +6,7 @@ use crate::ops::equal;
 pub(super) const FUNCTION: Function = Function {
     name: "contains",
     doc: "True if a list or set holds an element that equals a value; the types must be the same.",
-    parameters: &[Parameter::any("list"), Parameter::any("value").unknown()],
+    parameters: &[Parameter::of("list", Kinds::Sequence), Parameter::any("value").unknown()],
     gives: Gives::Is(Shape::Bool),
     body: Some(|a| {
         let (items, wanted) = (sequence(a, 0)?, a.value(1));

@@ -1,6 +1,6 @@
 //! What a built-in function is, as data: one definition feeds the call, the checks and the reference page.
 
-use karmaform_model::{Type, Value};
+use karmaform_model::{Kind, Type, Value};
 
 use super::arguments::{Answer, Arguments};
 
@@ -35,11 +35,63 @@ impl Shape {
     }
 }
 
+/// Which types an argument may have that is not converted; also while it is not known, so that a plan tells what an apply would.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kinds {
+    All,
+    /// Lists and tuples.
+    Ordered,
+    /// Lists, sets and tuples.
+    Sequence,
+    /// Maps and objects.
+    Entries,
+}
+
+impl Kinds {
+    /// What is said of an argument of another type.
+    pub(crate) const fn required(self) -> &'static str {
+        match self {
+            Self::All => "",
+            Self::Ordered => "a list or tuple is required",
+            Self::Sequence => "a list, set or tuple is required",
+            Self::Entries => "a map or object is required",
+        }
+    }
+
+    /// True if a value has one of these types, or may turn out to have one.
+    pub(crate) fn has(self, value: &Value) -> bool {
+        let of = |ty: &Type| match ty {
+            Type::List(_) | Type::Tuple(_) => Some(Self::Ordered),
+            Type::Set(_) => Some(Self::Sequence),
+            Type::Map(_) | Type::Object(_) => Some(Self::Entries),
+            Type::Any => None,
+            _ => Some(Self::All),
+        };
+        let kind = match &value.kind {
+            Kind::List(..) | Kind::Tuple(_) => Some(Self::Ordered),
+            Kind::Set(..) => Some(Self::Sequence),
+            Kind::Map(..) | Kind::Object(_) => Some(Self::Entries),
+            Kind::Null(ty) => of(ty),
+            Kind::Unknown(unknown) => of(&unknown.ty),
+            _ => Some(Self::All),
+        };
+        let among: &[Self] = match self {
+            Self::All => return true,
+            Self::Ordered => &[Self::Ordered],
+            Self::Sequence => &[Self::Ordered, Self::Sequence],
+            Self::Entries => &[Self::Entries],
+        };
+        kind.is_none_or(|kind| among.contains(&kind))
+    }
+}
+
 /// One parameter. Arguments are converted to its shape; what the flags don't allow, the body never sees.
 #[derive(Clone, Copy)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
+    /// What it takes where its shape says nothing.
+    pub(crate) kinds: Kinds,
     /// A null argument reaches the body, instead of being refused.
     pub(crate) allow_null: bool,
     /// An unknown argument reaches the body, instead of making the result unknown. Unknown *parts* of an argument always do.
@@ -50,11 +102,15 @@ pub(crate) struct Parameter {
 
 impl Parameter {
     pub(crate) const fn new(name: &'static str, shape: Shape) -> Self {
-        Self { name, shape, allow_null: false, allow_unknown: false, allow_marks: false }
+        Self { name, shape, kinds: Kinds::All, allow_null: false, allow_unknown: false, allow_marks: false }
     }
 
     pub(crate) const fn any(name: &'static str) -> Self {
         Self::new(name, Shape::Any)
+    }
+
+    pub(crate) const fn of(name: &'static str, kinds: Kinds) -> Self {
+        Self { kinds, ..Self::any(name) }
     }
 
     pub(crate) const fn string(name: &'static str) -> Self {

@@ -5,13 +5,13 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "element",
     doc: "The element of a list at an index that starts over behind the end; negative ones count from the end.",
-    parameters: &[Parameter::any("list").marked(), Parameter::number("index").marked()],
+    parameters: &[Parameter::of("list", Kinds::Ordered).marked(), Parameter::number("index").marked()],
     gives: Gives::Depends(result_type),
     may_be_null: true,
     body: Some(|a| {
         let list = a.value(0);
         let (Kind::List(_, items) | Kind::Tuple(items)) = &list.kind else {
-            return Err(FunctionError::at(0, "a list or tuple is required"));
+            return Err(FunctionError::at(0, Kinds::Ordered.required()));
         };
         let index = a.whole(1)?;
         let length = i64::try_from(items.len()).unwrap_or(i64::MAX);

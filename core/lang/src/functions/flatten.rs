@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "flatten",
     doc: "The list with the elements of lists within it, however deep, in their place.",
-    parameters: &[Parameter::any("list").marked()],
+    parameters: &[Parameter::of("list", Kinds::Sequence).marked()],
     gives: Gives::Is(Shape::Any),
     body: Some(|a| {
         sequence(a, 0)?;

@@ -6,12 +6,12 @@ use crate::ops::equal;
 pub(super) const FUNCTION: Function = Function {
     name: "index",
     doc: "The place of the first element of a list that equals a value.",
-    parameters: &[Parameter::any("list"), Parameter::any("value")],
+    parameters: &[Parameter::of("list", Kinds::Ordered), Parameter::any("value")],
     gives: Gives::Is(Shape::Number),
     body: Some(|a| {
         let list = a.value(0);
         let (Kind::List(_, items) | Kind::Tuple(items)) = &list.kind else {
-            return Err(FunctionError::at(0, "a list or tuple is required"));
+            return Err(FunctionError::at(0, Kinds::Ordered.required()));
         };
         let wanted = a.value(1);
         for (i, item) in items.iter().enumerate() {

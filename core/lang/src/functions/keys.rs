@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const KEYS: Function = Function {
     name: "keys",
     doc: "The keys of a map or object, sorted.",
-    parameters: &[Parameter::any("inputMap").marked().unknown()],
+    parameters: &[Parameter::of("inputMap", Kinds::Entries).marked().unknown()],
     gives: Gives::Depends(|values| match values.first().map(|v| v.ty()) {
         Some(Type::Map(_)) => Type::list(Type::String),
         Some(Type::Object(attributes)) => Type::Tuple(vec![Type::String; attributes.len()]),
@@ -21,9 +21,9 @@ pub(super) const KEYS: Function = Function {
             Kind::Unknown(u) => match &u.ty {
                 Type::Object(attributes) => Value::tuple(keys(attributes.keys().collect())),
                 Type::Map(_) | Type::Any => a.unknown(),
-                _ => return Err(FunctionError::at(0, "a map or object is required")),
+                _ => return Err(FunctionError::at(0, Kinds::Entries.required())),
             },
-            _ => return Err(FunctionError::at(0, "a map or object is required")),
+            _ => return Err(FunctionError::at(0, Kinds::Entries.required())),
         }
         .marked(map.marks()))
     }),
@@ -43,7 +43,7 @@ pub(super) const KEYS: Function = Function {
 pub(super) const VALUES: Function = Function {
     name: "values",
     doc: "The values of a map or object, in the order of their keys.",
-    parameters: &[Parameter::any("mapping").marked()],
+    parameters: &[Parameter::of("mapping", Kinds::Entries).marked()],
     gives: Gives::Depends(|values| match values.first().map(|v| v.ty()) {
         Some(Type::Map(t)) => Type::List(t),
         Some(Type::Object(attributes)) => Type::Tuple(attributes.into_values().map(|a| a.ty).collect()),
@@ -54,7 +54,7 @@ pub(super) const VALUES: Function = Function {
         Ok(match &map.kind {
             Kind::Map(ty, entries) => Value::list(ty.clone(), entries.values().cloned().collect()),
             Kind::Object(attributes) => Value::tuple(attributes.values().cloned().collect()),
-            _ => return Err(FunctionError::at(0, "a map or object is required")),
+            _ => return Err(FunctionError::at(0, Kinds::Entries.required())),
         }
         .marked(map.marks()))
     }),

@@ -6,7 +6,7 @@ pub(super) const FUNCTION: Function = Function {
     name: "lookup",
     doc: "The element of a map or object with a key, or a default if there is none.",
     parameters: &[
-        Parameter::any("inputMap").marked(),
+        Parameter::of("inputMap", Kinds::Entries).marked(),
         Parameter::string("key").marked(),
         Parameter::any("default").marked().null().unknown(),
     ],
@@ -15,7 +15,7 @@ pub(super) const FUNCTION: Function = Function {
     may_be_null: true,
     body: Some(|a| {
         let (map, key) = (a.value(0), a.value(1));
-        let Some(entries) = map.as_entries() else { return Err(FunctionError::at(0, "a map or object is required")) };
+        let Some(entries) = map.as_entries() else { return Err(FunctionError::at(0, Kinds::Entries.required())) };
         let default = (a.len() > 2).then(|| a.value(2));
         let default = match (&map.kind, default) {
             (Kind::Map(ty, _), Some(d)) => Some(
@@ -32,6 +32,7 @@ pub(super) const FUNCTION: Function = Function {
     }),
     #[cfg(test)]
     rows: &[
+        ("lookup(u.list,\"a\",1)", "ERROR a map or object is required"),
         ("lookup({a=1},\"a\",\"d\")", "1"),
         ("lookup({a=1},\"b\",\"d\")", "\"d\""),
         ("lookup({a=1},\"b\")", "ERROR no element \"b\""),

@@ -15,7 +15,8 @@ pub(super) const FUNCTION: Function = Function {
         let ty = unify(&[a.value(1).ty(), a.value(2).ty()]).ok_or_else(|| FunctionError::at(2, "must have the type of the keys"))?;
         let as_common = |i: usize| convert(a.value(i), &ty).map_err(|e| a.misfit(i, &e));
         let (keys, wanted) = (as_common(1)?, as_common(2)?);
-        if !keys.is_wholly_known() || !wanted.is_wholly_known() {
+        let has_none = wanted.as_items().is_some_and(<[Value]>::is_empty);
+        if !has_none && (!keys.is_wholly_known() || !wanted.is_wholly_known()) {
             return Ok(a.unknown());
         }
         let wanted = wanted.as_items().unwrap_or_default();

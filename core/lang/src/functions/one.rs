@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "one",
     doc: "The only element of a list or set, or null if it has none.",
-    parameters: &[Parameter::any("list")],
+    parameters: &[Parameter::of("list", Kinds::Sequence)],
     gives: Gives::Depends(|values| values.first().map_or(Type::Any, |v| element_type(&v.ty()))),
     may_be_null: true,
     body: Some(|a| {
@@ -24,7 +24,8 @@ pub(super) const FUNCTION: Function = Function {
         ("one([1])", "1"),
         ("one(toset([\"a\"]))", "\"a\""),
         ("one([1,2])", "ERROR a list, set or tuple of no or one element is required"),
-        ("one(1)", "ERROR of no or one element"),
+        ("one(1)", "ERROR a list, set or tuple is required"),
+        ("one(u.id)", "ERROR a list, set or tuple is required"),
         ("one([u.id])", "UNKNOWN string"),
         ("one(u.list)", "UNKNOWN string"),
         ("issensitive(one([sensitive(1)]))", "true"),

@@ -4,11 +4,11 @@ use crate::budget::{LONGEST_TEXT, long_text};
 pub(super) use karmaform_model::{Kind, Marks, Object, Type, Value, convert, unify};
 
 pub(super) use super::arguments::{Answer, Arguments, FunctionError, string, strings, unknown, unknown_between, unknown_with_prefix};
-pub(super) use super::definition::{Function, Gives, Parameter, Shape};
+pub(super) use super::definition::{Function, Gives, Kinds, Parameter, Shape};
 
 /// The elements of a list, set or tuple argument.
 pub(super) fn sequence<'a>(a: &Arguments<'a>, index: usize) -> Result<&'a [Value], FunctionError> {
-    a.value(index).as_items().ok_or_else(|| FunctionError::at(index, "a list, set or tuple is required"))
+    a.value(index).as_items().ok_or_else(|| FunctionError::at(index, Kinds::Sequence.required()))
 }
 
 /// The type of the elements of a list, set or map type; of all elements of a tuple or object type together.

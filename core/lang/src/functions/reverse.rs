@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "reverse",
     doc: "The list backwards.",
-    parameters: &[Parameter::any("list").marked()],
+    parameters: &[Parameter::of("list", Kinds::Sequence).marked()],
     gives: Gives::Depends(|values| match values.first().map(|v| v.ty()) {
         Some(Type::Tuple(types)) => Type::Tuple(types.into_iter().rev().collect()),
         Some(Type::List(t) | Type::Set(t)) => Type::List(t),
@@ -17,7 +17,7 @@ pub(super) const FUNCTION: Function = Function {
         Ok(match &list.kind {
             Kind::Tuple(items) => Value::tuple(backwards(items)),
             Kind::List(ty, items) | Kind::Set(ty, items) => Value::list(ty.clone(), backwards(items)),
-            _ => return Err(FunctionError::at(0, "a list, set or tuple is required")),
+            _ => return Err(FunctionError::at(0, Kinds::Sequence.required())),
         }
         .marked(list.marks()))
     }),

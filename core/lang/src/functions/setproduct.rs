@@ -8,7 +8,7 @@ const MOST: usize = 1_000_000;
 pub(super) const FUNCTION: Function = Function {
     name: "setproduct",
     doc: "All combinations of one element of each of several lists or sets.",
-    rest: Some(Parameter::any("sets").marked()),
+    rest: Some(Parameter::of("sets", Kinds::Sequence).marked()),
     gives: Gives::Depends(result_type),
     body: Some(|a| {
         if a.len() < 2 {

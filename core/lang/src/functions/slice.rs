@@ -5,7 +5,11 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "slice",
     doc: "Part of a list, from an index up to, but without, another.",
-    parameters: &[Parameter::any("list").marked(), Parameter::number("start_index").marked(), Parameter::number("end_index").marked()],
+    parameters: &[
+        Parameter::of("list", Kinds::Ordered).marked(),
+        Parameter::number("start_index").marked(),
+        Parameter::number("end_index").marked(),
+    ],
     gives: Gives::Depends(|values| match values.first().map(|v| v.ty()) {
         Some(ty @ Type::List(_)) => ty,
         _ => Type::Any,
@@ -13,7 +17,7 @@ pub(super) const FUNCTION: Function = Function {
     body: Some(|a| {
         let list = a.value(0);
         let (Kind::List(_, items) | Kind::Tuple(items)) = &list.kind else {
-            return Err(FunctionError::at(0, "a list or tuple is required"));
+            return Err(FunctionError::at(0, Kinds::Ordered.required()));
         };
         let (start, end) = (a.count(1)?, a.count(2)?);
         if end > items.len() {
@@ -37,6 +41,7 @@ pub(super) const FUNCTION: Function = Function {
         ("slice([1],1,0)", "ERROR the end index"),
         ("slice([1],-1,0)", "ERROR must not be negative"),
         ("slice([1,u.id],0,1)", "[1]"),
+        ("slice(toset([1]),0,u.any)", "ERROR a list or tuple is required"),
         ("slice(u.list,0,1)", "UNKNOWN list(string)"),
         ("issensitive(slice([1,sensitive(2)],0,1))", "false"),
         ("slice([1,sensitive(2)],1,2)", "[(sensitive value)]"),

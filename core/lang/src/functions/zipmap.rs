@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "zipmap",
     doc: "A map or object of keys from one list and values from another.",
-    parameters: &[Parameter::new("keys", Shape::STRINGS), Parameter::any("values").marked()],
+    parameters: &[Parameter::new("keys", Shape::STRINGS), Parameter::of("values", Kinds::Ordered).marked()],
     gives: Gives::Depends(|values| match values.get(1).map(|v| v.ty()) {
         Some(Type::List(t)) => Type::Map(t),
         _ => Type::Any,
@@ -13,7 +13,7 @@ pub(super) const FUNCTION: Function = Function {
     body: Some(|a| {
         let list = a.value(1);
         let (Kind::List(_, items) | Kind::Tuple(items)) = &list.kind else {
-            return Err(FunctionError::at(1, "a list or tuple is required"));
+            return Err(FunctionError::at(1, Kinds::Ordered.required()));
         };
         let Some(keys) = a.strings(0)? else { return Ok(a.unknown().marked(list.all_marks())) };
         if keys.len() != items.len() {
