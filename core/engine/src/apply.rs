@@ -25,7 +25,7 @@ use crate::store::Store;
 use crate::worker::{Done, Note, Surroundings, run};
 
 /// Does what the plan says, tells `on_event` what happens, and keeps journal and state up to date. A plan without changes writes
-/// nothing, unless conditions or lifecycles say something else by now.
+/// nothing, unless conditions or lifecycles say something else by now, or things need others.
 pub async fn apply(
     plan: &Plan,
     graph: &Graph,

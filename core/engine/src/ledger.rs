@@ -119,8 +119,8 @@ impl<'a> Ledger<'a> {
             let object = known_or_stored(schema, object, stored);
             let mut fresh = resource_state(planned, schema, &object);
             if self.plan.mode == ModeOfPlan::RefreshOnly {
-                let ResourceState { attributes, create_before_destroy, .. } = fresh;
-                fresh = ResourceState { attributes, create_before_destroy, ..stored.clone() };
+                let ResourceState { attributes, create_before_destroy, dependencies, .. } = fresh;
+                fresh = ResourceState { attributes, create_before_destroy, dependencies, ..stored.clone() };
             }
             if fresh != *stored {
                 self.snapshot.resources.insert(planned.address.clone(), fresh);

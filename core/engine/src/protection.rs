@@ -95,12 +95,14 @@ fn is_configured(pass: &Pass<'_>, part: &Address) -> bool {
     part.composite().and_then(|c| pass.graph.node(&c)).is_some_and(|c| c.configured)
 }
 
-/// True if what a plan keeps as it is would have to be remembered with another protection, or another order of being replaced: that is no
-/// change, but it must not get lost.
+/// True if what a plan keeps as it is would have to be remembered with another protection, another order of being replaced, or as needing
+/// other things: that is no change, but what goes by it later must not go by what was.
 pub(crate) fn changes(plan: &Plan, state: &Snapshot) -> bool {
     let kept = plan.resources.iter().filter(|r| r.deposed.is_none() && r.change.is_no_op() && r.address.mode == Mode::Managed);
     let stored = kept.filter_map(|r| Some((r, state.resources.get(&r.address)?)));
-    stored.into_iter().any(|(r, s)| (s.protected, s.create_before_destroy) != (r.protected, r.create_before_destroy))
+    stored
+        .into_iter()
+        .any(|(r, s)| (s.protected, s.create_before_destroy, &s.dependencies) != (r.protected, r.create_before_destroy, &r.dependencies))
 }
 
 /// Nothing in the configuration makes it any more, or nothing says of it what it said.

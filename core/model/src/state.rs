@@ -375,7 +375,7 @@ fn read_instance(kind: &str, provider: &str, instance: &Json) -> Result<Resource
     };
     let listed = list(instance, "dependencies")?;
     let is_as_written = private.listed.is_some_and(|number| number == needs::number_of(listed.iter().filter_map(Json::as_str)));
-    let dependencies = if is_as_written {
+    let mut dependencies = if is_as_written {
         private.dependencies
     } else {
         let listed = listed.iter().map(address).collect::<Result<Vec<_>, _>>()?;
@@ -384,6 +384,9 @@ fn read_instance(kind: &str, provider: &str, instance: &Json) -> Result<Resource
         let goes_with = is_kept && private.dependencies.iter().all(|direct| listed.contains(&direct.configuration()));
         if goes_with { private.dependencies } else { listed }
     };
+    // Texts have another order than addresses, and plans have that of addresses: the same needs must be equal.
+    dependencies.sort_unstable();
+    dependencies.dedup();
     Ok(ResourceState {
         resource_type: kind.to_owned(),
         provider: provider.to_owned(),
@@ -466,7 +469,7 @@ mod tests {
             ("ssh_file.c[\"k\"]", &["ssh_file.b[0]"], Status::Unfinished),
             ("etcd_cluster.main/member[\"a\"]/unit", &["etcd_cluster.main/ca"], Status::Ready),
             ("etcd_cluster.main[\"x\"]/env", &[], Status::Ready),
-            ("module.m.ssh_file.a", &["module.m.data.ssh_host.h", "ssh_file.a"], Status::Ready),
+            ("module.m.ssh_file.a", &["ssh_file.a", "module.m.data.ssh_host.h"], Status::Ready),
             ("module.m[\"p\"].module.n[0].ssh_file.a[1]", &["module.m[\"p\"].ssh_file.a"], Status::Tainted),
             ("module.m[\"p\"].etcd_cluster.main[\"x\"]/env", &["module.m[\"p\"].etcd_cluster.main[\"x\"]/ca"], Status::Ready),
         ] {
