@@ -55,8 +55,9 @@ pub fn validate(config: &Config) -> Diagnostics {
             home.defaults.keys().for_each(|n| drop(evaluator.named(number, Sort::Provider, n)));
         }
     }
-    all.extend(evaluator.check_blocks().into_iter().flat_map(|said| said.wrong));
+    // What was met up to here is no warning of a check that is asked next.
     all.extend(evaluator.finish(crate::eval::Errors::default()));
+    all.extend(evaluator.check_blocks().into_iter().flat_map(|said| said.wrong));
     all
 }
 
