@@ -123,7 +123,9 @@ fn all_outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Dia
             changes.insert(name.clone(), OutputChange { before, after: Some(after), sensitive: output.sensitive });
         }
     }
-    for (name, output) in state.iter().filter(|(n, _)| !pass.inputs.config.outputs.contains_key(*n)) {
+    // As in Terraform: a part of everything takes none away.
+    let is_gone = |name: &String| !pass.options.is_partial() && !pass.inputs.config.outputs.contains_key(name);
+    for (name, output) in state.iter().filter(|(name, _)| is_gone(name)) {
         let change = OutputChange { before: Some(output.value.clone()), after: None, sensitive: output.sensitive };
         changes.insert(name.clone(), change);
     }
