@@ -39,8 +39,24 @@ pub(super) const FUNCTION: Function = Function {
     ..Function::BASE
 };
 
-/// A list if all are lists of kinds that go together; else a tuple, whose type only the elements tell.
+/// A list if all are lists of kinds that go together; else a tuple, whose type is asked for only where one of them is not known yet.
 fn result_type(values: &[&Value]) -> Type {
     let types: Vec<_> = values.iter().copied().map(Value::ty).collect();
-    if types.iter().all(|t| matches!(t, Type::List(_))) { unify(&types).unwrap_or(Type::Any) } else { Type::Any }
+    if types.iter().all(|t| matches!(t, Type::List(_))) {
+        return unify(&types).unwrap_or(Type::Any);
+    }
+    if values.iter().any(|v| v.is_unknown()) { tuple_type(values, types) } else { Type::Any }
+}
+
+/// The tuple that comes, if it is known by now how many elements it will have.
+fn tuple_type(values: &[&Value], types: Vec<Type>) -> Type {
+    let mut parts = Vec::new();
+    for (value, ty) in values.iter().zip(types) {
+        match (&value.kind, ty) {
+            (_, Type::Tuple(own)) => parts.extend(own),
+            (Kind::List(element, items), _) => parts.extend(std::iter::repeat_n(element.clone(), items.len())),
+            _ => return Type::Any,
+        }
+    }
+    Type::Tuple(parts)
 }

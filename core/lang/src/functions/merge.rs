@@ -1,5 +1,9 @@
 //! `merge`
 
+use std::collections::BTreeMap;
+
+use karmaform_model::ObjectAttribute;
+
 use super::prelude::*;
 
 pub(super) const FUNCTION: Function = Function {
@@ -49,11 +53,28 @@ pub(super) const FUNCTION: Function = Function {
     ..Function::BASE
 };
 
-/// A map if all are maps of one type, nulls too; else an object, whose type only the entries tell.
+/// A map if all are maps of one type, nulls too; else an object, whose type is asked for only where one of them is not known yet.
 fn result_type(values: &[&Value]) -> Type {
     let mut types = values.iter().copied().map(Value::ty);
     match types.next() {
         Some(first @ Type::Map(_)) if types.all(|t| t == first) => first,
+        _ if values.iter().any(|v| v.is_unknown()) => object_type(values),
         _ => Type::Any,
     }
+}
+
+/// The object that comes, if all of its keys are known by now.
+fn object_type(values: &[&Value]) -> Type {
+    let mut attributes = BTreeMap::new();
+    for value in values {
+        match (&value.kind, value.ty()) {
+            (Kind::Null(_), _) => {}
+            (_, Type::Object(own)) => attributes.extend(own),
+            (Kind::Map(element, entries), _) => {
+                attributes.extend(entries.keys().map(|name| (name.clone(), ObjectAttribute::required(element.clone()))));
+            }
+            _ => return Type::Any,
+        }
+    }
+    Type::Object(attributes)
 }
