@@ -15,6 +15,8 @@ pub(super) struct Scan {
     pub doubtful: Vec<Doubtful>,
     /// Line breaks that mean nothing, as a bracket, a `{for}` or an interpolation is open.
     pub idle_breaks: Vec<usize>,
+    /// Dots in code that are the last of their line but for a comment, where the line break ends something.
+    pub last_dots: Vec<usize>,
     /// Object literals with very many entries, outermost ones only, in order.
     pub big: Vec<Big>,
     /// Nothing is wrong with the text but that it ends too early: more of it may close what is open.

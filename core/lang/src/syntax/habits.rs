@@ -1,8 +1,8 @@
 //! Mistakes that people bring along from other languages and from other places of this one. They are known by their look, around the place
 //! where the parser gave up.
 
-use super::scan::identifier_length;
-use super::words::Cause;
+use super::scan::{identifier_length, scan};
+use super::words::{Cause, no_name};
 
 /// The one that is there, if it is one of these.
 pub(super) fn habit(text: &str, at: usize) -> Option<Cause> {
@@ -11,7 +11,8 @@ pub(super) fn habit(text: &str, at: usize) -> Option<Cause> {
     let line_start = text[..at].rfind('\n').map_or(0, |n| n + 1);
     let line = text[line_start..].lines().next().unwrap_or_default();
     let here = Here { text, at, line_start, line };
-    here.header()
+    here.last_dot()
+        .or_else(|| here.header())
         .or_else(|| here.angle_brackets())
         .or_else(|| here.heredoc())
         .or_else(|| here.exponent())
@@ -35,6 +36,35 @@ impl Here<'_> {
 
     fn rest(&self) -> &str {
         &self.text[self.at..]
+    }
+
+    /// `a = var.` with something else on the next lines, of which the parser takes the first word for the name.
+    fn last_dot(&self) -> Option<Cause> {
+        let found = scan(self.text);
+        let dot = found.last_dots.into_iter().rfind(|dot| *dot < self.at)?;
+        let behind = dot + 1;
+        let mut code = self.text[behind..self.at].to_owned();
+        for comment in found.comments.into_iter().rev().filter(|comment| behind <= comment.start && comment.end <= self.at) {
+            code.replace_range(comment.start - behind..comment.end - behind, "");
+        }
+        let word = code.trim();
+        if identifier_length(word) < word.len() {
+            return None;
+        }
+        let read = &self.text[..dot];
+        let stem = read.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let digits = &read[stem.len()..];
+        if digits.ends_with('.') {
+            return None;
+        }
+        // With a letter before them they belong to a name, with a dot they are an index.
+        let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
+            && !stem.trim_end_matches('-').ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        if is_number {
+            let cause = Cause::new(stem.len()..dot + 1, "Incomplete number", "Digits must follow after the point of a number.");
+            return Some(cause.hint("Write it like 1.5, or without the point."));
+        }
+        Some(no_name(dot))
     }
 
     /// `output "o" = {` and `output "o${1}" {`

@@ -47,6 +47,8 @@ struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
     line_start: usize,
+    /// What is the last of its line so far, in code and without comments.
+    last_code: Option<usize>,
     /// Where the word ended that closed the last heredoc.
     heredoc_end: Option<usize>,
     stack: Vec<Open>,
@@ -119,6 +121,7 @@ impl<'t> Scanner<'t> {
             bytes: text.as_bytes(),
             at: 0,
             line_start: 0,
+            last_code: None,
             heredoc_end: None,
             stack,
             item: None,
@@ -249,6 +252,8 @@ impl<'t> Scanner<'t> {
                 if joins && !ends_heredoc {
                     self.scan.idle_breaks.push(self.at);
                 }
+                let last = self.last_code.take();
+                self.scan.last_dots.extend(last.filter(|at| !joins && self.bytes[*at] == b'.'));
                 self.cut();
                 self.at += 1;
                 self.new_line();
@@ -261,6 +266,7 @@ impl<'t> Scanner<'t> {
             b'/' if rest.starts_with(b"/*") => return self.comment(),
             first => {
                 self.item.get_or_insert(self.at);
+                self.last_code = Some(self.at);
                 match first {
                     b'"' => self.stack.push(Open::Quote { at: self.at }),
                     b'{' | b'[' | b'(' => {

@@ -256,9 +256,9 @@ fn expression_expected(text: &str, at: Range<usize>, before: &str, found: &str, 
         _ if message.contains("traversal operator") => {
             // The parser reads on behind the end of the line.
             let dot = text[..at.start].trim_end().len();
-            let ends = text[dot..at.start].contains('\n') && text[..dot].ends_with('.');
-            let (at, found) = if ends { (dot - 1..dot, "the end of the line") } else { (at.clone(), found) };
-            let cause = |summary, detail: String| Cause::new(at.clone(), summary, detail);
+            if text[dot..at.start].contains('\n') && text[..dot].ends_with('.') {
+                return no_name(dot - 1);
+            }
             cause("Invalid reference", format!("After a dot a name must follow, but there is {found}."))
                 .hint("Indexes need no dot: list[0].")
         }
@@ -285,6 +285,12 @@ fn expression_expected(text: &str, at: Range<usize>, before: &str, found: &str, 
         Some('>') if before.ends_with('=') => cause("Unexpected \"=>\"", "\"=>\" stands only in for expressions.".into()).hint("Write =."),
         _ => cause("Value expected", format!("Here a value must stand, but there is {found}.")),
     }
+}
+
+/// A dot that is the last of its line.
+pub(super) fn no_name(dot: usize) -> Cause {
+    Cause::new(dot..dot + 1, "Incomplete reference", "After a dot a name must follow, but the line ends.")
+        .hint("Write the name, or remove the dot.")
 }
 
 /// What stands there, in words.
