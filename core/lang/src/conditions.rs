@@ -83,24 +83,36 @@ pub(crate) fn failed(evaluator: &Evaluator<'_>, condition: &Condition, scope: &S
     }
 }
 
-/// Evaluates a condition.
-pub(crate) fn verdict(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) -> Verdict {
+/// Reports what is wrong with a condition and its message where what they are about has a type and no value. Whether the condition holds is
+/// for who has one.
+pub(crate) fn mistakes(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) {
+    drop(truth(evaluator, condition, scope, errors));
+    drop(evaluator.eval(&condition.message, scope, errors));
+}
+
+/// Whether a condition holds, or why nobody can tell.
+fn truth(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) -> Result<bool, Verdict> {
     let before = errors.list.len();
     let value = evaluator.eval(&condition.condition, scope, errors);
     if errors.list.len() > before {
-        return Verdict::Wrong;
+        return Err(Verdict::Wrong);
     }
     if value.is_unknown() {
-        return Verdict::Unknown;
+        return Err(Verdict::Unknown);
     }
-    match convert(&value, &Type::Bool).ok().and_then(|v| v.as_bool()) {
-        Some(true) => return Verdict::Holds,
-        Some(false) => {}
-        None => {
-            let detail = "A condition must be true or false.".into();
-            evaluator.fail(&condition.condition, condition.condition.span, scope, errors, "Invalid condition", detail);
-            return Verdict::Wrong;
-        }
+    convert(&value, &Type::Bool).ok().and_then(|v| v.as_bool()).ok_or_else(|| {
+        let detail = "A condition must be true or false.".into();
+        evaluator.fail(&condition.condition, condition.condition.span, scope, errors, "Invalid condition", detail);
+        Verdict::Wrong
+    })
+}
+
+/// Evaluates a condition.
+pub(crate) fn verdict(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) -> Verdict {
+    match truth(evaluator, condition, scope, errors) {
+        Ok(true) => return Verdict::Holds,
+        Ok(false) => {}
+        Err(verdict) => return verdict,
     }
     let message = evaluator.eval(&condition.message, scope, errors);
     if message.contains_ephemeral() {

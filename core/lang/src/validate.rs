@@ -1,14 +1,17 @@
 //! Finds what only evaluation finds, before anything is read: every block and output evaluated with unknown results of all others, and where
 //! the configuration was loaded for any values of its variables, once for all instances.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Address, Diagnostics, Span};
 
-use crate::conditions::PRECONDITION;
+use crate::conditions::{self, PRECONDITION};
 use crate::config::Config;
+use crate::eval::Errors;
 use crate::evaluator::{Evaluator, NothingKnown};
 use crate::modules::Sort;
+use crate::scope::{Scope, Site};
+use crate::variables::Declaration;
 
 /// Instances of one block mostly make the same mistakes; more of them would only repeat the message.
 const INSTANCES: usize = 3;
@@ -41,6 +44,7 @@ pub fn validate(config: &Config) -> Diagnostics {
         all.extend(evaluator.output(name).1);
     }
     let mut seen: BTreeMap<Address, usize> = BTreeMap::new();
+    let mut of_rules = Errors::default();
     for (number, module) in config.modules.iter().enumerate() {
         let count = seen.entry(Address::of_module(module.path.clone()).configuration()).or_default();
         *count += 1;
@@ -54,10 +58,19 @@ pub fn validate(config: &Config) -> Diagnostics {
             home.outputs.keys().for_each(|n| drop(evaluator.named(number, Sort::Output, n)));
             home.defaults.keys().for_each(|n| drop(evaluator.named(number, Sort::Provider, n)));
         }
+        // Where values count, loading has asked the rules of them.
+        if config.any_values {
+            let site = Site::in_module(number);
+            let rules = home.declared.values().flat_map(Declaration::conditions);
+            rules.for_each(|rule| conditions::mistakes(&evaluator, rule, &Scope::new(&site), &mut of_rules));
+        }
     }
     // What was met up to here is no warning of a check that is asked next.
-    all.extend(evaluator.finish(crate::eval::Errors::default()));
+    all.extend(evaluator.finish(Errors::default()));
     all.extend(evaluator.check_blocks().into_iter().flat_map(|said| said.wrong));
+    // A rule may have been asked already of what a call gives, and stands in each instance of its module.
+    let mut told: BTreeSet<_> = all.iter().map(|d| (d.span, d.summary.clone())).collect();
+    all.extend(of_rules.list.into_iter().filter(|d| told.insert((d.span, d.summary.clone()))));
     all
 }
 
