@@ -92,12 +92,7 @@ impl Evaluator<'_> {
         let is_decided = decides.is_some() && convert(&a, &Type::Bool).ok().and_then(|v| v.as_bool()) == decides;
         // Where the left side of `&&` or `||` decides, what fails on the right one does not count (`x != null && x.y`), but what can never be
         // true or false does. Measured: the result is secret or ephemeral if the right side is.
-        let mut silent = Errors::silent();
-        let rounds = self.memo.rounds.get();
-        let b = self.eval(right, scope, if is_decided { &mut silent } else { &mut *errors });
-        if is_decided {
-            self.memo.rounds.set(rounds);
-        }
+        let b = if is_decided { self.aside(|silent| self.eval(right, scope, silent)) } else { self.eval(right, scope, errors) };
         if is_decided && (b.is_null() || convert(&b, &Type::Bool).is_ok()) {
             return Value::from(decides == Some(true)).marked(a.marks() | b.all_marks());
         }

@@ -26,6 +26,14 @@ impl Evaluator<'_> {
         is_inner
     }
 
+    /// Evaluates what does not count: neither what fails in it, nor the rounds that it takes.
+    pub(crate) fn aside<T>(&self, evaluate: impl FnOnce(&mut Errors) -> T) -> T {
+        let rounds = self.memo.rounds.get();
+        let result = evaluate(&mut Errors::silent());
+        self.memo.rounds.set(rounds);
+        result
+    }
+
     fn eval_rounds(&self, f: &For, scope: &Scope<'_>, errors: &mut Errors) -> Value {
         let before = errors.list.len();
         let collection = self.eval(&f.collection, scope, errors);

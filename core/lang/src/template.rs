@@ -107,9 +107,7 @@ impl Evaluator<'_> {
                 // it is given, and may come to its end by that arm.
                 if self.memo.depth.get() == 0 {
                     let mut aside = Text::default();
-                    let rounds = self.memo.rounds.get();
-                    self.add_parts(whole, other, &mut aside, scope, &mut Errors::silent());
-                    self.memo.rounds.set(rounds);
+                    self.aside(|silent| self.add_parts(whole, other, &mut aside, scope, silent));
                     text.marks |= if aside.failed { Marks::default() } else { aside.marks };
                 }
                 self.add_parts(whole, taken, text, scope, errors);
