@@ -85,7 +85,7 @@ mod tests {
             let dependencies: Vec<_> = needed.split_whitespace().collect();
             let instance = json!({ "attributes": {}, "dependencies": dependencies });
             let address: Address = address.parse().unwrap();
-            let resource = super::super::read_instance(&address.kind, "terraform", &instance).unwrap();
+            let resource = super::super::instance::read(&address.kind, "terraform", &instance).unwrap();
             snapshot.resources.insert(address, resource);
         }
         snapshot
