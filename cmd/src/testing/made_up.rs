@@ -104,7 +104,7 @@ impl Letters {
         way.extend(said.and_then(Value::as_entries).cloned().unwrap_or_default());
         if let Type::Object(wanted) = ty {
             for (name, attribute) in wanted {
-                way.entry(name.clone()).or_insert_with(|| Value::null(attribute.ty.clone()));
+                way.get_or_insert_with(name, || Value::null(attribute.ty.clone()));
             }
         }
         let way = Value::from(way);

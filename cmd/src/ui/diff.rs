@@ -1,6 +1,6 @@
 //! Two values against each other, as a plan shows them: only what differs, with the rest counted.
 
-use karmaform_model::{Kind, Value};
+use karmaform_model::{Kind, Object, Value};
 
 use crate::redact::{same_marks, same_or_withheld};
 
@@ -84,19 +84,12 @@ impl Printer {
         self.change_at(start);
     }
 
-    fn entries(
-        &mut self,
-        indent: usize,
-        before: &std::collections::BTreeMap<String, Value>,
-        after: &std::collections::BTreeMap<String, Value>,
-        quote: bool,
-        noun: &str,
-    ) {
+    fn entries(&mut self, indent: usize, before: &Object, after: &Object, quote: bool, noun: &str) {
         let null = nothing();
         let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
         names.sort_unstable();
         names.dedup();
-        let side = |of: &std::collections::BTreeMap<String, Value>, name: &String| of.get(name).unwrap_or(&null).clone();
+        let side = |of: &Object, name: &str| of.get(name).unwrap_or(&null).clone();
         let is_changed = |n: &String| !is_alike(before.get(n), after.get(n)) || before.contains_key(n) != after.contains_key(n);
         let is_naming = |n: &String| !quote && NAMING.contains(&n.as_str());
         let around = self.manner;

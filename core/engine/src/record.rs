@@ -33,7 +33,7 @@ pub(crate) fn record_object(schema: &Schema, arguments: &Object, outputs: Object
         }
     }
     for attribute in schema.attributes.iter().filter(|a| a.is_computed()) {
-        record.entry(attribute.name.to_owned()).or_insert_with(|| Value::null(attribute.ty.clone()));
+        record.get_or_insert_with(attribute.name, || Value::null(attribute.ty.clone()));
     }
     schema.mark(&mut record);
     record

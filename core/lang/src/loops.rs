@@ -116,7 +116,7 @@ impl Evaluator<'_> {
             (None, _) => result.items.push(value),
             (Some(_), None) => {}
             (Some(_), Some(name)) if f.group => {
-                let group = result.groups.entry(name).or_insert_with(|| Value::tuple(Vec::new()));
+                let group = result.groups.get_or_insert_with(&name, || Value::tuple(Vec::new()));
                 if let Kind::Tuple(items) = &mut group.kind {
                     items.push(value);
                 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use karmaform_model::{Kind, Type, Value};
+use karmaform_model::{Kind, Object, Type, Value};
 
 /// The value as text. Secrets and what is not known yet are only named.
 pub fn render(value: &Value) -> String {
@@ -73,7 +73,7 @@ fn write_items(items: &[Value], indent: usize, out: &mut String) {
     out.push(']');
 }
 
-fn write_entries(entries: &std::collections::BTreeMap<String, Value>, indent: usize, out: &mut String) {
+fn write_entries(entries: &Object, indent: usize, out: &mut String) {
     if entries.is_empty() {
         out.push_str("{}");
         return;

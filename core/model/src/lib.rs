@@ -68,7 +68,7 @@ pub use looking::Looking;
 pub use marks::Marks;
 pub use nearness::{listed, nearest};
 pub use number::{Float, Number, TOO_LONG};
-pub use object::Object;
+pub use object::{Entries, Object};
 pub use path::{Path, PathStep};
 pub use plan::{
     DriftedResource, Judgement, ModeOfPlan, OutputChange, Plan, PlannedResource, Reason, Step, StepKind, VariableValue, previous_address,

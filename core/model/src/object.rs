@@ -1,6 +1,8 @@
 //! Attributes by name. Copies share what they hold until one of them changes: plans, states and observations are full of equal ones.
 
-use std::collections::{BTreeMap, btree_map};
+mod entries;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -8,11 +10,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Value;
+pub use entries::Entries;
 
 /// Attributes of an object or entries of a map, by name; what a resource is configured with and what it has.
-/// Used like the `BTreeMap` it holds; a clone costs nothing, and the first change to a shared one copies this level of it.
+/// Used like the [`Entries`] it holds; a clone costs nothing, and the first change to a shared one copies this level of it.
 #[derive(Clone, Default)]
-pub struct Object(Arc<BTreeMap<String, Value>>);
+pub struct Object(Arc<Entries>);
 
 impl Object {
     /// Without attributes.
@@ -29,7 +32,7 @@ impl Object {
 }
 
 impl Deref for Object {
-    type Target = BTreeMap<String, Value>;
+    type Target = Entries;
 
     fn deref(&self) -> &Self::Target {
         &self.0
@@ -50,25 +53,25 @@ impl PartialEq for Object {
 
 impl From<BTreeMap<String, Value>> for Object {
     fn from(attributes: BTreeMap<String, Value>) -> Self {
-        Self(Arc::new(attributes))
+        Self(Arc::new(attributes.into()))
     }
 }
 
 impl<const N: usize> From<[(String, Value); N]> for Object {
     fn from(attributes: [(String, Value); N]) -> Self {
-        BTreeMap::from(attributes).into()
+        attributes.into_iter().collect()
     }
 }
 
 impl FromIterator<(String, Value)> for Object {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(attributes: I) -> Self {
-        BTreeMap::from_iter(attributes).into()
+        Self(Arc::new(attributes.into_iter().collect()))
     }
 }
 
 impl IntoIterator for Object {
     type Item = (String, Value);
-    type IntoIter = btree_map::IntoIter<String, Value>;
+    type IntoIter = entries::IntoIter;
 
     fn into_iter(self) -> Self::IntoIter {
         Arc::unwrap_or_clone(self.0).into_iter()
@@ -77,7 +80,7 @@ impl IntoIterator for Object {
 
 impl<'a> IntoIterator for &'a Object {
     type Item = (&'a String, &'a Value);
-    type IntoIter = btree_map::Iter<'a, String, Value>;
+    type IntoIter = entries::Iter<'a>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter()
@@ -86,7 +89,7 @@ impl<'a> IntoIterator for &'a Object {
 
 impl<'a> IntoIterator for &'a mut Object {
     type Item = (&'a String, &'a mut Value);
-    type IntoIter = btree_map::IterMut<'a, String, Value>;
+    type IntoIter = entries::IterMut<'a>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter_mut()
@@ -95,7 +98,7 @@ impl<'a> IntoIterator for &'a mut Object {
 
 impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.as_ref().serialize(serializer)
+        serializer.collect_map(self.0.iter())
     }
 }
 

@@ -12,7 +12,7 @@ fn wanted(filename: &Path, parts: &[(&str, Value)]) -> Object {
     let mut object: Object = parts.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect();
     object.insert("filename".into(), filename.to_str().unwrap().into());
     for (name, default) in [("file_permission", "0644"), ("directory_permission", "0755")] {
-        object.entry(name.into()).or_insert_with(|| default.into());
+        object.get_or_insert_with(name, || default.into());
     }
     object
 }

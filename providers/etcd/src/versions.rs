@@ -2,9 +2,7 @@
 
 mod settings;
 
-use std::collections::BTreeMap;
-
-use karmaform_model::{Value, nearest};
+use karmaform_model::{Object, Value, nearest};
 
 use settings::{RENAMED, SETTINGS};
 
@@ -105,8 +103,8 @@ pub(crate) fn refuses(name: &str, minor: u32) -> Option<(String, Option<String>)
 }
 
 /// Settings for another minor version: by the names that it has for them, without those that it knows nothing of. `None`: some are not known, and it can't be told.
-pub(crate) fn settings_for(settings: &BTreeMap<String, Value>, minor: u32) -> Option<BTreeMap<String, Value>> {
-    let mut found = BTreeMap::new();
+pub(crate) fn settings_for(settings: &Object, minor: u32) -> Option<Object> {
+    let mut found = Object::new();
     for (name, value) in settings {
         if name == GATES && !value.is_wholly_known() {
             return None;
@@ -201,7 +199,7 @@ mod tests {
             ("enable-v2=true", 6, ""),
         ] {
             let (name, value) = given.split_once('=').unwrap();
-            let found = settings_for(&BTreeMap::from([(name.to_owned(), Value::from(value))]), minor).unwrap();
+            let found = settings_for(&Object::from([(name.to_owned(), Value::from(value))]), minor).unwrap();
             let found: Vec<String> = found.iter().map(|(n, v)| format!("{n}={}", v.as_str().unwrap())).collect();
             assert_eq!(found.join(" "), expected, "{given} in 3.{minor}");
         }

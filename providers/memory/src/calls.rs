@@ -69,10 +69,10 @@ impl Memory {
         let Some(found) = self.world.get(&place) else { return Ok(None) };
         let mut object = text::conform(schema, &found).map_err(|e| bug(format!("{place} is not what the schema says: {e}.")))?;
         for attribute in schema.attributes.iter().filter(|a| a.is_stored()) {
-            object.entry(attribute.name.to_owned()).or_insert_with(|| Value::null(attribute.ty.clone()));
+            object.get_or_insert_with(attribute.name, || Value::null(attribute.ty.clone()));
         }
         for block in &schema.blocks {
-            object.entry(block.name.to_owned()).or_insert_with(|| Value::null(block.ty()));
+            object.get_or_insert_with(block.name, || Value::null(block.ty()));
         }
         object.extend(ask.identity.clone());
         let hook = self.world.inner().on_observe.clone();
@@ -201,7 +201,7 @@ impl Memory {
         connection.insert("id".into(), client.id.as_str().into());
         if let Type::Object(wanted) = ty {
             for (name, attribute) in wanted {
-                connection.entry(name.clone()).or_insert_with(|| Value::null(attribute.ty.clone()));
+                connection.get_or_insert_with(name, || Value::null(attribute.ty.clone()));
             }
         }
         let connection = Value::from(connection);

@@ -64,7 +64,7 @@ pub(crate) fn complete(schema: &Schema, place: &Place, object: &Object) -> Resul
     let mut object = object.clone();
     let mut names = schema.attributes.iter().filter(|a| a.identity);
     if let (Some(only), None) = (names.next(), names.next()) {
-        object.entry(only.name.to_owned()).or_insert_with(|| place.identity.as_str().into());
+        object.get_or_insert_with(only.name, || place.identity.as_str().into());
     }
     conform(schema, &object)
 }

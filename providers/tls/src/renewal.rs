@@ -60,7 +60,7 @@ fn forget(schema: &Schema, names: &[&str], object: &mut Object) {
     }
     // What should be there and is not has to be made as well.
     for attribute in schema.attributes.iter().filter(|a| a.is_computed()) {
-        let value = object.entry(attribute.name.to_owned()).or_insert_with(|| Value::null(Type::String));
+        let value = object.get_or_insert_with(attribute.name, || Value::null(Type::String));
         if value.is_null() {
             *value = Value::unknown_not_null(Type::String);
         }

@@ -37,7 +37,7 @@ pub(super) fn snapshot(body: &str, registry: &Registry) -> Result<Snapshot, Stri
         }
         for attribute in &entry.schema().attributes {
             let default = || attribute.default.clone().unwrap_or_else(|| Value::null(attribute.ty.clone()));
-            attributes.entry(attribute.name.to_owned()).or_insert_with(default);
+            attributes.get_or_insert_with(attribute.name, default);
         }
         let provider = match entry {
             ResourceEntry::Type(driver, _) => driver.name(),

@@ -247,9 +247,9 @@ pub(crate) fn show(sources: &Sources, diagnostics: &Diagnostics) -> String {
 
 /// A value on one line, in the form of the measured tables.
 pub(crate) fn folded(value: &Value) -> String {
-    use karmaform_model::Kind;
+    use karmaform_model::{Kind, Object};
     let all = |items: &[Value]| items.iter().map(folded).collect::<Vec<_>>().join(", ");
-    let entries = |e: &BTreeMap<String, Value>| {
+    let entries = |e: &Object| {
         let each: Vec<_> = e.iter().map(|(n, v)| format!("{n:?} = {}", folded(v))).collect();
         if each.is_empty() { "{}".to_owned() } else { format!("{{{}}}", each.join(" ")) }
     };

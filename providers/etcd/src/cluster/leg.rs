@@ -1,7 +1,5 @@
 //! What a plan brings about that goes to the first version on the way to another one ([`super::way`]): its programs, and settings that it knows.
 
-use std::collections::BTreeMap;
-
 use karmaform_model::{Diagnostic, Diagnostics, Leg, Marks, Object, Type, Value};
 
 use super::restore::Restore;
@@ -128,7 +126,7 @@ fn settings_at(wanted: &Object, first: &Version, to: &Version) -> Option<Value> 
     let given = wanted.get("settings").filter(|v| !v.is_null());
     let mut settings = match given {
         Some(given) => settings_for(given.as_entries()?, first.minor)?,
-        None => BTreeMap::new(),
+        None => Object::new(),
     };
     if leaves_old_logs(first, to) {
         settings.insert(SNAPSHOTS.to_owned(), "1".into());

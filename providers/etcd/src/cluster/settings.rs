@@ -1,8 +1,6 @@
 //! Which etcd settings a user may write, by version and by value.
 
-use std::collections::BTreeMap;
-
-use karmaform_model::{Diagnostic, Diagnostics, Value};
+use karmaform_model::{Diagnostic, Diagnostics, Object};
 
 use crate::versions::{self, Version};
 
@@ -39,7 +37,7 @@ const RESERVED_STARTS: &[&str] = &["listen-", "advertise-", "initial-", "discove
 const LONGEST_ELECTION: u64 = 50_000;
 
 /// Why these don't do in pods: what a member says before it ends is how one is known that has lost its data.
-pub(crate) fn silent(settings: &BTreeMap<String, Value>) -> Option<Diagnostic> {
+pub(crate) fn silent(settings: &Object) -> Option<Diagnostic> {
     let outputs = settings.get("log-outputs")?.as_str()?;
     let is_heard = outputs.split(',').any(|output| ["default", "stderr", "stdout"].contains(&output.trim()));
     let what =
@@ -48,7 +46,7 @@ pub(crate) fn silent(settings: &BTreeMap<String, Value>) -> Option<Diagnostic> {
 }
 
 /// Finds everything that is wrong with the settings. Values that are not known yet are checked when they are.
-pub(crate) fn check(settings: &BTreeMap<String, Value>, version: &Version, found: &mut Diagnostics) {
+pub(crate) fn check(settings: &Object, version: &Version, found: &mut Diagnostics) {
     for (name, value) in settings {
         let refuse = |detail: String| Diagnostic::error("An etcd setting that can't be used", format!("The setting \"{name}\": {detail}"));
         let plain = name.trim_start_matches('-').replace('_', "-").to_ascii_lowercase();
@@ -86,7 +84,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// etcd refuses to start with these, and it would do so on the first member that is restarted.
-fn check_timing(settings: &BTreeMap<String, Value>, found: &mut Diagnostics) {
+fn check_timing(settings: &Object, found: &mut Diagnostics) {
     let milliseconds = |name: &str, default: u64| match settings.get(name) {
         None => Some(default),
         Some(value) => value.as_str()?.parse().ok(),
@@ -114,7 +112,7 @@ mod tests {
 
     fn check_one(version: &str, name: &str, value: &str, expected: &str) {
         let mut found = Diagnostics::new();
-        let settings = BTreeMap::from([(name.to_owned(), Value::from(value))]);
+        let settings = Object::from([(name.to_owned(), value.into())]);
         check(&settings, &Version::parse(version).unwrap(), &mut found);
         let text: String = found.iter().map(|d| format!("{} {}", d.detail, d.hints.join(" "))).collect();
         assert_eq!(found.is_empty(), expected.is_empty(), "{name}: {text}");

@@ -135,7 +135,7 @@ fn what_would_lose_something_is_refused_or_agreed_to_by_name() {
     );
     // Back to where it was, when the new one counts already; and to a copy that nobody finished.
     let mut again = before.clone();
-    again.extend(with(&json!({ "component": { "scheduler": { "replicas": 3 } } })).remove_entry("component"));
+    again.insert("component".to_owned(), with(&json!({ "component": { "scheduler": { "replicas": 3 } } }))["component"].clone());
     for (fact, part) in [("is_left", "An etcd that was left"), ("is_unfinished", "An etcd that does not have everything")] {
         let told = refused(&before, &again, &[], fact);
         assert!(told.contains(part) && told.contains("/registry in the etcd at https://10.0.0.1:2379"), "{told}");
