@@ -64,7 +64,8 @@ pub(crate) struct Project {
     pub(crate) files: Arc<Disk>,
     /// How many of the sources are configuration files; the rest are variable files.
     pub(crate) configuration_files: usize,
-    /// What it was read from, if it has to be read again with what is there: something stands so often that the text does not say it.
+    /// What it was read from, if it has to be read again with what is there: something stands so often, or is imported by what, the text
+    /// does not say.
     pub(crate) texts: Option<Arc<Texts>>,
     /// The same, if there is something of which nothing stands.
     absent: Option<Arc<Texts>>,
@@ -73,12 +74,14 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// The configuration, or all that is wrong with it. What is not known to stand how often is wrong, too.
+    /// The configuration, or all that is wrong with it. What is not known to stand how often is wrong, too; what is not known to be imported is
+    /// not, as it is all the same to who goes by the text alone.
     ///
     /// # Errors
     /// If there is an error among the diagnostics.
     pub(crate) fn checked(mut self) -> Result<Self, Stop> {
         self.diagnostics.extend(self.config.open.clone());
+        self.config.open_imports.clear();
         self.readable()
     }
 
@@ -273,7 +276,7 @@ pub(crate) fn load_sources(
         }
         (config, diagnostics) = load_with(&app.sources, &inputs, &context, &registry, &NothingKnown);
     }
-    let is_open = !config.open.is_empty();
+    let is_open = !config.open.is_empty() || !config.open_imports.is_empty();
     let is_absent = config.has_absent() && !diagnostics.has_errors();
     let texts = (is_open || is_absent).then(|| Arc::new(Texts { sources: app.sources.clone(), inputs, context }));
     let absent = texts.clone().filter(|_| is_absent);

@@ -1,5 +1,5 @@
-//! How often things stand, where the text alone does not say it: what is known of other things is asked of the world first, and the
-//! configuration is read again with that, until nothing more comes of it.
+//! How often things stand, and what is imported, where the text alone does not say it: what is known of other things is asked of the world
+//! first, and the configuration is read again with that, until nothing more comes of it.
 
 use karmaform_lang::Config;
 use karmaform_model::Diagnostics;

@@ -13,12 +13,25 @@ use crate::walk::Pass;
 impl<'a> Pass<'a> {
     /// What an instance takes over; `None` if nothing, or if it has it already.
     pub(crate) fn import(&self, number: usize) -> Option<&'a Import> {
+        let config = self.inputs.config;
+        config.imports.get(&self.graph.nodes[number].address).filter(|_| self.may_import(number))
+    }
+
+    /// Why it can't be told what an instance takes over; `None` if it can, or if it has it already.
+    pub(crate) fn open_import(&self, number: usize) -> Option<&'a Diagnostic> {
+        let config = self.inputs.config;
+        let address = &self.graph.nodes[number].address;
+        if config.imports.contains_key(address) {
+            return None;
+        }
+        config.open_import(address).filter(|_| self.may_import(number))
+    }
+
+    fn may_import(&self, number: usize) -> bool {
         let address = &self.graph.nodes[number].address;
         // What an import that was cut off has begun is still to be taken over.
         let is_open = self.inputs.state.resources.get(address).is_none_or(|known| known.status == Status::Unfinished);
-        let is_new = self.options.mode == ModeOfPlan::Normal && is_open;
-        let config = self.inputs.config;
-        config.imports.get(address).filter(|_| is_new)
+        self.options.mode == ModeOfPlan::Normal && is_open
     }
 }
 

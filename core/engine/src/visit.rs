@@ -123,7 +123,9 @@ impl Pass<'_> {
         }
         let import = self.import(number);
         let circumstances = Circumstances { settled: inherited.settled, failed: inherited.failed, importing: import.is_some() };
-        let settled = self.ask(number, schema, &before, wanted.as_ref(), circumstances);
+        let open = self.open_import(number);
+        // Something else is asked of what is taken over than of what is to be made.
+        let settled = open.is_none() && self.ask(number, schema, &before, wanted.as_ref(), circumstances);
         self.refresh_way(driver.name(), schema, &mut before, wanted.as_ref());
         if let Some(wanted) = &mut wanted {
             assume_connection(schema, wanted, before.compared.as_ref());
@@ -140,10 +142,13 @@ impl Pass<'_> {
         let refused = import
             .filter(|_| alone.is_none())
             .zip(wanted.as_ref())
-            .and_then(|(import, wanted)| imports::refused(spec, import, wanted, self.observed.answer(address)));
+            .and_then(|(import, wanted)| imports::refused(spec, import, wanted, self.observed.answer(address)))
+            .or_else(|| open.cloned());
         let decision = match (self.options.mode, &wanted) {
             (ModeOfPlan::Normal, _) if refused.is_some() => {
-                self.report(number, refused.into_iter().collect());
+                // What is said of a block as a whole is said once.
+                let more = refused.filter(|refused| self.diagnostics.iter().all(|d| d != refused));
+                self.report(number, more.into_iter().collect());
                 None
             }
             (ModeOfPlan::Normal, Some(wanted)) => {

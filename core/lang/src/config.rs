@@ -7,7 +7,7 @@ use karmaform_model::{Address, Catalog, Diagnostics, Key, Marks, ModuleStep, Obj
 
 use crate::checks::Check;
 use crate::context::Context;
-use crate::imports::Import;
+use crate::imports::{Import, OpenImport};
 use crate::locals::Locals;
 use crate::modules::{Defaults, ModuleCall, ModuleInstance, Name};
 use crate::moved::Moved;
@@ -42,6 +42,8 @@ pub struct Config {
     pub moved: Vec<Moved>,
     /// `import` blocks, by the instance that takes something over.
     pub imports: BTreeMap<Address, Import>,
+    /// Those of them of which it is not known yet what is taken over, or by which instance: an error for who can't go on without knowing.
+    pub open_imports: Vec<OpenImport>,
     /// `policy` blocks, by name.
     pub policies: BTreeMap<String, Policy>,
     /// `check` blocks that stand here, by name.
@@ -364,6 +366,7 @@ impl Config {
             removed: BTreeMap::new(),
             moved: Vec::new(),
             imports: BTreeMap::new(),
+            open_imports: Vec::new(),
             policies: BTreeMap::new(),
             checks: BTreeMap::new(),
             missing_variables: Vec::new(),
@@ -382,13 +385,15 @@ impl Config {
         }
     }
 
-    /// True if everything stands as often as in another configuration of the same texts.
+    /// True if everything stands as often as in another configuration of the same texts, and as much is imported.
     pub fn is_expanded_like(&self, other: &Self) -> bool {
         let keys = |config: &Self| -> Vec<(Address, bool, Vec<Option<Key>>)> {
             let told = |b: &ResourceBlock| (b.address.clone(), b.repetition == Repetition::Open, b.repetition.keys());
             config.blocks.values().map(told).collect()
         };
-        self.places == other.places && self.open.len() == other.open.len() && keys(self) == keys(other)
+        let imports = |config: &Self| -> Vec<(Address, bool)> { config.open_imports.iter().map(|o| (o.to.clone(), o.is_any)).collect() };
+        let is_imported_alike = self.imports == other.imports && imports(self) == imports(other);
+        self.places == other.places && self.open.len() == other.open.len() && keys(self) == keys(other) && is_imported_alike
     }
 
     /// The keys of the instances to evaluate of what stands so often. Held against any values, what stands any number of times is evaluated

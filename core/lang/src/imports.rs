@@ -1,15 +1,15 @@
 //! `import` blocks, and imports by hand: what is there already and becomes a resource's. Knows no state: what is in it already is imported
-//! by then.
+//! by then. What an id is made of may be known only when other things were looked at: until then an import is open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Mode, ResourceEntry, Span, Value, convert};
 
 use crate::config::{Config, Repetition};
 use crate::decode::{self, Shape, check_shape};
 use crate::eval::{Errors, unknown};
-use crate::evaluator::{Evaluator, NothingKnown};
-use crate::expand::for_each;
+use crate::evaluator::{Evaluator, Resolver};
+use crate::expand::{UNKNOWN, for_each};
 use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Expr, ExprKind, Step, StepKind};
@@ -25,7 +25,24 @@ pub struct Import {
     pub by_hand: bool,
 }
 
+/// An import of which it is not known yet what is taken over, or by which instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenImport {
+    /// The instance; if that is not known, the resource without any key.
+    pub to: Address,
+    /// `to` stands for any instance of the resource.
+    pub is_any: bool,
+    /// What is to be said where it stays so.
+    pub told: Diagnostic,
+}
+
 impl Config {
+    /// Why it is not known whether an instance takes something over, or what. `None`: it is known.
+    pub fn open_import(&self, address: &Address) -> Option<&Diagnostic> {
+        let is_meant = |open: &&OpenImport| if open.is_any { open.to == address.configuration() } else { open.to == *address };
+        self.open_imports.iter().find(is_meant).map(|open| &open.told)
+    }
+
     /// Imports one thing by hand, and nothing else.
     ///
     /// # Errors
@@ -39,16 +56,34 @@ impl Config {
         let place = span.unwrap_or(nowhere);
         fits(self, address.clone(), place, true).map_err(|e| Diagnostic { span, ..e })?;
         self.imports = [(address.clone(), Import { id: id.to_owned(), span: place, by_hand: true })].into();
+        self.open_imports.clear();
         Ok(())
     }
 }
 
-const KNOWN: &str = "Make it of variables, locals and functions.";
+/// All `import` blocks.
+#[derive(Default)]
+pub(crate) struct Imports {
+    /// By the instance that takes the thing over.
+    pub all: BTreeMap<Address, Import>,
+    /// Those that are not known yet.
+    pub open: Vec<OpenImport>,
+}
 
-/// All `import` blocks, by the instance that takes the thing over. Instances are known by now.
-pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnostics) -> BTreeMap<Address, Import> {
-    let mut all = BTreeMap::new();
-    let evaluator = Evaluator::new(config, &NothingKnown);
+/// Why a value can't be used.
+enum Refused {
+    /// It was said already, or is not to be said.
+    Told,
+    /// It is no such value.
+    Wrong(Diagnostic),
+    /// It is not known yet.
+    Open(Diagnostic),
+}
+
+/// Reads all `import` blocks, with what is known of instances, which are all there by now.
+pub(crate) fn read(config: &Config, known: &dyn Resolver, blocks: &[Block], diagnostics: &mut Diagnostics) -> Imports {
+    let mut imports = Imports::default();
+    let evaluator = Evaluator::new(config, known);
     for block in blocks {
         decode::labels(block, [], diagnostics);
         let shape = Shape { what: "an \"import\" block", attributes: &["to", "id", "for_each"], blocks: &[] };
@@ -58,18 +93,7 @@ pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnost
         let of = |name: &str| block.body.attribute(name).map(|a| &a.expr);
         let (Some(to), Some(id)) = (of("to"), of("id")) else { continue };
         let each = of("for_each");
-        let place = Place {
-            each: each.is_some(),
-            no_blocks: Some("What is imported has to be known before anything is looked at."),
-            ..Place::default()
-        };
-        let mut found = Diagnostics::new();
-        for expr in std::iter::once(id).chain(keys(to)) {
-            found.extend(statics::check(config, expr, place, &mut Vec::new()));
-        }
-        if let Some(each) = each {
-            found.extend(statics::check(config, each, Place { each: false, ..place }, &mut Vec::new()));
-        }
+        let (needs, found) = check(config, to, id, each);
         let failed = found.has_errors();
         diagnostics.extend(found);
         if failed {
@@ -77,37 +101,89 @@ pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnost
         }
         let mut errors = Errors::default();
         let sites = match each {
-            None => vec![Site::default()],
+            None => Ok(vec![Site::default()]),
             Some(each) if config.any_values => {
                 evaluator.eval(each, &Scope::new(&Site::default()), &mut errors);
-                vec![Site { each: Some((unknown(), unknown())), ..Site::default() }]
+                Ok(vec![Site { each: Some((unknown(), unknown())), ..Site::default() }])
             }
             Some(each) => sites(&evaluator, each, &mut errors),
         };
+        let (sites, mut refused) = match sites {
+            Ok(sites) => (sites, Vec::new()),
+            Err(why) => (Vec::new(), vec![why]),
+        };
         for site in &sites {
             let scope = Scope::new(site);
-            let address = address(&evaluator, to, &scope, &mut errors).and_then(|a| fits(config, a, to.span, false).map_err(Some));
-            let id = self::id(&evaluator, id, &scope, &mut errors);
-            match (address, id) {
+            let address = address(&evaluator, to, &scope, &mut errors)
+                .and_then(|address| fits(config, address, to.span, false).map_err(Refused::Wrong));
+            match (address, self::id(&evaluator, id, &scope, &mut errors)) {
                 (Ok(address), Ok(import)) => {
-                    if let Some(first) = all.insert(address.clone(), import.clone()) {
+                    if let Some(first) = imports.all.insert(address.clone(), import.clone()) {
                         diagnostics.push(decode::second(&format!("the import of {address}"), import.span, first.span));
                     }
                 }
-                (address, id) => diagnostics.extend(address.err().into_iter().chain(id.err()).flatten()),
+                (Ok(to), Err(Refused::Open(told))) => {
+                    imports.open.push(OpenImport { told: with_needs(told, &needs).at(&to), to, is_any: false });
+                }
+                (address, id) => refused.extend(address.err().into_iter().chain(id.err())),
+            }
+        }
+        for why in refused {
+            match why {
+                Refused::Told => {}
+                Refused::Wrong(error) => diagnostics.push(error),
+                Refused::Open(told) => match target(config, to) {
+                    Ok(to) => imports.open.push(OpenImport { told: with_needs(told, &needs).at(&to), to, is_any: true }),
+                    Err(error) => diagnostics.push(error),
+                },
             }
         }
         diagnostics.extend(evaluator.finish(errors));
     }
-    all
+    imports
+}
+
+/// What can be said of a block without evaluating it; and the blocks that its values are made of.
+fn check(config: &Config, to: &Expr, id: &Expr, each: Option<&Expr>) -> (BTreeSet<Address>, Diagnostics) {
+    let (mut needs, mut found) = (BTreeSet::new(), Diagnostics::new());
+    let place = Place { each: each.is_some(), ..Place::default() };
+    let of_keys = Place { no_blocks: Some("Which instance takes something over has to be known before anything is looked at."), ..place };
+    for key in keys(to) {
+        found.extend(statics::check(config, key, of_keys, &mut Vec::new()));
+    }
+    let own = without_keys(to);
+    let values = [("id", Some(id), place), ("for_each", each, Place { each: false, ..place })];
+    for (name, expr, place) in values.into_iter().filter_map(|(name, expr, place)| Some((name, expr?, place))) {
+        let mut references = Vec::new();
+        found.extend(statics::check(config, expr, place, &mut references));
+        if let Some(own) = references.iter().find(|r| own.as_ref() == Some(&r.address.block())) {
+            let detail = format!(
+                "\"{name}\" says what becomes {} and can't be made of it: that is known only when it is imported.",
+                own.address.block()
+            );
+            let error = Diagnostic::slip("Import refers to itself", detail).with_span(Some(own.span));
+            found.push(error.with_hint("Write out what the thing is named by, or make it of other blocks."));
+        }
+        needs.extend(references.into_iter().map(|r| r.address));
+    }
+    (needs, found)
+}
+
+/// The same with what has to be applied first.
+fn with_needs(mut told: Diagnostic, needs: &BTreeSet<Address>) -> Diagnostic {
+    if !needs.is_empty() {
+        let needs: Vec<_> = needs.iter().map(ToString::to_string).collect();
+        told.detail += &format!(" This depends on {}.", needs.join(", "));
+    }
+    told
 }
 
 /// One for each element of `for_each`. Here it may be a list or a set of anything: addresses have the keys that `to` says.
-fn sites(evaluator: &Evaluator<'_>, each: &Expr, errors: &mut Errors) -> Vec<Site> {
+fn sites(evaluator: &Evaluator<'_>, each: &Expr, errors: &mut Errors) -> Result<Vec<Site>, Refused> {
     let before = errors.list.len();
     let value = evaluator.eval(each, &Scope::new(&Site::default()), errors);
     if errors.list.len() > before {
-        return Vec::new();
+        return Err(Refused::Told);
     }
     let elements: Vec<(Value, Value)> = match &value.kind {
         Kind::List(_, items) | Kind::Tuple(items) if !value.marks().any() => {
@@ -118,10 +194,16 @@ fn sites(evaluator: &Evaluator<'_>, each: &Expr, errors: &mut Errors) -> Vec<Sit
         }
         _ => match for_each(evaluator, each, 0, errors) {
             Some(Repetition::ForEach(entries)) => entries.into_iter().map(|(key, item)| (key.into(), item)).collect(),
-            _ => Vec::new(),
+            _ => return Err(open_keys(errors)),
         },
     };
-    elements.into_iter().map(|element| Site { each: Some(element), ..Site::default() }).collect()
+    Ok(elements.into_iter().map(|element| Site { each: Some(element), ..Site::default() }).collect())
+}
+
+/// What was said last of `for_each`, if it is that its keys are not known yet.
+fn open_keys(errors: &mut Errors) -> Refused {
+    let is_open = |last: &mut Diagnostic| last.hints.iter().any(|hint| hint == UNKNOWN);
+    errors.list.pop_if(is_open).map_or(Refused::Told, Refused::Open)
 }
 
 /// The expressions in brackets of an address.
@@ -136,15 +218,38 @@ fn keys(to: &Expr) -> impl Iterator<Item = &Expr> {
     })
 }
 
-/// The instance that takes something over; an error that was reported already is none.
-fn address(evaluator: &Evaluator<'_>, to: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> Result<Address, Option<Diagnostic>> {
-    let wrong = || {
-        let detail = "\"to\" takes the address of an instance of a resource, without quotes.";
-        let error = Diagnostic::error("Invalid to", detail).with_span(Some(to.span));
-        Some(error.with_hint("Write to = TYPE.NAME, or to = TYPE.NAME[each.key] with for_each."))
-    };
+/// The resource that takes something over, without any key; nothing for what is no address.
+fn without_keys(to: &Expr) -> Option<Address> {
+    let ExprKind::Traversal(root, steps) = &to.bare().kind else { return None };
+    let ExprKind::Name(name) = &root.kind else { return None };
+    let mut text = name.clone();
+    for step in steps {
+        match &step.kind {
+            StepKind::Attribute(name) => text += &format!(".{name}"),
+            StepKind::LegacyIndex(_) | StepKind::Index(_) => {}
+            StepKind::AttributeSplat | StepKind::FullSplat => return None,
+        }
+    }
+    text.parse::<Address>().ok().filter(|a| !a.is_module())
+}
+
+/// The same, of a resource that is there and can take something over.
+fn target(config: &Config, to: &Expr) -> Result<Address, Diagnostic> {
+    let address = without_keys(to).ok_or_else(|| invalid(to))?;
+    takes_over(config, &address, to.span, false)?;
+    if config.is_written(&address) { Ok(address) } else { Err(not_configured(&address, to.span)) }
+}
+
+fn invalid(to: &Expr) -> Diagnostic {
+    let error = Diagnostic::error("Invalid to", "\"to\" takes the address of an instance of a resource, without quotes.");
+    error.with_span(Some(to.span)).with_hint("Write to = TYPE.NAME, or to = TYPE.NAME[each.key] with for_each.")
+}
+
+/// The instance that takes something over.
+fn address(evaluator: &Evaluator<'_>, to: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> Result<Address, Refused> {
+    let wrong = || Refused::Wrong(invalid(to));
     let (name, steps) = match &to.bare().kind {
-        ExprKind::Wrong => return Err(None),
+        ExprKind::Wrong => return Err(Refused::Told),
         ExprKind::Traversal(root, steps) => match &root.kind {
             ExprKind::Name(name) => (name, steps),
             _ => return Err(wrong()),
@@ -162,7 +267,7 @@ fn address(evaluator: &Evaluator<'_>, to: &Expr, scope: &Scope<'_>, errors: &mut
 const KEY: &str = "key";
 
 /// A step as addresses have it; nothing for one that can't be.
-fn written(evaluator: &Evaluator<'_>, step: &Step, scope: &Scope<'_>, errors: &mut Errors) -> Result<Option<String>, Option<Diagnostic>> {
+fn written(evaluator: &Evaluator<'_>, step: &Step, scope: &Scope<'_>, errors: &mut Errors) -> Result<Option<String>, Refused> {
     let expr = match &step.kind {
         StepKind::Attribute(name) => return Ok(Some(format!(".{name}"))),
         StepKind::LegacyIndex(index) => return Ok(Some(format!("[{index}]"))),
@@ -175,61 +280,42 @@ fn written(evaluator: &Evaluator<'_>, step: &Step, scope: &Scope<'_>, errors: &m
     Ok(key.map(|key| key.to_string()))
 }
 
-fn id(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> Result<Import, Option<Diagnostic>> {
+fn id(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors) -> Result<Import, Refused> {
     let value = known(evaluator, expr, scope, errors, "id")?;
     let text = convert(&value, &karmaform_model::Type::String).ok().and_then(|v| v.as_str().map(str::to_owned)).filter(|t| !t.is_empty());
     let wrong = || Diagnostic::error("Invalid id", "\"id\" is what names the thing, as text that is not empty.").with_span(Some(expr.span));
-    text.map(|id| Import { id, span: expr.span, by_hand: false }).ok_or_else(|| Some(wrong()))
+    text.map(|id| Import { id, span: expr.span, by_hand: false }).ok_or_else(|| Refused::Wrong(wrong()))
 }
 
-/// A value that may be shown and is there before anything is looked at.
-fn known(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors, what: &str) -> Result<Value, Option<Diagnostic>> {
+/// A value that may be shown and is known.
+fn known(evaluator: &Evaluator<'_>, expr: &Expr, scope: &Scope<'_>, errors: &mut Errors, what: &str) -> Result<Value, Refused> {
     let before = errors.list.len();
     let value = evaluator.eval(expr, scope, errors);
     if errors.list.len() > before {
-        return Err(None);
+        return Err(Refused::Told);
     }
     let error = |detail: String| Diagnostic::error(format!("Invalid {what}"), detail).with_span(Some(expr.span));
     if value.contains_secret() {
         let detail = format!("A secret would show: the {what} of what is imported is printed.");
-        return Err(Some(error(detail).with_hint("Use nonsensitive() if it is harmless.")));
+        return Err(Refused::Wrong(error(detail).with_hint("Use nonsensitive() if it is harmless.")));
     }
     // An id may be: the thing is known by it from then on, as in Terraform.
     if what == KEY && value.contains_ephemeral() {
-        return Err(Some(crate::ephemeral::refused("The key of an instance", expr.span)));
+        return Err(Refused::Wrong(crate::ephemeral::refused("The key of an instance", expr.span)));
     }
     if value.is_wholly_known() {
         return Ok(value);
     }
-    let detail = format!("The {what} of what is imported has to be known before anything is looked at.");
-    Err((!evaluator.config.any_values).then(|| error(detail).with_hint(KNOWN)))
+    if evaluator.config.any_values {
+        return Err(Refused::Told);
+    }
+    let detail = format!("The {what} of what is imported is known only after apply, but the plan needs to know it.");
+    Err(Refused::Open(error(detail).with_hint(UNKNOWN)))
 }
 
 /// Whether there is such an instance, of a type that can take something over. `by_hand`: no block says so.
 fn fits(config: &Config, address: Address, span: Span, by_hand: bool) -> Result<Address, Diagnostic> {
-    let at = address.clone();
-    let error = |summary: &str, detail: String| Diagnostic::error(summary, detail).at(&at).with_span(Some(span));
-    if address.mode == Mode::Data {
-        let error = error("Import of a data source", "A data source is only read, and takes nothing over.".to_owned());
-        return Err(error.with_hint(if by_hand { "Nothing is to be done for it: plan reads it." } else { "Delete this block." }));
-    }
-    let refused = match config.registry.resource(&address.kind) {
-        Some(ResourceEntry::Composite(_)) => Some(
-            error("Import of a composite", format!("A \"{}\" is made of many things, and no id names them all.", address.kind))
-                .with_hint("Where its own marks are on what it made, state rebuild finds all of it."),
-        ),
-        Some(ResourceEntry::Type(_, spec)) if spec.schema().state_only && spec.imported("").is_none() => Some(
-            error(
-                "Nothing to import",
-                format!("A \"{}\" lives in the state alone: there is no thing outside that could be taken over.", address.kind),
-            )
-            .with_hint(if by_hand { "Have it made by apply." } else { "Delete this block, and have it made." }),
-        ),
-        _ => None,
-    };
-    if let Some(refused) = refused {
-        return Err(refused);
-    }
+    takes_over(config, &address, span, by_hand)?;
     match config.block(&address) {
         Some(block) if block.repetition.has(address.key.as_ref()) => Ok(address),
         Some(block) => {
@@ -238,12 +324,40 @@ fn fits(config: &Config, address: Address, span: Span, by_hand: bool) -> Result<
                 None => address.block(),
             };
             let hint = if by_hand { format!("Import {there}.") } else { format!("Write to = {there}.") };
-            Err(error("No such instance", format!("{} has no such instance.", address.block())).with_hint(hint))
+            let detail = format!("{} has no such instance.", address.block());
+            Err(refused("No such instance", detail, &address, span).with_hint(hint))
         }
-        None => {
-            let detail = format!("{} is not configured, and what is imported has to be.", address.block());
-            let hint = format!("Write resource \"{}\" \"{}\" {{ ... }} with what the thing is like.", address.kind, address.name);
-            Err(error("Configuration for import target does not exist", detail).with_hint(hint))
-        }
+        None => Err(not_configured(&address, span)),
     }
+}
+
+/// Whether a thing of this type can be taken over.
+fn takes_over(config: &Config, address: &Address, span: Span, by_hand: bool) -> Result<(), Diagnostic> {
+    let error = |summary: &str, detail: String| refused(summary, detail, address, span);
+    if address.mode == Mode::Data {
+        let error = error("Import of a data source", "A data source is only read, and takes nothing over.".to_owned());
+        return Err(error.with_hint(if by_hand { "Nothing is to be done for it: plan reads it." } else { "Delete this block." }));
+    }
+    match config.registry.resource(&address.kind) {
+        Some(ResourceEntry::Composite(_)) => {
+            Err(error("Import of a composite", format!("A \"{}\" is made of many things, and no id names them all.", address.kind))
+                .with_hint("Where its own marks are on what it made, state rebuild finds all of it."))
+        }
+        Some(ResourceEntry::Type(_, spec)) if spec.schema().state_only && spec.imported("").is_none() => Err(error(
+            "Nothing to import",
+            format!("A \"{}\" lives in the state alone: there is no thing outside that could be taken over.", address.kind),
+        )
+        .with_hint(if by_hand { "Have it made by apply." } else { "Delete this block, and have it made." })),
+        _ => Ok(()),
+    }
+}
+
+fn not_configured(address: &Address, span: Span) -> Diagnostic {
+    let detail = format!("{} is not configured, and what is imported has to be.", address.block());
+    let hint = format!("Write resource \"{}\" \"{}\" {{ ... }} with what the thing is like.", address.kind, address.name);
+    refused("Configuration for import target does not exist", detail, address, span).with_hint(hint)
+}
+
+fn refused(summary: &str, detail: String, address: &Address, span: Span) -> Diagnostic {
+    Diagnostic::error(summary, detail).at(address).with_span(Some(span))
 }

@@ -65,7 +65,7 @@ pub use evaluator::{Evaluator, NothingKnown, Resolver};
 pub use format::{FormatError, format};
 pub use functions::{ELSEWHERE, Elsewhere, ParameterSignature, Signature, all as function_signatures};
 pub use given::VariableInputs;
-pub use imports::Import;
+pub use imports::{Import, OpenImport};
 pub use load::{load, load_with};
 pub use modules::ModuleCall;
 pub use moment::Moment;

@@ -19,15 +19,17 @@ use crate::syntax::{Block, Body, parse_file};
 use crate::{checks, ephemeral, imports, lifecycle, moved, overrides, policies, protection, removed, settings, suggest, variables};
 
 /// Loads a configuration from its text alone. It comes with everything that could be read, so that one run shows many mistakes; if there
-/// are errors, it must not be planned. What stands so often that the text does not say it is an error.
+/// are errors, it must not be planned. What stands so often that the text does not say it is an error, and so is an import of what it does not
+/// say.
 pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, registry: &Catalog) -> (Config, Diagnostics) {
     let (config, mut diagnostics) = load_with(sources, inputs, context, registry, &NothingKnown);
     diagnostics.extend(config.open.clone());
+    diagnostics.extend(config.open_imports.iter().map(|open| open.told.clone()));
     (config, sorted(diagnostics))
 }
 
 /// The same with what is known of instances. What stands so often that it is not known even so is no error: it is in [`Config::open`], and
-/// the configuration has no instances of it.
+/// the configuration has no instances of it. So it is with imports, which are in [`Config::open_imports`].
 pub fn load_with(
     sources: &Sources,
     inputs: &VariableInputs,
@@ -77,7 +79,8 @@ pub fn load_with(
     }
     modules::expand(&mut config, known, &mut diagnostics);
     diagnostics.extend(protection::refused(&config));
-    config.imports = imports::read(&config, &imported, &mut diagnostics);
+    let imports = imports::read(&config, known, &imported, &mut diagnostics);
+    (config.imports, config.open_imports) = (imports.all, imports.open);
     (config, sorted(diagnostics))
 }
 

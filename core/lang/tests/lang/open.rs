@@ -76,3 +76,23 @@ fn what_is_known_opens_what_hangs_on_it() {
     let Repetition::ForEach(entries) = &config.blocks[&"file.b".parse().unwrap()].repetition else { panic!("for_each") };
     assert!(entries["k"].is_unknown(), "values are those of the pass that asks");
 }
+
+#[test]
+fn an_import_is_open_until_its_id_is_known() {
+    let text = format!(
+        "{TEXT}\nimport {{\n  to = file.new\n  id = join(\"-\", [for tag in file.a.tags : tag])\n}}\nresource \"file\" \"new\" {{ path = \"n\" }}\n"
+    );
+    let read = |known: &dyn Resolver| {
+        let mut sources = Sources::default();
+        sources.add(SourceFile { path: "main.kf.hcl".into(), text: text.clone() });
+        let (config, wrong) = load_with(&sources, &VariableInputs::default(), &context(&[]), &registry(), known);
+        assert!(wrong.is_empty(), "{wrong:?}");
+        config
+    };
+    let address: Address = "file.new".parse().unwrap();
+    let (open, known) = (read(&NothingKnown), read(&Tags));
+    assert!(open.imports.is_empty());
+    assert!(open.open_import(&address).is_some_and(|told| told.summary == "Invalid id" && told.detail.ends_with("file.a.")));
+    assert_eq!(known.imports.get(&address).map(|import| import.id.as_str()), Some("k-l"));
+    assert!(known.open_import(&address).is_none());
+}
