@@ -89,14 +89,21 @@ pub(crate) fn labels<'b, const N: usize>(block: &'b Block, names: [&str; N], dia
 
 /// A label that is a name.
 pub(crate) fn name<'b>(label: &'b Label, diagnostics: &mut Diagnostics) -> Option<&'b str> {
-    if is_name(&label.text) {
-        return Some(&label.text);
+    named(&label.text, label.span, diagnostics).then_some(label.text.as_str())
+}
+
+/// False for a text that is no name, which is said.
+pub(crate) fn named(text: &str, span: Span, diagnostics: &mut Diagnostics) -> bool {
+    if is_name(text) {
+        return true;
     }
-    diagnostics.push(
-        Diagnostic::error("Invalid name", "A name starts with a letter or an underscore and holds letters, digits, \"_\" and \"-\".")
-            .with_span(Some(label.span)),
-    );
-    None
+    let error =
+        Diagnostic::error("Invalid name", "A name starts with a letter or an underscore and holds letters, digits, \"_\" and \"-\".");
+    let start = if text.starts_with(|c: char| c.is_alphabetic() || c == '_') { "" } else { "_" };
+    let like = text.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' });
+    let like: String = start.chars().chain(like).collect();
+    diagnostics.push(error.with_span(Some(span)).with_hint(format!("Write another one, like {like}, here and wherever it is used.")));
+    false
 }
 
 /// True for a text that can be the name of a variable.

@@ -186,6 +186,8 @@ fn sites(evaluator: &Evaluator<'_>, each: &Expr, errors: &mut Errors) -> Result<
         return Err(Refused::Told);
     }
     let elements: Vec<(Value, Value)> = match &value.kind {
+        // Nothing is imported, as nothing is for no elements.
+        Kind::Null(_) if !value.marks().any() => Vec::new(),
         Kind::List(_, items) | Kind::Tuple(items) if !value.marks().any() => {
             items.iter().enumerate().map(|(i, item)| (i.into(), item.clone())).collect()
         }

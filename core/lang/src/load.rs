@@ -222,6 +222,10 @@ fn read_locals(blocks: &[Block], diagnostics: &mut Diagnostics) -> Locals {
             diagnostics.push(error.with_span(Some(nested.span)).with_hint("For an object write NAME = { ... } with the equals sign."));
         }
         for attribute in &block.body.attributes {
+            // In JSON any text can stand there.
+            if !decode::named(&attribute.name, attribute.name_span, diagnostics) {
+                continue;
+            }
             if let Some(first) = locals.add(attribute.name.clone(), attribute.name_span, attribute.expr.clone()) {
                 diagnostics.push(decode::double(&format!("the local \"{}\"", attribute.name), attribute.name_span, first));
             }
