@@ -13,6 +13,7 @@ use karmaform_model::{Connections, Diagnostic, Object, Value};
 use tokio::sync::Mutex;
 
 use crate::care::QUOTA;
+use crate::pem;
 
 /// The longest wait for a connection to a member.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -63,6 +64,9 @@ impl Client {
         let tls = match (text(connection, "ca_certificate"), text(connection, "certificate"), text(connection, "private_key")) {
             (None, None, None) => None,
             (Some(ca), Some(certificate), Some(key)) => {
+                let ca = pem::certificates("ca_certificate", ca).map_err(broken)?;
+                let certificate = pem::certificates("certificate", certificate).map_err(broken)?;
+                let key = pem::private_key("private_key", key).map_err(broken)?;
                 Some(TlsOptions::new().ca_certificate(Certificate::from_pem(ca)).identity(Identity::from_pem(certificate, key)))
             }
             _ => {

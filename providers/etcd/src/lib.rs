@@ -12,6 +12,7 @@ mod gate;
 mod look;
 mod member;
 mod operations;
+mod pem;
 mod prefix;
 mod provider;
 mod versions;

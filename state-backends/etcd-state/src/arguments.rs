@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
 use karmaform_model::{Attribute, Diagnostic, Object, Schema, Type, Value, written_path};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// The longest wait for a connection.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -73,10 +75,12 @@ impl Settings {
         if is_tls > 0 {
             let mut tls = TlsOptions::new();
             if let Some(pem) = authorities {
-                tls = tls.ca_certificate(Certificate::from_pem(pem));
+                tls = tls.ca_certificate(Certificate::from_pem(certificates("cacert_path", pem)?));
             }
             match (certificate, key) {
-                (Some(certificate), Some(key)) => tls = tls.identity(Identity::from_pem(certificate, key)),
+                (Some(certificate), Some(key)) => {
+                    tls = tls.identity(Identity::from_pem(certificates("cert_path", certificate)?, private_key("key_path", key)?));
+                }
                 (None, None) => {}
                 _ => return Err(wrong("\"cert_path\" and \"key_path\" go together.")),
             }
@@ -88,6 +92,25 @@ impl Settings {
 
 fn read(name: &str, path: &Path) -> Result<Vec<u8>, Diagnostic> {
     std::fs::read(path).map_err(|e| wrong(&format!("The file that \"{name}\" names can't be read: {}.", e.kind())))
+}
+
+/// A file's certificates. Where there is none, or one that is cut, the library would say no more than that its transport failed.
+fn certificates(name: &str, pem: Vec<u8>) -> Result<Vec<u8>, Diagnostic> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    if found.is_ok_and(|found| !found.is_empty()) {
+        return Ok(pem);
+    }
+    Err(wrong(&format!("The file that \"{name}\" names holds no certificate in PEM form (\"-----BEGIN CERTIFICATE-----\").")))
+}
+
+/// A file's private key, in one of the forms that the library reads.
+fn private_key(name: &str, pem: Vec<u8>) -> Result<Vec<u8>, Diagnostic> {
+    if PrivateKeyDer::from_pem_slice(&pem).is_ok() {
+        return Ok(pem);
+    }
+    let refused = wrong(&format!("The file that \"{name}\" names holds no private key in PEM form."));
+    let is_encrypted = String::from_utf8_lossy(&pem).contains("ENCRYPTED");
+    Err(if is_encrypted { refused.with_hint("Decrypt it with \"openssl pkey\": there is no way to give its passphrase.") } else { refused })
 }
 
 fn text<'a>(arguments: &'a Object, name: &str) -> Option<&'a str> {
@@ -114,10 +137,51 @@ mod tests {
             (given(&[("endpoints", urls(&["https://a:1", "http://b:1"])), prefix.clone()]), "all https:// or all http://"),
             (given(&[good.clone(), ("prefix", Value::from("/"))]), "must not be empty"),
             (given(&[good.clone(), prefix.clone(), ("username", Value::from("u"))]), "go together"),
-            (given(&[good, prefix, ("cacert_path", Value::from("/nowhere"))]), "The file that \"cacert_path\" names can't be read"),
+            (
+                given(&[good.clone(), prefix.clone(), ("cacert_path", Value::from("/nowhere"))]),
+                "The file that \"cacert_path\" names can't be read",
+            ),
+            (
+                given(&[good.clone(), prefix.clone(), ("cacert_path", Value::from("Cargo.toml"))]),
+                "The file that \"cacert_path\" names holds no certificate in PEM form",
+            ),
+            (
+                given(&[good, prefix, ("cert_path", Value::from("Cargo.toml")), ("key_path", Value::from("Cargo.toml"))]),
+                "The file that \"cert_path\" names holds no certificate in PEM form",
+            ),
         ] {
-            let wrong = Settings::read(&arguments, Path::new("/"), None).err().expect(words);
+            let wrong = Settings::read(&arguments, Path::new(env!("CARGO_MANIFEST_DIR")), None).err().expect(words);
             assert!(wrong.detail.contains(words), "{}", wrong.detail);
         }
+    }
+
+    #[test]
+    fn what_is_not_in_pem_form_is_said() {
+        let pem = |label: &str| format!("-----BEGIN {label}-----\nAAAA\n-----END {label}-----\n").into_bytes();
+        let cut = b"-----BEGIN CERTIFICATE-----\nAAAA\n".to_vec();
+        for (given, expected) in [
+            (pem("CERTIFICATE"), true),
+            ([pem("CERTIFICATE"), pem("CERTIFICATE")].concat(), true),
+            (pem("PRIVATE KEY"), false),
+            ([pem("CERTIFICATE"), cut.clone()].concat(), false),
+            (cut, false),
+            (Vec::new(), false),
+            (vec![0x30, 0x82, 0xff], false),
+        ] {
+            assert_eq!(certificates("cacert_path", given.clone()).is_ok(), expected, "{}", String::from_utf8_lossy(&given));
+        }
+        for (given, expected) in [
+            (pem("PRIVATE KEY"), true),
+            ([pem("CERTIFICATE"), pem("EC PRIVATE KEY")].concat(), true),
+            (pem("RSA PRIVATE KEY"), true),
+            (pem("PUBLIC KEY"), false),
+            (pem("ENCRYPTED PRIVATE KEY"), false),
+            (Vec::new(), false),
+        ] {
+            assert_eq!(private_key("key_path", given.clone()).is_ok(), expected, "{}", String::from_utf8_lossy(&given));
+        }
+        let refused = private_key("key_path", pem("ENCRYPTED PRIVATE KEY")).expect_err("an encrypted key");
+        assert!(refused.detail.contains("\"key_path\" names holds no private key in PEM form"), "{}", refused.detail);
+        assert!(refused.hints[0].contains("openssl pkey"), "{:?}", refused.hints);
     }
 }
