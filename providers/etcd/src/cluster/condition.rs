@@ -124,6 +124,11 @@ pub(crate) fn runner(name: &str, scene: &Scene<'_>) -> Vec<ChildStep> {
     paths.into_iter().find(|p| scene.children.contains_key(p)).unwrap_or_else(|| part(name, "unit"))
 }
 
+/// What tells whether a member works is in the scene. With `-target` on another part of it nobody looks, and it may be as well as ever.
+pub(crate) fn is_looked_at(name: &str, scene: &Scene<'_>) -> bool {
+    scene.children.contains_key(&part(name, "etcd")) || scene.children.contains_key(&runner(name, scene))
+}
+
 fn part_name(path: &[ChildStep]) -> &str {
     path.get(1).map_or("", |step| step.name.as_str())
 }

@@ -186,6 +186,14 @@ pub(super) fn may_begin(
 ) -> Result<(), Diagnostics> {
     let back = format!("Put `data_directory` back to \"{}\"", moving.from());
     let mut found = Diagnostics::new();
+    let unseen: Vec<&str> =
+        moving.members.keys().filter(|name| !scene.children.contains_key(&part(name, "unit"))).map(String::as_str).collect();
+    if !unseen.is_empty() {
+        let detail = format!("A member is stopped while its data is moved, and what runs {} is not among the targets.", unseen.join(", "));
+        return Err(Diagnostic::error("Data is moved only together with its member", detail)
+            .with_hint("Plan without `-target`, or with the member as a whole as the target.")
+            .into());
+    }
     if upgrade.is_some() {
         found.push(
             Diagnostic::error(

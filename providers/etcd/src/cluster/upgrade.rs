@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Diagnostic, Diagnostics, Scene, Value};
 
 use super::arguments::Arguments;
-use super::condition::{Condition, Member, is_unchanged, seen, sides};
+use super::condition::{Condition, Member, is_looked_at, is_unchanged, seen, sides};
 use super::kubernetes::Kubernetes;
 use super::leg::has_old_logs;
 use super::membership::Membership;
@@ -66,7 +66,8 @@ pub(crate) fn upgrade(
     if !begun && has_old_logs(scene.before, &from, to) {
         return Err(old_logs(&from, to).into());
     }
-    let down: Vec<&str> = staying.filter(|m| m.condition != Condition::Works).map(|m| m.name.as_str()).collect();
+    let is_down = |m: &&Member<'_>| m.condition != Condition::Works && is_looked_at(&m.name, scene);
+    let down: Vec<&str> = staying.filter(is_down).map(|m| m.name.as_str()).collect();
     if !begun && !down.is_empty() {
         found.push(not_all_work(&down, &from));
     }

@@ -3,7 +3,7 @@
 
 use karmaform_model::{Object, Value};
 
-use crate::lab::{Lab, POLICIES, check, converge, formed, names, refused, sane};
+use crate::lab::{Lab, POLICIES, check, converge, formed, names, refused, refused_without, sane};
 use crate::steps::run::Cut;
 use crate::steps::{Policy, Stop, arguments, with_setting};
 
@@ -288,6 +288,18 @@ fn plans_say_what_they_do() {
             "moves the data of members from /var/lib/etcd/main to /srv/etcd while it is stopped, one at a time: c, then the leader a; quorum kept 2 of 3",
         ]
     );
+}
+
+#[test]
+fn nothing_is_moved_under_a_member_that_is_not_among_the_targets() {
+    let (lab, wanted) = (formed(3), at(arguments(3), NEW));
+    for left_out in ["/unit", "member[\"a\"]/unit"] {
+        refused_without(left_out, &lab, &wanted, "Data is moved only together with its member");
+    }
+    let told =
+        lab.plan_of(Some(&wanted), &|address: &str| address.contains("/directory[\"data\"]") || address.contains("member[\"b\"]/etcd"));
+    let told: Vec<String> = told.err().expect("a refusal").iter().map(|d| d.summary.clone()).collect();
+    assert_eq!(told, ["Data is moved only together with its member"]);
 }
 
 /// On another file system there has to be room, which a plan sees.

@@ -126,6 +126,17 @@ fn nobody_gets_another_version_before_a_snapshot_that_is_not_among_the_targets()
     }
 }
 
+/// With a part of a member as the target nobody looks whether it works, so nobody says that it does not.
+#[test]
+fn who_is_not_looked_at_is_not_called_down() {
+    let lab = formed(3, "3.4.23");
+    let told = lab.plan_of(Some(&at(3, "3.5.16")), &|address: &str| {
+        address.contains("member[\"a\"]/program") || address.contains("member[\"b\"]/etcd")
+    });
+    let told: Vec<String> = told.err().expect("a refusal").iter().map(|d| d.summary.clone()).collect();
+    assert_eq!(told, ["Another version only for the whole cluster"]);
+}
+
 /// Members are told before the first of them is changed, and nobody of the older version starts before.
 #[test]
 fn every_size_to_the_minor_version_before() {

@@ -124,6 +124,11 @@ impl<W: Outside> Stage<W> {
 
     /// The same where those with this in their address are not among the targets.
     pub(crate) fn plan_without(&self, wanted: Option<&Object>, left_out: &str) -> Result<Plan, Diagnostics> {
+        self.plan_of(wanted, &|address: &str| !address.contains(left_out))
+    }
+
+    /// The same where only those of which this is true by their address are among the targets.
+    pub(crate) fn plan_of(&self, wanted: Option<&Object>, is_among: &dyn Fn(&str) -> bool) -> Result<Plan, Diagnostics> {
         let stage = self.state.before.as_ref().zip(wanted).and_then(|(before, wanted)| EtcdCluster.first_leg(before, wanted));
         let wanted = stage.as_ref().map(|stage| &stage.wanted).or(wanted);
         let expansion = match wanted {
@@ -158,7 +163,7 @@ impl<W: Outside> Stage<W> {
             wanted,
             children: changes
                 .iter()
-                .filter(|(path, _)| !address().with_child(path).to_string().contains(left_out))
+                .filter(|(path, _)| is_among(&address().with_child(path).to_string()))
                 .map(|(path, (resource_type, change))| {
                     let in_state = self.state.children.contains_key(path);
                     (
