@@ -56,14 +56,24 @@ pub(crate) fn of_care(care: &Care, wanted: &Arguments) -> Vec<String> {
         );
     }
     let free = |(name, (all, in_use)): (&String, &(i64, i64))| format!("{name} ({} of {})", bytes(all - in_use), bytes(*all));
-    let whose: Vec<_> = care.fragmented.iter().map(free).collect();
-    if !whose.is_empty() && care.is_empty() {
+    let mut whose: Vec<_> = care.fragmented.iter().map(free).collect();
+    if care.is_empty() && whose.is_empty() {
+        return lines;
+    }
+    if care.is_empty() && !care.unseen.is_empty() {
+        lines.push(format!(
+            "leaves free pages as they are, as not all members are among the targets: {} (left out: {})",
+            whose.join(", "),
+            care.unseen.join(", ")
+        ));
+    } else if care.is_empty() {
         lines.push(format!(
             "leaves free pages as they are until all members work: {} (not there: {})",
             whose.join(", "),
             care.missing.join(", ")
         ));
-    } else if !whose.is_empty() {
+    } else if !whose.is_empty() || !care.sent.is_empty() {
+        whose.extend(care.sent.iter().map(|(name, leader)| format!("{name} (those that {leader} sends it)")));
         let alone = if wanted.members.len() == 1 { ": etcd is unavailable meanwhile" } else { ", one at a time, the leader last" };
         lines.push(format!("gives free pages back to the disk, seconds for each GiB: {}{alone}", whose.join(", ")));
     }

@@ -54,6 +54,47 @@ fn members_come_and_go_and_pages_are_given_back() {
     }
 }
 
+/// Who joins is sent the database of the one that leads as it lies on its disk.
+#[test]
+fn who_joins_is_sent_free_pages_and_gives_them_back() {
+    let gives = |lab: &Lab, wanted: &Object| -> Vec<String> {
+        let lines = lab.plan(Some(wanted)).expect("a plan").choreography.impact;
+        lines.into_iter().filter(|line| line.contains("free pages")).collect()
+    };
+    let grows = defragmented(arguments(3));
+    assert_eq!(
+        gives(&fragmented(1, &["a".to_owned()]), &grows),
+        [
+            "gives free pages back to the disk, seconds for each GiB: a (250.0 MiB of 300.0 MiB), b (those that a sends it), c (those that a sends it), one at a time, the leader last"
+        ]
+    );
+    // The one that leads leaves, and what it has sent stays.
+    let mut others = defragmented(arguments(4));
+    let mut hosts = others["hosts"].as_entries().expect("hosts").clone();
+    hosts.retain(|name, _| name != "a");
+    others.insert("hosts".to_owned(), hosts.into());
+    let start = fragmented(3, &["a".to_owned()]);
+    assert_eq!(
+        gives(&start, &others),
+        ["gives free pages back to the disk, seconds for each GiB: d (those that a sends it), one at a time, the leader last"]
+    );
+    check(&start, Some(&others), "free pages of the one that leads, which leaves");
+    // A follower's free pages stay its own.
+    assert_eq!(gives(&fragmented(3, &["b".to_owned()]), &defragmented(arguments(5))).len(), 1);
+    assert_eq!(gives(&formed(3), &defragmented(arguments(5))), Vec::<String>::new());
+}
+
+#[test]
+fn nobody_defragments_beside_members_that_are_not_among_the_targets() {
+    let lab = fragmented(3, &["a".to_owned()]);
+    let plan = lab.plan_of(Some(&defragmented(arguments(3))), &|address: &str| address.contains("member[\"a\"]")).expect("a plan");
+    assert_eq!(
+        plan.choreography.impact,
+        ["leaves free pages as they are, as not all members are among the targets: a (250.0 MiB of 300.0 MiB) (left out: b, c)"]
+    );
+    assert!(plan.choreography.gates.iter().all(|g| g.gate != "etcd_make_room"), "{:?}", plan.choreography.gates);
+}
+
 #[test]
 fn members_that_are_down_come_first() {
     for which in subsets(3) {

@@ -10,7 +10,7 @@ use crate::care::is_fragmented;
 use crate::cluster::arguments::Arguments;
 use crate::cluster::children;
 use crate::cluster::condition::{Condition, Member, changes, seen};
-use crate::cluster::membership::Membership;
+use crate::cluster::membership::{Membership, Move};
 use crate::cluster::places::part;
 use crate::cluster::preflight::{quota, quota_of};
 
@@ -22,10 +22,14 @@ const LIMIT: u64 = 180;
 pub(crate) struct Care {
     /// Members with more free pages than used ones, with the two sizes of their databases in bytes: all, and in use.
     pub(crate) fragmented: BTreeMap<String, (i64, i64)>,
+    /// Members that join, each with the one that leads: that sends them its database, and its free pages with it.
+    pub(crate) sent: BTreeMap<String, String>,
     /// The alarm NOSPACE is on, and this plan ends it.
     pub(crate) is_full: bool,
     /// Members that are not there for it: then free pages are left as they are. Who defragments answers nobody, and would be missing beside them.
     pub(crate) missing: Vec<String>,
+    /// Members that nobody looks at, as they are not among the targets: whether they are there for it is not known.
+    pub(crate) unseen: Vec<String>,
 }
 
 impl Care {
@@ -37,8 +41,18 @@ impl Care {
         let alarms = |name: &String| seen(scene, &part(name, "etcd"), "alarms").and_then(Value::as_items).unwrap_or_default();
         let is_on = |alarm: &str| wanted.members.keys().any(|name| alarms(name).iter().any(|a| a.as_str() == Some(alarm)));
         let size = |name: &str, of: &str| seen(scene, &part(name, "etcd"), of).and_then(Value::as_i64).unwrap_or(0);
-        let sizes = wanted.members.keys().map(|name| (name.clone(), (size(name, "size_bytes"), size(name, "size_in_use_bytes"))));
-        let fragmented = sizes.filter(|(_, (all, in_use))| wanted.defragments && is_fragmented(*all, *in_use)).collect();
+        let sizes = |name: &str| (size(name, "size_bytes"), size(name, "size_in_use_bytes"));
+        let needs_it = |(all, in_use): (i64, i64)| wanted.defragments && is_fragmented(all, in_use);
+        let begins = |name: &str| membership.moves.iter().any(|m| matches!(m, Move::Join { name: n, has_data: false, .. } if n == name));
+        let stays = wanted.members.keys().filter(|name| !begins(name));
+        let fragmented = stays.map(|name| (name.clone(), sizes(name))).filter(|(_, sizes)| needs_it(*sizes)).collect();
+        // Who leads now does so until it leaves, and that is after all that join.
+        let sender = members.values().find(|m| m.leads && needs_it(sizes(&m.name)));
+        let mut sent = BTreeMap::new();
+        if let Some(sender) = sender {
+            let others = membership.joining().filter(|name| begins(name) && *name != sender.name);
+            sent.extend(others.map(|name| (name.to_owned(), sender.name.clone())));
+        }
         // Data that differ are told by the gate before it.
         let is_full = is_on("NOSPACE") && !is_on("CORRUPT") && (wanted.defragments || may_grow(scene, wanted));
         let is_there = |name: &String| {
@@ -46,13 +60,17 @@ impl Care {
                 || members.get(name).is_some_and(|m| m.is_touched() || m.condition == Condition::Joins)
         };
         let waits = membership.waiting.iter().filter(|name| wanted.members.contains_key(*name));
-        let missing = wanted.members.keys().filter(|name| !is_there(name)).chain(waits).chain(&membership.unfinished);
-        Self { fragmented, is_full, missing: missing.cloned().collect() }
+        let is_seen = |name: &String| scene.children.contains_key(&part(name, "etcd"));
+        let away = wanted.members.keys().filter(|name| is_seen(name) && !is_there(name));
+        let missing = away.chain(waits).chain(&membership.unfinished).cloned().collect();
+        let unseen = wanted.members.keys().filter(|name| !is_seen(name)).cloned().collect();
+        Self { fragmented, sent, is_full, missing, unseen }
     }
 
     /// True if there is nothing to do, or not now.
     pub(crate) fn is_empty(&self) -> bool {
-        !self.is_full && (self.fragmented.is_empty() || !self.missing.is_empty())
+        let nobody_needs_it = self.fragmented.is_empty() && self.sent.is_empty();
+        !self.is_full && (nobody_needs_it || !self.missing.is_empty() || !self.unseen.is_empty())
     }
 
     /// Alarms that no gate stops at, as the plan ends them itself.
@@ -83,7 +101,10 @@ impl Order<'_> {
             self.gate_in_turn("healthy before room is made", self.all(), BEFORE_LIMIT);
         }
         let size = |name: &String| seen(self.scene, &part(name, "etcd"), "size_bytes").and_then(Value::as_i64).unwrap_or(0);
-        let limit = self.wanted.members.keys().map(|name| LIMIT * (1 + u64::try_from(size(name) >> 30).unwrap_or(0))).sum();
+        let largest = self.members.keys().map(size).max().unwrap_or(0);
+        // Of who is sent a database nobody has seen it yet.
+        let sizes = self.wanted.members.keys().map(|name| if self.care.sent.contains_key(name) { largest } else { size(name) });
+        let limit = sizes.map(|size| LIMIT * (1 + u64::try_from(size >> 30).unwrap_or(0))).sum();
         let name = self.care.step();
         // Whoever has left by then is not asked.
         let connection = children::connection_with(self.wanted, &BTreeMap::new());

@@ -104,6 +104,10 @@ impl World {
         if let Some(known) = self.formed.as_mut().and_then(|r| r.members.get_mut(url)) {
             known.learner = false;
         }
+        // It was sent what the leader has, free pages and all.
+        let is_sent_free_pages = self.leader.as_ref().is_some_and(|leader| self.fragmented.contains(leader));
+        self.fragmented.remove(name);
+        self.fragmented.extend(is_sent_free_pages.then(|| name.to_owned()));
         self.moved = true;
         Ok(Answer::Waiting("promoted".to_owned()))
     }
@@ -116,6 +120,7 @@ impl World {
         }
         self.formed.as_mut().map(|r| r.members.remove(&url));
         let known = &roster.members[&url];
+        self.fragmented.retain(|member| known.name.as_ref() != Some(member));
         for host in self.hosts.values_mut().filter(|h| h.is_at(&url) && h.has_data_of(&roster.id, known.incarnation)) {
             host.ends_removed();
         }
