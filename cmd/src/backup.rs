@@ -14,7 +14,7 @@ mod work;
 pub(crate) use retention::at;
 pub(crate) use run::{Made, run};
 pub(crate) use settings::{Bucket, Settings};
-pub(crate) use shelf::{Entry, SEALED, Shelf, ShelfView, entries};
+pub(crate) use shelf::{Entry, SEALED, Shelf, ShelfView, entries, of_file};
 
 /// What the state calls the record of an `etcd_backup`.
 pub(crate) const RECORD: &str = "etcd_backup_record";

@@ -177,6 +177,14 @@ pub(crate) fn entries(name: &str, files: &BTreeMap<String, u64>) -> Vec<Entry> {
     found.into_values().collect()
 }
 
+/// Whose a file is by its name, and of which backup; `None`: it is called as no backup is, so it is taken for a name. `main-20260102T030405Z.db.age` is of
+/// `main`.
+pub(crate) fn of_file(file: &str) -> (&str, Option<&str>) {
+    let stem = [".db.age", ".db.json", ".db"].into_iter().find_map(|ending| file.strip_suffix(ending)).unwrap_or(file);
+    let name = stem.len().checked_sub(retention::STAMP_LENGTH).and_then(|length| stem.get(..length)).unwrap_or_default();
+    if name.is_empty() || retention::time(name, stem).is_none() { (file, None) } else { (name, Some(stem)) }
+}
+
 /// The disk refused.
 pub(super) fn disk(file: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error("The directory of backups can't be used", format!("{}: {error}.", file.display()))
@@ -200,5 +208,19 @@ mod tests {
         let found = entries("m", &files.map(|(f, s)| (f.to_owned(), s)).into());
         let told: Vec<_> = found.iter().map(|e| (e.stem.as_str(), e.is_whole(), e.size)).collect();
         assert_eq!(told, [("m-20260101T030405Z", false, 7), ("m-20260102T030405Z", true, 9), ("m-20260103T030405Z", false, 0)]);
+    }
+
+    #[test]
+    fn files_are_somebodys() {
+        for (file, expected) in [
+            ("m-20260102T030405Z.db.age", ("m", Some("m-20260102T030405Z"))),
+            ("m-20260102T030405Z", ("m", Some("m-20260102T030405Z"))),
+            ("m-20261302T030405Z", ("m-20261302T030405Z", None)),
+            ("-20260102T030405Z", ("-20260102T030405Z", None)),
+            ("main", ("main", None)),
+            ("ü-main-of-all-sites", ("ü-main-of-all-sites", None)),
+        ] {
+            assert_eq!(of_file(file), expected, "{file}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! State in S3, on real servers: the command as people run it.
 
+mod backups;
 mod conditions;
 mod history;
 mod moving;

@@ -4,6 +4,7 @@ mod get;
 mod install;
 mod list;
 mod make;
+mod place;
 
 use clap::ArgAction;
 use karmaform_model::{Address, Diagnostic, Value};
@@ -49,12 +50,19 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
 /// Which backups, and how they are told.
 #[derive(clap::Args, Debug)]
 struct Target {
-    /// The etcd_backup
+    /// The etcd_backup; or s3://BUCKET/PREFIX/NAME, where no state tells of it
     #[arg(value_name = "ADDRESS")]
     address: String,
     /// The address of the store as it is reached from here, if that is another one than where backups are made
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
+    /// The region of the bucket, if the state does not say it
+    #[arg(long, value_name = "REGION")]
+    region: Option<String>,
+    /// The store wants the bucket in the path and not in the host's name
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+          action = ArgAction::Set, value_parser = boolean, hide_default_value = true)]
+    path_style: bool,
     /// As JSON
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
           action = ArgAction::Set, value_parser = boolean, hide_default_value = true)]
@@ -63,11 +71,31 @@ struct Target {
     state: PlaceFlags,
 }
 
-/// The name of the backups of the state, and the bucket that they are in.
+/// The name of the backups, and the bucket that they are in.
 ///
 /// # Errors
-/// The state has none of this address, or they are in no bucket.
+/// The state has none of this address, or they are in no bucket; or the place is none.
 fn shelf(app: &mut App, target: &Target) -> Result<(String, Shelf), Stop> {
+    let place = place::read(&target.address)?;
+    let is_place = place.is_some();
+    let (name, mut bucket) = match place {
+        Some(place) => (place.name, place.bucket),
+        None => remembered(app, target)?,
+    };
+    if target.endpoint.is_some() {
+        bucket.endpoint.clone_from(&target.endpoint);
+    }
+    if target.region.is_some() {
+        bucket.region.clone_from(&target.region);
+    }
+    bucket.use_path_style |= target.path_style;
+    let opened = bucket.open(&app.wiring.environment, app.wiring.home.as_deref());
+    let opened = opened.map_err(|why| if is_place { place::in_flags(why) } else { why })?;
+    Ok((name, Shelf::Bucket(Box::new(opened))))
+}
+
+/// The same as the state has them.
+fn remembered(app: &mut App, target: &Target) -> Result<(String, Bucket), Stop> {
     let address = addresses("ADDRESS", std::slice::from_ref(&target.address))?.remove(0);
     let state = current_state(app, &target.state)?.unwrap_or_default();
     let mut records = state.resources.iter().filter(|(_, r)| r.resource_type == RECORD);
@@ -85,15 +113,11 @@ fn shelf(app: &mut App, target: &Target) -> Result<(String, Shelf), Stop> {
     };
     let attributes = attributes(record, resource, &app.wiring.registry);
     let text = |name: &str| attributes.get(name).and_then(Value::as_str).map(str::to_owned);
-    let Some(mut bucket) = attributes.get("store").and_then(Bucket::of) else {
+    let Some(bucket) = attributes.get("store").and_then(Bucket::of) else {
         let detail = format!("The backups of {address} are not in a bucket but where they are made: on a host, or in a volume.");
         return Err(Diagnostic::error("No bucket to look into", detail)
             .with_hint("Look there: the directory of the host, or the claim. Or let the etcd_backup have a block `s3`.")
             .into());
     };
-    if target.endpoint.is_some() {
-        bucket.endpoint.clone_from(&target.endpoint);
-    }
-    let opened = bucket.open(&app.wiring.environment, app.wiring.home.as_deref())?;
-    Ok((text("name").unwrap_or_default(), Shelf::Bucket(Box::new(opened))))
+    Ok((text("name").unwrap_or_default(), bucket))
 }

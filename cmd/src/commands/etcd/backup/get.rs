@@ -17,7 +17,7 @@ use tempfile::{NamedTempFile, TempDir};
 use super::super::reach::working;
 use super::super::status::bytes;
 use super::list::time;
-use super::{Target, shelf};
+use super::{Target, place, shelf};
 use crate::app::{App, Ended};
 use crate::backup::{Entry, SEALED, Shelf, at, entries};
 use crate::disk::reason_to_write;
@@ -54,9 +54,15 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
             return Err(Diagnostic::error("The file is there already", detail).with_hint("Give another name, or move it away.").into());
         }
     }
+    let named = place::read(&args.target.address)?.and_then(|place| place.backup);
+    if named.is_some() && (args.name.is_some() || args.before.is_some()) {
+        let detail = format!("{} names one backup, and -name or -before says which one, too.", args.target.address);
+        return Err(Diagnostic::error("Which backup?", detail).with_hint("Leave one of the two out.").into());
+    }
+    let named = named.or_else(|| args.name.clone());
     let (name, shelf) = shelf(app, &args.target)?;
     let chosen = working(app, !args.target.json, async |tell| {
-        let chosen = choose(entries(&name, &shelf.files().await?), args.name.as_deref(), before, now)?;
+        let chosen = choose(entries(&name, &shelf.files().await?), named.as_deref(), before, now)?;
         tell(&format!("getting {}", shelf.place(chosen.data.as_deref().unwrap_or_default())));
         fetch(&shelf, &chosen, identity.as_ref(), (&out, &beside)).await?;
         Ok::<_, Diagnostic>(chosen)

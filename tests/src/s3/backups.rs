@@ -1,0 +1,58 @@
+//! Backups of etcd in a bucket that no state tells of: they are listed and got by their place.
+
+use sha2::{Digest as _, Sha256};
+
+use super::Server;
+use crate::parts::block_on;
+use crate::project::Project;
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// A snapshot as etcd seals it, and its manifest.
+fn snapshot(byte: u8) -> (Vec<u8>, String) {
+    let mut data = vec![byte; 1024];
+    let seal = Sha256::digest(&data);
+    data.extend_from_slice(&seal);
+    let manifest = serde_json::json!({
+        "format": "karmaform etcd snapshot", "format_version": "1.0", "size": data.len(), "sha256": hexadecimal(&Sha256::digest(&data)),
+        "revision": byte, "revision_at_most": byte, "cluster_id": "1f", "address": "etcd_backup.main",
+    });
+    (data, manifest.to_string())
+}
+
+#[test]
+fn backups_are_found_without_a_state() {
+    for server in Server::all("backups without a state") {
+        let (project, prefix) = (Project::new(), server.key("lost"));
+        let objects = server.objects(&prefix);
+        let file = project.path().join("to-send");
+        let first = snapshot(1);
+        for (stem, (data, manifest)) in [("main-20260101T000000Z", &first), ("main-20260102T000000Z", &snapshot(2))] {
+            for (ending, bytes) in [("db", data.as_slice()), ("db.json", manifest.as_bytes())] {
+                std::fs::write(&file, bytes).expect("written");
+                block_on(objects.put(&format!("{stem}.{ending}"), &file)).expect("put");
+            }
+        }
+        let keys = [("AWS_ACCESS_KEY_ID", server.access_key.as_str()), ("AWS_SECRET_ACCESS_KEY", server.secret_key.as_str())];
+        let place = format!("s3://{}/{prefix}/main", server.bucket);
+        let endpoint = format!("-endpoint={}", server.endpoint);
+        let run = |command: &str, place: &str, more: &[&str]| {
+            let all = [&["etcd", "backup", command, place, endpoint.as_str(), "-path-style", "-region=us-east-1"][..], more].concat();
+            let ended = project.start_with(&all, &keys).end();
+            assert_eq!(ended.code, Some(0), "{}", ended.text);
+            ended.text
+        };
+        let listed: serde_json::Value = serde_json::from_str(&run("list", &place, &["-json"])).expect("JSON");
+        let names: Vec<_> = listed["backups"].as_array().expect("a list").iter().map(|b| b["name"].as_str().expect("a name")).collect();
+        assert_eq!(names, ["main-20260102T000000Z", "main-20260101T000000Z"]);
+        let got = run("get", &place, &["-out=newest.db"]);
+        assert!(got.contains("Got main-20260102T000000Z") && got.contains("revision 2"), "{got}");
+        run("get", &place, &["-before=2026-01-01T12:00:00Z", "-out=before.db"]);
+        run("get", &format!("{place}-20260101T000000Z.db"), &["-out=named.db"]);
+        for name in ["before.db", "named.db"] {
+            assert_eq!(std::fs::read(project.path().join(name)).expect("got"), first.0, "{name}");
+        }
+    }
+}
