@@ -387,4 +387,9 @@ fn what_makes_no_sense_is_refused() {
     bad.insert("restore".to_owned(), Value::object([("from", "x".into()), ("sha256", "abc".into())]));
     refused(&lab, &bad, "Bad sum");
     refused(&lab, &restored(arguments(3), "a b"), "Bad word");
+    for from in ["s3://fleet-backups/prod/etcd/main-20261125T030000Z.db", "main-20261125T030000Z.db.age"] {
+        let mut bad = restored(arguments(3), "");
+        bad.insert("restore".to_owned(), Value::object([("from", from.into()), ("sha256", "ab".repeat(32).into())]));
+        refused(&lab, &bad, "A backup that has to be got first");
+    }
 }

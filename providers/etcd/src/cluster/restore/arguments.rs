@@ -74,6 +74,7 @@ impl Restore {
             found.push(Diagnostic::error("Bad `bump_revision`", "It is a whole number from 0 on, known when planning."));
         }
         let from = block.get("from").cloned().unwrap_or_else(|| Value::null(Type::String));
+        found.extend(from.as_str().and_then(has_to_be_got));
         Some(Self { from, sha256: sha256.to_ascii_lowercase(), id, bump: bump?, program_image })
     }
 
@@ -96,6 +97,22 @@ impl Restore {
     pub(crate) fn bump_of(&self, version: &Version) -> i64 {
         if (version.minor, version.patch) < (5, 10) { 0 } else { self.bump }
     }
+}
+
+/// What members can't be given as it lies there: neither the store's keys nor what decrypts it is known here.
+fn has_to_be_got(from: &str) -> Option<Diagnostic> {
+    let what = match from {
+        _ if from.starts_with("s3://") => "a backup in a bucket",
+        _ if from.ends_with(".age") => "an encrypted backup",
+        _ => return None,
+    };
+    Some(
+        Diagnostic::error(
+            "A backup that has to be got first",
+            format!("`from` in `restore` names {what}, and takes a snapshot as it is: a path or a URL."),
+        )
+        .with_hint("Get it with `karmaform etcd backup get`, which decrypts it, and write the file and its sum into the block."),
+    )
 }
 
 /// What works on volumes, or why nothing can.
