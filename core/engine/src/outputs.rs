@@ -42,10 +42,12 @@ pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
             dispatcher.diagnostics.extend(problems);
             // As in Terraform: what a part of everything does not make is null in outputs that are made of that part too.
             let now = if plan.is_of_a_part() { now.with_nulls() } else { now };
-            if failed || !now.is_wholly_known() {
-                continue;
+            match (failed, now.is_wholly_known()) {
+                (false, true) => value = now,
+                // As in Terraform: what the plan knew of it is kept, also where its own condition does not hold.
+                (true, _) if value.is_wholly_known() => {}
+                _ => continue,
             }
-            value = now;
         }
         // As in Terraform: a null output is none.
         if value.is_null() {
