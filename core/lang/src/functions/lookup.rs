@@ -22,6 +22,8 @@ pub(super) const FUNCTION: Function = Function {
                 convert(d, ty)
                     .ok()
                     .filter(|v| *ty == Type::Any || v.ty() == *ty)
+                    // A null becomes anything; here its own type has to go with the others, as in Terraform.
+                    .filter(|_| !d.is_null() || becomes(&d.ty(), ty))
                     .ok_or_else(|| FunctionError::at(2, "must have the type of the map's elements"))?,
             ),
             (_, default) => default.cloned(),
@@ -40,6 +42,10 @@ pub(super) const FUNCTION: Function = Function {
         ("lookup(tomap({a=1}),\"b\",2)", "2"),
         ("lookup(tomap({a=\"x\"}),\"b\",2)", "\"2\""),
         ("lookup({a=1},\"b\",null)", "null"),
+        ("lookup(tomap({a=1}),\"b\",tobool(null))", "ERROR must have the type of the map's elements"),
+        ("lookup(tomap({a=\"x\"}),\"b\",tolist(null))", "ERROR must have the type of the map's elements"),
+        ("lookup(tomap({a=tolist([1])}),\"b\",tostring(null))", "ERROR must have the type of the map's elements"),
+        ("lookup(tomap({a=tolist([1])}),\"b\",toset(null))", "tolist(null)"),
         ("lookup([],\"b\",2)", "ERROR a map or object is required"),
         ("lookup({a=1},u.id,2)", "UNKNOWN"),
         ("lookup({a=u.id},\"b\",2)", "2"),
@@ -57,5 +63,19 @@ fn result_type(values: &[&Value]) -> Type {
         (Some(Type::Map(t)), _) => *t,
         (Some(Type::Object(attributes)), Some(key)) => attributes.get(key).map_or(Type::Any, |a| a.ty.clone()),
         _ => Type::Any,
+    }
+}
+
+/// True if what has one type can have the other.
+fn becomes(own: &Type, wanted: &Type) -> bool {
+    match (own, wanted) {
+        (Type::Any, _) | (_, Type::Any) | (Type::Bool | Type::Number, Type::String) | (Type::String, Type::Bool | Type::Number) => true,
+        (Type::List(a) | Type::Set(a), Type::List(b) | Type::Set(b)) | (Type::Map(a), Type::Map(b)) => becomes(a, b),
+        (Type::Tuple(a), Type::List(b) | Type::Set(b)) => a.iter().all(|a| becomes(a, b)),
+        (Type::Tuple(a), Type::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| becomes(a, b)),
+        (Type::Object(a), Type::Map(b)) => a.values().all(|a| becomes(&a.ty, b)),
+        (Type::Map(a), Type::Object(b)) => b.values().all(|b| becomes(a, &b.ty)),
+        (Type::Object(a), Type::Object(b)) => b.iter().all(|(name, b)| a.get(name).is_some_and(|a| becomes(&a.ty, &b.ty))),
+        (a, b) => a == b,
     }
 }
