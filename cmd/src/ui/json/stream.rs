@@ -191,9 +191,11 @@ impl Stream {
         self.line("info", &message, "outputs", &[("outputs", Json::Object(shown))])
     }
 
-    /// A step's event. `message` is the line a person would read. As in Terraform, what is only taken over is told by the plan alone.
+    /// A step's event. `message` is the line a person would read. As in Terraform, what is only taken over or let go is told by the plan
+    /// alone.
     pub(crate) fn event(self, event: &Event, resource_type: &str, message: Option<String>) -> Option<String> {
-        if event.importing && !matches!(event.kind, EventKind::Failed(_) | EventKind::Skipped(_)) {
+        let touches_nothing = event.importing || event.action == Some(Action::Forget);
+        if touches_nothing && !matches!(event.kind, EventKind::Failed(_) | EventKind::Skipped(_)) {
             return None;
         }
         let kind = match event.kind {
@@ -305,6 +307,7 @@ mod tests {
         assert_eq!(json["hook"]["resource"]["resource_key"], 0);
         assert_eq!(json["hook"]["resource"]["resource"], "a.b[0]");
         assert_eq!(told(&Event { kind: EventKind::Started, ..event.clone() })["hook"]["id_value"], "old");
+        assert_eq!(told(&Event { action: Some(Action::Forget), ..event.clone() }), Json::Null);
         assert_eq!(told(&Event { importing: true, ..event }), Json::Null);
     }
 }
