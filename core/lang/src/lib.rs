@@ -3,6 +3,7 @@
 //! `text -> load -> Config -> Evaluator`. Everything is pure: the only door to the outside is [`Files`], time is an argument.
 //! Knows nothing of: state, plans, providers' clients, terminals, the file system.
 
+mod asked;
 mod attributes;
 mod blocks;
 mod budget;
@@ -54,6 +55,7 @@ mod variables;
 mod version;
 mod written;
 
+pub use asked::Asked;
 pub use checks::{Check, CheckSaid};
 pub use conditions::{OUTPUT_PRECONDITION, PRECONDITION, Verdict};
 pub use config::{

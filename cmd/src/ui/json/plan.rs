@@ -3,8 +3,8 @@
 use karmaform_engine::{relocated, taken_over};
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Catalog, Change, CheckKind, Checked, Judgement, Key, Mode, ModeOfPlan, Object, OutputChange, OutputState, Path,
-    PathStep, Plan, PlannedResource, Reason, Snapshot, Step, StepKind, Value,
+    Action, Address, Catalog, Change, CheckKind, Checked, Judgement, Key, Mode, ModeOfPlan, ModuleStep, Object, OutputChange, OutputState,
+    Path, PathStep, Plan, PlannedResource, Reason, Snapshot, Step, StepKind, Value,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -92,8 +92,16 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
 /// What all that changes is made of.
 fn relevant(plan: &Plan, config: &Config) -> Vec<Json> {
     let decided = plan.resources.iter().filter(|r| plan.mode != ModeOfPlan::RefreshOnly && !r.change.is_no_op());
-    // As Terraform has it, what a module gives is new in every plan, but for one in which all goes.
-    let of_modules = config.outputs_of_modules().filter(|_| plan.mode != ModeOfPlan::Destroy);
+    // As Terraform has it, what a module gives is new in every plan, but for one in which all goes; in one of a part, if the part asks for it.
+    let asked = plan.is_of_a_part().then(|| {
+        let outputs = plan.outputs.keys().chain(plan.kept_outputs.keys());
+        config.asked_of_modules(plan.resources.iter().map(|r| &r.address), outputs)
+    });
+    let is_asked = |module: &[ModuleStep], name: &String| {
+        let way: Vec<ModuleStep> = module.iter().map(|step| ModuleStep::new(&step.name)).collect();
+        asked.as_ref().is_none_or(|asked| asked.contains(&(way, name.clone())))
+    };
+    let of_modules = config.outputs_of_modules().filter(|&(module, name)| plan.mode != ModeOfPlan::Destroy && is_asked(module, name));
     let found = config.relevant(decided.map(|r| &r.address), plan.outputs.keys(), of_modules);
     let one = |(address, way): (Address, Vec<Key>)| json!({ "resource": address.to_string(), "attribute": way.iter().map(key_json).collect::<Vec<_>>() });
     found.into_iter().map(one).collect()

@@ -141,3 +141,84 @@ fn what_matters_is_followed_as_far_as_it_is_used() {
     assert_eq!(found("terraform_data.each[\"a\"]", &[]), ["terraform_data.t 1"]);
     assert_eq!(found("module.m[\"a\"].terraform_data.x", &[]), [""; 0]);
 }
+
+const ASKED: &str = r#"
+resource "terraform_data" "s" {}
+module "a" {
+  source = "./m"
+  x      = terraform_data.s.id
+}
+module "b" {
+  source = "./m"
+}
+module "c" {
+  source   = "./m"
+  for_each = toset(["k", "l"])
+  x        = local.given
+}
+module "d" {
+  source     = "./m"
+  count      = length(module.b.j) > 0 ? 1 : 1
+  depends_on = [module.a]
+}
+locals {
+  given = module.a.i
+}
+resource "terraform_data" "one" {
+  input = module.c["k"].i
+}
+resource "terraform_data" "waits" {
+  depends_on = [module.b]
+}
+resource "terraform_data" "asks" {
+  lifecycle {
+    precondition {
+      condition     = module.a.j != ""
+      error_message = "Without."
+    }
+  }
+}
+output "b" {
+  value = module.b.j
+}
+output "waits" {
+  value      = 1
+  depends_on = [module.b]
+}
+"#;
+
+const ASKED_MODULE: &str = r#"
+variable "x" {
+  default = 1
+}
+resource "terraform_data" "i" {
+  input = var.x
+}
+output "i" {
+  value = terraform_data.i.output
+}
+output "j" {
+  value = terraform_data.i.id
+}
+"#;
+
+/// Measured on Terraform 1.11.4, by `relevant_attributes` of plans with targets.
+#[test]
+fn what_a_part_asks_of_modules_is_found_without_keys() {
+    let (config, diagnostics, sources) = load_all(&[("main.kf.hcl", ASKED)], &[("m/main.kf.hcl", ASKED_MODULE)], |_| {});
+    assert!(!diagnostics.has_errors(), "{}", show(&sources, &diagnostics));
+    let asked = |address: &str, outputs: &[String]| -> Vec<String> {
+        let address: karmaform_model::Address = address.parse().unwrap();
+        let found = config.asked_of_modules([&address].into_iter(), outputs.iter());
+        found.into_iter().map(|(way, name)| format!("{}.{name}", way.into_iter().map(|s| s.name).collect::<Vec<_>>().join("."))).collect()
+    };
+    assert_eq!(asked("terraform_data.s", &[]), [""; 0]);
+    assert_eq!(asked("terraform_data.one", &[]), ["c.i"]);
+    assert_eq!(asked("terraform_data.waits", &[]), ["b.i", "b.j"]);
+    assert_eq!(asked("terraform_data.asks", &[]), ["a.j"]);
+    assert_eq!(asked("module.a.terraform_data.i", &[]), [""; 0]);
+    assert_eq!(asked("module.c[\"k\"].terraform_data.i", &[]), ["a.i"]);
+    assert_eq!(asked("module.d[0].terraform_data.i", &[]), ["a.i", "a.j", "b.j"]);
+    assert_eq!(asked("module.b.terraform_data.i", &["b".to_owned()]), ["b.j"]);
+    assert_eq!(asked("module.b.terraform_data.i", &["waits".to_owned()]), ["b.i", "b.j"]);
+}
