@@ -1,5 +1,6 @@
 //! `plan`: show what apply would do.
 
+use karmaform_lang::{MISSING_VARIABLE, OUTPUT_PRECONDITION};
 use karmaform_model::{ModeOfPlan, Plan};
 
 use crate::app::{App, Ended};
@@ -9,7 +10,7 @@ use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlag
 use crate::planning::{bundle_for, options, plan_or_show, pool, show_plan};
 use crate::policies::judge;
 use crate::profile::{ProfileFlags, profiled};
-use crate::project::{load_directory, load_if_any};
+use crate::project::{load_directory, load_for_any_values, load_if_any};
 use crate::redact::holders_of_secrets;
 use crate::report::plan::PlanReports;
 use crate::saved;
@@ -71,7 +72,10 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     let report = |app: &App, plan: &Plan| args.reports.write(app, plan, &project.config, Some(&session.snapshot));
     let keep = |app: &mut App, plan: &Plan| {
         report(app, plan)?;
-        args.out.as_ref().map_or(Ok(()), |path| saved::write(app, path, plan, &from))
+        match &args.out {
+            Some(path) if !is_wrong_as_written(app, &args.variables) => saved::write(app, path, plan, &from),
+            _ => Ok(()),
+        }
     };
     let mut planned = plan_or_show(app, &project, &session.snapshot, &pool, (&options, args.view.verbose), keep)?;
     let forbidden = judge(&project.config, &mut planned.plan, &args.planning.policies.all(), options.now);
@@ -97,4 +101,17 @@ fn planned(app: &mut App, args: &Args) -> Ended {
         _ => !planned.plan.is_empty() || !planned.plan.deferred.is_empty(),
     };
     Ok(if args.detailed_exitcode && has_changes { CHANGES } else { 0 })
+}
+
+/// True if what is written is wrong whatever the values of variables are. As in Terraform there is no plan then, not even one that failed.
+fn is_wrong_as_written(app: &mut App, flags: &VariableFlags) -> bool {
+    // What is said of the plan that failed points into the texts that it was made from.
+    let sources = app.sources.clone();
+    let project = load_for_any_values(app, flags);
+    app.sources = sources;
+    let Ok(project) = project else { return false };
+    let found = karmaform_lang::validate(&project.config);
+    let all = project.diagnostics.into_iter().chain(found);
+    // What does not hold is for who plans, as is a value that is asked for.
+    all.filter(|d| d.summary != MISSING_VARIABLE && d.summary != OUTPUT_PRECONDITION).any(|d| d.is_error())
 }
