@@ -2,16 +2,42 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::Lab;
+use super::history::{Done, NOTHING, Operation, judge};
 use super::project::Etcdctl;
 use crate::parts::tell;
 use crate::project::Project;
 
-/// Writes and reads, one after the other.
+/// The key that is written again and again. All others are written once.
+const LAST: &str = "last";
+/// What is written to those.
+const THERE: usize = 1;
+/// Each request is a process of its own: without pauses they would take the machine away from what is tested.
+const PAUSE: Duration = Duration::from_millis(150);
+
+/// Writes and reads: one thread does both by turns, another one reads.
 pub(crate) struct Client<'a> {
     pub(crate) ctl: Etcdctl<'a>,
+}
+
+/// One time of being at work.
+struct Session {
+    began: Instant,
+    /// All its keys begin so, and no others: what of an earlier session is done late is none of this one's.
+    prefix: String,
+}
+
+impl Session {
+    fn new() -> Self {
+        let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |d| d.as_micros());
+        Self { began: Instant::now(), prefix: format!("ticks/{now}/") }
+    }
+
+    fn key(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
 }
 
 impl<'a> Client<'a> {
@@ -20,7 +46,7 @@ impl<'a> Client<'a> {
         Self { ctl: Etcdctl::at(project, &etcd.1, endpoints) }
     }
 
-    /// Writes and reads until the work is done. Every read must give the last write that was acknowledged, or one that was tried after it.
+    /// Writes and reads until the work is done. All that was answered must be as if one store had done one thing after the other.
     #[track_caller]
     pub(super) fn works_while(&self, what: &str, work: impl FnOnce()) {
         // An election and the time of a request that it catches; a graceful change is far below. More would be a cluster that was away.
@@ -30,46 +56,87 @@ impl<'a> Client<'a> {
     /// The same where something keeps it from working for a while, but no longer than this.
     #[track_caller]
     pub(crate) fn works_within(&self, limit: Duration, what: &str, work: impl FnOnce()) {
-        let done = AtomicBool::new(false);
-        let (writes, longest) = std::thread::scope(|scope| {
-            let writer = scope.spawn(|| self.write(&done));
+        let (done, session) = (AtomicBool::new(false), Session::new());
+        let ((mut history, longest), others) = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| self.write(&session, &done));
+            let reader = scope.spawn(|| self.read(&session, &done));
             let end = Finally(&done);
             work();
             drop(end);
-            writer.join().expect("the client")
+            (writer.join().expect("the writer"), reader.join().expect("the reader"))
         });
-        tell(&format!("{what}: {writes} writes, none lost; the longest gap between two was {} ms", longest.as_millis()));
-        assert!(writes > 1 && longest < limit, "{what}: {writes} writes, the longest gap was {longest:?}");
+        history.extend(others);
+        let reads = history.iter().filter(|o| matches!(o.done, Done::Read { .. })).count();
+        let is_acknowledged = |o: &&Operation| o.key != LAST && matches!(o.done, Done::Write { acknowledged: Some(_), .. });
+        let writes = history.iter().filter(is_acknowledged).count();
+        let at_the_end = self.what_is_there(&session, &history);
+        history.extend(at_the_end);
+        if let Err(why) = judge(&history) {
+            panic!("{what}: of {writes} writes and {reads} reads the history is not linearizable: {why}");
+        }
+        let gap = longest.as_millis();
+        tell(&format!("{what}: {writes} writes, none lost, {reads} reads, history linearizable; longest gap between two writes {gap} ms"));
+        assert!(writes > 1 && reads > 0 && longest < limit, "{what}: {writes} writes, {reads} reads, the longest gap was {longest:?}");
+        self.ctl.run(&["del", &session.prefix, "--prefix"]);
     }
 
-    fn write(&self, done: &AtomicBool) -> (usize, Duration) {
-        let (mut last, mut longest, mut acknowledged, mut tried) = (Instant::now(), Duration::ZERO, Vec::new(), 0_usize);
-        // What was not acknowledged may have been done, and that also later than what came after it: by a member that was paused.
-        let mut unsure = BTreeSet::new();
-        while !done.load(Ordering::SeqCst) {
-            tried += 1;
-            let began = acknowledged.last().copied().unwrap_or(0);
-            if self.ctl.tries(&["put", "tick", &tried.to_string()]) && self.ctl.tries(&["put", &format!("ticks/{tried}"), "x"]) {
+    /// Writes by turns what was there before and what was not, and reads. With the longest time from one acknowledged write to the next.
+    fn write(&self, session: &Session, done: &AtomicBool) -> (Vec<Operation>, Duration) {
+        let (mut last, mut longest, mut history) = (Instant::now(), Duration::ZERO, Vec::new());
+        for number in 1.. {
+            if done.load(Ordering::SeqCst) {
+                break;
+            }
+            if self.puts(session, LAST, number, &mut history) && self.puts(session, &number.to_string(), THERE, &mut history) {
                 longest = longest.max(last.elapsed());
                 last = Instant::now();
-                acknowledged.push(tried);
-            } else {
-                unsure.insert(tried);
             }
-            // Each request is a process of its own: without a pause they would take the machine away from what is tested.
-            std::thread::sleep(Duration::from_millis(150));
-            if let Some(seen) = self.ctl.value("tick") {
-                let may_be = (began..=tried).contains(&seen) || unsure.contains(&seen);
-                assert!(may_be, "{seen} was read, after {began} was acknowledged and {tried} was tried");
-            }
+            std::thread::sleep(PAUSE);
+            history.extend(self.gets(session, LAST));
         }
-        let there = self.ctl.run(&["get", "ticks/", "--prefix", "--keys-only"]);
-        for tick in &acknowledged {
-            assert!(there.lines().any(|l| l == format!("ticks/{tick}")), "the write {tick} was acknowledged and is gone");
+        (history, longest)
+    }
+
+    /// Reads while somebody else writes.
+    fn read(&self, session: &Session, done: &AtomicBool) -> Vec<Operation> {
+        let mut history = Vec::new();
+        while !done.load(Ordering::SeqCst) {
+            history.extend(self.gets(session, LAST));
+            std::thread::sleep(2 * PAUSE);
         }
-        self.ctl.run(&["del", "ticks/", "--prefix"]);
-        self.ctl.run(&["put", "tick", "0"]);
-        (acknowledged.len(), longest)
+        history
+    }
+
+    /// True if it was acknowledged. If not it may have been done, or will be: by a member that was paused, say.
+    fn puts(&self, session: &Session, key: &str, value: usize, history: &mut Vec<Operation>) -> bool {
+        let began = session.began.elapsed();
+        let is_acknowledged = self.ctl.tries(&["put", &session.key(key), &value.to_string()]);
+        let acknowledged = is_acknowledged.then(|| session.began.elapsed());
+        history.push(Operation { key: key.to_owned(), began, done: Done::Write { value, acknowledged } });
+        is_acknowledged
+    }
+
+    /// `None`: nobody answered.
+    fn gets(&self, session: &Session, key: &str) -> Option<Operation> {
+        let began = session.began.elapsed();
+        // etcd's reads are linearizable unless they are asked not to be.
+        let value = self.ctl.value(&session.key(key))?;
+        Some(Operation { key: key.to_owned(), began, done: Done::Read { value, answered: session.began.elapsed() } })
+    }
+
+    /// Reads all keys that were written once, at one moment.
+    #[track_caller]
+    fn what_is_there(&self, session: &Session, history: &[Operation]) -> Vec<Operation> {
+        let began = session.began.elapsed();
+        let text = self.ctl.run(&["get", &session.prefix, "--prefix", "--keys-only"]);
+        let answered = session.began.elapsed();
+        let there: BTreeSet<&str> = text.lines().collect();
+        let once = history.iter().filter(|o| o.key != LAST && matches!(o.done, Done::Write { .. }));
+        once.map(|o| {
+            let value = if there.contains(session.key(&o.key).as_str()) { THERE } else { NOTHING };
+            Operation { key: o.key.clone(), began, done: Done::Read { value, answered } }
+        })
+        .collect()
     }
 
     #[track_caller]

@@ -10,6 +10,7 @@ mod etcd;
 mod example;
 mod failures;
 mod faults;
+mod history;
 mod kill;
 mod membership;
 pub(crate) mod project;

@@ -1,6 +1,8 @@
 //! `examples/etcd-on-hosts` for the lab's hosts, and etcdctl for what it makes.
 
-use std::process::Command;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use super::Lab;
@@ -89,10 +91,18 @@ impl<'a> Etcdctl<'a> {
         }
     }
 
-    /// The number that is the value of a key; `None`: nobody answered.
+    /// The number that is the value of a key, 0 where there is no such key; `None`: nobody answered.
     pub(super) fn value(&self, key: &str) -> Option<usize> {
-        let (worked, text) = self.attempt(&["get", key, "--print-value-only"]);
-        text.trim().parse().ok().filter(|_| worked)
+        let output = self.output(&["get", key, "--print-value-only"], Stdio::null());
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let number = || if text.is_empty() { 0 } else { text.parse::<usize>().unwrap_or_else(|_| panic!("{key} is {text:?}")) };
+        output.status.success().then(number)
+    }
+
+    /// Writes what a file has, as more than an argument can be; not for long.
+    pub(super) fn tries_file(&self, key: &str, file: &Path) -> bool {
+        let file = File::open(file).expect("a file");
+        self.output(&["put", key, "--command-timeout=3s"], Stdio::from(file)).status.success()
     }
 
     pub(crate) fn tries(&self, arguments: &[&str]) -> bool {
@@ -114,7 +124,13 @@ impl<'a> Etcdctl<'a> {
     }
 
     fn attempt(&self, arguments: &[&str]) -> (bool, String) {
-        let output = Command::new(self.project.path().join("etcdctl"))
+        let output = self.output(arguments, Stdio::null());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.success(), text)
+    }
+
+    fn output(&self, arguments: &[&str], stdin: Stdio) -> Output {
+        Command::new(self.project.path().join("etcdctl"))
             .env("ETCDCTL_API", "3")
             .args([
                 "--cacert=ca_certificate",
@@ -127,9 +143,8 @@ impl<'a> Etcdctl<'a> {
             .arg(format!("--endpoints={}", self.endpoints))
             .args(arguments)
             .current_dir(self.project.path())
+            .stdin(stdin)
             .output()
-            .expect("etcdctl");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        (output.status.success(), text)
+            .expect("etcdctl")
     }
 }
