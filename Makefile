@@ -73,7 +73,7 @@ bench-hosts: build ## a control plane on three hosts, beside Ansible
 	cargo build --locked -p karmaform-stand-in
 	KARMAFORM_STAND_IN="$${CARGO_TARGET_DIR:-target}/debug/karmada-stand-in" tests/lab/with.sh tests/bench/ansible.sh $(BINARY)
 
-kill: setup ## SIGKILL, pauses, and networks that are cut, at 50 random moments of create, change and destroy, on real hosts and on Kubernetes
+kill: setup ## SIGKILL, pauses, full disks, and networks that are cut, at 50 random moments of create, change and destroy, on real hosts and on Kubernetes
 	cargo build --locked -p karmaform-stand-in
 	KARMAFORM_KILLS=50 tests/lab/with.sh cargo test --locked -p karmaform-tests --test all -- --nocapture kill:: faults::
 
