@@ -12,7 +12,7 @@ const LINES: usize = 12;
 const FULL: &str = "No space left on device";
 
 /// What to do about it.
-const MAKE_ROOM: &str = "Make room on the host (\"df -h\", \"df -i\"), then run again.";
+pub(crate) const MAKE_ROOM: &str = "Make room on the host (\"df -h\", \"df -i\"), then run again.";
 
 /// Complaints of the system that mean the same whatever was being done, with a summary and advice.
 const CAUSES: &[(&str, &str, &str)] = &[

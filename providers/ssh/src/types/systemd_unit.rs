@@ -343,14 +343,33 @@ fn start_failed(what: &str, name: &str, limit: u64, said: (&str, &str), text: &s
         "died" => ("Unit did not stay up", format!("{name} started and ended again at once.")),
         _ => ("Unit did not start", format!("{name} could not be started.")),
     };
-    let (status, journal) = (failure::tail(status, 20), failure::tail(journal, 10));
+    // The C library's words, and Go's.
+    let is_full = journal.to_lowercase().contains("no space left on device");
+    let (status, journal) = (failure::tail(status, 20), failure::tail(&without_traces(journal), 10));
     let mut detail = format!("{what}: {sentence}");
     for (word, text) in [("systemd says", status), ("The journal says", journal)] {
         if !text.is_empty() {
             detail.push_str(&format!(" {word}:\n{text}\n"));
         }
     }
-    Diagnostic::error(summary, detail.trim_end()).with_hint(format!("On the host, \"journalctl -u {name}\" shows more."))
+    let failed = Diagnostic::error(summary, detail.trim_end());
+    let failed = if is_full { failed.with_hint(failure::MAKE_ROOM) } else { failed };
+    failed.with_hint(format!("On the host, \"journalctl -u {name}\" shows more."))
+}
+
+/// A text without the stack traces of Go, as etcd and all of Kubernetes end with: after each come only a few lines of systemd's, and the reason stands
+/// before it. A trace is `goroutine 1 [running]:`, and then two lines for each frame, the second one indented.
+fn without_traces(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut kept, mut is_trace) = (Vec::new(), false);
+    for (i, line) in lines.iter().enumerate() {
+        let is_frame = [Some(line), lines.get(i + 1)].into_iter().flatten().any(|l| l.starts_with('\t'));
+        is_trace = (line.starts_with("goroutine ") && line.ends_with("]:")) || (is_trace && is_frame);
+        if !is_trace {
+            kept.push(*line);
+        }
+    }
+    kept.join("\n")
 }
 
 #[cfg(test)]

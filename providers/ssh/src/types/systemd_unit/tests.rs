@@ -250,3 +250,21 @@ fn a_host_without_systemd_is_told_as_such() {
     assert_eq!(failed("unit died").unwrap().summary, "Unit did not stay up");
     assert_eq!(failed("exists /etc/systemd/system/a.service"), None, "others' words are left to others");
 }
+
+/// By what etcd 3.5 says of a disk without room for its log.
+#[test]
+fn a_start_that_failed_is_told_by_its_reason_and_not_by_where_a_program_was() {
+    let frames: String =
+        (0..20).map(|i| format!("go.etcd.io/etcd/server.f{i}(0x1, 0x2)\n\tgo.etcd.io/etcd/server/f.go:{i} +0x1\n")).collect();
+    let journal = |frames: &str| {
+        let says = "{\"level\":\"panic\",\"msg\":\"failed to create WAL\",\"error\":\"write 0.tmp: no space left on device\"}";
+        format!("{says}\npanic: failed to create WAL\ngoroutine 1 [running]:\n{frames}a.service: Main process exited\nCaused by:\n\tthis\n")
+    };
+    let stdout = format!("\nkfx journal\n{}\nkfx fail unit start\n", journal(&frames)).into_bytes();
+    let output = crate::host::Output { status: 3, stdout, mark: "kfx".to_owned(), ..crate::host::Output::default() };
+    let why = scripts::failed("Setting up the unit a.service on h", &output, &[], ("a.service", 90)).unwrap();
+    assert_eq!(why.summary, "Unit did not start");
+    let told = journal("").replace("goroutine 1 [running]:\n", "");
+    assert!(why.detail.ends_with(told.trim_end()), "{}", why.detail);
+    assert!(why.hints.len() == 2 && why.hints[0].starts_with("Make room on the host"), "{:?}", why.hints);
+}

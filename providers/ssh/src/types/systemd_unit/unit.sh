@@ -87,7 +87,7 @@ report() {
   section status
   systemctl status --no-pager --full --lines=0 -- "$name" 2>&1
   section journal
-  journalctl --no-pager --quiet --output=cat --lines=20 --since="@$since" --unit="$name" 2>/dev/null
+  journalctl --no-pager --quiet --output=cat --lines=100 --since="@$since" --unit="$name" 2>/dev/null
   fail unit "$1"
 }
 
