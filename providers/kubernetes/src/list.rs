@@ -79,6 +79,10 @@ async fn look(client: &Client, ask: &Ask) -> Result<Option<Object>, Diagnostic> 
     let (Some(path), Some(known), true) = (text(&ask.identity, "path"), &ask.known, is_asked) else { return Ok(ask.known.clone()) };
     let (items, problem) = match client.table(path, LIMIT).await {
         Ok(answer) => (Value::list(Type::map(Type::String), rows(&answer)), Value::null(Type::String)),
+        // Who looks for drift is told what can't be looked at. Where the kind is not there, or nobody answers, others tell it.
+        Err(failure) if client.only_looks() && failure.code() == Some(403) => {
+            return Err(failure.diagnostic(client.place(), &Call { verb: "list", ..Call::none() }, &[]));
+        }
         Err(failure) => {
             let why = failure.diagnostic(client.place(), &Call::none(), &[]).detail;
             (Value::null(Type::list(Type::map(Type::String))), why.into())
@@ -144,6 +148,30 @@ mod tests {
         let list = json!({ "kind": "ClusterList", "items": [{ "metadata": { "name": "a" }, "status": { "conditions": conditions } }, { "metadata": { "name": "b" } }] });
         assert_eq!(rows(&list).iter().map(text).collect::<Vec<_>>(), [json!({ "name": "a", "ready": "False" }), json!({ "name": "b" })]);
         assert!(rows(&json!({ "kind": "Table", "rows": null })).is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_looks_for_drift_is_told_of_a_right_that_is_missing() {
+        const REFUSAL: &str =
+            "clusters is forbidden: User \"u\" cannot list resource \"clusters\" in API group \"cluster.karmada.io\" at the cluster scope";
+        let path = object([("path", "/apis/cluster.karmada.io/v1alpha1/clusters".into())]);
+        let ask = |wanted: bool| Ask {
+            resource_type: KIND.to_owned(),
+            identity: path.clone(),
+            known: Some(path.clone()),
+            wanted: wanted.then(|| path.clone()),
+            begun: false,
+        };
+        let (client, _) = crate::mock::looking(|_, _| crate::mock::refused(403, REFUSAL)).await;
+        let error = look(&client, &ask(true)).await.unwrap_err();
+        assert_eq!(error.summary, "Right missing in the cluster");
+        assert!(error.detail.contains("The right to list clusters.cluster.karmada.io is not given to \"u\""), "{error:?}");
+        // Who destroys goes on without it, and says so.
+        let (client, _) = crate::mock::client(|_, _| crate::mock::refused(403, REFUSAL)).await;
+        let seen = look(&client, &ask(false)).await.unwrap().unwrap();
+        assert!(text(&seen, "problem").is_some_and(|p| p.contains("list clusters")), "{seen:?}");
+        let (client, _) = crate::mock::looking(|_, _| crate::mock::refused(404, "the server could not find the requested resource")).await;
+        assert!(look(&client, &ask(true)).await.unwrap().unwrap()["items"].is_null());
     }
 
     #[test]

@@ -15,9 +15,15 @@ use crate::values::object;
 /// What was asked, each "GET /api/v1".
 pub(crate) type Seen = Arc<Mutex<Vec<String>>>;
 
-struct NoConnections;
+struct NoConnections {
+    only_looks: bool,
+}
 
 impl Connections for NoConnections {
+    fn only_looks(&self) -> bool {
+        self.only_looks
+    }
+
     fn forward<'a>(&'a self, _: &'a Object, _: &'a str, _: u16) -> BoxFuture<'a, Result<SocketAddr, Diagnostic>> {
         Box::pin(async { Err(Diagnostic::error("None", "None.")) })
     }
@@ -25,6 +31,15 @@ impl Connections for NoConnections {
 
 /// A client of a server that gives these answers, by method and path.
 pub(crate) async fn client(answer: impl Fn(&str, &str) -> (u16, Json) + Send + Sync + 'static) -> (Client, Seen) {
+    client_of(answer, false).await
+}
+
+/// The same in a run that only looks.
+pub(crate) async fn looking(answer: impl Fn(&str, &str) -> (u16, Json) + Send + Sync + 'static) -> (Client, Seen) {
+    client_of(answer, true).await
+}
+
+async fn client_of(answer: impl Fn(&str, &str) -> (u16, Json) + Send + Sync + 'static, only_looks: bool) -> (Client, Seen) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (seen, answer) = (Seen::default(), Arc::new(answer));
@@ -36,7 +51,7 @@ pub(crate) async fn client(answer: impl Fn(&str, &str) -> (u16, Json) + Send + S
         }
     });
     let options = Options::new(&object([("address", address.as_str().into())])).ok().unwrap();
-    (Client(Arc::new(Inner::open(options, Arc::new(NoConnections)).await.ok().unwrap()), Needed::Yes), seen)
+    (Client(Arc::new(Inner::open(options, Arc::new(NoConnections { only_looks })).await.ok().unwrap()), Needed::Yes), seen)
 }
 
 /// Answers all that comes on a connection.

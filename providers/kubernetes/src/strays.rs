@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 use crate::client::{Client, MANAGER};
 use crate::look::{DEFAULT_NAMESPACE, place};
 use crate::manifest::{self, MANAGED_BY, Name};
+use crate::pods_by_hand::is_workload;
 use crate::values::{is_true, text};
 
 const INSTANCE: &str = "app.kubernetes.io/instance";
@@ -40,19 +41,22 @@ const USUAL: [(&str, &str); 10] = [
 /// Version, kind, namespace.
 type Kind = (String, String, String);
 
-/// Looks. What may not be listed is a warning, if it is of a kind that ours are of.
+/// Looks. What may not be listed is a warning, if it is of a kind that ours are of, or made by ours.
 pub(crate) async fn strays(client: &Client, known: &[Known]) -> (Vec<Stray>, Diagnostics) {
     let marks = Marks::of(known);
     let usual = marks.namespaces().flat_map(|n| USUAL.map(|(version, kind)| (version.to_owned(), kind.to_owned(), n.clone())));
     let namespaces: BTreeSet<&String> = marks.namespaces().collect();
     let of_ours = marks.kinds.iter().filter(|(_, kind, namespace)| kind != CLAIM && namespaces.contains(namespace)).cloned();
-    let kinds: BTreeSet<Kind> = usual.chain(of_ours).collect();
+    // Pods are looked at with what makes them, too, and there nobody tells that they may not be listed.
+    let pods: BTreeSet<Kind> = marks.namespaces_with_pods().map(|n| ("v1".to_owned(), "Pod".to_owned(), n.to_owned())).collect();
+    let kinds: BTreeSet<Kind> = usual.chain(of_ours).chain(pods.iter().cloned()).collect();
     let at_once = client.at_once().await;
     let lists = kinds.into_iter().map(|kind| async { (list(client, &kind).await, kind) });
-    let (mut found, mut lacking, mut wrong) = (Vec::new(), BTreeSet::new(), Diagnostics::default());
+    let (mut found, mut lacking, mut unlisted, mut wrong) = (Vec::new(), BTreeSet::new(), Vec::new(), Diagnostics::default());
     for (listed, kind) in futures::stream::iter(lists).buffered(at_once).collect::<Vec<_>>().await {
         match listed {
             Listed::Items(items) => found.extend(items.iter().filter_map(|item| marks.stray(&kind, item))),
+            Listed::Forbidden if pods.contains(&kind) => unlisted.push(kind.2),
             Listed::Forbidden if marks.kinds.contains(&kind) => drop(lacking.insert(format!("{} in the namespace {}", kind.1, kind.2))),
             Listed::Forbidden => {}
             Listed::Failed(error) => wrong.push(*error),
@@ -66,6 +70,17 @@ pub(crate) async fn strays(client: &Client, known: &[Known]) -> (Vec<Stray>, Dia
         );
         wrong.push(
             Diagnostic::warning("A right to look is missing", detail).with_hint("Give the connection's user the right to list them."),
+        );
+    }
+    if !unlisted.is_empty() {
+        let rights: Vec<String> = unlisted.iter().map(|namespace| format!("\"list pods in {namespace}\"")).collect();
+        let detail = format!(
+            "What somebody did to pods at {} by hand, and which are none of ours, is not known: there is no right to {}.",
+            client.place(),
+            rights.join(", ")
+        );
+        wrong.push(
+            Diagnostic::warning("A right to look is missing", detail).with_hint("Give the connection's user the right to list pods there."),
         );
     }
     found.sort_by(|a: &Stray, b: &Stray| a.name.cmp(&b.name));
@@ -145,6 +160,15 @@ impl Marks {
     fn namespaces(&self) -> impl Iterator<Item = &String> {
         let of_instances = self.instances.keys().map(|(namespace, ..)| namespace);
         of_instances.chain(self.owned.keys()).collect::<BTreeSet<_>>().into_iter()
+    }
+
+    /// Where there is something of ours that makes pods, or leads to them.
+    fn namespaces_with_pods(&self) -> impl Iterator<Item = &str> {
+        let has_pods = |kind: &str| is_workload(kind) || kind == "Service";
+        self.kinds
+            .iter()
+            .filter(move |(_, kind, namespace)| has_pods(kind) && !namespace.is_empty())
+            .map(|(.., namespace)| namespace.as_str())
     }
 
     /// What is listed, if it is one.
@@ -271,8 +295,35 @@ mod tests {
         let (found, wrong) = super::strays(&client, &known).await;
         assert_eq!(found.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["Service/karmada-system/old"]);
         let why = wrong.iter().next().unwrap();
-        assert_eq!((wrong.len(), why.summary.as_str(), why.is_error()), (1, "A right to look is missing", false));
+        assert_eq!((wrong.len(), why.summary.as_str(), why.is_error()), (2, "A right to look is missing", false));
         assert!(why.detail.ends_with("there is no right to list Secret in the namespace karmada-system."), "{}", why.detail);
         assert!(why.hints[0].contains("right to list"), "{why:?}");
+        // The Service leads to pods, whoever makes these.
+        let pods = wrong.iter().nth(1).unwrap();
+        assert_eq!((pods.summary.as_str(), pods.is_error()), ("A right to look is missing", false));
+        assert!(pods.detail.ends_with("there is no right to \"list pods in karmada-system\"."), "{}", pods.detail);
+    }
+
+    #[tokio::test]
+    async fn pods_that_may_not_be_listed_are_named_with_what_makes_them() {
+        let (client, seen) = crate::mock::client(|_, path| match path {
+            "/api/v1/namespaces/agents/pods" => crate::mock::refused(403, "pods is forbidden: User \"u\" cannot list resource \"pods\""),
+            _ => (200, json!({ "items": [] })),
+        })
+        .await;
+        let labels = json!({ "app.kubernetes.io/managed-by": "karmaform" });
+        let of = |kind: &str, version: &str| {
+            known(
+                true,
+                json!({ "apiVersion": version, "kind": kind, "metadata": { "namespace": "agents", "name": "a", "labels": labels } }),
+            )
+        };
+        // Without an instance, in a namespace of somebody else: nothing there is a stray, and its pods are looked at all the same.
+        let (found, wrong) = super::strays(&client, &[of("Deployment", "apps/v1")]).await;
+        let told: Vec<&str> = wrong.iter().map(|d| d.detail.rsplit(": ").next().unwrap()).collect();
+        assert_eq!((found.len(), told), (0, vec!["there is no right to \"list pods in agents\"."]), "{wrong:?}");
+        assert_eq!(*seen.lock().unwrap().last().unwrap(), "GET /api/v1/namespaces/agents/pods");
+        let (_, wrong) = super::strays(&client, &[of("ConfigMap", "v1")]).await;
+        assert!(wrong.is_empty(), "{wrong:?}");
     }
 }
