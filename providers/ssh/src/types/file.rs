@@ -1,10 +1,13 @@
 //! `ssh_file`: a file with a content given in the configuration.
 
 use karmaform_model::{
-    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, default_plan,
+    Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan,
 };
 
-use super::placed::{check, check_of, file_at, foreign, gives_way, host, instead, ownership, permissions, permissions_seen, refuse, word};
+use super::placed::{
+    check, check_of, file_at, foreign, gives_way, host, instead, led_away, looks_above, ownership, permissions, permissions_seen, refuse,
+    word,
+};
 use crate::checks::Checks;
 use crate::client::{Act, Client};
 use crate::host::Payload;
@@ -38,6 +41,8 @@ impl File {
             Attribute::computed("sha256", Type::String, "SHA-256 sum of the content."),
             foreign(),
             instead(),
+            Attribute::computed("care", Type::list(Type::String), "What the directories above it are in need of, a sentence each.")
+                .volatile(),
         ];
         attributes.extend(permissions("0644"));
         Self { schema: Schema::new("A file on a host.", attributes).through("host").leaves_note() }
@@ -71,17 +76,22 @@ impl ResourceSpec for File {
 pub(super) fn content_seen(found: &PathSeen, known: Option<&Object>, object: &mut Object) {
     let secret = known.and_then(|k| k.get("content")).is_some_and(|v| v.secret);
     if let Some(sum) = &found.sha256 {
-        object.insert("sha256".to_owned(), karmaform_model::Value::from(sum.as_str()).secret_if(secret));
+        object.insert("sha256".to_owned(), Value::from(sum.as_str()).secret_if(secret));
     }
     if let Some(content) = &found.content {
-        object.insert("content".to_owned(), karmaform_model::Value::from(content.as_str()).secret_if(secret));
+        object.insert("content".to_owned(), Value::from(content.as_str()).secret_if(secret));
     }
 }
 
 impl SshType for File {
     fn looks(&self, identity: &Object, known: Option<&Object>) -> Vec<Look> {
         let known_sum = known.and_then(|k| text(k, "sha256")).map(str::to_owned);
-        text(identity, "path").map(|p| Look::File { path: p.to_owned(), content: Content::Unless(known_sum) }).into_iter().collect()
+        let Some(path) = text(identity, "path") else { return Vec::new() };
+        let mut looks = vec![Look::File { path: path.to_owned(), content: Content::Unless(known_sum) }];
+        if known.is_some() {
+            looks.extend(looks_above(path));
+        }
+        looks
     }
 
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
@@ -95,10 +105,11 @@ impl SshType for File {
             object.insert("instead".to_owned(), word(&found.kind).into());
             for name in ["content", "sha256"] {
                 let is_secret = known.and_then(|k| k.get(name)).is_some_and(|v| v.secret);
-                object.insert(name.to_owned(), karmaform_model::Value::null(karmaform_model::Type::String).secret_if(is_secret));
+                object.insert(name.to_owned(), Value::null(Type::String).secret_if(is_secret));
             }
         }
         object.insert("foreign".to_owned(), (known.is_none() && !seen.owned.has(KIND, path)).into());
+        object.insert("care".to_owned(), Value::strings(known.and_then(|_| led_away(seen, path))));
         Ok(Some(object))
     }
 
@@ -141,7 +152,7 @@ impl SshType for File {
 mod tests {
     use super::*;
     use crate::values::object;
-    use karmaform_model::{Action, Value};
+    use karmaform_model::Action;
 
     fn wanted(content: &str) -> Object {
         object([

@@ -4,7 +4,8 @@ use karmaform_model::{Attribute, Diagnostic, Diagnostics, Object, Type, Value};
 
 use crate::connection::place_of;
 use crate::failure;
-use crate::look::{PathKind, PathSeen, Seen};
+use crate::look::{Content, Look, PathKind, PathSeen, Seen};
+use crate::owned::PARENT;
 use crate::script::quote;
 use crate::values::{object, text};
 
@@ -93,6 +94,30 @@ pub(super) fn gives_way(before: Option<&Object>) -> Result<(), Diagnostics> {
     Err(other_kind(text(before, "path").unwrap_or_default(), &place_of(before), word, self::word(&PathKind::File)).into())
 }
 
+/// The directories above a path, the nearest first, but for the root.
+fn above(path: &str) -> impl Iterator<Item = &str> {
+    let next = |path: &str| path.rfind('/').filter(|end| *end > 0);
+    std::iter::successors(next(path).map(|end| &path[..end]), move |above| next(above).map(|end| &path[..end]))
+}
+
+/// What is to be looked at so that [`led_away`] can tell.
+pub(super) fn looks_above(path: &str) -> impl Iterator<Item = Look> {
+    above(path).map(|above| Look::File { path: above.to_owned(), content: Content::Never })
+}
+
+/// What is to be said of something above which a link has taken the place of a directory that was made for it: that is nobody's resource, and what
+/// is looked at is what the link leads to. A directory that is one says so itself.
+pub(super) fn led_away(seen: &Seen, path: &str) -> Option<String> {
+    let is_link = |above: &&str| match seen.path(above) {
+        Ok(Some(found)) => found.kind == PathKind::Other("symbolic link".to_owned()),
+        _ => false,
+    };
+    let link = above(path).filter(|above| seen.owned.has(PARENT, above)).find(is_link)?;
+    Some(format!(
+        "somebody has put a symbolic link into the place of {link}, so it is elsewhere; nothing is written there until that is a directory again"
+    ))
+}
+
 /// What a kind is called, in the host's words.
 pub(super) fn word(kind: &PathKind) -> &str {
     match kind {
@@ -112,4 +137,26 @@ pub(super) fn other_kind(path: &str, place: &str, is: &str, should: &str) -> Dia
 pub(super) fn refuse(before: &Object, thing: &str, hint: Option<&str>) -> Diagnostics {
     let refusal = failure::foreign(&format!("Planning for {}", place_of(before)), thing);
     hint.map_or(refusal.clone(), |h| refusal.with_hint(h)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::owned::Owned;
+
+    #[test]
+    fn a_link_above_is_told_where_the_directory_was_made_for_it() {
+        assert_eq!(above("/srv/a/b/c").collect::<Vec<_>>(), ["/srv/a/b", "/srv/a", "/srv"]);
+        assert_eq!(above("/srv").count(), 0);
+        let [owner, group, uid, gid] = ["root", "root", "0", "0"].map(str::to_owned);
+        let kind = PathKind::Other("symbolic link".to_owned());
+        let link = PathSeen { kind, owner, group, uid, gid, mode: 0o777, size: 6, sha256: None, content: None, empty: true };
+        let told = |owned: &str| {
+            let paths = [("/srv/a".to_owned(), Ok(link.clone()))].into();
+            led_away(&Seen { paths, owned: Owned::parse(owned), ..Seen::default() }, "/srv/a/b/c")
+        };
+        assert!(told("parent\t/srv/a\t\nparent\t/srv/a/b\t\n").unwrap().contains("into the place of /srv/a, so it is elsewhere"));
+        // Links of others are where who wrote the path wants them.
+        assert_eq!(told("parent\t/srv/a/b\t\n"), None);
+    }
 }

@@ -61,6 +61,21 @@ fn a_foreign_file_stays_unless_it_may_be_overwritten() {
 }
 
 #[test]
+fn nothing_is_written_through_a_link_in_the_place_of_a_directory_of_ours() {
+    let Some(lab) = lab("nothing_is_written_through_a_link") else { return };
+    let wanted = |content: &str| lab.arguments(KIND, [("path", "/opt/kf-made/it.conf".into()), ("content", content.into())]);
+    let state = lab.create(KIND, &wanted("one\n"));
+    lab.shell("mv /opt/kf-made /opt/kf-theirs && ln -s kf-theirs /opt/kf-made");
+    let error = lab.apply(KIND, &lab.plan(KIND, Some(&state), Some(&wanted("two\n"))).unwrap()).unwrap_err();
+    assert_eq!(error.summary, "Something else is at this path", "{error:?}");
+    assert!(error.detail.contains("/opt/kf-made exists and is not what is wanted there"), "{error:?}");
+    assert_eq!(lab.shell("cat /opt/kf-theirs/it.conf; ls -A /opt/kf-theirs"), "one\nit.conf");
+    lab.shell("rm /opt/kf-made && mv /opt/kf-theirs /opt/kf-made");
+    let state = lab.step(KIND, Some(&state), Some(&wanted("two\n")), Action::Update).unwrap();
+    lab.delete(KIND, &state);
+}
+
+#[test]
 fn what_is_refused_does_not_take_its_place() {
     let Some(lab) = lab("what_is_refused_does_not_take_its_place") else { return };
     let path = "/opt/kf-tried/it.conf";
