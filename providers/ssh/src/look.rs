@@ -140,6 +140,7 @@ pub(crate) fn script(looks: &[Look]) -> String {
         format!("systemctl show -p {facts} -- {u} 2>&1; echo")
     });
     ask("drop_ins", refs(&units), &|u| format!("drop_ins {u}"));
+    ask("starters", refs(&units), &|u| format!("starters {u}"));
     ask("processes", refs(&units), &|u| format!("processes {u}"));
     ask("users", refs(&users), &|u| format!("users {u}"));
     ask("user_groups", refs(&users), &|u| format!("user_groups {u}"));
@@ -192,7 +193,8 @@ mod tests {
         assert_eq!(script.matches("stat -c '%F").count(), 1);
         assert!(script.contains("-- '/a' '/b' '/d'") && script.contains("sums '/a' '/b'\n") && script.contains("full '/d'\n"));
         assert!(
-            !script.contains("systemctl show -p LoadState") && !["users", "processes"].iter().any(|f| script.contains(&format!("\n{f} ")))
+            !script.contains("systemctl show -p LoadState")
+                && !["users", "processes", "starters"].iter().any(|f| script.contains(&format!("\n{f} ")))
         );
     }
 

@@ -155,12 +155,27 @@ fn what_stands_above_is_looked_at(lab: &Lab, project: &Project, ctl: &Etcdctl<'_
             &["unit"],
             "it is changed by /etc/systemd/system/etcd-.service.d/x.conf, as all units that begin so",
         ),
+        (
+            "cd /etc/systemd/system && mkdir -p kf.target.wants && ln -s ../etcd-main.service kf.target.wants/",
+            "rm -r /etc/systemd/system/kf.target.wants && systemctl daemon-reload",
+            &["unit"],
+            "a link in kf.target.wants starts it, too, of which its file says nothing",
+        ),
     ] {
         lab.shell("c", deed);
         let text = finds(project, &found.iter().map(|part| of("decay", "c", part)).collect::<Vec<_>>());
         assert!(text.contains(said), "{text}");
         lab.shell("c", undo);
     }
+    // systemd calls it enabled, and does not start it at a boot.
+    lab.shell("c", "cd /etc/systemd/system && mkdir kf.target.wants && mv multi-user.target.wants/etcd-main.service kf.target.wants/");
+    finds(project, &[of("changed", "c", "unit")]);
+    project.apply();
+    lab.shell(
+        "c",
+        "cd /etc/systemd/system && test -h multi-user.target.wants/etcd-main.service && rm -r kf.target.wants && systemctl daemon-reload",
+    );
+    finds(project, &[]);
     ctl.run(&["member", "update", &id, "--peer-urls=https://127.0.0.9:2380"]);
     let text = finds(project, &[of("decay", "c", "etcd")]);
     assert!(

@@ -43,6 +43,13 @@ impl Seen {
                 unit.drop_ins.push(file.to_owned());
             }
         }
+        for line in lines("starters").lines() {
+            if let Some((name, folder)) = line.split_once(' ')
+                && let Some(unit) = seen.units.get_mut(name)
+            {
+                unit.starters.push(folder.to_owned());
+            }
+        }
         for line in lines("processes").lines() {
             match line.split_once(' ').and_then(|(word, name)| Some((word, seen.units.get_mut(name)?))) {
                 Some(("stopped", unit)) => unit.is_stopped = true,
@@ -158,6 +165,7 @@ impl Seen {
                 needs_reload: value("NeedDaemonReload") == "yes",
                 drop_ins: Vec::new(),
                 for_many: value("DropInPaths").split_whitespace().filter(|path| is_for_many(path)).map(str::to_owned).collect(),
+                starters: Vec::new(),
                 is_stopped: false,
                 is_older: false,
                 is_replaced: false,
@@ -337,6 +345,11 @@ mod tests {
         let seen = parse(body, &[unit("b.service"), unit("a.service")]);
         let of = |name: &str| seen.unit(name).map(|unit| [unit.is_stopped, unit.is_older, unit.is_replaced]).unwrap();
         assert_eq!((of("a.service"), of("b.service")), ([true, false, false], [false, true, true]));
+        let seen = parse(
+            "#units\nLoadState=loaded\n#starters\na.service multi-user.target.wants\na.service x.target.requires\nb.service y.target.wants",
+            &[unit("a.service")],
+        );
+        assert_eq!(seen.unit("a.service").unwrap().starters, ["multi-user.target.wants", "x.target.requires"]);
         let drop_ins = "DropInPaths=/etc/systemd/system/a-.service.d/x.conf /etc/systemd/system/a.service.d/y.conf /usr/lib/systemd/system/a-.service.d/z.conf";
         let seen = parse(&format!("#units\nLoadState=loaded\n{drop_ins}"), &[unit("a.service")]);
         assert_eq!(seen.unit("a.service").unwrap().for_many, ["/etc/systemd/system/a-.service.d/x.conf"]);

@@ -90,6 +90,8 @@ pub(crate) struct UnitSeen {
     pub(crate) drop_ins: Vec<String>,
     /// Files for all units that are called alike, which change it.
     pub(crate) for_many: Vec<String>,
+    /// Folders in which a link starts it: "multi-user.target.wants".
+    pub(crate) starters: Vec<String>,
     /// Its main process is there, and somebody has stopped it.
     pub(crate) is_stopped: bool,
     /// Its main process was started with other arguments than its file has, which was changed since.

@@ -47,6 +47,17 @@ drop_ins() {
   done
 }
 
+# starters UNIT...: what has links of an administrator to these units, and so starts them: `UNIT multi-user.target.wants` a line
+starters() {
+  for _name do
+    for _path in /etc/systemd/system/*.wants/"$_name" /etc/systemd/system/*.requires/"$_name" /run/systemd/system/*.wants/"$_name" /run/systemd/system/*.requires/"$_name"; do
+      if [ ! -h "$_path" ]; then continue; fi
+      _path=${_path%/*}
+      printf '%s %s\n' "$_name" "${_path##*/}"
+    done
+  done
+}
+
 # processes UNIT...: of those whose main process is there: `stopped UNIT` if somebody has stopped it (SIGSTOP), it does nothing; `older UNIT` if it was
 # started with other arguments than its file has, which was changed since; `replaced UNIT` if its program is another one by now.
 processes() {

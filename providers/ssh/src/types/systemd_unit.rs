@@ -21,6 +21,7 @@ use crate::values::{boolean, number, object, text};
 
 mod care;
 mod scripts;
+mod starters;
 
 const KIND: &str = "ssh_systemd_unit";
 
@@ -109,7 +110,7 @@ impl SystemdUnit {
                 "care",
                 Type::list(Type::String),
                 "What it is in need of though it runs, a sentence each: it ends again and again, it does not answer at `health`, it runs as it was before a \
-                 change.",
+                 change, it is started by more than its file says.",
             )
             .volatile(),
             Attribute::computed("unlisted_drop_ins", Type::list(Type::String), "Files that may change it where nobody said which may.")
@@ -269,13 +270,15 @@ impl SshType for SystemdUnit {
             && !unit.is_stopped;
         let is_cut_off = seen.path(&pending_of(name))?.is_some();
         let is_interrupted = is_cut_off || (is_active && unit.is_older);
+        let mut care = if is_active { care(unit, is_cut_off) } else { Vec::new() };
+        care.extend(starters::beside(unit, file, known));
         let mut object = object([
             ("name", name.into()),
             ("active", is_active.into()),
             ("active_state", unit.active_state.as_str().into()),
             ("sub_state", if unit.is_stopped { "stopped" } else { unit.sub_state.as_str() }.into()),
             ("result", unit.result.as_str().into()),
-            ("care", Value::strings(if is_active { care(unit, is_cut_off) } else { Vec::new() })),
+            ("care", Value::strings(care)),
             ("interrupted", is_interrupted.into()),
             ("foreign", (!ours).into()),
         ]);
@@ -298,6 +301,7 @@ impl SshType for SystemdUnit {
         }
         // "static" and the like: without an [Install] section a unit is neither enabled nor disabled
         match unit.file_state.as_str() {
+            "enabled" if starters::lacks(unit, file, known) => drop(object.insert("enabled".to_owned(), false.into())),
             "enabled" | "enabled-runtime" => drop(object.insert("enabled".to_owned(), true.into())),
             "disabled" | "masked" | "masked-runtime" => drop(object.insert("enabled".to_owned(), false.into())),
             _ => {}

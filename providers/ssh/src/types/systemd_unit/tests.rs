@@ -268,3 +268,34 @@ fn a_start_that_failed_is_told_by_its_reason_and_not_by_where_a_program_was() {
     assert!(why.detail.ends_with(told.trim_end()), "{}", why.detail);
     assert!(why.hints.len() == 2 && why.hints[0].starts_with("Make room on the host"), "{:?}", why.hints);
 }
+
+#[test]
+fn a_unit_that_is_started_elsewhere_than_its_file_says_is_not_enabled() {
+    use crate::look::{PathSeen, UnitSeen};
+    let content = "[Service]\nExecStart=/bin/sleep inf\n[Install]\nWantedBy=multi-user.target\n";
+    let sum = crate::sum::sha256(content.as_bytes());
+    let mut known = unit(content, true);
+    known.insert("sha256".into(), sum.as_str().into());
+    known.insert("drop_ins".into(), Value::strings(Vec::<String>::new()));
+    let look = |starters: &[&str], known: &Object| {
+        let [owner, group, uid, gid] = ["root", "root", "0", "0"].map(str::to_owned);
+        let sha256 = Some(sum.clone());
+        let file = PathSeen { kind: PathKind::File, owner, group, uid, gid, mode: 0o644, size: 9, sha256, content: None, empty: false };
+        let starters = starters.iter().map(|s| (*s).to_owned()).collect();
+        let state = UnitSeen { active_state: "active".into(), file_state: "enabled".into(), starters, ..UnitSeen::default() };
+        let mut seen = Seen::default();
+        seen.paths.insert(path_of("a.service"), Ok(file));
+        seen.units.insert("a.service".into(), state);
+        let found = SystemdUnit::new().answer(&seen, &object([("name", "a.service".into())]), Some(known)).unwrap().unwrap();
+        (boolean(&found, "enabled"), found["care"].as_items().map_or(0, <[Value]>::len))
+    };
+    assert_eq!(look(&["multi-user.target.wants"], &known), (Some(true), 0));
+    assert_eq!(look(&["rescue.target.wants"], &known), (Some(false), 1));
+    assert_eq!(look(&["multi-user.target.wants", "rescue.target.wants"], &known), (Some(true), 1));
+    assert_eq!(look(&[], &known), (Some(true), 0), "systemd knows better");
+    let mut off = known.clone();
+    off.insert("enabled".into(), false.into());
+    assert_eq!(look(&["rescue.target.wants"], &off), (Some(true), 1), "somebody has enabled it");
+    known.remove("drop_ins");
+    assert_eq!(look(&["multi-user.target.wants", "rescue.target.wants"], &known), (Some(true), 0), "nobody said what may change it");
+}
