@@ -264,16 +264,16 @@ pub(crate) fn read_state(app: &App, open: &OpenBackend) -> Result<Option<Snapsho
 /// # Errors
 /// If it cannot be read, or there is no such workspace.
 pub(crate) fn stored(app: &App, open: &OpenBackend) -> Result<Option<Snapshot>, Stop> {
-    there(open, read_state(app, open)?)
+    there(&open.workspace, read_state(app, open)?)
 }
 
 /// What was read of a workspace that must be there.
 ///
 /// # Errors
 /// If there is no such workspace.
-pub(crate) fn there(open: &OpenBackend, stored: Option<Snapshot>) -> Result<Option<Snapshot>, Stop> {
-    if stored.is_none() && open.workspace != DEFAULT_WORKSPACE {
-        return Err(workspace::missing(&open.workspace).into());
+pub(crate) fn there(workspace: &str, stored: Option<Snapshot>) -> Result<Option<Snapshot>, Stop> {
+    if stored.is_none() && workspace != DEFAULT_WORKSPACE {
+        return Err(workspace::missing(workspace).into());
     }
     Ok(stored)
 }

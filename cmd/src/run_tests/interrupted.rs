@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use karmaform_memory::World;
+use karmaform_model::{BackendError, Clear};
 use serde_json::Value as Json;
 
 use super::{Done, Place};
-use crate::app::App;
+use crate::app::{App, Stop};
 use crate::cli::{Parsed, parse};
 use crate::output::Output;
+use crate::planning::halted;
 use crate::runtime::Interrupt;
+use crate::view::StateView;
+use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
 
 /// A file on each of two hosts.
 const TWO_HOSTS: &str = r#"
@@ -116,6 +120,33 @@ fn a_signal_before_the_look_is_told_as_such() {
     let json: Json = serde_json::from_str(&place.read("json.out")).unwrap();
     assert_eq!((&json["looked"], &json["interrupted"], &json["exit_code"]), (&false.into(), &true.into(), &1.into()));
     assert!(place.read("human.out").ends_with("\nThe look was interrupted.\n"), "{}", place.read("human.out"));
+}
+
+#[test]
+fn a_journal_that_does_not_answer_holds_up_no_signal() {
+    let place = Place::new("");
+    let (output, _) = Output::captured("");
+    let app = App::new(place.wiring(), output).unwrap();
+    let open = OpenBackend {
+        kind: "local",
+        backend: Arc::new(karmaform_local::LocalBackend::new(place.path().join("state"))),
+        store: None,
+        place: "state".to_owned(),
+        workspace: DEFAULT_WORKSPACE.to_owned(),
+        unlocked: None,
+        journal: Box::new(|| {
+            std::thread::sleep(Duration::from_secs(600));
+            Err(BackendError::NotLocked)
+        }),
+        seal: Arc::new(Clear),
+        record: None,
+    };
+    let interrupt = app.interrupt.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        interrupt.set();
+    });
+    assert_eq!(StateView::of(open).read(&app).err(), Some(Stop::from(halted())));
 }
 
 #[test]
