@@ -150,12 +150,21 @@ impl Search<'_> {
         if !differences.is_empty() && (is_written || acting.is_some() && !is_edited) {
             // What can't be planned for is not compared with the configuration.
             let is_open = acting.is_some() || planned.is_none();
-            let says = if is_open { "somebody changed it" } else { "somebody changed it, to what the configuration says by now" };
-            self.add(Kind::Changed, address, resource_type, says.to_owned(), differences);
+            let says = match (self.instead(address), is_open) {
+                (Some(word), _) => format!("somebody put a {word} into its place"),
+                (None, true) => "somebody changed it".to_owned(),
+                (None, false) => "somebody changed it, to what the configuration says by now".to_owned(),
+            };
+            self.add(Kind::Changed, address, resource_type, says, differences);
             if let Some(edits) = edits.filter(|e| !e.is_empty()) {
                 self.add(Kind::Unapplied, address, resource_type, "the configuration says something else".to_owned(), edits);
             }
         }
+    }
+
+    /// What was seen in the place of a thing, if something else was: a fact of the moment, in the words of where it is.
+    fn instead(&self, address: &Address) -> Option<&str> {
+        self.looked.seen.get(address)?.get("instead")?.as_str()
     }
 
     /// Whose user is gone belongs to nobody: that is told of the user.
