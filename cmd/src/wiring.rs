@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use karmaform_engine::Runtime;
 use karmaform_model::{
-    Adapter, Attribute, BackendError, Diagnostic, Driver, Journal, Object, Registry, Schema, Seal, StateBackend, StateStore, States, Type,
+    Adapter, Attribute, BackendError, Diagnostic, Driver, Journal, Object, Registry, Schema, Seal, Shelves, StateBackend, StateStore,
+    States, Type,
 };
 use karmaform_remote::RemoteState;
 use sha2::{Digest as _, Sha256};
 
 use crate::backend::{Others, Record};
+use crate::backup::Buckets;
 use crate::disk::hexadecimal;
 use crate::runtime::SystemClock;
 
@@ -112,8 +114,9 @@ impl Wiring {
             std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?))).collect();
         let home = std::env::home_dir();
         let others = Others { backends: backends(), environment: environment.clone(), home: home.clone() };
+        let shelves: Arc<dyn Shelves> = Arc::new(Buckets::new(environment.clone(), home.clone()));
         Self {
-            registry: Arc::new(registry(Arc::new(others))),
+            registry: Arc::new(registry(Arc::new(others), &shelves)),
             backends: backends(),
             directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             environment,
@@ -127,15 +130,15 @@ impl Wiring {
     }
 }
 
-/// All providers and composites.
-pub(crate) fn registry(states: Arc<dyn States>) -> Registry {
+/// All providers and composites. `shelves`: what is restored is taken off them.
+pub(crate) fn registry(states: Arc<dyn States>, shelves: &Arc<dyn Shelves>) -> Registry {
     let mut drivers: Vec<Arc<dyn Driver>> = Vec::new();
     drivers.extend(karmaform_builtin::drivers(&states));
-    let ssh = karmaform_ssh::Ssh::new(&who());
-    let kubernetes = karmaform_kubernetes::Kubernetes::new(ssh.registries());
+    let ssh = karmaform_ssh::Ssh::new(&who()).with_shelves(Arc::clone(shelves));
+    let kubernetes = karmaform_kubernetes::Kubernetes::new(ssh.registries()).with_shelves(Arc::clone(shelves));
     drivers.push(Arc::new(Adapter(ssh)));
     drivers.extend(karmaform_tls::drivers());
-    drivers.push(karmaform_etcd::driver());
+    drivers.push(karmaform_etcd::driver_with(Arc::clone(shelves)));
     drivers.push(Arc::new(Adapter(kubernetes)));
     let composites = karmaform_etcd::composites_of(own_sum).into_iter().chain(karmaform_karmada::composites());
     Registry::new(drivers, composites.collect())

@@ -72,6 +72,44 @@ pub trait Registries: Send + Sync {
     fn lacks<'a>(&'a self, image: &'a str) -> BoxFuture<'a, bool>;
 }
 
+/// A backup of etcd on a shelf that providers don't know, as the manifest beside it tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shelved {
+    /// Which one it is: `s3://BUCKET/PREFIX/NAME-20260102T030405Z.db.age`.
+    pub place: String,
+    /// When it was made, RFC 3339.
+    pub created: String,
+    /// The length of the snapshot, in bytes, as it is when it is not encrypted.
+    pub size: u64,
+    /// The SHA-256 sum of that, in lower-case hexadecimal digits.
+    pub sha256: String,
+    /// The newest revision that is surely in it.
+    pub revision: i64,
+    /// The version of etcd that it was saved from.
+    pub version: String,
+    /// It lies there encrypted.
+    pub is_encrypted: bool,
+}
+
+/// The shelves that backups lie on: who knows the stores and the keys lends them.
+pub trait Shelves: Send + Sync {
+    /// The backup that `from` names, or the newest of that name; with `before` the newest of that time or before (RFC 3339). Reads only, and of what
+    /// lies there manifests alone.
+    fn choose<'a>(&'a self, from: &'a str, before: Option<&'a str>) -> BoxFuture<'a, Result<Shelved, Diagnostic>>;
+
+    /// The snapshot in a place that [`choose`](Self::choose) gave: decrypted, and the one that its manifest tells of. Got once in a run. Waits for the network:
+    /// call it in a thread of a runtime where waiting is allowed.
+    ///
+    /// # Errors
+    /// It is not there, is damaged, or can't be decrypted.
+    fn take(&self, place: &str) -> Result<Supplied, Diagnostic>;
+}
+
+/// True if such shelves have it, and nobody else.
+pub fn is_shelved(source: &str) -> bool {
+    source.starts_with("s3://")
+}
+
 /// Whom this machine trusts to say who a server is that programs, images and archives come from.
 pub trait Trust: Send + Sync {
     /// The certificates of these authorities, in DER. If there are none, nobody said whom to trust, and those that are built in stand.

@@ -77,6 +77,11 @@ impl Client {
         Ok(Self { id, members: Arc::new(members), tls, connections, quota })
     }
 
+    /// To no cluster at all.
+    pub(crate) fn nowhere(connections: Arc<dyn Connections>) -> Self {
+        Self { id: "etcd".to_owned(), members: Arc::default(), tls: None, connections, quota: QUOTA }
+    }
+
     /// The same for another connection of the same run.
     pub(crate) fn beside(&self, connection: &Object) -> Result<Self, Diagnostic> {
         Self::new(connection, Arc::clone(&self.connections))

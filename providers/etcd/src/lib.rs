@@ -6,6 +6,7 @@
 mod backup;
 mod by_hand;
 mod care;
+mod choice;
 mod client;
 mod cluster;
 mod gate;
@@ -19,7 +20,7 @@ mod versions;
 
 use std::sync::Arc;
 
-use karmaform_model::{Adapter, Composite, Driver};
+use karmaform_model::{Adapter, Composite, Driver, Shelves};
 
 pub use backup::{EtcdBackup, Turn};
 pub use by_hand::*;
@@ -28,7 +29,12 @@ pub use provider::Etcd;
 
 /// The provider `etcd`, ready for a registry.
 pub fn driver() -> Arc<dyn Driver> {
-    Arc::new(Adapter(Etcd))
+    Arc::new(Adapter(Etcd::default()))
+}
+
+/// The same, with shelves that backups are chosen off.
+pub fn driver_with(shelves: Arc<dyn Shelves>) -> Arc<dyn Driver> {
+    Arc::new(Adapter(Etcd::with_shelves(shelves)))
 }
 
 /// The composites of this package, ready for a registry.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use karmaform_model::{Diagnostic, Stock, Supply, Trust, damaged, not_in_stock, without_credentials};
+use karmaform_model::{Diagnostic, Shelves, Stock, Supply, Trust, damaged, is_shelved, not_in_stock, without_credentials};
 use sha2::{Digest, Sha256};
 
 use crate::needs::supply;
@@ -26,6 +26,7 @@ pub(crate) struct Downloads {
     by_source: Mutex<BTreeMap<String, Arc<Vec<u8>>>>,
     stock: OnceLock<Arc<dyn Stock>>,
     trusted: Trusted,
+    shelves: OnceLock<Arc<dyn Shelves>>,
 }
 
 /// True if it must be fetched over the network.
@@ -42,6 +43,11 @@ impl Downloads {
     /// From now on these are the authorities that servers' certificates may be signed by.
     pub(crate) fn use_trust(&self, trust: Arc<dyn Trust>) {
         let _ = self.trusted.set(trust);
+    }
+
+    /// From now on backups are taken off these shelves.
+    pub(crate) fn use_shelves(&self, shelves: Arc<dyn Shelves>) {
+        let _ = self.shelves.set(shelves);
     }
 
     /// The bytes at `source`, with the SHA-256 sum `sum` if one is given. Waits for the network: call it where waiting is allowed.
@@ -72,10 +78,14 @@ impl Downloads {
     pub(crate) fn open(&self, source: &str, sum: &str) -> Result<(u64, Box<dyn Read + Send>), Diagnostic> {
         if let Some(stock) = self.stock.get() {
             let supply = supply(source, Some(sum));
-            if is_remote(source) || stock.has(&supply) {
+            if is_remote(source) || is_shelved(source) || stock.has(&supply) {
                 let supplied = stock.find(&supply)?.ok_or_else(|| not_in_stock(stock.as_ref(), &shown(source)))?;
                 return Ok((supplied.size, supplied.content));
             }
+        }
+        if let Some(shelves) = self.shelves.get().filter(|_| is_shelved(source)) {
+            let supplied = shelves.take(source)?;
+            return Ok((supplied.size, supplied.content));
         }
         if !is_remote(source) {
             let (path, file) = opened(source)?;
@@ -198,7 +208,7 @@ fn receive(url: &str, trusted: &Trusted) -> Result<Vec<u8>, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karmaform_model::Supplied;
+    use karmaform_model::{BoxFuture, Shelved, Supplied};
 
     #[test]
     fn sums_are_checked_and_missing_files_named() {
@@ -257,6 +267,32 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "local").unwrap();
         assert_eq!(with(b"crds").get(file.path().to_str().unwrap(), None).unwrap().as_slice(), b"local");
+    }
+
+    /// On which one backup lies.
+    struct Shelf;
+
+    impl Shelves for Shelf {
+        fn choose<'a>(&'a self, _: &'a str, _: Option<&'a str>) -> BoxFuture<'a, Result<Shelved, Diagnostic>> {
+            Box::pin(async { Ok(Shelved::default()) })
+        }
+
+        fn take(&self, _: &str) -> Result<Supplied, Diagnostic> {
+            Ok(Supplied { content: Box::new(&b"snapshot"[..]), size: 8, sha256: sha256(b"snapshot") })
+        }
+    }
+
+    #[test]
+    fn backups_are_taken_off_shelves_unless_there_is_a_bundle() {
+        let place = "s3://b/p/main-20260102T030405Z.db.age";
+        let downloads = Downloads::default();
+        downloads.use_shelves(Arc::new(Shelf));
+        let (length, mut content) = downloads.open(place, "").ok().unwrap();
+        let mut text = String::new();
+        content.read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), length), ("snapshot", 8));
+        downloads.use_stock(Arc::new(Brought(supply("elsewhere", None), Vec::new())));
+        assert_eq!(downloads.open(place, "").err().unwrap().summary, "Not in the bundle");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use karmaform_model::{
     Ask, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Operation, Provider, Registries,
-    ResourceType, Schema, Stock, Stray, Supplied, Supply, Trust,
+    ResourceType, Schema, Shelves, Stock, Stray, Supplied, Supply, Trust,
 };
 
 use crate::accepts::KubernetesAccepts;
@@ -83,6 +83,13 @@ impl Kubernetes {
             images: Images::new(registries),
             open: Mutex::default(),
         }
+    }
+
+    /// That takes backups of etcd off these shelves.
+    #[must_use]
+    pub fn with_shelves(self, shelves: Arc<dyn Shelves>) -> Self {
+        self.archive.downloads.use_shelves(shelves);
+        self
     }
 
     fn opened(&self, options: &Options) -> Option<Arc<Inner>> {

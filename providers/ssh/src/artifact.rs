@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use karmaform_model::{BoxFuture, Diagnostic, Registries, Stock, Supply, damaged, not_in_stock, without_credentials};
+use karmaform_model::{BoxFuture, Diagnostic, Registries, Shelves, Stock, Supply, damaged, is_shelved, not_in_stock, without_credentials};
 use tempfile::NamedTempFile;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -39,6 +39,7 @@ pub(crate) struct Store {
     ready: OncePerSupply<Arc<Ready>>,
     verdicts: OncePerSupply<Result<(), Diagnostic>>,
     stock: Stocked,
+    shelves: Lent,
 }
 
 /// What there is to show and to believe where something is fetched.
@@ -52,6 +53,9 @@ pub(crate) struct Access {
 
 /// What was brought along, if anything was.
 pub(crate) type Stocked = Arc<OnceLock<Arc<dyn Stock>>>;
+
+/// The shelves of backups, if somebody has lent them.
+pub(crate) type Lent = Arc<OnceLock<Arc<dyn Shelves>>>;
 
 /// Made once; who wants the same in the meantime waits.
 type OncePerSupply<T> = Mutex<BTreeMap<Supply, Arc<OnceCell<T>>>>;
@@ -72,12 +76,19 @@ impl Store {
     /// That keeps downloads in `directory`.
     pub(crate) fn new(directory: PathBuf) -> Self {
         let (access, stock) = (Access { docker: oci::usual_file(), trusted: Trusted::default() }, Stocked::default());
-        Self { directory, access, images: Mutex::default(), ready: Mutex::default(), verdicts: Mutex::default(), stock }
+        let (images, ready, verdicts) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { directory, access, images, ready, verdicts, stock, shelves: Lent::default() }
     }
 
     /// That takes things out of what was brought along, once something is.
     pub(crate) fn with_stock(mut self, stock: Stocked) -> Self {
         self.stock = stock;
+        self
+    }
+
+    /// That takes backups off these shelves, once they are lent.
+    pub(crate) fn with_shelves(mut self, shelves: Lent) -> Self {
+        self.shelves = shelves;
         self
     }
 
@@ -105,6 +116,11 @@ impl Store {
     pub(crate) async fn get(&self, supply: &Supply) -> Result<Arc<Ready>, Diagnostic> {
         if let Some(stock) = self.stock.get().cloned().filter(|s| needs_network(supply) || s.has(supply)) {
             return self.once(supply, move |directory, supply| brought(stock.as_ref(), &directory, &supply)).await;
+        }
+        if is_shelved(&supply.source)
+            && let Some(shelves) = self.shelves.get().cloned()
+        {
+            return self.once(supply, move |directory, supply| fetch::taken(&directory, &supply, shelves.as_ref())).await;
         }
         if oci::is_image(&supply.source) {
             let whole = Supply { member: None, sha256: None, ..supply.clone() };

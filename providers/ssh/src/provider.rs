@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use karmaform_model::{
     Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Operation, Provider,
-    Registries, ResourceType, Schema, Severity, Stock, Stray, Supplied, Supply, Trust, Type,
+    Registries, ResourceType, Schema, Severity, Shelves, Stock, Stray, Supplied, Supply, Trust, Type,
 };
 
-use crate::artifact::{Stocked, Store, Trusted};
+use crate::artifact::{Lent, Stocked, Store, Trusted};
 use crate::client::{Client, Door, Run};
 use crate::connection::{self, Options, PROVIDER};
 use crate::facts::HostFacts;
@@ -37,6 +37,7 @@ pub struct Ssh {
     run: Arc<Run>,
     stock: Stocked,
     trusted: Trusted,
+    shelves: Lent,
 }
 
 /// A host that is open as long as somebody uses it. A data source's arguments and the connection value that it gives are two ways to say
@@ -64,7 +65,15 @@ impl Ssh {
             run,
             stock: Stocked::default(),
             trusted: Trusted::default(),
+            shelves: Lent::default(),
         }
+    }
+
+    /// That takes backups of etcd off these shelves.
+    #[must_use]
+    pub fn with_shelves(self, shelves: Arc<dyn Shelves>) -> Self {
+        let _ = self.shelves.set(shelves);
+        self
     }
 
     /// Who takes programs out of images knows registries, for all who need to.
@@ -75,7 +84,10 @@ impl Ssh {
     fn store(&self, defaults: &Object) -> Arc<Store> {
         let directory = text(defaults, "cache").map_or_else(Store::usual_directory, PathBuf::from);
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = |directory| Store::new(directory).with_stock(Arc::clone(&self.stock)).with_trust(Arc::clone(&self.trusted));
+        let made = |directory| {
+            let store = Store::new(directory).with_stock(Arc::clone(&self.stock)).with_trust(Arc::clone(&self.trusted));
+            store.with_shelves(Arc::clone(&self.shelves))
+        };
         Arc::clone(stores.entry(directory.clone()).or_insert_with(|| Arc::new(made(directory))))
     }
 

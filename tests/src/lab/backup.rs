@@ -167,6 +167,34 @@ fn backups_in_a_bucket_are_encrypted_and_come_back() {
     assert_eq!(lab.shell("a", "ls -l /etc/karmaform/etcd-backup-main | grep -vc -e '^-rw-------' -e '^total' || true").trim(), "0");
     project.must(0, &["destroy", "-auto-approve"]);
     assert!(block_on(server.objects(&prefix).list()).expect("a list").len() >= 3);
+    begins_with_the_newest(&project, etcd, &server, &prefix);
+}
+
+/// A new cluster begins with what is in the bucket, and nobody got it before.
+fn begins_with_the_newest(project: &Project, etcd: &(String, String), server: &Server, prefix: &str) {
+    project.remove("backup.kf.hcl");
+    let main = std::fs::read_to_string(project.path().join("main.kf.hcl")).expect("what is written");
+    let head = "resource \"etcd_cluster\" \"main\" {\n";
+    assert!(main.contains(head));
+    let from = format!("{}/main", server.objects(prefix).place());
+    project.write("main.kf.hcl", &main.replace(head, &format!("{head}  restore {{\n    from = \"{from}\"\n  }}\n")));
+    let store = [
+        ("AWS_ACCESS_KEY_ID", server.access_key.as_str()),
+        ("AWS_SECRET_ACCESS_KEY", server.secret_key.as_str()),
+        ("AWS_ENDPOINT_URL_S3", server.endpoint.as_str()),
+        ("AWS_REGION", "us-east-1"),
+    ];
+    let apply = |more: &[(&str, &str)]| project.start_with(&["apply", "-auto-approve"], &[&store[..], more].concat()).end();
+    let locked = apply(&[]);
+    assert!(locked.code == Some(1) && locked.text.contains("Let KF_AGE_IDENTITY_FILE name"), "{}", locked.text);
+    let ended = apply(&[("KF_AGE_IDENTITY_FILE", "identity")]);
+    assert_eq!(ended.code, Some(0), "{}", ended.text);
+    assert!(ended.text.contains(&from) && ended.text.contains("encrypted, SHA-256"), "{}", ended.text);
+    // Neither the store nor the identity is needed from then on.
+    project.no_changes();
+    let ctl = Etcdctl::new(project, &etcd.1);
+    assert_eq!(ctl.run(&["get", "greeting", "--print-value-only"]).trim(), "hello");
+    project.must(0, &["destroy", "-auto-approve"]);
 }
 
 /// What `list` names is got, is whole, serves, and is what a cluster can be restored from.

@@ -1,4 +1,4 @@
-//! Backups of etcd in a bucket that no state tells of: they are listed and got by their place.
+//! Backups of etcd in a bucket that no state tells of: they are listed and got by their place, and chosen by it for what is restored.
 
 use sha2::{Digest as _, Sha256};
 
@@ -54,5 +54,54 @@ fn backups_are_found_without_a_state() {
         for name in ["before.db", "named.db"] {
             assert_eq!(std::fs::read(project.path().join(name)).expect("got"), first.0, "{name}");
         }
+    }
+}
+
+#[test]
+fn what_was_chosen_stays_the_choice() {
+    for server in Server::all("the choice of a backup") {
+        let (project, prefix) = (Project::new(), server.key("chosen"));
+        let objects = server.objects(&prefix);
+        let file = project.path().join("to-send");
+        let put = |stem: &str, byte: u8| {
+            let (data, manifest) = snapshot(byte);
+            for (ending, bytes) in [("db", data.as_slice()), ("db.json", manifest.as_bytes())] {
+                std::fs::write(&file, bytes).expect("written");
+                block_on(objects.put(&format!("{stem}.{ending}"), &file)).expect("put");
+            }
+        };
+        put("main-20260101T000000Z", 1);
+        let chosen = |more: &str| {
+            let from = format!("s3://{}/{prefix}/main", server.bucket);
+            let text = format!(
+                "resource \"etcd_backup_choice\" \"x\" {{\n  from = \"{from}\"\n  {more}\n}}\noutput \"place\" {{\n  value = \
+                 etcd_backup_choice.x.place\n}}\noutput \"revision\" {{\n  value = etcd_backup_choice.x.revision\n}}\n"
+            );
+            project.write("main.kf.hcl", &text);
+        };
+        let keys = [
+            ("AWS_ACCESS_KEY_ID", server.access_key.as_str()),
+            ("AWS_SECRET_ACCESS_KEY", server.secret_key.as_str()),
+            ("AWS_ENDPOINT_URL_S3", server.endpoint.as_str()),
+            ("AWS_REGION", "us-east-1"),
+        ];
+        let run = |arguments: &[&str]| {
+            let ended = project.start_with(arguments, &keys).end();
+            assert!(matches!(ended.code, Some(0 | 2)), "{}", ended.text);
+            (ended.code, ended.text)
+        };
+        chosen("");
+        // The plan says which one it is, and the saved one takes that, whatever comes meanwhile.
+        let plan = run(&["plan", "-out=plan"]).1;
+        assert!(plan.contains("main-20260101T000000Z.db"), "{plan}");
+        put("main-20260102T000000Z", 2);
+        run(&["apply", "plan"]);
+        assert!(project.output("place").contains("/main-20260101T000000Z.db"));
+        assert_eq!(run(&["plan", "-detailed-exitcode"]).0, Some(0), "a newer one is no other choice");
+        chosen("before = \"2026-01-02T12:00:00Z\"");
+        run(&["apply", "-auto-approve"]);
+        assert!(project.output("place").contains("/main-20260102T000000Z.db") && project.output("revision").contains('2'));
+        let keyless = project.start_with(&["plan", "-detailed-exitcode"], &[]).end();
+        assert_eq!(keyless.code, Some(0), "what is in the state needs no key: {}", keyless.text);
     }
 }

@@ -4,13 +4,12 @@ mod get;
 mod install;
 mod list;
 mod make;
-mod place;
 
 use clap::ArgAction;
 use karmaform_model::{Address, Diagnostic, Value};
 
 use crate::app::{App, Ended, Stop};
-use crate::backup::{Bucket, RECORD, Shelf};
+use crate::backup::{Bucket, RECORD, Shelf, place};
 use crate::flags::{PlaceFlags, boolean};
 use crate::planning::addresses;
 use crate::reading::current_state;

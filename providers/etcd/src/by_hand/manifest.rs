@@ -62,7 +62,7 @@ impl Manifest {
     ///
     /// # Errors
     /// What is wrong with it, as a sentence without its full stop.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, String> {
         let json: Json = serde_json::from_str(text).map_err(|e| format!("it is no JSON: {e}"))?;
         if json["format"] != FORMAT {
             return Err("it is no manifest of a snapshot".to_owned());

@@ -94,6 +94,11 @@ pub(crate) fn restoring(what: &Restore) -> Vec<ChildStep> {
     vec![ChildStep::keyed("restoring", &what.name())]
 }
 
+/// Which backup in a bucket was chosen for a restoration.
+pub(crate) fn chosen(what: &Restore) -> Vec<ChildStep> {
+    vec![ChildStep::keyed("chosen", &what.name())]
+}
+
 /// What the state remembers of one that ended well.
 pub(crate) fn restored() -> Vec<ChildStep> {
     vec![ChildStep::new("restored")]
@@ -111,7 +116,7 @@ pub(crate) fn starting() -> Vec<ChildStep> {
 
 /// True for any of these.
 pub(crate) fn is_record_of_restoration(path: &[ChildStep]) -> bool {
-    matches!(path, [step] if ["restoring", "restored", "stopping", "starting"].contains(&step.name.as_str()))
+    matches!(path, [step] if ["chosen", "restoring", "restored", "stopping", "starting"].contains(&step.name.as_str()))
 }
 
 /// True for what only a restoration needs: it has no part in how a member works.

@@ -72,6 +72,18 @@ fn every_size_begins_anew() {
 }
 
 #[test]
+fn what_is_in_a_bucket_is_given_to_helpers() {
+    let image = "registry.example.com/karmaform:1";
+    let block = [("from", "s3://fleet-backups/prod/etcd/main".into()), ("program_image", image.into())];
+    let wanted = with(arguments(3, CLASS), "restore", Value::object(block));
+    let then = |lab: &Lab, what: &str| {
+        let origins = origins(lab);
+        assert!(origins.len() == 1 && !origins.contains(&None), "{what}: {origins:?}");
+    };
+    check(&formed(3, CLASS), Some(&wanted), "3 restored out of a bucket", then);
+}
+
+#[test]
 fn a_new_cluster_begins_with_a_snapshot() {
     for storage in [CLASS, "hostPath"] {
         for members in [1, 3] {

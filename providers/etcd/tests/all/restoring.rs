@@ -16,6 +16,14 @@ fn restored(mut arguments: Object, id: &str) -> Object {
     arguments
 }
 
+/// The arguments with a restoration of what is in a bucket.
+fn out_of_a_bucket(mut arguments: Object, more: &[(&str, Value)]) -> Object {
+    let mut block = Object::from([("from".to_owned(), "s3://fleet-backups/prod/etcd/main".into())]);
+    block.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    arguments.insert("restore".to_owned(), block.into());
+    arguments
+}
+
 fn at(members: usize, version: &str) -> Object {
     let mut all = arguments(members);
     all.insert("version".to_owned(), version.into());
@@ -387,9 +395,35 @@ fn what_makes_no_sense_is_refused() {
     bad.insert("restore".to_owned(), Value::object([("from", "x".into()), ("sha256", "abc".into())]));
     refused(&lab, &bad, "Bad sum");
     refused(&lab, &restored(arguments(3), "a b"), "Bad word");
-    for from in ["s3://fleet-backups/prod/etcd/main-20261125T030000Z.db", "main-20261125T030000Z.db.age"] {
-        let mut bad = restored(arguments(3), "");
-        bad.insert("restore".to_owned(), Value::object([("from", from.into()), ("sha256", "ab".repeat(32).into())]));
-        refused(&lab, &bad, "A backup that has to be got first");
+    let sum = ("sha256", Value::from("ab".repeat(32)));
+    let with = |more: &[(&str, Value)]| out_of_a_bucket(arguments(3), more);
+    refused(&lab, &with(&[("from", "main-20261125T030000Z.db.age".into()), sum.clone()]), "A backup that has to be got first");
+    refused(&lab, &with(&[("from", "main.db".into())]), "Bad sum");
+    refused(&lab, &with(&[("from", "main.db".into()), sum.clone(), ("before", "2026-11-25T03:00:00Z".into())]), "A time for nothing");
+    refused(&lab, &with(&[("from", Value::from("s3://fleet-backups/prod/etcd/main").secret())]), "A place that is secret");
+    refused(&lab, &with(&[("sha256", "abc".into())]), "Bad sum");
+    refused(&lab, &with(&[sum]), "The backup has another sum");
+    refused_without("/chosen", &lab, &with(&[]), "The backup is not chosen yet");
+}
+
+#[test]
+fn what_is_in_a_bucket_is_chosen_once() {
+    let wanted = out_of_a_bucket(arguments(3), &[]);
+    let plan = formed(3).plan(Some(&wanted)).unwrap();
+    assert_eq!(
+        plan.choreography.impact[0],
+        "restores a, b, c, from s3://fleet-backups/prod/etcd/main-20261125T030000Z.db.age (of 2026-11-25T03:00:00Z, revision 4711, etcd 3.5.16, \
+         20512 bytes, encrypted, SHA-256 cdcdcdcdcdcd...): what was written since that was saved is lost"
+    );
+    check_some(&formed(3), Some(&wanted), "3 out of a bucket");
+    let mut lab = formed(3);
+    converge(&mut lab, Some(&wanted), Policy::UnitsFirst, "out of a bucket");
+    let kept = lab.world.hosts.values().flat_map(|host| host.things.values()).filter(|thing| thing.get("source").is_some());
+    let sources: BTreeSet<_> = kept.filter_map(|thing| thing["source"].as_str()).filter(|source| source.starts_with("s3:")).collect();
+    assert_eq!(sources, BTreeSet::from(["s3://fleet-backups/prod/etcd/main-20261125T030000Z.db.age"]));
+    assert!(!lab.plan(Some(&wanted)).unwrap().has_changes());
+    for more in [("before", "2026-11-25T12:00:00Z"), ("id", "again")] {
+        let again = out_of_a_bucket(arguments(3), &[(more.0, more.1.into())]);
+        assert!(lab.plan(Some(&again)).unwrap().choreography.risk.confirm.is_some(), "{}", more.0);
     }
 }

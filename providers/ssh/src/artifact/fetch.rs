@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use karmaform_model::{Diagnostic, Supply, without_credentials};
+use karmaform_model::{Diagnostic, Shelves, Supply, without_credentials};
 use ureq::config::ConfigBuilder;
 use ureq::tls::TlsConfig;
 use ureq::typestate::AgentScope;
@@ -39,6 +39,17 @@ pub(super) fn fetch(directory: &Path, supply: &Supply, trusted: &Trusted) -> Res
     }
     let ready = Ready::of(File::open(path).map_err(|e| unreadable(&format!("can't be opened ({e})")))?, source)?;
     match_sum(&ready.sha256, source, sum.as_deref())?;
+    Ok(ready)
+}
+
+/// A backup off its shelf, checked.
+pub(super) fn taken(directory: &Path, supply: &Supply, shelves: &dyn Shelves) -> Result<Ready, Diagnostic> {
+    let source = supply.source.as_str();
+    let mut supplied = shelves.take(source)?;
+    let mut file = unnamed(directory)?;
+    io::copy(&mut supplied.content, &mut file).map_err(|e| unreadable(directory, &e))?;
+    let ready = Ready::of(file, source)?;
+    match_sum(&ready.sha256, source, supply.sha256.as_deref())?;
     Ok(ready)
 }
 

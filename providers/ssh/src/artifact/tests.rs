@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use karmaform_model::Supplied;
+use karmaform_model::{Shelved, Supplied};
 
 use super::*;
 use crate::sum::sha256;
@@ -261,4 +261,32 @@ fn a_file_that_can_not_be_read_is_named() {
     let why = Ready::of(file, "https://me:secret@h/a.tar.gz").err().unwrap();
     assert_eq!(why.summary, "Artifact can't be read");
     assert!(why.detail.contains("h/a.tar.gz") && !why.detail.contains("secret"), "{}", why.detail);
+}
+
+/// On which one backup lies.
+struct Shelf;
+
+impl Shelves for Shelf {
+    fn choose<'a>(&'a self, _: &'a str, _: Option<&'a str>) -> BoxFuture<'a, Result<Shelved, Diagnostic>> {
+        Box::pin(async { Ok(Shelved::default()) })
+    }
+
+    fn take(&self, place: &str) -> Result<Supplied, Diagnostic> {
+        assert_eq!(place, "s3://b/p/main-20260102T030405Z.db.age");
+        Ok(Supplied { content: Box::new(&b"snapshot"[..]), size: 8, sha256: sha256(b"snapshot") })
+    }
+}
+
+#[test]
+fn backups_are_taken_off_shelves() {
+    let directory = tempfile::tempdir().unwrap();
+    let lent = Lent::default();
+    assert!(lent.set(Arc::new(Shelf)).is_ok());
+    let store = Store::new(directory.path().join("cache")).with_shelves(lent);
+    let get = |sum: &str| wait(store.get(&supply("s3://b/p/main-20260102T030405Z.db.age", Some(sum), None)));
+    let ready = get(&sha256(b"snapshot")).ok().unwrap();
+    let mut text = String::new();
+    ready.read().read_to_string(&mut text).unwrap();
+    assert_eq!((text.as_str(), ready.size), ("snapshot", 8));
+    assert_eq!(get(&"ab".repeat(32)).err().unwrap().summary, "Artifact has the wrong sum");
 }

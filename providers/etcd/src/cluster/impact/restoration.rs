@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Action, Choreography, Margin, Risk, Scene};
+use karmaform_model::{Action, Choreography, Margin, Object, Risk, Scene, Value};
 
 use super::super::arguments::Arguments;
 use super::super::choreography::quorum;
@@ -21,7 +21,7 @@ pub(crate) fn of_restoration(
     let list = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>().join(", ");
     let what = &restoration.what;
     let file = what.from.as_str().filter(|_| !what.from.contains_secret()).unwrap_or("a snapshot");
-    let file = format!("{file} (SHA-256 {}...)", what.sha256.get(..12).unwrap_or_default());
+    let file = restoration.choice.as_ref().map_or_else(|| format!("{file} (SHA-256 {}...)", short(&what.sha256)), in_bucket);
     let all = list(&mut wanted.members.keys());
     let pending = list(&mut restoration.pending.iter());
     let leaving = || members.keys().filter(|name| !wanted.members.contains_key(*name));
@@ -70,6 +70,26 @@ pub(crate) fn of_restoration(
     let until = if wanted.keeps_data { "" } else { ", until the block `restore` is taken out" };
     lines.push(format!("data of before is kept in {}{until}", before(wanted)));
     (lines, Risk { margin: Some(down), data_loss, confirm: Some("restores etcd from a snapshot".to_owned()) })
+}
+
+fn short(sum: &str) -> &str {
+    sum.get(..12).unwrap_or_default()
+}
+
+/// A backup that was chosen, as its manifest tells of it.
+fn in_bucket(choice: &Object) -> String {
+    let text = |name: &str| choice.get(name).and_then(Value::as_str).unwrap_or_default();
+    let number = |name: &str| choice.get(name).and_then(Value::as_i64).unwrap_or_default();
+    let encrypted = if choice.get("encrypted").and_then(Value::as_bool) == Some(true) { ", encrypted" } else { "" };
+    format!(
+        "{} (of {}, revision {}, etcd {}, {} bytes{encrypted}, SHA-256 {}...)",
+        text("place"),
+        text("created"),
+        number("revision"),
+        text("etcd_version"),
+        number("size"),
+        short(text("sha256")),
+    )
 }
 
 /// Adds what it means that the block is taken out.

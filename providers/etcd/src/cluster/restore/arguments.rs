@@ -1,9 +1,10 @@
 //! What the block `restore` may hold.
 
-use karmaform_model::{Attribute, Block, Diagnostic, Diagnostics, Nesting, Object, Schema, Type, Value};
+use karmaform_model::{Arg, Attribute, Block, Diagnostic, Diagnostics, Nesting, Object, Schema, Type, Value, is_shelved};
 
 use crate::cluster::arguments::known_text;
 use crate::cluster::kubernetes::{Kubernetes, Storage};
+use crate::cluster::places::chosen;
 use crate::versions::Version;
 
 /// By how much the revision is raised unless something else is written: more than a week of 1,500 writes a second (etcd's guide to recovery).
@@ -14,8 +15,10 @@ const BUMP: i64 = 1_000_000_000;
 pub(crate) struct Restore {
     /// The snapshot: a path on this machine or a URL.
     pub(crate) from: Value,
-    /// Its sum, 64 hexadecimal digits.
+    /// Its sum, 64 hexadecimal digits; of a backup in a bucket empty, if it is not written.
     pub(crate) sha256: String,
+    /// Which backup of a bucket, if it is one.
+    pub(crate) shelved: Option<OnShelf>,
     /// A word for it; another one restores again.
     pub(crate) id: String,
     /// By how much the revision is raised; 0: it stays.
@@ -24,15 +27,34 @@ pub(crate) struct Restore {
     pub(crate) program_image: Value,
 }
 
+/// Backups in a bucket, one of which is chosen when planning.
+#[derive(Clone, Debug)]
+pub(crate) struct OnShelf {
+    /// One backup, or the name of several.
+    pub(crate) from: String,
+    /// The newest of that time or before.
+    pub(crate) before: Option<String>,
+}
+
 /// The block.
 pub(crate) fn block() -> Block {
     let attributes = vec![
         Attribute::required(
             "from",
             Type::String,
-            "The snapshot, as `karmaform etcd snapshot`, `etcd_backup` or `etcdctl snapshot save` writes it: a path on this machine or a URL.",
+            "The snapshot, as `karmaform etcd snapshot`, `etcd_backup` or `etcdctl snapshot save` writes it: a path on this machine, a URL, or the place of a \
+             backup in a bucket. `s3://BUCKET/PREFIX/NAME` is the newest backup of that name.",
         ),
-        Attribute::required("sha256", Type::String, "The SHA-256 sum of that file; its manifest has it."),
+        Attribute::optional(
+            "sha256",
+            Type::String,
+            "The SHA-256 sum of that file; its manifest has it. Of a backup in a bucket it is read there, and need not be written.",
+        ),
+        Attribute::optional(
+            "before",
+            Type::String,
+            "With the name of backups in a bucket: the newest that was made at this time or before, RFC 3339 (`2026-11-25T03:00:00Z`).",
+        ),
         Attribute::optional("id", Type::String, "A word for this restoration: another one restores the same file once more."),
         Attribute::optional(
             "bump_revision",
@@ -57,9 +79,15 @@ impl Restore {
         let block = object.get("restore").and_then(Value::as_entries)?;
         let program_image = block.get("program_image").cloned().unwrap_or_else(|| Value::null(Type::String));
         found.extend(where_it_works(place, &program_image));
+        let from = block.get("from").cloned().unwrap_or_else(|| Value::null(Type::String));
         let mut text = |name: &str| known_text(block, name, "").map_err(|why| found.push(why)).ok();
-        let (sha256, id) = (text("sha256")?, text("id")?);
-        if sha256.len() != 64 || !sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
+        let (sha256, id, before) = (text("sha256")?, text("id")?, text("before")?);
+        // What has no sum names itself.
+        let named = if sha256.is_empty() { text("from")? } else { from.as_str().unwrap_or_default().to_owned() };
+        let shelved = on_shelf(&named, &before);
+        found.extend(nothing_to_choose(&from, shelved.as_ref(), &before));
+        let is_read = shelved.is_some() && sha256.is_empty();
+        if !is_read && (sha256.len() != 64 || !sha256.bytes().all(|b| b.is_ascii_hexdigit())) {
             found.push(
                 Diagnostic::error("Bad sum", "`sha256` in `restore` is no SHA-256 sum, which has 64 hexadecimal digits.")
                     .with_hint("The manifest beside a snapshot has it; else `sha256sum FILE` says it."),
@@ -73,15 +101,29 @@ impl Restore {
         if bump.is_none() {
             found.push(Diagnostic::error("Bad `bump_revision`", "It is a whole number from 0 on, known when planning."));
         }
-        let from = block.get("from").cloned().unwrap_or_else(|| Value::null(Type::String));
         found.extend(from.as_str().and_then(has_to_be_got));
-        Some(Self { from, sha256: sha256.to_ascii_lowercase(), id, bump: bump?, program_image })
+        Some(Self { from, sha256: sha256.to_ascii_lowercase(), shelved, id, bump: bump?, program_image })
     }
 
-    /// What names it: restored is what has another name.
+    /// What names it: restored is what has another name. Of backups in a bucket it is what was asked for, and not what was chosen: that another one comes to be
+    /// the newest is no reason to restore.
     pub(crate) fn name(&self) -> String {
-        let file = self.sha256.get(..12).unwrap_or_default();
-        if self.id.is_empty() { file.to_owned() } else { format!("{file} {}", self.id) }
+        let file = match &self.shelved {
+            None => self.sha256.get(..12).unwrap_or_default().to_owned(),
+            Some(OnShelf { from, before: None }) => from.clone(),
+            Some(OnShelf { from, before: Some(time) }) => format!("{from} before {time}"),
+        };
+        if self.id.is_empty() { file } else { format!("{file} {}", self.id) }
+    }
+
+    /// Where the snapshot is got from.
+    pub(in crate::cluster) fn source(&self) -> Arg {
+        if self.shelved.is_some() { Arg::child(&chosen(self), "place") } else { self.from.clone().into() }
+    }
+
+    /// The sum that it has to have.
+    pub(in crate::cluster) fn sum(&self) -> Arg {
+        if self.shelved.is_some() { Arg::child(&chosen(self), "sha256") } else { self.sha256.as_str().into() }
     }
 
     /// The same of arguments as the state has them.
@@ -89,8 +131,9 @@ impl Restore {
         let block = arguments.get("restore").and_then(Value::as_entries)?;
         let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         let (sha256, id) = (text("sha256").to_ascii_lowercase(), text("id").to_owned());
+        let shelved = on_shelf(text("from"), text("before"));
         let (from, program_image) = (Value::null(Type::String), Value::null(Type::String));
-        Some(Self { from, sha256, id, bump: 0, program_image }.name())
+        Some(Self { from, sha256, shelved, id, bump: 0, program_image }.name())
     }
 
     /// By how much this version can raise the revision.
@@ -99,20 +142,34 @@ impl Restore {
     }
 }
 
-/// What members can't be given as it lies there: neither the store's keys nor what decrypts it is known here.
+fn on_shelf(from: &str, before: &str) -> Option<OnShelf> {
+    let before = Some(before).filter(|time| !time.is_empty()).map(str::to_owned);
+    is_shelved(from).then(|| OnShelf { from: from.to_owned(), before })
+}
+
+/// A time that chooses nothing, or a choice that can't be called by what it is of.
+fn nothing_to_choose(from: &Value, shelved: Option<&OnShelf>, before: &str) -> Option<Diagnostic> {
+    if shelved.is_none() && !before.is_empty() {
+        return Some(
+            Diagnostic::error("A time for nothing", "`before` in `restore` chooses among backups in a bucket, and `from` names none.")
+                .with_hint("Remove it, or let `from` be `s3://BUCKET/PREFIX/NAME`, the name that the backups begin with."),
+        );
+    }
+    (shelved.is_some() && from.contains_secret()).then(|| {
+        Diagnostic::error("A place that is secret", "`from` in `restore` names a bucket, and parts of the cluster are called by it.")
+            .with_hint("Write it as it is, or with `nonsensitive()`: it holds no key.")
+    })
+}
+
+/// What members can't be given as it lies there: what decrypts it is not known here.
 fn has_to_be_got(from: &str) -> Option<Diagnostic> {
-    let what = match from {
-        _ if from.starts_with("s3://") => "a backup in a bucket",
-        _ if from.ends_with(".age") => "an encrypted backup",
-        _ => return None,
-    };
-    Some(
+    (from.ends_with(".age") && !is_shelved(from)).then(|| {
         Diagnostic::error(
             "A backup that has to be got first",
-            format!("`from` in `restore` names {what}, and takes a snapshot as it is: a path or a URL."),
+            "`from` in `restore` names an encrypted backup, and takes one as it is: a path or a URL.",
         )
-        .with_hint("Get it with `karmaform etcd backup get`, which decrypts it, and write the file and its sum into the block."),
-    )
+        .with_hint("Decrypt it with `age -d`, and write the file and its sum into the block; or name it in its bucket, where `karmaform` decrypts it.")
+    })
 }
 
 /// What works on volumes, or why nothing can.

@@ -1,11 +1,12 @@
 //! What restoring puts on a member's host, and what the state remembers of it.
 
-use karmaform_model::{Arg, Child, ChildStep, Object};
+use karmaform_model::{Arg, Child, ChildStep, Object, Type, Value};
 
 use super::{Restore, scripts};
+use crate::choice;
 use crate::cluster::arguments::Arguments;
 use crate::cluster::children::{child, command, program, with};
-use crate::cluster::places::{Places, part_of, restored, restoring, starting, stopping};
+use crate::cluster::places::{Places, chosen, part_of, restored, restoring, starting, stopping};
 use crate::cluster::snapshot::LIMIT;
 
 /// How long a member may take to stop, in seconds: its unit gives it 60.
@@ -15,13 +16,17 @@ const REMOVAL_LIMIT: i64 = 300;
 
 /// What the state remembers: what is restored, made when that begins, with an id that is new for each restoration, and with what all its members
 /// have to begin alike; that it was, made when the members were seen to work with it; and of pods, which no child stands for that stops and starts them, that they
-/// were stopped, and that they were started.
+/// were stopped, and that they were started. Of a backup in a bucket it is which one was chosen, too.
 pub(crate) fn records(cluster: &Arguments, restore: &Restore) -> Vec<Child> {
     let begun = || Arg::child(&restoring(restore), "id");
     let noted = |path| child(path, "terraform_data", [("input", begun())]);
     let mut records = vec![child(restoring(restore), "terraform_data", [("input", alike(cluster, restore))]), noted(restored())];
     if cluster.kubernetes.is_some() {
         records.extend([noted(stopping()), noted(starting())]);
+    }
+    if let Some(shelved) = &restore.shelved {
+        let before = shelved.before.as_deref().map_or_else(|| Value::null(Type::String), Value::from);
+        records.push(child(chosen(restore), choice::KIND, [("from", shelved.from.as_str().into()), ("before", before.into())]));
     }
     records
 }
@@ -34,6 +39,9 @@ fn alike(cluster: &Arguments, restore: &Restore) -> Arg {
         ("members", Arg::Object(cluster.members.iter().map(url).collect())),
         ("minor_version", i64::from(cluster.version.minor).into()),
     ]);
+    if restore.shelved.is_some() {
+        alike.set(&["sha256"], restore.sum());
+    }
     if cluster.kubernetes.is_some() {
         // Not alike: who takes the block out needs it once more.
         alike.set(&["program_image"], restore.program_image.clone().into());
@@ -72,8 +80,8 @@ pub(crate) fn children(
                 of("snapshot"),
                 "ssh_artifact",
                 [
-                    ("source", restore.from.clone().into()),
-                    ("sha256", restore.sha256.as_str().into()),
+                    ("source", restore.source()),
+                    ("sha256", restore.sum()),
                     ("path", format!("{}/snapshot.db", places.restore).into()),
                     ("owner", "root".into()),
                     ("group", "root".into()),

@@ -76,7 +76,7 @@ impl Order<'_> {
                 self.before_gate(&path, &helped);
             }
             let arguments = [vec!["prepare".into(), helper::data().into(), token()], restoration.asked(wanted, name)].concat();
-            let source = [("source", restoration.what.from.clone().into()), ("sha256", restoration.what.sha256.as_str().into())];
+            let source = [("source", restoration.what.source()), ("sha256", restoration.what.sum())];
             self.in_helper(place, (name, is_ready), arguments, PREPARE_LIMIT, &source);
             // It may have ended meanwhile.
             let helped_still = self.helper_comes(place, name, "has its helper still", &image, &[]);
@@ -232,16 +232,19 @@ impl Restoration {
     fn asked(&self, wanted: &Arguments, member: &str) -> Vec<Arg> {
         let all: Vec<String> = self.urls.iter().map(|(name, url)| format!("{name}={url}")).collect();
         let url = self.urls.get(member).cloned().unwrap_or_default();
-        [
-            ("sha256", self.what.sha256.clone()),
+        let sum = match &self.what.shelved {
+            None => format!("-sha256={}", self.what.sha256).into(),
+            Some(_) => Arg::Text(vec!["-sha256=".into(), self.what.sum()]),
+        };
+        let more = [
             ("member", member.to_owned()),
             ("members", all.join(",")),
             ("url", url),
             ("bump-revision", self.what.bump_of(&wanted.version).to_string()),
             ("quota", quota(wanted).to_string()),
         ]
-        .map(|(name, value)| format!("-{name}={value}").into())
-        .to_vec()
+        .map(|(name, value)| format!("-{name}={value}").into());
+        std::iter::once(sum).chain(more).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::cluster::arguments::Arguments;
 use crate::cluster::condition::{Member, changes, is_unchanged, last_words, seen, sides};
 use crate::cluster::kubernetes::{LOST, helper};
 use crate::cluster::membership;
-use crate::cluster::places::{Places, part, part_of, restored, restoring, starting, stateful_set, stopping};
+use crate::cluster::places::{Places, chosen, part, part_of, restored, restoring, starting, stateful_set, stopping};
 use crate::cluster::roster::peer_url;
 
 /// A restoration that is to be done, or to be finished.
@@ -22,6 +22,8 @@ pub(crate) struct Restoration {
     /// What each of all members is called and where the others reach it.
     pub(super) urls: BTreeMap<String, String>,
     pub(crate) what: Restore,
+    /// Which backup in a bucket was chosen, if it is of one.
+    pub(crate) choice: Option<Object>,
 }
 
 impl Restoration {
@@ -84,6 +86,7 @@ pub(crate) fn restoration(
         return Ok(None);
     }
     whole(scene, wanted)?;
+    let choice = choice(scene, what)?;
     if wanted.kubernetes.is_none() {
         membership::hosts_of_others(scene, wanted, members)?;
     }
@@ -97,7 +100,32 @@ pub(crate) fn restoration(
         .with_hint("Write the addresses into `addresses`, or apply what the hosts depend on first with `-target`.")
         .into());
     }
-    Ok(Some(Restoration { pending, has_started, urls, what: what.clone() }))
+    Ok(Some(Restoration { pending, has_started, urls, what: what.clone(), choice }))
+}
+
+/// The backup that was chosen. A plan says which one it is, or there is none.
+fn choice(scene: &Scene<'_>, what: &Restore) -> Result<Option<Object>, Diagnostic> {
+    if what.shelved.is_none() {
+        return Ok(None);
+    }
+    let found = scene.children.get(&chosen(what)).and_then(|child| child.change.after());
+    let sum = found.and_then(|choice| choice.get("sha256")?.as_str());
+    let Some((found, sum)) = found.zip(sum) else {
+        return Err(Diagnostic::error(
+            "The backup is not chosen yet",
+            "What is restored is chosen when planning, by the manifests in the bucket, and this plan has not looked there.",
+        )
+        .with_hint("Plan without `-refresh=false`, and with the cluster as a whole."));
+    };
+    if !what.sha256.is_empty() && what.sha256 != sum {
+        let place = found.get("place").and_then(Value::as_str).unwrap_or_default();
+        return Err(Diagnostic::error(
+            "The backup has another sum",
+            format!("{place} has the SHA-256 sum {sum}, and `sha256` in `restore` is another."),
+        )
+        .with_hint("Leave `sha256` out, so that it is the one of the manifest, or name the backup that has it."));
+    }
+    Ok(Some(found.clone()))
 }
 
 /// The part of a member that changes over to what was restored.
@@ -117,8 +145,12 @@ fn is_noted(scene: &Scene<'_>, what: &Restore) -> bool {
 fn unchanged(scene: &Scene<'_>, what: &Restore) -> Result<(), Diagnostic> {
     let Some((before, after)) = scene.children.get(&restoring(what)).map(|c| sides(c.change, "input")) else { return Ok(()) };
     let part = |side: Option<&Value>, name: &str| side.and_then(|v| v.get(name)).cloned();
-    let names =
-        [("members", "the members or their addresses"), ("minor_version", "`version`"), ("bump_revision", "how the revision is raised")];
+    let names = [
+        ("members", "the members or their addresses"),
+        ("minor_version", "`version`"),
+        ("bump_revision", "how the revision is raised"),
+        ("sha256", "what is restored"),
+    ];
     let other = names.iter().find(|(name, _)| !same(part(before, name).as_ref(), part(after, name).as_ref()));
     let Some((_, what)) = other else { return Ok(()) };
     Err(Diagnostic::error(

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use karmaform_model::{Change, ChildStep, Object, Point, Type, Value};
 
 use super::way::Way;
-use super::{Outside, Path, Plan, Stage, State, removes};
+use super::{CHOICE, Outside, Path, Plan, Stage, State, removes};
 
 /// Which of the allowed steps is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +181,7 @@ impl<W: Outside> Stage<W> {
                 }
                 None => None,
             },
+            CHOICE => change.after().cloned(),
             t if W::is_outside(t) => self.world.change(t, &change)?,
             t => self.world.issue(t, &change),
         };

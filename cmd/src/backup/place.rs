@@ -2,32 +2,28 @@
 
 use karmaform_model::Diagnostic;
 
-use crate::backup::{Bucket, of_file};
+use super::settings::Bucket;
+use super::shelf::of_file;
 
 /// What such a place says.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The bucket, with nothing but its name and the prefix.
-    pub(super) bucket: Bucket,
+    pub(crate) bucket: Bucket,
     /// What the backups' names begin with: the name of their `etcd_backup`.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The one backup that it names, if it names one.
-    pub(super) backup: Option<String>,
+    pub(crate) backup: Option<String>,
 }
 
 /// Reads one. `None`: it is none, but an address.
 ///
 /// # Errors
 /// A part of it is missing.
-pub(super) fn read(text: &str) -> Result<Option<Place>, Diagnostic> {
+pub(crate) fn read(text: &str) -> Result<Option<Place>, Diagnostic> {
     let Some(rest) = text.strip_prefix("s3://") else { return Ok(None) };
     let parts = rest.split_once('/').and_then(|(bucket, path)| Some((bucket, path.rsplit_once('/')?)));
-    let Some((bucket, (prefix, file))) = parts.filter(|(_, (_, file))| !file.is_empty()) else {
-        let detail = format!("\"{text}\" does not say where in the bucket they are, or whose.");
-        return Err(Diagnostic::error("Not a place of backups", detail).with_hint(
-            "Write s3://BUCKET/PREFIX/NAME, with the bucket and the prefix of the block `s3`, and the name that its backups begin with.",
-        ));
-    };
+    let Some((bucket, (prefix, file))) = parts.filter(|(_, (_, file))| !file.is_empty()) else { return Err(none(text)) };
     let (name, backup) = of_file(file);
     let bucket = Bucket {
         bucket: bucket.to_owned(),
@@ -41,12 +37,27 @@ pub(super) fn read(text: &str) -> Result<Option<Place>, Diagnostic> {
     Ok(Some(Place { bucket, name: name.to_owned(), backup: backup.map(str::to_owned) }))
 }
 
+/// What is no such place.
+pub(crate) fn none(text: &str) -> Diagnostic {
+    let detail = format!("\"{text}\" does not say where in the bucket they are, or whose.");
+    Diagnostic::error("Not a place of backups", detail).with_hint(
+        "Write s3://BUCKET/PREFIX/NAME, with the bucket and the prefix of the block `s3`, and the name that its backups begin with.",
+    )
+}
+
 /// What the store says in the words of its block, in those of the flags.
-pub(super) fn in_flags(mut why: Diagnostic) -> Diagnostic {
-    let worded = |text: &str| {
-        text.replace("of the block s3", "of the bucket")
-            .replace("Set region, or AWS_REGION; or endpoints, for", "Give -region, or set AWS_REGION; or give -endpoint, for")
-    };
+pub(crate) fn in_flags(why: Diagnostic) -> Diagnostic {
+    in_words(why, "Give -region, or set AWS_REGION; or give -endpoint, for")
+}
+
+/// In those of the environment.
+pub(crate) fn in_environment(why: Diagnostic) -> Diagnostic {
+    in_words(why, "Set AWS_REGION; or AWS_ENDPOINT_URL_S3, for")
+}
+
+fn in_words(mut why: Diagnostic, region: &str) -> Diagnostic {
+    let worded =
+        |text: &str| text.replace("of the block s3", "of the bucket").replace("Set region, or AWS_REGION; or endpoints, for", region);
     (why.summary, why.detail) = (worded(&why.summary), worded(&why.detail));
     why.hints.iter_mut().for_each(|hint| *hint = worded(hint));
     why
