@@ -7,7 +7,7 @@ use karmaform_engine::{CHECK_FAILED, CHECK_UNKNOWN, Options};
 use karmaform_lang::{Config, Evaluator, Run, SourceFile, TestFile};
 use karmaform_model::{Deferred, Diagnostic, Diagnostics, Mode, ModeOfPlan, Object, Plan};
 
-use super::expected::Expected;
+use super::expected::{Expected, Known};
 use super::file::Suite;
 use super::mock::{Seeds, mocked};
 use super::place::{Last, Place};
@@ -68,9 +68,12 @@ fn attempt(
     said.extend(scene.tests.overrides_of_nothing(run, &project.config));
     let (mut expected, wrong) = Expected::new(run, &project.config);
     said.extend(wrong);
-    let (left, taken) = expected.take(project.diagnostics.clone());
+    let (left, taken) = expected.take(project.diagnostics.clone(), &Known { config: &project.config, checks: &[], is_last: false });
     said.extend(left);
     if said.has_errors() {
+        if run.is_plan && !project.config.is_incomplete() {
+            said.extend(expected.missing());
+        }
         return Ok(Status::Errored);
     }
     if taken.has_errors() {
@@ -88,6 +91,7 @@ fn attempt(
     let place = scene.places.entry(directory).or_insert_with(|| Place::new((app.wiring.ids)()));
     place.used = used;
     let mut before: Option<Vec<Deferred>> = None;
+    let mut is_early = false;
     let planned = loop {
         if let Err(wrong) = expand(app, &mut project, &registry, &pool, &place.state, &options) {
             said.extend(wrong);
@@ -96,17 +100,21 @@ fn attempt(
         let stage = Stage { project: &project, registry: &registry, pool: &pool, may_halt: true };
         let (planned, mut met) = planned(app, &stage, &place.state, &options);
         let Some(mut planned) = planned else {
-            said.extend(met);
+            said.extend(expected.take(met, &Known { config: &project.config, checks: &[], is_last: false }).0);
             break None;
         };
         met.extend(judge(&project.config, &mut planned.plan, &Overrides::new(), options.now));
         met.extend(std::mem::take(&mut planned.plan.warnings));
         let judges_again = !run.is_plan && !is_idle(&planned.plan);
-        let (left, taken) = expected
-            .take(met.into_iter().filter(|d| !(judges_again && [CHECK_FAILED, CHECK_UNKNOWN].contains(&d.summary.as_str()))).collect());
+        let known = Known { config: &project.config, checks: &planned.plan.checks, is_last: !judges_again };
+        let is_judged_again =
+            |d: &Diagnostic| judges_again && ([CHECK_FAILED, CHECK_UNKNOWN].contains(&d.summary.as_str()) || known.is_of_check(d));
+        let (left, taken) = expected.take(met.into_iter().filter(|d| !is_judged_again(d)).collect(), &known);
         said.extend(left);
         if !run.is_plan && before.is_none() && !said.has_errors() {
-            said.extend(Expected::too_early(&taken));
+            let early = Expected::too_early(&taken);
+            is_early = early.has_errors();
+            said.extend(early);
         }
         // What was expected to fail could only do so once something was applied.
         if before.is_some() && taken.has_errors() {
@@ -134,6 +142,9 @@ fn attempt(
         // What was made before it failed is taken away again all the same.
         if before.is_some() {
             place.last = Some(Last { run: run.name.clone(), project, registry, sources: app.sources.clone() });
+        }
+        if !is_early && !app.interrupt.is_set() && (run.is_plan || before.is_some()) {
+            said.extend(expected.missing());
         }
         return Ok(Status::Errored);
     };
@@ -236,7 +247,8 @@ fn apply(
     let outcome = applied(app, stage, planned, &place.state, parallelism);
     let is_success = outcome.is_success();
     place.state = outcome.snapshot;
-    let (left, taken) = expected.take(outcome.diagnostics);
+    let known = Known { config: &stage.project.config, checks: &place.state.checks, is_last: true };
+    let (left, taken) = expected.take(outcome.diagnostics, &known);
     said.extend(left);
     if outcome.interrupted {
         said.push(halted());
