@@ -38,7 +38,7 @@ pub(crate) fn judge(config: &Config, plan: &mut Plan, overrides: &Overrides, now
             Verdict::Holds => None,
             Verdict::Broken(message) => Some(message),
             Verdict::Unknown => Some(UNKNOWN.to_owned()),
-            Verdict::Wrong => Some("Its condition can't be evaluated.".to_owned()),
+            Verdict::Wrong => Some("It can't be evaluated.".to_owned()),
         };
         // Also of one that holds: it may not when a saved plan is applied.
         let overridden = overrides.get(name).cloned();

@@ -1,7 +1,7 @@
 //! Conditions with a message: `validation` of variables, `precondition` of blocks and outputs, `postcondition` of blocks, policies, what a
 //! check asserts.
 
-use karmaform_model::{Address, CheckStatus, Diagnostic, Diagnostics, Type, convert};
+use karmaform_model::{Address, CheckStatus, Diagnostic, Diagnostics, Type, Value, convert};
 
 use crate::config::Condition;
 use crate::eval::Errors;
@@ -59,7 +59,7 @@ pub enum Verdict {
     Broken(String),
     /// That depends on what is not known yet.
     Unknown,
-    /// It can't be evaluated; that is a diagnostic.
+    /// It can't be evaluated, or has no message; that is a diagnostic.
     Wrong,
 }
 
@@ -87,7 +87,19 @@ pub(crate) fn failed(evaluator: &Evaluator<'_>, condition: &Condition, scope: &S
 /// for who has one.
 pub(crate) fn mistakes(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) {
     drop(truth(evaluator, condition, scope, errors));
-    drop(evaluator.eval(&condition.message, scope, errors));
+    let message = evaluator.eval(&condition.message, scope, errors);
+    is_message(&message, condition, errors);
+}
+
+/// True if a value may be the message of a condition, now or once it is known. What is not is told at its place.
+fn is_message(value: &Value, condition: &Condition, errors: &mut Errors) -> bool {
+    let detail = match convert(value, &Type::String) {
+        Ok(text) if !text.is_null() => return true,
+        Ok(_) => "\"error_message\" must not be null.",
+        Err(_) => "\"error_message\" must be a string.",
+    };
+    errors.push(Diagnostic::error("Invalid error message", detail).with_span(Some(condition.message.span)));
+    false
 }
 
 /// Whether a condition holds, or why nobody can tell.
@@ -109,12 +121,23 @@ fn truth(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, er
 
 /// Evaluates a condition.
 pub(crate) fn verdict(evaluator: &Evaluator<'_>, condition: &Condition, scope: &Scope<'_>, errors: &mut Errors) -> Verdict {
-    match truth(evaluator, condition, scope, errors) {
+    let truth = match truth(evaluator, condition, scope, errors) {
+        Err(Verdict::Wrong) => return Verdict::Wrong,
+        truth => truth,
+    };
+    // As in Terraform: what is no message is a mistake whatever the condition says. What else is wrong with one is told where it is needed.
+    let message = match truth {
+        Ok(false) => evaluator.eval(&condition.message, scope, errors),
+        _ => evaluator.eval(&condition.message, scope, &mut Errors::silent()),
+    };
+    if !is_message(&message, condition, errors) {
+        return Verdict::Wrong;
+    }
+    match truth {
         Ok(true) => return Verdict::Holds,
         Ok(false) => {}
         Err(verdict) => return verdict,
     }
-    let message = evaluator.eval(&condition.message, scope, errors);
     if message.contains_ephemeral() {
         return Verdict::Broken("The message of this condition is made of ephemeral values and can't be shown.".into());
     }
