@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmaform_engine::{CHECK_FAILED, CHECK_UNKNOWN, Options};
-use karmaform_lang::{Config, Evaluator, Run, SourceFile, TestFile};
+use karmaform_lang::{Config, Run, SourceFile, TestFile};
 use karmaform_model::{Deferred, Diagnostic, Diagnostics, Mode, ModeOfPlan, Object, Plan};
 
 use super::expected::{Expected, Known};
@@ -13,7 +13,7 @@ use super::mock::{Seeds, mocked};
 use super::place::{Last, Place};
 use super::stages::{Stage, applied, expand, planned, pool};
 use super::stand_ins::overridden;
-use super::values::Instances;
+use super::values::{Instances, outputs};
 use super::{Ended, Shown, Status};
 use crate::app::{App, Stop, VERSION};
 use crate::planning::{Planned, go_on, halted, never_known};
@@ -277,7 +277,8 @@ fn asserts(
     let Some(place) = scene.places.get(&directory_of(run)) else { return (Status::Errored, String::new()) };
     let instances = Instances::new(&planned.plan, &place.state, registry, !run.is_plan);
     let given = run.names(&scene.base, scene.tests.names(&scene.base, &scene.given), &scene.ran);
-    let judged = run.judge(&project.config, &instances, &given, &scene.ran);
+    let outputs = outputs(&project.config, &instances, &planned.plan);
+    let judged = run.judge(&project.config, &instances, &outputs, &given, &scene.ran);
     let status = match (judged.wrong.has_errors(), judged.failed.has_errors()) {
         (true, _) => Status::Errored,
         (false, true) => Status::Failed,
@@ -285,7 +286,6 @@ fn asserts(
     };
     said.extend(judged.wrong);
     said.extend(judged.failed);
-    let outputs = Evaluator::new(&project.config, &instances).outputs();
     scene.ran.insert(run.name.clone(), outputs.into());
     (status, in_one_line(&judged.messages, run.asserts_count()))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_lang::Resolver;
+use karmaform_lang::{Config, Evaluator, Resolver};
 use karmaform_model::{Address, Catalog, Mode, Object, Plan, Snapshot, Type, Value};
 
 use crate::ui::json::state::attributes;
@@ -25,6 +25,20 @@ impl<'a> Instances<'a> {
         let planned = whole.filter_map(|r| Some((&r.address, r.change.after()?))).collect();
         Self { planned, deferred: plan.deferred.iter().filter(|d| d.is_whole()).map(|d| &d.address).collect(), state, registry, is_applied }
     }
+}
+
+/// Root outputs after a plan, or after it was applied. As in Terraform: what a plan of a part leaves out is as it was before, and null if it was not there.
+pub(super) fn outputs(config: &Config, instances: &Instances<'_>, plan: &Plan) -> Object {
+    let mut outputs = Evaluator::new(config, instances).outputs();
+    if plan.is_of_a_part() {
+        for (name, value) in &mut outputs {
+            let stored = instances.state.outputs.get(name).map(|o| &o.value);
+            let changed = plan.outputs.get(name).and_then(|change| change.after.as_ref());
+            let planned = changed.or_else(|| plan.kept_outputs.get(name).map(|o| &o.value)).filter(|_| !instances.is_applied);
+            *value = planned.or(stored).cloned().unwrap_or_else(|| Value::null(Type::Any));
+        }
+    }
+    outputs
 }
 
 impl Resolver for Instances<'_> {

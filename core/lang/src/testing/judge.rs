@@ -35,11 +35,12 @@ impl Run {
         self.asserts.len()
     }
 
-    /// Judges all asserts. `given` are the values that tests give to variables, `ran` the outputs of earlier runs by the name of the run.
-    pub fn judge(&self, config: &Config, resolver: &dyn Resolver, given: &Object, ran: &Object) -> Judged {
+    /// Judges all asserts. `outputs` are those of this run, `given` the values that tests give to variables, `ran` the outputs of earlier runs by the
+    /// name of the run.
+    pub fn judge(&self, config: &Config, resolver: &dyn Resolver, outputs: &Object, given: &Object, ran: &Object) -> Judged {
         let evaluator = Evaluator::new(config, resolver);
         let mut bound = vec![RUN.to_owned(), OUTPUT.to_owned()];
-        let mut names = vec![(RUN, Value::from(ran.clone())), (OUTPUT, Value::from(evaluator.outputs()))];
+        let mut names = vec![(RUN, Value::from(ran.clone())), (OUTPUT, Value::from(outputs.clone()))];
         if self.asserts.iter().any(|a| [&a.condition, &a.message].into_iter().any(|expr| is_of_file_alone(expr, config, given))) {
             let mut variables = given.clone();
             variables.extend(config.variables.iter().map(|(name, variable)| (name.clone(), variable.value.clone())));
