@@ -98,9 +98,9 @@ fn base(app: &mut App, args: &Args, source: &SourceFile, tests: &TestFile, confi
     let (sources, mut inputs) = texts(app, HERE, source, &args.variables)?;
     let files = sources.files.len();
     let mut given = Object::new();
-    if tests.needs_given() {
+    if !tests.used().is_empty() {
         given = load_sources(app, sources.clone(), files, inputs.clone(), how)?.config.given();
     }
-    drop(tests.variables(&mut inputs, config, &given));
+    drop(tests.variables(&mut inputs, config, &given, None));
     Ok((load_sources(app, sources, files, inputs, how)?.config, given))
 }

@@ -199,7 +199,7 @@ fn load(app: &mut App, scene: &Scene<'_>, run: &Run, directory: &str) -> Result<
     }
     let now = app.now_seconds();
     let (sources, mut inputs) = texts(app, directory, scene.source, &scene.suite.variables)?;
-    let mut wrong = scene.tests.variables(&mut inputs, &scene.base, &scene.given);
+    let mut wrong = scene.tests.variables(&mut inputs, &scene.base, &scene.given, Some(run));
     if !wrong.has_errors() {
         let names = scene.tests.names(&scene.base, &scene.given);
         wrong.extend(run.variables(&mut inputs, &scene.base, &names, &scene.ran));

@@ -59,6 +59,8 @@ pub struct Config {
     /// Variables have no values, and blocks no instances: see [`crate::VariableInputs::any_values`].
     pub(crate) any_values: bool,
     pub(crate) declared: BTreeMap<String, Declaration>,
+    /// What is given to variables that nobody declares, for tests that make something of it.
+    pub(crate) undeclared: Object,
     /// The `provider` blocks of the unit of a module, by the provider's name.
     pub(crate) defaults: BTreeMap<String, Defaults>,
     pub(crate) locals: Locals,
@@ -375,6 +377,7 @@ impl Config {
             overridden: BTreeMap::new(),
             any_values: false,
             declared: BTreeMap::new(),
+            undeclared: Object::new(),
             defaults: BTreeMap::new(),
             locals: Locals::default(),
             modules: Vec::new(),

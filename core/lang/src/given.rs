@@ -1,6 +1,6 @@
 //! Values that were given for variables: in which order, from where, and which of them nobody declared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,7 +19,9 @@ pub struct VariableInputs {
     /// Values of variables that nobody declared are passed over.
     lenient: bool,
     /// That nobody declared what is given on the command line is a warning: it may be for another file of tests.
-    for_tests: bool,
+    pub(crate) for_tests: bool,
+    /// A test makes something of these itself, so that they need not be declared.
+    used: BTreeSet<String>,
     /// None is held against its type and the rules of its variable.
     unjudged: bool,
     /// None is taken: what is loaded is meant for all values.
@@ -89,6 +91,11 @@ impl VariableInputs {
     pub fn for_tests(mut self) -> Self {
         self.for_tests = true;
         self
+    }
+
+    /// A test makes something of variables of these names.
+    pub(crate) fn used_by_tests(&mut self, names: BTreeSet<String>) {
+        self.used = names;
     }
 
     /// The same for a configuration that is checked alone: whether the values fit its variables is for those who work with them.
@@ -166,6 +173,8 @@ impl Given {
 #[derive(Default)]
 pub(crate) struct AllGiven {
     pub values: BTreeMap<String, Given>,
+    /// Those that nobody declared, where tests may ask for them.
+    pub undeclared: BTreeMap<String, Given>,
     /// A variables file did not parse, so what seems to have no value may have one there.
     pub incomplete: bool,
     /// Whether values fit is not said.
@@ -180,25 +189,27 @@ pub(crate) fn collect(sources: &Sources, inputs: &VariableInputs, config: &Confi
     for input in &inputs.inputs {
         match input {
             Input::Text { name, value, origin } => {
-                if !declared.contains_key(name) {
-                    if *origin == VariableOrigin::CommandLine && !broken {
-                        let error = undeclared(name, declared);
-                        diagnostics.push(if inputs.for_tests { Diagnostic { severity: Severity::Warning, ..error } } else { error });
-                    }
-                    continue;
+                let is_declared = declared.contains_key(name);
+                if !is_declared && *origin == VariableOrigin::CommandLine && !broken && !inputs.used.contains(name) {
+                    let error = undeclared(name, declared);
+                    diagnostics.push(if inputs.for_tests { Diagnostic { severity: Severity::Warning, ..error } } else { error });
                 }
+                let all = if is_declared { &mut given.values } else { &mut given.undeclared };
                 let text = Text::Literal(value.clone());
-                given.values.insert(name.clone(), Given { text, origin: origin.clone(), path: String::new() });
+                all.insert(name.clone(), Given { text, origin: origin.clone(), path: String::new() });
             }
             Input::Value { name, value, span, is_told } => {
                 if declared.contains_key(name) {
                     let (text, origin) = (Text::Value(value.clone(), *span), VariableOrigin::File(span.file));
                     given.values.insert(name.clone(), Given { text, origin, path: sources.get(span.file).path.clone() });
-                } else if *is_told && !config.is_incomplete() {
+                } else if *is_told && !config.is_incomplete() && !inputs.used.contains(name) {
                     diagnostics.push(without_use(name, *span, declared));
                 }
             }
-            Input::File(file) => read_file(sources, *file, config, broken, &mut given, diagnostics),
+            Input::File(file) => {
+                let is_told = |name: &str| !broken && !inputs.used.contains(name);
+                read_file(sources, *file, config, &is_told, &mut given, diagnostics);
+            }
             Input::Aside(_) => {}
         }
     }
@@ -223,7 +234,15 @@ fn without_use(name: &str, span: Span, declared: &BTreeMap<String, Declaration>)
     warning.with_span(Some(span)).with_hint(hint.unwrap_or_else(|| "Remove the line, or declare the variable.".to_owned()))
 }
 
-fn read_file(sources: &Sources, file: FileId, config: &Config, broken: bool, given: &mut AllGiven, diagnostics: &mut Diagnostics) {
+/// `is_told`: that nobody declared a variable of this name is worth a warning.
+fn read_file(
+    sources: &Sources,
+    file: FileId,
+    config: &Config,
+    is_told: &dyn Fn(&str) -> bool,
+    given: &mut AllGiven,
+    diagnostics: &mut Diagnostics,
+) {
     let declared = &config.declared;
     let source = sources.get(file);
     let parsed = parse_values(file, source, &config.registry);
@@ -242,13 +261,12 @@ fn read_file(sources: &Sources, file: FileId, config: &Config, broken: bool, giv
         );
     }
     for attribute in parsed.body.attributes {
-        if !declared.contains_key(&attribute.name) {
-            if !broken {
-                diagnostics.push(without_use(&attribute.name, attribute.name_span, declared));
-            }
-            continue;
+        let is_declared = declared.contains_key(&attribute.name);
+        if !is_declared && is_told(&attribute.name) {
+            diagnostics.push(without_use(&attribute.name, attribute.name_span, declared));
         }
+        let all = if is_declared { &mut given.values } else { &mut given.undeclared };
         let text = Text::Expression(attribute.expr);
-        given.values.insert(attribute.name, Given { text, origin: VariableOrigin::File(file), path: source.path.clone() });
+        all.insert(attribute.name, Given { text, origin: VariableOrigin::File(file), path: source.path.clone() });
     }
 }

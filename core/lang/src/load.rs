@@ -56,6 +56,9 @@ pub fn load_with(
     let given = given::collect(sources, inputs, &config, &mut diagnostics);
     let (variables, missing) = variables::assign(&config, &config.declared, &given, &mut diagnostics);
     config.variables = variables;
+    if inputs.for_tests {
+        config.undeclared = variables::of_nobody(&config, &given);
+    }
     config.missing_variables = missing;
 
     let mut loader = Loader::new(context, registry, sources.files.len());

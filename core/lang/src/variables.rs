@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Diagnostic, Diagnostics, FileId, Marks, Span, Type, Value, convert};
+use karmaform_model::{Diagnostic, Diagnostics, FileId, Marks, Object, Span, Type, Value, convert};
 
 use crate::conditions::{self, Verdict};
 use crate::config::{Condition, Config, Variable};
@@ -196,6 +196,27 @@ pub fn given_as(config: &Config, name: &str, text: &str) -> Option<Value> {
     let mut wrong = Diagnostics::new();
     let value = value_of(config, name, declaration, &Given::on_the_command_line(text), &mut None, &mut wrong);
     (!wrong.has_errors()).then_some(value)
+}
+
+/// What is given to variables that nobody declares. As in Terraform such a text is an expression; one that is none stands for itself. What can't be evaluated
+/// is left out.
+pub(crate) fn of_nobody(config: &Config, given: &AllGiven) -> Object {
+    let value = |given: &Given| match &given.text {
+        Text::Literal(text) => {
+            let (expr, found) = syntax::parse_expression(TYPED, text);
+            let value = if found.has_errors() { None } else { sure(config, &expr) };
+            Some(value.unwrap_or_else(|| Value::from(text.as_str())))
+        }
+        Text::Expression(expr) => sure(config, expr),
+        Text::Value(value, _) => Some(value.clone()),
+    };
+    given.undeclared.iter().filter_map(|(name, given)| Some((name.clone(), value(given)?))).collect()
+}
+
+/// The value of a constant expression, if nothing is wrong with it.
+fn sure(config: &Config, expr: &Expr) -> Option<Value> {
+    let (value, found) = constant(config, expr);
+    (!found.has_errors()).then_some(value)
 }
 
 /// The value that a variable is given, converted; `raw` becomes what it was before.

@@ -1,5 +1,7 @@
 //! Values that tests give to variables: those of a file, made of what is given from outside, and those of a run.
 
+use std::collections::BTreeSet;
+
 use karmaform_model::{Diagnostic, Diagnostics, Object, Value, nearest};
 
 use super::runs::check_runs;
@@ -21,26 +23,37 @@ const OF_FILE: &str =
 const OUTSIDE: &str = "-var, a variables file or the environment";
 
 impl Config {
-    /// The values that were given to variables, without defaults. What is made of them in a test is as secret as the variable that it is for.
+    /// The values that were given to variables, also of those that nobody declares, without defaults. What is made of them in a test is as secret as the variable that it is for.
     pub fn given(&self) -> Object {
         let given = self.variables.iter().filter(|(_, v)| v.origin.is_some());
-        given.map(|(name, v)| (name.clone(), v.value.clone().without_marks())).collect()
+        let given = given.map(|(name, v)| (name.clone(), v.value.clone().without_marks()));
+        self.undeclared.clone().into_iter().chain(given).collect()
     }
 }
 
 impl TestFile {
-    /// True if something is made of what is given from outside.
-    pub fn needs_given(&self) -> bool {
-        let mut needs = false;
-        let all = self.variables.iter().chain(self.runs.iter().flat_map(|r| &r.variables));
-        all.for_each(|a| walk(&a.expr, &mut |visit| needs |= matches!(visit, Visit::Reference { name: VAR, .. })));
-        needs
+    /// The variables that something in the file is made of: what is given to them from outside is needed.
+    pub fn used(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        let values = self.variables.iter().chain(self.runs.iter().flat_map(|r| &r.variables)).map(|a| &a.expr);
+        let asserts = self.runs.iter().flat_map(|r| &r.asserts).flat_map(|a| [&a.condition, &a.message]);
+        for expr in values.chain(asserts) {
+            walk(expr, &mut |visit| {
+                let Visit::Reference { name: VAR, steps, .. } = visit else { return };
+                let Some(StepKind::Attribute(name)) = steps.first().map(|s| &s.kind) else { return };
+                names.insert(name.clone());
+            });
+        }
+        names
     }
 
-    /// Adds the values that hold for all runs of the file. `config` is the configuration under test, `given` what is given from outside.
-    pub fn variables(&self, inputs: &mut VariableInputs, config: &Config, given: &Object) -> Diagnostics {
+    /// Adds the values that hold for all runs of the file, but for those of `run`, that it gives itself. `config` is the configuration under test,
+    /// `given` what is given from outside.
+    pub fn variables(&self, inputs: &mut VariableInputs, config: &Config, given: &Object, run: Option<&Run>) -> Diagnostics {
+        inputs.used_by_tests(self.used());
         let mut diagnostics = Diagnostics::new();
-        for attribute in &self.variables {
+        let is_given = |name: &str| run.is_some_and(|run| run.variables.iter().any(|a| a.name == name));
+        for attribute in self.variables.iter().filter(|a| !is_given(&a.name)) {
             let (value, found) = of_file(config, attribute, given);
             let failed = found.has_errors();
             diagnostics.extend(hidden(config, &attribute.name, found));
@@ -97,7 +110,14 @@ impl Run {
             (!found.has_errors()).then(|| (attribute.name.clone(), value))
         });
         let given: Object = given.collect();
-        names.into_iter().chain(given).collect()
+        // Values are given without marks. Where another module is run, whose asserts may name them all the same, they are as secret as their variables.
+        let marks = |name: &str| config.declared.get(name).map(|declaration| declaration.marks()).unwrap_or_default();
+        names
+            .into_iter()
+            .chain(given)
+            .map(|(name, value)| (marks(&name), name, value))
+            .map(|(m, name, value)| (name, value.marked(m)))
+            .collect()
     }
 }
 
