@@ -1,4 +1,4 @@
-//! Flags with one dash and with two are the same; here one becomes the other. Knows no command.
+//! Flags with one dash and with two are the same; here one becomes the other. Knows of commands only which of them answer programs in JSON.
 
 use std::ffi::OsString;
 
@@ -19,11 +19,7 @@ pub(crate) fn normalised(arguments: Vec<OsString>) -> Vec<OsString> {
 
 /// Puts the flags of `KF_CLI_ARGS` and `KF_CLI_ARGS_<command>` right behind the command's name. The first argument is the program.
 pub(crate) fn with_environment(arguments: Vec<OsString>, variable: impl Fn(&str) -> Option<String>) -> Vec<OsString> {
-    let mut at = 1;
-    while let Some(text) = arguments.get(at).and_then(|a| a.to_str()).filter(|a| a.starts_with('-')) {
-        // Only -chdir has a value of its own.
-        at += if text.trim_start_matches('-') == "chdir" { 2 } else { 1 };
-    }
+    let at = place_of_command(&arguments);
     let Some(command) = arguments.get(at).and_then(|a| a.to_str()) else { return arguments };
     let (mut name, mut end) = (command.replace('-', "_"), at + 1);
     if command == "state"
@@ -36,6 +32,42 @@ pub(crate) fn with_environment(arguments: Vec<OsString>, variable: impl Fn(&str)
     let more = more.iter().filter_map(|n| variable(n)).flat_map(|text| words(&text)).map(OsString::from);
     let (head, tail) = arguments.split_at(end.min(arguments.len()));
     head.iter().cloned().chain(more).chain(tail.iter().cloned()).collect()
+}
+
+/// Where the command's name stands, behind the flags that all commands have.
+fn place_of_command(arguments: &[OsString]) -> usize {
+    let mut at = 1;
+    while let Some(text) = arguments.get(at).and_then(|a| a.to_str()).filter(|a| a.starts_with('-')) {
+        // Only -chdir has a value of its own.
+        at += if text.trim_start_matches('-') == "chdir" { 2 } else { 1 };
+    }
+    at
+}
+
+/// Who reads what is wrong with the arguments of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// Somebody who reads text.
+    Human,
+    /// A program that reads lines of JSON.
+    Lines,
+    /// A program that reads one document, the answer of `validate -json`.
+    Document,
+}
+
+/// Who asks, by arguments that are wrong in some way, so that a command can't have told them apart.
+pub(crate) fn reader(arguments: &[OsString]) -> Reader {
+    let mut rest = arguments.iter().skip(place_of_command(arguments)).map(|a| a.to_str().unwrap_or_default());
+    let by_json = match rest.next() {
+        Some("plan" | "apply" | "destroy" | "refresh" | "test") => Reader::Lines,
+        Some("validate") => Reader::Document,
+        _ => return Reader::Human,
+    };
+    let flags = rest.take_while(|a| *a != "--").filter_map(|a| a.strip_prefix("--").or_else(|| a.strip_prefix('-')));
+    match flags.filter(|flag| flag.split('=').next() == Some("json")).last() {
+        Some("json" | "json=true" | "json=1") => by_json,
+        _ => Reader::Human,
+    }
 }
 
 /// As a shell splits words: at spaces, but not within quotes.
@@ -95,6 +127,21 @@ mod tests {
         check(&["-chdir=x", "plan", "-var", "a=-b", "-refresh=false"], &["--chdir=x", "plan", "--var", "a=-b", "--refresh=false"]);
         check(&["-h", "-v", "-5", "-1.5", "-", "fmt"], &["-h", "-v", "-5", "-1.5", "-", "fmt"]);
         check(&["output", "--", "-raw"], &["output", "--", "-raw"]);
+    }
+
+    #[test]
+    fn programs_are_told_in_json() {
+        let check = |given: &[&str], expected: Reader| {
+            let given: Vec<_> = given.iter().map(OsString::from).collect();
+            assert_eq!(reader(&given), expected, "{given:?}");
+        };
+        check(&["kf", "-chdir", "d", "plan", "-foo", "-json"], Reader::Lines);
+        check(&["kf", "test", "--json=true", "-var", "a"], Reader::Lines);
+        check(&["kf", "validate", "-json", "nope"], Reader::Document);
+        check(&["kf", "plan", "-json", "-json=false", "-foo"], Reader::Human);
+        check(&["kf", "plan", "-foo", "--", "-json"], Reader::Human);
+        check(&["kf", "output", "-json", "-foo"], Reader::Human);
+        check(&["kf"], Reader::Human);
     }
 
     #[test]

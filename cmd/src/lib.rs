@@ -47,9 +47,11 @@ pub use output::{Captured, Output, Terminal};
 pub use runtime::leave;
 pub use wiring::{BackendKind, BackendRequest, OpenBackend, OpenJournal, Wiring};
 
-use app::{App, Ended};
+use app::{App, Ended, VERSION};
+use arguments::Reader;
 use cli::{Cli, Command, Parsed};
 use karmaform_model::Diagnostic;
+use ui::json::diagnostics::validation;
 
 /// A plan is made of millions of small pieces, and taking and giving back memory for them is half of its work: `docs/decisions/0008`.
 #[global_allocator]
@@ -63,6 +65,7 @@ pub fn run(args: Vec<OsString>, wiring: Wiring, output: Output) -> i32 {
     let mut output = output;
     let is_bare = args.len() <= 1;
     let args = arguments::with_environment(args, |name| wiring.environment.get(name).cloned());
+    let reader = arguments::reader(&args);
     let cli = match cli::parse(args) {
         Parsed::Text(text) => {
             output.print(&text);
@@ -82,12 +85,29 @@ pub fn run(args: Vec<OsString>, wiring: Wiring, output: Output) -> i32 {
     };
     let ended = match cli {
         Ok(cli) => start(&mut app, *cli),
-        Err(diagnostic) => Err((*diagnostic).into()),
+        Err(diagnostic) => refuse(&mut app, *diagnostic, reader),
     };
     let code = app.end(ended);
     profile::send(&mut app);
     app.executor.close();
     code
+}
+
+/// Says what is wrong with the command line to who asked.
+fn refuse(app: &mut App, wrong: Diagnostic, reader: Reader) -> Ended {
+    match reader {
+        Reader::Human => {}
+        Reader::Lines => {
+            app.lines.only = true;
+            app.tell(|stream| stream.version(VERSION));
+        }
+        Reader::Document => {
+            let answer = validation(&wrong.into(), &app.sources);
+            app.output.print(&format!("{answer:#}\n"));
+            return Ok(1);
+        }
+    }
+    Err(wrong.into())
 }
 
 fn start(app: &mut App, cli: Cli) -> Ended {
