@@ -104,8 +104,14 @@ pub(crate) fn addresses(flag: &str, texts: &[String]) -> Result<Vec<Address>, St
     let mut found = Vec::new();
     let mut wrong = Diagnostics::new();
     for text in texts {
-        match text.parse() {
-            Ok(address) => found.push(address),
+        match text.parse::<Address>() {
+            Ok(address) => match address.reserved_word() {
+                Some(word) => {
+                    let detail = format!("The value of {flag}: \"{text}\" is not a resource address: \"{word}\" is a reserved word.");
+                    wrong.push(Diagnostic::error("Invalid address", detail).with_hint("Give a resource, a part of a composite, or a module."));
+                }
+                None => found.push(address),
+            },
             Err(error) => wrong.push(
                 Diagnostic::error("Invalid address", format!("The value of {flag}: {error}."))
                     .with_hint("Addresses look like ssh_file.motd, ssh_file.motd[\"a\"], etcd_cluster.main/member[\"a\"]/unit or module.site[\"a\"]. Quote them for the shell."),

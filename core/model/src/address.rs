@@ -8,6 +8,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// What no type of a resource is called: the words that Terraform keeps for other references, and karmaform's own.
+const RESERVED: [&str; 11] = ["var", "local", "each", "count", "path", "self", "terraform", "karmaform", "template", "lazy", "arg"];
+
 /// Whether a block manages something or only reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -126,6 +129,11 @@ impl Address {
     /// True for a whole module, with whatever is in it.
     pub fn is_module(&self) -> bool {
         self.kind.is_empty()
+    }
+
+    /// The word that keeps it from being a resource's: something else begins with it wherever it is written, as in `var.x`.
+    pub fn reserved_word(&self) -> Option<&str> {
+        Some(self.kind.as_str()).filter(|kind| self.mode == Mode::Managed && RESERVED.contains(kind))
     }
 
     /// The same seen from outside of this module.
@@ -399,6 +407,16 @@ mod tests {
             ["", "x", "data.x", "a.b[", "a.b[x]", "a.b/", "a.b c", "1a.b", "module", "module.", "module.a.", "module.a.b", "module.a/b"]
         {
             assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn some_words_begin_no_address_of_a_resource() {
+        let word = |text: &str| text.parse::<Address>().unwrap().reserved_word().map(str::to_owned);
+        assert_eq!(word("var.a").as_deref(), Some("var"));
+        assert_eq!(word("module.m.local.a").as_deref(), Some("local"));
+        for text in ["ssh_file.var", "data.var.a", "module.var", "output.a"] {
+            assert_eq!(word(text), None, "{text}");
         }
     }
 

@@ -89,7 +89,14 @@ fn options(block: &Block, diagnostics: &mut Diagnostics) -> RunOptions {
     let mode = block.body.attribute("mode").and_then(|a| keyword(&a.expr, "mode", ["normal", "refresh-only"], diagnostics));
     let mut list = |name: &str| {
         let attribute = block.body.attribute(name);
-        attribute.map(|a| addresses(&a.expr, name, diagnostics)).unwrap_or_default().into_iter().map(|(a, _)| a).collect()
+        let named = attribute.map(|a| addresses(&a.expr, name, diagnostics)).unwrap_or_default();
+        let (wrong, fine): (Vec<_>, Vec<_>) = named.into_iter().partition(|(a, _)| a.reserved_word().is_some());
+        diagnostics.extend(wrong.into_iter().map(|(address, span)| {
+            let error =
+                Diagnostic::error("Invalid address", format!("\"{name}\" is a list of resources and modules, and {address} is neither."));
+            error.with_span(Some(span)).with_hint("Write TYPE.NAME or module.NAME, without quotes.")
+        }));
+        fine.into_iter().map(|(address, _)| address).collect::<Vec<_>>()
     };
     let (targets, replace) = (list("target"), list("replace"));
     let refresh = literal_bool(&block.body, "refresh", diagnostics).unwrap_or(true);
