@@ -284,7 +284,13 @@ impl FromStr for Address {
             let has_dot = rest.eat('.');
             kind = rest.identifier().filter(|_| has_dot).ok_or_else(|| error("expected a resource type after the module"))?;
         }
-        let mode = if kind == "data" && rest.eat('.') {
+        // The long form of `TYPE.NAME`.
+        let is_long = kind == "resource" && rest.eat('.');
+        if is_long {
+            let is_type = |kind: &String| !["data", "module", "resource"].contains(&kind.as_str());
+            kind = rest.identifier().filter(is_type).ok_or_else(|| error("expected a resource type after \"resource.\""))?;
+        }
+        let mode = if !is_long && kind == "data" && rest.eat('.') {
             kind = rest.identifier().ok_or_else(|| error("expected a data source type after \"data.\""))?;
             Mode::Data
         } else {
@@ -407,6 +413,17 @@ mod tests {
             ["", "x", "data.x", "a.b[", "a.b[x]", "a.b/", "a.b c", "1a.b", "module", "module.", "module.a.", "module.a.b", "module.a/b"]
         {
             assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_resource_may_be_named_in_its_long_form() {
+        let short = |text: &str| text.parse::<Address>().map(|a| a.to_string());
+        assert_eq!(short("resource.ssh_file.motd[3]").unwrap(), "ssh_file.motd[3]");
+        assert_eq!(short("module.a[0].resource.etcd_cluster.main/ca").unwrap(), "module.a[0].etcd_cluster.main/ca");
+        assert_eq!(short("data.resource.a").unwrap(), "data.resource.a");
+        for text in ["resource.a", "resource.", "resource.data.a", "resource.data.a.b", "resource.module.a", "resource.resource.a.b"] {
+            assert!(short(text).is_err(), "{text}");
         }
     }
 

@@ -21,6 +21,8 @@ fn each_block_says_what_becomes_whose() {
     };
     check(&(import("file.a", "\"/a\"") + FILE), &[("file.a", "/a")]);
     check(&("variable \"v\" { default = 7 }\n".to_owned() + &import("(file.a)", "var.v") + FILE), &[("file.a", "7")]);
+    check(&(import("resource.file.a", "\"/a\"") + FILE), &[("file.a", "/a")]);
+    check(&(import("resource.file.many[\"x\"]", "\"/x\"") + MANY), &[("file.many[\"x\"]", "/x")]);
     let all = "import {\n  for_each = local.names\n  to = file.many[each.key]\n  id = \"of ${each.value}\"\n}\n";
     check(&(all.to_owned() + MANY), &[("file.many[\"x\"]", "of /x"), ("file.many[\"y\"]", "of /y")]);
     check(&(import("file.many[\"x\"]", "\"/x\"") + MANY), &[("file.many[\"x\"]", "/x")]);
