@@ -4,6 +4,7 @@
 //! error, and no big tree is ever held), and lowered to the types here. JSON goes through [`json`] to the same types. Knows nothing of what
 //! blocks and names mean, but for what of JSON is a block.
 
+mod doubles;
 mod explain;
 mod found;
 mod habits;

@@ -19,6 +19,8 @@ pub(super) struct Scan {
     pub last_dots: Vec<usize>,
     /// Object literals with very many entries, outermost ones only, in order.
     pub big: Vec<Big>,
+    /// What is in braces and may be an object, where that is asked for.
+    pub objects: Vec<Entries>,
     /// Nothing is wrong with the text but that it ends too early: more of it may close what is open.
     pub unfinished: bool,
 }
@@ -39,6 +41,17 @@ pub(super) struct Big {
     pub inside: Range<usize>,
     /// Where entries end: behind line breaks and commas of the object itself.
     pub cuts: Vec<usize>,
+}
+
+/// What is in braces: an object with several entries, or the body of a block.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entries {
+    /// Where entries may begin: behind the brace, and behind line breaks and commas.
+    pub starts: Vec<usize>,
+    /// Where it is closed.
+    pub end: usize,
+    /// It is an object for certain.
+    pub is_value: bool,
 }
 
 /// Something that is not closed, or closed twice.

@@ -9,9 +9,10 @@ use std::ops::Range;
 use hcl_edit::parser::{self, Error};
 use hcl_edit::structure::Body;
 
+use super::doubles;
 use super::heredocs::with_clear_ends;
 use super::numbers::number_length;
-use super::scan::{enclosed_length, idle_breaks};
+use super::scan::{enclosed_length, identifier_length, idle_breaks};
 
 /// Patches per item; each costs one more parse.
 const MOST_PATCHES: usize = 64;
@@ -60,8 +61,10 @@ fn parse_patching<T>(text: &str, is_template: bool, parse: fn(&str) -> Result<T,
     for attempt in 0..MOST_PATCHES {
         let at = error.location().offset();
         let patched = if error.message().contains("redefined object key") {
-            renamed.insert(at);
-            rename_key(&mut copy, at, attempt)
+            doubles::rename(&mut copy, at, is_template, &mut renamed) || {
+                renamed.insert(at);
+                rename_key(&mut copy, at, attempt)
+            }
         } else {
             tame_number(&mut copy, at)
         };
@@ -93,33 +96,22 @@ fn on_one_line(text: &str, is_template: bool) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-/// Gives the key at `at` another name of the same length. Of plain names only letters and digits change; what is in brackets, or a string
-/// that begins otherwise, becomes a string.
+/// Gives the key at `at` another name of the same length, where it is the same as one that is written otherwise. What is in brackets, or a
+/// string that begins with no letter, becomes a string.
 fn rename_key(copy: &mut String, at: usize, attempt: usize) -> bool {
     let Some(rest) = copy.get(at..) else { return false };
     let start = at + usize::from(rest.starts_with('"'));
     let is_part = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
-    let length = copy.as_bytes()[start..].iter().take_while(|b| is_part(b)).count();
+    let length = copy.as_bytes()[start..].iter().take_while(|b| is_part(b)).count().max(identifier_length(&copy[start..]));
     if length > 0 {
-        // An ASCII name for an ASCII name of the same length keeps the text valid.
-        copy.replace_range(start..start + length, &name(length, attempt));
+        copy.replace_range(start..start + length, &doubles::name(length, attempt + 1));
         return true;
     }
     let Some(length) = Some(rest).filter(|r| r.starts_with(['(', '"'])).and_then(enclosed_length) else { return false };
-    let other = if length > 2 { format!("\"{}\"", name(length - 2, attempt)) } else { name(length, attempt) };
+    let name = |length| doubles::name(length, attempt + 1);
+    let other = if length > 2 { format!("\"{}\"", name(length - 2)) } else { name(length) };
     copy.replace_range(at..at + length, &other);
     true
-}
-
-/// So many letters, others with each attempt.
-fn name(length: usize, attempt: usize) -> String {
-    let mut letters = vec!['a'; length];
-    let mut number = attempt + 1;
-    for letter in letters.iter_mut().rev() {
-        *letter = char::from(b"abcdefghijklmnopqrstuvwxyz"[number % 26]);
-        number /= 26;
-    }
-    letters.into_iter().collect()
 }
 
 /// Makes 1 of a number that is too big for a float, at or around `at`. It ends in an exponent, which is as long as the text wants it and
@@ -164,6 +156,20 @@ mod tests {
         let block = "b {\n  for = 1\n  c   = 2\n}\n";
         assert_eq!(on_one_line(block, false), block);
         assert!(parse_template("%{for a, b in f\n(c)}d%{endfor}").is_ok());
+    }
+
+    #[test]
+    fn keys_may_be_written_twice_however_often() {
+        let many: String = (0..70).map(|i| format!("  kk{i} = 1\n  kk{i} = 2\n")).collect();
+        let short = "  a = 1\n".repeat(30);
+        let objects = "{ a = 1, a = 2 },\n".repeat(100);
+        for text in [format!("a = {{\n{many}}}\n"), format!("a = {{\n{short}}}\n"), format!("a = [\n{objects}]\n")] {
+            assert!(parse_body(&text, &[]).is_ok(), "{text}");
+        }
+        let renamed = |text: &str| parse_body(text, &[]).expect("it is read").renamed.into_iter().collect::<Vec<_>>();
+        assert_eq!(renamed("a = { 日 = 1, 日 = 2 }\n"), [15]);
+        assert_eq!(renamed("a = { \"日\" = 1, \"\\u65e5\" = 2 }\n"), [17]);
+        assert!(parse_body("b {\n  a = 1\n  a = 2\n}\n", &[]).is_err());
     }
 
     #[test]

@@ -180,6 +180,7 @@ impl Lower<'_> {
         if let Some(big) = self.big.iter().find(|b| b.inside.start == inside) {
             self.pieces(big, &mut items);
         }
+        let mut seen = BTreeSet::new();
         for (key, value) in object {
             let range = match key {
                 tree::ObjectKey::Ident(name) => name.span(),
@@ -189,17 +190,9 @@ impl Lower<'_> {
             let written = range.as_ref().filter(|r| self.renamed.contains(&r.start)).and_then(|r| self.text.get(r.clone()));
             let key = match (key, written) {
                 (_, Some(written)) if written.contains(['(', '$', '%', '\\']) => {
-                    let key = self.written_expression(range.unwrap_or_default());
-                    if matches!(key.bare().kind, ExprKind::Literal(_)) {
-                        self.written_twice(key_span);
-                    }
-                    ObjectKey::Expr(key)
+                    ObjectKey::Expr(self.written_expression(range.clone().unwrap_or_default()))
                 }
-                (_, Some(written)) => {
-                    let name = normalised(written.trim_matches('"'));
-                    self.written_twice(key_span);
-                    ObjectKey::Name(name)
-                }
+                (_, Some(written)) => ObjectKey::Name(normalised(written.trim_matches('"'))),
                 (tree::ObjectKey::Ident(name), None) => ObjectKey::Name(normalised(name.as_str())),
                 (tree::ObjectKey::Expression(tree::Expression::Null(_)), None) => ObjectKey::Name("null".into()),
                 (tree::ObjectKey::Expression(expr), None) if is_path(expr) => {
@@ -213,6 +206,16 @@ impl Lower<'_> {
                 }
                 (tree::ObjectKey::Expression(expr), None) => ObjectKey::Expr(self.expression_in(expr, false, span)),
             };
+            let name = match &key {
+                ObjectKey::Name(name) => Some(name.clone()),
+                ObjectKey::Expr(expr) => match &expr.bare().kind {
+                    ExprKind::Literal(value) => Some(value.as_str().unwrap_or_else(|| self.source(range)).to_owned()),
+                    _ => None,
+                },
+            };
+            if name.is_some_and(|name| !seen.insert(name)) {
+                self.written_twice(key_span);
+            }
             items.push((key, self.expression_in(value.expr(), false, key_span)));
         }
         ExprKind::Object(items)

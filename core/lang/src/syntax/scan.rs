@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::found::{Big, Doubtful, Problem, ProblemKind, Scan};
+use super::found::{Big, Doubtful, Entries, Problem, ProblemKind, Scan};
 
 /// How many problems of one file are looked for; each may cost a walk to the end of the text.
 const MOST_PROBLEMS: usize = 20;
@@ -59,6 +59,8 @@ struct Scanner<'t> {
     suspect: Option<(u8, usize, usize)>,
     /// Lines that look like the beginning of a top-level block are taken for one, whatever is open.
     guesses: bool,
+    /// What may be an object is noted.
+    notes_objects: bool,
     scan: Scan,
 }
 
@@ -90,6 +92,13 @@ pub(super) fn idle_breaks(text: &str, is_template: bool) -> Vec<Range<usize>> {
     let comments = found.comments.into_iter().filter(|c| is_idle(c.end) && !text[c.clone()].starts_with("/*"));
     let comments: Vec<_> = comments.collect();
     found.idle_breaks.iter().map(|at| *at..at + 1).chain(comments).collect()
+}
+
+/// What may be objects with several entries in a text without problems.
+pub(super) fn objects(text: &str, is_template: bool) -> Vec<Entries> {
+    let mut scanner = Scanner::new(text, if is_template { vec![Open::Text] } else { Vec::new() }, false);
+    scanner.notes_objects = true;
+    scanner.until_problem().scan.objects
 }
 
 /// How many bytes of the string or the bracket at the text's start.
@@ -128,6 +137,7 @@ impl<'t> Scanner<'t> {
             broken: false,
             suspect: None,
             guesses,
+            notes_objects: false,
             scan: Scan::default(),
         }
     }
@@ -327,7 +337,11 @@ impl<'t> Scanner<'t> {
         };
         match self.stack.last() {
             Some(open) if matches(open) => {
-                if let Some(Open::Bracket { byte, at, indent, cuts, .. }) = self.stack.pop() {
+                if let Some(Open::Bracket { byte, at, indent, joins_lines, cuts }) = self.stack.pop() {
+                    if self.notes_objects && !joins_lines && !cuts.is_empty() {
+                        let starts = [at + 1].into_iter().chain(cuts.iter().copied()).collect();
+                        self.scan.objects.push(Entries { starts, end: self.at, is_value: self.is_value(at) });
+                    }
                     self.note_big(at, cuts);
                     let first_on_line = self.bytes[self.line_start..self.at].iter().all(|b| matches!(b, b' ' | b'\t'));
                     if at < self.line_start && first_on_line && self.indent() < indent && self.suspect.is_none() {
@@ -380,11 +394,13 @@ impl<'t> Scanner<'t> {
         }
     }
 
+    /// True if the brace there opens a value: what stands behind a name or a label is a block's body.
+    fn is_value(&self, at: usize) -> bool {
+        self.text[..at].trim_end().bytes().last().is_some_and(|b| b"=:,([?".contains(&b))
+    }
+
     fn note_big(&mut self, at: usize, cuts: Vec<usize>) {
-        // What stands behind a name or a label is a block's body.
-        let before = self.text[..at].trim_end().bytes().last();
-        let is_object = before.is_some_and(|b| b"=:,([?".contains(&b));
-        if cuts.len() > MANY && is_object && !self.text[at + 1..].trim_start().starts_with("for") {
+        if cuts.len() > MANY && self.is_value(at) && !self.text[at + 1..].trim_start().starts_with("for") {
             self.scan.big.retain(|inner| inner.inside.start < at);
             self.scan.big.push(Big { inside: at + 1..self.at, cuts });
         }
