@@ -26,8 +26,8 @@ fn within(before: Option<&Token>, cell: &mut [Token]) {
 /// True if a space stands between `left` and `right`; `before` is what stands before `left`.
 fn is_apart(before: Option<&Token>, left: &Token, right: &Token) -> bool {
     use Kind::{
-        Close, HeredocClose, HeredocOpen, HeredocText, Literal, Newline, Number, Open, QuoteClose, QuoteOpen, TemplateClose, TemplateOpen,
-        Word,
+        Close, Comment, HeredocClose, HeredocOpen, HeredocText, Literal, Newline, Number, Open, QuoteClose, QuoteOpen, TemplateClose,
+        TemplateOpen, Word,
     };
     let ends_value = |t: &Token| matches!(t.kind, Word | Number | Close | QuoteClose | HeredocClose | TemplateClose);
     // `for x in [1]`: a word that is no name of a value, as it follows a value without a sign in between.
@@ -49,7 +49,7 @@ fn is_apart(before: Option<&Token>, left: &Token, right: &Token) -> bool {
         return keyword;
     }
     // Behind these Terraform takes each minus for one between two values.
-    let is_between = |t: &Token| ends_value(t) || t.is("=>") || t.kind == TemplateOpen;
+    let is_between = |t: &Token| ends_value(t) || t.is("=>") || matches!(t.kind, TemplateOpen | Comment);
     if left.is("!") || (left.is("-") && !before.is_some_and(is_between)) {
         return false;
     }

@@ -77,6 +77,8 @@ fn tokens_are_spaced() {
     check("a = { }\nb {\n}\nc { }\n", "a = {}\nb {\n}\nc {}\n");
     check("a = {for k,v in x:k=>-v}\n", "a = { for k, v in x : k => - v }\n");
     check("a = \"x${-b}${~-c}\"\n", "a = \"x${- b}${~- c}\"\n");
+    check("a = [x,/*c*/-x,-x,/* d */!x]\n", "a = [x, /*c*/ - x, -x, /* d */ !x]\n");
+    check("a = /* c */ -x\n\nb = [1, # d\n-x]\n", "a = /* c */ - x\n\nb = [1, # d\n-x]\n");
     check("a = [for x in [1]:x if (x>1)&&[1]==x]\n", "a = [for x in [1] : x if(x > 1) && [1] == x]\n");
     check("a = [for x in (y) : x if [1] == x]\n", "a = [for x in(y) : x if[1] == x]\n");
     check("a = [for x in {b=1}:x if !x]\n", "a = [for x in { b = 1 } : x if !x]\n");
