@@ -10,12 +10,12 @@ use super::scan::{enclosed_length, identifier_length, objects};
 /// Of such letters made-up names are.
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// Renames what is written as a key before it in its object is, and notes where. `at` is where the parser stopped: what is around it is an
-/// object for certain. True if what stands there has another name now.
-pub(super) fn rename(copy: &mut String, at: usize, is_template: bool, renamed: &mut BTreeSet<usize>) -> bool {
+/// Renames in a copy of a text, in which other things may be patched already, what is written as a key before it in its object is, and notes
+/// where. `at` is where the parser stopped: what is around it is an object for certain. True if what stands there has another name now.
+pub(super) fn rename(text: &str, copy: &mut String, at: usize, is_template: bool, renamed: &mut BTreeSet<usize>) -> bool {
     let mut changes = Vec::new();
-    for object in objects(copy, is_template) {
-        let keys = keys(copy, &object);
+    for object in objects(text, is_template) {
+        let keys = keys(text, &object);
         if object.is_value || keys.iter().any(|key| key.start == at) {
             changes.extend(doubles(copy, &keys));
         }
@@ -90,7 +90,7 @@ mod tests {
 
     fn check(text: &str, at: usize, expected: &str) {
         let (mut copy, mut renamed) = (text.to_owned(), BTreeSet::new());
-        let has_other = rename(&mut copy, at, false, &mut renamed);
+        let has_other = rename(text, &mut copy, at, false, &mut renamed);
         assert_eq!(copy, expected, "{text}");
         assert_eq!(has_other, renamed.contains(&at), "{text}");
     }

@@ -61,7 +61,7 @@ fn parse_patching<T>(text: &str, is_template: bool, parse: fn(&str) -> Result<T,
     for attempt in 0..MOST_PATCHES {
         let at = error.location().offset();
         let patched = if error.message().contains("redefined object key") {
-            doubles::rename(&mut copy, at, is_template, &mut renamed) || {
+            doubles::rename(text, &mut copy, at, is_template, &mut renamed) || {
                 renamed.insert(at);
                 rename_key(&mut copy, at, attempt)
             }
@@ -155,6 +155,10 @@ mod tests {
         assert!(parse_body(nested, &[]).is_ok());
         let block = "b {\n  for = 1\n  c   = 2\n}\n";
         assert_eq!(on_one_line(block, false), block);
+        let heredoc = "a = [for v in <<E\nx\nE\n == \"x\" ? [1] : [] : { b = 1, b = v }]\nc = 1\n";
+        let read = parse_body(heredoc, &[]).expect("it is read");
+        assert_eq!(read.tree.len(), 2);
+        assert_eq!(read.renamed.len(), 1);
         assert!(parse_template("%{for a, b in f\n(c)}d%{endfor}").is_ok());
     }
 

@@ -49,8 +49,6 @@ struct Scanner<'t> {
     line_start: usize,
     /// What is the last of its line so far, in code and without comments.
     last_code: Option<usize>,
-    /// Where the word ended that closed the last heredoc.
-    heredoc_end: Option<usize>,
     stack: Vec<Open>,
     /// Start of the item under way.
     item: Option<usize>,
@@ -131,7 +129,6 @@ impl<'t> Scanner<'t> {
             at: 0,
             line_start: 0,
             last_code: None,
-            heredoc_end: None,
             stack,
             item: None,
             broken: false,
@@ -256,10 +253,8 @@ impl<'t> Scanner<'t> {
                 if self.stack.is_empty() {
                     self.end_item();
                 }
-                // The line break behind the word that ends a heredoc is a part of that.
-                let ends_heredoc = self.heredoc_end.and_then(|end| self.text.get(end..self.at)).is_some_and(|rest| rest.trim().is_empty());
                 let joins = matches!(self.stack.last(), Some(Open::Bracket { joins_lines: true, .. } | Open::Interpolation { .. }));
-                if joins && !ends_heredoc {
+                if joins {
                     self.scan.idle_breaks.push(self.at);
                 }
                 let last = self.last_code.take();
@@ -442,7 +437,6 @@ impl<'t> Scanner<'t> {
         }
         let (opening, is_doubtful) = (marker.clone(), *lookalike);
         self.at += line.len() - rest.len();
-        self.heredoc_end = Some(self.at);
         self.stack.pop();
         if is_doubtful {
             self.scan.doubtful.push(Doubtful { closing: self.at - opening.len()..self.at, opening });
