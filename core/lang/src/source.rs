@@ -1,6 +1,7 @@
 //! Source texts by id, and where a byte is in them. Knows nothing of the language.
 
 use karmaform_model::FileId;
+use unicode_segmentation::UnicodeSegmentation;
 
 /// One text with the name shown to the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Sources {
         (0..u32::try_from(self.files.len()).unwrap_or(u32::MAX)).map(FileId)
     }
 
-    /// Line and column of a byte, both from 1. Columns count characters.
+    /// Line and column of a byte, both from 1. Columns count characters as seen, as `length` and Terraform do.
     pub fn position(&self, id: FileId, byte: u32) -> (usize, usize) {
         let text = &self.get(id).text;
         let mut end = (byte as usize).min(text.len());
@@ -48,7 +49,9 @@ impl Sources {
         let before = &text[..end];
         let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |at| at + 1);
-        (line, before[start..].trim_start_matches('\u{feff}').chars().count() + 1)
+        let before = before[start..].trim_start_matches('\u{feff}');
+        let seen = if before.is_ascii() { before.len() } else { before.graphemes(true).count() };
+        (line, seen + 1)
     }
 }
 
@@ -66,6 +69,9 @@ mod tests {
         assert_eq!(sources.position(id, 7), (2, 1), "inside a character");
         assert_eq!(sources.position(id, 999), (3, 1));
         assert_eq!(sources.position(FileId(7), 3), (1, 1));
+        let seen = sources.add(SourceFile { path: "b".into(), text: "e\u{301}👨\u{200d}👩\u{200d}👧x".into() });
+        assert_eq!(sources.position(seen, 3), (1, 2), "a letter with its accent");
+        assert_eq!(sources.position(seen, 21), (1, 3), "a family");
         assert_eq!(sources.get(FileId(u32::MAX)).path, "");
     }
 }

@@ -60,8 +60,9 @@ fn snippet(span: Span, sources: &Sources) -> Option<Json> {
     let line_start = file.text[..start].rfind('\n').map_or(0, |at| at + 1);
     let code = file.text[line_start..].lines().next().unwrap_or_default();
     let end = (span.end as usize).saturating_sub(line_start).min(code.len());
+    let context = if file.path.ends_with(".json") { json_path(&file.text, start) } else { context(&file.text[..line_start], code) };
     Some(json!({
-        "context": context(&file.text[..line_start], code),
+        "context": context,
         "code": code,
         "start_line": sources.position(span.file, span.start).0,
         "highlight_start_offset": start - line_start,
@@ -81,6 +82,54 @@ fn context(above: &str, code: &str) -> Option<String> {
         return (code.contains('{') && !head.is_empty()).then(|| head.to_owned());
     }
     above.lines().rev().find_map(header)
+}
+
+/// What a bracket in JSON holds right now.
+enum Open<'t> {
+    /// The value of this key.
+    Object(&'t str),
+    /// The element of this number.
+    Array(usize),
+}
+
+/// What leads to the innermost bracket around a byte of a text in JSON, as Terraform writes it: `resource.ssh_file.a[0]`.
+fn json_path(text: &str, at: usize) -> Option<String> {
+    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut word = "";
+    let mut rest = text.char_indices();
+    while let Some((i, c)) = rest.next() {
+        if i > at {
+            break;
+        }
+        match (c, open.last_mut()) {
+            ('"', _) => {
+                let mut is_escaped = false;
+                let end = rest.by_ref().find(|(_, c)| {
+                    let ends = *c == '"' && !is_escaped;
+                    is_escaped = *c == '\\' && !is_escaped;
+                    ends
+                });
+                word = &text[i + 1..end.map_or(text.len(), |(end, _)| end)];
+            }
+            (':', Some(Open::Object(key))) => *key = word,
+            (',', Some(Open::Array(index))) => *index += 1,
+            ('{', _) => open.push(Open::Object("")),
+            ('[', _) => open.push(Open::Array(0)),
+            ('}' | ']', _) => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    open.pop()?;
+    let mut path = String::new();
+    for bracket in &open {
+        match bracket {
+            Open::Object(key) => path.extend([if path.is_empty() { "" } else { "." }, *key]),
+            Open::Array(index) => path.push_str(&format!("[{index}]")),
+        }
+    }
+    Some(path).filter(|path| !path.is_empty())
 }
 
 #[cfg(test)]
@@ -105,5 +154,16 @@ mod tests {
             d["snippet"],
             json!({ "context": "output \"z\"", "code": "  value = nope.x", "start_line": 2, "highlight_start_offset": 10, "highlight_end_offset": 16, "values": [] })
         );
+    }
+
+    #[test]
+    fn a_place_in_json_is_named_by_what_leads_there() {
+        let text = r#"[{"a": {"b": "x:\"{", "c": [1, {"d": 2}]}}, 3]"#;
+        let path = |at: &str| json_path(text, text.find(at).unwrap());
+        assert_eq!(path("x:").as_deref(), Some("[0].a"));
+        assert_eq!(path("1").as_deref(), Some("[0].a.c"));
+        assert_eq!(path("2").as_deref(), Some("[0].a.c[1]"));
+        assert_eq!(path("3"), None);
+        assert_eq!(json_path("", 0), None);
     }
 }
