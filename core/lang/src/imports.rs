@@ -118,8 +118,8 @@ pub(crate) fn read(config: &Config, known: &dyn Resolver, blocks: &[Block], diag
                 .and_then(|address| fits(config, address, to.span, false).map_err(Refused::Wrong));
             match (address, self::id(&evaluator, id, &scope, &mut errors)) {
                 (Ok(address), Ok(import)) => {
-                    if let Some(first) = imports.all.insert(address.clone(), import.clone()) {
-                        diagnostics.push(decode::second(&format!("the import of {address}"), import.span, first.span));
+                    if let Some(first) = imports.all.insert(address.clone(), import) {
+                        diagnostics.push(decode::second(&format!("the import of {address}"), to.span, first.span));
                     }
                 }
                 (Ok(to), Err(Refused::Open(told))) => {

@@ -303,7 +303,8 @@ pub(crate) fn repeat(body: &Body, diagnostics: &mut Diagnostics) -> Repeat {
         (None, Some(for_each)) => Repeat::ForEach(for_each),
         (Some(count), Some(for_each)) => {
             let error = Diagnostic::error("count and for_each", "A block has either \"count\" or \"for_each\".");
-            diagnostics.push(error.with_span(Some(count.span)).with_label(for_each.span, "and this").with_hint("Remove one of the two."));
+            let second = body.attribute("for_each").map_or(for_each.span, |a| a.name_span);
+            diagnostics.push(error.with_span(Some(second)).with_label(count.span, "and this").with_hint("Remove one of the two."));
             Repeat::Wrong
         }
     }

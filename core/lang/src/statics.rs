@@ -227,7 +227,10 @@ impl Checker<'_, '_> {
             return self.slip(span, "Reference not allowed here", why, None);
         }
         let Some(block) = self.config.blocks.get(&address) else {
-            return self.no_block(&address, span);
+            // What its names are, without what is asked of it.
+            let named = used - usize::from(*key != KeyUse::None);
+            let end = named.checked_sub(1).and_then(|last| steps.get(last)).map_or(span.end, |step| step.span.end);
+            return self.no_block(&address, Span { end, ..span });
         };
         if self.place.own == Some(&address) {
             let detail = format!("{address} can't be made of its own values.");
