@@ -97,6 +97,8 @@ pub(crate) enum Parsed {
     Run(Box<Cli>),
     /// A text that was asked for.
     Text(String),
+    /// What a command takes that was given nothing.
+    Usage(String),
     /// A wrong command line.
     Wrong(Box<Diagnostic>),
 }
@@ -105,8 +107,9 @@ pub(crate) enum Parsed {
 pub(crate) fn parse(arguments: Vec<OsString>) -> Parsed {
     match Cli::try_parse_from(normalised(arguments)) {
         Ok(cli) => Parsed::Run(Box::new(cli)),
-        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) => {
-            Parsed::Text(with_one_dash(&error.render().to_string()))
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => Parsed::Text(with_one_dash(&error.render().to_string())),
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Parsed::Usage(with_one_dash(&error.render().to_string()))
         }
         Err(error) => Parsed::Wrong(Box::new(explained(&error))),
     }

@@ -59,6 +59,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Help was shown because nothing else was asked for.
 const NOTHING_ASKED: i32 = 127;
+/// The same of a command that only has others below it.
+const NO_SUBCOMMAND: i32 = 1;
 
 /// Runs one command. `args` begins with the program's name. Gives the exit code.
 pub fn run(args: Vec<OsString>, wiring: Wiring, output: Output) -> i32 {
@@ -74,6 +76,10 @@ pub fn run(args: Vec<OsString>, wiring: Wiring, output: Output) -> i32 {
         _ if is_bare => {
             output.print(&cli::help());
             return NOTHING_ASKED;
+        }
+        Parsed::Usage(text) => {
+            output.print(&text);
+            return NO_SUBCOMMAND;
         }
         Parsed::Run(cli) => Ok(cli),
         Parsed::Wrong(diagnostic) => Err(diagnostic),

@@ -104,7 +104,7 @@ pub(crate) fn addresses(flag: &str, texts: &[String]) -> Result<Vec<Address>, St
     let mut found = Vec::new();
     let mut wrong = Diagnostics::new();
     for text in texts {
-        match text.parse::<Address>() {
+        match without_blanks(text).parse::<Address>() {
             Ok(address) => match address.reserved_word() {
                 Some(word) => {
                     let detail = format!("The value of {flag}: \"{text}\" is not a resource address: \"{word}\" is a reserved word.");
@@ -119,6 +119,28 @@ pub(crate) fn addresses(flag: &str, texts: &[String]) -> Result<Vec<Address>, St
         }
     }
     if wrong.is_empty() { Ok(found) } else { Err(wrong.into()) }
+}
+
+/// An address without the blanks that may stand around what is in it, as in ` a.b[ 0 ] `.
+fn without_blanks(text: &str) -> String {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    let mut tight = String::with_capacity(text.len());
+    let (mut is_quoted, mut is_escaped, mut is_apart) = (false, false, false);
+    for c in text.chars() {
+        if !is_quoted && matches!(c, ' ' | '\t') {
+            is_apart = true;
+            continue;
+        }
+        // Two names stay two.
+        if is_apart && is_name(c) && tight.ends_with(is_name) {
+            tight.push(' ');
+        }
+        is_apart = false;
+        is_quoted = if c == '"' && !is_escaped { !is_quoted } else { is_quoted };
+        is_escaped = is_quoted && c == '\\' && !is_escaped;
+        tight.push(c);
+    }
+    tight
 }
 
 /// The same where a whole module, or a data source, is none that will do.
@@ -308,4 +330,21 @@ pub(crate) fn never_known(plan: &Plan) -> Diagnostic {
 /// The run was interrupted before it changed anything, or while it did.
 pub(crate) fn halted() -> Diagnostic {
     Diagnostic::error("execution halted", "The run was interrupted.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_blanks;
+
+    #[test]
+    fn blanks_in_an_address_mean_nothing_outside_of_quotes() {
+        for (text, tight) in [
+            (" a.b[ 0 ] ", "a.b[0]"),
+            ("module . m.a.b [\t\" x \\\" y\" ]", "module.m.a.b[\" x \\\" y\"]"),
+            ("a.b c", "a.b c"),
+            ("a.b[0]", "a.b[0]"),
+        ] {
+            assert_eq!(without_blanks(text), tight);
+        }
+    }
 }

@@ -48,6 +48,11 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         }
         return Ok(0);
     };
+    // As Terraform, which says no more of one than of all where there are none.
+    if all.is_empty() && !args.json {
+        app.show(&nothing().into());
+        return Ok(0);
+    }
     let Some(output) = all.get(name) else {
         let detail = format!("The state has no output \"{name}\". Outputs are written by apply; one that was just added is not there yet.");
         let known: Vec<_> = all.keys().map(String::as_str).collect();

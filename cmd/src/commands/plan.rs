@@ -55,7 +55,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 
 fn planned(app: &mut App, args: &Args) -> Ended {
     args.reports.make_room(app)?;
-    if let Some(path) = &args.out {
+    // A script may have no name to give: then no file is meant, as in Terraform.
+    let out = args.out.as_deref().filter(|path| !path.is_empty());
+    if let Some(path) = out {
         saved::make_room(app, path, &args.variables)?;
     }
     let options = options(app, &args.planning)?;
@@ -72,7 +74,7 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     let report = |app: &App, plan: &Plan| args.reports.write(app, plan, &project.config, Some(&session.snapshot));
     let keep = |app: &mut App, plan: &Plan| {
         report(app, plan)?;
-        match &args.out {
+        match out {
             Some(path) if !is_wrong_as_written(app, &args.variables) => saved::write(app, path, plan, &from),
             _ => Ok(()),
         }
@@ -85,7 +87,7 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     if forbidden.has_errors() {
         return Err(forbidden.into());
     }
-    if let Some(path) = &args.out {
+    if let Some(path) = out {
         saved::write(app, path, &planned.plan, &from)?;
     }
     let is_worth_applying = has_news(&planned.plan);
@@ -93,8 +95,8 @@ fn planned(app: &mut App, args: &Args) -> Ended {
         let holders = holders_of_secrets(&planned.plan, &app.wiring.registry);
         app.say(&in_clear(&holders, &app.theme.clone()));
     }
-    if !app.in_automation() && (is_worth_applying || args.out.is_some()) {
-        app.say(&trailer(args.out.as_deref(), &app.theme.clone()));
+    if !app.in_automation() && (is_worth_applying || out.is_some()) {
+        app.say(&trailer(out, &app.theme.clone()));
     }
     let has_changes = match planned.plan.mode {
         ModeOfPlan::RefreshOnly => has_news(&planned.plan),

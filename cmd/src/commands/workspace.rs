@@ -108,6 +108,9 @@ fn list(app: &mut App, variables: &VariableFlags) -> Ended {
     let line = |name: &str| format!("{} {name}\n", if name == here { "*" } else { " " });
     let text: String = std::iter::once(DEFAULT_WORKSPACE).chain(others.iter().map(String::as_str)).map(line).collect();
     app.output.print(&format!("{text}\n"));
+    if of_environment(app).is_some() {
+        app.say(&format!("{VARIABLE} chooses the workspace, whatever is selected.\n"));
+    }
     Ok(0)
 }
 

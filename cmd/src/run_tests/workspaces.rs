@@ -31,6 +31,11 @@ fn each_workspace_has_a_state_of_its_own() {
     // The environment chooses for one run, and then nothing can be selected.
     place.set("KF_WORKSPACE", "dev");
     assert_eq!(place.check(&["workspace", "show"], 0).stdout, "dev\n");
+    let listed = place.check(&["workspace", "list"], 0).stdout;
+    assert_eq!(listed, "  default\n* dev\n\nKF_WORKSPACE chooses the workspace, whatever is selected.\n");
+    for command in ["workspace", "state"] {
+        assert!(place.check(&[command], 1).stdout.contains("Usage: "));
+    }
     assert_eq!(place.check(&["output", "-raw", "where"], 0).stdout, "dev");
     for arguments in [&["workspace", "select", "default"], &["workspace", "new", "x"]] {
         assert!(place.check(arguments, 1).stderr.contains("KF_WORKSPACE"));

@@ -35,10 +35,13 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
 
 fn remove(app: &mut App, session: &mut Session, args: &Args) -> Result<(), Stop> {
     let wanted = addresses("ADDRESS", &args.addresses)?;
-    for address in &wanted {
-        if !session.snapshot.resources.keys().any(|a| a.is_within(address)) {
-            return Err(not_there(address, &session.snapshot).into());
-        }
+    let is_there = |address: &karmaform_model::Address| session.snapshot.resources.keys().any(|a| a.is_within(address));
+    if args.dry_run && !wanted.iter().any(is_there) {
+        app.output.print("Would remove nothing\n");
+        return Ok(());
+    }
+    if let Some(address) = wanted.iter().find(|address| !is_there(address)) {
+        return Err(not_there(address, &session.snapshot).into());
     }
     let is_wanted = |a: &karmaform_model::Address| wanted.iter().any(|w| a.is_within(w));
     let gone: Vec<_> = session.snapshot.resources.keys().filter(|a| is_wanted(a)).cloned().collect();
