@@ -344,18 +344,20 @@ impl Reader<'_> {
         Some(unit)
     }
 
-    /// Characters beyond the first plane are written as two of these.
+    /// Characters beyond the first plane are written as two of these. Half of one alone is what can't be read, as in Go.
     fn unicode(&mut self, start: usize) -> Result<char, Problem> {
-        let first = self.unit();
-        let code = match first {
-            Some(high @ 0xd800..=0xdbff) if self.text.get(self.at..).is_some_and(|t| t.starts_with("\\u")) => {
-                self.at += 2;
-                let low = self.unit().filter(|l| (0xdc00..=0xdfff).contains(l));
-                low.map(|low| 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00))
+        let Some(first) = self.unit() else { return Err(self.no_escape(start)) };
+        let behind = self.at;
+        if (0xd800..=0xdbff).contains(&first) && self.text.get(behind..).is_some_and(|t| t.starts_with("\\u")) {
+            self.at += 2;
+            if let Some(low) = self.unit().filter(|l| (0xdc00..=0xdfff).contains(l)) {
+                let code = 0x1_0000 + ((first - 0xd800) << 10) + (low - 0xdc00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
             }
-            other => other,
-        };
-        code.and_then(char::from_u32).ok_or_else(|| self.no_escape(start))
+            // It is a character by itself.
+            self.at = behind;
+        }
+        Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 }
 
@@ -383,6 +385,12 @@ mod tests {
             read(r#""\ud83d\ude00""#).0.unwrap().kind,
             Kind::Text(Text { text: "😀".into(), places: vec![1, 1, 1, 1, 13], start: 1 })
         );
+        for (text, read_as) in
+            [(r#""\ud83dx""#, "\u{fffd}x"), (r#""\ud83d\u0041\udc00""#, "\u{fffd}A\u{fffd}"), (r#""\ud83d\ud83d\ude00""#, "\u{fffd}😀")]
+        {
+            let Kind::Text(Text { text: inner, .. }) = read(text).0.unwrap().kind else { panic!() };
+            assert_eq!(inner, read_as);
+        }
     }
 
     #[test]
@@ -397,7 +405,7 @@ mod tests {
         check("{\"a\": \"b}", 6..7, "This text has no closing quote.");
         check("{\"a\": \"b\n\"}", 8..9, "A text holds no line breaks, tabs or other control characters.");
         check("[\"\\q\"]", 2..4, "JSON knows no such sequence.");
-        check("[\"\\ud800\"]", 2..8, "JSON knows no such sequence.");
+        check("[\"\\ud80\"]", 2..4, "JSON knows no such sequence.");
         check("[01]", 1..3, "This is no number as JSON has them.");
         check("[1.]", 1..2, "This is no number as JSON has them.");
         check("{} {}", 3..4, "A file holds one JSON object, and this stands behind it.");
