@@ -302,7 +302,8 @@ fn unfit(config: &Config, item: &Expr, what: &str) -> Option<Diagnostic> {
     Some(Diagnostic::error(format!("Invalid {what}"), detail).with_span(Some(item.span)).with_hint(hint))
 }
 
-/// What is wrong in `depends_on`, which takes blocks, modules and their outputs, variables and locals, and no parts of these.
+/// What is wrong in `depends_on`, which takes blocks, modules and their outputs, variables and locals, and no parts of these; paths mean
+/// nothing there, and are taken as in Terraform.
 fn part(config: &Config, target: &Target, steps: &[Step]) -> Option<(String, String)> {
     let (whole, key, used) = match target {
         Target::Block { address, key, used } => {
@@ -355,7 +356,7 @@ fn quoted(item: &Expr) -> Diagnostic {
 
 /// What names no block. What depends on a variable waits for nothing, on a local for what that is made of, as Terraform has it.
 fn no_blocks(what: &str) -> &'static [&'static str] {
-    if what == "depends_on" { &["each", "count", "path"] } else { &["var", "local", "each", "count", "path"] }
+    if what == "depends_on" { &["each", "count"] } else { &["var", "local", "each", "count", "path"] }
 }
 
 /// The module that an expression names.
