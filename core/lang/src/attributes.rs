@@ -173,8 +173,9 @@ fn dynamic(
         return None;
     }
     let entries = evaluator.entries(for_each, &collection, "A dynamic block", scope, errors)??;
-    let mut made = Vec::new();
+    let (marks, mut made) = (collection.marks(), Vec::new());
     for (key, value) in entries {
+        let (key, value) = (key.marked(marks), value.marked(marks));
         let iterator = Value::object([("key", key.clone()), ("value", value)]);
         scope.bind(&[(name.as_str(), iterator)], |inner| {
             let label = match (schema.nesting, block.body.attribute("labels")) {

@@ -47,18 +47,21 @@ impl Evaluator<'_> {
         }
         let mut marks = collection.marks();
         let Some(entries) = entries else { return Value::unknown_not_null(Type::Any).marked(marks) };
-        let mut result =
-            Collected { object: f.key.is_some().then(Object::new), items: Vec::new(), groups: Object::new(), undecided: false };
-        for (key, value) in entries {
-            let mut names = vec![(f.value_name.as_str(), value)];
-            if let Some(name) = &f.key_name {
-                names.push((name, key));
+        let result = self.go_over(&f.collection, collection.marks(), entries, errors, |entries, errors| {
+            let mut result =
+                Collected { object: f.key.is_some().then(Object::new), items: Vec::new(), groups: Object::new(), undecided: false };
+            for (key, value) in entries {
+                let mut names = vec![(f.value_name.as_str(), value)];
+                if let Some(name) = &f.key_name {
+                    names.push((name, key));
+                }
+                if !scope.bind(&names, |inner| self.for_step(f, inner, &mut result, &mut marks, errors)) {
+                    return None;
+                }
             }
-            let go_on = scope.bind(&names, |inner| self.for_step(f, inner, &mut result, &mut marks, errors));
-            if !go_on {
-                return unknown().marked(marks);
-            }
-        }
+            Some(result)
+        });
+        let Some(result) = result else { return unknown().marked(marks) };
         if result.undecided {
             return Value::unknown_not_null(Type::Any).marked(marks);
         }
@@ -68,6 +71,37 @@ impl Evaluator<'_> {
             None => Value::tuple(result.items),
         };
         value.marked(marks)
+    }
+
+    /// Goes over the entries of a collection that has these marks itself. As in HCL its entries don't have them: what is made of them does as a
+    /// whole, so that `nonsensitive` takes all away. What fails on the way is told as if they had: no message shows them.
+    pub(crate) fn go_over<T>(
+        &self,
+        expr: &Expr,
+        marks: Marks,
+        entries: Vec<(Value, Value)>,
+        errors: &mut Errors,
+        mut work: impl FnMut(Vec<(Value, Value)>, &mut Errors) -> T,
+    ) -> T {
+        if !marks.any() {
+            return work(entries, errors);
+        }
+        let rounds = self.memo.rounds.get();
+        let mut found = Errors::silent();
+        let result = work(entries.clone(), &mut found);
+        if found.list.is_empty() {
+            return result;
+        }
+        self.memo.rounds.set(rounds);
+        let before = errors.list.len();
+        let result = work(entries.into_iter().map(|(k, v)| (k.marked(marks), v.marked(marks))).collect(), errors);
+        if errors.list.len() == before {
+            // It fails only where nothing is marked, and says what nobody may see.
+            let what = found.list.swap_remove(0).summary;
+            errors
+                .push(Diagnostic::error(what, "What is wrong here is secret or ephemeral and can't be shown.").with_span(Some(expr.span)));
+        }
+        result
     }
 
     /// False if the condition fails whatever it is asked of. As in Terraform, that is told where it is asked of nothing, or nobody knows of what.
@@ -135,7 +169,7 @@ impl Evaluator<'_> {
         true
     }
 
-    /// What a `for` goes over: keys and values. The outer `None`: an error; the inner one: not known yet.
+    /// What a `for` goes over: keys and values, without the marks of the collection itself. The outer `None`: an error; the inner one: not known yet.
     pub(crate) fn entries(
         &self,
         expr: &Expr,
@@ -144,15 +178,10 @@ impl Evaluator<'_> {
         scope: &Scope<'_>,
         errors: &mut Errors,
     ) -> Option<Option<Vec<(Value, Value)>>> {
-        let marks = collection.marks();
         let entries: Vec<_> = match &collection.kind {
-            Kind::List(_, items) | Kind::Tuple(items) => {
-                items.iter().enumerate().map(|(i, v)| (Value::from(i), v.clone().marked(marks))).collect()
-            }
+            Kind::List(_, items) | Kind::Tuple(items) => items.iter().enumerate().map(|(i, v)| (Value::from(i), v.clone())).collect(),
             Kind::Set(_, items) => items.iter().map(|v| (v.clone(), v.clone())).collect(),
-            Kind::Map(_, entries) | Kind::Object(entries) => {
-                entries.iter().map(|(k, v)| (Value::from(k.as_str()), v.clone().marked(marks))).collect()
-            }
+            Kind::Map(_, entries) | Kind::Object(entries) => entries.iter().map(|(k, v)| (Value::from(k.as_str()), v.clone())).collect(),
             Kind::Unknown(u) if !u.ty.is_primitive() => return Some(None),
             Kind::Null(_) => {
                 self.fail(expr, expr.span, scope, errors, "Iteration over null", format!("{who} can't go over null."));
@@ -172,7 +201,7 @@ impl Evaluator<'_> {
             errors.push(Diagnostic::error("Too many rounds", detail).with_span(Some(expr.span)));
             return None;
         }
-        Some(Some(entries.into_iter().map(|(k, v)| (k.marked(marks), v.marked(marks))).collect()))
+        Some(Some(entries))
     }
 }
 

@@ -66,16 +66,21 @@ impl Evaluator<'_> {
                         None => text.failed = true,
                         Some(None) => text.cut = true,
                         Some(Some(entries)) => {
-                            for (key, value) in entries {
-                                let mut names = vec![(value_name.as_str(), value)];
-                                if let Some(name) = key_name {
-                                    names.push((name, key));
+                            let failed = text.failed;
+                            self.go_over(collection, value.marks(), entries, errors, |entries, errors| {
+                                text.failed = false;
+                                for (key, value) in entries {
+                                    let mut names = vec![(value_name.as_str(), value)];
+                                    if let Some(name) = key_name {
+                                        names.push((name, key));
+                                    }
+                                    scope.bind(&names, |inner| self.add_parts(whole, body, text, inner, errors));
+                                    if text.failed || text.is_long {
+                                        break;
+                                    }
                                 }
-                                scope.bind(&names, |inner| self.add_parts(whole, body, text, inner, errors));
-                                if text.failed || text.is_long {
-                                    break;
-                                }
-                            }
+                            });
+                            text.failed |= failed;
                         }
                     }
                     self.memo.loops.set(is_inner);
