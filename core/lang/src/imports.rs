@@ -329,6 +329,8 @@ fn fits(config: &Config, address: Address, span: Span, by_hand: bool) -> Result<
             let detail = format!("{} has no such instance.", address.block());
             Err(refused("No such instance", detail, &address, span).with_hint(hint))
         }
+        // How often a module stands is not known there, so no instance has an address with its key.
+        None if config.any_values && config.is_written(&address) => Ok(address),
         None => Err(not_configured(&address, span)),
     }
 }
