@@ -29,7 +29,7 @@ impl RemoteState {
                     "How the state is encrypted, as in its `encryption` block: `{ passphrase = var.other }`.",
                 )
                 .secret(),
-                Attribute::optional("workspace", Type::String, "Workspace of the state.").or("default"),
+                Attribute::optional("workspace", Type::String, "Workspace of the state, `default` if it is not given."),
                 Attribute::optional("defaults", Type::Any, "Values of outputs that the state does not have, as an object."),
                 Attribute::computed("outputs", Type::Any, "The outputs, as an object."),
             ],
