@@ -42,10 +42,18 @@ pub(super) const ENCODE: Function = Function {
 pub(super) const DECODE: Function = Function {
     name: "jsondecode",
     doc: "The value that JSON text stands for.",
-    parameters: &[Parameter::string("str")],
+    parameters: &[Parameter::string("str").unknown()],
     gives: Gives::Is(Shape::Any),
     may_be_null: true,
     body: Some(|a| {
+        if let Kind::Unknown(text) = &a.value(0).kind {
+            let first = text.prefix.as_deref().and_then(|known| known.chars().find(|c| !" \t\r\n".contains(*c)));
+            return match first.filter(|c| !begins_json(*c)) {
+                None => Ok(a.unknown()),
+                Some(_) if a.is_secret(0) => Err(FunctionError::at(0, "is not valid JSON, however it goes on")),
+                Some(c) => Err(FunctionError::at(0, format!("begins with {c:?}, which no JSON does"))),
+            };
+        }
         let json: serde_json::Value = serde_json::from_str(&paired(a.text(0)))
             .map_err(|e| FunctionError::at(0, format!("is not valid JSON at line {}, column {}", e.line(), e.column())))?;
         if has_too_long_number(&json) {
@@ -66,9 +74,20 @@ pub(super) const DECODE: Function = Function {
         ("jsondecode(\"[1,]\")", "ERROR is not valid JSON at line 1, column 4"),
         ("jsondecode(\"\")", "ERROR is not valid JSON"),
         ("jsondecode(u.id)", "UNKNOWN any"),
+        ("jsondecode(\"pre-${u.id}\")", "ERROR begins with 'p', which no JSON does"),
+        ("jsondecode(\" \\n, ${u.id}\")", "ERROR begins with ',', which no JSON does"),
+        ("jsondecode(sensitive(\"pre-${u.id}\"))", "ERROR is not valid JSON, however it goes on"),
+        ("jsondecode(\" {x ${u.id}\")", "UNKNOWN any"),
+        ("jsondecode(\"nope ${u.id}\")", "UNKNOWN any"),
+        ("jsondecode(\" ${u.id}\")", "UNKNOWN any"),
     ],
     ..Function::BASE
 };
+
+/// Whether JSON begins so. As in Terraform, no more is asked of a text of which only the beginning is known.
+fn begins_json(first: char) -> bool {
+    matches!(first, '{' | '[' | '"' | '-' | 't' | 'f' | 'n' | '0'..='9')
+}
 
 /// JSON that is safe to put into HTML and scripts, as Terraform writes it. These characters only occur inside of strings.
 pub(super) fn escape(json: &str) -> String {

@@ -21,8 +21,8 @@ pub(super) const FUNCTION: Function = Function {
             Kind::Unknown(u) => match &u.ty {
                 Type::Tuple(types) => types.len().into(),
                 Type::Object(attributes) => attributes.len().into(),
-                // What follows a known beginning can't make it shorter than one character.
-                Type::String => unknown_between(Some(usize::from(u.prefix.is_some())), None),
+                // What follows a known beginning makes it no shorter.
+                Type::String => unknown_between(Some(u.prefix.as_deref().map_or(0, |known| known.graphemes(true).count())), None),
                 Type::List(_) | Type::Set(_) | Type::Map(_) => unknown_between(Some(u.min_length.unwrap_or(0)), u.max_length),
                 Type::Any => a.unknown(),
                 _ => return Err(wrong()),
@@ -45,6 +45,8 @@ pub(super) const FUNCTION: Function = Function {
         ("length(toset([1,u.id]))", "UNKNOWN number"),
         ("length(toset([u.id]))", "1"),
         ("length(u.list)", "UNKNOWN number"),
+        ("length(\"pre-${u.id}\") > 3", "true"),
+        ("length(\"pre-${u.id}\") > 4", "UNKNOWN bool"),
         ("length(u.list) < 0", "false"),
         ("issensitive(length(sensitive(\"abc\")))", "true"),
         ("issensitive(length([sensitive(1)]))", "false"),
