@@ -31,6 +31,12 @@ pub(crate) fn planned(evaluator: &Evaluator<'_>, pass: &Pass<'_>, diagnostics: &
         all.push(checked(said, unread));
     }
     all.extend(evaluator.conditions());
+    let judged: BTreeMap<&Address, &Checked> = pass.visits.iter().filter_map(|v| v.judged.as_ref()).map(|c| (&c.address, c)).collect();
+    for one in all.iter_mut().filter(|one| one.kind == CheckKind::Resource) {
+        if let Some(said) = judged.get(&one.address) {
+            one.clone_from(said);
+        }
+    }
     // As in Terraform: of what nothing stands all conditions hold.
     let of_absent = if pass.is_whole() { CheckStatus::Pass } else { CheckStatus::Unknown };
     let absent = pass.inputs.config.absent_checks(&all, of_absent);

@@ -50,8 +50,10 @@ impl Pass<'_> {
             Mode::Managed => self.entries[number].map(|entry: ResourceEntry<'_>| entry.schema()),
         };
         if let Some(schema) = schema.filter(|_| !of_check) {
+            let judged = evaluator.conditions_of(address);
             self.values.set(number, unknown_object(schema).into());
             self.visits[number].flags.failed = true;
+            self.visits[number].judged = judged;
         }
     }
 }

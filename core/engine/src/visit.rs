@@ -235,7 +235,7 @@ impl Pass<'_> {
         }
         flags.failed |= decision.is_none() && self.options.mode == ModeOfPlan::Normal;
         self.set_value(number, schema, &before, decision.as_ref());
-        self.visits[number] = Visit { wanted, before, decision, expansion, rest, flags };
+        self.visits[number] = Visit { wanted, before, decision, expansion, rest, flags, judged: None };
     }
 
     /// Notes the question about an instance; false if an answer may still come.

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::{Evaluator, Resolver};
 use karmaform_model::{
-    Address, Change, Diagnostic, Diagnostics, Expansion, Kind, Mode, ModeOfPlan, Object, PlanContext, Reason, ResourceEntry, Type, Value,
+    Address, Change, Checked, Diagnostic, Diagnostics, Expansion, Kind, Mode, ModeOfPlan, Object, PlanContext, Reason, ResourceEntry, Type,
+    Value,
 };
 
 use crate::before::Before;
@@ -49,6 +50,8 @@ pub(crate) struct Visit {
     /// Of a composite: what it leaves for a later plan.
     pub(crate) rest: Option<String>,
     pub(crate) flags: Flags,
+    /// What its conditions said, where one does not hold and so nothing is known of it any more.
+    pub(crate) judged: Option<Checked>,
 }
 
 /// What a node hands on to those that need it.

@@ -118,17 +118,7 @@ impl Evaluator<'_> {
     pub fn conditions(&self) -> Vec<Checked> {
         let mut all = Vec::new();
         for block in self.config.blocks.values().filter(|b| !(b.preconditions.is_empty() && b.postconditions.is_empty())) {
-            for key in block.repetition.keys() {
-                let site = crate::attributes::site(self, block, key.as_ref());
-                let address = block.address.with_key(key);
-                let scope = Scope::new(&site);
-                let mut verdicts = self.verdicts(block.preconditions.iter(), &scope);
-                if !block.postconditions.is_empty() {
-                    let own = [(conditions::SELF, self.instance(&address))];
-                    verdicts.extend(scope.bind(&own, |scope| self.verdicts(block.postconditions.iter(), scope)));
-                }
-                all.push(checked(CheckKind::Resource, address, verdicts));
-            }
+            all.extend(block.repetition.keys().into_iter().map(|key| self.judged(block, block.address.with_key(key))));
         }
         for number in 0..self.config.modules.len() {
             let (home, path, site) = (self.config.home(number), &self.config.modules[number].path, Site::in_module(number));
@@ -143,6 +133,22 @@ impl Evaluator<'_> {
             }
         }
         all
+    }
+
+    /// What the conditions of an instance of a block say, as the resolver knows it now; nothing of what has no block.
+    pub fn conditions_of(&self, instance: &Address) -> Option<Checked> {
+        self.config.block(instance).filter(|_| !instance.is_child()).map(|block| self.judged(block, instance.clone()))
+    }
+
+    fn judged(&self, block: &ResourceBlock, instance: Address) -> Checked {
+        let site = crate::attributes::site(self, block, instance.key.as_ref());
+        let scope = Scope::new(&site);
+        let mut verdicts = self.verdicts(block.preconditions.iter(), &scope);
+        if !block.postconditions.is_empty() {
+            let own = [(conditions::SELF, self.instance(&instance))];
+            verdicts.extend(scope.bind(&own, |scope| self.verdicts(block.postconditions.iter(), scope)));
+        }
+        checked(CheckKind::Resource, instance, verdicts)
     }
 
     fn verdicts<'c>(&self, all: impl IntoIterator<Item = &'c Condition>, scope: &Scope<'_>) -> Vec<Verdict> {
