@@ -6,10 +6,20 @@ use crate::config::{Config, Reference};
 use crate::decode::missing;
 use crate::statics::{self, Place};
 use crate::suggest;
-use crate::syntax::{Attribute, Block, Body};
+use crate::syntax::{Attribute, Block, Body, Expr, ExprKind};
 
 /// Arguments that every resource and data source has.
 pub(crate) const META: [&str; 3] = ["count", "for_each", "depends_on"];
+
+/// The same without `provider = terraform`, where a type is of Terraform's own provider there: that says nothing more. Other types have no other.
+pub(crate) fn without_own_provider(mut block: Block) -> Block {
+    let ty = block.labels.first().map(|l| l.text.as_str());
+    if matches!((block.kind.as_str(), ty), ("resource", Some("terraform_data")) | ("data", Some("terraform_remote_state"))) {
+        let is_own = |expr: &Expr| expr.as_text() == Some("terraform") || matches!(&expr.kind, ExprKind::Name(name) if name == "terraform");
+        block.body.attributes.retain(|a| !(a.name == "provider" && is_own(&a.expr)));
+    }
+    block
+}
 
 /// Checks a body against its schema. `what` is the block for messages; `outer` allows what only stands in the outermost body.
 pub(crate) fn check_body(schema: &Schema, body: &Body, what: &str, block: &Block, outer: bool, diagnostics: &mut Diagnostics) {
@@ -207,7 +217,7 @@ fn check_dynamic_references(config: &Config, dynamic: &Block, place: Place<'_>, 
 /// The name that a `dynamic` block binds in its content.
 pub(crate) fn iterator(dynamic: &Block) -> Option<String> {
     match dynamic.body.attribute("iterator").map(|a| &a.expr.bare().kind) {
-        Some(crate::syntax::ExprKind::Name(name)) => Some(name.clone()),
+        Some(ExprKind::Name(name)) => Some(name.clone()),
         _ => dynamic.labels.first().map(|l| l.text.clone()),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmaform_model::{Address, Catalog, Diagnostic, Diagnostics, Mode};
 
-use crate::blocks::{check_body, check_references};
+use crate::blocks::{check_body, check_references, without_own_provider};
 use crate::config::{Config, Lifecycle, Output, Reference, Repeat, Repetition, ResourceBlock};
 use crate::context::Context;
 use crate::decode::{self, Shape, check_shape, literal_bool, literal_text};
@@ -250,6 +250,7 @@ fn read_resource(
     resources: &mut BTreeMap<Address, ResourceBlock>,
     diagnostics: &mut Diagnostics,
 ) {
+    let block = without_own_provider(block);
     let Some([kind, name]) = decode::labels(&block, ["TYPE", "NAME"], diagnostics) else { return };
     let (Some(kind_name), Some(name)) = (decode::name(kind, diagnostics), decode::name(name, diagnostics)) else { return };
     let address = match block.kind.as_str() {
