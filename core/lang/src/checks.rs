@@ -202,7 +202,13 @@ pub(crate) fn read(config: &Config, blocks: &[Block], diagnostics: &mut Diagnost
             diagnostics.push(error.with_span(Some(block.span)).with_hint("Write assert { condition = ... error_message = ... } in it."));
         }
         let asserts: Vec<_> = block.body.blocks("assert").filter_map(|b| decode::condition(b, diagnostics)).collect();
-        for expr in asserts.iter().flat_map(|a| [&a.condition, &a.message]) {
+        // Of two data sources of one name the first one is there, and that there are two is told; what the other check asserts is not looked at then.
+        let of_first = block.body.blocks("data").find_map(|data| {
+            let [kind, name] = data.labels.as_slice() else { return None };
+            config.blocks.get(&Address::data(&kind.text, &name.text))?.check.as_deref()
+        });
+        let is_sure = of_first.is_none_or(|first| first == name);
+        for expr in asserts.iter().filter(|_| is_sure).flat_map(|a| [&a.condition, &a.message]) {
             let place = Place { check: Some(name), ..Place::default() };
             diagnostics.extend(statics::check(config, expr, place, &mut Vec::new()));
         }

@@ -208,8 +208,11 @@ pub(crate) fn declare_variables(
     let mut declared: BTreeMap<String, variables::Declaration> = BTreeMap::new();
     for block in blocks {
         let Some((name, declaration)) = variables::declare(config, block, diagnostics) else { continue };
-        match declared.get(&name) {
-            Some(first) => diagnostics.push(decode::double(&format!("the variable \"{name}\""), declaration.span, first.span)),
+        match declared.get_mut(&name) {
+            Some(first) => {
+                first.is_wrong = true;
+                diagnostics.push(decode::double(&format!("the variable \"{name}\""), declaration.span, first.span));
+            }
             None => drop(declared.insert(name, declaration)),
         }
     }

@@ -35,6 +35,8 @@ pub(crate) struct Declaration {
     typed: bool,
     /// What is written as its `type` is none, so nobody knows what fits.
     untold: bool,
+    /// Something is wrong with its block: that it has no value may follow from that.
+    pub is_wrong: bool,
     pub default: Option<Value>,
     pub description: Option<String>,
     pub sensitive: bool,
@@ -66,6 +68,14 @@ const CONSTANT: &str = "Values here are constants: they can't refer to anything.
 
 /// Reads a `variable` block.
 pub(crate) fn declare(config: &Config, block: &Block, diagnostics: &mut Diagnostics) -> Option<(String, Declaration)> {
+    let mut found = Diagnostics::new();
+    let declared = read(config, block, &mut found);
+    let is_wrong = found.has_errors();
+    diagnostics.extend(found);
+    declared.map(|(name, declaration)| (name, Declaration { is_wrong, ..declaration }))
+}
+
+fn read(config: &Config, block: &Block, diagnostics: &mut Diagnostics) -> Option<(String, Declaration)> {
     let [label] = decode::labels(block, ["NAME"], diagnostics)?;
     let name = decode::name(label, diagnostics)?;
     if RESERVED.contains(&name) {
@@ -110,6 +120,7 @@ pub(crate) fn declare(config: &Config, block: &Block, diagnostics: &mut Diagnost
     let declaration = Declaration {
         typed,
         untold,
+        is_wrong: false,
         default,
         description: literal_text(body, "description", diagnostics),
         sensitive: literal_bool(body, "sensitive", diagnostics).unwrap_or_default(),
@@ -156,6 +167,7 @@ pub(crate) fn assign(
         let value = match (given, &declaration.default) {
             // All that could be said of its value follows from the mistake in its type.
             _ if declaration.untold => Value::unknown(declaration.ty.clone()),
+            (None, None) if declaration.is_wrong => Value::unknown(declaration.ty.clone()),
             (Some(given), _) if unjudged => value_of(config, name, declaration, given, &mut raw, &mut Diagnostics::new()),
             (Some(given), _) => value_of(config, name, declaration, given, &mut raw, diagnostics),
             (None, Some(default)) => default.clone(),
