@@ -66,11 +66,13 @@ pub(crate) fn for_each(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, er
         with_hint(errors, hint)
     };
     if value.secret {
-        return wrong(
-            errors,
-            "A secret would show: the keys of instances are printed.".into(),
-            "Use nonsensitive() if the keys are harmless.",
-        );
+        let none =
+            wrong(errors, "A secret would show: the keys of instances are printed.".into(), "Use nonsensitive() if the keys are harmless.");
+        // What else shows a secret does so whatever the keys are.
+        if let Some(last) = errors.list.last_mut() {
+            last.leaves_names = true;
+        }
+        return none;
     }
     // Keys are kept, in addresses; values are not.
     if value.ephemeral {
