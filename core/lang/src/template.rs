@@ -80,7 +80,7 @@ impl Evaluator<'_> {
                                     }
                                 }
                             });
-                            text.failed |= failed;
+                            text.failed |= failed || errors.list.len() > before;
                         }
                     }
                     self.memo.loops.set(is_inner);
