@@ -96,7 +96,7 @@ pub(crate) fn restoring(what: &Restore) -> Vec<ChildStep> {
 
 /// Which backup in a bucket was chosen for a restoration.
 pub(crate) fn chosen(what: &Restore) -> Vec<ChildStep> {
-    vec![ChildStep::keyed("chosen", &what.name())]
+    vec![ChildStep::keyed("chosen", &what.asked())]
 }
 
 /// What the state remembers of one that ended well.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use karmaform_model::{Object, Value};
+use karmaform_model::{Object, Type, Value};
 
 use crate::lab::{Lab, POLICIES, check, check_some, converge, formed, names, refused, refused_without, sane};
 use crate::model;
@@ -402,6 +402,8 @@ fn what_makes_no_sense_is_refused() {
     refused(&lab, &with(&[("from", "main.db".into()), sum.clone(), ("before", "2026-11-25T03:00:00Z".into())]), "A time for nothing");
     refused(&lab, &with(&[("from", Value::from("s3://fleet-backups/prod/etcd/main").secret())]), "A place that is secret");
     refused(&lab, &with(&[("sha256", "abc".into())]), "Bad sum");
+    let unknown = ("from", Value::unknown(Type::String));
+    refused(&lab, &with(&[unknown, sum.clone()]), "A value that must be known when planning");
     refused(&lab, &with(&[sum]), "The backup has another sum");
     refused_without("/chosen", &lab, &with(&[]), "The backup is not chosen yet");
 }
@@ -426,4 +428,23 @@ fn what_is_in_a_bucket_is_chosen_once() {
         let again = out_of_a_bucket(arguments(3), &[(more.0, more.1.into())]);
         assert!(lab.plan(Some(&again)).unwrap().choreography.risk.confirm.is_some(), "{}", more.0);
     }
+}
+
+/// What has a sum that is written is called by that, wherever it lies.
+#[test]
+fn what_was_restored_from_a_file_is_not_restored_again_from_its_bucket() {
+    let with = |from: &str, more: &[(&str, Value)]| {
+        let named: [(&str, Value); 2] = [("from", from.into()), ("sha256", "cd".repeat(32).into())];
+        out_of_a_bucket(arguments(3), &[&named[..], more].concat())
+    };
+    let (file, shelved) = (with("main.db", &[]), with("s3://fleet-backups/prod/etcd/main", &[]));
+    let mut lab = formed(3);
+    converge(&mut lab, Some(&file), Policy::UnitsFirst, "from a file");
+    let told = lab.plan(Some(&shelved)).unwrap().choreography;
+    assert!(told.risk.confirm.is_none() && told.risk.data_loss.is_empty(), "{:?}", told.impact);
+    let before = origins(&lab);
+    converge(&mut lab, Some(&shelved), Policy::UnitsFirst, "named in its bucket");
+    assert_eq!(origins(&lab), before);
+    let again = with("s3://fleet-backups/prod/etcd/main", &[("id", "again".into())]);
+    assert!(lab.plan(Some(&again)).unwrap().choreography.risk.confirm.is_some());
 }

@@ -1,6 +1,6 @@
 //! What the block `restore` may hold.
 
-use karmaform_model::{Arg, Attribute, Block, Diagnostic, Diagnostics, Nesting, Object, Schema, Type, Value, is_shelved};
+use karmaform_model::{Arg, Attribute, Block, Diagnostic, Diagnostics, Kind, Nesting, Object, Schema, Type, Value, is_shelved};
 
 use crate::cluster::arguments::known_text;
 use crate::cluster::kubernetes::{Kubernetes, Storage};
@@ -82,8 +82,8 @@ impl Restore {
         let from = block.get("from").cloned().unwrap_or_else(|| Value::null(Type::String));
         let mut text = |name: &str| known_text(block, name, "").map_err(|why| found.push(why)).ok();
         let (sha256, id, before) = (text("sha256")?, text("id")?, text("before")?);
-        // What has no sum names itself.
-        let named = if sha256.is_empty() { text("from")? } else { from.as_str().unwrap_or_default().to_owned() };
+        // What has no sum names itself; what has one is planned otherwise in a bucket than as a file.
+        let named = if sha256.is_empty() || may_be_shelved(&from) { text("from")? } else { from.as_str().unwrap_or_default().to_owned() };
         let shelved = on_shelf(&named, &before);
         found.extend(nothing_to_choose(&from, shelved.as_ref(), &before));
         let is_read = shelved.is_some() && sha256.is_empty();
@@ -105,15 +105,23 @@ impl Restore {
         Some(Self { from, sha256: sha256.to_ascii_lowercase(), shelved, id, bump: bump?, program_image })
     }
 
-    /// What names it: restored is what has another name. Of backups in a bucket it is what was asked for, and not what was chosen: that another one comes to be
-    /// the newest is no reason to restore.
+    /// What names it: restored is what has another name. A sum that is written does, wherever the snapshot lies.
     pub(crate) fn name(&self) -> String {
-        let file = match &self.shelved {
-            None => self.sha256.get(..12).unwrap_or_default().to_owned(),
-            Some(OnShelf { from, before: None }) => from.clone(),
-            Some(OnShelf { from, before: Some(time) }) => format!("{from} before {time}"),
-        };
-        if self.id.is_empty() { file } else { format!("{file} {}", self.id) }
+        self.sha256.get(..12).map_or_else(|| self.asked(), |sum| self.with_id(sum))
+    }
+
+    /// What names the choice among backups in a bucket: what was asked for, and not what was chosen, since that another one comes to be the newest is no
+    /// reason to restore.
+    pub(in crate::cluster) fn asked(&self) -> String {
+        match &self.shelved {
+            None => self.with_id(""),
+            Some(OnShelf { from, before: None }) => self.with_id(from),
+            Some(OnShelf { from, before: Some(time) }) => self.with_id(&format!("{from} before {time}")),
+        }
+    }
+
+    fn with_id(&self, what: &str) -> String {
+        if self.id.is_empty() { what.to_owned() } else { format!("{what} {}", self.id) }
     }
 
     /// Where the snapshot is got from.
@@ -123,10 +131,15 @@ impl Restore {
 
     /// The sum that it has to have.
     pub(in crate::cluster) fn sum(&self) -> Arg {
-        if self.shelved.is_some() { Arg::child(&chosen(self), "sha256") } else { self.sha256.as_str().into() }
+        if self.is_named_by_place() { Arg::child(&chosen(self), "sha256") } else { self.sha256.as_str().into() }
     }
 
-    /// The same of arguments as the state has them.
+    /// It is of a bucket, and its sum is not written: the manifest there has it.
+    pub(in crate::cluster) fn is_named_by_place(&self) -> bool {
+        self.shelved.is_some() && self.sha256.is_empty()
+    }
+
+    /// The [name](Self::name) of arguments as the state has them.
     pub(in crate::cluster) fn name_in(arguments: &Object) -> Option<String> {
         let block = arguments.get("restore").and_then(Value::as_entries)?;
         let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -145,6 +158,12 @@ impl Restore {
 fn on_shelf(from: &str, before: &str) -> Option<OnShelf> {
     let before = Some(before).filter(|time| !time.is_empty()).map(str::to_owned);
     is_shelved(from).then(|| OnShelf { from: from.to_owned(), before })
+}
+
+/// True of what is not known yet and may turn out to lie in a bucket.
+fn may_be_shelved(from: &Value) -> bool {
+    let Kind::Unknown(unknown) = &from.kind else { return false };
+    unknown.prefix.as_deref().is_none_or(|prefix| is_shelved(prefix) || "s3://".starts_with(prefix))
 }
 
 /// A time that chooses nothing, or a choice that can't be called by what it is of.

@@ -39,7 +39,8 @@ fn alike(cluster: &Arguments, restore: &Restore) -> Arg {
         ("members", Arg::Object(cluster.members.iter().map(url).collect())),
         ("minor_version", i64::from(cluster.version.minor).into()),
     ]);
-    if restore.shelved.is_some() {
+    // A sum that is written is in the name.
+    if restore.is_named_by_place() {
         alike.set(&["sha256"], restore.sum());
     }
     if cluster.kubernetes.is_some() {

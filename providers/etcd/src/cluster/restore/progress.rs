@@ -50,6 +50,9 @@ pub(crate) fn restoration(
 ) -> Result<Option<Restoration>, Diagnostics> {
     let Some(what) = &wanted.restore else { return Ok(None) };
     if is_noted(scene, what) {
+        if let Some((found, sum)) = choice_and_sum(scene, what) {
+            fits(what, found, sum).map_err(|why| Diagnostic { hints: vec![DONE.to_owned()], ..why })?;
+        }
         half_way(scene, wanted)?;
         done_here(scene, wanted)?;
         return Ok(None);
@@ -108,24 +111,38 @@ fn choice(scene: &Scene<'_>, what: &Restore) -> Result<Option<Object>, Diagnosti
     if what.shelved.is_none() {
         return Ok(None);
     }
-    let found = scene.children.get(&chosen(what)).and_then(|child| child.change.after());
-    let sum = found.and_then(|choice| choice.get("sha256")?.as_str());
-    let Some((found, sum)) = found.zip(sum) else {
+    let Some((found, sum)) = choice_and_sum(scene, what) else {
         return Err(Diagnostic::error(
             "The backup is not chosen yet",
             "What is restored is chosen when planning, by the manifests in the bucket, and this plan has not looked there.",
         )
         .with_hint("Plan without `-refresh=false`, and with the cluster as a whole."));
     };
-    if !what.sha256.is_empty() && what.sha256 != sum {
-        let place = found.get("place").and_then(Value::as_str).unwrap_or_default();
-        return Err(Diagnostic::error(
-            "The backup has another sum",
-            format!("{place} has the SHA-256 sum {sum}, and `sha256` in `restore` is another."),
-        )
-        .with_hint("Leave `sha256` out, so that it is the one of the manifest, or name the backup that has it."));
-    }
+    fits(what, found, sum)?;
     Ok(Some(found.clone()))
+}
+
+/// What was chosen in a bucket, and its sum.
+fn choice_and_sum<'a>(scene: &'a Scene<'_>, what: &Restore) -> Option<(&'a Object, &'a str)> {
+    what.shelved.as_ref()?;
+    let found = scene.children.get(&chosen(what))?.change.after()?;
+    Some((found, found.get("sha256")?.as_str()?))
+}
+
+/// What to do where nothing is to be restored any more: without the sum it would be another restoration.
+const DONE: &str = "It has been restored already: take the block `restore` out, or name the backup that has this sum. Don't leave `sha256` out, or it is restored again.";
+
+/// It has the sum that is written, if one is.
+fn fits(what: &Restore, found: &Object, sum: &str) -> Result<(), Diagnostic> {
+    if what.sha256.is_empty() || what.sha256 == sum {
+        return Ok(());
+    }
+    let place = found.get("place").and_then(Value::as_str).unwrap_or_default();
+    Err(Diagnostic::error(
+        "The backup has another sum",
+        format!("{place} has the SHA-256 sum {sum}, and `sha256` in `restore` is another."),
+    )
+    .with_hint("Name the backup that has it; or leave `sha256` out, so that it is the one of the manifest."))
 }
 
 /// The part of a member that changes over to what was restored.
