@@ -12,6 +12,7 @@ mod run;
 mod sealing;
 mod settings;
 mod shelf;
+mod unfinished;
 mod work;
 
 pub(crate) use getting::{choose, fetch, identity, moment};

@@ -10,9 +10,10 @@ use jiff::tz::TimeZone;
 use karmaform_encryption::AgeFiles;
 use karmaform_etcd::verify;
 use karmaform_model::Diagnostic;
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::NamedTempFile;
 
 use super::shelf::{Entry, SEALED, Shelf};
+use super::unfinished::Unfinished;
 use crate::disk::reason_to_write;
 
 /// What decrypts: a file as `age-keygen` writes it. `named`: what gave it, for messages.
@@ -78,7 +79,7 @@ pub(crate) async fn fetch(
     let folder = out.parent().unwrap_or(Path::new("."));
     let unwritable =
         |e: std::io::Error| Diagnostic::error("The file can't be written", format!("{}: {}.", out.display(), reason_to_write(&e)));
-    let work: TempDir = tempfile::Builder::new().prefix(".karmaform-").tempdir_in(folder).map_err(unwritable)?;
+    let work = Unfinished::new(folder).map_err(unwritable)?;
     let file = || NamedTempFile::new_in(work.path()).map_err(unwritable);
     let get = async |name: &str, file: &NamedTempFile| {
         let mut to = BufWriter::new(file.as_file());

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use karmaform_etcd::{Manifest, beside};
@@ -15,6 +15,7 @@ use super::getting::{choose, fetch, gone, identity, moment};
 use super::place;
 use super::retention::at;
 use super::shelf::{Entry, SEALED, Shelf, entries};
+use super::unfinished::Unfinished;
 use crate::disk::reason_to_write;
 
 /// Names the file with the identities of age that decrypt backups.
@@ -26,11 +27,14 @@ const ENDPOINTS: [&str; 2] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
 pub(crate) struct Buckets {
     environment: BTreeMap<String, String>,
     home: Option<PathBuf>,
-    /// What was got in this run, by its place.
-    got: Mutex<BTreeMap<String, Got>>,
+    /// What was got in this run or can't be, by its place. Each is asked for once.
+    got: Mutex<BTreeMap<String, Once>>,
 }
 
-/// A snapshot in a file without a name, so that it goes with the run however that ends.
+/// Who comes while it is got waits for it.
+type Once = Arc<OnceLock<Result<Got, Diagnostic>>>;
+
+/// A snapshot in a file without a name, so that it goes with the run however that ends: from when it is whole, it has none any more.
 #[derive(Clone)]
 struct Got {
     file: Arc<File>,
@@ -74,9 +78,11 @@ impl Buckets {
         let unwritable = |e: std::io::Error| {
             Diagnostic::error("The file can't be written", format!("{}: {}.", directory.display(), reason_to_write(&e)))
         };
-        let made = std::fs::create_dir_all(&directory).and_then(|()| tempfile::Builder::new().prefix(".karmaform-").tempdir_in(&directory));
-        let work = made.map_err(unwritable)?;
-        let out = work.path().join("got.db");
+        let work = std::fs::create_dir_all(&directory).and_then(|()| Unfinished::new(&directory)).map_err(unwritable)?;
+        // Not in it itself, which is locked, by us too: who fetches makes such a directory beside what is to be there.
+        let inside = work.path().join("got");
+        std::fs::create_dir(&inside).map_err(unwritable)?;
+        let out = inside.join("got.db");
         let its = beside(&out);
         fetch(&shelf, &entry, identity.as_ref(), (&out, &its)).await.map_err(in_environment)?;
         let told = manifest(place, &std::fs::read_to_string(&its).map_err(unwritable)?)?;
@@ -105,19 +111,28 @@ impl Shelves for Buckets {
     }
 
     fn take(&self, place: &str) -> Result<Supplied, Diagnostic> {
-        // Who wants the same waits: it is large.
-        let mut all = self.got.lock().unwrap_or_else(PoisonError::into_inner);
-        let got = match all.get(place) {
-            Some(got) => got.clone(),
-            None => {
-                let got = tokio::runtime::Handle::current().block_on(self.get(place))?;
-                all.insert(place.to_owned(), got.clone());
-                got
-            }
-        };
-        drop(all);
+        // What is newest may be another one than what was chosen.
+        if place::read(place)?.is_none_or(|place| place.backup.is_none()) {
+            return Err(not_one(place));
+        }
+        let cell = Arc::clone(self.got.lock().unwrap_or_else(PoisonError::into_inner).entry(place.to_owned()).or_default());
+        // Who wants the same waits, since it is large, and hears the same.
+        let got = cell.get_or_init(|| tokio::runtime::Handle::current().block_on(self.get(place)).map_err(in_vain)).clone()?;
         Ok(Supplied { content: Box::new(ByPlace { file: got.file, at: 0 }), size: got.size, sha256: got.sha256 })
     }
+}
+
+/// Backups that are not told apart.
+fn not_one(place: &str) -> Diagnostic {
+    Diagnostic::error("Not one backup", format!("\"{place}\" does not say which backup it is."))
+        .with_hint("Write the name of one: s3://BUCKET/PREFIX/NAME-20260102T030405Z.db.age.")
+}
+
+/// What can't be got is not tried again in the same run. Who needs nothing of it any more is told how to do without.
+fn in_vain(why: Diagnostic) -> Diagnostic {
+    let why =
+        why.with_hint("If the restoration has ended and only a member joins, take the block `restore` out: there is nothing to restore.");
+    Diagnostic { retryable: false, ..why }
 }
 
 fn manifest(place: &str, text: &str) -> Result<Manifest, Diagnostic> {
@@ -167,6 +182,23 @@ mod tests {
         assert_eq!(both.summary, "Which backup?");
         let nowhere = refused(&[], "s3://b/p/main", None);
         assert_eq!(nowhere.hints, ["Set AWS_REGION; or AWS_ENDPOINT_URL_S3, for a store that is not Amazon's."]);
+    }
+
+    #[test]
+    fn one_backup_is_taken_and_what_fails_is_not_tried_again() {
+        let taken = |buckets: &Buckets, place: &str| buckets.take(place).err().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let buckets = Buckets::new(BTreeMap::new(), None);
+        assert_eq!(taken(&buckets, "s3://b/p/main").summary, "Not one backup");
+        assert_eq!(taken(&buckets, "main.db").summary, "Not one backup");
+        assert!(buckets.got.lock().unwrap().is_empty());
+        let place = "s3://b/p/main-20260102T030405Z.db";
+        let why = taken(&buckets, place);
+        assert!(why.hints.iter().any(|hint| hint.contains("take the block `restore` out")) && !why.retryable, "{why:?}");
+        let cell = Arc::clone(&buckets.got.lock().unwrap()[place]);
+        assert_eq!(cell.get().and_then(|got| got.as_ref().err()), Some(&why));
+        assert_eq!(taken(&buckets, place), why);
     }
 
     #[test]
