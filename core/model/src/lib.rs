@@ -85,7 +85,8 @@ pub use state::{OutputState, ResourceState, Snapshot, StateError, Status};
 pub use state_store::{Found, Item, StateStore, StoreError, Version};
 pub use stray::{Known, Stray};
 pub use supply::{
-    Need, Registries, Shelved, Shelves, Stock, Supplied, Supply, Trust, damaged, is_shelved, not_in_stock, shows_authority, untrusted,
+    Need, Registries, Shelved, Shelves, Stock, Supplied, Supply, Trust, damaged, is_shelved, names_backup, not_in_stock, shows_authority,
+    untrusted,
 };
 pub use types::{ObjectAttribute, Type};
 pub use unify::unify;

@@ -110,6 +110,22 @@ pub fn is_shelved(source: &str) -> bool {
     source.starts_with("s3://")
 }
 
+/// True of the place of one backup there, by its name: `s3://BUCKET/PREFIX/NAME-20260102T030405Z.db`, or with `.age` after it.
+pub fn names_backup(source: &str) -> bool {
+    let is_time = |stamp: &[u8]| {
+        let is_right = |(at, byte): (usize, &u8)| match at {
+            0 => *byte == b'-',
+            9 => *byte == b'T',
+            16 => *byte == b'Z',
+            _ => byte.is_ascii_digit(),
+        };
+        stamp.iter().enumerate().all(is_right)
+    };
+    let parts = source.strip_prefix("s3://").and_then(|rest| rest.split_once('/')?.1.rsplit_once('/'));
+    let stem = parts.and_then(|(_, file)| file.strip_suffix(".db").or_else(|| file.strip_suffix(".db.age")));
+    stem.and_then(|stem| stem.as_bytes().split_last_chunk::<17>()).is_some_and(|(name, stamp)| !name.is_empty() && is_time(stamp))
+}
+
 /// Whom this machine trusts to say who a server is that programs, images and archives come from.
 pub trait Trust: Send + Sync {
     /// The certificates of these authorities, in DER. If there are none, nobody said whom to trust, and those that are built in stand.
@@ -150,4 +166,25 @@ pub fn not_in_stock(stock: &dyn Stock, source: &str) -> Diagnostic {
         format!("{source} is not in {}, and with a bundle nothing is fetched from elsewhere.", stock.name()),
     )
     .with_hint("Make the bundle anew for this configuration (\"karmaform bundle\"), where there is a way to the source.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_backup_is_told_from_several() {
+        for (source, expected) in [
+            ("s3://b/p/main-20260102T030405Z.db", true),
+            ("s3://b/p/q/main-2-20260102T030405Z.db.age", true),
+            ("s3://b/p/main-20260102T030405Z", false),
+            ("s3://b/p/-20260102T030405Z.db", false),
+            ("s3://b/p/main-20260102T0304050.db", false),
+            ("s3://b/main-20260102T030405Z.db", false),
+            ("s3://b/p/main", false),
+            ("backups/main-20260102T030405Z.db", false),
+        ] {
+            assert_eq!(names_backup(source), expected, "{source}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use karmaform_model::{Diagnostic, Shelves, Stock, Supply, Trust, damaged, is_shelved, not_in_stock, without_credentials};
+use karmaform_model::{Diagnostic, Shelves, Stock, Supply, Trust, damaged, is_shelved, names_backup, not_in_stock, without_credentials};
 use sha2::{Digest, Sha256};
 
 use crate::needs::supply;
@@ -83,7 +83,7 @@ impl Downloads {
                 return Ok((supplied.size, supplied.content));
             }
         }
-        if let Some(shelves) = self.shelves.get().filter(|_| is_shelved(source)) {
+        if let Some(shelves) = self.shelves.get().filter(|_| names_backup(source)) {
             let supplied = shelves.take(source)?;
             return Ok((supplied.size, supplied.content));
         }

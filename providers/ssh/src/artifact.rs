@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use karmaform_model::{BoxFuture, Diagnostic, Registries, Shelves, Stock, Supply, damaged, is_shelved, not_in_stock, without_credentials};
+use karmaform_model::{
+    BoxFuture, Diagnostic, Registries, Shelves, Stock, Supply, damaged, names_backup, not_in_stock, without_credentials,
+};
 use tempfile::NamedTempFile;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -117,7 +119,7 @@ impl Store {
         if let Some(stock) = self.stock.get().cloned().filter(|s| needs_network(supply) || s.has(supply)) {
             return self.once(supply, move |directory, supply| brought(stock.as_ref(), &directory, &supply)).await;
         }
-        if is_shelved(&supply.source)
+        if names_backup(&supply.source)
             && let Some(shelves) = self.shelves.get().cloned()
         {
             return self.once(supply, move |directory, supply| fetch::taken(&directory, &supply, shelves.as_ref())).await;

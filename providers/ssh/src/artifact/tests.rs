@@ -289,4 +289,6 @@ fn backups_are_taken_off_shelves() {
     ready.read().read_to_string(&mut text).unwrap();
     assert_eq!((text.as_str(), ready.size), ("snapshot", 8));
     assert_eq!(get(&"ab".repeat(32)).err().unwrap().summary, "Artifact has the wrong sum");
+    let why = wait(store.get(&supply("s3://b/p/main", None, None))).err().unwrap();
+    assert!(why.detail.starts_with("\"s3\" is not supported; a source is a path"), "{why:?}");
 }
