@@ -97,6 +97,17 @@ impl Downloads {
         Ok((length as u64, Box::new(response.into_body().into_reader())))
     }
 
+    /// Gets a backup off its shelf, which keeps it for who [opens](Self::open) it. Of anything else there is nothing to be done. Waits as that does.
+    ///
+    /// # Errors
+    /// It can't be got.
+    pub(crate) fn get_ready(&self, source: &str) -> Result<(), Diagnostic> {
+        match self.shelves.get().filter(|_| self.stock.get().is_none() && names_backup(source)) {
+            Some(shelves) => shelves.take(source).map(drop),
+            None => Ok(()),
+        }
+    }
+
     fn download(&self, url: &str) -> Result<Arc<Vec<u8>>, Diagnostic> {
         if let Some(bytes) = self.by_source.lock().unwrap_or_else(PoisonError::into_inner).get(url) {
             return Ok(bytes.clone());
@@ -287,12 +298,18 @@ mod tests {
         let place = "s3://b/p/main-20260102T030405Z.db.age";
         let downloads = Downloads::default();
         downloads.use_shelves(Arc::new(Shelf));
+        assert_eq!(downloads.get_ready(place), Ok(()));
         let (length, mut content) = downloads.open(place, "").ok().unwrap();
         let mut text = String::new();
         content.read_to_string(&mut text).unwrap();
         assert_eq!((text.as_str(), length), ("snapshot", 8));
         downloads.use_stock(Arc::new(Brought(supply("elsewhere", None), Vec::new())));
         assert_eq!(downloads.open(place, "").err().unwrap().summary, "Not in the bundle");
+        assert_eq!(downloads.get_ready(place), Ok(()), "a bundle has it at hand, or not at all");
+        let several = Downloads::default();
+        several.use_shelves(Arc::new(Shelf));
+        let why = several.open("s3://b/p/main", "").err().unwrap();
+        assert!(why.detail.starts_with("\"s3\" is not supported"), "{why:?}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use crate::act::seconds;
 use crate::archive_source::Downloads;
 use crate::client::Client;
-use crate::exec_input::{Asked, PIECE, Ungiven, give};
+use crate::exec_input::{Asked, PIECE, Ungiven, get_ready, give};
 use crate::failure::{Call, Failure};
 use crate::values::text;
 
@@ -130,6 +130,9 @@ async fn run(client: &Client, downloads: &Arc<Downloads>, arguments: &Object) ->
     let may_run_again = is(arguments, "again") == Some(true);
     let parameters = AttachParams::default().stdin(text(arguments, "source").is_some()).stdout(true).stderr(true).container(container);
     let parameters = parameters.max_stdin_buf_size(PIECE);
+    if let Some(source) = text(arguments, "source") {
+        get_ready(downloads, source).await;
+    }
     let mut process = match api.exec(pod, command, &parameters).await {
         Ok(process) => process,
         Err(kube::Error::Api(status)) if status.code == 403 => {

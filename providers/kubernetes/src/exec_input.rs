@@ -94,11 +94,23 @@ pub(crate) async fn give(
     std::future::pending().await
 }
 
+/// Gets what is far away, which takes its time, before there is a way that would be silent meanwhile. That it can't be got is told to who asks for it: a program
+/// that has it already does not.
+pub(crate) async fn get_ready(downloads: &Arc<Downloads>, source: &str) {
+    let (downloads, source) = (Arc::clone(downloads), source.to_owned());
+    drop(waited(move || downloads.get_ready(&source)).await);
+}
+
+/// Does what waits where waiting is allowed.
+async fn waited<T: Send + 'static>(work: impl FnOnce() -> Result<T, Diagnostic> + Send + 'static) -> Result<T, Diagnostic> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.map_err(|_| Diagnostic::error("File can't be read", "The work on it ended early. This is a bug."))?
+}
+
 /// A file's length, and its pieces, which somebody else reads: files may be slow.
 async fn opened(downloads: &Arc<Downloads>, source: &str, sum: &str) -> Result<(u64, Receiver<Result<Vec<u8>, String>>), Diagnostic> {
     let (downloads, source, sum) = (Arc::clone(downloads), source.to_owned(), sum.to_owned());
-    let got = tokio::task::spawn_blocking(move || downloads.open(&source, &sum)).await;
-    let (length, mut file) = got.map_err(|_| Diagnostic::error("File can't be read", "The work on it ended early. This is a bug."))??;
+    let (length, mut file) = waited(move || downloads.open(&source, &sum)).await?;
     let (sender, pieces) = channel(AHEAD);
     tokio::task::spawn_blocking(move || {
         loop {
