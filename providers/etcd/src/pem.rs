@@ -7,10 +7,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 /// The text, if there are certificates in it and none is cut. The error is a sentence about the attribute.
 pub(crate) fn certificates<'a>(attribute: &str, pem: &'a str) -> Result<&'a str, String> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-    if found.is_ok_and(|found| !found.is_empty()) {
-        return Ok(pem);
+    match found {
+        Ok(found) if !found.is_empty() => Ok(pem),
+        Ok(_) => Err(format!("Its `{attribute}` holds no certificate in PEM form (\"-----BEGIN CERTIFICATE-----\").")),
+        Err(_) => Err(format!("Its `{attribute}` holds a part in PEM form that can't be read: it is cut, or damaged.")),
     }
-    Err(format!("Its `{attribute}` holds no certificate in PEM form (\"-----BEGIN CERTIFICATE-----\")."))
 }
 
 /// The text, if there is a private key in it, in one of the forms that the library reads. The error is a sentence or two about the attribute.
@@ -33,19 +34,21 @@ mod tests {
     #[test]
     fn what_holds_no_certificate() {
         let cut = "-----BEGIN CERTIFICATE-----\nAAAA\n";
+        let (none, unread) = ("no certificate in PEM form", "a part in PEM form that can't be read");
         for (given, expected) in [
-            (pem("CERTIFICATE"), true),
-            (pem("CERTIFICATE").repeat(2), true),
-            (format!("of the site\n{}", pem("CERTIFICATE")), true),
-            (pem("PRIVATE KEY"), false),
-            (format!("{}{cut}", pem("CERTIFICATE")), false),
-            (cut.to_owned(), false),
-            ("ca.crt".to_owned(), false),
-            (String::new(), false),
+            (pem("CERTIFICATE"), None),
+            (pem("CERTIFICATE").repeat(2), None),
+            (format!("of the site\n{}", pem("CERTIFICATE")), None),
+            (pem("PRIVATE KEY"), Some(none)),
+            (format!("{}{cut}", pem("CERTIFICATE")), Some(unread)),
+            (cut.to_owned(), Some(unread)),
+            ("ca.crt".to_owned(), Some(none)),
+            (String::new(), Some(none)),
         ] {
-            let told = certificates("ca_certificate", &given);
-            assert_eq!(told.is_ok(), expected, "{given}");
-            assert!(told.err().is_none_or(|e| e.starts_with("Its `ca_certificate` holds no certificate in PEM form")), "{given}");
+            let told = certificates("ca_certificate", &given).err();
+            assert_eq!(told.is_some(), expected.is_some(), "{given}");
+            let begins = |told: &String| told.starts_with(&format!("Its `ca_certificate` holds {}", expected.unwrap_or_default()));
+            assert!(told.as_ref().is_none_or(begins), "{given}: {told:?}");
         }
     }
 

@@ -97,10 +97,12 @@ fn read(name: &str, path: &Path) -> Result<Vec<u8>, Diagnostic> {
 /// A file's certificates. Where there is none, or one that is cut, the library would say no more than that its transport failed.
 fn certificates(name: &str, pem: Vec<u8>) -> Result<Vec<u8>, Diagnostic> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    if found.is_ok_and(|found| !found.is_empty()) {
-        return Ok(pem);
-    }
-    Err(wrong(&format!("The file that \"{name}\" names holds no certificate in PEM form (\"-----BEGIN CERTIFICATE-----\").")))
+    let holds = match found {
+        Ok(found) if !found.is_empty() => return Ok(pem),
+        Ok(_) => "no certificate in PEM form (\"-----BEGIN CERTIFICATE-----\")",
+        Err(_) => "a part in PEM form that can't be read: it is cut, or damaged",
+    };
+    Err(wrong(&format!("The file that \"{name}\" names holds {holds}.")))
 }
 
 /// A file's private key, in one of the forms that the library reads.
@@ -170,6 +172,10 @@ mod tests {
         ] {
             assert_eq!(certificates("cacert_path", given.clone()).is_ok(), expected, "{}", String::from_utf8_lossy(&given));
         }
+        let told = |given: Vec<u8>| certificates("cacert_path", given).expect_err("none that is whole").detail;
+        assert!(told(pem("PRIVATE KEY")).contains("holds no certificate in PEM form"));
+        let one_is_cut = told([pem("CERTIFICATE"), b"-----BEGIN CERTIFICATE-----\nAAAA\n".to_vec()].concat());
+        assert_eq!(one_is_cut, "The file that \"cacert_path\" names holds a part in PEM form that can't be read: it is cut, or damaged.");
         for (given, expected) in [
             (pem("PRIVATE KEY"), true),
             ([pem("CERTIFICATE"), pem("EC PRIVATE KEY")].concat(), true),
