@@ -185,6 +185,26 @@ mod tests {
     }
 
     #[test]
+    fn a_link_in_the_place_of_a_directory_of_ours_leads_nowhere() {
+        let said = |owned: &str, path: &str| {
+            let body = format!(
+                "at=$(mktemp -d) && mkdir \"$at/real\" && ln -s real \"$at/link\"\nkf_owned=$at/owned\n\
+                 printf '{owned}\\t%s\\t\\n' \"$at/link\" >\"$kf_owned\"\n\
+                 ( refuse_links \"$at/{path}\" )\nended=$?\nrm -r \"$at\"\nexit $ended"
+            );
+            let output = run(&Script::new(&body), b"", "");
+            (output.status, output.reason().map(|(word, _)| word))
+        };
+        let refused = (3, Some("link".to_owned()));
+        assert_eq!(said("parent", "link/a/file"), refused);
+        assert_eq!(said("ssh_directory", "link/file"), refused);
+        // A link of somebody else, one in its own place, and what is beside it.
+        assert_eq!(said("ssh_file", "link/file"), (0, None));
+        assert_eq!(said("parent", "link"), (0, None));
+        assert_eq!(said("parent", "real/file"), (0, None));
+    }
+
+    #[test]
     fn nothing_of_a_script_is_an_argument() {
         let script = Script::new("echo hunter2");
         assert!(!script.bootstrap(true).contains("hunter2") && !script.bootstrap(false).contains("hunter2"));

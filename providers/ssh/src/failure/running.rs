@@ -62,6 +62,12 @@ pub(crate) fn failed(what: &str, output: &Output, secrets: &[String]) -> Diagnos
             return Diagnostic::error("Something else is at this path", format!("{what}: {text} exists and is not what is wanted there."))
                 .with_hint("Remove it, or choose another path.");
         }
+        "link" => {
+            let detail = format!("{what}: a symbolic link has taken the place of {text}, so it is elsewhere. It was left as it is.");
+            return Diagnostic::error("A link has taken a directory's place", detail).with_hint(format!(
+                "Put {text} itself back (\"mv\", or a bind mount); do not only remove the link: what it leads to would be missing."
+            ));
+        }
         "occupied" => {
             return Diagnostic::error("Directory is not empty", format!("{what}: it still holds {text}. Nothing was deleted."))
                 .with_hint("Remove what is in it, or set \"purge = true\" to have everything in it deleted.");
@@ -209,6 +215,7 @@ mod tests {
         check("exists /a", "Exists already");
         check("occupied a, b", "Directory is not empty");
         check("kind /a", "Something else is at this path");
+        check("link /a", "A link has taken a directory's place");
         check("part", "File did not arrive whole");
         check("check 1", "File was refused");
         check("room 9 KiB are needed", "No room on the other file system");

@@ -94,16 +94,16 @@ _others() {
 
 # claim KIND IDENTITY PATH: owns it before it is made; cleanup takes that back if it was not
 claim() {
-  refuse_links "$3"
   kf_kind=$1 kf_identity=$2 kf_path=$3
   own "$1" "$2"
   make_parents "$3"
 }
 
-# refuse_links PATH: what would be written there goes elsewhere where a link has taken the place of a directory of ours above it
+# refuse_links PATH: what is written there is elsewhere where a link has taken the place of a directory of ours above it. Only for what tells
+# that of itself before.
 refuse_links() {
   case $1 in /*/*) ;; *) return 0 ;; esac
-  if [ -h "${1%/*}" ] && { is_owned parent "${1%/*}" || is_owned ssh_directory "${1%/*}"; }; then fail kind "${1%/*}"; fi
+  if [ -h "${1%/*}" ] && { is_owned parent "${1%/*}" || is_owned ssh_directory "${1%/*}"; }; then fail link "${1%/*}"; fi
   refuse_links "${1%/*}"
 }
 

@@ -131,7 +131,7 @@ impl SshType for File {
             }
             let mode = quote(text(after, "mode").unwrap_or("0644"));
             body.push_str(&format!(
-                "claim {KIND} {word} {word}\ninstall_file {word} {} {} {mode} '' {}",
+                "refuse_links {word}\nclaim {KIND} {word} {word}\ninstall_file {word} {} {} {mode} '' {}",
                 sha256(content.as_bytes()),
                 ownership(after),
                 quote(&check_of(after))

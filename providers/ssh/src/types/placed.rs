@@ -114,7 +114,7 @@ pub(super) fn led_away(seen: &Seen, path: &str) -> Option<String> {
     };
     let link = above(path).filter(|above| seen.owned.has(PARENT, above)).find(is_link)?;
     Some(format!(
-        "somebody has put a symbolic link into the place of {link}, so it is elsewhere; nothing is written there until that is a directory again"
+        "somebody has put a symbolic link into the place of {link}, so it is elsewhere; nothing is written or deleted there until that is a directory again"
     ))
 }
 
