@@ -31,9 +31,10 @@ fn wanted(content: &str) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// The folders in which there should be links to a unit whose file is as it was made; `None` where that can't be told.
-fn wanted_of(file: Option<&PathSeen>, known: Option<&Object>) -> Option<Vec<String>> {
-    let known = known?;
+/// The folders in which there should be links to a unit whose file is as it was made; `None` where that can't be told. Of other files that change it
+/// systemd reads the `[Install]` section, too.
+fn wanted_of(unit: &UnitSeen, file: Option<&PathSeen>, known: Option<&Object>) -> Option<Vec<String>> {
+    let known = known.filter(|_| unit.drop_ins.is_empty() && unit.for_many.is_empty())?;
     let sum = file?.sha256.as_deref()?;
     wanted(text(known, "content").filter(|_| text(known, "sha256") == Some(sum))?)
 }
@@ -44,13 +45,13 @@ pub(super) fn lacks(unit: &UnitSeen, file: Option<&PathSeen>, known: Option<&Obj
     // Where there is no link at all systemd has said so.
     is_to_be
         && !unit.starters.is_empty()
-        && wanted_of(file, known).is_some_and(|wanted| wanted.iter().any(|folder| !unit.starters.contains(folder)))
+        && wanted_of(unit, file, known).is_some_and(|wanted| wanted.iter().any(|folder| !unit.starters.contains(folder)))
 }
 
 /// What is to be said of links that its file says nothing of, where somebody has said what may change the unit at all.
 pub(super) fn beside(unit: &UnitSeen, file: Option<&PathSeen>, known: Option<&Object>) -> Vec<String> {
     let is_watched = known.and_then(|k| k.get("drop_ins")).and_then(Value::as_items).is_some();
-    let Some(wanted) = wanted_of(file, known).filter(|_| is_watched) else { return Vec::new() };
+    let Some(wanted) = wanted_of(unit, file, known).filter(|_| is_watched) else { return Vec::new() };
     let others = unit.starters.iter().filter(|folder| !wanted.contains(folder));
     others.map(|folder| format!("a link in {folder} starts it, too, of which its file says nothing")).collect()
 }

@@ -277,22 +277,30 @@ fn a_unit_that_is_started_elsewhere_than_its_file_says_is_not_enabled() {
     let mut known = unit(content, true);
     known.insert("sha256".into(), sum.as_str().into());
     known.insert("drop_ins".into(), Value::strings(Vec::<String>::new()));
-    let look = |starters: &[&str], known: &Object| {
+    let seen = |starters: &[&str], drop_ins: &[&str]| {
         let [owner, group, uid, gid] = ["root", "root", "0", "0"].map(str::to_owned);
         let sha256 = Some(sum.clone());
         let file = PathSeen { kind: PathKind::File, owner, group, uid, gid, mode: 0o644, size: 9, sha256, content: None, empty: false };
-        let starters = starters.iter().map(|s| (*s).to_owned()).collect();
-        let state = UnitSeen { active_state: "active".into(), file_state: "enabled".into(), starters, ..UnitSeen::default() };
+        let owned = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        let (starters, drop_ins) = (owned(starters), owned(drop_ins));
+        let state = UnitSeen { active_state: "active".into(), file_state: "enabled".into(), starters, drop_ins, ..UnitSeen::default() };
         let mut seen = Seen::default();
         seen.paths.insert(path_of("a.service"), Ok(file));
         seen.units.insert("a.service".into(), state);
-        let found = SystemdUnit::new().answer(&seen, &object([("name", "a.service".into())]), Some(known)).unwrap().unwrap();
+        seen
+    };
+    let identity = object([("name", "a.service".into())]);
+    let answer = |seen: &Seen, known: &Object| {
+        let found = SystemdUnit::new().answer(seen, &identity, Some(known)).unwrap().unwrap();
         (boolean(&found, "enabled"), found["care"].as_items().map_or(0, <[Value]>::len))
     };
+    let look = |starters: &[&str], known: &Object| answer(&seen(starters, &[]), known);
     assert_eq!(look(&["multi-user.target.wants"], &known), (Some(true), 0));
     assert_eq!(look(&["rescue.target.wants"], &known), (Some(false), 1));
     assert_eq!(look(&["multi-user.target.wants", "rescue.target.wants"], &known), (Some(true), 1));
     assert_eq!(look(&[], &known), (Some(true), 0), "systemd knows better");
+    // Another file may have an [Install] section, too.
+    assert_eq!(answer(&seen(&["rescue.target.wants"], &["x.conf"]), &known), (Some(true), 0));
     let mut off = known.clone();
     off.insert("enabled".into(), false.into());
     assert_eq!(look(&["rescue.target.wants"], &off), (Some(true), 1), "somebody has enabled it");
