@@ -78,8 +78,12 @@ pub(super) fn set_up(after: &Object, change: &Change, turn: Turn, limit: u64) ->
     // also after a change of the file: its [Install] section may be another one
     let settled =
         matches!(change, Change::Update { before, .. } if ["enabled", "sha256"].iter().all(|n| same(before.get(*n), after.get(*n))));
-    if !settled {
-        script.push_str(if enabled { "enable_unit\n" } else { "disable_unit\n" });
+    let is_other_file = matches!(change, Change::Update { before, .. } if !same(before.get("sha256"), after.get("sha256")));
+    match (settled, enabled, is_other_file) {
+        (true, ..) => {}
+        (false, true, true) => script.push_str("reenable_unit\n"),
+        (false, true, false) => script.push_str("enable_unit\n"),
+        (false, false, _) => script.push_str("disable_unit\n"),
     }
     if matches!(turn, Turn::Start | Turn::Restart) {
         script.push_str(&environment(after));

@@ -191,6 +191,28 @@ fn a_mark_is_cleared_by_whoever_set_it_or_when_nothing_is_started() {
 }
 
 #[test]
+fn links_of_a_file_that_was_there_before_go() {
+    let with = |content: &str, enabled: bool| {
+        let mut object = unit(content, true);
+        object.insert("sha256".into(), crate::sum::sha256(content.as_bytes()).as_str().into());
+        object.insert("enabled".into(), enabled.into());
+        object
+    };
+    let does = |change: Change| {
+        let after = change.after().cloned().unwrap();
+        let script = scripts::set_up(&after, &change, turn(&change), 30);
+        let word = |line: &&str| ["enable_unit", "reenable_unit", "disable_unit"].contains(line);
+        script.lines().filter(word).collect::<Vec<_>>().join(" ")
+    };
+    let update = |before: Object, after: Object| does(Change::Update { before, after });
+    assert_eq!(does(Change::Create { after: with("x", true) }), "enable_unit");
+    assert_eq!(update(with("x", true), with("x", true)), "");
+    assert_eq!(update(with("x", false), with("x", true)), "enable_unit");
+    assert_eq!(update(with("x", true), with("y", true)), "reenable_unit");
+    assert_eq!(update(with("x", true), with("y", false)), "disable_unit");
+}
+
+#[test]
 fn files_that_change_it_go_unless_they_are_allowed() {
     let with = |mut object: Object, name: &str, files: &[&str]| {
         object.insert(name.into(), Value::strings(files));

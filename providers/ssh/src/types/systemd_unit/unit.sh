@@ -43,6 +43,9 @@ is_stopped() {
 
 enable_unit() { systemctl -q enable -- "$name" >&2 || fail enable; }
 
+# The links of a file that was there before go: its [Install] section may have been another one.
+reenable_unit() { systemctl -q reenable -- "$name" >&2 || fail enable; }
+
 disable_unit() { systemctl -q disable -- "$name" >&2 || fail disable; }
 
 # What is in /run/karmaform is changed under the host's lock: the script of a run that was killed may still be at work, and takes the directory
