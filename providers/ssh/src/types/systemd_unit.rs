@@ -255,6 +255,17 @@ impl SshType for SystemdUnit {
         looks
     }
 
+    fn answer_for(&self, seen: &Seen, ask: &Ask) -> Result<Option<Object>, Diagnostic> {
+        let Some(mut object) = self.answer(seen, &ask.identity, ask.known.as_ref())? else { return Ok(None) };
+        // Where it is not to start at a boot any link is one too many, wherever it is.
+        if ask.wanted.as_ref().is_some_and(|wanted| boolean(wanted, "enabled") == Some(false))
+            && seen.unit(text(&ask.identity, "name").unwrap_or_default())?.file_state == "enabled"
+        {
+            object.insert("enabled".to_owned(), true.into());
+        }
+        Ok(Some(object))
+    }
+
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
         let name = text(identity, "name").unwrap_or_default();
         let path = path_of(name);

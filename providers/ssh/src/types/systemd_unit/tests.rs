@@ -326,6 +326,13 @@ fn a_unit_that_is_started_elsewhere_than_its_file_says_is_not_enabled() {
     let mut off = known.clone();
     off.insert("enabled".into(), false.into());
     assert_eq!(look(&["rescue.target.wants"], &off), (Some(true), 1), "somebody has enabled it");
+    // It is not to start at a boot any more, and does so from elsewhere.
+    let asked = |wanted: &Object| {
+        let (known, wanted) = (Some(known.clone()), Some(wanted.clone()));
+        let ask = Ask { resource_type: KIND.to_owned(), identity: identity.clone(), known, wanted, begun: false };
+        boolean(&SystemdUnit::new().answer_for(&seen(&["rescue.target.wants"], &[]), &ask).unwrap().unwrap(), "enabled")
+    };
+    assert_eq!((asked(&off), asked(&known)), (Some(true), Some(false)));
     known.remove("drop_ins");
     assert_eq!(look(&["multi-user.target.wants", "rescue.target.wants"], &known), (Some(true), 0), "nobody said what may change it");
 }
