@@ -80,7 +80,7 @@ impl<'a> Client<'a> {
         self.ctl.run(&["del", &session.prefix, "--prefix"]);
     }
 
-    /// Writes by turns what was there before and what was not, and reads. With the longest time from one acknowledged write to the next.
+    /// Writes by turns what was there before and what was not, and reads. With the longest time from one acknowledged write to the next, or to the end.
     fn write(&self, session: &Session, done: &AtomicBool) -> (Vec<Operation>, Duration) {
         let (mut last, mut longest, mut history) = (Instant::now(), Duration::ZERO, Vec::new());
         for number in 1.. {
@@ -94,7 +94,8 @@ impl<'a> Client<'a> {
             std::thread::sleep(PAUSE);
             history.extend(self.gets(session, LAST));
         }
-        (history, longest)
+        // What was not over by the end counts, too.
+        (history, longest.max(last.elapsed()))
     }
 
     /// Reads while somebody else writes.
