@@ -133,6 +133,8 @@ pub(crate) struct Told {
     pub(crate) is_partial: bool,
     /// Everything that is extra is told.
     pub(crate) knows_strays: bool,
+    /// But for what is called so: how its names begin.
+    pub(crate) unlisted: Vec<String>,
     /// Ends of certificates, in seconds since 1970.
     pub(crate) certificates: Vec<(Address, i64)>,
     /// What is not told any more, if an earlier look was named.

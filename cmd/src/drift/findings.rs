@@ -82,6 +82,7 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
         unsure: looked.doubts.unsure.iter().cloned().collect(),
         is_partial: !plan.targets.is_empty(),
         knows_strays: looked.knows_strays,
+        unlisted: looked.unlisted,
         is_blind: false,
         is_interrupted: looked.cut.is_some(),
         notes,

@@ -48,6 +48,8 @@ pub(crate) struct Looked {
     pub(crate) strays: Vec<Beside>,
     /// All of these are told: everybody could be asked.
     pub(crate) knows_strays: bool,
+    /// But for those whose names begin so, which can't be told for lack of a right.
+    pub(crate) unlisted: Vec<String>,
     /// What was not looked at any more, as the look was over by then.
     pub(crate) cut: Option<Cut>,
     /// What nobody was asked about for that.
@@ -99,9 +101,12 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
         (false, true) => Some(Cut::Strays),
         (false, false) => None,
     };
-    let (strays, wrong) = found.unwrap_or_default();
-    let knows_strays = looks_for_strays && cut.is_none() && wrong.is_empty();
-    met.extend(wrong);
+    let told = found.unwrap_or_default();
+    let knows_strays = looks_for_strays && cut.is_none() && told.wrong.is_empty();
+    met.extend(told.wrong);
+    let (unlisted, why): (Vec<_>, Vec<_>) = told.unlisted.into_iter().map(|u| (u.begin, u.why)).unzip();
+    let (strays, unlisted) = (told.found, unlisted.concat());
+    met.extend(why);
     let searched = clock.now();
     let (plan, doubts, wrong) = plan_and_doubts(&graph, &world.inputs(), &observed, &options);
     // What a check says is a finding.
@@ -112,5 +117,5 @@ pub(crate) async fn look(sight: &Sight<'_>) -> Result<Looked, Diagnostics> {
     let times = [("look", began, seen_all), ("look for strays", seen_all, searched), ("decide", searched, clock.now())];
     let phases = times.map(|(name, begin, end)| Phase { name, begin, end: end.max(begin) }).into();
     let asked = observed.asked().to_vec();
-    Ok(Looked { plan, doubts, seen, strays, knows_strays, cut, unasked, met, phases, asked, pool: Arc::clone(&pool) })
+    Ok(Looked { plan, doubts, seen, strays, knows_strays, unlisted, cut, unasked, met, phases, asked, pool: Arc::clone(&pool) })
 }

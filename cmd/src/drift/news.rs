@@ -87,7 +87,8 @@ pub(crate) fn news(told: &mut Told, past: Vec<Past>) {
         let is_elsewhere = || told.is_partial && address.as_ref().is_none_or(|a| !told.graph.contains_key(a));
         // Of what was changed by somebody it is not told as well that it is not well.
         let is_covered = || p.kind == Kind::Decay.word() && with_findings.contains(&p.address);
-        let is_unknown = p.kind == Kind::Extra.word() && !told.knows_strays;
+        let is_unlisted = || p.differences.iter().any(|d| told.unlisted.iter().any(|begin| d.path.starts_with(begin)));
+        let is_unknown = p.kind == Kind::Extra.word() && (!told.knows_strays || is_unlisted());
         told.is_interrupted
             || is_unknown
             || p.kind != Kind::Unreachable.word() && (told.notes.has_errors() || is_unseen())
@@ -195,6 +196,12 @@ mod tests {
             news(&mut told, past_of(std::slice::from_ref(&extra)));
             assert_eq!(told.news.unwrap().gone.len(), gone);
         }
+        // Who may not list pods tells of all others.
+        let pod = finding(Kind::Extra, "c.m", "Pod/a/x has its marks, and is in no state", &["Pod/a/x"]);
+        let mut told = Told { knows_strays: true, unlisted: vec!["Pod/a/".into()], ..Told::default() };
+        news(&mut told, past_of(&[extra.clone(), pod.clone()]));
+        let found = told.news.unwrap();
+        assert_eq!((found.gone, found.carried), (past_of(&[extra]), past_of(&[pod])));
         // Only a part was looked at.
         let mut told = Told { is_partial: true, ..Told::default() };
         news(&mut told, past_of(std::slice::from_ref(&changed)));

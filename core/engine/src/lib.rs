@@ -82,4 +82,4 @@ pub use rebuild::{Rebuilt, rebuild};
 pub use recover::{Recovery, recover};
 pub use restore::restore;
 pub use select::{TARGETING, without_deferred};
-pub use strays::{Beside, strays};
+pub use strays::{Beside, Besides, strays};

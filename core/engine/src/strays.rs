@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
 use karmaform_model::{
-    Address, Connection, Diagnostic, Diagnostics, Known, Object, ResourceEntry, ResourceState, Severity, Value, to_json,
+    Address, Connection, Diagnostic, Diagnostics, Known, Object, ResourceEntry, ResourceState, Severity, Strays, Unlisted, Value, to_json,
 };
 
 use crate::observed::{Answer, Observed, Seen};
@@ -21,6 +21,17 @@ pub struct Beside {
     pub name: String,
 }
 
+/// What a look for strays told.
+#[derive(Clone, Debug, Default)]
+pub struct Besides {
+    /// Those that there are.
+    pub found: Vec<Beside>,
+    /// Warnings; with any of these there may be more of any kind.
+    pub wrong: Diagnostics,
+    /// Of these alone there may be more; with warnings of their own.
+    pub unlisted: Vec<Unlisted>,
+}
+
 /// What is reached: a provider, and what its connections lead to, whatever the credentials are.
 type Key<'a> = (&'a str, String);
 
@@ -35,18 +46,19 @@ struct Place<'a> {
 
 /// Asks everybody that was looked at, all at once, each one once. It takes a look at everything: what was left out would be a stray. Where
 /// it can't be told, that is a warning.
-pub async fn strays(world: &World<'_>, observed: &Observed, parallelism: usize) -> (Vec<Beside>, Diagnostics) {
+pub async fn strays(world: &World<'_>, observed: &Observed, parallelism: usize) -> Besides {
     let places = places(world, observed);
     let asked = futures::stream::iter(places.into_iter().map(|((provider, _), place)| ask(world, (provider, place))))
         .buffer_unordered(parallelism.max(1));
-    let (mut found, mut diagnostics) = (Vec::new(), Diagnostics::default());
+    let mut all = Besides::default();
+    let warning = |d: Diagnostic| Diagnostic { severity: Severity::Warning, ..d };
     for answer in asked.collect::<Vec<_>>().await {
-        let (strays, wrong) = answer;
-        found.extend(strays);
-        diagnostics.extend(wrong.into_iter().map(|d| Diagnostic { severity: Severity::Warning, ..d }));
+        all.found.extend(answer.found);
+        all.wrong.extend(answer.wrong.into_iter().map(warning));
+        all.unlisted.extend(answer.unlisted.into_iter().map(|u| Unlisted { why: warning(u.why), ..u }));
     }
-    found.sort_by(|a, b| (&a.address, &a.name).cmp(&(&b.address, &b.name)));
-    (found, diagnostics)
+    all.found.sort_by(|a, b| (&a.address, &a.name).cmp(&(&b.address, &b.name)));
+    all
 }
 
 fn places<'a>(world: &World<'a>, observed: &'a Observed) -> BTreeMap<Key<'a>, Place<'a>> {
@@ -99,14 +111,14 @@ fn id(way: &Value) -> String {
     connection_id(way).map(|id| to_json(id).to_string()).unwrap_or_default()
 }
 
-async fn ask(world: &World<'_>, (provider, place): (&str, Place<'_>)) -> (Vec<Beside>, Diagnostics) {
-    let Some(looking) = world.registry.provider(provider) else { return <_>::default() };
+async fn ask(world: &World<'_>, (provider, place): (&str, Place<'_>)) -> Besides {
+    let Some(looking) = world.registry.provider(provider) else { return Besides::default() };
     let client = match world.pool.open(provider, &entries(place.way)).await {
         Ok(client) => client,
-        Err(error) => return (Vec::new(), error.into()),
+        Err(error) => return Besides { wrong: error.into(), ..Besides::default() },
     };
     let (addresses, known): (Vec<&Address>, Vec<Known>) = place.known.into_iter().unzip();
-    let (strays, wrong) = looking.strays(&client, &known).await;
-    let beside = strays.into_iter().filter_map(|s| Some(Beside { address: (*addresses.get(s.beside)?).clone(), name: s.name }));
-    (beside.collect(), wrong)
+    let Strays { found, wrong, unlisted } = looking.strays(&client, &known).await;
+    let beside = found.into_iter().filter_map(|s| Some(Beside { address: (*addresses.get(s.beside)?).clone(), name: s.name }));
+    Besides { found: beside.collect(), wrong, unlisted }
 }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::{
-    Ask, BoxFuture, Change, Connections, Diagnostic, Diagnostics, GateAnswer, Known, Looking, Need, Object, Provider, Refused,
-    ResourceSpec, Schema, Stock, Stray, Supplied, Supply, Trust,
+    Ask, BoxFuture, Change, Connections, Diagnostic, GateAnswer, Known, Looking, Need, Object, Provider, Refused, ResourceSpec, Schema,
+    Stock, Strays, Supplied, Supply, Trust,
 };
 
 /// An open connection whose type only its provider knows.
@@ -133,11 +133,11 @@ impl<P: Provider> Looking for Adapter<P> {
         })
     }
 
-    fn strays<'a>(&'a self, client: &'a AnyClient, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
+    fn strays<'a>(&'a self, client: &'a AnyClient, known: &'a [Known]) -> BoxFuture<'a, Strays> {
         Box::pin(async move {
             match self.client(client) {
                 Ok(client) => self.0.strays(client, known).await,
-                Err(error) => (Vec::new(), error.into()),
+                Err(error) => Strays { wrong: error.into(), ..Strays::default() },
             }
         })
     }

@@ -83,7 +83,7 @@ pub use seal::{Clear, Content, KeyService, SEALED, Seal, SealError, is_sealed};
 pub use stand_in::StandIns;
 pub use state::{OutputState, ResourceState, Snapshot, StateError, Status};
 pub use state_store::{Found, Item, StateStore, StoreError, Version};
-pub use stray::{Known, Stray};
+pub use stray::{Known, Stray, Strays, Unlisted};
 pub use supply::{
     Need, Registries, Shelved, Shelves, Stock, Supplied, Supply, Trust, damaged, is_shelved, names_backup, not_in_stock, shows_authority,
     untrusted,

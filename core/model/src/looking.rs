@@ -3,9 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::{
-    AnyClient, Ask, BoxFuture, Connections, Diagnostic, Diagnostics, GateAnswer, Known, Need, Object, Refused, ResourceSpec, Schema, Stray,
-};
+use crate::{AnyClient, Ask, BoxFuture, Connections, Diagnostic, GateAnswer, Known, Need, Object, Refused, ResourceSpec, Schema, Strays};
 
 /// A provider without its client type, for who only looks. What acts is in [`crate::Driver`], to which there is no way from here.
 pub trait Looking: Send + Sync {
@@ -44,9 +42,9 @@ pub trait Looking: Send + Sync {
     /// See [`crate::Provider::observe`].
     fn observe<'a>(&'a self, client: &'a AnyClient, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>>;
     /// See [`crate::Provider::strays`].
-    fn strays<'a>(&'a self, client: &'a AnyClient, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
+    fn strays<'a>(&'a self, client: &'a AnyClient, known: &'a [Known]) -> BoxFuture<'a, Strays> {
         let _ = (client, known);
-        Box::pin(async { (Vec::new(), Diagnostics::default()) })
+        Box::pin(async { Strays::default() })
     }
     /// See [`crate::DataSource::read`].
     fn read<'a>(&'a self, client: &'a AnyClient, data_source: &'a str, arguments: &'a Object) -> BoxFuture<'a, Result<Object, Diagnostic>>;

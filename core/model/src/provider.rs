@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::{Change, Diagnostic, Diagnostics, Known, Need, Object, Schema, Stock, Stray, Supplied, Supply, Trust, default_plan};
+use crate::{Change, Diagnostic, Diagnostics, Known, Need, Object, Schema, Stock, Strays, Supplied, Supply, Trust, default_plan};
 
 /// A boxed future; dyn traits need one.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -256,10 +256,10 @@ pub trait Provider: Send + Sync + 'static {
 
     /// What is at the other end with the marks of something that is ours, and is none of these. `known` is everything there that the state or
     /// the configuration knows. Reads only. What belongs to somebody else's state is not to be told: where marks can't tell whose it is, say nothing. What
-    /// can't be told for lack of a right is a warning.
-    fn strays<'a>(&'a self, client: &'a Self::Client, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
+    /// can't be told for lack of a right is a warning; [`Strays::unlisted`] where everything else is told all the same.
+    fn strays<'a>(&'a self, client: &'a Self::Client, known: &'a [Known]) -> BoxFuture<'a, Strays> {
         let _ = (client, known);
-        Box::pin(async { (Vec::new(), Diagnostics::default()) })
+        Box::pin(async { Strays::default() })
     }
 
     /// [`Provider::observe`] for who is going to change things: where the world can say ahead what it would make of what is wanted (an API server's dry

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use karmaform_model::{
-    Ask, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Operation, Provider, Registries,
-    ResourceType, Schema, Shelves, Stock, Stray, Supplied, Supply, Trust,
+    Ask, BoxFuture, Connections, DataSource, Diagnostic, Gate, Known, Need, Object, Operation, Provider, Registries, ResourceType, Schema,
+    Shelves, Stock, Strays, Supplied, Supply, Trust,
 };
 
 use crate::accepts::KubernetesAccepts;
@@ -184,7 +184,7 @@ impl Provider for Kubernetes {
         Box::pin(through::observe(client, asks, || dispatch::observe(client, &self.archive, asks, None)))
     }
 
-    fn strays<'a>(&'a self, client: &'a Client, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
+    fn strays<'a>(&'a self, client: &'a Client, known: &'a [Known]) -> BoxFuture<'a, Strays> {
         Box::pin(strays::strays(client, known))
     }
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt as _;
-use karmaform_model::{Diagnostic, Diagnostics, Known, Stray, Value};
+use karmaform_model::{Diagnostic, Diagnostics, Known, Stray, Strays, Unlisted, Value};
 use serde_json::Value as Json;
 
 use crate::client::{Client, MANAGER};
@@ -42,13 +42,13 @@ const USUAL: [(&str, &str); 10] = [
 type Kind = (String, String, String);
 
 /// Looks. What may not be listed is a warning, if it is of a kind that ours are of, or made by ours.
-pub(crate) async fn strays(client: &Client, known: &[Known]) -> (Vec<Stray>, Diagnostics) {
+pub(crate) async fn strays(client: &Client, known: &[Known]) -> Strays {
     let marks = Marks::of(known);
     let usual = marks.namespaces().flat_map(|n| USUAL.map(|(version, kind)| (version.to_owned(), kind.to_owned(), n.clone())));
     let namespaces: BTreeSet<&String> = marks.namespaces().collect();
     let of_ours = marks.kinds.iter().filter(|(_, kind, namespace)| kind != CLAIM && namespaces.contains(namespace)).cloned();
     // Pods are looked at with what makes them, too, and there nobody tells that they may not be listed.
-    let pods: BTreeSet<Kind> = marks.namespaces_with_pods().map(|n| ("v1".to_owned(), "Pod".to_owned(), n.to_owned())).collect();
+    let pods: BTreeSet<Kind> = marks.with_pods.iter().map(|n| ("v1".to_owned(), "Pod".to_owned(), n.clone())).collect();
     let kinds: BTreeSet<Kind> = usual.chain(of_ours).chain(pods.iter().cloned()).collect();
     let at_once = client.at_once().await;
     let lists = kinds.into_iter().map(|kind| async { (list(client, &kind).await, kind) });
@@ -72,20 +72,22 @@ pub(crate) async fn strays(client: &Client, known: &[Known]) -> (Vec<Stray>, Dia
             Diagnostic::warning("A right to look is missing", detail).with_hint("Give the connection's user the right to list them."),
         );
     }
-    if !unlisted.is_empty() {
+    let pods = if unlisted.is_empty() {
+        None
+    } else {
         let rights: Vec<String> = unlisted.iter().map(|namespace| format!("\"list pods in {namespace}\"")).collect();
         let detail = format!(
             "What somebody did to pods at {} by hand, and which are none of ours, is not known: there is no right to {}.",
             client.place(),
             rights.join(", ")
         );
-        wrong.push(
-            Diagnostic::warning("A right to look is missing", detail).with_hint("Give the connection's user the right to list pods there."),
-        );
-    }
+        let why =
+            Diagnostic::warning("A right to look is missing", detail).with_hint("Give the connection's user the right to list pods there.");
+        Some(Unlisted { begin: unlisted.iter().map(|namespace| format!("Pod/{namespace}/")).collect(), why })
+    };
     found.sort_by(|a: &Stray, b: &Stray| a.name.cmp(&b.name));
     found.dedup();
-    (found, wrong)
+    Strays { found, wrong, unlisted: pods.into_iter().collect() }
 }
 
 enum Listed {
@@ -119,6 +121,8 @@ struct Marks {
     instances: BTreeMap<(String, String, Option<String>, Option<String>), usize>,
     /// Namespaces that are ours alone.
     owned: BTreeMap<String, usize>,
+    /// Namespaces with something of ours that makes pods, or leads to them.
+    with_pods: BTreeSet<String>,
 }
 
 impl Marks {
@@ -148,6 +152,9 @@ impl Marks {
             self.owned.entry(name.name.clone()).or_insert(index);
         }
         let version = manifest::api_version(manifest).map_or_else(|| format!("{}/", name.group), str::to_owned);
+        if !name.namespace.is_empty() && (is_workload(&name.kind) || leads_to_pods(name, manifest)) {
+            self.with_pods.insert(name.namespace.clone());
+        }
         self.kinds.insert((version, name.kind.clone(), name.namespace.clone()));
         if let Some(instance) = label(INSTANCE) {
             for part in [label(NAME), None] {
@@ -160,15 +167,6 @@ impl Marks {
     fn namespaces(&self) -> impl Iterator<Item = &String> {
         let of_instances = self.instances.keys().map(|(namespace, ..)| namespace);
         of_instances.chain(self.owned.keys()).collect::<BTreeSet<_>>().into_iter()
-    }
-
-    /// Where there is something of ours that makes pods, or leads to them.
-    fn namespaces_with_pods(&self) -> impl Iterator<Item = &str> {
-        let has_pods = |kind: &str| is_workload(kind) || kind == "Service";
-        self.kinds
-            .iter()
-            .filter(move |(_, kind, namespace)| has_pods(kind) && !namespace.is_empty())
-            .map(|(.., namespace)| namespace.as_str())
     }
 
     /// What is listed, if it is one.
@@ -197,6 +195,13 @@ impl Marks {
         };
         Some(Stray { name: name.to_string(), beside: *beside })
     }
+}
+
+/// A Service that is no other name of something elsewhere, and whose addresses nobody else gives it.
+fn leads_to_pods(name: &Name, manifest: &Value) -> bool {
+    let Some(spec) = manifest.get("spec").filter(|_| name.kind == "Service" && name.group.is_empty()) else { return false };
+    let is_alias = spec.get("type").and_then(Value::as_str) == Some("ExternalName");
+    !is_alias && spec.get("selector").and_then(Value::as_entries).is_some_and(|labels| !labels.is_empty())
 }
 
 /// With the namespace that it is in when it names none.
@@ -291,15 +296,18 @@ mod tests {
             _ => crate::mock::refused(403, "secrets is forbidden: User \"u\" cannot list resource \"secrets\""),
         })
         .await;
-        let known = [known(true, marked("Secret", "certs", Some("karmada"))), known(true, marked("Service", "api", Some("karmada")))];
-        let (found, wrong) = super::strays(&client, &known).await;
+        let mut api = marked("Service", "api", Some("karmada"));
+        api["spec"] = json!({ "selector": { "app": "api" } });
+        let known = [known(true, marked("Secret", "certs", Some("karmada"))), known(true, api)];
+        let Strays { found, wrong, unlisted } = super::strays(&client, &known).await;
         assert_eq!(found.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["Service/karmada-system/old"]);
         let why = wrong.iter().next().unwrap();
-        assert_eq!((wrong.len(), why.summary.as_str(), why.is_error()), (2, "A right to look is missing", false));
+        assert_eq!((wrong.len(), why.summary.as_str(), why.is_error()), (1, "A right to look is missing", false));
         assert!(why.detail.ends_with("there is no right to list Secret in the namespace karmada-system."), "{}", why.detail);
         assert!(why.hints[0].contains("right to list"), "{why:?}");
-        // The Service leads to pods, whoever makes these.
-        let pods = wrong.iter().nth(1).unwrap();
+        // The Service leads to pods, whoever makes these. Of others all is told.
+        assert_eq!((unlisted.len(), unlisted[0].begin.clone()), (1, vec!["Pod/karmada-system/".to_owned()]));
+        let pods = &unlisted[0].why;
         assert_eq!((pods.summary.as_str(), pods.is_error()), ("A right to look is missing", false));
         assert!(pods.detail.ends_with("there is no right to \"list pods in karmada-system\"."), "{}", pods.detail);
     }
@@ -312,18 +320,25 @@ mod tests {
         })
         .await;
         let labels = json!({ "app.kubernetes.io/managed-by": "karmaform" });
-        let of = |kind: &str, version: &str| {
-            known(
-                true,
-                json!({ "apiVersion": version, "kind": kind, "metadata": { "namespace": "agents", "name": "a", "labels": labels } }),
-            )
+        let of = |kind: &str, version: &str, spec: Json| {
+            let metadata = json!({ "namespace": "agents", "name": "a", "labels": labels });
+            known(true, json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec }))
         };
         // Without an instance, in a namespace of somebody else: nothing there is a stray, and its pods are looked at all the same.
-        let (found, wrong) = super::strays(&client, &[of("Deployment", "apps/v1")]).await;
-        let told: Vec<&str> = wrong.iter().map(|d| d.detail.rsplit(": ").next().unwrap()).collect();
-        assert_eq!((found.len(), told), (0, vec!["there is no right to \"list pods in agents\"."]), "{wrong:?}");
+        let Strays { found, wrong, unlisted } = super::strays(&client, &[of("Deployment", "apps/v1", json!({}))]).await;
+        let told: Vec<&str> = unlisted.iter().map(|u| u.why.detail.rsplit(": ").next().unwrap()).collect();
+        assert_eq!((found.len(), wrong.len(), told), (0, 0, vec!["there is no right to \"list pods in agents\"."]), "{wrong:?}");
         assert_eq!(*seen.lock().unwrap().last().unwrap(), "GET /api/v1/namespaces/agents/pods");
-        let (_, wrong) = super::strays(&client, &[of("ConfigMap", "v1")]).await;
-        assert!(wrong.is_empty(), "{wrong:?}");
+        let selector = json!({ "app": "a" });
+        for (kind, spec, is_told) in [
+            ("ConfigMap", json!({}), false),
+            ("Service", json!({ "selector": selector }), true),
+            ("Service", json!({ "selector": {} }), false),
+            ("Service", json!({ "ports": [] }), false),
+            ("Service", json!({ "type": "ExternalName", "externalName": "a.example", "selector": selector }), false),
+        ] {
+            let told = super::strays(&client, &[of(kind, "v1", spec.clone())]).await;
+            assert_eq!((told.wrong.len(), told.unlisted.len()), (0, usize::from(is_told)), "{kind} {spec}");
+        }
     }
 }

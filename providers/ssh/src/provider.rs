@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use karmaform_model::{
-    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Need, Object, Operation, Provider,
-    Registries, ResourceType, Schema, Severity, Shelves, Stock, Stray, Supplied, Supply, Trust, Type,
+    Ask, Attribute, BoxFuture, Connections, DataSource, Diagnostic, Gate, Known, Need, Object, Operation, Provider, Registries,
+    ResourceType, Schema, Severity, Shelves, Stock, Strays, Supplied, Supply, Trust, Type,
 };
 
 use crate::artifact::{Lent, Stocked, Store, Trusted};
@@ -241,8 +241,8 @@ impl Provider for Ssh {
         })
     }
 
-    fn strays<'a>(&'a self, client: &'a Client, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
-        Box::pin(strays::strays(client, known))
+    fn strays<'a>(&'a self, client: &'a Client, known: &'a [Known]) -> BoxFuture<'a, Strays> {
+        Box::pin(async move { Strays::from(strays::strays(client, known).await) })
     }
 
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use karmaform_model::{
-    Ask, Attribute, BoxFuture, Change, Connections, DataSource, Diagnostic, Diagnostics, Gate, Known, Object, Provider, ResourceSpec,
-    ResourceType, Schema, Stray, Type, Value,
+    Ask, Attribute, BoxFuture, Change, Connections, DataSource, Diagnostic, Gate, Known, Object, Provider, ResourceSpec, ResourceType,
+    Schema, Stray, Strays, Type, Value,
 };
 
 use crate::fake_data::{HOST_DATA, LOOKUP_DATA, READY};
@@ -362,7 +362,7 @@ impl Provider for Fake {
         })
     }
     /// Things whose name begins with that of one of ours.
-    fn strays<'a>(&'a self, client: &'a Client, known: &'a [Known]) -> BoxFuture<'a, (Vec<Stray>, Diagnostics)> {
+    fn strays<'a>(&'a self, client: &'a Client, known: &'a [Known]) -> BoxFuture<'a, Strays> {
         Box::pin(async move {
             let name = |k: &Known| k.object.get("name").and_then(Value::as_str).map(|n| format!("{}/{n}", client.host));
             let names: Vec<Option<String>> = known.iter().map(name).collect();
@@ -372,7 +372,7 @@ impl Provider for Fake {
                 let is_marked = |(n, k): (&Option<String>, &Known)| k.is_ours && n.as_ref().is_some_and(|n| key.starts_with(n));
                 names.iter().zip(known).position(is_marked).map(|beside| Stray { name: key.clone(), beside })
             };
-            (unknown.filter_map(beside).collect(), Diagnostics::default())
+            Strays { found: unknown.filter_map(beside).collect(), ..Strays::default() }
         })
     }
     fn observe<'a>(&'a self, client: &'a Client, asks: &'a [Ask]) -> BoxFuture<'a, Vec<Result<Option<Object>, Diagnostic>>> {

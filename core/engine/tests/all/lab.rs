@@ -229,9 +229,9 @@ impl Lab {
         let world =
             Surroundings { config: &config, registry: &self.registry, state: &state, pool: &pool, runtime: &self.clock, hands: None };
         let (observed, _) = block_on(observe(&graph, &world, &Options { lenient: true, ..Options::default() }));
-        let (found, wrong) = block_on(strays(&world, &observed, 4));
-        assert!(wrong.is_empty(), "{wrong:?}");
-        found.into_iter().map(|b| (b.address.to_string(), b.name)).collect()
+        let strays = block_on(strays(&world, &observed, 4));
+        assert!(strays.wrong.is_empty() && strays.unlisted.is_empty(), "{strays:?}");
+        strays.found.into_iter().map(|b| (b.address.to_string(), b.name)).collect()
     }
 
     /// The plan; there must be no error.
