@@ -185,6 +185,14 @@ fn sites(evaluator: &Evaluator<'_>, each: &Expr, errors: &mut Errors) -> Result<
     if errors.list.len() > before {
         return Err(Refused::Told);
     }
+    // Whatever it comes to be: a list or a set of anything is taken as well.
+    let open = |errors: &mut Errors, detail: &str| {
+        evaluator.fail(each, each.span, &Scope::new(&Site::default()), errors, "Invalid for_each", detail.to_owned());
+        errors.list.pop().map_or(Refused::Told, |told| Refused::Open(told.with_hint(UNKNOWN)))
+    };
+    if value.is_unknown() && !value.marks().any() {
+        return Err(open(errors, "The keys of \"for_each\" are known only after apply, but the plan needs to know the instances."));
+    }
     let elements: Vec<(Value, Value)> = match &value.kind {
         // Nothing is imported, as nothing is for no elements.
         Kind::Null(_) if !value.marks().any() => Vec::new(),
@@ -194,6 +202,8 @@ fn sites(evaluator: &Evaluator<'_>, each: &Expr, errors: &mut Errors) -> Result<
         Kind::Set(_, items) if !value.marks().any() && value.is_wholly_known() => {
             items.iter().map(|item| (item.clone(), item.clone())).collect()
         }
+        // Elements that are not known yet may come to be one.
+        Kind::Set(..) if !value.marks().any() => return Err(open(errors, "Not all elements of \"for_each\" are known before apply.")),
         _ => match for_each(evaluator, each, 0, errors) {
             Some(Repetition::ForEach(entries)) => entries.into_iter().map(|(key, item)| (key.into(), item)).collect(),
             _ => return Err(open_keys(errors)),
