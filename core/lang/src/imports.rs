@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Mode, ResourceEntry, Span, Value, convert};
+use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Mode, ModuleStep, ResourceEntry, Span, Value, convert};
 
 use crate::config::{Config, Repetition};
 use crate::decode::{self, Shape, check_shape};
@@ -341,8 +341,20 @@ fn fits(config: &Config, address: Address, span: Span, by_hand: bool) -> Result<
         }
         // How often a module stands is not known there, so no instance has an address with its key.
         None if config.any_values && config.is_written(&address) => Ok(address),
+        // It may come to be there, and is asked about again then.
+        None if !by_hand && is_in_open_module(config, &address) && config.is_written(&address) => Ok(address),
         None => Err(not_configured(&address, span)),
     }
+}
+
+/// True if it is not known yet whether a module that it is in has such an instance.
+fn is_in_open_module(config: &Config, address: &Address) -> bool {
+    let is_open = |steps: &[ModuleStep]| {
+        let Some((last, around)) = steps.split_last() else { return false };
+        let module = around.iter().cloned().chain([ModuleStep::new(&last.name)]).collect();
+        last.key.is_some() && config.open_modules.contains_key(&Address::of_module(module))
+    };
+    !config.open_modules.is_empty() && (1..=address.module.len()).any(|n| is_open(&address.module[..n]))
 }
 
 /// Whether a thing of this type can be taken over.
