@@ -1,10 +1,12 @@
 //! What is taken over, by `import` blocks or by hand: that it is there, and is what the configuration names. Pure.
 
-use karmaform_lang::Import;
+use karmaform_lang::{Import, OpenImport};
 use karmaform_model::{
-    Address, Catalog, Diagnostic, ModeOfPlan, Object, Plan, PlannedResource, ResourceEntry, ResourceSpec, ResourceState, Status, Value,
+    Address, Catalog, Diagnostic, Diagnostics, Mode, ModeOfPlan, Object, Plan, PlannedResource, ResourceEntry, ResourceSpec, ResourceState,
+    Status, Value,
 };
 
+use crate::graph::Graph;
 use crate::ledger::resource_state;
 use crate::observed::Answer;
 use crate::values::{with_nulls, without_volatile};
@@ -18,7 +20,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Why it can't be told what an instance takes over; `None` if it can, or if it has it already.
-    pub(crate) fn open_import(&self, number: usize) -> Option<&'a Diagnostic> {
+    pub(crate) fn open_import(&self, number: usize) -> Option<&'a OpenImport> {
         let config = self.inputs.config;
         let address = &self.graph.nodes[number].address;
         if config.imports.contains_key(address) {
@@ -33,6 +35,59 @@ impl<'a> Pass<'a> {
         let is_open = self.inputs.state.resources.get(address).is_none_or(|known| known.status == Status::Unfinished);
         self.options.mode == ModeOfPlan::Normal && is_open
     }
+}
+
+/// What has to be said of imports that can't be told: each block once, of the first of its instances. Who only looks (`lenient`) goes without. `is_wrong`:
+/// something else was told, from which it may follow.
+pub(crate) fn open(pass: &Pass<'_>, is_wrong: bool) -> Diagnostics {
+    if pass.options.lenient || pass.inputs.config.open_imports.is_empty() {
+        return Diagnostics::new();
+    }
+    let mut told: Vec<(Diagnostic, usize)> = Vec::new();
+    for &number in pass.graph.instances.values() {
+        // What could not be evaluated was told.
+        if !pass.selected[number] || pass.visits[number].wanted.is_none() {
+            continue;
+        }
+        let Some(open) = pass.open_import(number) else { continue };
+        if is_wrong && (pass.visits[number].flags.failed || needed(pass, open).any(|(_, n)| has_failed(pass, n))) {
+            continue;
+        }
+        match told.iter().position(|(first, _)| first.span == open.told.span && first.summary == open.told.summary) {
+            Some(at) => told[at].1 += usize::from(!open.is_any),
+            None => {
+                let unread = needed(pass, open).find(|(address, n)| address.mode == Mode::Data && !pass.selected[*n] && !pass.deferred[*n]);
+                told.push((with_unread(&open.told, unread.map(|(address, _)| address), pass), 0));
+            }
+        }
+    }
+    for (first, more) in told.iter_mut().filter(|(_, more)| *more > 0) {
+        first.detail += &format!(" So it is with {more} more of this block.");
+    }
+    told.into_iter().map(|(first, _)| first).collect()
+}
+
+/// What an import is made of.
+fn needed<'p>(pass: &'p Pass<'_>, open: &'p OpenImport) -> impl Iterator<Item = (&'p Address, usize)> {
+    let graph: &'p Graph = pass.graph;
+    open.needs.iter().flat_map(move |need| graph.within(need))
+}
+
+/// True if nothing is known of it as something went wrong. What is an open import itself did not.
+fn has_failed(pass: &Pass<'_>, number: usize) -> bool {
+    let visit = &pass.visits[number];
+    let is_wanted = pass.selected[number] && pass.graph.nodes[number].configured && !pass.graph.nodes[number].is_junction();
+    visit.flags.failed || is_wanted && visit.decision.is_none() && pass.open_import(number).is_none()
+}
+
+/// With what helps where a data source is not read at all: no apply would bring it.
+fn with_unread(told: &Diagnostic, unread: Option<&Address>, pass: &Pass<'_>) -> Diagnostic {
+    let Some(address) = unread else { return told.clone() };
+    let hint = match pass.options.targets.is_empty() {
+        true => format!("Leave {address} in: -exclude keeps this plan from reading it."),
+        false => format!("Name {address} with -target as well: this plan does not read it."),
+    };
+    Diagnostic { hints: vec![hint], ..told.clone() }
 }
 
 /// What a plan takes over at this address, just as it is there, as the state keeps it. `None`: nothing.

@@ -82,6 +82,8 @@ fn decide_with<T>(
     };
     let mut diagnostics = crate::select::warnings(graph, options);
     diagnostics.extend(std::mem::take(&mut pass.diagnostics));
+    let is_wrong = diagnostics.has_errors() || !observed.blind.is_empty();
+    diagnostics.extend(crate::imports::open(&pass, is_wrong));
     if options.mode == ModeOfPlan::Normal {
         // What a resource needed was told with it already.
         let is_same = |a: &Diagnostic, b: &Diagnostic| a.span == b.span && a.summary == b.summary && a.detail == b.detail;

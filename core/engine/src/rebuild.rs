@@ -209,8 +209,9 @@ impl Book<'_> {
         while self.adopt(false) {}
         self.adopt(true);
         let (composites, problems) = self.pass(false, |pass, _| {
-            let problems = std::mem::take(&mut pass.diagnostics).into_iter();
-            let problems: Vec<_> = problems.filter(|d| d.address.as_ref().is_none_or(|a| self.matters(pass, a))).collect();
+            let mut problems = std::mem::take(&mut pass.diagnostics);
+            problems.extend(crate::imports::open(pass, problems.has_errors()));
+            let problems: Vec<_> = problems.into_iter().filter(|d| d.address.as_ref().is_none_or(|a| self.matters(pass, a))).collect();
             let composites = self.graph.instances.values().filter(|n| matches!(pass.entries[**n], Some(ResourceEntry::Composite(_))));
             let record = |number: &usize| {
                 let children = &self.graph.nodes[*number].children;

@@ -123,9 +123,9 @@ impl Pass<'_> {
         }
         let import = self.import(number);
         let circumstances = Circumstances { settled: inherited.settled, failed: inherited.failed, importing: import.is_some() };
-        let open = self.open_import(number);
+        let is_open = self.open_import(number).is_some();
         // Something else is asked of what is taken over than of what is to be made.
-        let settled = open.is_none() && self.ask(number, schema, &before, wanted.as_ref(), circumstances);
+        let settled = !is_open && self.ask(number, schema, &before, wanted.as_ref(), circumstances);
         self.refresh_way(driver.name(), schema, &mut before, wanted.as_ref());
         if let Some(wanted) = &mut wanted {
             assume_connection(schema, wanted, before.compared.as_ref());
@@ -142,15 +142,14 @@ impl Pass<'_> {
         let refused = import
             .filter(|_| alone.is_none())
             .zip(wanted.as_ref())
-            .and_then(|(import, wanted)| imports::refused(spec, import, wanted, self.observed.answer(address)))
-            .or_else(|| open.cloned());
+            .and_then(|(import, wanted)| imports::refused(spec, import, wanted, self.observed.answer(address)));
         let decision = match (self.options.mode, &wanted) {
             (ModeOfPlan::Normal, _) if refused.is_some() => {
-                // What is said of a block as a whole is said once.
-                let more = refused.filter(|refused| self.diagnostics.iter().all(|d| d != refused));
-                self.report(number, more.into_iter().collect());
+                self.report(number, refused.into_iter().collect());
                 None
             }
+            // That is told when all was visited. Who only looks sees that it is still to be applied.
+            (ModeOfPlan::Normal, _) if is_open && !self.options.lenient => None,
             (ModeOfPlan::Normal, Some(wanted)) => {
                 let force = Force { requested: self.is_requested(number), triggered: self.trigger(number) };
                 match decide(spec, &self.context, &before, (wanted, anew.as_ref().unwrap_or(wanted)), &force) {

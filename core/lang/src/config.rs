@@ -42,8 +42,9 @@ pub struct Config {
     pub moved: Vec<Moved>,
     /// `import` blocks, by the instance that takes something over.
     pub imports: BTreeMap<Address, Import>,
-    /// Those of them of which it is not known yet what is taken over, or by which instance: an error for who can't go on without knowing.
-    pub open_imports: Vec<OpenImport>,
+    /// Those of them of which it is not known yet what is taken over, or by which instance: an error for who can't go on without knowing. By the
+    /// instance; if that is not known, by the resource without any key.
+    pub open_imports: BTreeMap<Address, OpenImport>,
     /// `policy` blocks, by name.
     pub policies: BTreeMap<String, Policy>,
     /// `check` blocks that stand here, by name.
@@ -368,7 +369,7 @@ impl Config {
             removed: BTreeMap::new(),
             moved: Vec::new(),
             imports: BTreeMap::new(),
-            open_imports: Vec::new(),
+            open_imports: BTreeMap::new(),
             policies: BTreeMap::new(),
             checks: BTreeMap::new(),
             missing_variables: Vec::new(),
@@ -394,8 +395,9 @@ impl Config {
             let told = |b: &ResourceBlock| (b.address.clone(), b.repetition == Repetition::Open, b.repetition.keys());
             config.blocks.values().map(told).collect()
         };
-        let imports = |config: &Self| -> Vec<(Address, bool)> { config.open_imports.iter().map(|o| (o.to.clone(), o.is_any)).collect() };
-        let is_imported_alike = self.imports == other.imports && imports(self) == imports(other);
+        let is_open_alike = self.open_imports.len() == other.open_imports.len()
+            && self.open_imports.iter().zip(&other.open_imports).all(|((to, one), (with, two))| to == with && one.is_any == two.is_any);
+        let is_imported_alike = self.imports == other.imports && is_open_alike;
         self.places == other.places && self.open.len() == other.open.len() && keys(self) == keys(other) && is_imported_alike
     }
 

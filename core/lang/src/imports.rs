@@ -2,6 +2,7 @@
 //! by then. What an id is made of may be known only when other things were looked at: until then an import is open.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Mode, ModuleStep, ResourceEntry, Span, Value, convert};
 
@@ -28,19 +29,22 @@ pub struct Import {
 /// An import of which it is not known yet what is taken over, or by which instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenImport {
-    /// The instance; if that is not known, the resource without any key.
-    pub to: Address,
-    /// `to` stands for any instance of the resource.
+    /// It may be of any instance of the resource.
     pub is_any: bool,
+    /// The blocks that its values are made of.
+    pub needs: Arc<BTreeSet<Address>>,
     /// What is to be said where it stays so.
     pub told: Diagnostic,
 }
 
 impl Config {
     /// Why it is not known whether an instance takes something over, or what. `None`: it is known.
-    pub fn open_import(&self, address: &Address) -> Option<&Diagnostic> {
-        let is_meant = |open: &&OpenImport| if open.is_any { open.to == address.configuration() } else { open.to == *address };
-        self.open_imports.iter().find(is_meant).map(|open| &open.told)
+    pub fn open_import(&self, address: &Address) -> Option<&OpenImport> {
+        if self.open_imports.is_empty() {
+            return None;
+        }
+        let of_any = || self.open_imports.get(&address.configuration()).filter(|open| open.is_any);
+        self.open_imports.get(address).or_else(of_any)
     }
 
     /// Imports one thing by hand, and nothing else.
@@ -66,8 +70,16 @@ impl Config {
 pub(crate) struct Imports {
     /// By the instance that takes the thing over.
     pub all: BTreeMap<Address, Import>,
-    /// Those that are not known yet.
-    pub open: Vec<OpenImport>,
+    /// Those that are not known yet, by the instance; if that is not known, by the resource without any key.
+    pub open: BTreeMap<Address, OpenImport>,
+}
+
+impl Imports {
+    /// Where it is said already what an instance takes over.
+    fn place(&self, address: &Address) -> Option<Span> {
+        let open = || self.open.get(address).filter(|open| !open.is_any).and_then(|open| open.told.span);
+        self.all.get(address).map(|import| import.span).or_else(open)
+    }
 }
 
 /// Why a value can't be used.
@@ -94,6 +106,7 @@ pub(crate) fn read(config: &Config, known: &dyn Resolver, blocks: &[Block], diag
         let (Some(to), Some(id)) = (of("to"), of("id")) else { continue };
         let each = of("for_each");
         let (needs, found) = check(config, to, id, each);
+        let needs = Arc::new(needs);
         let failed = found.has_errors();
         diagnostics.extend(found);
         if failed {
@@ -116,26 +129,38 @@ pub(crate) fn read(config: &Config, known: &dyn Resolver, blocks: &[Block], diag
             let scope = Scope::new(site);
             let address = address(&evaluator, to, &scope, &mut errors)
                 .and_then(|address| fits(config, address, to.span, false).map_err(Refused::Wrong));
-            match (address, self::id(&evaluator, id, &scope, &mut errors)) {
-                (Ok(address), Ok(import)) => {
-                    if let Some(first) = imports.all.insert(address.clone(), import) {
-                        diagnostics.push(decode::second(&format!("the import of {address}"), to.span, first.span));
-                    }
-                }
-                (Ok(to), Err(Refused::Open(told))) => {
-                    imports.open.push(OpenImport { told: with_needs(told, &needs).at(&to), to, is_any: false });
+            let import = self::id(&evaluator, id, &scope, &mut errors);
+            if let (Ok(address), Ok(_) | Err(Refused::Open(_))) = (&address, &import)
+                && let Some(first) = imports.place(address)
+            {
+                diagnostics.push(decode::second(&format!("the import of {address}"), to.span, first));
+                continue;
+            }
+            match (address, import) {
+                (Ok(address), Ok(import)) => drop(imports.all.insert(address, import)),
+                (Ok(address), Err(Refused::Open(told))) => {
+                    let told = with_needs(told, &needs).at(&address);
+                    imports.open.insert(address, OpenImport { is_any: false, needs: Arc::clone(&needs), told });
                 }
                 (address, id) => refused.extend(address.err().into_iter().chain(id.err())),
             }
         }
+        // What is said of the block as a whole is said once, however many keys are not known.
+        let mut of_any: Option<Diagnostic> = None;
         for why in refused {
             match why {
                 Refused::Told => {}
                 Refused::Wrong(error) => diagnostics.push(error),
-                Refused::Open(told) => match target(config, to) {
-                    Ok(to) => imports.open.push(OpenImport { told: with_needs(told, &needs).at(&to), to, is_any: true }),
-                    Err(error) => diagnostics.push(error),
-                },
+                Refused::Open(told) => of_any = of_any.or(Some(told)),
+            }
+        }
+        if let Some(told) = of_any {
+            match target(config, to) {
+                Ok(address) => {
+                    let told = with_needs(told, &needs).at(&address);
+                    imports.open.entry(address).or_insert(OpenImport { is_any: true, needs, told });
+                }
+                Err(error) => diagnostics.push(error),
             }
         }
         diagnostics.extend(evaluator.finish(errors));

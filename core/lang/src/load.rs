@@ -24,7 +24,7 @@ use crate::{checks, ephemeral, imports, lifecycle, moved, overrides, policies, p
 pub fn load(sources: &Sources, inputs: &VariableInputs, context: &Context, registry: &Catalog) -> (Config, Diagnostics) {
     let (config, mut diagnostics) = load_with(sources, inputs, context, registry, &NothingKnown);
     diagnostics.extend(config.open.clone());
-    diagnostics.extend(config.open_imports.iter().map(|open| open.told.clone()));
+    diagnostics.extend(config.open_imports.values().map(|open| open.told.clone()));
     (config, sorted(diagnostics))
 }
 

@@ -92,7 +92,7 @@ fn an_import_is_open_until_its_id_is_known() {
     let address: Address = "file.new".parse().unwrap();
     let (open, known) = (read(&NothingKnown), read(&Tags));
     assert!(open.imports.is_empty());
-    assert!(open.open_import(&address).is_some_and(|told| told.summary == "Invalid id" && told.detail.ends_with("file.a.")));
+    assert!(open.open_import(&address).is_some_and(|open| open.told.summary == "Invalid id" && open.told.detail.ends_with("file.a.")));
     assert_eq!(known.imports.get(&address).map(|import| import.id.as_str()), Some("k-l"));
     assert!(known.open_import(&address).is_none());
 }
