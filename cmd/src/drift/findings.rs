@@ -230,7 +230,7 @@ impl Search<'_> {
                 }
                 continue;
             }
-            let (kind, says) = told_as(resource);
+            let (kind, says) = told_as(resource, self.config.open_import(address).is_some());
             edited.extend(address.composite().filter(|_| kind == Kind::Unapplied));
             self.add(kind, address, resource_type, says.to_owned(), differences);
         }
@@ -359,14 +359,15 @@ fn gone(drift: &[DriftedResource]) -> BTreeSet<(String, String)> {
     missing.filter_map(|d| Some((host(&d.before)?, text(d.before.get("name")?)))).collect()
 }
 
-/// In which way, and in which words, a change that nobody from outside caused is told of.
-fn told_as(resource: &PlannedResource) -> (Kind, &'static str) {
+/// In which way, and in which words, a change that nobody from outside caused is told of. `is_open`: a block imports it, and does not know yet what.
+fn told_as(resource: &PlannedResource, is_open: bool) -> (Kind, &'static str) {
     let says = match (&resource.reason, resource.change.action()) {
         (Some(Reason::CreateBecauseMissing), _) => return (Kind::Missing, "it was made, and is not there any more"),
         (Some(Reason::FinishEarlierRun), _) => "an earlier run began with it and did not end",
         (Some(Reason::ReplaceBecauseTainted), _) => "it is marked as damaged, and must be made anew",
         _ if resource.importing.is_some() => "it is there and to be imported, and was not yet",
         _ if resource.deposed.is_some() => "what it was before it was made anew is still there",
+        (_, Action::Create) if is_open => "it is to be imported, and what it is named by is known only after apply",
         (_, Action::Create) => "it is in the configuration, and was not made yet",
         (_, Action::Delete | Action::Forget) => "it is not in the configuration any more, and still there",
         (_, Action::DestroyThenCreate | Action::CreateThenDestroy) => {
