@@ -128,7 +128,7 @@ fn lists_things(schema: &Schema) -> bool {
 }
 
 fn tells_health(facts: &Object) -> bool {
-    HEALTH.iter().any(|name| facts.get(*name).is_some_and(|v| !v.is_null()))
+    HEALTH.iter().any(|name| facts.get(name).is_some_and(|v| !v.is_null()))
 }
 
 /// What is asked about one resource: its address, its type, what the state knows, and the question.
@@ -233,9 +233,9 @@ fn one_table(members: &[&Seen], schema: &Schema, theme: &Theme) -> String {
             if place.is_some() && !is_one_place {
                 row.push((place_of(member).unwrap_or_default(), Tone::Plain));
             }
-            row.extend(addresses.iter().map(|n| cell(n, member.known.get(*n))));
+            row.extend(addresses.iter().map(|n| cell(n, member.known.get(n))));
             match &member.facts {
-                Ok(Some(found)) => row.extend(facts.iter().map(|n| cell(n, found.get(*n)))),
+                Ok(Some(found)) => row.extend(facts.iter().map(|n| cell(n, found.get(n)))),
                 Ok(None) => row.extend(blank(facts.len(), "not there", Tone::Remove)),
                 Err(_) => row.extend(blank(facts.len(), "can't be reached", Tone::Remove)),
             }

@@ -23,7 +23,7 @@ pub(super) fn compare(path: &str, is: Option<&Value>, should: Option<&Value>, fo
     if let (Some(is), Some(should), false) = (is, should, has_secret) {
         if let (Some(a), Some(b)) = (is.as_entries(), should.as_entries()) {
             // How something is reached is nothing that drifts; what is reached is.
-            let is_text = |object: &Object| ["provider", "id"].iter().all(|n| object.get(*n).is_some_and(|v| v.as_str().is_some()));
+            let is_text = |object: &Object| ["provider", "id"].iter().all(|n| object.get(n).is_some_and(|v| v.as_str().is_some()));
             let is_way = !path.starts_with(MANIFEST) && is_text(a) && is_text(b);
             let names: BTreeSet<&String> = a.keys().chain(b.keys()).filter(|n| !is_way || n.as_str() == "id").collect();
             for name in names {

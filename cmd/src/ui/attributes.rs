@@ -91,7 +91,7 @@ impl Printer {
             }
         };
         let is_naming = |n: &str| NAMING.contains(&n) || schema.and_then(|s| s.attribute(n)).is_some_and(|a| a.identity);
-        let is_null = |n: &&String| before.get(*n).is_none_or(Value::is_null) && after.get(*n).is_none_or(Value::is_null);
+        let is_null = |n: &&String| before.get(n).is_none_or(Value::is_null) && after.get(n).is_none_or(Value::is_null);
         // Of a null it does not matter whether it is secret.
         let is_changed = |n: &&String| !is_write_only(schema, n) && !is_null(n) && !is_same(n);
         let (changed, unchanged): (Vec<&String>, Vec<&String>) = names.into_iter().partition(is_changed);
@@ -103,7 +103,7 @@ impl Printer {
         // What is hidden has its place in the width of the names.
         let keys = key_texts(shown.iter().map(|(n, _)| *n).chain(hidden.iter().copied()), false);
         for (key, (name, is_changed)) in keys.iter().zip(&shown) {
-            let (b, a) = (before.get(*name).unwrap_or(&null), after.get(*name).unwrap_or(&null));
+            let (b, a) = (before.get(name).unwrap_or(&null), after.get(name).unwrap_or(&null));
             let start = self.position();
             if *is_changed {
                 let manner = Manner { untyped: is_untyped(schema, name), whole: NAMING.contains(&name.as_str()) };

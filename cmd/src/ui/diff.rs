@@ -101,9 +101,9 @@ impl Printer {
             self.manner.whole = around.whole || is_naming(name);
             if !is_changed(name) {
                 self.value(indent, Mark::None, &format!("{key} = "), &b, "");
-            } else if after.contains_key(*name) && before.contains_key(*name) {
+            } else if after.contains_key(name) && before.contains_key(name) {
                 self.inner_difference(indent, &format!("{key} = "), &b, &a, "");
-            } else if self.manner.untyped && !b.secret && !after.contains_key(*name) {
+            } else if self.manner.untyped && !b.secret && !after.contains_key(name) {
                 self.value(indent, Mark::Remove, &format!("{key} = "), &b, "");
             } else {
                 self.difference(indent, &format!("{key} = "), &b, &a, "");

@@ -196,7 +196,7 @@ pub(crate) fn drifted_body(resource: &DriftedResource, secret_paths: &[Path], re
             let identity = schema.map(|s| s.identity(&resource.before)).unwrap_or_default();
             let mut shown: karmaform_model::Object = identity;
             shown.extend(resource.before.get("id").map(|id| ("id".to_owned(), id.clone())));
-            let hidden = resource.before.iter().filter(|(n, v)| !v.is_null() && !shown.contains_key(*n)).count();
+            let hidden = resource.before.iter().filter(|(n, v)| !v.is_null() && !shown.contains_key(n)).count();
             printer.one_sided(8, Mark::Remove, schema, &ready(&shown));
             printer.hidden(8, hidden, "attribute");
         }

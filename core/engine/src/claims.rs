@@ -45,7 +45,7 @@ fn claims<'a>(pass: &'a Pass<'_>) -> Vec<(&'a Address, Claim, bool, Option<&'sta
         let Some(place) = wanted.get(way).and_then(connection_id).filter(|v| v.is_wholly_known()) else { continue };
         let place = to_json(place).to_string();
         for (attribute, word) in lists {
-            let values = wanted.get(*attribute).and_then(Value::as_items).into_iter().flatten();
+            let values = wanted.get(attribute).and_then(Value::as_items).into_iter().flatten();
             for value in values.filter(|v| v.is_wholly_known() && !v.is_null()) {
                 let what = value.as_str().map_or_else(|| to_json(value).to_string(), str::to_owned);
                 let is_secret = value.contains_secret();

@@ -111,7 +111,7 @@ pub(crate) fn refused(spec: &dyn ResourceSpec, import: &Import, wanted: &Object,
     let id = spec.import_id(wanted);
     let who = if import.by_hand { "The command" } else { "The block" };
     // What others have, too, would be taken for ours alone, and go when this goes.
-    let shared = spec.schema().shared_by.filter(|name| wanted.get(*name).and_then(Value::as_bool) == Some(true));
+    let shared = spec.schema().shared_by.filter(|name| wanted.get(name).and_then(Value::as_bool) == Some(true));
     if let Some(name) = shared {
         let detail = format!("With `{name}` a thing that is there already is used without an import, and stays when this is destroyed.");
         let hint = if import.by_hand { "Have it used by apply." } else { "Delete the import block." };

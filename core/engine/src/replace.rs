@@ -56,7 +56,7 @@ pub(crate) fn set_orders(pass: &mut Pass<'_>, create_first: &[bool]) {
 
 /// What is to be known where parts of a composite are to be made anew: the composite stays, so `ignore_changes` still keeps what they are made of.
 pub(crate) fn made_as_it_was(written: &Object, kept: &Object) -> Diagnostics {
-    let differs = |name: &&String| !same(written.get(*name), kept.get(*name));
+    let differs = |name: &&String| !same(written.get(name), kept.get(name));
     let names: Vec<String> = kept.keys().filter(differs).map(|name| format!("\"{name}\"")).collect();
     if names.is_empty() {
         return Diagnostics::new();

@@ -204,7 +204,7 @@ fn without_defaults(ty: &Type) -> Type {
 }
 
 fn convert_object(entries: &Object, wanted: &BTreeMap<String, ObjectAttribute>) -> Result<Kind, ConvertError> {
-    let missing: Vec<_> = wanted.iter().filter(|(n, a)| !a.optional && !entries.contains_key(*n)).map(|(n, _)| n.clone()).collect();
+    let missing: Vec<_> = wanted.iter().filter(|(n, a)| !a.optional && !entries.contains_key(n)).map(|(n, _)| n.clone()).collect();
     if !missing.is_empty() {
         return Err(ConvertError::Missing(missing));
     }

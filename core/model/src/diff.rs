@@ -87,7 +87,7 @@ fn completed(schema: &Schema, before: Option<&Object>, wanted: &Object) -> Objec
         (block.name, wanted.get(block.name).map_or_else(null, Cow::Borrowed))
     });
     let parts: Vec<(&str, Cow<'_, Value>)> = attributes.chain(blocks).collect();
-    let is_all = |object: &&Object| object.len() == parts.len() && parts.iter().all(|(name, value)| object.get(*name) == Some(value));
+    let is_all = |object: &&Object| object.len() == parts.len() && parts.iter().all(|(name, value)| object.get(name) == Some(value));
     let mut after = match before.filter(is_all) {
         Some(before) => before.clone(),
         None => parts.into_iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect(),

@@ -120,7 +120,7 @@ fn in_wanted_spelling(seen: &Object, wanted: &Object) -> Object {
 
 /// Fills in the hash, which is known as soon as the content is; as secret as the content.
 fn with_hash(object: &mut Object) {
-    let secret = CONTENTS.iter().any(|n| object.get(*n).is_some_and(Value::contains_secret));
+    let secret = CONTENTS.iter().any(|n| object.get(n).is_some_and(Value::contains_secret));
     let hash = match bytes(object) {
         Ok(Some(bytes)) => Value::from(hexadecimal(&bytes)),
         _ => Value::unknown_not_null(Type::String),

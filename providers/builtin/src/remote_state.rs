@@ -77,7 +77,7 @@ impl RemoteState {
 
 /// What is wrong, unless it may quote an argument that is secret as a whole: the kind of a backend, or a name in its arguments.
 fn withheld(arguments: &Object, names: &[&str], wrong: Diagnostic) -> Diagnostic {
-    let is_secret = |name: &&&str| arguments.get(**name).is_some_and(|value| value.marks().any());
+    let is_secret = |name: &&&str| arguments.get(name).is_some_and(|value| value.marks().any());
     let Some(name) = names.iter().find(is_secret) else { return wrong };
     Diagnostic::error(wrong.summary, format!("\"{name}\" is secret as a whole, so that nothing more can be told."))
         .with_hint("Write the kind of the backend and the names of its arguments as constants; their values may be secret.")

@@ -73,12 +73,12 @@ impl KubernetesArchive {
 
 /// True if what the manifests are made of is wholly known.
 pub(crate) fn is_readable(object: &Object) -> bool {
-    INPUTS.iter().all(|name| object.get(*name).is_none_or(Value::is_wholly_known))
+    INPUTS.iter().all(|name| object.get(name).is_none_or(Value::is_wholly_known))
 }
 
 /// True if two sides speak of the same manifests.
 pub(crate) fn same_inputs(a: &Object, b: &Object) -> bool {
-    INPUTS.iter().all(|name| same(a.get(*name), b.get(*name)))
+    INPUTS.iter().all(|name| same(a.get(name), b.get(name)))
 }
 
 /// Objects and their words.

@@ -110,7 +110,7 @@ impl ResourceSpec for KubernetesCertificate {
             change => change,
         };
         let is_new = match &change {
-            Change::Update { before, after } => is_due(context.now, before) || ASKED.iter().any(|n| !same(before.get(*n), after.get(*n))),
+            Change::Update { before, after } => is_due(context.now, before) || ASKED.iter().any(|n| !same(before.get(n), after.get(n))),
             other => !other.is_no_op(),
         };
         if let (true, Some(after)) = (is_new, change.after_mut()) {

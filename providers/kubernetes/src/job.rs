@@ -47,7 +47,7 @@ impl KubernetesJob {
 
 /// True if the difference is one that runs it again.
 fn runs_again(before: &Object, after: &Object) -> bool {
-    ["manifest", "triggers"].iter().any(|name| !same(before.get(*name), after.get(*name)))
+    ["manifest", "triggers"].iter().any(|name| !same(before.get(name), after.get(name)))
 }
 
 impl ResourceSpec for KubernetesJob {
@@ -138,7 +138,7 @@ impl ResourceType<Client> for KubernetesJob {
 fn running(job: &Object) -> Object {
     // What somebody else made is never taken over.
     let mut made = object([("wait", Value::object([("rollout", true.into())])), ("reclaim", true.into())]);
-    made.extend(["manifest", "timeout"].iter().filter_map(|name| Some(((*name).to_owned(), job.get(*name)?.clone()))));
+    made.extend(["manifest", "timeout"].iter().filter_map(|name| Some(((*name).to_owned(), job.get(name)?.clone()))));
     made
 }
 

@@ -29,7 +29,7 @@ fn archive(wanted: &Object) -> Need {
     let is_open = |name: &str| wanted.get(name).is_some_and(Value::is_unknown);
     match text(wanted, "source") {
         Some(source) if !is_open("sha256") => {
-            let is_secret = ["source", "sha256"].iter().any(|name| wanted.get(*name).is_some_and(Value::contains_secret));
+            let is_secret = ["source", "sha256"].iter().any(|name| wanted.get(name).is_some_and(Value::contains_secret));
             Need::File { supply: supply(source, text(wanted, "sha256")), is_secret }
         }
         _ => Need::Later,

@@ -78,7 +78,7 @@ impl ResourceSpec for KubernetesPod {
         // How long to wait and what to look out for is no property of the pod, and no reason to restart it.
         let before = before.map(|b| {
             let mut before = b.clone();
-            before.extend(["timeout", "renew_on"].iter().filter_map(|name| Some(((*name).to_owned(), wanted.get(*name)?.clone()))));
+            before.extend(["timeout", "renew_on"].iter().filter_map(|name| Some(((*name).to_owned(), wanted.get(name)?.clone()))));
             before
         });
         let mut change = default_plan(&self.schema, before.as_ref(), Some(wanted));

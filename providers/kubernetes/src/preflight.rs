@@ -65,7 +65,7 @@ fn is_due(known: Option<&Object>, wanted: &Object) -> bool {
         (Some(old), Some(new)) => !same(Some(&old), Some(&new)),
         _ => false,
     };
-    WAY.iter().any(|name| !same(known.get(*name), wanted.get(*name)))
+    WAY.iter().any(|name| !same(known.get(name), wanted.get(name)))
         || ENDS.iter().any(|(end, names)| names.iter().any(|name| differs(end, name)))
 }
 

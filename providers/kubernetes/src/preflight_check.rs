@@ -47,7 +47,7 @@ impl Wanted {
     /// Of arguments; none as long as some of them are not known.
     pub(crate) fn read(wanted: &Object) -> Result<Option<Self>, Diagnostic> {
         let needed = ["namespace", "image", "pod", "address", "target", "ca_certificate", "proxy_url"];
-        if needed.iter().any(|name| wanted.get(*name).is_some_and(|v| !v.is_wholly_known())) {
+        if needed.iter().any(|name| wanted.get(name).is_some_and(|v| !v.is_wholly_known())) {
             return Ok(None);
         }
         let (Some(namespace), Some(image), Some(address)) = (text(wanted, "namespace"), text(wanted, "image"), text(wanted, "address"))

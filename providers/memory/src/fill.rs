@@ -69,5 +69,5 @@ fn known(blank: &Blank<'_>, value: &Value) -> Value {
 pub(crate) fn missing(schema: &Schema, object: &Object) -> Vec<&'static str> {
     let attributes = schema.attributes.iter().filter(|a| !a.is_computed()).map(|a| a.name);
     let names = attributes.chain(schema.blocks.iter().map(|b| b.name));
-    names.filter(|n| object.get(*n).is_some_and(|v| !v.is_wholly_known())).collect()
+    names.filter(|n| object.get(n).is_some_and(|v| !v.is_wholly_known())).collect()
 }

@@ -30,7 +30,7 @@ pub(crate) fn object<const N: usize>(parts: [(&str, Value); N]) -> Object {
 
 /// The strings inside the secret parts of these attributes, to be kept out of messages.
 pub(crate) fn secrets(object: &Object, names: &[&str]) -> Vec<String> {
-    let values = names.iter().filter_map(|n| object.get(*n));
+    let values = names.iter().filter_map(|n| object.get(n));
     values.flat_map(secret_leaves).filter_map(Value::as_str).map(str::to_owned).collect()
 }
 

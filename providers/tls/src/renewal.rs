@@ -71,7 +71,7 @@ fn forget(schema: &Schema, names: &[&str], object: &mut Object) {
 /// The attributes that a certificate is made of and that differ. When to renew is not part of a certificate.
 fn changed(schema: &Schema, before: &Object, after: &Object) -> Vec<&'static str> {
     let made_of = schema.attributes.iter().filter(|a| !a.is_computed() && a.is_stored() && a.name != "renew_before_hours");
-    made_of.map(|a| a.name).filter(|n| !same(before.get(*n), after.get(*n))).collect()
+    made_of.map(|a| a.name).filter(|n| !same(before.get(n), after.get(n))).collect()
 }
 
 /// What an update means for the certificate, in words; `None` if it keeps it.

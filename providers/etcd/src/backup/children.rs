@@ -62,7 +62,7 @@ pub(super) fn expand(backup: &Arguments, program_sum: fn() -> Option<String>) ->
 /// The bucket as the record keeps it, for who looks into it from elsewhere.
 fn store(backup: &Arguments) -> Arg {
     let Some(bucket) = &backup.bucket else { return Value::null(Type::Any).into() };
-    let kept = |name: &&str| Some(((*name).to_owned(), bucket.get(*name)?.clone().into()));
+    let kept = |name: &&str| Some(((*name).to_owned(), bucket.get(name)?.clone().into()));
     let names = ["bucket", "prefix", "region", "endpoint", "use_path_style", "ca_certificate", "access_key", "secret_key"];
     Arg::Object(names.iter().filter_map(kept).collect())
 }

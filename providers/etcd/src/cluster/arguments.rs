@@ -223,7 +223,7 @@ pub(super) fn known_text(object: &Object, name: &str, default: &str) -> Result<S
 
 /// Two places at once, or arguments that mean nothing on Kubernetes.
 fn of_hosts(object: &Object, found: &mut Diagnostics) {
-    let is_written = |name: &&&str| object.get(**name).is_some_and(|v| !v.is_null());
+    let is_written = |name: &&&str| object.get(name).is_some_and(|v| !v.is_null());
     if is_written(&&"hosts") {
         found.push(
             Diagnostic::error(

@@ -93,13 +93,13 @@ fn turns(change: &Change) -> bool {
     is(before, "active") == Some(false)
         || is(before, "interrupted") == Some(true)
         || has_strangers(before, after)
-        || ["content", "restart_triggers", "sha256", "revision"].iter().any(|name| !same(before.get(*name), after.get(*name)))
+        || ["content", "restart_triggers", "sha256", "revision"].iter().any(|name| !same(before.get(name), after.get(name)))
 }
 
 /// Files that change the unit go, and with them it was another one.
 fn has_strangers(before: &Object, after: &Object) -> bool {
     let allowed = after.get("drop_ins").and_then(Value::as_items).unwrap_or_default();
-    let there = ["drop_ins", "unlisted_drop_ins"].iter().filter_map(|name| before.get(*name)?.as_items()).flatten();
+    let there = ["drop_ins", "unlisted_drop_ins"].iter().filter_map(|name| before.get(name)?.as_items()).flatten();
     after.contains_key("drop_ins") && there.into_iter().any(|file| !allowed.contains(file))
 }
 
@@ -108,7 +108,7 @@ fn is_repair(change: &Change) -> bool {
     match change {
         Change::Create { .. } => true,
         Change::Update { before, after } => {
-            ["content", "sha256", "content_sha256", "manifest"].iter().all(|n| same(before.get(*n), after.get(*n)))
+            ["content", "sha256", "content_sha256", "manifest"].iter().all(|n| same(before.get(n), after.get(n)))
         }
         _ => false,
     }

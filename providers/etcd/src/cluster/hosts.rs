@@ -49,7 +49,7 @@ pub(super) fn members(object: &Object, found: &mut Diagnostics) -> BTreeMap<Stri
         );
     }
     let addresses = object.get("addresses").filter(|v| !v.is_null());
-    for extra in addresses.and_then(Value::as_entries).into_iter().flat_map(|a| a.keys()).filter(|n| !hosts.contains_key(*n)) {
+    for extra in addresses.and_then(Value::as_entries).into_iter().flat_map(|a| a.keys()).filter(|n| !hosts.contains_key(n)) {
         found.push(Diagnostic::error("An address of no member", format!("`addresses` has an entry \"{extra}\", but `hosts` has none.")));
     }
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();

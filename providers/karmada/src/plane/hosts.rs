@@ -220,7 +220,7 @@ fn hosts(reader: &mut Reader<'_, '_>) -> BTreeMap<String, Host> {
         reader.wrong::<()>("hosts", &format!("has {} entries, but a control plane is on 1 to {MOST} hosts", entries.len()));
     }
     let addresses = reader.given("addresses");
-    for name in addresses.as_entries().into_iter().flatten().map(|(n, _)| n).filter(|n| !entries.contains_key(*n)) {
+    for name in addresses.as_entries().into_iter().flatten().map(|(n, _)| n).filter(|n| !entries.contains_key(n)) {
         reader.wrong::<()>("addresses", &format!("has an entry \"{name}\", but `hosts` has none"));
     }
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();

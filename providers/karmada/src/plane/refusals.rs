@@ -18,7 +18,7 @@ pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
     };
     let text = |path: &[&str]| {
         let mut steps = path.iter();
-        let first = steps.next().and_then(|s| before.get(*s));
+        let first = steps.next().and_then(|s| before.get(s));
         steps.try_fold(first?, |here, step| here.get(step))?.as_str().map(str::to_owned)
     };
     let name = text(&["name"]);

@@ -234,7 +234,7 @@ fn the_same_children_whatever_is_known() {
 fn forget(value: &Value, at: &[&str]) -> Value {
     let Some((step, rest)) = at.split_first() else { return later() };
     let mut entries = value.as_entries().cloned().unwrap_or_default();
-    let part = entries.get(*step).map_or_else(later, |v| forget(v, rest));
+    let part = entries.get(step).map_or_else(later, |v| forget(v, rest));
     entries.insert((*step).to_owned(), part);
     entries.into()
 }

@@ -156,7 +156,7 @@ fn planned_sum(before: Option<&Object>, wanted: &Object) -> Value {
     if let (Some(sum), false) = (text(wanted, "sha256").filter(|s| is_sum(s)), unpacked) {
         return sum.to_lowercase().into();
     }
-    let is_same = |before: &Object, names: &[&str]| names.iter().all(|n| same(before.get(*n), wanted.get(*n)));
+    let is_same = |before: &Object, names: &[&str]| names.iter().all(|n| same(before.get(n), wanted.get(n)));
     // the same pin and member are the same bytes, wherever they come from
     let is_same_origin = |before: &Object| match pin(wanted) {
         Some(pinned) => pin(before) == Some(pinned) && is_same(before, &["member"]),
@@ -212,7 +212,7 @@ impl SshType for Artifact {
         if is_open(wanted) {
             return vec![Need::Later];
         }
-        let is_secret = ORIGIN.iter().any(|name| wanted.get(*name).is_some_and(Value::contains_secret));
+        let is_secret = ORIGIN.iter().any(|name| wanted.get(name).is_some_and(Value::contains_secret));
         vec![Need::File { supply: supply(wanted), is_secret }]
     }
 
@@ -226,7 +226,7 @@ impl SshType for Artifact {
 
 /// True while it is not known where it comes from.
 fn is_open(wanted: &Object) -> bool {
-    ORIGIN.iter().any(|name| wanted.get(*name).is_some_and(Value::is_unknown))
+    ORIGIN.iter().any(|name| wanted.get(name).is_some_and(Value::is_unknown))
 }
 
 fn supply(after: &Object) -> Supply {

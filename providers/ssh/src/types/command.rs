@@ -70,7 +70,7 @@ impl Command {
 
 /// True if the difference is one that runs the command again.
 fn runs_again(before: &Object, after: &Object) -> bool {
-    ["command", "triggers", "environment"].iter().any(|name| !same(before.get(*name), after.get(*name)))
+    ["command", "triggers", "environment"].iter().any(|name| !same(before.get(name), after.get(name)))
 }
 
 impl ResourceSpec for Command {
@@ -169,7 +169,7 @@ impl SshType for Command {
             let check = text(object, "check").filter(|_| may_be_done);
             let printed = execute(client, object, what, command, check).await?;
             let Some(mut after) = change.after().cloned() else { return Ok(None) };
-            let secret = SECRET_PARTS.iter().any(|n| after.get(*n).is_some_and(Value::contains_secret));
+            let secret = SECRET_PARTS.iter().any(|n| after.get(n).is_some_and(Value::contains_secret));
             after.insert("output".to_owned(), Value::from(printed).secret_if(secret));
             Ok(Some(after))
         })

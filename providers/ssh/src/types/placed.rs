@@ -33,7 +33,7 @@ pub(super) fn check() -> Attribute {
 /// The command that tries a new file; empty if there is none. What it says is not shown where it, or what it reads, is secret.
 pub(super) fn check_of(after: &Object) -> String {
     let check = text(after, "check").unwrap_or_default();
-    let is_secret = ["content", "check"].iter().any(|name| after.get(*name).is_some_and(Value::contains_secret));
+    let is_secret = ["content", "check"].iter().any(|name| after.get(name).is_some_and(Value::contains_secret));
     if is_secret && !check.is_empty() { format!("{{ {check}\n}} >/dev/null 2>&1") } else { check.to_owned() }
 }
 

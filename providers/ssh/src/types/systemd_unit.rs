@@ -134,7 +134,7 @@ fn turn(change: &Change) -> Turn {
             let interrupted = boolean(before, "interrupted") == Some(true);
             let newer = interrupted
                 || !strangers(before, after).is_empty()
-                || ["content", "restart_triggers", "sha256"].iter().any(|n| !same(before.get(*n), after.get(*n)));
+                || ["content", "restart_triggers", "sha256"].iter().any(|n| !same(before.get(n), after.get(n)));
             match (active(before), active(after)) {
                 (true, true) if newer => Turn::Restart,
                 (true, true) | (false, false) => Turn::Nothing,
@@ -150,7 +150,7 @@ fn turn(change: &Change) -> Turn {
 /// Files that may not change it.
 fn strangers(before: &Object, wanted: &Object) -> Vec<String> {
     let Some(allowed) = wanted.get("drop_ins").and_then(Value::as_items) else { return Vec::new() };
-    let there = ["drop_ins", "unlisted_drop_ins"].iter().filter_map(|name| before.get(*name)?.as_items()).flatten();
+    let there = ["drop_ins", "unlisted_drop_ins"].iter().filter_map(|name| before.get(name)?.as_items()).flatten();
     there.filter(|file| !allowed.contains(file)).filter_map(|file| file.as_str().map(str::to_owned)).collect()
 }
 

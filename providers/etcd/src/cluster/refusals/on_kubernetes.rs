@@ -51,7 +51,7 @@ pub(super) fn place(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnosti
     found.extend(size(before, place));
     let is_other = before.is_some_and(|before| volumes::is_other(before, place));
     for (name, why) in KEPT.iter().filter(|(name, _)| !(is_other && *name == "storage")) {
-        let (old, now) = (before.and_then(|b| b.get(*name)), place.block.get(*name));
+        let (old, now) = (before.and_then(|b| b.get(name)), place.block.get(name));
         if before.is_some() && !same(old, now) && now.is_none_or(Value::is_wholly_known) {
             found.push(
                 Diagnostic::error(format!("`{name}` of a formed cluster can't be changed yet"), (*why).to_owned())

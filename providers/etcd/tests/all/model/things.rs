@@ -18,7 +18,7 @@ pub(super) fn identity(resource_type: &str, object: &Object) -> Option<String> {
 /// The sum of these texts.
 fn sum(object: &Object, names: &[&str]) -> Value {
     let mut hasher = DefaultHasher::new();
-    names.iter().for_each(|name| object.get(*name).and_then(Value::as_str).hash(&mut hasher));
+    names.iter().for_each(|name| object.get(name).and_then(Value::as_str).hash(&mut hasher));
     Value::from(format!("{:016x}", hasher.finish()))
 }
 

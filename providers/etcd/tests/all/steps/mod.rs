@@ -238,7 +238,7 @@ fn difference<W: Outside>(resource_type: &str, known: Option<&Object>, seen: Opt
     // New contents of a certificate or an archive are known only when they were made.
     if let Change::Update { before, after } = &mut change {
         // When to renew is no part of a certificate.
-        let differs = |name: &&String| !matches!(name.as_str(), "renew_before_hours") && before.get(*name) != after.get(*name);
+        let differs = |name: &&String| !matches!(name.as_str(), "renew_before_hours") && before.get(name) != after.get(name);
         let is_reissued = after.keys().any(|name| differs(&name));
         let computed: &[&str] = match resource_type {
             "tls_certificate" if is_reissued => &["certificate", "private_key"],

@@ -77,7 +77,7 @@ pub(super) fn set_up(after: &Object, change: &Change, turn: Turn, limit: u64) ->
     let enabled = boolean(after, "enabled").unwrap_or(true);
     // also after a change of the file: its [Install] section may be another one
     let settled =
-        matches!(change, Change::Update { before, .. } if ["enabled", "sha256"].iter().all(|n| same(before.get(*n), after.get(*n))));
+        matches!(change, Change::Update { before, .. } if ["enabled", "sha256"].iter().all(|n| same(before.get(n), after.get(n))));
     let is_other_file = matches!(change, Change::Update { before, .. } if !same(before.get("sha256"), after.get("sha256")));
     match (settled, enabled, is_other_file) {
         (true, ..) => {}
