@@ -75,10 +75,10 @@ pub(super) fn set_up(after: &Object, change: &Change, turn: Turn, limit: u64) ->
     }
     script.push_str("reload\n");
     let enabled = boolean(after, "enabled").unwrap_or(true);
-    // also after a change of the file: its [Install] section may be another one
-    let settled =
-        matches!(change, Change::Update { before, .. } if ["enabled", "sha256"].iter().all(|n| same(before.get(n), after.get(n))));
-    let is_other_file = matches!(change, Change::Update { before, .. } if !same(before.get("sha256"), after.get("sha256")));
+    // also after a change of the file: its [Install] section may be another one; where that was cut off, nobody knows how far it came
+    let is_other_file = matches!(change, Change::Update { before, .. }
+        if !same(before.get("sha256"), after.get("sha256")) || boolean(before, "interrupted") == Some(true));
+    let settled = !is_other_file && matches!(change, Change::Update { before, .. } if same(before.get("enabled"), after.get("enabled")));
     match (settled, enabled, is_other_file) {
         (true, ..) => {}
         (false, true, true) => script.push_str("reenable_unit\n"),

@@ -209,6 +209,9 @@ fn links_of_a_file_that_was_there_before_go() {
     assert_eq!(update(with("x", true), with("x", true)), "");
     assert_eq!(update(with("x", false), with("x", true)), "enable_unit");
     assert_eq!(update(with("x", true), with("y", true)), "reenable_unit");
+    let mut cut_off = with("x", true);
+    cut_off.insert("interrupted".into(), true.into());
+    assert_eq!(update(cut_off, with("x", true)), "reenable_unit");
     assert_eq!(update(with("x", true), with("y", false)), "disable_unit");
 }
 

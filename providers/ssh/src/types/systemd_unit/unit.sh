@@ -43,8 +43,10 @@ is_stopped() {
 
 enable_unit() { systemctl -q enable -- "$name" >&2 || fail enable; }
 
-# The links of a file that was there before go: its [Install] section may have been another one.
-reenable_unit() { systemctl -q reenable -- "$name" >&2 || fail enable; }
+# The links of a file that was there before go: its [Install] section may have been another one. Of a template those of all instances would, and only one came back.
+reenable_unit() {
+  case $name in *@.*) enable_unit ;; *) systemctl -q reenable -- "$name" >&2 || fail enable ;; esac
+}
 
 disable_unit() { systemctl -q disable -- "$name" >&2 || fail disable; }
 
