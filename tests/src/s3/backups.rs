@@ -1,5 +1,8 @@
 //! Backups of etcd in a bucket that no state tells of: they are listed and got by their place, and chosen by it for what is restored.
 
+use std::path::Path;
+
+use karmaform_s3::S3Objects;
 use sha2::{Digest as _, Sha256};
 
 use super::Server;
@@ -22,6 +25,14 @@ fn snapshot(byte: u8) -> (Vec<u8>, String) {
     (data, manifest.to_string())
 }
 
+/// Puts a snapshot and its manifest where backups lie. `file`: a place to send them from.
+fn put(objects: &S3Objects, file: &Path, stem: &str, (data, manifest): &(Vec<u8>, String)) {
+    for (ending, bytes) in [("db", data.as_slice()), ("db.json", manifest.as_bytes())] {
+        std::fs::write(file, bytes).expect("written");
+        block_on(objects.put(&format!("{stem}.{ending}"), file)).expect("put");
+    }
+}
+
 #[test]
 fn backups_are_found_without_a_state() {
     for server in Server::all("backups without a state") {
@@ -29,12 +40,8 @@ fn backups_are_found_without_a_state() {
         let objects = server.objects(&prefix);
         let file = project.path().join("to-send");
         let first = snapshot(1);
-        for (stem, (data, manifest)) in [("main-20260101T000000Z", &first), ("main-20260102T000000Z", &snapshot(2))] {
-            for (ending, bytes) in [("db", data.as_slice()), ("db.json", manifest.as_bytes())] {
-                std::fs::write(&file, bytes).expect("written");
-                block_on(objects.put(&format!("{stem}.{ending}"), &file)).expect("put");
-            }
-        }
+        put(&objects, &file, "main-20260101T000000Z", &first);
+        put(&objects, &file, "main-20260102T000000Z", &snapshot(2));
         let keys = [("AWS_ACCESS_KEY_ID", server.access_key.as_str()), ("AWS_SECRET_ACCESS_KEY", server.secret_key.as_str())];
         let place = format!("s3://{}/{prefix}/main", server.bucket);
         let endpoint = format!("-endpoint={}", server.endpoint);
@@ -63,13 +70,7 @@ fn what_was_chosen_stays_the_choice() {
         let (project, prefix) = (Project::new(), server.key("chosen"));
         let objects = server.objects(&prefix);
         let file = project.path().join("to-send");
-        let put = |stem: &str, byte: u8| {
-            let (data, manifest) = snapshot(byte);
-            for (ending, bytes) in [("db", data.as_slice()), ("db.json", manifest.as_bytes())] {
-                std::fs::write(&file, bytes).expect("written");
-                block_on(objects.put(&format!("{stem}.{ending}"), &file)).expect("put");
-            }
-        };
+        let put = |stem: &str, byte: u8| put(&objects, &file, stem, &snapshot(byte));
         put("main-20260101T000000Z", 1);
         let chosen = |more: &str| {
             let from = format!("s3://{}/{prefix}/main", server.bucket);
