@@ -37,6 +37,11 @@ pub(super) struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     pub(super) fn new(host: &'a Host) -> Self {
+        Self::with_volumes(host, VOLUMES)
+    }
+
+    /// With so many of each class.
+    pub(super) fn with_volumes(host: &'a Host, volumes: usize) -> Self {
         let disks = tempfile::tempdir().expect("a temporary directory");
         let cluster = Self { host, project: Project::new(), disks, size: Cell::new("1Gi"), class: Cell::new(CLASS) };
         cluster.host.run(&["create", "namespace", &host.namespace]);
@@ -44,7 +49,7 @@ impl<'a> Cluster<'a> {
         for class in [CLASS, OTHER_CLASS] {
             objects.push(json!({ "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": class },
                 "provisioner": "kubernetes.io/no-provisioner" }));
-            objects.extend((0..VOLUMES).map(|i| cluster.volume(class, i)));
+            objects.extend((0..volumes).map(|i| cluster.volume(class, i)));
         }
         cluster.make(&json!({ "apiVersion": "v1", "kind": "List", "items": objects }));
         cluster

@@ -8,6 +8,7 @@ mod anew;
 mod cron;
 mod drift;
 mod etcd_backup;
+mod etcd_faults;
 mod etcd_members;
 mod etcd_restore;
 mod exposure;

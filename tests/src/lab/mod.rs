@@ -16,6 +16,7 @@ mod membership;
 pub(crate) mod project;
 mod restore;
 mod rotation;
+pub(crate) mod rounds;
 pub(crate) mod secrets;
 mod signals;
 mod users;
