@@ -28,15 +28,20 @@ case $LAB in *[!a-z0-9-]* | "") die "a lab's name is made of a-z, 0-9 and -" ;; 
 
 index_of() { cat "$DIR/hosts/$1/index" 2>/dev/null || die "there is no host \"$1\" in the lab \"$LAB\""; }
 address_of() { echo "$PREFIX.$K.$((10 + $(index_of "$1")))"; }
+# Hosts have an address of each family, with the same numbers in it; but no 0, as that is left out of addresses as they are usually written.
+prefix6() { echo "fd00:${PREFIX#*.}:$((K + 1))"; }
+address6_of() { echo "$(prefix6)::$((10 + $(index_of "$1")))"; }
 mac_of() { printf '02:00:00:d3:%02x:%02x' "$K" "$((10 + $(index_of "$1")))"; }
 # PID 1 of the host as this machine sees it: the child of its nspawn.
 init_of() { pgrep -P "$(cat "$DIR/hosts/$1/nspawn.pid")" 2>/dev/null | head -n 1; }
 
-# Its address and no other one, and its ways to clusters. The network namespace outlives the host, and what address the host gave itself
+# Its addresses and no other ones, and its ways to clusters. The network namespace outlives the host, and what address the host gave itself
 # would, too.
 own_address() {
     ip -n "kf-$LAB-$1" -4 addr flush dev eth0
+    ip -n "kf-$LAB-$1" -6 addr flush dev eth0 scope global
     ip -n "kf-$LAB-$1" addr add "$(address_of "$1")/24" dev eth0
+    ip -n "kf-$LAB-$1" addr add "$(address6_of "$1")/64" dev eth0 nodad
     [ ! -e "$DIR/routes" ] || ip -n "kf-$LAB-$1" -batch "$DIR/routes"
 }
 
@@ -68,7 +73,8 @@ make_host() {
     echo "$number" >"$host/index"
     tr -d - </proc/sys/kernel/random/uuid >"$host/machine-id"
     ssh-keygen -q -t ed25519 -N '' -C "$name" -f "$host/ssh_host_ed25519_key"
-    echo "$(address_of "$name") $(cut -d' ' -f1,2 "$host/ssh_host_ed25519_key.pub")" >>"$DIR/known_hosts"
+    printf '%s %s\n' "$(address_of "$name")" "$(cut -d' ' -f1,2 "$host/ssh_host_ed25519_key.pub")" \
+        "$(address6_of "$name")" "$(cut -d' ' -f1,2 "$host/ssh_host_ed25519_key.pub")" >>"$DIR/known_hosts"
     make_disk "$name"
 
     ip netns add "$ns"
@@ -174,6 +180,7 @@ make_network() {
     ip link add "kf$K" type veth peer name uplink netns "$NET"
     ip -n "$NET" link set uplink master br0 up
     ip addr add "$PREFIX.$K.1/24" dev "kf$K"
+    ip addr add "$(prefix6)::1/64" dev "kf$K" nodad
     ip link set "kf$K" up
     ip neigh replace "$PREFIX.$K.99" lladdr 02:00:00:d3:ff:99 dev "kf$K" nud permanent
 }

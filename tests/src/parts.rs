@@ -35,6 +35,11 @@ pub(crate) fn stripped() -> &'static Path {
     &MADE.1
 }
 
+/// Where somebody listens, at an address of either family.
+pub(crate) fn url(address: &str, port: u16) -> String {
+    if address.contains(':') { format!("https://[{address}]:{port}") } else { format!("https://{address}:{port}") }
+}
+
 /// A key of age: whom to encrypt for, and what reads it, as `age-keygen` writes that.
 pub(crate) fn identity() -> (String, String) {
     use age::secrecy::ExposeSecret as _;

@@ -10,6 +10,7 @@ use super::site::{EVERYBODYS, Site};
 use super::{faults, for_test, programs, second};
 use crate::lab::client::Finally;
 use crate::lab::secrets;
+use crate::parts::url;
 
 /// An API server looks again every 30 s at the latest whether what others serve is there. Source: `remote_available_controller.go` in
 /// `k8s.io/kube-aggregator`.
@@ -54,7 +55,7 @@ fn from_nothing_to_a_control_plane_on_hosts_and_back() {
     }
 }
 
-fn every_host_serves(site: &Site<'_>) {
+pub(super) fn every_host_serves(site: &Site<'_>) {
     for (host, _) in &site.lab.hosts {
         let served = site.ask(host, &["get", "apiservice", "v1alpha1.cluster.karmada.io", "-o", "yaml"]);
         assert!(served.contains("type: Available") && served.contains("port: 7443"), "{served}");
@@ -68,9 +69,9 @@ fn every_host_serves(site: &Site<'_>) {
 }
 
 /// The kubeconfig leads to the load balancer; no component is in its way, and nothing of it runs with rights that it needs not.
-fn one_address_is_everybodys(site: &Site<'_>) {
+pub(super) fn one_address_is_everybodys(site: &Site<'_>) {
     let Some(vip) = &site.vip else { return };
-    assert_eq!(site.project.output("endpoint").trim(), format!("https://{vip}:6443"));
+    assert_eq!(site.project.output("endpoint").trim(), url(vip, 6443));
     site.ask(EVERYBODYS, &["get", "clusters.cluster.karmada.io"]);
     assert_eq!(faults::holders(site, vip).len(), 1);
     let rights = site.lab.shell("a", "systemctl show --property=User --value karmada-demo-haproxy.service");

@@ -3,6 +3,7 @@
 //! that fits). What can't be had is said loudly.
 
 mod faults;
+mod ipv6;
 mod kill;
 mod life;
 mod members;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{KARMADA, Parts};
 use crate::lab::Lab;
-use crate::parts::tell;
+use crate::parts::{tell, url};
 use crate::project::Project;
 
 /// Where everybody reaches the API: what the kubeconfig says.
@@ -29,7 +29,8 @@ impl<'a> Site<'a> {
     /// The example on so many of the lab's hosts.
     pub(super) fn example(lab: &'a Lab, parts: &'a Parts, hosts: usize) -> Self {
         let first = &lab.hosts[0];
-        let vip = lab.has_packages().then(|| format!("{}.90", first.1.rsplit_once('.').expect("an IPv4 address").0));
+        let end = first.1.rfind(['.', ':']).expect("an address");
+        let vip = lab.has_packages().then(|| format!("{}90", &first.1[..=end]));
         if vip.is_none() {
             tell("*** SKIPPED (the hosts have no packages to install): the load balancer");
         }
@@ -140,7 +141,7 @@ impl<'a> Site<'a> {
         command.arg("--kubeconfig").arg(file);
         if host != EVERYBODYS {
             let address = &self.lab.hosts.iter().find(|(n, _)| n == host).expect("a host").1;
-            command.arg(format!("--server=https://{address}:5443"));
+            command.arg(format!("--server={}", url(address, 5443)));
         }
         command.arg("--cache-dir").arg(self.cache.path()).arg("--request-timeout=5s").args(arguments).stdin(Stdio::null());
         command

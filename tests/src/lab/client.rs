@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::Lab;
 use super::history::{Done, NOTHING, Operation, judge};
 use super::project::Etcdctl;
-use crate::parts::tell;
+use crate::parts::{tell, url};
 use crate::project::Project;
 
 /// The key that is written again and again. All others are written once.
@@ -42,7 +42,7 @@ impl Session {
 
 impl<'a> Client<'a> {
     pub(super) fn of(project: &'a Project, lab: &Lab, etcd: &(String, String)) -> Self {
-        let endpoints = lab.hosts.iter().map(|(_, address)| format!("https://{address}:2379")).collect::<Vec<_>>().join(",");
+        let endpoints = lab.hosts.iter().map(|(_, address)| url(address, 2379)).collect::<Vec<_>>().join(",");
         Self { ctl: Etcdctl::at(project, &etcd.1, endpoints) }
     }
 
@@ -157,7 +157,7 @@ impl<'a> Client<'a> {
     pub(super) fn lead_by(&self, name: &str, lab: &Lab) {
         let id = self.id_of(name);
         for (_, address) in &lab.hosts {
-            self.ctl.tries(&[&format!("--endpoints=https://{address}:2379"), "move-leader", &id]);
+            self.ctl.tries(&[&format!("--endpoints={}", url(address, 2379)), "move-leader", &id]);
         }
     }
 }

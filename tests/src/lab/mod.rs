@@ -11,6 +11,7 @@ mod example;
 mod failures;
 mod faults;
 mod history;
+mod ipv6;
 mod kill;
 mod membership;
 pub(crate) mod project;
@@ -80,6 +81,17 @@ impl Lab {
                 None
             }
         }
+    }
+
+    /// The same hosts by their addresses of IPv6, which are made of the numbers of the others (`lab.sh`).
+    pub(crate) fn by_ipv6(mut self) -> Self {
+        for (_, address) in &mut self.hosts {
+            let numbers: Vec<&str> = address.split('.').collect();
+            let [_, net, lab, host] = numbers[..] else { panic!("{address} is not of IPv4") };
+            let lab: u8 = lab.parse().expect("a number");
+            *address = format!("fd00:{net}:{}::{host}", u16::from(lab) + 1);
+        }
+        self
     }
 
     /// `lab.sh VERB HOST`
