@@ -34,6 +34,7 @@ pub(crate) fn judge(config: &Config, plan: &mut Plan, overrides: &Overrides, now
     let plan_value = value::of(plan, now);
     let mut warnings = Vec::new();
     for (name, policy, verdict, wrong) in config.judge(&plan_value) {
+        let summary = if verdict == Verdict::Wrong { WRONG } else { BROKEN };
         let broken = match verdict {
             Verdict::Holds => None,
             Verdict::Broken(message) => Some(message),
@@ -47,7 +48,7 @@ pub(crate) fn judge(config: &Config, plan: &mut Plan, overrides: &Overrides, now
             if may_go_on { warnings.push(Diagnostic { severity: Severity::Warning, ..error }) } else { forbidden.push(error) }
         }
         if let Some(message) = &broken {
-            let told = told(name, policy, message, overridden.as_deref());
+            let told = told(name, policy, (summary, message), overridden.as_deref());
             if told.is_error() { forbidden.push(told) } else { warnings.push(told) }
         }
         plan.judgements.insert(name.to_owned(), Judgement { is_mandatory: policy.is_mandatory, broken, overridden });
@@ -56,12 +57,15 @@ pub(crate) fn judge(config: &Config, plan: &mut Plan, overrides: &Overrides, now
     forbidden
 }
 
-/// Summaries of what is told of a policy.
-const BROKEN: &str = "Policy is broken";
+/// Summaries of what is told of a policy: its condition does not hold,
+pub(crate) const BROKEN: &str = "Policy is broken";
+/// it can't be evaluated, so that nobody can tell,
+pub(crate) const WRONG: &str = "Policy can't be judged";
+/// or whatever it says does not count.
 const OVERRIDDEN: &str = "Policy is overridden";
 
 fn is_judgement(diagnostic: &Diagnostic) -> bool {
-    [BROKEN, OVERRIDDEN].contains(&diagnostic.summary.as_str())
+    [BROKEN, WRONG, OVERRIDDEN].contains(&diagnostic.summary.as_str())
 }
 
 /// What a plan's judgements have to say, and does not forbid it.
@@ -69,14 +73,14 @@ pub(crate) fn advice(plan: &Plan) -> impl Iterator<Item = &Diagnostic> {
     plan.warnings.iter().filter(|w| is_judgement(w))
 }
 
-fn told(name: &str, policy: &Policy, message: &str, overridden: Option<&str>) -> Diagnostic {
+fn told(name: &str, policy: &Policy, (summary, message): (&str, &str), overridden: Option<&str>) -> Diagnostic {
     let about = policy.description.as_ref().map(|d| format!(" ({d})")).unwrap_or_default();
     let detail = format!("The policy \"{name}\"{about} says: {message}");
     let diagnostic = match overridden {
         Some(reason) => Diagnostic::warning(OVERRIDDEN, format!("{detail}\nIt is overridden: {reason}")),
-        None if policy.is_mandatory => Diagnostic::error(BROKEN, detail)
+        None if policy.is_mandatory => Diagnostic::error(summary, detail)
             .with_hint(format!("Change what is planned; or go on all the same with -override-policy={name}=REASON, which is recorded.")),
-        None => Diagnostic::warning(BROKEN, detail),
+        None => Diagnostic::warning(summary, detail),
     };
     diagnostic.with_span(Some(policy.condition_span()))
 }

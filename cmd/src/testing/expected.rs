@@ -6,14 +6,15 @@ use karmaform_engine::{CHECK_FAILED, CHECK_UNKNOWN};
 use karmaform_lang::{Config, OUTPUT_PRECONDITION, PRECONDITION, Run};
 use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, Severity, Span};
 
+use crate::policies;
+
 /// Of a condition that does not hold a command says something with one of these summaries. All else that is said of one is that it can't be evaluated.
-const BROKEN: [&str; 8] = [
+const BROKEN: [&str; 7] = [
     PRECONDITION,
     OUTPUT_PRECONDITION,
     "Postcondition failed",
     "Invalid value for a variable",
-    "Policy is broken",
-    "Policy is overridden",
+    policies::BROKEN,
     CHECK_FAILED,
     CHECK_UNKNOWN,
 ];
@@ -101,7 +102,8 @@ impl Expected {
     }
 
     /// Takes out what was expected, and says whether that was an error, so that nothing can go on from there. A check that fails without being expected
-    /// is an error here, and so is one that a run that only plans can't judge, and one that can't be evaluated at all, as in Terraform.
+    /// is an error here, and so is one that a run that only plans can't judge, and one that can't be evaluated at all, as in Terraform; an advisory policy
+    /// that can't be evaluated, too.
     pub(super) fn take(&mut self, diagnostics: Diagnostics, known: &Known<'_>) -> (Diagnostics, Diagnostics) {
         let (mut left, mut taken) = (Diagnostics::new(), Diagnostics::new());
         let mut told = BTreeSet::new();
@@ -128,7 +130,7 @@ impl Expected {
             } else if self.is_plan && diagnostic.summary == CHECK_UNKNOWN {
                 let error = Diagnostic { severity: Severity::Error, ..diagnostic };
                 left.push(error.with_hint("Write command = apply in the run, or override what the check is made of."));
-            } else if diagnostic.summary == CHECK_FAILED || unread.is_some() || is_wrong {
+            } else if [CHECK_FAILED, policies::WRONG].contains(&diagnostic.summary.as_str()) || unread.is_some() || is_wrong {
                 left.push(Diagnostic { severity: Severity::Error, ..diagnostic });
             } else {
                 left.push(diagnostic);
