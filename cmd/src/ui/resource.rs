@@ -64,6 +64,7 @@ pub(crate) fn because(resource: &PlannedResource, theme: &Theme) -> Option<Strin
         Reason::FinishEarlierRun => "because an earlier run started this and did not finish".to_owned(),
         Reason::ReadBecauseConfigUnknown => "config refers to values not yet known".to_owned(),
         Reason::ReadBecauseDependencyPending => "depends on a resource or a module with changes pending".to_owned(),
+        Reason::ReadBecauseCheckNested => "config will be reloaded to verify a check block".to_owned(),
         Reason::ReplaceByTriggers(trigger) => format!("because {trigger} changes"),
         Reason::ReplaceByRequest | Reason::ReplaceBecauseCannotUpdate(_) | Reason::ReplaceBecauseTainted => return None,
     })

@@ -1,12 +1,16 @@
 //! What conditions say of what was seen and is planned, and again of what an apply has made. `check` blocks only warn: nothing waits for
 //! them, and nothing fails by them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::{CheckSaid, Evaluator, Verdict};
-use karmaform_model::{Address, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, ModeOfPlan, Plan, Snapshot};
+use karmaform_model::{
+    Action, Address, Change, CheckKind, CheckStatus, Checked, Diagnostic, Diagnostics, Mode, ModeOfPlan, Plan, PlannedResource, Reason,
+    Snapshot, Step, StepKind,
+};
 
 use crate::dispatch::Dispatcher;
+use crate::values::with_unknown;
 use crate::walk::Pass;
 
 /// The summary of what is told of an `assert` that does not hold; all else that is told is its author's.
@@ -42,6 +46,41 @@ pub(crate) fn planned(evaluator: &Evaluator<'_>, pass: &Pass<'_>, diagnostics: &
     let absent = pass.inputs.config.absent_checks(&all, of_absent);
     all.extend(absent);
     all
+}
+
+/// True of a check's own data source that could not be read, and would be read again by an apply.
+pub(crate) fn is_unread(pass: &Pass<'_>, address: &Address) -> bool {
+    let has_failed = pass.observed.data.get(address).is_some_and(|reading| reading.result.is_err());
+    has_failed && pass.options.mode == ModeOfPlan::Normal && !pass.options.lenient && pass.inputs.config.check_of(address).is_some()
+}
+
+/// An apply that does something reads at its end what checks have read for themselves, as in Terraform: it may be another thing by then, or there at
+/// last. Nothing waits for that. Where nothing is done, what could not be read has no place in the plan.
+pub(crate) fn read_again(plan: &mut Plan, pass: &Pass<'_>) {
+    if plan.steps.is_empty() {
+        plan.resources.retain(|r| !(r.change.is_no_op() && is_unread(pass, &r.address)));
+    }
+    if plan.steps.is_empty() || plan.mode != ModeOfPlan::Normal || pass.options.lenient {
+        return;
+    }
+    let of_check = |r: &PlannedResource| r.address.mode == Mode::Data && pass.inputs.config.check_of(&r.address).is_some();
+    let is_other = |step: &Step| !matches!(&step.kind, StepKind::Change { resource, .. } if of_check(&plan.resources[*resource]));
+    let waited_for: BTreeSet<usize> = plan.steps.iter().filter(|s| is_other(s)).flat_map(|s| s.after.iter().copied()).collect();
+    let mut last: Vec<usize> = (0..plan.steps.len()).filter(|n| is_other(&plan.steps[*n]) && !waited_for.contains(n)).collect();
+    let reads: Vec<usize> =
+        (0..plan.resources.len()).filter(|n| of_check(&plan.resources[*n]) && plan.resources[*n].change.is_no_op()).collect();
+    if reads.len() > 1 && last.len() > 1 {
+        plan.steps.push(Step { kind: StepKind::Join, after: last });
+        last = vec![plan.steps.len() - 1];
+    }
+    for resource in reads {
+        let planned = &mut plan.resources[resource];
+        let schema = pass.inputs.registry.data_source(&planned.address.kind).map(|entry| entry.schema);
+        let (Some(schema), Some(reading)) = (schema, pass.observed.data.get(&planned.address)) else { continue };
+        planned.change = Change::Read { after: with_unknown(schema, &reading.arguments) };
+        planned.reason = Some(Reason::ReadBecauseCheckNested);
+        plan.steps.push(Step { kind: StepKind::Change { resource, part: Action::Read }, after: last.clone() });
+    }
 }
 
 /// True if nothing but what the state says of conditions is to be written: as in Terraform, an apply without changes does that.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use karmaform_lang::{Evaluator, Moment};
 use karmaform_model::{
     Action, Address, Change, Connection, Diagnostic, Diagnostics, Expansion, GateSpec, Mode, Object, Path, Plan, PlanContext,
-    PlannedResource, ResourceEntry, Schema, Status,
+    PlannedResource, Reason, ResourceEntry, Schema, Status,
 };
 
 use crate::graph::{Graph, Role};
@@ -32,7 +32,9 @@ pub(crate) struct Filler<'a> {
 
 impl<'a> Filler<'a> {
     pub(crate) fn new(plan: &'a Plan, graph: &'a Graph, world: &'a World<'a>, seed: &str) -> Self {
-        let reads: Vec<&Address> = plan.resources.iter().filter(|r| r.change.action() == Action::Read).map(|r| &r.address).collect();
+        // What a check reads again comes last, and makes nothing known that anything is made of.
+        let is_needed = |r: &&PlannedResource| r.change.action() == Action::Read && r.reason != Some(Reason::ReadBecauseCheckNested);
+        let reads: Vec<&Address> = plan.resources.iter().filter(is_needed).map(|r| &r.address).collect();
         let mut behind = vec![false; if reads.is_empty() { 0 } else { graph.nodes.len() }];
         if !reads.is_empty() {
             reads.iter().filter_map(|a| graph.instances.get(*a)).for_each(|n| behind[*n] = true);

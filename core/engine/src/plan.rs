@@ -129,7 +129,7 @@ fn decide_with<T>(
     let mut resources = Vec::new();
     let mut planned = vec![None; graph.nodes.len()];
     for (address, &number) in &graph.instances {
-        if pass.visits[number].decision.is_some() {
+        if pass.visits[number].decision.is_some() || crate::checks::is_unread(&pass, address) {
             planned[number] = Some(resources.len());
             let note = notes.get(&number);
             resources.push(resource(&pass, number, address, &needed[number], (create_first[number], protected[number]), note));
@@ -181,6 +181,7 @@ fn decide_with<T>(
         plan.errored = true;
         plan.steps.clear();
     }
+    crate::checks::read_again(&mut plan, &pass);
     plan.warnings = diagnostics.iter().filter(|d| !d.is_error()).cloned().collect();
     let told = tell(&pass);
     Ok((plan, told, diagnostics))

@@ -56,6 +56,8 @@ pub enum Reason {
     ReadBecauseConfigUnknown,
     /// The data source depends on something that changes.
     ReadBecauseDependencyPending,
+    /// The data source is a check's own, and read again at the end of the apply.
+    ReadBecauseCheckNested,
 }
 
 /// One resource instance of the plan, changed or not.

@@ -254,6 +254,7 @@ pub(crate) fn reason_word(reason: &Reason) -> Option<&'static str> {
         Reason::DeleteBecauseNotInComposite => "delete_because_no_resource_config",
         Reason::ReadBecauseConfigUnknown => "read_because_config_unknown",
         Reason::ReadBecauseDependencyPending => "read_because_dependency_pending",
+        Reason::ReadBecauseCheckNested => "read_because_check_nested",
         Reason::CreateBecauseMissing | Reason::FinishEarlierRun => return None,
     })
 }

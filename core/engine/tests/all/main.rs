@@ -3,6 +3,7 @@
 #![allow(unreachable_pub)]
 
 mod apply;
+mod checks;
 mod composite;
 mod conditions;
 mod deferred;
