@@ -24,6 +24,11 @@ impl Errors {
         Self { silent: true, ..Self::default() }
     }
 
+    /// For a part of what these are about: where nobody reads these, nobody reads those of the part either.
+    pub(crate) fn of_a_part(&self) -> Self {
+        Self { silent: self.silent, ..Self::default() }
+    }
+
     /// True if nobody will read them.
     pub(crate) fn is_silent(&self) -> bool {
         self.silent
@@ -163,7 +168,7 @@ impl Evaluator<'_> {
         };
         // The arm that is not taken only gives its type, and what failed in it is of any; its errors don't count. While the condition is not known, neither arm's do: what fails
         // may be the other one.
-        let (mut taken, mut other) = (if errors.is_silent() { Errors::silent() } else { Errors::default() }, Errors::silent());
+        let (mut taken, mut other) = (errors.of_a_part(), Errors::silent());
         let a = self.eval(yes, scope, if decision == Some(true) { &mut taken } else { &mut other });
         let b = self.eval(no, scope, if decision == Some(false) { &mut taken } else { &mut other });
         let failed = taken.any();

@@ -113,9 +113,9 @@ impl Evaluator<'_> {
         Ok(all)
     }
 
-    /// The value of such an argument, and what is wrong with it.
-    fn tried(&self, argument: ToTry<'_>, scope: &Scope<'_>) -> (Value, Errors) {
-        let mut tried = Errors::default();
+    /// The value of such an argument, and what is wrong with it; `errors` are those of the call.
+    fn tried(&self, argument: ToTry<'_>, scope: &Scope<'_>, errors: &Errors) -> (Value, Errors) {
+        let mut tried = errors.of_a_part();
         let value = match argument {
             ToTry::Expr(expr) => self.eval(expr, scope, &mut tried),
             ToTry::Value(value) => value,
@@ -135,7 +135,7 @@ impl Evaluator<'_> {
         }
         let mut last = Errors::default();
         for argument in arguments {
-            let (value, tried) = self.tried(argument, scope);
+            let (value, tried) = self.tried(argument, scope, errors);
             if !tried.any() {
                 return if value.is_wholly_known() { value } else { unknown().marked(value.all_marks()) };
             }
@@ -158,7 +158,7 @@ impl Evaluator<'_> {
         let (Some(argument), true) = (arguments.pop(), arguments.is_empty()) else {
             return self.fail(whole, call.name_span, scope, errors, "Invalid function call", "can() takes one argument.".into());
         };
-        let (value, tried) = self.tried(argument, scope);
+        let (value, tried) = self.tried(argument, scope, errors);
         if let Some(value) = refused(&tried, errors) {
             return value;
         }
@@ -313,7 +313,7 @@ impl Evaluator<'_> {
             return self.fail(whole, call.name_span, scope, errors, "Invalid function call", detail);
         }
         let names: Vec<(&str, Value)> = entries.iter().map(|(n, v)| (n.as_str(), v.clone().marked(variables.marks()))).collect();
-        let mut inner = Errors::default();
+        let mut inner = errors.of_a_part();
         inner.list = statics::check_template(template, entries.keys().map(String::as_str));
         let mut value = unknown();
         if !inner.any() {

@@ -83,3 +83,16 @@ fn a_file_that_nobody_would_wait_for_is_refused_at_its_beginning() {
          of its own and read it with file(), jsondecode(file()) or csvdecode(file()).)\n"
     );
 }
+
+#[test]
+fn a_try_in_loops_over_secrets_that_fail_is_evaluated_a_few_times_however_deep_it_is() {
+    let (config, _, _) = load_text("");
+    let mut text = "tonumber(\"a\")".to_owned();
+    for _ in 0..28 {
+        text = format!("[for x in sensitive([1]) : try({text})]");
+    }
+    let started = Instant::now();
+    let error = evaluate(&config, &Known::default(), &text).expect_err("nothing to fall back to");
+    assert!(error.contains("can't become a number"), "{error}");
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
