@@ -126,7 +126,7 @@ impl Evaluator<'_> {
         for (key, value) in items {
             let name = match key {
                 ObjectKey::Name(name) => Some(name.clone()),
-                ObjectKey::Expr(expr) => {
+                ObjectKey::Expr(expr) | ObjectKey::Once(expr) => {
                     let (name, of_key) = self.eval_key(expr, scope, errors);
                     marks |= of_key;
                     undecided |= name.is_none();
@@ -134,9 +134,15 @@ impl Evaluator<'_> {
                 }
             };
             let value = self.eval(value, scope, errors);
-            if let Some(name) = name {
-                object.insert(name, value);
+            let Some(name) = name else { continue };
+            if let ObjectKey::Once(expr) = key
+                && object.contains_key(&name)
+            {
+                let which = if marks.any() { "the same".to_owned() } else { format!("{name:?} as well") };
+                let detail = format!("Another key of this object is {which}, and an object in JSON has each key once.");
+                self.fail(expr, expr.span, scope, errors, "Duplicate key", detail);
             }
+            object.insert(name, value);
         }
         if undecided { Value::unknown_not_null(Type::Any).marked(marks) } else { Value::from(object).marked(marks) }
     }

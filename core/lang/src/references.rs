@@ -144,7 +144,7 @@ impl<'e> Walker<'e, '_> {
             ExprKind::Tuple(items) => items.iter().for_each(|e| self.expr(e)),
             ExprKind::Object(items) => {
                 for (key, value) in items {
-                    if let ObjectKey::Expr(key) = key {
+                    if let ObjectKey::Expr(key) | ObjectKey::Once(key) = key {
                         self.expr(key);
                     }
                     self.expr(value);

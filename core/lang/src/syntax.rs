@@ -99,6 +99,8 @@ pub(crate) enum ObjectKey {
     Name(String),
     /// `"a" = 1`, `(x) = 1`
     Expr(Expr),
+    /// `"a": 1`, in JSON: no two of them may come to the same text.
+    Once(Expr),
 }
 
 /// One step of a traversal.

@@ -99,7 +99,7 @@ impl Reader<'_> {
         for (key, value) in items {
             let name = match key {
                 ObjectKey::Name(name) => name.clone(),
-                ObjectKey::Expr(expr) => match expr.bare().as_text() {
+                ObjectKey::Expr(expr) | ObjectKey::Once(expr) => match expr.bare().as_text() {
                     Some(text) => text.to_owned(),
                     None => {
                         self.wrong(expr.span, "Attribute names of an object type are plain words.", "Write object({ name = string }).");

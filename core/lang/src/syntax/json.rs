@@ -1,5 +1,5 @@
 //! Configuration written as JSON, to the same tree that HCL text becomes: blocks are objects by their labels, texts are templates. The mapping
-//! is Terraform's. Nothing that comes after the syntax knows which of the two it was.
+//! is Terraform's. Nothing that comes after the syntax knows which of the two it was, but for keys that come to the same text: HCL takes the later one.
 
 mod form;
 mod read;
@@ -178,7 +178,7 @@ impl<'t> Lower<'t> {
                 for (key, at, value) in entries {
                     let keys = if words == Words::Templates { words } else { Words::Literal };
                     let span = self.span(at.clone());
-                    made.push((ObjectKey::Expr(self.text(key, span, keys)), self.expr(value, words)));
+                    made.push((ObjectKey::Once(self.text(key, span, keys)), self.expr(value, words)));
                 }
                 ExprKind::Object(made)
             }

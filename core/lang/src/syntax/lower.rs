@@ -208,7 +208,7 @@ impl Lower<'_> {
             };
             let name = match &key {
                 ObjectKey::Name(name) => Some(name.clone()),
-                ObjectKey::Expr(expr) => match &expr.bare().kind {
+                ObjectKey::Expr(expr) | ObjectKey::Once(expr) => match &expr.bare().kind {
                     ExprKind::Literal(value) => Some(value.as_str().unwrap_or_else(|| self.source(range)).to_owned()),
                     _ => None,
                 },
