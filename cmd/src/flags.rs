@@ -130,11 +130,14 @@ pub(crate) struct OverrideFlags {
     pub(crate) override_policy: Vec<(String, String)>,
 }
 
+/// So many operations at once, if nobody says how many.
+const USUAL: u16 = 10;
+
 /// How much at once.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ParallelismFlags {
     /// At most so many operations at once
-    #[arg(long = "parallelism", value_name = "N", default_value_t = 10, value_parser = count)]
+    #[arg(long = "parallelism", value_name = "N", default_value_t = USUAL, value_parser = count)]
     pub(crate) most: u16,
 }
 
@@ -221,10 +224,13 @@ pub(crate) fn boolean(text: &str) -> Result<bool, String> {
 
 /// How many at once.
 ///
+/// As in Terraform 0 is as if nothing was said.
+///
 /// # Errors
 /// For anything else than a number that makes sense.
 fn count(text: &str) -> Result<u16, String> {
-    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "it must be a whole number from 1 to 65535".to_owned())
+    let wrong = |_| "it must be a whole number from 1 to 65535, or 0, which is as without it".to_owned();
+    text.parse::<u16>().map(|n| if n == 0 { USUAL } else { n }).map_err(wrong)
 }
 
 /// `1h30m`, `90s`, `0` as milliseconds.
@@ -273,7 +279,8 @@ mod tests {
         assert_eq!((boolean("T"), boolean("0")), (Ok(true), Ok(false)));
         assert!(boolean("yes").is_err());
         assert_eq!((count("1"), count("65535")), (Ok(1), Ok(65535)));
-        for text in ["x", "0", "-1", "70000", ""] {
+        assert_eq!(count("0"), Ok(USUAL));
+        for text in ["x", "-1", "70000", ""] {
             assert!(count(text).is_err_and(|why| why.contains("from 1 to 65535")), "{text}");
         }
     }
