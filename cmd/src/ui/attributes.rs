@@ -1,12 +1,13 @@
 //! The attributes and nested blocks of one resource, one-sided or compared, by its schema.
 
+use karmaform_lang::quoted;
 use karmaform_model::{Attribute, Block, Connection, Nesting, Object, Path, PlannedResource, Schema, Type, Value};
 
 use crate::redact::same_or_withheld;
 
 use super::diff::is_alike;
 use super::style::Mark;
-use super::values::{Manner, NAMING, Printer, key_texts, nothing, quoted, shortened, shortened_object, untyped};
+use super::values::{Manner, NAMING, Printer, key_texts, nothing, shortened, shortened_object, untyped};
 
 /// What a write-only attribute looks like.
 const WRITE_ONLY: &str = "(write-only attribute)";

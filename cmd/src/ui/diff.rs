@@ -1,5 +1,6 @@
 //! Two values against each other, as a plan shows them: only what differs, with the rest counted.
 
+use karmaform_lang::quoted;
 use karmaform_model::{Kind, Object, Value};
 
 use crate::redact::{same_marks, same_or_withheld};
@@ -7,7 +8,7 @@ use crate::redact::{same_marks, same_or_withheld};
 use super::align::{Edit, TEXT_CONTEXT, align, is_change, near_changes};
 use super::lists::{by_place, is_by_place};
 use super::style::Mark;
-use super::values::{Manner, NAMING, Printer, SECRET, UNKNOWN, is_map, json_structure, key_texts, nothing, quoted, visible};
+use super::values::{Manner, NAMING, Printer, SECRET, UNKNOWN, is_map, json_structure, key_texts, nothing, visible};
 
 /// What is said of what will be hidden, on two lines.
 const TO_SECRET: (&str, &str) =

@@ -1,12 +1,13 @@
 //! One resource of a plan: its heading, why, and its attributes.
 
+use karmaform_lang::quoted;
 use karmaform_model::{
     Action, Address, Catalog, Change, DriftedResource, Key, Mode, ModeOfPlan, Path, PlannedResource, Reason, ResourceEntry, Schema,
 };
 
 use super::attributes::{presentable, presentable_before};
 use super::style::{Mark, Theme, Tone};
-use super::values::{Printer, quoted};
+use super::values::Printer;
 
 /// `12 resources`
 pub(crate) fn resources(count: usize) -> String {

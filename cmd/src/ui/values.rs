@@ -2,6 +2,7 @@
 //!
 //! A value that is secret is never looked into; connections are shown by the id of what they reach.
 
+use karmaform_lang::quoted;
 use karmaform_model::{Kind, Number, Object, Type, Value, implied_from_json};
 
 use super::style::{Mark, Theme, Tone};
@@ -206,38 +207,6 @@ pub(crate) fn inline(value: &Value) -> Option<String> {
         Kind::Map(_, entries) | Kind::Object(entries) if entries.is_empty() => "{}".to_owned(),
         _ => return None,
     })
-}
-
-/// A string in quotes, with escapes for what can't be seen. `${` stands as it is: this is what the text holds, not how it would be written.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if !is_printable(c) => out.push_str(&match u32::from(c) {
-                code if c.is_ascii() => format!("\\x{code:02x}"),
-                code @ ..=0xffff => format!("\\u{code:04x}"),
-                code => format!("\\U{code:08x}"),
-            }),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// True if something is to be seen of a character, or it is a plain space. Not of what only joins, separates or turns others round.
-fn is_printable(c: char) -> bool {
-    // Behind a letter an accent stands as it is, and what can't be seen is still escaped.
-    c.is_ascii_graphic() || !format!("x{c}").escape_debug().any(|escaped| escaped == '\\')
 }
 
 /// A line of a multi-line string; control characters must not reach the terminal.

@@ -76,7 +76,7 @@ pub use policies::Policy;
 pub use protection::BEFORE as PROTECTION_BEFORE;
 pub use relevant::Relevant;
 pub use removed::Removed;
-pub use render::render;
+pub use render::{quoted, render};
 pub use settings::{OTHER_BACKEND, OTHER_VERSION};
 pub use source::{SourceFile, Sources};
 pub use syntax::{gives_type, is_unfinished, syntax_errors};

@@ -81,7 +81,7 @@ fn write_entries(entries: &Object, indent: usize, out: &mut String) {
     out.push('{');
     for (name, value) in entries {
         line(indent + 2, out);
-        quoted(name, out);
+        out.push_str(&quoted(name));
         out.push_str(" = ");
         write_value(value, indent + 2, out);
     }
@@ -102,7 +102,7 @@ fn write_string(text: &str, indent: usize, out: &mut String) {
     let lines: Vec<_> = text.split('\n').collect();
     let printable = |line: &&str| line.strip_suffix('\r').unwrap_or(line).chars().all(|c| !c.is_control() || c == '\t');
     if lines.len() < 2 || !lines.iter().all(printable) {
-        return quoted(text, out);
+        return out.push_str(&quoted(text));
     }
     let mut marker = "EOT".to_owned();
     while lines.iter().any(|l| l.trim() == marker) {
@@ -118,9 +118,9 @@ fn write_string(text: &str, indent: usize, out: &mut String) {
     out.push_str(&marker);
 }
 
-/// In quotes, with escapes for what can't be seen. `${` stands as it is: this is what the text holds, not how it would be written.
-fn quoted(text: &str, out: &mut String) {
-    out.push('"');
+/// A text in quotes, with escapes for what can't be seen, as in plans. `${` stands as it is: this is what the text holds, not how it would be written.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
@@ -141,15 +141,14 @@ fn quoted(text: &str, out: &mut String) {
         }
     }
     out.push('"');
+    out
 }
 
-/// False for control and format characters, all spaces but the usual one, and what is for private use.
+/// True if something is to be seen of a character, or it is a plain space. Not of what only joins, separates or turns others round, and not of what is
+/// no character yet.
 pub(crate) fn is_visible(c: char) -> bool {
-    let hidden = matches!(c,
-        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..);
-    c == ' ' || !(hidden || c.is_control() || c.is_whitespace())
+    // Behind a letter an accent stands as it is, and what can't be seen is still escaped.
+    c.is_ascii_graphic() || !format!("x{c}").escape_debug().any(|escaped| escaped == '\\')
 }
 
 #[cfg(test)]
@@ -169,6 +168,7 @@ mod tests {
         assert_eq!(render(&value), expected);
         assert_eq!(render(&"a\"b".into()), "\"a\\\"b\"");
         assert_eq!(render(&"\u{200d}\u{a0}\u{f0000}\u{b}é".into()), "\"\\u200d\\u00a0\\U000f0000\\vé\"");
+        assert_eq!(render(&"e\u{301} \u{378}\u{890}\u{110bd}\u{fffd}".into()), "\"e\u{301} \\u0378\\u0890\\U000110bd\u{fffd}\"");
         assert_eq!(render(&Value::null(Type::list(Type::list(Type::String)))), "tolist(null) /* of list of string */");
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use karmaform_lang::quoted;
 use karmaform_model::{Address, Diagnostic, Key, ResourceState, Snapshot};
 
 use super::not_there;
@@ -11,7 +12,6 @@ use crate::flags::{LockFlags, PlaceFlags, boolean};
 use crate::planning::addresses;
 use crate::reading::current_backend;
 use crate::session::Session;
-use crate::ui::values::quoted;
 
 /// Arguments of `state mv`.
 #[derive(clap::Args, Debug)]
