@@ -58,8 +58,7 @@ impl Buckets {
         let place = place::read(from)?.ok_or_else(|| place::none(from))?;
         let time = before.map(|text| moment("`before`", text)).transpose()?;
         if place.backup.is_some() && before.is_some() {
-            let detail = format!("{from} names one backup, and `before` says which one, too.");
-            return Err(Diagnostic::error("Which backup?", detail).with_hint("Leave one of the two out."));
+            return Err(place::named_twice(from, "`before`"));
         }
         let mut bucket = place.bucket;
         bucket.use_path_style = ENDPOINTS.iter().any(|name| self.environment.get(*name).is_some_and(|url| !url.is_empty()));

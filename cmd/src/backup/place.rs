@@ -45,6 +45,12 @@ pub(crate) fn none(text: &str) -> Diagnostic {
     )
 }
 
+/// A place that names one backup, where something else says which one, too.
+pub(crate) fn named_twice(place: &str, other: &str) -> Diagnostic {
+    let detail = format!("{place} names one backup, and {other} says which one, too.");
+    Diagnostic::error("Which backup?", detail).with_hint("Leave one of the two out.")
+}
+
 /// What the store says in the words of its block, in those of the flags.
 pub(crate) fn in_flags(why: Diagnostic) -> Diagnostic {
     in_words(why, "Give -region, or set AWS_REGION; or give -endpoint, for")

@@ -48,8 +48,7 @@ pub(super) fn run(app: &mut App, args: &Args) -> Ended {
     }
     let named = place::read(&args.target.address)?.and_then(|place| place.backup);
     if named.is_some() && (args.name.is_some() || args.before.is_some()) {
-        let detail = format!("{} names one backup, and -name or -before says which one, too.", args.target.address);
-        return Err(Diagnostic::error("Which backup?", detail).with_hint("Leave one of the two out.").into());
+        return Err(place::named_twice(&args.target.address, "-name or -before").into());
     }
     let named = named.or_else(|| args.name.clone());
     let (name, shelf) = shelf(app, &args.target)?;
