@@ -10,7 +10,7 @@ use crate::config::{Config, Repetition};
 use crate::decode::{self, Shape, check_shape};
 use crate::eval::{Errors, unknown};
 use crate::evaluator::{Evaluator, Resolver};
-use crate::expand::{UNKNOWN, for_each};
+use crate::expand::{UNKNOWN, Untold, for_each};
 use crate::scope::{Scope, Site};
 use crate::statics::{self, Place};
 use crate::syntax::{Block, Expr, ExprKind, Step, StepKind};
@@ -230,17 +230,12 @@ fn sites(evaluator: &Evaluator<'_>, each: &Expr, errors: &mut Errors) -> Result<
         // Elements that are not known yet may come to be one.
         Kind::Set(..) if !value.marks().any() => return Err(open(errors, "Not all elements of \"for_each\" are known before apply.")),
         _ => match for_each(evaluator, each, 0, errors) {
-            Some(Repetition::ForEach(entries)) => entries.into_iter().map(|(key, item)| (key.into(), item)).collect(),
-            _ => return Err(open_keys(errors)),
+            Ok(Repetition::ForEach(entries)) => entries.into_iter().map(|(key, item)| (key.into(), item)).collect(),
+            Err(Untold::Open(told)) => return Err(Refused::Open(*told)),
+            Ok(_) | Err(Untold::Wrong) => return Err(Refused::Told),
         },
     };
     Ok(elements.into_iter().map(|element| Site { each: Some(element), ..Site::default() }).collect())
-}
-
-/// What was said last of `for_each`, if it is that its keys are not known yet.
-fn open_keys(errors: &mut Errors) -> Refused {
-    let is_open = |last: &mut Diagnostic| last.hints.iter().any(|hint| hint == UNKNOWN);
-    errors.list.pop_if(is_open).map_or(Refused::Told, Refused::Open)
 }
 
 /// The expressions in brackets of an address.

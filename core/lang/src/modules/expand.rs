@@ -11,7 +11,7 @@ use super::{Called, ModuleCall, ModuleInstance, Name, defaults};
 use crate::config::{Config, Reference, Repeat, Repetition, ResourceBlock};
 use crate::eval::Errors;
 use crate::evaluator::{Evaluator, Memo, Resolver};
-use crate::expand::{UNKNOWN, count, for_each};
+use crate::expand::{Untold, count, for_each};
 use crate::moved::Moved;
 use crate::references::KeyUse;
 use crate::statics::{self, Place, normalised};
@@ -313,25 +313,22 @@ impl Work<'_> {
         let behind_wrong = needs.list.iter().any(is_wrong);
         let evaluator = Evaluator::with_memo(config, self.resolver, std::mem::take(&mut self.memo));
         let mut errors = Errors::default();
-        let mut repetition = match repeat {
+        let found = match repeat {
             Repeat::Count(expr) => count(&evaluator, expr, instance, &mut errors),
             Repeat::ForEach(expr) => for_each(&evaluator, expr, instance, &mut errors),
-            Repeat::None | Repeat::Wrong => None,
+            Repeat::None | Repeat::Wrong => Err(Untold::Wrong),
         };
         let reported = self.failed || diagnostics.has_errors() || !evaluator.memo.late.borrow().is_empty();
-        if (own || behind_wrong) && reported && !config.any_values {
-            errors.list.retain(|d| !d.hints.iter().any(|h| h == UNKNOWN));
-        }
-        for problem in evaluator.finish(errors).into_iter().map(|d| d.at(address)) {
-            if problem.hints.iter().any(|h| h == UNKNOWN) {
-                repetition = Some(Repetition::Open);
-                if !config.any_values {
-                    self.open.push(problem);
-                }
-            } else {
-                diagnostics.push(problem);
+        let mut repetition = match found {
+            Ok(repetition) => Some(repetition),
+            Err(Untold::Open(_)) if config.any_values => Some(Repetition::Open),
+            Err(Untold::Open(told)) if !((own || behind_wrong) && reported) => {
+                self.open.push(told.at(address));
+                Some(Repetition::Open)
             }
-        }
+            Err(_) => None,
+        };
+        diagnostics.extend(evaluator.finish(errors).into_iter().map(|d| d.at(address)));
         self.memo = evaluator.memo;
         if config.any_values {
             return repetition.map(|_| Repetition::Open);
