@@ -16,12 +16,20 @@ pub(crate) const SMALL: i64 = 100 << 20;
 /// What etcd's database may grow to unless a setting says otherwise, in bytes. Source: `--quota-backend-bytes`.
 pub(crate) const QUOTA: i64 = 2 << 30;
 
+/// What there is to do about a cluster that asks everybody for a name and a password.
+const LOCKED: &str = "authentication was enabled in its cluster, which refuses the certificate by which it is read and written: \
+                      `etcdctl --user=root auth disable` ends that";
+
 /// What each member is in need of, by the names that they are asked by. `names`: all members that there should be; `quota` in bytes, where a
 /// member does not say it itself; below zero: there is none.
 pub(crate) fn care(looks: &BTreeMap<String, Look>, names: &BTreeSet<&str>, quota: i64) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = looks.iter().map(|(name, look)| (name.clone(), of_size(look, quota))).collect();
     for (name, look) in looks {
         found.entry(name.clone()).or_default().extend(unfinished(look));
+    }
+    // It is enabled for all of a cluster, and told at one place.
+    if let Some(name) = looks.iter().find(|(_, look)| look.refuses).map(|(name, _)| name) {
+        found.entry(name.clone()).or_default().push(LOCKED.to_owned());
     }
     // Of those who hear each other, any knows all members. It is told at one place, whoever says it.
     let Some((look, at)) = looks.values().find(|look| look.trouble().is_none()).zip(names.first()) else { return found };
@@ -147,6 +155,7 @@ mod tests {
             quota: 0,
             revision: 9,
             read: Ok(()),
+            refuses: false,
             alarms: vec![],
             members: members.iter().map(known).collect(),
         }
@@ -180,6 +189,25 @@ mod tests {
         // Nobody who hears the others says anything of removals.
         let alone: BTreeMap<String, Look> = [("a".to_owned(), Look { leader: 0, ..look(1, &list) })].into();
         assert!(!is_removed("5", &alone) && care(&alone, &["a"].into(), QUOTA)["a"].is_empty());
+    }
+
+    #[test]
+    fn authentication_is_told_once_and_hides_no_strangers() {
+        let told = |refuse: &[u64], list: &[(u64, &str)]| -> Vec<(String, usize)> {
+            let one = |(name, id): (&str, u64)| (name.to_owned(), Look { refuses: refuse.contains(&id), ..look(id, list) });
+            let found = care(&[("a", 1), ("b", 2)].map(one).into(), &["a", "b"].into(), QUOTA);
+            assert_eq!(found.values().flatten().filter(|line| line.as_str() == LOCKED).count(), usize::from(!refuse.is_empty()));
+            found.into_iter().map(|(name, lines)| (name, lines.len())).collect()
+        };
+        let of = |a: usize, b: usize| vec![("a".to_owned(), a), ("b".to_owned(), b)];
+        let list = [(1, "a"), (2, "b")];
+        assert_eq!(told(&[], &list), of(0, 0));
+        assert_eq!(told(&[1, 2], &list), of(1, 0));
+        // One has not heard of it yet.
+        assert_eq!(told(&[2], &list), of(0, 1));
+        assert_eq!(told(&[1, 2], &[(1, "a"), (2, "b"), (4, "")]), of(2, 0));
+        // Where the list is refused, too, nobody is a stranger, and nobody was removed.
+        assert_eq!(told(&[1, 2], &[]), of(1, 0));
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Gate<Client> for EtcdHealthy {
 /// One that does not answer and that the others don't know: it was removed while this went on, and waiting for it is in vain.
 fn expelled(looks: &[(String, Result<Look, String>)]) -> Option<&str> {
     let told = looks.iter().filter_map(|(_, seen)| seen.as_ref().ok()).find(|look| look.trouble().is_none())?;
-    if told.members.iter().any(|known| known.name.is_empty()) {
+    if told.hides_members() || told.members.iter().any(|known| known.name.is_empty()) {
         return None;
     }
     let is_out = |name: &str| told.members.iter().all(|known| known.name != name);
@@ -144,6 +144,7 @@ mod tests {
             goes_down_to: None,
             learner: false,
             read: Ok(()),
+            refuses: false,
             alarms: Vec::new(),
             members: vec![known(1, "a"), known(2, "b")],
         }
@@ -201,6 +202,8 @@ mod tests {
         assert_eq!(expelled(&[a(|_| {}), silent("b")]), None);
         assert_eq!(expelled(&[a(|_| {}), silent("c")]), Some("c"));
         assert_eq!(expelled(&[a(|l| l.leader = 0), silent("c")]), None);
+        let hides = |look: &mut Look| (look.refuses, look.members) = (true, Vec::new());
+        assert_eq!(expelled(&[a(hides), silent("c")]), None);
         assert_eq!(expelled(&[a(|l| l.members.push(known(3, ""))), silent("c")]), None);
     }
 

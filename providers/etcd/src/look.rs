@@ -11,6 +11,11 @@ use crate::client::{Client, within};
 
 /// gRPC's number for "permission denied".
 const PERMISSION_DENIED: i32 = 7;
+/// What etcd says to a certificate that is no user of its own, once authentication was enabled, besides "permission denied". Source: etcd's
+/// `api/v3rpc/rpctypes`.
+const REFUSALS: [&str; 3] = ["user name is empty", "user name not found", "invalid auth token"];
+/// The same, for people.
+pub(crate) const REFUSED: &str = "authentication was enabled in etcd, and it refuses the certificate that it is asked with";
 
 /// What a member said about itself and about the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +44,8 @@ pub(crate) struct Look {
     pub(crate) revision: i64,
     /// A linearizable read went through it; else why not.
     pub(crate) read: Result<(), String>,
+    /// The read went through, and who asked may not see the answer: authentication was enabled, and the name in the certificate has no rights.
+    pub(crate) refuses: bool,
     /// Alarms of the whole cluster: member id and name.
     pub(crate) alarms: Vec<(u64, String)>,
     /// The members it knows.
@@ -70,6 +77,11 @@ impl Look {
         None
     }
 
+    /// It refuses to say who the members are.
+    pub(crate) fn hides_members(&self) -> bool {
+        self.refuses && self.members.is_empty()
+    }
+
     /// What the member list says about this member itself.
     pub(crate) fn own(&self) -> Option<&Known> {
         self.members.iter().find(|m| m.id == self.member_id)
@@ -93,6 +105,7 @@ impl Look {
             quota: 0,
             revision: 1,
             read: Ok(()),
+            refuses: false,
             alarms: Vec::new(),
             members: Vec::new(),
         }
@@ -129,6 +142,7 @@ pub(crate) async fn look(client: &Client, name: &str) -> Result<Look, String> {
     let mut connection = client.open(name).await?;
     let status = within(connection.status()).await.map_err(|e| reason(&e))?;
     let header = status.header().ok_or("its answer has no header")?;
+    let read = read_through(&mut connection).await;
     let mut look = Look {
         member_id: header.member_id(),
         cluster_id: header.cluster_id(),
@@ -141,7 +155,8 @@ pub(crate) async fn look(client: &Client, name: &str) -> Result<Look, String> {
         in_use: status.raft_used_db_size(),
         quota: status.db_size_quota(),
         revision: header.revision(),
-        read: read_through(&mut connection).await,
+        refuses: read == Ok(Reading::Refused),
+        read: read.map(|_| ()),
         alarms: Vec::new(),
         members: Vec::new(),
     };
@@ -157,13 +172,20 @@ fn minor(version: &str) -> Option<u32> {
     version.strip_prefix("3.")?.split('.').next()?.parse().ok()
 }
 
+/// A read that went through the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Answered,
+    /// That we may not see the answer says nothing about its health: etcd asks for rights only once it has read.
+    Refused,
+}
+
 /// A linearizable read needs the leader and a quorum: it is what health means.
-async fn read_through(connection: &mut Connection) -> Result<(), String> {
+async fn read_through(connection: &mut Connection) -> Result<Reading, String> {
     let options = GetOptions::new().with_keys_only().with_limit(1);
     match within(connection.get("health", Some(options))).await {
-        Ok(_) => Ok(()),
-        // The question went through the cluster; that we may not see the answer says nothing about its health.
-        Err(error) if is_permission_denied(&error) => Ok(()),
+        Ok(_) => Ok(Reading::Answered),
+        Err(error) if is_refusal(&error) => Ok(Reading::Refused),
         Err(error) => Err(reason(&error)),
     }
 }
@@ -171,7 +193,7 @@ async fn read_through(connection: &mut Connection) -> Result<(), String> {
 async fn alarms(connection: &mut Connection) -> Result<Vec<(u64, String)>, String> {
     match within(connection.alarm(AlarmAction::Get, AlarmType::None, None)).await {
         Ok(answer) => Ok(answer.alarms().iter().map(|a| (a.member_id(), alarm_name(a.alarm()))).collect()),
-        Err(error) if is_permission_denied(&error) => Ok(Vec::new()),
+        Err(error) if is_refusal(&error) => Ok(Vec::new()),
         Err(error) => Err(reason(&error)),
     }
 }
@@ -186,7 +208,11 @@ fn alarm_name(alarm: AlarmType) -> String {
 }
 
 async fn members(connection: &mut Connection) -> Result<Vec<Known>, String> {
-    let answer = within(connection.member_list()).await.map_err(|e| reason(&e))?;
+    let answer = match within(connection.member_list()).await {
+        Ok(answer) => answer,
+        Err(error) if is_refusal(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(reason(&error)),
+    };
     let known = answer.members().iter().map(|m| Known {
         id: m.id(),
         name: m.name().to_owned(),
@@ -201,8 +227,16 @@ pub(crate) fn is_permission_denied(error: &Error) -> bool {
     matches!(error, Error::GRpcStatus(status) if status.code() as i32 == PERMISSION_DENIED)
 }
 
+/// True if etcd refuses it to whoever asks, as it knows no user of that name, or none with the right.
+fn is_refusal(error: &Error) -> bool {
+    is_permission_denied(error) || matches!(error, Error::GRpcStatus(status) if REFUSALS.iter().any(|said| status.message().ends_with(said)))
+}
+
 /// An error in a few words. The deepest cause says most ("Connection refused"), the layers above it only that something went wrong.
 pub(crate) fn reason(error: &Error) -> String {
+    if is_refusal(error) {
+        return REFUSED.to_owned();
+    }
     let mut deepest: &dyn std::error::Error = error;
     if let Error::GRpcStatus(status) = error {
         match std::error::Error::source(status) {

@@ -11,7 +11,7 @@ use karmaform_model::{
 
 use crate::care;
 use crate::client::Client;
-use crate::look::{Known, Look, look, look_at};
+use crate::look::{Known, Look, REFUSED, look, look_at};
 
 /// How often members that are in an election are looked at once more, a second apart.
 const ELECTION: usize = 3;
@@ -154,7 +154,7 @@ impl ResourceType<Client> for EtcdMember {
             let name = name_of(after)?;
             let seen = look(client, name).await;
             let trouble = match &seen {
-                Ok(look) => look.trouble(),
+                Ok(look) => look.trouble().or_else(|| look.hides_members().then(|| REFUSED.to_owned())),
                 Err(why) => Some(why.clone()),
             };
             match (seen, trouble) {
@@ -234,8 +234,8 @@ async fn settled(client: &Client, names: &[Result<&str, Diagnostic>]) -> BTreeMa
 
 fn seen(ask: &Ask, look: &Look, care: Vec<String>) -> Option<Object> {
     let mut object = ask.identity.clone();
-    // Without a quorum there is no member list; the ids that the state remembers are the better answer then.
-    if look.read.is_ok() {
+    // Without a quorum there is no member list, nor for whom etcd refuses; the ids that the state remembers are the better answer then.
+    if look.read.is_ok() && !look.hides_members() {
         object.extend(facts(look));
     } else if ask.known.is_none() {
         return None;

@@ -26,7 +26,7 @@ pub(crate) use promote::EtcdPromote;
 pub(crate) use settle::EtcdSettle;
 
 use crate::client::Client;
-use crate::look::{Known, Look, look_at, reason};
+use crate::look::{Known, Look, REFUSED, look_at, reason};
 
 /// gRPC's numbers for answers that say why something can't be done now, and may be done later.
 const LATER: &[i32] = &[4, 8, 9, 10, 13, 14];
@@ -47,6 +47,8 @@ impl Voters {
         for name in names {
             let seen = looks.remove(name).unwrap_or_else(|| Err("a look at it ended early".to_owned()));
             match seen.as_ref().map(Look::trouble) {
+                // Without its list, everybody would be taken for one who has left.
+                Ok(None) if seen.as_ref().is_ok_and(Look::hides_members) => troubles.push(format!("member {name}: {REFUSED}")),
                 Ok(None) => drop(seen.map(|look| healthy.insert(name.clone(), look))),
                 Ok(Some(why)) => troubles.push(format!("member {name}: {why}")),
                 Err(why) => troubles.push(format!("member {name}: {why}")),

@@ -365,6 +365,17 @@ fn the_cluster_needs_care(lab: &Lab, project: &Project, ctl: &Etcdctl<'_>) {
     ctl.run(&["member", "remove", id]);
     finds(project, &[]);
 
+    // Somebody has the cluster ask for names. All who ask with the cluster's certificate are called root in it, and are refused nothing.
+    for words in [&["user", "add", "root:secret"][..], &["user", "grant-role", "root", "root"], &["auth", "enable"]] {
+        ctl.run(words);
+    }
+    finds(project, &[]);
+    project.no_changes();
+    ctl.run(&["put", "tick", "tock"]);
+    ctl.run(&["auth", "disable"]);
+    ctl.run(&["user", "delete", "root"]);
+    let _ = ctl.tries(&["role", "delete", "root"]);
+
     // The file of one has other data than those of the others, of the same length.
     ctl.run(&["put", "greeting", "hello-from-the-majority"]);
     lab.shell("c", "systemctl stop etcd-main && sed -i 's/hello-from-the-majority/hello-from-a-minority!!/g' /var/lib/etcd/main/member/snap/db && systemctl start etcd-main");

@@ -1,6 +1,6 @@
 //! Operations, the gate and members where etcd says no, or where somebody was at the cluster since the plan: told at once instead of waited for.
 
-use karmaform_model::{Change, Diagnostic, GateAnswer, Object, Value};
+use karmaform_model::{Ask, Change, Diagnostic, GateAnswer, Object, Value};
 
 use crate::fake::{Fakes, INVALID, Listed, asking, closed, connection, tells};
 
@@ -123,4 +123,53 @@ async fn ids_are_those_of_a_member_that_works() {
     fakes.all(|says| says.leader = 1);
     let made = apply(member(&[("name", "a".into())])).await.unwrap().unwrap();
     assert_eq!(made["member_id"].as_str(), Some("1"));
+}
+
+/// `etcdctl auth enable`: a cluster that works, and refuses whoever has a certificate alone. Later versions refuse the list of members, too.
+#[tokio::test]
+async fn authentication_is_told_as_what_it_is() {
+    const REFUSED: &str = "authentication was enabled in etcd, and it refuses the certificate that it is asked with";
+    let fakes = Fakes::start(3).await;
+    let known = Object::from([("member_id", "1"), ("peer_url", "http://a:2380")].map(|(name, value)| (name.to_owned(), value.into())));
+    let seen = async || {
+        let asking = fakes.asking().await;
+        let ask = |name: &str| Ask {
+            resource_type: "etcd_member".into(),
+            identity: Object::from([("name".to_owned(), name.into())]),
+            known: Some(known.clone()),
+            wanted: None,
+            begun: false,
+        };
+        let asked = asking.driver.observe(&asking.client, &["a", "b", "c"].map(ask)).await;
+        asked.into_iter().map(|seen| seen.unwrap().unwrap()).collect::<Vec<Object>>()
+    };
+    let care = |seen: &[Object]| -> Vec<usize> { seen.iter().map(|o| o["care"].as_items().map_or(0, <[Value]>::len)).collect() };
+    let before = seen().await;
+    assert_eq!(care(&before), [0, 0, 0]);
+    assert!(before.iter().all(|o| o.contains_key("peer_url")), "{before:?}");
+    for (code, why) in [(7, "etcdserver: permission denied"), (INVALID, "etcdserver: user name is empty")] {
+        fakes.all(|says| says.refuses = vec![("Range", code, why), ("MemberAdd", code, why), ("HashKV", code, why)]);
+        let found = seen().await;
+        assert_eq!(care(&found), [1, 0, 0], "{found:?}");
+        let said = found[0]["care"].as_items().and_then(|lines| lines.first()).and_then(Value::as_str).unwrap();
+        assert!(said.contains("`etcdctl --user=root auth disable` ends that"), "{said}");
+        // It works all the same, and nothing of it is another.
+        assert!(found.iter().all(|o| o["healthy"].as_bool() == Some(true) && o["error"].is_null()), "{found:?}");
+        assert!(found.iter().zip(&before).all(|(now, was)| now["peer_url"] == was["peer_url"]), "{found:?}");
+        let joins = [("peer_url", NEW.into()), through(&["a", "b", "c"])];
+        let told = refused(&fakes, "etcd_join", &joins).await;
+        tells(&told, "etcd refuses a change of its members", REFUSED, "etcdctl member list");
+
+        fakes.all(|says| says.refuses.extend([("MemberList", code, why), ("Alarm", code, why)]));
+        let found = seen().await;
+        assert_eq!(care(&found), [1, 0, 0], "{found:?}");
+        assert!(found.iter().all(|o| o["healthy"].as_bool() == Some(true) && !o.contains_key("peer_url")), "{found:?}");
+        // Nobody is taken for one who has left.
+        let leaves = [("name", "c".into()), ("peer_url", "http://c:2380".into()), through(&["a", "b"])];
+        assert_eq!(waits(&fakes, "etcd_leave", &leaves).await, format!("no member can be asked: member a: {REFUSED}; member b: {REFUSED}"));
+        let asking = fakes.asking().await;
+        let after = Object::from([("name".to_owned(), "a".into())]);
+        let told = asking.driver.apply(&asking.client, "etcd_member", &Change::Create { after }).await.unwrap_err();
+        tells(&told, "An etcd member is not healthy", REFUSED, "journalctl");
+    }
 }
