@@ -135,6 +135,8 @@ pub(crate) struct Told {
     pub(crate) knows_strays: bool,
     /// But for what is called so: how its names begin.
     pub(crate) unlisted: Vec<String>,
+    /// Of which it could not be seen what somebody did to their pods.
+    pub(crate) without_pods: BTreeSet<Address>,
     /// Ends of certificates, in seconds since 1970.
     pub(crate) certificates: Vec<(Address, i64)>,
     /// What is not told any more, if an earlier look was named.

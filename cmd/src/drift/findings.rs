@@ -68,6 +68,8 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
     let resources = plan.resources.iter().filter(|r| r.address.mode == Mode::Managed && r.deposed.is_none()).count();
     let certificates = certificates.into_iter().map(|(address, c)| (address.clone(), c.end)).collect();
     let graph = plan.resources.iter().filter(|r| r.deposed.is_none()).map(|r| (r.address.clone(), r.dependencies.clone())).collect();
+    let hides_pods = |facts: &Object| facts.get("unlisted").and_then(Value::as_bool) == Some(true);
+    let without_pods = looked.seen.iter().filter(|(_, facts)| hides_pods(facts)).map(|(address, _)| address.clone()).collect();
     let mut notes = looked.met;
     if let Some(cut) = looked.cut {
         let unasked = looked.unasked.iter().filter(|a| a.mode == Mode::Managed).count();
@@ -83,6 +85,7 @@ pub(crate) fn findings(catalog: &Catalog, config: &Config, state: &Snapshot, loo
         is_partial: !plan.targets.is_empty(),
         knows_strays: looked.knows_strays,
         unlisted: looked.unlisted,
+        without_pods,
         is_blind: false,
         is_interrupted: looked.cut.is_some(),
         notes,

@@ -88,9 +88,11 @@ pub(crate) fn news(told: &mut Told, past: Vec<Past>) {
         // Of what was changed by somebody it is not told as well that it is not well.
         let is_covered = || p.kind == Kind::Decay.word() && with_findings.contains(&p.address);
         let is_unlisted = || p.differences.iter().any(|d| told.unlisted.iter().any(|begin| d.path.starts_with(begin)));
+        let is_hidden = || is_of_pods(p) && address.as_ref().is_some_and(|a| told.without_pods.contains(a));
         let is_unknown = p.kind == Kind::Extra.word() && (!told.knows_strays || is_unlisted());
         told.is_interrupted
             || is_unknown
+            || is_hidden()
             || p.kind != Kind::Unreachable.word() && (told.notes.has_errors() || is_unseen())
             || is_elsewhere()
             || is_covered()
@@ -98,6 +100,16 @@ pub(crate) fn news(told: &mut Told, past: Vec<Past>) {
     let old = before.into_iter().filter(|(key, _)| !now.contains(key)).map(|(_, past)| past);
     let (carried, gone) = old.partition(is_open);
     told.news = Some(News { gone, carried });
+}
+
+/// True for what may have been told of a workload or a Service by its pods: another image, or a pod that is nobody's.
+fn is_of_pods(past: &Past) -> bool {
+    let is_image = |path: &str| path.contains(".spec.template.spec.") && path.ends_with(".image");
+    match past.kind.as_str() {
+        "changed" => past.differences.iter().any(|d| is_image(&d.path)),
+        "decay" => past.says.contains("leads to the pod "),
+        _ => false,
+    }
 }
 
 /// Kind, address, parts, and what is said without its numbers: that a certificate ends in 8 days is what was told when it ended in 9.
@@ -202,6 +214,24 @@ mod tests {
         news(&mut told, past_of(&[extra.clone(), pod.clone()]));
         let found = told.news.unwrap();
         assert_eq!((found.gone, found.carried), (past_of(&[extra]), past_of(&[pod])));
+        // Who may not list them tells of no images in pods, and of no pod behind a Service, where it had told of them.
+        let image = finding(Kind::Changed, "c.m/workload", "somebody changed it", &["manifest.spec.template.spec.containers[0].image"]);
+        let replicas = finding(Kind::Changed, "c.m/workload", "somebody changed it", &["manifest.spec.replicas"]);
+        let stranger = finding(Kind::Decay, "c.m/service", "it leads to the pod x, too, which has its labels and is none of ours", &[]);
+        let pending = finding(Kind::Decay, "c.m/service", "it has no address", &[]);
+        let all = [image.clone(), replicas.clone(), stranger.clone(), pending.clone()];
+        let without = |addresses: &[&str]| -> News {
+            let without_pods = addresses.iter().map(|a| a.parse().unwrap()).collect();
+            let mut told = Told { without_pods, ..Told::default() };
+            news(&mut told, past_of(&all));
+            told.news.unwrap()
+        };
+        let found = without(&["c.m/workload", "c.m/service"]);
+        let told = |news: &[Past]| news.iter().map(Past::key).collect::<BTreeSet<Key>>();
+        assert_eq!(told(&found.carried), [key(&image), key(&stranger)].into());
+        assert_eq!(told(&found.gone), [key(&replicas), key(&pending)].into());
+        assert_eq!(without(&["c.m/service"]).carried.len(), 1);
+        assert_eq!(without(&[]).gone.len(), 4);
         // Only a part was looked at.
         let mut told = Told { is_partial: true, ..Told::default() };
         news(&mut told, past_of(std::slice::from_ref(&changed)));

@@ -206,6 +206,7 @@ async fn tell(client: &Client, seen: Seen, (surroundings, rehearsal): (&Surround
         ("ready", Value::null(Type::Bool)),
         ("problem", Value::null(Type::String)),
         ("care", Value::strings(care(&place, &live).into_iter().chain(surroundings.strangers(&place, &question, &live)))),
+        ("unlisted", if surroundings.hides_pods(&place, question.exclusive) { true.into() } else { Value::null(Type::Bool) }),
     ]);
     told.extend(service::FACTS.map(str::to_owned).into_iter().zip(service::facts(&place, &live, question.memory.as_ref())));
     told.insert(exposed::EXPOSED.to_owned(), exposed::read(question.asked.as_ref(), &live));

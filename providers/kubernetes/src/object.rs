@@ -151,6 +151,12 @@ impl KubernetesObject {
                 "What it is in need of though it is as it was written, a sentence each: a Service of the type LoadBalancer has no address.",
             )
             .volatile(),
+            Attribute::computed(
+                "unlisted",
+                Type::Bool,
+                "True if the pods that it runs or leads to could not be listed: what somebody did to these is not known; else null.",
+            )
+            .volatile(),
         ];
         let wait = Schema::new(
             "What to wait for after a change.",

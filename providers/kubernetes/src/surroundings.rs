@@ -17,6 +17,8 @@ pub(crate) struct Surroundings {
     namespaces: BTreeSet<String>,
     workloads: Vec<Name>,
     pods: Pods,
+    /// Where they could not be listed.
+    unlisted: BTreeSet<String>,
 }
 
 impl Surroundings {
@@ -37,8 +39,18 @@ impl Surroundings {
 
     /// With the pods, as they are now.
     pub(crate) async fn with_pods(mut self, client: &Client, at_once: usize) -> Self {
-        self.pods = pods_by_hand::listed(client, std::mem::take(&mut self.namespaces), at_once).await;
+        self.unlisted = std::mem::take(&mut self.namespaces);
+        self.pods = pods_by_hand::listed(client, self.unlisted.clone(), at_once).await;
+        self.unlisted.retain(|namespace| !self.pods.contains_key(namespace));
         self
+    }
+
+    /// True if something of an object would be told of pods, and these could not be listed.
+    pub(crate) fn hides_pods(&self, place: &Place, is_exclusive: bool) -> bool {
+        let kind = place.served.kind.as_str();
+        is_exclusive
+            && (pods_by_hand::is_workload(kind) || kind == "Service")
+            && place.namespace.as_ref().is_some_and(|namespace| self.unlisted.contains(namespace))
     }
 
     fn pods(&self, place: &Place) -> &[Json] {
@@ -60,5 +72,34 @@ impl Surroundings {
         let beside = self.workloads.iter().filter(|w| Some(&w.namespace) == place.namespace.as_ref()).cloned().collect::<Vec<_>>();
         let found = pods_by_hand::strangers(live, self.pods(place), &beside);
         found.into_iter().map(|pod| format!("it leads to the pod {pod}, too, which has its labels and is none of ours")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::pods_why::{deployments, pods};
+
+    #[tokio::test]
+    async fn what_is_not_known_of_pods_is_said() {
+        let (client, _) = crate::mock::client(|_, path| match path {
+            "/api/v1/namespaces/refused/pods" => crate::mock::refused(403, "pods is forbidden: User \"u\" cannot list resource \"pods\""),
+            _ => (200, json!({ "items": [] })),
+        })
+        .await;
+        let namespaces = ["listed", "refused"].map(str::to_owned).into();
+        let found = Surroundings { namespaces, ..Surroundings::default() }.with_pods(&client, 2).await;
+        for (place, is_exclusive, hidden) in [
+            (deployments("refused"), true, true),
+            (deployments("listed"), true, false),
+            (deployments("unasked"), true, false),
+            // Where others may set what they like nothing is told of pods, and of what has none neither.
+            (deployments("refused"), false, false),
+            (pods("refused"), true, false),
+        ] {
+            assert_eq!(found.hides_pods(&place, is_exclusive), hidden, "{:?} {is_exclusive}", place.namespace);
+        }
     }
 }
