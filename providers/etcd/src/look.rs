@@ -229,7 +229,8 @@ pub(crate) fn is_permission_denied(error: &Error) -> bool {
 
 /// True if etcd refuses it to whoever asks, as it knows no user of that name, or none with the right.
 fn is_refusal(error: &Error) -> bool {
-    is_permission_denied(error) || matches!(error, Error::GRpcStatus(status) if REFUSALS.iter().any(|said| status.message().ends_with(said)))
+    is_permission_denied(error)
+        || matches!(error, Error::GRpcStatus(status) if REFUSALS.iter().any(|said| status.message().ends_with(said)))
 }
 
 /// An error in a few words. The deepest cause says most ("Connection refused"), the layers above it only that something went wrong.

@@ -26,7 +26,11 @@ mod settings;
 mod store;
 mod target;
 
-use karmaform_model::{Address, Caveat, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value};
+use std::collections::BTreeMap;
+
+use karmaform_model::{
+    Address, Caveat, ChildStep, Choreography, Composite, Diagnostic, Diagnostics, Expansion, Object, Scene, Schema, Upkeep, Value,
+};
 
 use crate::versions::{self, Version};
 use arguments::Arguments;
@@ -63,6 +67,10 @@ impl Composite for KarmadaControlPlane {
             caveat: Caveat::Patches(end),
         });
         karmada.into_iter().chain(kube).collect()
+    }
+
+    fn care(&self, seen: &BTreeMap<&[ChildStep], &Object>) -> Vec<(Vec<ChildStep>, Diagnostic)> {
+        hosts::care(seen)
     }
 
     fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {

@@ -150,7 +150,7 @@ pub(crate) fn script(looks: &[Look]) -> String {
         .flatten()
         .collect();
     if !health.is_empty() {
-        script.push_str(&format!("section health\nhealth {}\n", words(&health)));
+        script.push_str(&format!("section health\nhealth {}\nsection addresses\nip -o addr 2>/dev/null\n", words(&health)));
     }
     // What systemd says of times it counts from the boot.
     if !units.is_empty() {
@@ -204,6 +204,7 @@ mod tests {
         let health = Look::Health { unit: "a.service".to_owned(), url: "http://127.0.0.1:1/healthz".to_owned() };
         let asked = script(&[unit("a.service"), health, unit("b.service")]);
         assert!(asked.contains("section health\nhealth 'a.service' 'http://127.0.0.1:1/healthz'\n") && asked.contains("section uptime\n"));
+        assert!(asked.contains("section addresses\nip -o addr "));
         assert!(!script(&[unit("b.service")]).contains("section health"));
     }
 

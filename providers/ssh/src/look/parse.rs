@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::seen::UserSeen;
+use super::seen::{UserSeen, addresses};
 use super::{Content, LARGEST_CONTENT, Look, PathKind, PathSeen, Seen, UnitSeen};
 use crate::host::Output;
 use crate::owned::{Owned, PLACE};
@@ -65,6 +65,7 @@ impl Seen {
                 unit.health = status.parse().ok();
             }
         }
+        seen.addresses = addresses(&lines("addresses"));
         seen.read_users(&lines("users"));
         for line in lines("user_groups").lines() {
             if let Some((name, groups)) = line.split_once(':')
@@ -341,6 +342,9 @@ mod tests {
         assert_eq!((seen.unit("a.service").unwrap().restarts, seen.unit("a.service").unwrap().started_ago), (7, Some(4)));
         assert_eq!((seen.unit("a.service").unwrap().health, seen.unit("b.service").unwrap().health), (Some(503), Some(0)));
         assert_eq!(seen.unit("b.service").unwrap().started_ago, None, "it was never started");
+        let body = "#addresses\n1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever\n2: eth0    inet 10.0.0.9/32 scope global karmada:kf\n2: eth0    inet6 fe80::1/64 scope link\nnonsense";
+        let own: BTreeSet<std::net::IpAddr> = ["10.0.0.9", "127.0.0.1", "fe80::1"].iter().map(|a| a.parse().unwrap()).collect();
+        assert_eq!(parse(body, &[]).addresses, own);
         let body = "#units\nLoadState=loaded\n\nLoadState=loaded\n#processes\nstopped a.service\nolder b.service\nreplaced b.service\nolder c.service";
         let seen = parse(body, &[unit("b.service"), unit("a.service")]);
         let of = |name: &str| seen.unit(name).map(|unit| [unit.is_stopped, unit.is_older, unit.is_replaced]).unwrap();

@@ -1,6 +1,7 @@
 //! What was seen on a host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use karmaform_model::Diagnostic;
 
@@ -25,6 +26,8 @@ pub(crate) struct Seen {
     pub(crate) hosts: String,
     /// Its mode (`mode 644`), and the lines beside our blocks.
     pub(crate) hosts_beside: String,
+    /// Its own addresses; empty if nobody asked, or nobody could tell.
+    pub(crate) addresses: BTreeSet<IpAddr>,
     /// Exit statuses by id.
     pub(crate) runs: BTreeMap<String, i32>,
     /// What is karmaform's.
@@ -152,6 +155,15 @@ impl Seen {
             found => Ok(found),
         }
     }
+}
+
+/// Of the lines of `ip -o addr`, each "2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global eth0", the addresses.
+pub(super) fn addresses(lines: &str) -> BTreeSet<IpAddr> {
+    let address = |line: &str| -> Option<IpAddr> {
+        let mut words = line.split_whitespace().skip_while(|word| !matches!(*word, "inet" | "inet6"));
+        words.nth(1)?.split('/').next()?.parse().ok()
+    };
+    lines.lines().filter_map(address).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use karmaform_model::{
     Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan, same,
 };
 
+use self::address::{own_address, problem as address_problem};
 use self::care::care;
 use super::file::content_seen;
 use super::placed::{foreign, host, refuse};
@@ -19,6 +20,7 @@ use crate::sum::plan_sum;
 use crate::typed::{SshType, comparable, finished, is_foreign};
 use crate::values::{boolean, number, object, text};
 
+mod address;
 mod care;
 mod scripts;
 mod starters;
@@ -116,6 +118,12 @@ impl SystemdUnit {
             Attribute::computed("unlisted_drop_ins", Type::list(Type::String), "Files that may change it where nobody said which may.")
                 .volatile(),
             Attribute::computed("interrupted", Type::Bool, "True if it was changed and not restarted since: it runs as it was before.").volatile(),
+            Attribute::computed(
+                "own_address",
+                Type::String,
+                "The IP address in `health`, if its host has it just now; empty if the host has it not, null if there is none or the host can't tell.",
+            )
+            .volatile(),
             foreign(),
         ];
         let schema = Schema::new("A unit of systemd on a host.", attributes).through("host").leaves_note();
@@ -224,14 +232,6 @@ fn is_looping(active_state: &str, sub_state: &str) -> bool {
     active_state == "activating" && matches!(sub_state, "auto-restart" | "auto-restart-queued" | "failed")
 }
 
-/// What is wrong with an address to ask at.
-fn address_problem(url: &str) -> Option<String> {
-    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-    let is_plain =
-        rest.is_some_and(|r| !r.is_empty() && r.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '{' | '}' | '"' | '\'' | '\\')));
-    (!is_plain).then(|| "must be an address like \"http://127.0.0.1:10351/healthz\"".to_owned())
-}
-
 fn path_of(name: &str) -> String {
     format!("/etc/systemd/system/{name}")
 }
@@ -263,6 +263,8 @@ impl SshType for SystemdUnit {
         {
             object.insert("enabled".to_owned(), true.into());
         }
+        let url = ask.wanted.as_ref().and_then(|wanted| text(wanted, "health"));
+        object.insert("own_address".to_owned(), own_address(&seen.addresses, url).map_or_else(|| Value::null(Type::String), Value::from));
         Ok(Some(object))
     }
 

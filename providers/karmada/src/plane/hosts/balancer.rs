@@ -4,6 +4,7 @@
 //! addresses, so that it runs also where the virtual one is not, and hands connections on to API servers that say that they are ready.
 
 mod children;
+mod held;
 mod roll;
 mod texts;
 
@@ -18,6 +19,7 @@ use crate::read::Reader;
 use crate::versions::Component;
 
 pub(super) use children::expand;
+pub(crate) use held::care;
 pub(crate) use roll::impact;
 pub(super) use roll::roll;
 

@@ -129,6 +129,24 @@ fn a_unit_that_ends_again_and_again_is_in_need_of_care_while_it_runs() {
 }
 
 #[test]
+fn whether_its_address_is_its_hosts_is_told() {
+    let told = |own: &[&str], url: Option<&str>| own_address(&own.iter().map(|a| a.parse().unwrap()).collect(), url);
+    let own = ["127.0.0.1", "10.0.0.1", "fd00::1"];
+    for (url, expected) in [
+        ("https://10.0.0.1:6443/readyz", Some("10.0.0.1")),
+        ("https://10.0.0.9:6443/readyz", Some("")),
+        ("https://[fd00:0::1]:6443/readyz", Some("fd00::1")),
+        ("https://[fd00::9]:6443/readyz", Some("")),
+        ("http://10.0.0.1/healthz", Some("10.0.0.1")),
+        ("https://karmada.example:6443/readyz", None),
+    ] {
+        assert_eq!(told(&own, Some(url)).as_deref(), expected, "{url}");
+    }
+    assert_eq!(told(&[], Some("https://10.0.0.1:6443/readyz")), None, "nobody could tell");
+    assert_eq!(told(&own, None), None);
+}
+
+#[test]
 fn a_unit_is_asked_how_it_is_where_that_is_wanted() {
     use crate::look::UnitSeen;
     let care = |health: Option<u16>, ago: u64| -> String {
