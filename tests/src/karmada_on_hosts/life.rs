@@ -35,6 +35,7 @@ fn from_nothing_to_a_control_plane_on_hosts_and_back() {
     files_are_the_components_own(&site);
     addons_come_and_go(&site);
     damage_is_repaired(&site);
+    an_address_of_two_is_told(&site);
     an_address_of_nobody_is_told(&site);
     second::comes_and_goes(&site);
     programs::come_and_go(&site);
@@ -156,6 +157,30 @@ fn an_address_of_nobody_is_told(site: &Site<'_>) {
     let expected = ["a", "b", "c"].iter().flat_map(|host| [unit("changed", host, "haproxy"), unit("decay", host, "keepalived")]);
     assert_eq!(found, expected.collect(), "{text}");
     site.converge();
+}
+
+/// Whose keepalived hangs keeps the address, and another host takes it all the same.
+fn an_address_of_two_is_told(site: &Site<'_>) {
+    let Some(vip) = &site.vip else { return };
+    let holder = faults::holders(site, vip).first().copied().expect("one that has it");
+    // All of its processes: who speaks to the others is not the main one.
+    site.lab.shell(holder, "pkill -STOP -x keepalived");
+    let until = std::time::Instant::now() + Duration::from_secs(60);
+    while faults::holders(site, vip).len() < 2 {
+        assert!(std::time::Instant::now() < until, "nobody else takes {vip}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let other = faults::holders(site, vip).into_iter().find(|host| *host != holder).expect("another one");
+    let text = site.project.must(2, &["drift", "-json"]);
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let told = report["findings"].as_array().expect("findings").iter();
+    let told = told.map(|f| ["kind", "address"].map(|n| f[n].as_str().unwrap_or_default().to_owned()));
+    let found: BTreeSet<_> = told.filter(|[_, address]| address.contains("/unit[")).collect();
+    let unit = |kind: &str, host: &str| [kind.to_owned(), format!("karmada_control_plane.main/host[\"{host}\"]/unit[\"keepalived\"]")];
+    assert_eq!(found, [unit("changed", holder), unit("decay", other)].into(), "{text}");
+    assert!(text.contains(&format!("have the virtual IP {vip} at once")), "{text}");
+    site.converge();
+    assert_eq!(faults::holders(site, vip).len(), 1);
 }
 
 /// No apply takes a line of somebody else's away; who looks says whose names it takes.
