@@ -7,7 +7,9 @@ use karmaform_model::{
     default_plan, same,
 };
 
-use super::placed::{check, file_at, foreign, gives_way, host, instead, permissions, permissions_seen, refuse, word};
+use super::placed::{
+    check, file_at, foreign, gives_way, host, instead, led_away, looks_above, permissions, permissions_seen, refuse, word,
+};
 use crate::artifact::oci;
 use crate::checks::{Checks, is_protected};
 use crate::client::Client;
@@ -70,6 +72,8 @@ impl Artifact {
             Attribute::computed("recorded_sha256", Type::String, "Sum of what was installed, if the file is another one now.").volatile(),
             foreign(),
             instead(),
+            Attribute::computed("care", Type::list(Type::String), "What the directories above it are in need of, a sentence each.")
+                .volatile(),
         ];
         attributes.extend(permissions("0755"));
         Self { schema: Schema::new("A file from a release, on a host.", attributes).through("host").leaves_note() }
@@ -172,8 +176,10 @@ fn planned_sum(before: Option<&Object>, wanted: &Object) -> Value {
 }
 
 impl SshType for Artifact {
-    fn looks(&self, identity: &Object, _: Option<&Object>) -> Vec<Look> {
-        text(identity, "path").map(|p| Look::File { path: p.to_owned(), content: Content::Never }).into_iter().collect()
+    fn looks(&self, identity: &Object, known: Option<&Object>) -> Vec<Look> {
+        let Some(path) = text(identity, "path") else { return Vec::new() };
+        let own = std::iter::once(Look::File { path: path.to_owned(), content: Content::Never });
+        own.chain(known.map(|_| looks_above(path)).into_iter().flatten()).collect()
     }
 
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
@@ -189,6 +195,7 @@ impl SshType for Artifact {
         let recorded = known.and_then(|k| text(k, "content_sha256")).filter(|r| *r != sum);
         object.insert("recorded_sha256".to_owned(), recorded.map_or_else(|| Value::null(Type::String), Value::from));
         object.insert("foreign".to_owned(), (known.is_none() && !seen.owned.has(KIND, path)).into());
+        object.insert("care".to_owned(), Value::strings(known.and_then(|_| led_away(seen, path))));
         Ok(Some(object))
     }
 
@@ -285,6 +292,32 @@ mod tests {
         assert_eq!(plan(Some(&before), &wanted("u", Some(&b), Some("etcd"))), (Action::Update, None));
         let before = installed(wanted("u", None, Some("etcd")), "c1", None);
         assert_eq!(plan(Some(&before), &wanted("u2", None, Some("etcd"))), (Action::Update, None));
+    }
+
+    #[test]
+    fn a_link_above_it_is_told() {
+        use crate::look::{PathKind, PathSeen};
+        use crate::owned::Owned;
+        let path = "/opt/tools/etcd";
+        let seen = |kind: PathKind| {
+            let [owner, group, uid, gid] = ["root", "root", "0", "0"].map(str::to_owned);
+            let above = PathSeen { kind, owner, group, uid, gid, mode: 0o755, size: 6, sha256: None, content: None, empty: false };
+            let file = PathSeen { kind: PathKind::File, sha256: Some("c1".to_owned()), ..above.clone() };
+            let paths = [("/opt/tools".to_owned(), Ok(above)), (path.to_owned(), Ok(file))].into();
+            Seen { paths, owned: Owned::parse("parent\t/opt/tools\t\n"), ..Seen::default() }
+        };
+        let identity = object([("path", path.into())]);
+        let care = |kind: PathKind, known: Option<&Object>| {
+            let found = Artifact::new().answer(&seen(kind), &identity, known).unwrap().unwrap();
+            found["care"].as_items().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let known = installed(identity.clone(), "c1", None);
+        let told = care(PathKind::Other("symbolic link".to_owned()), Some(&known));
+        assert!(told.len() == 1 && told[0].contains("a symbolic link into the place of /opt/tools"), "{told:?}");
+        assert!(care(PathKind::Directory, Some(&known)).is_empty());
+        assert!(care(PathKind::Other("symbolic link".to_owned()), None).is_empty(), "nobody has made it yet");
+        let asked = |known: Option<&Object>| Artifact::new().looks(&identity, known).len();
+        assert_eq!((asked(Some(&known)), asked(None)), (3, 1));
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Target<'_> {
     fn script(&self, body: &str) -> String {
         let word = quote(self.path);
         let drop = self.kept_before.as_ref().map(|kept| format!("\ndrop_kept {}", quote(kept))).unwrap_or_default();
-        format!("{FUNCTIONS}\nclaim {KIND} {word} {word}\n{body}{drop}")
+        format!("{FUNCTIONS}\nrefuse_links {word}\nclaim {KIND} {word} {word}\n{body}{drop}")
     }
 
     /// The words that put standard input there.
