@@ -38,7 +38,10 @@ pub(crate) fn care(looks: &BTreeMap<String, Look>, names: &BTreeSet<&str>, quota
         return found;
     }
     let ids: BTreeSet<u64> = looks.values().map(|l| l.member_id).collect();
-    let strangers = look.members.iter().filter(|m| !ids.contains(&m.id) && !names.contains(m.name.as_str()));
+    // One of ours that does not answer is known by its name; one that does answer is a member already, whoever else calls itself so.
+    let is_there = |name: &str| looks.get(name).is_some_and(|own| look.members.iter().any(|m| m.id == own.member_id));
+    let is_ours = |name: &str| names.contains(name) && !is_there(name);
+    let strangers = look.members.iter().filter(|m| !ids.contains(&m.id) && !is_ours(&m.name));
     for stranger in strangers {
         let name = if stranger.name.is_empty() { "(not started)" } else { &stranger.name };
         let line = format!("its cluster has a member that is not in the configuration: {name} at {}", stranger.peer_urls.join(","));
@@ -183,6 +186,15 @@ mod tests {
         assert_eq!(told["b"], Vec::<String>::new());
         assert_eq!(told["a"].len(), 1);
         assert!(told["a"][0].ends_with("configuration: (not started) at https://10.0.0.4:2380"), "{told:?}");
+        // Somebody else has the name of one that works.
+        let list = [(1, "a"), (2, "b"), (3, "c"), (5, "b")];
+        let twice: BTreeMap<String, Look> = [("a", 1), ("b", 2)].map(|(name, id)| (name.to_owned(), look(id, &list))).into();
+        let told = care(&twice, &["a", "b", "c"].into(), QUOTA);
+        assert!(told["a"].len() == 1 && told["a"][0].ends_with("configuration: b at https://10.0.0.5:2380"), "{told:?}");
+        // One that answers and is none of the members is told of as another one itself.
+        let list = [(1, "a"), (5, "b")];
+        let other: BTreeMap<String, Look> = [("a", 1), ("b", 2)].map(|(name, id)| (name.to_owned(), look(id, &list))).into();
+        assert!(care(&other, &["a", "b"].into(), QUOTA).values().all(Vec::is_empty));
         let urls = care(&looks, &["https://10.0.0.1:2379", "https://10.0.0.2:2379"].into(), QUOTA);
         assert!(urls.values().all(Vec::is_empty), "{urls:?}");
         assert!(is_removed("5", &looks) && !is_removed("3", &looks) && !is_removed("x", &looks));
