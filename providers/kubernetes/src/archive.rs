@@ -65,6 +65,12 @@ impl KubernetesArchive {
             Attribute::computed("seen", texts(), "The same, of the archive that is wanted now.").volatile(),
             Attribute::computed("foreign", Type::list(Type::String), "Objects that exist already and that karmaform did not make.")
                 .volatile(),
+            Attribute::computed(
+                "care",
+                Type::list(Type::String),
+                "What its objects are in need of though they are as wanted, a sentence each: somebody deletes one, and something keeps it.",
+            )
+            .volatile(),
         ];
         let schema = Schema::new("Objects of an archive of manifests, in a Kubernetes cluster.", attributes).through("cluster");
         Self { schema, downloads: Arc::default() }

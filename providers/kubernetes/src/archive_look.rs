@@ -38,9 +38,9 @@ async fn one(client: &Client, downloads: &Arc<Downloads>, ask: &Ask, rehearsal: 
         },
         None => None,
     };
-    let (words, foreign) = match read {
+    let Told { words, foreign, care } = match read {
         Some(read) => compared(client, known, read, rehearsal).await?,
-        None => (existing(client, known, rehearsal).await?, Vec::new()),
+        None => existing(client, known, rehearsal).await?,
     };
     if words.values().all(|w| *w == MISSING) && foreign.is_empty() {
         return Ok(None);
@@ -48,6 +48,7 @@ async fn one(client: &Client, downloads: &Arc<Downloads>, ask: &Ask, rehearsal: 
     let mut told = ask.identity.clone();
     let foreign = foreign.into_iter().map(|n| Value::from(n.as_str())).collect();
     told.insert("foreign".to_owned(), Value::list(Type::String, foreign));
+    told.insert("care".to_owned(), Value::strings(care));
     let seen = texts(words);
     // What another archive would change is no drift.
     if known.is_none_or(|k| wanted.is_none_or(|w| same_inputs(k, w))) {
@@ -120,52 +121,97 @@ fn ask(name: &str, is_known: bool, manifest: Option<&Value>) -> Ask {
 
 type Words = BTreeMap<String, &'static str>;
 
-/// How each object is, and those that are not ours.
+/// What was seen of the objects of an archive.
+#[derive(Default)]
+struct Told {
+    /// How each one is.
+    words: Words,
+    /// Those that are not ours.
+    foreign: Vec<String>,
+    /// What they are in need of, each with its name.
+    care: Vec<String>,
+}
+
+impl Told {
+    fn cares(&mut self, name: &str, seen: &Object) {
+        let said = seen.get("care").and_then(Value::as_items).into_iter().flatten().filter_map(Value::as_str);
+        self.care.extend(said.map(|said| format!("{name}: {said}")));
+    }
+}
+
 async fn compared(
     client: &Client,
     known: Option<&Object>,
     read: BTreeMap<String, Value>,
     rehearsal: Option<Rehearsal>,
-) -> Result<(Words, Vec<String>), Diagnostic> {
+) -> Result<Told, Diagnostic> {
     let remembered: BTreeSet<&String> = words(known, "objects").map(|(name, _)| name).collect();
     let asks: Vec<Ask> = read.iter().map(|(name, manifest)| ask(name, remembered.contains(name), Some(manifest))).collect();
     let answers = look::observe(client, &asks.iter().collect::<Vec<_>>(), rehearsal).await;
-    let (mut told, mut foreign) = (Words::new(), Vec::new());
+    let mut told = Told::default();
     for ((name, manifest), answer) in read.into_iter().zip(answers) {
         let word = match answer? {
             None => MISSING,
             Some(seen) => {
                 if seen.get("foreign").and_then(Value::as_bool) == Some(true) {
-                    foreign.push(name.clone());
+                    told.foreign.push(name.clone());
                 }
+                told.cares(&name, &seen);
                 if same(seen.get("manifest"), Some(&manifest)) { AS_WANTED } else { DIFFERENT }
             }
         };
-        told.insert(name, word);
+        told.words.insert(name, word);
     }
-    Ok((told, foreign))
+    Ok(told)
 }
 
 /// Which of the remembered objects are there; what they are like can't be told without the archive.
-async fn existing(client: &Client, known: Option<&Object>, rehearsal: Option<Rehearsal>) -> Result<Words, Diagnostic> {
+async fn existing(client: &Client, known: Option<&Object>, rehearsal: Option<Rehearsal>) -> Result<Told, Diagnostic> {
     let remembered: Vec<(&String, &str)> = words(known, "objects").collect();
     let asks: Vec<Ask> = remembered.iter().map(|(name, _)| ask(name, true, None)).collect();
     let answers = look::observe(client, &asks.iter().collect::<Vec<_>>(), rehearsal).await;
-    let mut told = Words::new();
+    let mut told = Told::default();
     for ((name, word), answer) in remembered.into_iter().zip(answers) {
-        let word = match (answer?, word) {
+        let seen = answer?;
+        if let Some(seen) = &seen {
+            told.cares(name, seen);
+        }
+        let word = match (seen, word) {
             (None, _) => MISSING,
             (Some(_), DIFFERENT) => DIFFERENT,
             (Some(_), _) => AS_WANTED,
         };
-        told.insert(name.clone(), word);
+        told.words.insert(name.clone(), word);
     }
     Ok(told)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[tokio::test]
+    async fn what_is_being_deleted_is_told_by_its_name() {
+        let (client, _) = crate::mock::client(|_, path| match path {
+            "/api/v1" => crate::mock::group(&[("ConfigMap", "configmaps", true)]),
+            "/api/v1/namespaces/n/configmaps" | "/api/v1/namespaces/n/configmaps/going" => {
+                let map = |name: &str, gone: Option<&str>| {
+                    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "n", "uid": name, "deletionTimestamp": gone } })
+                };
+                let (going, stays) = (map("going", Some("2026-01-01T00:00:00Z")), map("stays", None));
+                if path.ends_with("/going") { (200, going) } else { (200, json!({ "items": [going, stays] })) }
+            }
+            _ => crate::mock::refused(404, "not found"),
+        })
+        .await;
+        let objects = texts(["ConfigMap/n/going", "ConfigMap/n/stays"].map(|name| (name.to_owned(), AS_WANTED)));
+        let told = existing(&client, Some(&object([("objects", objects)])), None).await.unwrap();
+        assert_eq!(told.words.into_values().collect::<Vec<_>>(), [AS_WANTED, AS_WANTED]);
+        let expected = "ConfigMap/n/going: somebody deletes it, since 2026-01-01T00:00:00Z: it is gone as soon as nobody needs it any more";
+        assert_eq!(told.care, [expected]);
+    }
 
     #[test]
     fn an_object_in_two_versions_is_refused() {
