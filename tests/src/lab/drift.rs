@@ -156,6 +156,12 @@ fn what_stands_above_is_looked_at(lab: &Lab, project: &Project, ctl: &Etcdctl<'_
             "it is changed by /etc/systemd/system/etcd-.service.d/x.conf, as all units that begin so",
         ),
         (
+            "chmod 0666 /etc/systemd/system/etcd-main.service",
+            "chmod 0644 /etc/systemd/system/etcd-main.service",
+            &["unit"],
+            "somebody gave its file away: it is root:root 0666",
+        ),
+        (
             "cd /etc/systemd/system && mkdir -p kf.target.wants && ln -s ../etcd-main.service kf.target.wants/",
             "rm -r /etc/systemd/system/kf.target.wants && systemctl daemon-reload",
             &["unit"],

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use karmaform_model::{
-    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan, same,
+    Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan,
 };
 
 use self::address::{own_address, problem as address_problem};
-use self::care::care;
+use self::care::{PERMISSIONS, care, permissions};
+use self::turn::{Turn, strangers, turn};
 use super::file::content_seen;
 use super::placed::{foreign, host, refuse};
 use crate::checks::{Checks, unit_problem};
@@ -24,25 +25,13 @@ mod address;
 mod care;
 mod scripts;
 mod starters;
+mod turn;
 
 const KIND: &str = "ssh_systemd_unit";
 
 /// The type.
 pub(crate) struct SystemdUnit {
     schema: Schema,
-}
-
-/// What becomes of the running unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    /// It runs and goes on running, or it does not and stays so.
-    Nothing,
-    /// It is started if it does not run.
-    Start,
-    /// It is stopped, if it runs, and started.
-    Restart,
-    /// It is stopped.
-    Stop,
 }
 
 impl SystemdUnit {
@@ -119,6 +108,12 @@ impl SystemdUnit {
                 .volatile(),
             Attribute::computed("interrupted", Type::Bool, "True if it was changed and not restarted since: it runs as it was before.").volatile(),
             Attribute::computed(
+                "permissions",
+                Type::String,
+                "Owner, group and mode of its file where others than root may write it: \"root:root 0666\"; else null. A plan makes it root's again, with the mode 0644.",
+            )
+            .volatile(),
+            Attribute::computed(
                 "own_address",
                 Type::String,
                 "The IP address in `health`, if its host has it just now; empty if the host has it not, null if there is none or the host can't tell.",
@@ -129,37 +124,6 @@ impl SystemdUnit {
         let schema = Schema::new("A unit of systemd on a host.", attributes).through("host").leaves_note();
         Self { schema: schema.claims("ports", Some("port")).claims("claims", None) }
     }
-}
-
-/// What a change means for the running unit. A repeated create must not restart what already runs, so it only starts; the script
-/// restarts it if the file is another than the running one's.
-fn turn(change: &Change) -> Turn {
-    let active = |o: &Object| boolean(o, "active").unwrap_or(true);
-    match change {
-        Change::Create { after } if active(after) => Turn::Start,
-        Change::Create { .. } => Turn::Stop,
-        Change::Update { before, after } => {
-            let interrupted = boolean(before, "interrupted") == Some(true);
-            let newer = interrupted
-                || !strangers(before, after).is_empty()
-                || ["content", "restart_triggers", "sha256"].iter().any(|n| !same(before.get(n), after.get(n)));
-            match (active(before), active(after)) {
-                (true, true) if newer => Turn::Restart,
-                (true, true) | (false, false) => Turn::Nothing,
-                (false, true) => Turn::Start,
-                (true, false) => Turn::Stop,
-            }
-        }
-        Change::Delete { before } | Change::Replace { before, .. } if active(before) => Turn::Stop,
-        _ => Turn::Nothing,
-    }
-}
-
-/// Files that may not change it.
-fn strangers(before: &Object, wanted: &Object) -> Vec<String> {
-    let Some(allowed) = wanted.get("drop_ins").and_then(Value::as_items) else { return Vec::new() };
-    let there = ["drop_ins", "unlisted_drop_ins"].iter().filter_map(|name| before.get(name)?.as_items()).flatten();
-    there.filter(|file| !allowed.contains(file)).filter_map(|file| file.as_str().map(str::to_owned)).collect()
 }
 
 impl ResourceSpec for SystemdUnit {
@@ -197,7 +161,9 @@ impl ResourceSpec for SystemdUnit {
         });
         let change = default_plan(&self.schema, before.as_ref(), Some(&plan_sum(wanted, "content")));
         match (change, before) {
-            (Change::NoOp { object: after }, Some(before)) if boolean(&before, "interrupted") == Some(true) => {
+            (Change::NoOp { object: after }, Some(before))
+                if boolean(&before, "interrupted") == Some(true) || text(&before, "permissions").is_some() =>
+            {
                 Ok(Change::Update { before, after })
             }
             (change, _) => Ok(change),
@@ -210,6 +176,8 @@ impl ResourceSpec for SystemdUnit {
         let (name, place) = (text(object, "name").unwrap_or("the unit"), place_of(object));
         let gone = change.before().zip(change.after()).map(|(before, after)| strangers(before, after)).unwrap_or_default();
         let mut lines: Vec<String> = gone.iter().map(|file| format!("removes {file}, which changes {name} on {place}")).collect();
+        let is_loose = change.after().and(change.before()).is_some_and(|before| text(before, "permissions").is_some());
+        lines.extend(is_loose.then(|| format!("makes {} root's again on {place}, with the mode 0644", path_of(name))));
         let word = match turn(change) {
             Turn::Nothing => None,
             Turn::Stop if created_stopped => None,
@@ -285,6 +253,8 @@ impl SshType for SystemdUnit {
         let is_interrupted = is_cut_off || (is_active && unit.is_older);
         let mut care = if is_active { care(unit, is_cut_off) } else { Vec::new() };
         care.extend(starters::beside(unit, file, known));
+        let permissions = file.filter(|file| known.is_some() && file.kind == PathKind::File).and_then(permissions);
+        care.extend(permissions.iter().map(|is| format!("somebody gave its file away: it is {is}, and should be {PERMISSIONS}")));
         let mut object = object([
             ("name", name.into()),
             ("active", is_active.into()),
@@ -293,6 +263,7 @@ impl SshType for SystemdUnit {
             ("result", unit.result.as_str().into()),
             ("care", Value::strings(care)),
             ("interrupted", is_interrupted.into()),
+            ("permissions", permissions.map_or_else(|| Value::null(Type::String), Value::from)),
             ("foreign", (!ours).into()),
         ]);
         let listed = known.and_then(|k| k.get("drop_ins")).filter(|d| !d.is_null());

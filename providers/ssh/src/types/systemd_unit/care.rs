@@ -1,6 +1,6 @@
 //! What a unit that runs is in need of.
 
-use crate::look::UnitSeen;
+use crate::look::{PathSeen, UnitSeen};
 
 /// A unit that systemd has started again so often ends again and again; fewer times it may have waited for something that came up later.
 const OFTEN: u64 = 5;
@@ -28,4 +28,13 @@ pub(super) fn care(unit: &UnitSeen, is_cut_off: bool) -> Vec<String> {
         _ => {}
     }
     care
+}
+
+/// Owner, group and mode of a unit's file, as scripts of this type make it: what anybody else may write there root runs.
+pub(super) const PERMISSIONS: &str = "root:root 0644";
+
+/// What they are, where others than root may write. Who lets fewer read it, as rules for hardened hosts do, gives nothing away.
+pub(super) fn permissions(file: &PathSeen) -> Option<String> {
+    let others_write = file.mode & 0o002 != 0 || (file.mode & 0o020 != 0 && file.gid != "0");
+    (file.uid != "0" || others_write).then(|| format!("{}:{} {:04o}", file.owner, file.group, file.mode))
 }

@@ -258,6 +258,46 @@ fn files_that_change_it_go_unless_they_are_allowed() {
 }
 
 #[test]
+fn a_file_that_others_may_write_is_told_and_taken_back() {
+    use crate::look::{PathKind, PathSeen, UnitSeen};
+    let sum = crate::sum::sha256(b"x");
+    let look = |ids: &str, mode: u32, known: bool| {
+        let (uid, gid) = ids.split_once(':').unwrap();
+        let mut seen = Seen::default();
+        let state =
+            UnitSeen { active_state: "active".into(), file_state: "enabled".into(), fragment_path: "/a".into(), ..UnitSeen::default() };
+        seen.units.insert("a.service".into(), state);
+        let name = |id: &str| String::from(if id == "0" { "root" } else { "theirs" });
+        let (owner, group) = (name(uid), name(gid));
+        let [uid, gid] = [uid, gid].map(str::to_owned);
+        let sha256 = Some(sum.clone());
+        let file = PathSeen { kind: PathKind::File, owner, group, uid, gid, mode, size: 1, sha256, content: None, empty: false };
+        seen.paths.insert("/etc/systemd/system/a.service".into(), Ok(file));
+        let mut memory = unit("x", true);
+        memory.insert("sha256".into(), sum.as_str().into());
+        let found = SystemdUnit::new().answer(&seen, &object([("name", "a.service".into())]), known.then_some(&memory)).unwrap().unwrap();
+        let care = found["care"].as_items().unwrap().iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
+        let mut before = memory.clone();
+        before.extend(found);
+        let change = SystemdUnit::new().plan(&PlanContext { now: 0 }, Some(&before), Some(&unit("x", true)));
+        (care.join(), change.map(|change| (turn(&change), change.is_no_op(), SystemdUnit::new().impact(&change).join())))
+    };
+    for (ids, mode) in [("0:0", 0o644), ("0:0", 0o600), ("0:0", 0o664), ("0:1000", 0o640)] {
+        let (care, change) = look(ids, mode, true);
+        assert_eq!((care.as_str(), change.unwrap()), ("", (Turn::Nothing, true, String::new())), "{ids} {mode:o}: nobody else may write it");
+    }
+    let back = "makes /etc/systemd/system/a.service root's again on 10.0.0.1, with the mode 0644";
+    let loose = [("0:0", 0o666, "root:root 0666"), ("1000:0", 0o644, "theirs:root 0644"), ("0:1000", 0o664, "root:theirs 0664")];
+    for (ids, mode, is) in loose {
+        let (care, change) = look(ids, mode, true);
+        assert_eq!(care, format!("somebody gave its file away: it is {is}, and should be root:root 0644"));
+        // It runs on as it is.
+        assert_eq!(change.unwrap(), (Turn::Nothing, false, back.to_owned()));
+    }
+    assert_eq!(look("0:0", 0o666, false).0, "", "somebody else's");
+}
+
+#[test]
 fn which_of_the_allowed_files_are_there_is_no_drift() {
     use crate::look::{PathKind, PathSeen, UnitSeen};
     let look = |there: &[&str], known: Option<&[&str]>| -> (Option<Value>, Option<Value>) {
