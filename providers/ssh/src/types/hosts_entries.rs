@@ -164,8 +164,12 @@ fn in_the_way(beside: &str, lines: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for line in beside.lines() {
         if let Some(mode) = line.strip_prefix("mode ") {
-            if u32::from_str_radix(mode, 8).is_ok_and(|m| m & 0o004 == 0) {
+            let bits = u32::from_str_radix(mode, 8).unwrap_or(0o644);
+            if bits & 0o004 == 0 {
                 found.push(format!("only root and its group can read {HOSTS} (mode {mode}), and components run as neither"));
+            }
+            if bits & 0o002 != 0 {
+                found.push(format!("anybody may write {HOSTS} (mode {mode}), and lead its names elsewhere"));
             }
             continue;
         }

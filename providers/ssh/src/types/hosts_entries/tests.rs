@@ -184,5 +184,6 @@ fn what_is_in_the_way_of_a_block_is_told() {
     let told = |beside: &str| in_the_way(beside, &["127.0.0.1 a.svc", "10.0.0.1 a.svc"]).join("; ");
     assert_eq!(told("mode 644\n127.0.0.1 localhost\n10.0.0.1 a.svc # the same\n10.9.9.9 # a.svc\n"), "");
     assert_eq!(told("10.9.9.9 b a.svc"), "a line of somebody else in /etc/hosts says that a.svc is 10.9.9.9");
+    assert_eq!(told("mode 666"), "anybody may write /etc/hosts (mode 666), and lead its names elsewhere");
     assert_eq!(told("mode 600"), "only root and its group can read /etc/hosts (mode 600), and components run as neither");
 }
