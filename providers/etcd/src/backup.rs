@@ -9,7 +9,9 @@ mod record;
 mod schema;
 mod turn;
 
-use karmaform_model::{Address, Choreography, Composite, Diagnostics, Expansion, Object, Scene, Schema};
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, ChildStep, Choreography, Composite, Diagnostic, Diagnostics, Expansion, Object, Scene, Schema};
 
 use arguments::Arguments;
 
@@ -30,6 +32,10 @@ impl Composite for EtcdBackup {
 
     fn schema(&self) -> &Schema {
         &schema::SCHEMA
+    }
+
+    fn care(&self, seen: &BTreeMap<&[ChildStep], &Object>) -> Vec<(Vec<ChildStep>, Diagnostic)> {
+        pods::unnoted(seen).into_iter().collect()
     }
 
     fn expand(&self, address: &Address, arguments: &Object) -> Result<Expansion, Diagnostics> {
@@ -78,5 +84,26 @@ mod tests {
         let (source, sum) = program(&[("program", "k")]);
         assert!(source.as_str() == Some("k") && sum.is_null());
         assert_eq!(program(&[("program", "k"), ("program_sha256", "7")]).1.as_str(), Some("7"));
+    }
+
+    #[test]
+    fn a_run_of_which_nothing_is_noted_is_told() {
+        let told_since = |last: &str, healthy: bool, missed: Option<&str>| -> Vec<(Vec<ChildStep>, Diagnostic)> {
+            let record = Object::from([("healthy".to_owned(), healthy.into()), ("last".to_owned(), last.into())]);
+            let missed = missed.map_or_else(|| Value::null(karmaform_model::Type::String), Value::from);
+            let job = Object::from([("missed".to_owned(), missed)]);
+            let (at_record, at_job) = ([ChildStep::new("record")], [ChildStep::new("cron_job")]);
+            let seen = BTreeMap::from([(at_record.as_slice(), &record), (at_job.as_slice(), &job)]);
+            EtcdBackup { program_sum: || None }.care(&seen)
+        };
+        let told = |healthy: bool, missed: Option<&str>| told_since("2026-01-01T00:00:09Z", healthy, missed);
+        assert_eq!(told(true, None), []);
+        assert_eq!(told_since("2026-01-02T09:00:00Z", true, Some("2026-01-02T00:00:00Z")), [], "another one was made since");
+        assert_eq!(told(false, Some("2026-01-02T00:00:00Z")), [], "the record says why");
+        let found = told(true, Some("2026-01-02T00:00:00Z"));
+        assert_eq!(found.len(), 1);
+        let (path, why) = &found[0];
+        assert_eq!((path.as_slice(), why.summary.as_str()), ([ChildStep::new("cron_job")].as_slice(), "A backup was not made"));
+        assert!(why.detail.contains("at 2026-01-02T00:00:00Z was not") && !why.is_error(), "{why:?}");
     }
 }

@@ -15,6 +15,7 @@ mod certificate;
 mod client;
 mod cluster;
 mod connection;
+mod cron;
 mod defaults;
 mod dispatch;
 mod exclusive;

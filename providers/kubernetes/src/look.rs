@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::act::{self, INVALID};
 use crate::client::{Client, How, Place, Served};
+use crate::cron;
 use crate::exclusive;
 use crate::exposed;
 use crate::failure::{UNABLE, WEBHOOK};
@@ -206,6 +207,7 @@ async fn tell(client: &Client, seen: Seen, (surroundings, rehearsal): (&Surround
         ("ready", Value::null(Type::Bool)),
         ("problem", Value::null(Type::String)),
         ("care", Value::strings(care(&place, &live).into_iter().chain(surroundings.strangers(&place, &question, &live)))),
+        ("missed", cron::missed(&place.served.kind, &live).map_or_else(|| Value::null(Type::String), Value::from)),
         ("unlisted", if surroundings.hides_pods(&place, question.exclusive) { true.into() } else { Value::null(Type::Bool) }),
     ]);
     told.extend(service::FACTS.map(str::to_owned).into_iter().zip(service::facts(&place, &live, question.memory.as_ref())));

@@ -152,6 +152,12 @@ impl KubernetesObject {
             )
             .volatile(),
             Attribute::computed(
+                "missed",
+                Type::String,
+                "Of a CronJob: when its newest run was to be, RFC 3339, if that is over and was no success; else null.",
+            )
+            .volatile(),
+            Attribute::computed(
                 "unlisted",
                 Type::Bool,
                 "True if the pods that it runs or leads to could not be listed: what somebody did to these is not known; else null.",

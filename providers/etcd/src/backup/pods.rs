@@ -1,6 +1,8 @@
 //! Backups by pods: a Secret with settings and credentials, a CronJob, and a Job for the first backup.
 
-use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Type, Value};
+use std::collections::BTreeMap;
+
+use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Severity, Type, Value};
 use serde_json::{Value as Json, json};
 
 use super::arguments::{Arguments, given, text};
@@ -22,6 +24,8 @@ const HOST: &str = "(pod)";
 const DEADLINE: i64 = 600;
 /// So long the Job of the first backup is there, in seconds; from Kubernetes 1.21 on.
 const KEPT: i64 = 86_400;
+/// What runs on the schedule.
+const CRON_JOB: &str = "cron_job";
 /// The first backup: another path than on hosts, where it is something else.
 const FIRST: &str = "first_job";
 
@@ -107,7 +111,7 @@ fn is_cron(schedule: &str) -> bool {
 
 /// All that is in the cluster.
 pub(super) fn expand(backup: &Arguments, pods: &Pods, children: &mut Vec<Child>) {
-    let (secret, job) = (vec![ChildStep::new("secret")], vec![ChildStep::new("cron_job")]);
+    let (secret, job) = (vec![ChildStep::new("secret")], vec![ChildStep::new(CRON_JOB)]);
     let mut made = manifest(pods, "v1", "Secret", &pods.name, json!({ "type": "Opaque" }));
     for (name, content) in files(backup, HOST, 0, (BACKUPS, "")) {
         made.set(&["stringData", name], content);
@@ -152,6 +156,21 @@ fn first(backup: &Arguments, pods: &Pods, after: &[Vec<ChildStep>]) -> Child {
         ("timeout", (limit(backup) + GRACE).into()),
     ];
     child(vec![ChildStep::new(FIRST)], "kubernetes_job", arguments, after)
+}
+
+/// A run that was no success and that the record in etcd says nothing of: its pod never got so far that it could. What the record has to say itself is
+/// enough, and so is a newer backup that something else made: the Job of an apply, for one, which is none of the CronJob's.
+pub(super) fn unnoted(seen: &BTreeMap<&[ChildStep], &Object>) -> Option<(Vec<ChildStep>, Diagnostic)> {
+    let at = |name: &str| seen.get([ChildStep::new(name)].as_slice());
+    let record = at(RECORD).filter(|record| record.get("healthy").and_then(Value::as_bool) == Some(true))?;
+    let when = at(CRON_JOB)?.get("missed")?.as_str()?;
+    if record.get("last").and_then(Value::as_str).is_some_and(|last| last >= when) {
+        return None;
+    }
+    let detail = format!("The one that was to be made at {when} was not, and nothing is noted of why: its pod did not get so far.");
+    let found = Diagnostic::error("A backup was not made", detail)
+        .with_hint("Look at the newest Job of the CronJob, and at its events: `kubectl describe`.");
+    Some((vec![ChildStep::new(CRON_JOB)], Diagnostic { severity: Severity::Warning, ..found }))
 }
 
 fn labels(pods: &Pods) -> Json {
