@@ -117,6 +117,43 @@ fn nobody_waits_for_a_host_that_is_away() {
 }
 
 #[test]
+fn hosts_that_get_other_keys_change_one_after_the_other() {
+    let vip = |hosts: &[&str]| on(hosts, &json!({ "load_balancer": { "vip": "10.0.0.9" } }));
+    let object = || Object::from([("content".to_owned(), Value::from("x"))]);
+    let unit = |host: &str, what: &str| format!("host[\"{host}\"]/unit[\"{what}\"]");
+    // The state knows what is there by the keys of before.
+    let update = || (Change::Update { before: object(), after: object() }, false);
+    let changes: BTreeMap<_, _> = ["x", "y", "z"].iter().flat_map(|h| ["apiserver", "haproxy"].map(|c| (unit(h, c), update()))).collect();
+    let made = choreograph(Some(&vip(&["a", "b", "c"])), &vip(&["x", "y", "z"]), &changes).unwrap();
+    let orderings: Vec<_> = made.orderings.iter().map(|(a, b)| (point(a), point(b))).collect();
+    for expected in [
+        ("<the Karmada API on x answers>".to_owned(), unit("y", "apiserver")),
+        ("<the Karmada API on y answers>".to_owned(), unit("z", "apiserver")),
+        (unit("x", "haproxy"), unit("y", "haproxy")),
+        (unit("y", "haproxy"), unit("z", "haproxy")),
+    ] {
+        assert!(orderings.contains(&expected), "no {expected:?} in {orderings:?}");
+    }
+    assert!(made.impact.iter().any(|l| l.starts_with("restarts haproxy on x, y, z, one host after the other")), "{:?}", made.impact);
+}
+
+#[test]
+fn after_an_apply_that_was_cut_off_nobody_waits_for_what_comes_later() {
+    let unit = |host: &str| format!("host[\"{host}\"]/unit[\"aggregated-apiserver\"]");
+    let object = || Object::from([("content".to_owned(), Value::from("x"))]);
+    let mut changes = BTreeMap::from(["a", "b"].map(|h| (unit(h), (Change::Update { before: object(), after: object() }, true))));
+    let gates = |changes: &BTreeMap<String, (Change, bool)>| {
+        let made = choreograph(None, &plain(), changes).unwrap();
+        let one_after_the_other = made.orderings.iter().any(|(first, then)| point(first) == unit("a") && point(then) == unit("b"));
+        (made.gates.iter().filter(|g| g.name.ends_with("serves clusters")).count(), one_after_the_other)
+    };
+    assert_eq!(gates(&changes), (2, false), "the gate of a is between them");
+    // It is made when all of them run, so no API server serves clusters before.
+    changes.insert("api[\"apiservice v1alpha1.cluster.karmada.io\"]".to_owned(), (Change::Create { after: Object::new() }, false));
+    assert_eq!(gates(&changes), (0, true));
+}
+
+#[test]
 fn a_host_that_leaves_goes_last() {
     let (three, two) = (plain(), on(&["a", "b"], &json!({})));
     let object = || Object::from([("content".to_owned(), Value::from("x"))]);

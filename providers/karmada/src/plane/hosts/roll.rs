@@ -9,6 +9,7 @@ use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography,
 use super::{Hosts, balancer, homes, host_at, unit_at, unit_of};
 use crate::plane::arguments::Arguments;
 use crate::plane::choreography::{ANSWERS, is_unchanged};
+use crate::plane::places::api;
 use crate::plane::store::prefix_path;
 use crate::plane::{pki, secrets};
 use crate::versions::Component;
@@ -17,6 +18,8 @@ use crate::versions::Component;
 const LIMIT: u64 = 180;
 /// What an API server serves once the aggregated one beside it does.
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1";
+/// By what it finds that one, among the objects inside the Karmada API.
+const FOUND_BY: [&str; 2] = ["service karmada-aggregated-apiserver", "apiservice v1alpha1.cluster.karmada.io"];
 
 /// Adds gates and orderings for the changes of units.
 pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreography: &mut Choreography) {
@@ -31,7 +34,7 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
         homes.sort_by_key(|(name, _)| away.contains(name.as_str()));
         for (name, _) in homes {
             let path = unit_of(name, component);
-            if !scene.children.get(&path).is_some_and(|c| c.in_state && restarts(c.change)) {
+            if !scene.children.get(&path).is_some_and(|c| is_restarted(scene, c)) {
                 continue;
             }
             // What is replaced is taken away before the API server that it works with is, whatever the order of hosts.
@@ -41,7 +44,7 @@ pub(crate) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreog
             if let Some(previous) = previous.filter(|_| waits) {
                 choreography.orderings.push((previous, unit.clone()));
             }
-            previous = Some(match gate(wanted, hosts, component, name) {
+            previous = Some(match gate(scene, wanted, hosts, (component, name)) {
                 Some(gate) => {
                     let point = Point::Gate(gate.name.clone());
                     choreography.orderings.push((unit, point.clone()));
@@ -121,17 +124,24 @@ pub(crate) fn written_until_gone(scene: &Scene<'_>) -> Vec<(Point, Point)> {
     scene.children.keys().filter(writes).map(|unit| (Point::Child(unit.clone()), Point::Child(prefix_path()))).collect()
 }
 
-/// True for what stops what runs.
-fn restarts(change: &Change) -> bool {
-    matches!(change, Change::Update { .. } | Change::Replace { .. })
+/// True for what stops what runs. Under another key of its host the state does not know it yet, and what was applied before runs all the same.
+pub(super) fn is_restarted(scene: &Scene<'_>, child: &ChildChange<'_>) -> bool {
+    (child.in_state || scene.before.is_some()) && matches!(child.change, Change::Update { .. } | Change::Replace { .. })
+}
+
+/// True if the aggregated API server is not found by the API servers yet. What leads to it is made when all of it runs, on every host: after an apply
+/// that was cut off, whoever waited on one host for that before the next one's turn would wait for ever.
+fn is_not_found_yet(scene: &Scene<'_>) -> bool {
+    FOUND_BY.iter().any(|key| scene.children.get(&api(key)).is_some_and(|c| c.change.action() == Action::Create))
 }
 
 /// What must be so on a host before the next one's turn.
-fn gate(plane: &Arguments, hosts: &Hosts, component: Component, name: &str) -> Option<GateSpec> {
+fn gate(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts, (component, name): (Component, &str)) -> Option<GateSpec> {
     // Whoever has no API server beside it is not asked through one.
     let (_, host) = homes(plane, hosts, Component::ApiServer).into_iter().find(|(n, _)| *n == name)?;
     let (what, path) = match component {
         Component::ApiServer => (format!("the Karmada API on {name} answers"), "/readyz"),
+        Component::AggregatedApiServer if is_not_found_yet(scene) => return None,
         Component::AggregatedApiServer => (format!("the Karmada API on {name} serves clusters"), CLUSTERS),
         _ => return None,
     };

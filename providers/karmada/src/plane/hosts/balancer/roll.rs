@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Action, Arg, Change, ChildChange, ChildStep, Choreography, GateSpec, Point, Scene, Type, Value};
+use karmaform_model::{Action, Arg, ChildChange, ChildStep, Choreography, GateSpec, Point, Scene, Type, Value};
 
-use super::super::roll::{awaited, hosts_away};
+use super::super::roll::{awaited, hosts_away, is_restarted};
 use super::super::{Hosts, homes, on_of, unit_at, url};
 use super::{Balancer, Program, listeners, on, program_at, unit_of};
 use crate::plane::arguments::Arguments;
@@ -27,7 +27,7 @@ pub(in super::super) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Host
         for (name, _) in homes {
             let path = unit_of(name, program);
             let Some(child) = scene.children.get(&path).filter(|c| !is_unchanged(c.change)) else { continue };
-            if is_restarted(child)
+            if is_restarted(scene, child)
                 && let Some(previous) = previous.replace(path.clone())
             {
                 // Also what it is made of stays as it is until it is its host's turn: nothing that was refused on one goes to the next.
@@ -69,10 +69,6 @@ fn is_made(child: &ChildChange<'_>) -> bool {
     !child.in_state && child.change.action() == Action::Create
 }
 
-fn is_restarted(child: &ChildChange<'_>) -> bool {
-    child.in_state && matches!(child.change, Change::Update { .. } | Change::Replace { .. })
-}
-
 fn is_removed(child: &ChildChange<'_>) -> bool {
     child.in_state && child.change.action() == Action::Delete
 }
@@ -102,7 +98,7 @@ fn alone(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts) -> Option<String>
 
 /// What becomes of it, in plain words.
 pub(crate) fn impact(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts) -> Vec<String> {
-    let with = |program: Program, fits: fn(&ChildChange<'_>) -> bool| -> Vec<&str> {
+    let with = |program: Program, fits: &dyn Fn(&ChildChange<'_>) -> bool| -> Vec<&str> {
         let of = scene.children.iter().filter(|(p, c)| program_at(p) == Some(program) && fits(c));
         of.filter_map(|(p, _)| unit_at(p)).map(|(host, _)| host).collect()
     };
@@ -121,19 +117,20 @@ pub(crate) fn impact(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts) -> Ve
             lines.push(line(names.join(", ")));
         }
     };
-    let made = with(Program::Haproxy, is_made);
+    let restarted = |child: &ChildChange<'_>| is_restarted(scene, child);
+    let made = with(Program::Haproxy, &is_made);
     let is_new = made.len() == all;
     say(made, &|names| match is_new {
         true => format!("makes a load balancer with the virtual IP {vip}"),
         false => format!("puts the load balancer on {names}, too"),
     });
-    say(with(Program::Haproxy, is_restarted), &|names| {
+    say(with(Program::Haproxy, &restarted), &|names| {
         format!("restarts haproxy on {names}, one host after the other: connections through it are made anew")
     });
-    say(with(Program::Keepalived, is_restarted), &|names| {
+    say(with(Program::Keepalived, &restarted), &|names| {
         format!("restarts keepalived on {names}, one host after the other: the virtual IP may move, and connections are made anew")
     });
-    say(with(Program::Haproxy, is_removed), &|names| match all {
+    say(with(Program::Haproxy, &is_removed), &|names| match all {
         0 => "removes the load balancer: whoever uses its virtual IP loses the API".to_owned(),
         _ => format!("takes the load balancer away from {names}"),
     });
