@@ -107,6 +107,11 @@ pub(super) fn client(tls: TlsConfig) -> ConfigBuilder<AgentScope> {
         .user_agent(concat!("karmaform/", env!("CARGO_PKG_VERSION")))
 }
 
+/// True for what a server says that may serve the same a moment later: it has too much to do (408, 429), or something behind it does not work.
+pub(super) fn may_pass(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500..=599)
+}
+
 pub(super) fn receive(url: &str, file: &mut impl Write, trusted: &Trusted) -> Result<(), Diagnostic> {
     let failed = |why: String| {
         Diagnostic::error(UNFETCHED, format!("{}: {why}.", without_credentials(url)))
@@ -115,7 +120,10 @@ pub(super) fn receive(url: &str, file: &mut impl Write, trusted: &Trusted) -> Re
     let agent: ureq::Agent = client(trust::tls(trusted, Vec::new())?).build().into();
     let mut response = match agent.get(url).call() {
         Ok(response) => response,
-        Err(ureq::Error::StatusCode(status)) => return Err(failed(format!("the server answered with status {status}"))),
+        Err(ureq::Error::StatusCode(status)) => {
+            let answered = failed(format!("the server answered with status {status}"));
+            return Err(if may_pass(status) { answered.retryable() } else { answered });
+        }
         Err(e) => {
             let problem = trust::problem(&e, UNFETCHED, &without_credentials(url));
             return Err(problem.unwrap_or_else(|| failed(e.to_string()).retryable()));

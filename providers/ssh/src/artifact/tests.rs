@@ -194,6 +194,23 @@ fn failures_say_what_is_wrong_and_no_token() {
     check(supply(&url, None, Some("etcd")), "Archive can't be read", &[]);
 }
 
+#[test]
+fn a_server_that_has_too_much_to_do_is_asked_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let get = |head: &'static str| {
+        let (url, _) = serve(Vec::new(), head);
+        let why = wait(Store::new(directory.path().join("cache")).get(&supply(&url, None, None))).err().unwrap();
+        assert_eq!(why.summary, "Source can't be fetched");
+        why.retryable
+    };
+    for head in ["HTTP/1.1 429 Too Many Requests", "HTTP/1.1 503 Service Unavailable", "HTTP/1.1 408 Request Timeout"] {
+        assert!(get(head), "{head}");
+    }
+    for head in ["HTTP/1.1 404 Not Found", "HTTP/1.1 403 Forbidden"] {
+        assert!(!get(head), "{head}");
+    }
+}
+
 /// What was brought along, in memory.
 struct Brought(Supply, &'static [u8], String);
 

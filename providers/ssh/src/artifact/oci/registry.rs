@@ -194,7 +194,15 @@ impl Registry {
 
     fn answered(&self, who: &str, status: StatusCode) -> Diagnostic {
         let failed = self.failed(&format!("{who} answered with status {}", status.as_u16()));
-        if status.is_server_error() { failed.retryable() } else { failed }
+        let failed = match status {
+            // Registries count pulls by who is logged in, and those of everybody else by where they come from.
+            StatusCode::TOO_MANY_REQUESTS => {
+                let registry = &self.reference.registry;
+                failed.with_hint(format!("It gives no more for now: log in (\"docker login {registry}\"), take a mirror, or run again later."))
+            }
+            _ => failed,
+        };
+        if fetch::may_pass(status.as_u16()) { failed.retryable() } else { failed }
     }
 
     fn refused(&self, status: StatusCode) -> Diagnostic {

@@ -203,6 +203,22 @@ fn passwords_and_tokens_are_given_where_they_are_wanted() {
 }
 
 #[test]
+fn a_registry_that_gives_no_more_is_asked_again_and_says_what_helps() {
+    let bench = Bench::new();
+    let made = program(LINUX, b"the program", false);
+    bench.server.push("a/b", &made);
+    bench.server.put("a/b/manifests/v1", made.manifest.clone());
+    bench.server.wants(Wants::Patience);
+    let store = bench.store();
+    let why = read(&store, &bench.supply(":v1", "tool")).unwrap_err();
+    assert!(why.retryable && why.summary == "Image can't be fetched" && why.detail.contains("status 429"), "{why:?}");
+    assert!(why.hints.iter().any(|h| h.contains(&format!("docker login {}", bench.server.address))), "{:?}", why.hints);
+    // The same run gets it when it may.
+    bench.server.wants(Wants::Nothing);
+    assert_eq!(read(&store, &bench.supply(":v1", "tool")).unwrap(), "the program");
+}
+
+#[test]
 fn who_holds_the_layers_learns_no_password() {
     let (bench, other) = (Bench::new(), Server::start());
     let made = program(LINUX, b"the program", false);

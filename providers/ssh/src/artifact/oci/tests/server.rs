@@ -15,6 +15,8 @@ pub(super) enum Wants {
     Basic(&'static str),
     /// A token, for this password if there is one. It is good for so many requests.
     Token(Option<&'static str>, usize),
+    /// Fewer requests.
+    Patience,
 }
 
 pub(super) struct Server {
@@ -124,6 +126,9 @@ fn answer(inner: &mut Inner, path: &str, authorization: Option<&str>) -> (u16, S
             }
             _ => (400, String::new(), Vec::new()),
         };
+    }
+    if inner.wants == Wants::Patience {
+        return (429, "Retry-After: 1\r\n".to_owned(), Vec::new());
     }
     let challenge = match &inner.wants {
         Wants::Basic(password) if !is_basic(password) => Some("Basic realm=\"test\"".to_owned()),
