@@ -37,9 +37,35 @@ pub(super) struct Running {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     truncated: bool,
-    began: Instant,
+    patience: Patience,
     /// Set when the answer was given and the channel only has to close.
     closing: Option<Instant>,
+}
+
+/// How many times its limit a command may take in all: what takes a byte now and then gets nowhere. A program's limit is for 32 KiB a second.
+const AT_MOST: u32 = 32;
+
+/// How long a command is still waited for. As long as it takes what it is sent it works: how fast that goes is the line's doing, and of all who share it.
+struct Patience {
+    began: Instant,
+    since: Instant,
+    limit: Duration,
+}
+
+impl Patience {
+    fn new(now: Instant, limit: Duration) -> Self {
+        Self { began: now, since: now, limit }
+    }
+
+    /// Some of what it is sent was taken just now.
+    fn renew(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    fn left(&self, now: Instant) -> Duration {
+        let left = |limit: Duration, since: Instant| limit.saturating_sub(now.saturating_duration_since(since));
+        left(self.limit, self.since).min(left(self.limit.saturating_mul(AT_MOST), self.began))
+    }
 }
 
 /// Why a job could not be started.
@@ -63,7 +89,7 @@ impl Running {
                 return Err(StartError::Refused);
             }
         };
-        let session = wire.session.clone();
+        let (session, limit) = (wire.session.clone(), job.request.timeout);
         let mut channel = match wire.finish(OPEN, || session.channel_session()) {
             Err(lost) => return Err(StartError::Lost(job, lost)),
             Ok(Err(_)) if may_wait => return Err(StartError::Busy(job)),
@@ -81,7 +107,7 @@ impl Running {
                 stdout: Vec::new(),
                 stderr: Vec::new(),
                 truncated: false,
-                began: Instant::now(),
+                patience: Patience::new(Instant::now(), limit),
                 closing: None,
             }),
         }
@@ -115,6 +141,9 @@ impl Running {
             Ok(Some(bytes)) => match wire.step(|| self.channel.write(bytes))? {
                 Some(n) => {
                     input.sent(n);
+                    if n > 0 {
+                        self.patience.renew(Instant::now());
+                    }
                     // 0: the other side takes no more, or its window is full; either way not now
                     Ok(n > 0)
                 }
@@ -143,7 +172,7 @@ impl Running {
             let status = self.channel.exit_status().unwrap_or(-1);
             return Some(Err(request.name(failure::did_not_run(&self.stdout, &self.stderr, status, signal.as_deref(), request))));
         }
-        if self.began.elapsed() >= request.timeout {
+        if self.remaining().is_zero() {
             return Some(Err(request.name(failure::timed_out(request, &self.stdout, &self.stderr))));
         }
         None
@@ -151,7 +180,7 @@ impl Running {
 
     /// When the job's time is over.
     pub(super) fn remaining(&self) -> Duration {
-        self.job.request.timeout.saturating_sub(self.began.elapsed())
+        self.patience.left(Instant::now())
     }
 
     /// Nobody waits for the answer any more.
@@ -191,5 +220,35 @@ fn keep(into: &mut Vec<u8>, bytes: &[u8], truncated: &mut bool) {
     if into.len() > KEPT {
         *truncated = true;
         into.drain(KEPT / 4..KEPT / 2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_is_waited_for_and_what_stands_still_is_not() {
+        let (start, limit) = (Instant::now(), Duration::from_secs(60));
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut patience = Patience::new(start, limit);
+        for seconds in (0..=1800).step_by(50) {
+            assert!(!patience.left(at(seconds)).is_zero(), "after {seconds} s");
+            patience.renew(at(seconds));
+        }
+        assert_eq!(patience.left(at(1810)), Duration::from_secs(50));
+        assert!(patience.left(at(1860)).is_zero());
+    }
+
+    #[test]
+    fn what_takes_a_byte_now_and_then_ends() {
+        let (start, limit) = (Instant::now(), Duration::from_secs(60));
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut patience = Patience::new(start, limit);
+        let ended = (0..=3600).step_by(30).find(|seconds| {
+            patience.renew(at(*seconds));
+            patience.left(at(*seconds)).is_zero()
+        });
+        assert_eq!(ended, Some(1920));
     }
 }

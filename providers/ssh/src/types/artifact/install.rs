@@ -19,7 +19,8 @@ use crate::values::{secrets, text};
 /// What scripts of this type may use.
 const FUNCTIONS: &str = include_str!("artifact.sh");
 
-/// The slowest line that is still worth waiting for: 32 KiB a second.
+/// What a slow line does in a second: 32 KiB. What moves more slowly, as others share the line, is waited for, too; what stands still for as long as this
+/// would take is not, and so long another run stays off the host.
 const SLOWEST: u64 = 32 << 10;
 
 /// How long a file may take from one place on a host to another.
