@@ -3,19 +3,20 @@
 //! Nothing is exposed for it: where the API is only inside a cluster, a local port leads there for as long as this runs.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{File, Metadata};
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use karmaform_engine::Pool;
 use karmaform_model::{Address, Connections as _, Diagnostic, Object, Snapshot, Value};
 use serde_json::{Value as Json, json};
+use tempfile::NamedTempFile;
 
 use crate::app::{App, Ended};
 use crate::disk::{reason, reason_to_write};
@@ -26,6 +27,11 @@ use crate::ui::json::state::attributes;
 
 /// The port of URLs that name none.
 const HTTPS: u16 = 443;
+/// How the names of kubeconfigs begin and end.
+const PREFIX: &str = "connect-";
+const SUFFIX: &str = ".kubeconfig";
+/// After so long without a lock, one is nobody's any more.
+const STALE: Duration = Duration::from_secs(60);
 
 /// Arguments of `connect`.
 #[derive(clap::Args, Debug)]
@@ -53,9 +59,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let asking = app.interrupt.ask_first();
     let file = write(&app.directory, address, &kubeconfig)?;
     let ended = match args.command.split_first() {
-        Some((program, arguments)) => run_with(&file.0, program, arguments),
+        Some((program, arguments)) => run_with(file.path(), program, arguments),
         None => {
-            let name = file.0.display();
+            let name = file.path().display();
             let way = local.map(|l| format!(" through {l}")).unwrap_or_default();
             app.output.print(&format!("Connected to {address}{way}. In another shell:\n\n  export KUBECONFIG={name}\n\nCtrl-C ends it.\n"));
             app.executor.block_on(app.interrupt.wait());
@@ -139,30 +145,38 @@ fn kubeconfig(connection: &Object, local: Option<SocketAddr>) -> Result<Json, Di
     }))
 }
 
-/// A file that goes when this does: it holds a key.
-struct Secret(PathBuf);
-
-impl Drop for Secret {
-    fn drop(&mut self) {
-        // Already gone is as good.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-fn write(directory: &Path, address: &Address, kubeconfig: &Json) -> Result<Secret, Diagnostic> {
+/// A file that goes when this does: it holds a key. Its name is of its own: in a container all runs have the same process number.
+fn write(directory: &Path, address: &Address, kubeconfig: &Json) -> Result<NamedTempFile, Diagnostic> {
     let folder = directory.join(crate::wiring::WORKING_DIRECTORY);
-    let name: String = address.to_string().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let path = folder.join(format!("connect-{}-{}.kubeconfig", name.trim_matches('-'), std::process::id()));
+    // Another shell is somewhere else.
+    let folder = std::path::absolute(&folder).unwrap_or(folder);
     let failed = |e: std::io::Error| {
-        Diagnostic::error("The kubeconfig can't be written", format!("{} can't be written: {}.", path.display(), reason_to_write(&e)))
+        let detail = format!("A file in {} can't be written: {}.", folder.display(), reason_to_write(&e));
+        Diagnostic::error("The kubeconfig can't be written", detail)
     };
     std::fs::create_dir_all(&folder).map_err(failed)?;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
-    // Another shell is somewhere else.
-    let secret = Secret(std::path::absolute(&path).unwrap_or_else(|_| path.clone()));
+    clear(&folder);
+    let name: String = address.to_string().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let prefix = format!("{PREFIX}{}-", name.trim_matches('-'));
+    let mut file = tempfile::Builder::new().prefix(&prefix).suffix(SUFFIX).tempfile_in(&folder).map_err(failed)?;
+    // There are disks without locks; nothing is cleared there.
+    let _ = file.as_file().try_lock();
     let text = kubeconfig.as_str().map_or_else(|| format!("{kubeconfig:#}\n"), str::to_owned);
     file.write_all(text.as_bytes()).map_err(failed)?;
-    Ok(secret)
+    Ok(file)
+}
+
+/// Removes what those left who were killed: keys.
+fn clear(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_one = entry.file_name().to_str().is_some_and(|n| n.starts_with(PREFIX) && n.ends_with(SUFFIX));
+        // Only a file itself: to open a pipe would wait for ever, and a link is none that we made.
+        let age = |m: Metadata| m.modified().ok().filter(|_| m.is_file())?.elapsed().ok();
+        let is_old = || entry.metadata().ok().and_then(age).is_some_and(|age| age > STALE);
+        if is_one && is_old() && File::open(entry.path()).is_ok_and(|f| f.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn run_with(kubeconfig: &Path, program: &str, arguments: &[String]) -> Ended {
@@ -209,11 +223,37 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let address = Address::managed("karmada_control_plane", "prod");
         let file = write(folder.path(), &address, &json!({ "a": 1 })).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file.0).unwrap().permissions());
+        let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(file.path()).unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
-        let path = file.0.clone();
+        let path = file.path().to_owned();
         drop(file);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_run_left_goes_and_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = Address::managed("karmada_control_plane", "prod");
+        let made = || write(folder.path(), &address, &json!({ "a": 1 })).unwrap();
+        let make_old = |path: &Path| {
+            let file = File::options().write(true).open(path).unwrap();
+            file.set_modified(std::time::SystemTime::now() - 2 * STALE).unwrap();
+        };
+        let (_, left) = made().keep().unwrap();
+        let fresh = made();
+        assert!(left.exists() && fresh.path() != left, "it may have been made this very moment");
+        make_old(&left);
+        make_old(fresh.path());
+        // What is no file is none of ours, and nobody waits for who writes into a pipe.
+        let below = left.parent().unwrap();
+        let (pipe, link) = (below.join("connect-pipe.kubeconfig"), below.join("connect-link.kubeconfig"));
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(Command::new("touch").args(["-d", "2001-01-01"]).arg(&pipe).status().unwrap().success());
+        std::os::unix::fs::symlink(fresh.path(), &link).unwrap();
+        assert!(Command::new("touch").args(["-h", "-d", "2001-01-01"]).arg(&link).status().unwrap().success());
+        let another = made();
+        assert!(!left.exists() && fresh.path().exists() && another.path().exists());
+        assert!(pipe.exists() && link.is_symlink());
     }
 
     #[test]

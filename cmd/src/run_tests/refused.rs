@@ -40,7 +40,7 @@ fn what_the_environment_chose_nobody_selects() {
 }
 
 #[test]
-fn a_kubeconfig_is_not_written_over_another_file() {
+fn a_kubeconfig_that_can_not_be_written_is_said() {
     let place = Place::new("");
     let connection = Value::object([("provider", "kubernetes".into()), ("id", "main".into()), ("kubeconfig", "apiVersion: v1\n".into())]);
     let address = Address::managed("karmada_control_plane", "main");
@@ -62,12 +62,9 @@ fn a_kubeconfig_is_not_written_over_another_file() {
     let mut state = Snapshot { lineage: "l".into(), serial: 1, tool_version: "0.1.0".into(), ..Snapshot::default() };
     state.resources.insert(address, resource);
     place.write("karmaform.tfstate", &state.to_text());
-    let file = format!(".karmaform/connect-karmada-control-plane-main-{}.kubeconfig", std::process::id());
-    std::fs::create_dir(place.path().join(".karmaform")).unwrap();
-    place.write(&file, "somebody's");
+    std::os::unix::fs::symlink("nowhere/at/all", place.path().join(".karmaform")).unwrap();
     let refused = place.check(&["connect", "karmada_control_plane.main", "--", "true"], 1).stderr;
-    assert!(refused.contains("Error: The kubeconfig can't be written") && refused.contains("-main-"), "{refused}");
-    assert_eq!(place.read(&file), "somebody's");
+    assert!(refused.contains("Error: The kubeconfig can't be written") && refused.contains("something else is in its place"), "{refused}");
 }
 
 #[test]
