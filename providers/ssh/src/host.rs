@@ -132,11 +132,13 @@ impl Host {
         answer.await.map_err(|_| failure::thread_ended())?
     }
 
-    /// A local address that leads to `host:port` as seen from this host; the same one when asked again.
+    /// A local address that leads to `host:port` as seen from this host; the same one when asked again, unless the host is away by then.
     pub(crate) async fn forward(&self, host: &str, port: u16) -> Result<SocketAddr, Diagnostic> {
         let mut forwards = self.forwards.lock().await;
         let target = (host.to_owned(), port);
-        if let Some(forward) = forwards.get(&target) {
+        if let Some(forward) = forwards.get_mut(&target) {
+            // Whoever knows another way takes that one.
+            forward.reach(Arc::clone(&self.options)).await?;
             return Ok(forward.address);
         }
         let forward = Forward::open(Arc::clone(&self.options), host.to_owned(), port).await?;

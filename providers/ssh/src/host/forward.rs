@@ -4,8 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use karmaform_model::Diagnostic;
 use ssh2::Channel;
@@ -25,9 +26,16 @@ const OPEN: Duration = Duration::from_secs(10);
 pub(super) struct Forward {
     /// Where to connect to.
     pub(super) address: SocketAddr,
+    /// The connection to the host broke, and there was none since.
+    lost: Arc<AtomicBool>,
+    /// When it was found out last that the host is away, and why.
+    unreachable: Option<(Instant, Diagnostic)>,
     /// The thread watches the other end.
     _stop: UnixStream,
 }
+
+/// For how long nobody tries again to reach a host that could not be reached: many who wait must not each wait for a dead host.
+const MEMORY: Duration = Duration::from_secs(10);
 
 impl Forward {
     /// Opens the way. The session is made now, so that a host that can't be reached is told here and not to whoever connects later.
@@ -40,11 +48,13 @@ impl Forward {
         let address = listener.local_addr().map_err(broken)?;
         let (stop, watched) = UnixStream::pair().map_err(broken)?;
         let (ready, is_ready) = oneshot::channel();
-        let target = host.clone();
+        let (target, lost) = (host.clone(), Arc::new(AtomicBool::new(false)));
+        let of_thread = Arc::clone(&lost);
         let work = move || match connect(&options) {
             Ok(link) => {
                 let _ = ready.send(Ok(()));
-                Forwarder { options, listener, stop: watched, host: target, port, link: Some(link), pipes: Vec::new() }.run();
+                let (link, lost) = (Some(link), of_thread);
+                Forwarder { options, listener, stop: watched, host: target, port, link, lost, pipes: Vec::new() }.run();
             }
             Err(error) => {
                 let _ = ready.send(Err(error));
@@ -52,7 +62,25 @@ impl Forward {
         };
         thread::Builder::new().name("ssh-forward".to_owned()).spawn(work).map_err(broken)?;
         is_ready.await.map_err(|_| failure::thread_ended())??;
-        Ok(Self { address, _stop: stop })
+        Ok(Self { address, lost, unreachable: None, _stop: stop })
+    }
+
+    /// Finds out whether the host can be reached, if the connection to it broke. One that can be is not asked again before the next break.
+    pub(super) async fn reach(&mut self, options: Arc<Options>) -> Result<(), Diagnostic> {
+        if !self.lost.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if let Some((since, why)) = &self.unreachable
+            && since.elapsed() < MEMORY
+        {
+            return Err(why.clone());
+        }
+        let tried = tokio::task::spawn_blocking(move || connect(&options).map(drop)).await.map_err(|_| failure::thread_ended())?;
+        self.unreachable = tried.as_ref().err().map(|why| (Instant::now(), why.clone()));
+        if tried.is_ok() {
+            self.lost.store(false, Ordering::Relaxed);
+        }
+        tried
     }
 }
 
@@ -63,6 +91,7 @@ struct Forwarder {
     host: String,
     port: u16,
     link: Option<Link>,
+    lost: Arc<AtomicBool>,
     pipes: Vec<Pipe>,
 }
 
@@ -112,6 +141,7 @@ impl Forwarder {
     fn channel(&mut self) -> Result<Option<Channel>, Lost> {
         if self.link.is_none() {
             self.link = Some(connect(&self.options).map_err(|e| Lost(e.detail))?);
+            self.lost.store(false, Ordering::Relaxed);
         }
         let Some(link) = &mut self.link else { return Ok(None) };
         let session = link.wire.session.clone();
@@ -149,6 +179,50 @@ impl Forwarder {
 
     fn lose(&mut self) {
         self.link = None;
+        self.lost.store(true, Ordering::Relaxed);
         self.pipes.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::mpsc;
+
+    use karmaform_model::Object;
+    use tokio::sync::Mutex;
+
+    use super::super::Host;
+    use super::*;
+    use crate::values::object;
+
+    #[test]
+    fn a_way_through_a_host_that_went_away_is_none() {
+        // Nobody listens there any more.
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let arguments = object([
+            ("address", "127.0.0.1".into()),
+            ("port", i64::from(gone.port()).into()),
+            ("password", "pw".into()),
+            ("known_hosts_file", "/does/not/exist".into()),
+        ]);
+        let options = Arc::new(Options::new(&arguments, &Object::new()).ok().unwrap());
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let asked = |lost: bool, unreachable: Option<(Instant, Diagnostic)>| {
+            let way = Forward { address: gone, lost: Arc::new(AtomicBool::new(lost)), unreachable, _stop: UnixStream::pair().unwrap().0 };
+            let host = Host {
+                options: Arc::clone(&options),
+                jobs: mpsc::channel().0,
+                waker: UnixStream::pair().unwrap().0,
+                forwards: Mutex::new(BTreeMap::from([(("api".to_owned(), 6443), way)])),
+            };
+            runtime.block_on(host.forward("api", 6443)).map_err(|e| e.summary)
+        };
+        let before = |age: Duration| Some((Instant::now().checked_sub(age).unwrap(), Diagnostic::error("As before", "")));
+        assert_eq!(asked(false, None), Ok(gone), "the same one when asked again");
+        assert_eq!(asked(false, before(Duration::ZERO)), Ok(gone), "it is back");
+        assert_eq!(asked(true, None), Err("Connection refused".to_owned()));
+        assert_eq!(asked(true, before(Duration::ZERO)), Err("As before".to_owned()), "nobody tries again at once");
+        assert_eq!(asked(true, before(MEMORY)), Err("Connection refused".to_owned()));
     }
 }
