@@ -17,6 +17,8 @@ use crate::systemd::{SANDBOX, awaits, escape};
 const START_TIMEOUT: i64 = 90;
 /// How often it is looked whether it listens, each a tenth of a second after the last.
 const LOOKS: i64 = 100;
+/// The oldest systemd that hands files to whoever it runs (`LoadCredential`). Source: NEWS of systemd, 247.
+const OLDEST_SYSTEMD: i64 = 247;
 /// Above the folders of its files, and of its program.
 const FILES: &str = "/etc/";
 const PROGRAMS: &str = "/usr/local/lib/";
@@ -62,6 +64,9 @@ impl Settings {
         let connection = host.get("connection").cloned().unwrap_or_else(|| host.clone());
         if !(connection.is_unknown() || connection.get("provider").is_some_and(|p| p.is_unknown() || p.as_str() == Some("ssh"))) {
             return reader.wrong("host", "is no host: it must be a `data \"ssh_host\"`, or its attribute `connection`");
+        }
+        if let Some(found) = host.get("systemd_version").and_then(Value::as_i64).filter(|v| *v < OLDEST_SYSTEMD) {
+            reader.wrong::<()>("host", &format!("has systemd {found}; the unit needs {OLDEST_SYSTEMD} or newer, which hands it its keys"));
         }
         let source = reader.value("source").cloned();
         if source.is_none() {
