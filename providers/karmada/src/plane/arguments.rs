@@ -441,6 +441,9 @@ fn components(
             settings.replicas = i64::try_from(hosts::placed(hosts, &settings).count()).ok();
         }
         settings.check(component, version, kube_minor, reader.found);
+        if matches!(component, Component::ApiServer) {
+            reader.found.extend(settings.would_seem_dead(target));
+        }
         components.push((component, settings));
     }
     components

@@ -202,6 +202,24 @@ impl Settings {
         }
     }
 
+    /// Why API servers with these would be taken for dead: whoever asks them whether they are ready has no credentials.
+    pub(crate) fn would_seem_dead(&self, target: &Target) -> Option<Diagnostic> {
+        let flags = self.entries("extra_args")?;
+        let anonymous = flags.iter().find(|(name, _)| name.replace('_', "-") == "anonymous-auth")?.1.as_str()?.to_lowercase();
+        let who = match target.hosts() {
+            None => "the probes of its pods ask",
+            Some(hosts) if hosts.balancer.as_ref().is_some_and(|balancer| balancer.ours.is_some()) => "haproxy asks",
+            // Whether a load balancer of somebody else asks at all, or with what, nobody knows here.
+            Some(_) => return None,
+        };
+        matches!(anonymous.as_str(), "false" | "f" | "0").then(|| {
+            let detail = format!("apiserver: \"anonymous-auth\": {who} without credentials whether it is ready, and would take it for dead.");
+            Diagnostic::error("A flag that can't be used", detail).with_hint(
+                "Leave it out: without credentials nothing is told but the version, whether it is well, and the `cluster-info` that members register with.",
+            )
+        })
+    }
+
     /// Without the feature gates that this component does not have: gates in `defaults` are for those that do.
     pub(crate) fn gates_for(&self, component: Component, version: &Version) -> Self {
         let mut settings = self.clone();

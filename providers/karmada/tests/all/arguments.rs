@@ -123,6 +123,9 @@ fn extras() {
     refused(json!({ "encryption": { "keys": [{ "name": "a", "secret": "hunter22" }] } }), UNUSABLE, "32 bytes in base64");
     refused(json!({ "oidc": { "issuer_url": "http://x", "client_id": "y" } }), UNUSABLE, "https://");
     refused(json!({ "audit": { "policy": "x" } }), UNUSABLE, "no `rules`");
+    let closed = |value: &str| json!({ "component": { "apiserver": { "extra_args": { "anonymous-auth": value } } } });
+    refused(closed("False"), "A flag that can't be used", "the probes of its pods ask without credentials");
+    assert!(expand(&with(&closed("true"))).is_ok());
     let Err(found) = expand(&with(&json!({ "encryption": { "keys": [{ "name": "a", "secret": "hunter22" }] } }))) else { panic!() };
     assert!(!format!("{found:?}").contains("hunter22"));
 }

@@ -342,6 +342,12 @@ fn what_can_not_be_is_refused() {
     check(&balancer(json!({ "vip": "10.0.0.9", "port": 443 })), "no right to listen");
     check(&balancer(json!({ "vip": "10.0.0.9", "interface": "eth0 {" })), "no name of a network interface");
     check(&balancer(json!({ "address": "x.example", "router_id": 7 })), "which has a `vip`");
+    let mut closed = json!({ "component": { "apiserver": { "extra_args": { "anonymous_auth": "false" } } } });
+    assert!(expand(&on(&["a", "b"], &closed)).is_ok(), "nobody asks");
+    closed["load_balancer"] = json!({ "address": "x.example" });
+    assert!(expand(&on(&["a", "b"], &closed)).is_ok(), "it may look whether somebody listens, and no more");
+    closed["load_balancer"] = json!({ "vip": "10.0.0.9" });
+    check(&closed, "haproxy asks without credentials");
     check(
         &json!({ "hosts": { "b": { "interfaces": { "10.0.0.12": null } } }, "load_balancer": { "vip": "10.0.0.9" } }),
         "must be written: none",
