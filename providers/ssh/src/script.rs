@@ -33,12 +33,13 @@ impl Script {
         &self.text
     }
 
-    /// The fixed words that read the script and carry it out. They hold nothing but its length.
+    /// The fixed words that read the script and carry it out. They hold nothing but its length. What sudo says is read here, so it is to say it in English.
     pub(crate) fn bootstrap(&self, sudo: bool) -> String {
         let length = self.text.len();
         if sudo {
             format!(
-                "sh -c 'if [ \"$(id -u)\" = 0 ]; then exec sh -c \"$1\"; else exec sudo -n -- sh -c \"$1\"; fi' sh 'eval \"$(head -c {length})\"'"
+                "sh -c 'if [ \"$(id -u)\" = 0 ]; then exec sh -c \"$1\"; else LC_ALL=C; export LC_ALL; exec sudo -n -- sh -c \"$1\"; fi' sh \
+                 'eval \"$(head -c {length})\"'"
             )
         } else {
             format!("sh -c 'eval \"$(head -c {length})\"'")
@@ -202,6 +203,16 @@ mod tests {
         assert_eq!(said("ssh_file", "link/file"), (0, None));
         assert_eq!(said("parent", "link"), (0, None));
         assert_eq!(said("parent", "real/file"), (0, None));
+    }
+
+    #[test]
+    fn sudo_says_in_english_what_is_wrong() {
+        let stand_ins = "at=$(mktemp -d) && printf '#!/bin/sh\\necho 1000\\n' >\"$at/id\" && \
+             printf '#!/bin/sh\\necho \"sudo: $LC_ALL\" >&2\\n' >\"$at/sudo\" && chmod 755 \"$at/id\" \"$at/sudo\" || exit\n\
+             LC_ALL=POSIX PATH=$at:$PATH ";
+        let command = format!("{stand_ins}{}\nrm -r \"$at\"", Script::new("true").bootstrap(true));
+        let output = Command::new("sh").arg("-c").arg(command).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "sudo: C\n");
     }
 
     #[test]

@@ -139,7 +139,9 @@ pub(crate) fn did_not_run(stdout: &[u8], stderr: &[u8], status: i32, signal: Opt
 }
 
 fn sudo_refused(said: &str) -> Diagnostic {
-    let summary = if said.contains("password is required") || said.contains("terminal is required") {
+    // The last is what sudo-rs says, which some distributions have in its place.
+    let asks = ["password is required", "terminal is required", "authentication is required"];
+    let summary = if asks.iter().any(|words| said.contains(words)) {
         "Sudo asks for a password"
     } else if said.contains("not found") {
         "Sudo is not installed on the host"
@@ -259,6 +261,7 @@ mod tests {
     #[test]
     fn sudo_has_its_own_words() {
         assert_eq!(sudo_refused("sudo: a password is required").summary, "Sudo asks for a password");
+        assert_eq!(sudo_refused("sudo: interactive authentication is required").summary, "Sudo asks for a password");
         assert_eq!(sudo_refused("x is not in the sudoers file").summary, "Sudo is refused");
         assert_eq!(sudo_refused("sh: 1: exec: sudo: not found").summary, "Sudo is not installed on the host");
     }
