@@ -150,7 +150,7 @@ fn facts(text: &str, middle: f64) -> Object {
     let disks = disks.filter_map(|(mount, free)| Some((mount.to_owned(), free.parse::<i64>().ok()?.into()))).collect();
     object.insert("disks".to_owned(), Value::map(Type::Number, disks));
     let limit = |name: &str| value(name).and_then(|v| v.parse::<i64>().ok());
-    object.insert("concerns".to_owned(), Value::strings(concerns(limit, kept)));
+    object.insert("concerns".to_owned(), Value::strings(concerns(limit, kept, value("hosts_rewritten").is_some())));
     object.insert("architecture".to_owned(), value("machine").map_or_else(|| Value::null(Type::String), |m| architecture(m).into()));
     object.insert("clock_offset".to_owned(), offset.map_or_else(|| Value::null(Type::Number), Value::from));
     object.insert("addresses".to_owned(), Value::strings(addresses));
@@ -165,7 +165,7 @@ fn facts(text: &str, middle: f64) -> Object {
 }
 
 /// What servers suffer from on a host. Source of the inotify limits: Karmada's own troubleshooting, where webhooks and etcd run out of them.
-fn concerns(number: impl Fn(&str) -> Option<i64>, clock_is_kept: Option<bool>) -> Vec<String> {
+fn concerns(number: impl Fn(&str) -> Option<i64>, clock_is_kept: Option<bool>, hosts_are_rewritten: bool) -> Vec<String> {
     const LIMITS: [(&str, i64); 2] = [("instances", 128), ("watches", 8_192)];
     let mut found = Vec::new();
     if number("swap_bytes").is_some_and(|n| n > 0) {
@@ -173,6 +173,11 @@ fn concerns(number: impl Fn(&str) -> Option<i64>, clock_is_kept: Option<bool>) -
     }
     if clock_is_kept == Some(false) {
         found.push("nothing keeps the clock in time: certificates and leases go by it".to_owned());
+    }
+    if hosts_are_rewritten {
+        found.push(
+            "cloud-init writes /etc/hosts anew at each boot (`manage_etc_hosts`): names that are added there are gone then".to_owned(),
+        );
     }
     for (name, least) in LIMITS {
         if let Some(now) = number(&format!("inotify_{name}")).filter(|n| *n < least) {
@@ -228,6 +233,10 @@ mod tests {
         let concerns: Vec<_> = found["concerns"].as_items().unwrap().iter().map(|c| c.as_str().unwrap()).collect();
         assert!(
             matches!(concerns[..], [swap, clock, limit] if swap.starts_with("swap") && clock.contains("clock") && limit.contains("is 16"))
+        );
+        let cloud = facts("hosts_rewritten=true\n", 0.0);
+        assert!(
+            matches!(cloud["concerns"].as_items().unwrap(), [only] if only.as_str().unwrap().starts_with("cloud-init writes /etc/hosts"))
         );
         let quiet = facts("swap_bytes=0\nclock_kept=\nfirewall=\n", 0.0);
         assert!(quiet["concerns"].as_items().unwrap().is_empty() && quiet["firewall"].is_null() && quiet["clock_kept"].is_null());

@@ -152,7 +152,8 @@ fn edit(file: &str, name: &str, block: Option<&str>) -> String {
     format!("hosts={}\npattern={pattern}\nput={put}\n{EDIT}\nlocked edit {fed}\n", quote(file))
 }
 
-/// What beside these lines keeps names from standing for the addresses that they say. `beside` is the mode of the file, and its other lines.
+/// What beside these lines keeps names from standing for the addresses that they say. `beside` is the mode of the file, what writes it anew, and its
+/// other lines.
 fn in_the_way(beside: &str, lines: &[&str]) -> Vec<String> {
     let words = |line: &str| line.split('#').next().unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let mut ours: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -171,6 +172,13 @@ fn in_the_way(beside: &str, lines: &[&str]) -> Vec<String> {
             if bits & 0o002 != 0 {
                 found.push(format!("anybody may write {HOSTS} (mode {mode}), and lead its names elsewhere"));
             }
+            continue;
+        }
+        if line == "rewritten" {
+            found.push(format!(
+                "cloud-init writes {HOSTS} anew at each boot, and the block is gone then: set `manage_etc_hosts` to false in its configuration, and take \
+                 what it says of that out of the file"
+            ));
             continue;
         }
         let line = words(line);

@@ -198,7 +198,9 @@ impl Registry {
             // Registries count pulls by who is logged in, and those of everybody else by where they come from.
             StatusCode::TOO_MANY_REQUESTS => {
                 let registry = &self.reference.registry;
-                failed.with_hint(format!("It gives no more for now: log in (\"docker login {registry}\"), take a mirror, or run again later."))
+                failed.with_hint(format!(
+                    "It gives no more for now: log in (\"docker login {registry}\"), take a mirror, or run again later."
+                ))
             }
             _ => failed,
         };

@@ -185,5 +185,26 @@ fn what_is_in_the_way_of_a_block_is_told() {
     assert_eq!(told("mode 644\n127.0.0.1 localhost\n10.0.0.1 a.svc # the same\n10.9.9.9 # a.svc\n"), "");
     assert_eq!(told("10.9.9.9 b a.svc"), "a line of somebody else in /etc/hosts says that a.svc is 10.9.9.9");
     assert_eq!(told("mode 666"), "anybody may write /etc/hosts (mode 666), and lead its names elsewhere");
+    assert!(
+        told("mode 644\nrewritten\n127.0.0.1 localhost\n").starts_with("cloud-init writes /etc/hosts anew at each boot, and the block")
+    );
     assert_eq!(told("mode 600"), "only root and its group can read /etc/hosts (mode 600), and components run as neither");
+}
+
+#[test]
+fn a_cloud_init_that_writes_the_file_anew_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let hosts = root.join("hosts");
+    fs::write(&hosts, "# Your system has configured 'manage_etc_hosts' as True.\n127.0.0.1 localhost\n").unwrap();
+    fs::set_permissions(&hosts, fs::Permissions::from_mode(0o644)).unwrap();
+    let looks = include_str!("../../script/looks.sh");
+    let script = format!("kf_root={}\n{looks}\nhosts_beside {}\n", root.display(), hosts.display());
+    let told = || String::from_utf8(Command::new("sh").args(["-c", &script]).output().unwrap().stdout).unwrap();
+    assert_eq!(told(), "mode 644\n127.0.0.1 localhost\n", "there is none");
+    fs::create_dir_all(root.join("var/lib/cloud")).unwrap();
+    assert_eq!(told(), "mode 644\nrewritten\n127.0.0.1 localhost\n");
+    fs::create_dir_all(root.join("etc/cloud")).unwrap();
+    fs::write(root.join("etc/cloud/cloud-init.disabled"), "").unwrap();
+    assert_eq!(told(), "mode 644\n127.0.0.1 localhost\n", "it is switched off");
 }
