@@ -138,7 +138,7 @@ fn hosts_that_get_other_keys_change_one_after_the_other() {
 }
 
 #[test]
-fn after_an_apply_that_was_cut_off_nobody_waits_for_what_comes_later() {
+fn nobody_waits_for_what_comes_when_all_of_it_runs() {
     let unit = |host: &str| format!("host[\"{host}\"]/unit[\"aggregated-apiserver\"]");
     let object = || Object::from([("content".to_owned(), Value::from("x"))]);
     let mut changes = BTreeMap::from(["a", "b"].map(|h| (unit(h), (Change::Update { before: object(), after: object() }, true))));
@@ -149,7 +149,11 @@ fn after_an_apply_that_was_cut_off_nobody_waits_for_what_comes_later() {
     };
     assert_eq!(gates(&changes), (2, false), "the gate of a is between them");
     // It is made when all of them run, so no API server serves clusters before.
-    changes.insert("api[\"apiservice v1alpha1.cluster.karmada.io\"]".to_owned(), (Change::Create { after: Object::new() }, false));
+    let found_by = "api[\"apiservice v1alpha1.cluster.karmada.io\"]".to_owned();
+    changes.insert(found_by.clone(), (Change::Create { after: Object::new() }, false));
+    assert_eq!(gates(&changes), (0, true));
+    // Nor is it trusted before where its CA is another one.
+    changes.insert(found_by, (Change::Update { before: Object::new(), after: Object::new() }, true));
     assert_eq!(gates(&changes), (0, true));
 }
 

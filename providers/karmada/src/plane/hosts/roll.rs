@@ -129,10 +129,10 @@ pub(super) fn is_restarted(scene: &Scene<'_>, child: &ChildChange<'_>) -> bool {
     (child.in_state || scene.before.is_some()) && matches!(child.change, Change::Update { .. } | Change::Replace { .. })
 }
 
-/// True if the aggregated API server is not found by the API servers yet. What leads to it is made when all of it runs, on every host: after an apply
-/// that was cut off, whoever waited on one host for that before the next one's turn would wait for ever.
-fn is_not_found_yet(scene: &Scene<'_>) -> bool {
-    FOUND_BY.iter().any(|key| scene.children.get(&api(key)).is_some_and(|c| c.change.action() == Action::Create))
+/// True if API servers are told anew where the aggregated one is, or whom to trust there. That is done when all of it runs, on every host: whoever waited
+/// on one host for what it serves before the next one's turn would wait for ever, as after an apply that was cut off, or with another CA.
+fn is_found_anew(scene: &Scene<'_>) -> bool {
+    FOUND_BY.iter().any(|key| scene.children.get(&api(key)).is_some_and(|c| !is_unchanged(c.change)))
 }
 
 /// What must be so on a host before the next one's turn.
@@ -141,7 +141,7 @@ fn gate(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts, (component, name): 
     let (_, host) = homes(plane, hosts, Component::ApiServer).into_iter().find(|(n, _)| *n == name)?;
     let (what, path) = match component {
         Component::ApiServer => (format!("the Karmada API on {name} answers"), "/readyz"),
-        Component::AggregatedApiServer if is_not_found_yet(scene) => return None,
+        Component::AggregatedApiServer if is_found_anew(scene) => return None,
         Component::AggregatedApiServer => (format!("the Karmada API on {name} serves clusters"), CLUSTERS),
         _ => return None,
     };
