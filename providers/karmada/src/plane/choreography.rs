@@ -48,6 +48,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     let mut refused = refusals::check(scene, &wanted);
     if let Target::Hosts(hosts) = &wanted.target {
         refused.extend(hosts::preflight::check(scene, &wanted, hosts));
+        refused.extend(hosts::taken(scene, hosts));
     }
     refused.extend(moving::check(scene, &wanted));
     if refused.has_errors() {

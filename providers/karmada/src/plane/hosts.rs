@@ -20,7 +20,7 @@ use crate::check::{is_address, is_domain};
 use crate::read::Reader;
 use crate::versions::Component;
 
-pub(crate) use balancer::{Balancer, care, impact, listeners};
+pub(crate) use balancer::{Balancer, care, impact, listeners, taken};
 pub(crate) use children::expand;
 pub(crate) use family::service_subnet;
 pub(crate) use ports::Ports;

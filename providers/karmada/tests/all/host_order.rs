@@ -117,6 +117,30 @@ fn nobody_waits_for_a_host_that_is_away() {
 }
 
 #[test]
+fn a_virtual_ip_that_a_host_has_is_refused_where_nobody_is_led_to_it_yet() {
+    let with = |block: serde_json::Value, held: serde_json::Value| {
+        on(&["a", "b"], &json!({ "hosts": { "b": { "interfaces": held } }, "load_balancer": block }))
+    };
+    let (vip, held) = (|| json!({ "vip": "10.0.0.9" }), || json!({ "10.0.0.9": "eth1" }));
+    let told = |before: Option<&Object>, wanted: &Object| match choreograph(before, wanted, &BTreeMap::new()) {
+        Ok(_) => String::new(),
+        Err(found) => found.iter().map(|d| format!("{}: {}", d.summary, d.detail)).collect(),
+    };
+    let wanted = with(vip(), held());
+    let why = "A virtual IP that a host has for itself: `load_balancer.vip` is 10.0.0.9, which the host \"b\" has. \
+               It must be one that nobody has, so that it can go from host to host.";
+    for before in [None, Some(plain()), Some(with(json!({ "vip": "10.0.0.8" }), json!({})))] {
+        assert_eq!(told(before.as_ref(), &wanted), why);
+    }
+    // It is there already, by whomever, or somebody else's load balancer becomes ours.
+    for before in [with(vip(), json!({})), with(vip(), held()), with(json!({ "address": "10.0.0.9" }), json!({}))] {
+        assert_eq!(told(Some(&before), &wanted), "");
+    }
+    assert_eq!(told(None, &with(vip(), json!({}))), "");
+    assert_eq!(told(None, &with(json!({ "address": "10.0.0.9" }), held())), "", "it is theirs");
+}
+
+#[test]
 fn hosts_that_get_other_keys_change_one_after_the_other() {
     let vip = |hosts: &[&str]| on(hosts, &json!({ "load_balancer": { "vip": "10.0.0.9" } }));
     let object = || Object::from([("content".to_owned(), Value::from("x"))]);

@@ -19,7 +19,7 @@ use crate::read::Reader;
 use crate::versions::Component;
 
 pub(super) use children::expand;
-pub(crate) use held::care;
+pub(crate) use held::{care, taken};
 pub(crate) use roll::impact;
 pub(super) use roll::roll;
 

@@ -2,10 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{ChildStep, Diagnostic, Object, Severity, Value};
+use karmaform_model::{ChildStep, Diagnostic, Object, Scene, Severity, Value};
 
-use super::super::unit_at;
-use super::{Program, unit_of};
+use super::super::{Host, Hosts, unit_at};
+use super::{Balancer, Program, unit_of};
+use crate::plane::arguments::Arguments;
+
+/// Refuses one that a host has before anybody is to reach the API there. Where people have reached it there so far it goes from host to host by now, or
+/// did what it was to without that: by our keepalived, whose mark is on it, or by another one.
+pub(crate) fn taken(scene: &Scene<'_>, hosts: &Hosts) -> Option<Diagnostic> {
+    let Balancer { address, ours: Some(_), .. } = hosts.balancer.as_ref()? else { return None };
+    let vip = address.as_str()?;
+    // One that has our mark is not among these.
+    let has_it = |host: &Host| host.facts.get("interfaces").and_then(|all| all.get(vip)).is_some_and(|device| !device.is_null());
+    let (name, _) = hosts.all.iter().find(|(_, host)| has_it(host))?;
+    let leads_there = |before: &Object| match Arguments::read(scene.address, before) {
+        Ok(before) => before.target.hosts().and_then(|h| h.balancer.as_ref()).is_some_and(|b| b.address.as_str() == Some(vip)),
+        // Of another version: nobody can tell.
+        Err(_) => true,
+    };
+    if scene.before.is_some_and(leads_there) {
+        return None;
+    }
+    let detail = format!(
+        "`load_balancer.vip` is {vip}, which the host \"{name}\" has. It must be one that nobody has, so that it can go from host to host."
+    );
+    let refused = Diagnostic::error("A virtual IP that a host has for itself", detail)
+        .with_hint("Choose a free address of the hosts' network.")
+        .with_hint("If another keepalived has put it there, stop that one on all hosts before.");
+    Some(refused.at(scene.address))
+}
 
 /// A warning where several hosts have it at once, at the first of them whose keepalived runs. Where none has it, nothing answers behind it, and each
 /// keepalived is told of as not well.
