@@ -4,6 +4,7 @@ use karmaform_model::{
     Ask, Attribute, BoxFuture, Change, Diagnostic, Diagnostics, Object, PlanContext, ResourceSpec, Schema, Type, Value, default_plan,
 };
 
+mod essential;
 mod moving;
 
 use super::forgotten::{FORGOTTEN, care_of_forgotten, forgotten, is_forgotten, told_again};
@@ -123,6 +124,7 @@ impl Directory {
         ];
         attributes.extend(permissions("0755"));
         attributes.extend(moving::attributes());
+        attributes.extend(essential::attributes());
         Self { schema: Schema::new("A directory on a host.", attributes).through("host").leaves_note() }
     }
 }
@@ -151,6 +153,7 @@ impl ResourceSpec for Directory {
         let checks = Checks::of(wanted).path("path").mode().names(&["owner", "group"]);
         if boolean(wanted, "purge") == Some(true) { checks.deletable("path") } else { checks }.done()?;
         moving::check(wanted)?;
+        essential::check(wanted)?;
         if let Some(moved) = before.and_then(|before| moving::plan(&self.schema, before, wanted)) {
             return moved;
         }
@@ -193,12 +196,12 @@ impl SshType for Directory {
     }
 
     fn looks_for(&self, ask: &Ask) -> Vec<Look> {
-        self.looks(&ask.identity, ask.known.as_ref()).into_iter().chain(moving::looks(ask)).collect()
+        self.looks(&ask.identity, ask.known.as_ref()).into_iter().chain(moving::looks(ask)).chain(essential::look(ask)).collect()
     }
 
     fn answer_for(&self, seen: &Seen, ask: &Ask) -> Result<Option<Object>, Diagnostic> {
         let there = self.answer(seen, &ask.identity, ask.known.as_ref())?;
-        moving::answer(seen, ask, there)
+        Ok(essential::answer(seen, ask, moving::answer(seen, ask, there)?))
     }
 
     fn answer(&self, seen: &Seen, identity: &Object, known: Option<&Object>) -> Result<Option<Object>, Diagnostic> {
