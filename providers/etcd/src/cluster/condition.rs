@@ -248,6 +248,11 @@ pub(crate) fn has_data(scene: &Scene<'_>, name: &str) -> Option<bool> {
     }
 }
 
+/// A part of a member's data is left on its host, and its log is not: its guard lets it start with that no more than with nothing.
+pub(crate) fn is_hollow(scene: &Scene<'_>, name: &str) -> bool {
+    seen(scene, &part_of(name, "directory", "data"), "hollow").and_then(Value::as_bool) == Some(true)
+}
+
 /// What a member in a pod said before it ended, if it is not well since.
 pub(crate) fn last_words<'a>(scene: &'a Scene<'_>, name: &str) -> Option<&'a str> {
     let is_well = seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool) == Some(true);

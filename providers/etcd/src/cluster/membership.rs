@@ -11,7 +11,7 @@ use karmaform_model::{ChildStep, Diagnostic, Diagnostics, Margin, Object, Scene,
 
 use super::arguments::Arguments;
 use super::choreography::quorum;
-use super::condition::{Condition, Member, has_data, is_unchanged, member_of, runner, seen, sides};
+use super::condition::{Condition, Member, has_data, is_hollow, is_unchanged, member_of, runner, seen, sides};
 use super::places::{part, part_of};
 use super::roster::{Entry, former_url, peer_url, remembered, roster};
 use super::volumes;
@@ -98,8 +98,8 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
     // Who is stopped and starts is there by the time that others come and go.
     // Pods are started by Kubernetes, and not by this plan: of one that does not run nobody knows whether it will.
     let on_hosts = wanted.kubernetes.is_none();
-    let starts =
-        |m: &Member<'_>| on_hosts && m.condition == Condition::Stopped && m.is_touched() && has_data(scene, &m.name) != Some(false);
+    let is_lost = |name: &str| has_data(scene, name) == Some(false) || is_hollow(scene, name);
+    let starts = |m: &Member<'_>| on_hosts && m.condition == Condition::Stopped && m.is_touched() && !is_lost(&m.name);
     // A host that can't be reached says nothing of its unit; that nobody gets through to the member says enough.
     let is_down = |m: &Member<'_>| seen(scene, &part(&m.name, "etcd"), "healthy").and_then(Value::as_bool) == Some(false);
     let works = |m: &Member<'_>| m.condition == Condition::Works && !is_down(m) || wanted.members.contains_key(&m.name) && starts(m);
@@ -114,7 +114,7 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
     let (mut strangers, mut without_data) = (Vec::new(), Vec::new());
     let (mut gone, mut alive, mut joins, mut others) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for entry in &entries {
-        let lost = has_data(scene, &entry.name) == Some(false);
+        let lost = is_lost(&entry.name);
         match (entry.name.is_empty(), wanted.members.contains_key(&entry.name)) {
             (true, _) => strangers.push(entry),
             (_, is_wanted) if !in_view(&entry.name) => drop(is_wanted.then(|| plan.done.established.insert(entry.name.clone()))),
@@ -295,7 +295,7 @@ impl Planner<'_> {
         let Some(url) = host.and_then(|host| peer_url(self.wanted, host)) else { return Err(no_address(name)) };
         let known = self.now.iter().find(|e| e.name == name).cloned();
         let has_started = known.as_ref().map_or(self.is_silent && is_installed(scene, name), |e| e.started);
-        let is_started = has_started && has_data(scene, name) == Some(true);
+        let is_started = has_started && has_data(scene, name) == Some(true) && !is_hollow(scene, name);
         let id = known.as_ref().map(|e| e.id.clone()).unwrap_or_default();
         self.now.retain(|e| e.name != name);
         self.now.push(Entry {
@@ -337,14 +337,14 @@ fn is_running(scene: &Scene<'_>, name: &str) -> bool {
     unit.is_some_and(|c| is_unchanged(c.change) && c.observed.is_some_and(|o| o.get("active").and_then(Value::as_bool) == Some(true)))
 }
 
-/// Who runs though there is nothing in its data directory, with what to do about it.
+/// Who runs though its data is gone, with what to do about it.
 pub(crate) fn run_without_data(seen: &BTreeMap<&[ChildStep], &Object>) -> Vec<(Vec<ChildStep>, Diagnostic)> {
     let is = |object: &Object, attribute: &str| object.get(attribute).and_then(Value::as_bool) == Some(true);
     let text = |object: &Object, attribute: &str| object.get(attribute).and_then(Value::as_str).unwrap_or_default().to_owned();
     let data = seen.keys().filter_map(|path| member_of(path).filter(|name| **path == *part_of(name, "directory", "data")));
     let empty = data.filter_map(|name| {
         let path = part_of(name, "directory", "data");
-        let directory = seen.get(path.as_slice()).filter(|d| is(d, "empty"))?;
+        let directory = seen.get(path.as_slice()).filter(|d| is(d, "empty") || is(d, "hollow"))?;
         let unit = seen.get(part(name, "unit").as_slice()).filter(|u| is(u, "active"))?;
         let found = runs_without_data(&[name], &text(directory, "path"), &text(unit, "name"));
         Some((path, Diagnostic { severity: Severity::Warning, ..found }))

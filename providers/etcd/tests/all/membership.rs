@@ -47,11 +47,13 @@ fn who_runs_without_data_is_told_of_where_nothing_changes() {
     let [data, unit] = [("directory", Some("data")), ("unit", None)].map(|(name, key)| {
         vec![ChildStep::keyed("member", "a"), key.map_or_else(|| ChildStep::new(name), |key| ChildStep::keyed(name, key))]
     });
-    let told = |empty: bool, active: bool| {
-        let directory = Object::from([("path".to_owned(), "/var/lib/etcd/main".into()), ("empty".to_owned(), empty.into())]);
+    let told_of = |how: &str, is_so: bool, active: bool| {
+        let directory = Object::from([("path".to_owned(), "/var/lib/etcd/main".into()), (how.to_owned(), is_so.into())]);
         let service = Object::from([("name".to_owned(), "etcd-main.service".into()), ("active".to_owned(), active.into())]);
         EtcdCluster.care(&[(data.as_slice(), &directory), (unit.as_slice(), &service)].into())
     };
+    let told = |empty: bool, active: bool| told_of("empty", empty, active);
+    assert_eq!((told_of("hollow", true, true).len(), told_of("hollow", false, true).len()), (1, 0));
     let found = told(true, true);
     assert_eq!(found.len(), 1);
     let (path, warning) = &found[0];
@@ -80,6 +82,32 @@ fn wiped_members_are_replaced() {
             check(&lab, Some(&arguments(members + 1)), &format!("{} of {members} wiped, one more", subset.join("")));
         }
     }
+}
+
+/// Something is left in the directory, and the member can't start with that: it is as lost as one of which nothing is.
+#[test]
+fn members_that_lost_a_part_of_their_data_are_replaced() {
+    for members in 3..=4 {
+        for subset in minorities(members) {
+            let mut lab = formed(members);
+            subset.iter().for_each(|m| lab.world.wipe_in_part(m));
+            check(&lab, Some(&arguments(members)), &format!("{} of {members} wiped in part", subset.join("")));
+        }
+    }
+    let mut lab = formed(3);
+    lab.world.wipe_in_part("b");
+    assert_eq!(
+        lab.plan(Some(&arguments(3))).unwrap().choreography.impact,
+        [
+            "replaces member b: its data is gone, so its old membership ends and a new one begins",
+            "who joins does not vote until it has caught up; one at a time",
+            "old data on b is moved aside",
+            "at the worst moment 2 of 2 members are up; no failure is tolerated then",
+        ]
+    );
+    check(&lab, None, "b of 3 wiped in part, and destroyed");
+    lab.world.wipe_in_part("c");
+    refused(&lab, &arguments(3), "The cluster has lost its majority");
 }
 
 #[test]

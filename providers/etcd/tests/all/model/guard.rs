@@ -29,9 +29,10 @@ pub(super) fn decide(host: &mut Host, guard: &str, cluster: &str) -> Result<Star
     let given = |name: &str| host.formation.as_ref().and_then(|f| f.get(name)).cloned();
     let is_new = given("ETCD_INITIAL_CLUSTER_STATE").as_deref() == Some("new");
     if let Some(replaces) = given("KARMAFORM_JOINS") {
-        let goes_aside = replaces != "empty" && has_data && host.set_aside.insert(replaces);
+        let is_hollow = host.hollow_at.as_deref() == Some(place);
+        let goes_aside = replaces != "empty" && (has_data || is_hollow) && host.set_aside.insert(replaces);
         if goes_aside {
-            host.data = None;
+            (host.data, host.hollow_at) = (None, None);
         }
         // What is there at the next try is its own.
         if let Some(formation) = &mut host.formation {

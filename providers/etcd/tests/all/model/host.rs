@@ -64,6 +64,8 @@ pub(crate) struct Host {
     pub(crate) data: Option<Data>,
     /// Where that is.
     pub(crate) data_at: Option<String>,
+    /// Where something of it is left with which nobody can start.
+    pub(crate) hollow_at: Option<String>,
     /// The host's notes that data is on its way between two places, under each of them.
     pub(crate) moving: BTreeMap<String, String>,
     /// And of where what was at a place was brought.
@@ -105,6 +107,7 @@ impl Host {
             things: Shared::default(),
             data: None,
             data_at: None,
+            hollow_at: None,
             moving: BTreeMap::new(),
             moved: BTreeMap::new(),
             kept: None,
@@ -248,7 +251,11 @@ impl Host {
             return None;
         }
         match resource_type {
-            "ssh_directory" => drop(seen.insert("empty".to_owned(), (!self.has_data_at(&key.1)).into())),
+            "ssh_directory" => {
+                let is_hollow = self.hollow_at.as_ref() == Some(&key.1);
+                seen.insert("empty".to_owned(), (!is_hollow && !self.has_data_at(&key.1)).into());
+                seen.insert("hollow".to_owned(), is_hollow.into());
+            }
             "ssh_systemd_unit" => {
                 let (active, sub) = match &self.process {
                     Process::Stopped => ("inactive", "dead"),
@@ -350,7 +357,7 @@ impl Host {
                     self.kept = self.data.take();
                 }
                 if self.data_at.as_ref().is_some_and(|at| undo.contains(&format!("{at}/member "))) {
-                    self.data = None;
+                    (self.data, self.hollow_at) = (None, None);
                 }
             }
             "ssh_directory" if key.1.ends_with(".restore") => {
@@ -362,7 +369,7 @@ impl Host {
             "ssh_directory"
                 if old.get("purge").and_then(Value::as_bool) == Some(true) && self.data_at.as_ref().is_none_or(|at| *at == key.1) =>
             {
-                self.data = None;
+                (self.data, self.hollow_at) = (None, None);
                 self.moved.clear();
             }
             _ => {}
@@ -428,6 +435,9 @@ impl Host {
                 if known.name.is_some() {
                     violations.push(format!("{} starts empty as a member that had data: it panics", self.member));
                 }
+                if self.hollow_at.is_some() {
+                    violations.push(format!("{} starts on what is left of its data", self.member));
+                }
                 self.had_data_of.insert(formed.id.clone());
                 self.data = Some(Data { cluster: formed.id.clone(), incarnation: known.incarnation, restored: None });
                 self.log_of = None;
@@ -482,6 +492,7 @@ impl Host {
         let mut left: Vec<String> = self.things.keys().map(|(ty, id)| format!("{ty} {id}")).collect();
         let more = [
             (self.data.is_some(), "data"),
+            (self.hollow_at.is_some(), "what is left of data"),
             (!self.moving.is_empty(), "a move"),
             (self.kept.is_some(), "kept data"),
             (self.marker, "marker"),

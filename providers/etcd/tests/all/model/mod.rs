@@ -233,6 +233,14 @@ impl World {
         }
     }
 
+    /// A host loses a part of its etcd data, and the log is in that.
+    pub(crate) fn wipe_in_part(&mut self, member: &str) {
+        self.wipe(member);
+        for host in self.hosts.values_mut().filter(|h| h.member == member) {
+            host.hollow_at.clone_from(&host.data_at);
+        }
+    }
+
     /// Somebody takes a member out of the cluster.
     pub(crate) fn remove_by_hand(&mut self, member: &str) {
         let Some(url) = self.hosts.values().find(|h| h.member == member).and_then(Host::url) else { return };

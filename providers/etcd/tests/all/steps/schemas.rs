@@ -72,8 +72,10 @@ static SCHEMAS: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
                 any("moves_from").write_only(),
                 any("moves_with").write_only(),
                 text("stopped_unit").write_only(),
+                text("essential").write_only(),
                 Attribute::computed("empty", Type::Bool, "").volatile(),
                 Attribute::computed("moving", Type::Bool, "").volatile(),
+                Attribute::computed("hollow", Type::Bool, "").volatile(),
             ]),
         ),
         (
