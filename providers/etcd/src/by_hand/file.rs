@@ -23,7 +23,6 @@ pub(super) struct Sums {
 #[derive(Default)]
 pub(super) struct Reading {
     database: Sha256,
-    whole: Sha256,
     /// The last bytes so far, which may be the seal.
     tail: Vec<u8>,
     size: u64,
@@ -32,7 +31,6 @@ pub(super) struct Reading {
 impl Reading {
     /// The next piece.
     pub(super) fn push(&mut self, piece: &[u8]) {
-        self.whole.update(piece);
         self.size += piece.len() as u64;
         self.tail.extend_from_slice(piece);
         let settled = self.tail.len().saturating_sub(SEAL);
@@ -48,10 +46,13 @@ impl Reading {
         if self.size % PAGE != SEAL as u64 {
             return Err(format!("its length, {} bytes, is not that of a snapshot: it was cut, or is none", self.size));
         }
+        // The whole file is the database and its seal: one sum is gone on with for the other, and a large file is summed once.
+        let mut whole = self.database.clone();
+        whole.update(&self.tail);
         if self.database.finalize()[..] != self.tail[..] {
             return Err("its SHA-256 sum is not the one at its end: bytes of it have changed".to_owned());
         }
-        Ok(Sums { size: self.size, sha256: hexadecimal(&self.whole.finalize()) })
+        Ok(Sums { size: self.size, sha256: hexadecimal(&whole.finalize()) })
     }
 }
 
