@@ -29,6 +29,11 @@ pub(super) struct Reading {
 }
 
 impl Reading {
+    /// Nothing was read yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.size == 0
+    }
+
     /// The next piece.
     pub(super) fn push(&mut self, piece: &[u8]) {
         self.size += piece.len() as u64;
