@@ -135,6 +135,9 @@ pub(crate) fn script(looks: &[Look]) -> String {
     ask("paths", refs(&paths), &|p| format!("stat -c '%F|%U|%G|%u|%g|%a|%s|%n' -- {p} 2>&1"));
     ask("sums", refs(&files), &|p| format!("sums {p}"));
     ask("full", refs(&directories), &|p| format!("full {p}"));
+    if !directories.is_empty() {
+        ask("unmounted", vec![""], &|_| "unmounted".to_owned());
+    }
     ask("units", refs(&units), &|u| {
         let facts = "LoadState,FragmentPath,DropInPaths,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload,NRestarts,ExecMainStartTimestampMonotonic";
         format!("systemctl show -p {facts} -- {u} 2>&1; echo")

@@ -154,6 +154,7 @@ impl ResourceSpec for Directory {
         if boolean(wanted, "purge") == Some(true) { checks.deletable("path") } else { checks }.done()?;
         moving::check(wanted)?;
         essential::check(wanted)?;
+        essential::may_begin(before, wanted)?;
         if let Some(moved) = before.and_then(|before| moving::plan(&self.schema, before, wanted)) {
             return moved;
         }

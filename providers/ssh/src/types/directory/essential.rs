@@ -1,10 +1,11 @@
 //! What a directory is nothing without. One that is not empty may have lost all that counts: of a database its log, while what was beside that
-//! is left.
+//! is left. And one that is empty has lost nothing where a file system is only not mounted.
 
-use karmaform_model::{Ask, Attribute, Diagnostic, Diagnostics, Object, Type};
+use karmaform_model::{Ask, Attribute, Diagnostic, Diagnostics, Object, Type, Value};
 
+use crate::connection::place_of;
 use crate::look::{Look, PathKind, Seen};
-use crate::values::{boolean, text};
+use crate::values::{boolean, object, text};
 
 /// The attributes that say what it is, and whether it is there.
 pub(super) fn attributes() -> Vec<Attribute> {
@@ -16,6 +17,12 @@ pub(super) fn attributes() -> Vec<Attribute> {
         )
         .write_only(),
         Attribute::computed("hollow", Type::Bool, "True if something is in it, and nothing is in `essential`.").volatile(),
+        Attribute::computed(
+            "unmounted",
+            Type::String,
+            "The file system that is to be mounted there or above it, and is not; nobody sees then what is in it.",
+        )
+        .volatile(),
     ]
 }
 
@@ -48,14 +55,45 @@ pub(super) fn look(ask: &Ask) -> Option<Look> {
     place(ask).map(|path| Look::Directory { path })
 }
 
-/// What is there, and whether it is of use.
+/// What is there, and whether it is of use. Where a file system is not mounted nothing seems to be.
 pub(super) fn answer(seen: &Seen, ask: &Ask, there: Option<Object>) -> Option<Object> {
-    let mut there = there?;
-    if let Some(place) = place(ask) {
-        let is_hollow = is_here(ask, &there) && is_missing(seen, &place);
-        there.insert("hollow".to_owned(), is_hollow.into());
+    let Some(path) = text(&ask.identity, "path") else { return there };
+    // Where nobody says what is wanted, as by `-refresh-only`, the state does not forget what nobody sees: the next plan would begin it anew.
+    if ask.wanted.is_none() {
+        return there.or_else(|| ask.known.clone().filter(|_| unmounted(seen, path).is_some()));
     }
+    let Some(place) = place(ask) else { return there };
+    // What was written below the place of a file system, as it was not mounted then, says nothing of what is on that.
+    let is_useless = |there: &Object| boolean(there, "empty") == Some(true) || is_here(ask, there) && is_missing(seen, &place);
+    let is_gone = there.as_ref().is_none_or(is_useless);
+    let unmounted = unmounted(seen, &place).filter(|_| is_gone);
+    let unseen = || object([("path", path.into()), ("empty", false.into()), ("foreign", false.into())]);
+    let mut there = there.or_else(|| unmounted.map(|_| unseen()))?;
+    let is_hollow = unmounted.is_none() && is_here(ask, &there) && is_missing(seen, &place);
+    there.insert("hollow".to_owned(), is_hollow.into());
+    there.insert("unmounted".to_owned(), unmounted.map_or_else(|| Value::null(Type::String), Value::from));
     Some(there)
+}
+
+/// The file system that is missing on the way to a path.
+fn unmounted<'a>(seen: &'a Seen, path: &str) -> Option<&'a str> {
+    let is_on_the_way = |root: &&String| path.strip_prefix(root.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    seen.unmounted.iter().find(is_on_the_way).map(String::as_str)
+}
+
+/// Refuses to begin anew what nobody sees.
+///
+/// # Errors
+/// A file system is missing.
+pub(super) fn may_begin(before: Option<&Object>, wanted: &Object) -> Result<(), Diagnostics> {
+    let Some(root) = before.and_then(|before| text(before, "unmounted")) else { return Ok(()) };
+    let what = format!("The directory {} on {}", text(wanted, "path").unwrap_or_default(), place_of(wanted));
+    let why = format!("the host's /etc/fstab mounts a file system at {root}, and it is not mounted now");
+    let detail = format!("{what}: {why}. What is there may be as it was.");
+    Err(Diagnostic::error("A file system is not mounted", detail)
+        .with_hint(format!("On the host, \"mount {root}\"; then plan again."))
+        .with_hint("If that file system is lost for good, take its line out of /etc/fstab, and plan again: then nothing is there any more.")
+        .into())
 }
 
 /// Something is in the directory, and it is this one's and nowhere on its way.
@@ -75,11 +113,13 @@ fn is_missing(seen: &Seen, place: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use karmaform_model::Value;
+    use std::process::Command;
 
+    use karmaform_model::{Action, PlanContext, ResourceSpec as _};
+
+    use super::super::Directory;
     use super::*;
     use crate::look::PathSeen;
-    use crate::values::object;
 
     fn directory(empty: bool) -> PathSeen {
         let [owner, group, uid, gid] = ["etcd", "etcd", "9", "9"].map(str::to_owned);
@@ -113,6 +153,64 @@ mod tests {
         assert_eq!(at(None, &[], false), None, "it is in no state");
         assert_eq!(look(&ask(true)), Some(Look::Directory { path: "/d/member/wal".to_owned() }));
         assert_eq!(look(&ask(false)), None);
+    }
+
+    #[test]
+    fn what_nobody_sees_is_not_lost() {
+        let told = |path: &str, found: Option<PathSeen>, (owned, wal, root): (&str, Option<bool>, &str)| {
+            let mut ask = ask(true);
+            ask.identity = object([("path", path.into())]);
+            let wanted = ask.wanted.insert(object([("path", path.into()), ("essential", "member/wal".into())])).clone();
+            let log = wal.map(|empty| (format!("{path}/member/wal"), Ok(directory(empty))));
+            let paths = found.into_iter().map(|found| (path.to_owned(), Ok(found))).chain(log).collect();
+            let owned = crate::owned::Owned::parse(owned);
+            let seen = Seen { place: "h".to_owned(), paths, owned, unmounted: vec![root.to_owned()], ..Seen::default() };
+            let there = crate::typed::SshType::answer_for(&Directory::new(), &seen, &ask).unwrap();
+            let planned = |wanted: Option<&Object>| Directory::new().plan(&PlanContext { now: 0 }, there.as_ref(), wanted);
+            assert!(there.is_none() || planned(None).is_ok(), "who is not wanted need not be there");
+            planned(Some(&wanted)).map(|change| change.action()).map_err(|found| found.iter().map(|d| d.detail.clone()).collect::<String>())
+        };
+        let why = "The directory /d on the host: the host's /etc/fstab mounts a file system at /d, and it is not mounted now. \
+                   What is there may be as it was.";
+        let ours = "adopted\t/d\t\n";
+        assert_eq!(told("/d", Some(directory(true)), (ours, None, "/d")), Err(why.to_owned()));
+        assert_eq!(told("/d/data", None, ("", None, "/d")), Err(why.replace("directory /d ", "directory /d/data ")));
+        assert_eq!(told("/data", None, ("", None, "/d")), Ok(Action::Create), "it is not on that way");
+        assert!(told("/d", Some(directory(false)), (ours, Some(false), "/d")).is_ok(), "it is on the file system below");
+        assert_eq!(told("/d", Some(directory(false)), (ours, None, "/d")), Err(why.to_owned()), "below is something else");
+        let of_log = Err(why.replace("system at /d,", "system at /d/member/wal,"));
+        assert_eq!(told("/d", Some(directory(false)), (ours, Some(true), "/d/member/wal")), of_log, "its log has a disk of its own");
+    }
+
+    #[test]
+    fn who_wants_nothing_forgets_nothing() {
+        let known = object([("path", "/d/data".into()), ("owner", "etcd".into())]);
+        let told = |known: Option<&Object>, root: &str, there: Option<Object>| {
+            let ask = Ask { identity: object([("path", "/d/data".into())]), known: known.cloned(), wanted: None, ..ask(known.is_none()) };
+            answer(&Seen { place: "h".to_owned(), unmounted: vec![root.to_owned()], ..Seen::default() }, &ask, there)
+        };
+        assert_eq!(told(Some(&known), "/d", None), Some(known.clone()));
+        assert_eq!(told(Some(&known), "/e", None), None);
+        assert_eq!(told(None, "/d", None), None);
+        let there = object([("path", "/d/data".into()), ("owner", "root".into())]);
+        assert_eq!(told(Some(&known), "/d", Some(there.clone())), Some(there));
+    }
+
+    #[test]
+    fn a_host_tells_what_is_not_mounted() {
+        let folder = tempfile::tempdir().unwrap();
+        let fstab = folder.path().join("fstab");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/proc", &link).unwrap();
+        let lines = format!(
+            "# disks\n/dev/a / ext4 defaults 0 1\n/dev/b /kf-nowhere/ ext4 nofail 0 2\n/dev/c /kf-later ext4 noauto 0 2\n\
+             /dev/d none swap sw 0 0\nproc /proc proc defaults 0 0\nproc {} proc defaults 0 0\n\n/dev/e /kf-last ext4 defaults",
+            link.display()
+        );
+        std::fs::write(&fstab, lines).unwrap();
+        let script = format!("kf_line='\n'\nkf_fstab={}\n{}\nunmounted\n", fstab.display(), include_str!("../../script/looks.sh"));
+        let output = Command::new("sh").args(["-euc", &script]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "/kf-nowhere\n/kf-last\n", "{output:?}");
     }
 
     #[test]
