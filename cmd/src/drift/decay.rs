@@ -76,7 +76,8 @@ pub(super) fn troubles(facts: &Object) -> Vec<String> {
     }
     let alarms: Vec<&str> = facts.get("alarms").and_then(Value::as_items).unwrap_or_default().iter().filter_map(Value::as_str).collect();
     if !alarms.is_empty() {
-        found.push(format!("it has raised the alarm {}", alarms.join(" and ")));
+        // Of a member that is away, or gone, another one tells.
+        found.push(format!("the alarm {} is on", alarms.join(" and ")));
     }
     found.extend(facts.get("care").and_then(Value::as_items).unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned));
     for item in facts.get("items").and_then(Value::as_items).unwrap_or_default() {
@@ -102,7 +103,7 @@ mod tests {
         assert_eq!(told(&[("healthy", true.into()), ("ready", "True".into()), ("active_state", "active".into())]), "");
         assert_eq!(told(&[("healthy", false.into()), ("error", "no leader".into())]), "it is not healthy: no leader");
         assert_eq!(told(&[("ready", "Unknown".into()), ("problem", "silent".into())]), "it is not ready: silent");
-        assert_eq!(told(&[("alarms", Value::strings(["NOSPACE", "CORRUPT"]))]), "it has raised the alarm NOSPACE and CORRUPT");
+        assert_eq!(told(&[("alarms", Value::strings(["NOSPACE", "CORRUPT"]))]), "the alarm NOSPACE and CORRUPT is on");
         assert_eq!(told(&[("care", Value::strings(["it has no room"]))]), "it has no room");
         let member = |name: &str, ready: &str| Value::object([("name", name.into()), ("ready", ready.into())]);
         let items = Value::tuple(vec![member("eu1", "True"), member("eu2", "False")]);

@@ -57,6 +57,25 @@ pub(crate) fn is_removed(id: &str, looks: &BTreeMap<String, Look>) -> bool {
     told.is_some_and(|look| !look.members.is_empty() && look.members.iter().all(|m| m.id != id))
 }
 
+/// Alarms of members that nobody hears: they are away, or the cluster has removed them, and their alarms are on all the same. They are told at one
+/// place. `asked`: whom one looked at; `names`: all members that there should be.
+pub(crate) fn orphaned<'a>(
+    looks: &'a BTreeMap<String, Look>,
+    asked: &BTreeSet<&str>,
+    names: &BTreeSet<&str>,
+) -> Option<(&'a str, Vec<&'a str>)> {
+    // Where members are called by their URLs, nobody knows who was not asked.
+    if names.iter().any(|name| name.contains("://")) {
+        return None;
+    }
+    let (at, look) = looks.iter().find(|(_, look)| look.trouble().is_none())?;
+    let is_left_out = |name: &str| names.contains(name) && !asked.contains(name);
+    let is_told =
+        |id: u64| looks.values().any(|l| l.member_id == id) || look.members.iter().any(|m| m.id == id && is_left_out(m.name.as_str()));
+    let alarms: Vec<&str> = look.alarms.iter().filter(|(id, _)| !is_told(*id)).map(|(_, alarm)| alarm.as_str()).collect();
+    (!alarms.is_empty()).then_some((at.as_str(), alarms))
+}
+
 /// A cluster that was told to go down to a version, and of which a member runs the newer one still.
 fn unfinished(look: &Look) -> Option<String> {
     let (to, runs) = (look.goes_down_to?, Version::read(&look.version)?.minor);
@@ -220,6 +239,21 @@ mod tests {
         assert_eq!(told(&[1, 2], &[(1, "a"), (2, "b"), (4, "")]), of(2, 0));
         // Where the list is refused, too, nobody is a stranger, and nobody was removed.
         assert_eq!(told(&[1, 2], &[]), of(1, 0));
+    }
+
+    #[test]
+    fn alarms_of_whom_nobody_hears_are_told_once() {
+        let list = [(1, "a"), (2, "b"), (3, "c")];
+        let with = |alarms: &[u64]| -> BTreeMap<String, Look> {
+            let alarms: Vec<(u64, String)> = alarms.iter().map(|id| (*id, "NOSPACE".to_owned())).collect();
+            [("a", 1), ("b", 2)].map(|(name, id)| (name.to_owned(), Look { alarms: alarms.clone(), ..look(id, &list) })).into()
+        };
+        let all: BTreeSet<&str> = ["a", "b", "c"].into();
+        assert_eq!(orphaned(&with(&[1, 2]), &all, &all), None, "they say it themselves");
+        assert_eq!(orphaned(&with(&[3]), &all, &all), Some(("a", vec!["NOSPACE"])), "it is away");
+        assert_eq!(orphaned(&with(&[9]), &all, &all), Some(("a", vec!["NOSPACE"])), "it was removed");
+        assert_eq!(orphaned(&with(&[3]), &["a", "b"].into(), &all), None, "nobody looked at it");
+        assert_eq!(orphaned(&with(&[9]), &all, &["https://10.0.0.1:2379"].into()), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `etcd_member`: a member as the cluster itself knows it. It is made by starting it; this type reads its ids and its health.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             Attribute::computed("version", Type::String, "The version that it runs.").volatile(),
             Attribute::computed("goes_down_to", Type::Number, "The second number of the version that its cluster was told to go down to.")
                 .volatile(),
-            Attribute::computed("alarms", Type::list(Type::String), "Its alarms: `NOSPACE`, `CORRUPT`.").volatile(),
+            Attribute::computed("alarms", Type::list(Type::String), "Its alarms: `NOSPACE`, `CORRUPT`; at one member also those of members that do not answer, or are gone.").volatile(),
             Attribute::computed("size_bytes", Type::Number, "The size of its database, in bytes.").volatile(),
             Attribute::computed("size_in_use_bytes", Type::Number, "What of that is not free, in bytes.").volatile(),
             Attribute::computed("care", Type::list(Type::String), "What it is in need of though it works, a sentence each.").volatile(),
@@ -200,6 +200,7 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Result<Option
     // A connection by URLs alone knows no names, and so no strangers.
     let known = names.iter().flatten().copied().chain(client.names()).collect();
     let mut care = care::care(&looks, &known, client.quota());
+    let orphaned = care::orphaned(&looks, &names.iter().flatten().copied().collect(), &known);
     if client.only_looks() {
         for (name, unlike) in care::unlike(client, &looks).await {
             care.entry(name).or_default().push(unlike);
@@ -208,7 +209,10 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Result<Option
     let answers = asks.iter().zip(names).map(|(ask, name)| {
         let name = name?;
         match (looks.get(name), silent.get(name)) {
-            (Some(look), _) => Ok(seen(ask, look, care.remove(name).unwrap_or_default())),
+            (Some(look), _) => {
+                let more = orphaned.iter().filter(|(at, _)| *at == name).flat_map(|(_, alarms)| alarms.iter().copied());
+                Ok(seen(ask, look, care.remove(name).unwrap_or_default()).map(|object| with_alarms(object, more)))
+            }
             (None, Some(why)) => Ok(unseen(ask, why, &looks, care.remove(name).unwrap_or_default())),
             (None, None) => Err(Diagnostic::error("A member could not be looked at", "Asking it ended before there was an answer.")),
         }
@@ -250,6 +254,14 @@ fn seen(ask: &Ask, look: &Look, care: Vec<String>) -> Option<Object> {
     let elsewhere = should.filter(was_there).and_then(|should| elsewhere(look, should));
     object.insert("care".to_owned(), Value::strings(care.into_iter().chain(elsewhere)));
     Some(object)
+}
+
+/// The same with alarms of others that nobody else tells of.
+fn with_alarms<'a>(mut object: Object, more: impl Iterator<Item = &'a str>) -> Object {
+    let own = object.get("alarms").and_then(Value::as_items).unwrap_or_default().iter().filter_map(Value::as_str);
+    let all: BTreeSet<String> = own.map(str::to_owned).chain(more.map(str::to_owned)).collect();
+    object.insert("alarms".to_owned(), Value::strings(all));
+    object
 }
 
 /// What is wrong if its cluster has it at other URLs alone than where it is.
@@ -357,6 +369,17 @@ mod tests {
             said,
             "its cluster has it at https://x:2380, and it is at https://a:2380: `etcdctl member update a1 --peer-urls=https://a:2380` says so"
         );
+    }
+
+    #[test]
+    fn an_alarm_of_several_is_told_once() {
+        let told = |own: &[&str], more: &[&str]| {
+            let object = Object::from([("alarms".to_owned(), Value::strings(own))]);
+            with_alarms(object, more.iter().copied()).remove("alarms")
+        };
+        assert_eq!(told(&["NOSPACE"], &["NOSPACE"]), Some(Value::strings(["NOSPACE"])));
+        assert_eq!(told(&[], &["NOSPACE", "CORRUPT", "NOSPACE"]), Some(Value::strings(["CORRUPT", "NOSPACE"])));
+        assert_eq!(told(&[], &[]), Some(Value::strings(Vec::<String>::new())));
     }
 
     #[test]
