@@ -50,6 +50,25 @@ async fn who_can_not_join_is_not_waited_for() {
     tells(&told, "A member has started meanwhile", "the member 4 had not started, and now it has", "Plan and apply again");
 }
 
+/// A member that is killed while it is asked says nothing any more, and may have done it.
+#[tokio::test]
+async fn a_lost_answer_is_no_refusal() {
+    let fakes = Fakes::start(3).await;
+    fakes.all(|says| says.breaks = vec!["MemberAdd", "MemberRemove"]);
+    let joins = [("peer_url", NEW.into()), through(&["a", "b", "c"])];
+    let leaves = [("name", "c".into()), ("peer_url", "http://c:2380".into()), through(&["a", "b"]), ("member_id", "3".into())];
+    for (operation, arguments) in [("etcd_join", &joins[..]), ("etcd_leave", &leaves[..])] {
+        assert!(!waits(&fakes, operation, arguments).await.starts_with("it was removed"), "{operation}");
+    }
+    // What became of it the next look tells.
+    fakes.all(|says| says.list[2] = listed(4, "d", true));
+    let done = [("etcd_join", &joins[..], "learner 4 is known"), ("etcd_leave", &leaves[..], "c is not a part of it")];
+    for (operation, arguments, found) in done {
+        let answer = fakes.asking().await.operate(operation, arguments).await.unwrap();
+        assert!(matches!(&answer, GateAnswer::Passed(what) if what == found), "{answer:?}");
+    }
+}
+
 #[tokio::test]
 async fn who_is_not_to_be_promoted_any_more_is_told_of() {
     let fakes = Fakes::start(3).await;

@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use karmaform_etcd::Cluster;
 use karmaform_model::{AnyClient, BoxFuture, Connections, Diagnostic, Driver, GateAnswer, Object, Value};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 use wire::{bytes, number};
 
@@ -70,6 +71,8 @@ pub(crate) struct Says {
     pub(crate) changed: bool,
     /// What it refuses, with gRPC's number and why.
     pub(crate) refuses: Vec<(&'static str, i32, &'static str)>,
+    /// When it is asked for these its connection breaks, and nobody hears what became of it.
+    pub(crate) breaks: Vec<&'static str>,
     /// What it was asked to do.
     pub(crate) asked: Vec<String>,
 }
@@ -144,9 +147,16 @@ impl Member {
         let served = Arc::clone(&says);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let says = Arc::clone(&served);
-                let service = service_fn(move |request| answered(Arc::clone(&says), request));
-                tokio::spawn(http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
+                let (says, broken) = (Arc::clone(&served), Arc::<Notify>::default());
+                let breaks = Arc::clone(&broken);
+                let service = service_fn(move |request| answered(Arc::clone(&says), Arc::clone(&breaks), request));
+                let serving = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service);
+                tokio::spawn(async move {
+                    tokio::select! {
+                        _ = serving => {}
+                        () = broken.notified() => {}
+                    }
+                });
             }
         });
         Self { address, says }
@@ -160,10 +170,15 @@ impl Member {
 
 async fn answered(
     says: Arc<Mutex<Says>>,
+    broken: Arc<Notify>,
     request: Request<Incoming>,
 ) -> Result<Response<impl Body<Data = Bytes, Error = Infallible>>, Infallible> {
     let method = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
     let question = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    if says.lock().unwrap().breaks.contains(&method.as_str()) {
+        broken.notify_one();
+        std::future::pending::<()>().await;
+    }
     let answer = says.lock().unwrap().answer(&method, question.get(5..).unwrap_or_default());
     let (messages, code, why) = match answer {
         Ok(message) => (vec![message], 0, ""),
