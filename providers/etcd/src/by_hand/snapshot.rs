@@ -70,12 +70,17 @@ pub async fn save(cluster: &Cluster, file: &Path, saving: &Saving, tell: Tell<'_
     let hash = hash::of(&mut connection, before.revision).await.ok().map(|h| (h.hash, h.compacted));
     let part = Part::create(file)?;
     let sums = stream(&mut connection, &part, tell).await.map_err(failed)?;
-    let after = within(connection.status()).await.ok().and_then(|s| s.header().map(etcd_client::ResponseHeader::revision));
+    let own = within(connection.status()).await.ok().and_then(|s| s.header().map(etcd_client::ResponseHeader::revision));
+    let after = match own {
+        Some(after) => after,
+        // It has said all that is needed of it, and may be gone by now: a good snapshot is not to be taken for a damaged one for that.
+        None => newest(&survey(cluster).await),
+    };
     let manifest = Manifest {
         size: sums.size,
         sha256: sums.sha256,
         revision: before.revision,
-        revision_at_most: after.unwrap_or(before.revision).max(before.revision),
+        revision_at_most: after.max(before.revision),
         hash,
         cluster_id: format!("{:x}", before.cluster_id),
         // Who has only URLs of members asks them by those.
@@ -121,6 +126,11 @@ fn source(cluster: &Cluster, seen: &Survey, saving: &Saving) -> Result<(String, 
     able.first()
         .map(|(name, facts)| ((*name).clone(), (*facts).clone()))
         .ok_or_else(|| not_whole("saved", &seen.troubles()).with_hint(hint))
+}
+
+/// What no revision of a moment ago is above: that of who has heard of all that was written by now. Where nobody has, nothing can be said.
+fn newest(seen: &Survey) -> i64 {
+    seen.answered().filter(|(_, facts)| facts.read.is_ok()).map(|(_, facts)| facts.revision).max().unwrap_or(i64::MAX)
 }
 
 /// A database that is full can be saved, and wants to be.
@@ -228,6 +238,19 @@ mod tests {
         assert!(chosen(&seen, &any).unwrap_err().contains("member b: no leader"));
         let named = Saving { member: Some("d".into()), ..any };
         assert!(chosen(&seen, &named).unwrap_err().contains("no member \"d\""));
+    }
+
+    #[test]
+    fn others_say_what_can_be_in_it_when_its_member_is_gone() {
+        let mut seen = three();
+        seen.members.insert("b".into(), Err("connection refused".into()));
+        seen.members.get_mut("c").unwrap().as_mut().unwrap().revision = 9;
+        assert_eq!(newest(&seen), 9);
+        // Who hears no others may lag.
+        seen.members.get_mut("c").unwrap().as_mut().unwrap().read = Err("no leader".into());
+        assert_eq!(newest(&seen), 7);
+        seen.members.get_mut("a").unwrap().as_mut().unwrap().read = Err("no leader".into());
+        assert_eq!(newest(&seen), i64::MAX);
     }
 
     #[test]
