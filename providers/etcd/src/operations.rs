@@ -57,9 +57,11 @@ impl Voters {
         Self { healthy, troubles }
     }
 
-    /// One that works and whose list of members can be trusted: a linearizable read has just gone through it.
+    /// One that works and whose list of members can be trusted: a linearizable read has just gone through it. The one that leads, if it is among them:
+    /// etcd judges a change by the connections of whoever is asked, and a follower may be cut off from another one that the leader reaches.
     pub(crate) fn speaker(&self) -> Result<(&String, &Look), String> {
-        self.healthy.iter().next().ok_or_else(|| format!("no member can be asked: {}", self.troubles.join("; ")))
+        let leader = self.healthy.iter().find(|(_, look)| look.leader == look.member_id);
+        leader.or_else(|| self.healthy.iter().next()).ok_or_else(|| format!("no member can be asked: {}", self.troubles.join("; ")))
     }
 
     /// What waits until all of these work.
@@ -107,4 +109,22 @@ pub(crate) fn id(text: &str) -> Result<u64, Diagnostic> {
         Diagnostic::error("Not a member's id", format!("\"{text}\" is no number in hexadecimal digits."))
             .with_hint("Plan again: the ids are read from the cluster then.")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_leader_speaks_for_all_if_it_is_there() {
+        let look = |member_id: u64, leader: u64| Look { member_id, leader, ..Look::of_version("3.5.16", None, None) };
+        let speaks = |healthy: &[(&str, Look)]| {
+            let healthy = healthy.iter().map(|(name, look)| ((*name).to_owned(), look.clone())).collect();
+            let voters = Voters { healthy, troubles: vec!["member c: refused".to_owned()] };
+            voters.speaker().map(|(name, _)| name.clone())
+        };
+        assert_eq!(speaks(&[("a", look(1, 2)), ("b", look(2, 2))]), Ok("b".to_owned()));
+        assert_eq!(speaks(&[("a", look(1, 3)), ("b", look(2, 3))]), Ok("a".to_owned()));
+        assert_eq!(speaks(&[]), Err("no member can be asked: member c: refused".to_owned()));
+    }
 }
