@@ -233,6 +233,17 @@ fn is_refusal(error: &Error) -> bool {
         || matches!(error, Error::GRpcStatus(status) if REFUSALS.iter().any(|said| status.message().ends_with(said)))
 }
 
+/// No server has said this: the connection broke, as where the member that was asked is killed, or the answer took too long. What became of the
+/// question is seen at the next look.
+pub(crate) fn is_lost(error: &Error) -> bool {
+    match error {
+        // Only what was met on the way has a cause. Its number is that of anything unknown.
+        Error::GRpcStatus(status) => std::error::Error::source(status).is_some(),
+        Error::TransportError(_) | Error::IoError(_) | Error::Internal(_) => true,
+        _ => false,
+    }
+}
+
 /// An error in a few words. The deepest cause says most ("Connection refused"), the layers above it only that something went wrong.
 pub(crate) fn reason(error: &Error) -> String {
     if is_refusal(error) {

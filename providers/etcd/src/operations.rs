@@ -26,7 +26,7 @@ pub(crate) use promote::EtcdPromote;
 pub(crate) use settle::EtcdSettle;
 
 use crate::client::Client;
-use crate::look::{Known, Look, REFUSED, look_at, reason};
+use crate::look::{Known, Look, REFUSED, is_lost, look_at, reason};
 
 /// gRPC's numbers for answers that say why something can't be done now, and may be done later.
 const LATER: &[i32] = &[1, 4, 8, 9, 10, 13, 14];
@@ -77,14 +77,8 @@ pub(crate) fn voters(list: &[Known]) -> usize {
 
 /// A refusal that ends by itself: what it waits for, in a few words. `None`: it does not.
 pub(crate) fn passing(error: &Error) -> Option<String> {
-    let is_later = match error {
-        // What has a cause no server has said: the connection broke, as where the member that was asked is killed. Its number is that of anything
-        // unknown. Whether it was done is seen at the next look.
-        Error::GRpcStatus(status) => LATER.contains(&(status.code() as i32)) || std::error::Error::source(status).is_some(),
-        Error::TransportError(_) | Error::IoError(_) | Error::Internal(_) => true,
-        _ => false,
-    };
-    is_later.then(|| reason(error))
+    let is_later = matches!(error, Error::GRpcStatus(status) if LATER.contains(&(status.code() as i32)));
+    (is_later || is_lost(error)).then(|| reason(error))
 }
 
 pub(crate) fn refused(what: &str, client: &Client, error: &Error) -> Diagnostic {

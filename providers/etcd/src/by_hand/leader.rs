@@ -4,7 +4,7 @@ use karmaform_model::Diagnostic;
 
 use super::{Cluster, Survey, not_whole, settled, survey};
 use crate::client::within;
-use crate::look::reason;
+use crate::look::{is_lost, reason};
 
 /// Moves it to this member, or to the voter that lags least. Gives the names of the old leader and the new one; they are the same if nothing was
 /// to do.
@@ -40,9 +40,11 @@ pub(super) async fn moved(cluster: &Cluster, seen: &Survey, to: Option<&str>) ->
             .with_hint("Look at the log of the one that leads, then run this again or name another with -to.")
     };
     let Some(Ok(facts)) = seen.members.get(target) else { return Err(failed("that one does not answer".to_owned())) };
-    let mut connection = cluster.client.open(old).await.map_err(failed)?;
+    // A plan tries again what the one that led has not answered, since it was killed meanwhile.
+    let mut connection = cluster.client.open(old).await.map_err(|why| failed(why).retryable())?;
     // Only the leader itself can be asked for this.
-    within(connection.move_leader(facts.member_id)).await.map_err(|e| failed(reason(&e)))?;
+    let moved = within(connection.move_leader(facts.member_id)).await;
+    moved.map_err(|e| if is_lost(&e) { failed(reason(&e)).retryable() } else { failed(reason(&e)) })?;
     let after = settled(cluster, "the leader was moved").await?;
     let (new, _) = after.leader().ok_or_else(|| failed("nobody leads now".to_owned()))?;
     Ok((old.clone(), new.clone()))

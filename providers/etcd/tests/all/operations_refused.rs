@@ -70,6 +70,20 @@ async fn a_lost_answer_is_no_refusal() {
 }
 
 #[tokio::test]
+async fn who_is_killed_while_it_defragments_is_asked_again() {
+    let fakes = Fakes::start(1).await;
+    fakes.all(|says| (says.alarms, says.breaks) = (vec![(1, 1)], vec!["Defragment"]));
+    let told = refused(&fakes, "etcd_make_room", &[]).await;
+    assert!(told.summary == "Defragmentation failed" && told.retryable, "{told:?}");
+    fakes.all(|says| (says.breaks, says.refuses) = (Vec::new(), vec![("Defragment", INVALID, "no space left on device")]));
+    let told = refused(&fakes, "etcd_make_room", &[]).await;
+    assert!(told.summary == "Defragmentation failed" && !told.retryable, "{told:?}");
+    fakes.all(|says| says.refuses = Vec::new());
+    let done = fakes.asking().await.operate("etcd_make_room", &[]).await.unwrap();
+    assert!(matches!(&done, GateAnswer::Passed(what) if what.ends_with("the alarm NOSPACE is off")), "{done:?}");
+}
+
+#[tokio::test]
 async fn who_is_not_to_be_promoted_any_more_is_told_of() {
     let fakes = Fakes::start(3).await;
     let told = refused(&fakes, "etcd_promote", &[("name", "d".into()), ("peer_url", NEW.into()), through(&["a"])]).await;

@@ -31,9 +31,8 @@ pub(super) fn attributes() -> Vec<Attribute> {
 /// # Errors
 /// It is no path below the directory.
 pub(super) fn check(wanted: &Object) -> Result<(), Diagnostics> {
-    let is_name = |part: &str| {
-        !matches!(part, "" | "." | "..") && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
-    };
+    let is_name =
+        |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
     match text(wanted, "essential").filter(|path| !path.split('/').all(is_name)) {
         None => Ok(()),
         Some(bad) => {
