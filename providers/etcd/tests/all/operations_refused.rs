@@ -72,9 +72,12 @@ async fn a_lost_answer_is_no_refusal() {
 #[tokio::test]
 async fn who_is_killed_while_it_defragments_is_asked_again() {
     let fakes = Fakes::start(1).await;
-    fakes.all(|says| (says.alarms, says.breaks) = (vec![(1, 1)], vec!["Defragment"]));
-    let told = refused(&fakes, "etcd_make_room", &[]).await;
-    assert!(told.summary == "Defragmentation failed" && told.retryable, "{told:?}");
+    fakes.all(|says| says.alarms = vec![(1, 1)]);
+    for (method, summary) in [("Compact", "The history could not be dropped"), ("Defragment", "Defragmentation failed")] {
+        fakes.all(|says| says.breaks = vec![method]);
+        let told = refused(&fakes, "etcd_make_room", &[]).await;
+        assert!(told.summary == summary && told.retryable, "{told:?}");
+    }
     fakes.all(|says| (says.breaks, says.refuses) = (Vec::new(), vec![("Defragment", INVALID, "no space left on device")]));
     let told = refused(&fakes, "etcd_make_room", &[]).await;
     assert!(told.summary == "Defragmentation failed" && !told.retryable, "{told:?}");
