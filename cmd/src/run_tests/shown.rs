@@ -82,3 +82,30 @@ fn an_object_that_was_left_over_is_told_from_the_one_that_is_there() {
     let keys: Vec<_> = all.iter().map(|change| change.get("deposed").is_some_and(Json::is_string)).collect();
     assert_eq!(keys, [false, true], "{plan:#}");
 }
+
+#[test]
+fn the_state_that_was_planned_from_tells_what_is_needed_by_now() {
+    let text = |value: u8, needed: &str| {
+        format!(
+            "resource \"terraform_data\" \"a\" {{}}\nresource \"terraform_data\" \"b\" {{}}\n\
+             resource \"terraform_data\" \"changes\" {{\n  input      = {value}\n  depends_on = [terraform_data.{needed}]\n}}\n\
+             resource \"terraform_data\" \"stays\" {{\n  depends_on = [terraform_data.{needed}]\n}}\n"
+        )
+    };
+    let place = Place::new(&text(1, "a"));
+    place.check(&["apply", "-auto-approve"], 0);
+    place.write("main.kf.hcl", &format!("resource \"terraform_data\" \"new\" {{\n  input = terraform_data.b.id\n}}\n{}", text(2, "new")));
+    let needs = |flags: &[&str]| {
+        let plan = planned(&place, flags);
+        let resources = plan["prior_state"]["values"]["root_module"]["resources"].as_array().cloned().unwrap();
+        let of = |address: &str| resources.iter().find(|r| r["address"] == *address).unwrap()["depends_on"].clone();
+        (of("terraform_data.changes"), of("terraform_data.stays"))
+    };
+    let (before, now) = (json!(["terraform_data.a"]), json!(["terraform_data.b", "terraform_data.new"]));
+    let both = json!(["terraform_data.a", "terraform_data.b", "terraform_data.new"]);
+    assert_eq!(needs(&[]), (both, now.clone()));
+    assert_eq!(needs(&["-refresh=false"]), (before, now));
+    let (_, looked_at) = needs(&["-refresh-only"]);
+    let is_told = |address: &str| looked_at.as_array().is_some_and(|all| all.contains(&json!(address)));
+    assert!(is_told("terraform_data.a") && is_told("terraform_data.new"), "{looked_at}");
+}

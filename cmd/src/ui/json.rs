@@ -5,6 +5,7 @@ mod configuration;
 pub(crate) mod deferred;
 pub(crate) mod diagnostics;
 pub(crate) mod plan;
+mod prior;
 pub(crate) mod schema;
 pub(crate) mod state;
 pub(crate) mod stream;

@@ -1,10 +1,10 @@
 //! A plan as `show -json` gives it, format 1.2.
 
-use karmaform_engine::{relocated, taken_over};
+use karmaform_engine::relocated;
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Catalog, Change, CheckKind, Checked, Judgement, Key, Mode, ModeOfPlan, ModuleStep, Object, OutputChange, OutputState,
-    Path, PathStep, Plan, PlannedResource, Reason, Snapshot, Step, StepKind, Value,
+    Action, Address, Catalog, Change, CheckKind, Checked, Judgement, Key, Mode, ModeOfPlan, ModuleStep, Object, OutputChange, Path,
+    PathStep, Plan, PlannedResource, Reason, Snapshot, Step, StepKind, Value,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -60,9 +60,8 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     if !outputs.is_empty() {
         out["output_changes"] = Json::Object(outputs);
     }
-    if let Some(prior) =
-        Some(refreshed(prior.unwrap_or(&Snapshot::default()), plan, registry)).filter(|s| !s.resources.is_empty() || !s.outputs.is_empty())
-    {
+    let prior = super::prior::refreshed(prior.unwrap_or(&Snapshot::default()), plan, registry);
+    if !prior.resources.is_empty() || !prior.outputs.is_empty() {
         // What its conditions came to is told of the plan.
         let prior = Snapshot { checks: Vec::new(), ..prior };
         out["prior_state"] = super::state::state(Some(&prior), registry);
@@ -114,30 +113,6 @@ pub(super) fn all_outputs(plan: &Plan) -> impl Iterator<Item = (&String, OutputC
         (name, OutputChange { before: value.clone(), after: value, sensitive: o.sensitive }, true)
     });
     plan.outputs.iter().map(|(name, o)| (name, o.clone(), false)).chain(kept)
-}
-
-/// The state that was planned from, with what is taken over, and with what outputs are by what it has, as far as that is known: so Terraform
-/// tells it.
-fn refreshed(prior: &Snapshot, plan: &Plan, registry: &Catalog) -> Snapshot {
-    let mut state = prior.clone();
-    for address in plan.resources.iter().filter(|r| r.importing.is_some()).map(|r| &r.address) {
-        state.resources.extend(taken_over(plan, address, registry).map(|taken| (address.clone(), taken)));
-    }
-    if plan.mode == ModeOfPlan::Destroy && !plan.is_of_a_part() {
-        state.outputs.clear();
-    }
-    for (name, change, _) in all_outputs(plan) {
-        let known = if plan.mode == ModeOfPlan::Destroy { change.before } else { change.after };
-        match known {
-            Some(after) if after.is_null() => drop(state.outputs.remove(name)),
-            Some(after) if is_known(&after) => {
-                let value = after.secret_if(change.sensitive);
-                state.outputs.insert(name.clone(), OutputState { value, sensitive: change.sensitive });
-            }
-            _ => {}
-        }
-    }
-    state
 }
 
 fn judgement(judgement: &Judgement) -> Json {
@@ -310,7 +285,7 @@ fn is_open(value: &Value) -> bool {
 }
 
 /// Nothing of it is to come.
-fn is_known(value: &Value) -> bool {
+pub(super) fn is_known(value: &Value) -> bool {
     !super::holds_something(&shape(value, &is_open))
 }
 
