@@ -132,7 +132,8 @@ pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, mode: M
             out.push_str(&format!("  {}\n", theme.paint(Tone::Change, "# Warning: this will destroy the imported resource")));
         }
     }
-    if let (Some(was), false) = (was, matches!(resource.reason, Some(Reason::DeleteBecauseNoMoveTarget(_)))) {
+    // As in Terraform: where all goes, nobody asks where it was.
+    if let Some(was) = was.filter(|_| mode != ModeOfPlan::Destroy) {
         out.push_str(&moved_from(was, theme));
     }
     for impact in &resource.impact {
