@@ -95,7 +95,7 @@ fn planned(app: &mut App, args: &Args) -> Ended {
         let holders = holders_of_secrets(&planned.plan, &app.wiring.registry);
         app.say(&in_clear(&holders, &app.theme.clone()));
     }
-    if !app.in_automation() && (is_worth_applying || out.is_some()) {
+    if !app.in_automation() && is_worth_applying {
         app.say(&trailer(out, &app.theme.clone()));
     }
     let has_changes = match planned.plan.mode {

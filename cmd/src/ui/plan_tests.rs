@@ -263,7 +263,7 @@ fn lines_that_other_tools_search_for() {
         PlannedResource { deposed: Some("deadbeef".into()), ..planned("thing.old", Change::Delete { before: thing("/a", "hi") }) };
     some.resources = vec![deposed];
     check(&some, "  # thing.old (deposed object deadbeef) will be destroyed");
-    check(&some, "  # (left over from a replacement that did not end)");
+    check(&some, "  # (left over from a partially-failed replacement of this instance)");
     some.resources.clear();
     some.outputs.insert("o".into(), OutputChange { before: None, after: Some(1i64.into()), sensitive: false });
     check(&some, "Changes to Outputs:");

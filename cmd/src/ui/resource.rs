@@ -121,7 +121,7 @@ pub(crate) fn heading(resource: &PlannedResource, was: Option<&Address>, mode: M
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, &format!("# ({why})"))));
     }
     if resource.deposed.is_some() {
-        out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, "# (left over from a replacement that did not end)")));
+        out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, "# (left over from a partially-failed replacement of this instance)")));
     }
     if is_let_go(resource, mode) {
         out.push_str(&format!("  {}\n", theme.paint(Tone::Faint, "# (destroy = false is set in the configuration)")));
