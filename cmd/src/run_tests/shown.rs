@@ -109,3 +109,13 @@ fn the_state_that_was_planned_from_tells_what_is_needed_by_now() {
     let is_told = |address: &str| looked_at.as_array().is_some_and(|all| all.contains(&json!(address)));
     assert!(is_told("terraform_data.a") && is_told("terraform_data.new"), "{looked_at}");
 }
+
+#[test]
+fn an_output_that_was_secret_is_one_in_the_events_of_its_plan() {
+    let place = Place::new("output \"o\" {\n  value     = \"x\"\n  sensitive = true\n}\n");
+    place.check(&["apply", "-auto-approve"], 0);
+    place.write("main.kf.hcl", "output \"o\" {\n  value = \"y\"\n}\n");
+    let lines = place.check(&["plan", "-json"], 0).stdout;
+    let line: Json = lines.lines().map(|l| serde_json::from_str(l).unwrap()).find(|l: &Json| l["type"] == "outputs").unwrap();
+    assert_eq!(line["outputs"]["o"], json!({ "action": "update", "sensitive": true }));
+}

@@ -261,7 +261,7 @@ fn output_change(output: &OutputChange, stays: bool) -> Json {
         (_, None) => "delete",
         _ => "update",
     };
-    let is_secret = output.sensitive || output.before.iter().chain(&output.after).any(|v| v.secret);
+    let is_secret = is_secret(output);
     let value = |v: &Option<Value>| v.clone().map(|v| v.secret_if(output.sensitive));
     let (before, after) = (value(&output.before), value(&output.after));
     let secret =
@@ -277,6 +277,11 @@ fn output_change(output: &OutputChange, stays: bool) -> Json {
         out["after"] = known;
     }
     out
+}
+
+/// As Terraform has it: an output that is secret, or was.
+pub(super) fn is_secret(output: &OutputChange) -> bool {
+    output.sensitive || output.before.iter().chain(&output.after).any(|v| v.secret)
 }
 
 /// Not known yet: what a saved plan leaves out is.

@@ -8,7 +8,7 @@ use karmaform_model::{
 use serde_json::{Map, Value as Json, json};
 
 use super::key_json;
-use super::plan::{all_outputs, previous_address, reason_word};
+use super::plan::{all_outputs, is_secret, previous_address, reason_word};
 use crate::app::TERRAFORM;
 use crate::ui::plan::{Counts, counts};
 use crate::ui::progress::{id_text, subject};
@@ -157,7 +157,7 @@ impl Stream {
                     (_, None) => "delete",
                     _ => "update",
                 };
-                (name.clone(), json!({ "sensitive": o.sensitive, "action": action }))
+                (name.clone(), json!({ "sensitive": is_secret(&o), "action": action }))
             })
             .collect();
         if !outputs.is_empty() {
