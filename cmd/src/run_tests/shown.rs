@@ -119,3 +119,23 @@ fn an_output_that_was_secret_is_one_in_the_events_of_its_plan() {
     let line: Json = lines.lines().map(|l| serde_json::from_str(l).unwrap()).find(|l: &Json| l["type"] == "outputs").unwrap();
     assert_eq!(line["outputs"]["o"], json!({ "action": "update", "sensitive": true }));
 }
+
+#[test]
+fn what_is_planned_and_modules_are_ordered_by_what_their_addresses_look_like() {
+    let place = Place::new("resource \"terraform_data\" \"a\" {\n  count = 11\n}\nmodule \"m\" {\n  source = \"./m\"\n  count  = 11\n}\n");
+    std::fs::create_dir(place.path().join("m")).unwrap();
+    place.write("m/main.kf.hcl", "resource \"terraform_data\" \"b\" {}\n");
+    let addresses = |of: &Json| -> Vec<String> {
+        of.as_array().unwrap().iter().take(4).map(|one| one["address"].as_str().unwrap().to_owned()).collect()
+    };
+    let plan = planned(&place, &[]);
+    let root = &plan["planned_values"]["root_module"];
+    assert_eq!(addresses(&root["resources"]), ["a[0]", "a[10]", "a[1]", "a[2]"].map(|a| format!("terraform_data.{a}")));
+    assert_eq!(addresses(&root["child_modules"]), ["module.m[0]", "module.m[10]", "module.m[1]", "module.m[2]"]);
+    assert_eq!(addresses(&plan["resource_changes"]), ["a[0]", "a[1]", "a[2]", "a[3]"].map(|a| format!("terraform_data.{a}")));
+    place.check(&["apply", "p"], 0);
+    let state: Json = serde_json::from_str(&place.check(&["show", "-json"], 0).stdout).unwrap();
+    let root = &state["values"]["root_module"];
+    assert_eq!(addresses(&root["resources"]), ["a[0]", "a[1]", "a[2]", "a[3]"].map(|a| format!("terraform_data.{a}")));
+    assert_eq!(addresses(&root["child_modules"]), ["module.m[0]", "module.m[10]", "module.m[1]", "module.m[2]"]);
+}

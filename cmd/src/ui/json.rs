@@ -130,7 +130,9 @@ pub(crate) fn by_module<'a>(resources: impl Iterator<Item = (&'a Address, Json)>
         if let Some(own) = modules.remove(path).filter(|own| !own.is_empty()) {
             out["resources"] = Json::Array(own);
         }
-        if let Some(children) = done.remove(path) {
+        if let Some(mut children) = done.remove(path) {
+            // As in Terraform: by what their addresses look like, `m[10]` before `m[2]`.
+            children.sort_by(|a, b| a["address"].as_str().cmp(&b["address"].as_str()));
             out["child_modules"] = Json::Array(children);
         }
         match path.split_last() {

@@ -326,8 +326,10 @@ fn planned_values(plan: &Plan, prior: Option<&Snapshot>, registry: &Catalog) -> 
             out["outputs"] = Json::Object(outputs);
         }
     }
-    let decided = plan.resources.iter().filter(|_| plan.mode != ModeOfPlan::RefreshOnly);
-    let resources = decided.filter_map(|r| Some((&r.address, planned_resource(r, plan.mode, registry)?)));
+    let mut decided: Vec<_> = plan.resources.iter().filter(|_| plan.mode != ModeOfPlan::RefreshOnly).collect();
+    // As in Terraform: by what their addresses look like, `a[10]` before `a[2]`, and data before all else.
+    decided.sort_by_cached_key(|r| r.address.to_string());
+    let resources = decided.into_iter().filter_map(|r| Some((&r.address, planned_resource(r, plan.mode, registry)?)));
     out["root_module"] = super::by_module(resources);
     out
 }
