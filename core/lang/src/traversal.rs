@@ -279,10 +279,15 @@ impl Evaluator<'_> {
                         _ => unknown(),
                     }),
                 },
-                Err(_) => self.no(whole, step, scope, errors, summary, format!("The key must be a string, but is {}.", article(key))),
+                Err(_) => self.no(whole, step, scope, errors, summary, no_name(key)),
             },
             Kind::Unknown(u) => match &u.ty {
                 Type::Any => Next::Made(unknown()),
+                // What can't be a key is none of what is to come, either.
+                Type::List(_) if convert(key, &Type::Number).is_err() => self.no(whole, step, scope, errors, summary, no_number(key)),
+                Type::Map(_) | Type::Object(_) if convert(key, &Type::String).is_err() => {
+                    self.no(whole, step, scope, errors, summary, no_name(key))
+                }
                 Type::List(element) | Type::Map(element) => Next::Made(Value::unknown((**element).clone())),
                 Type::Tuple(types) => match position(key) {
                     Err(problem) => self.no(whole, step, scope, errors, summary, problem),
@@ -349,7 +354,7 @@ fn listed(items: Vec<Value>) -> Value {
 
 /// A key as an index; `None` if it is not known.
 fn position(key: &Value) -> Result<Option<usize>, String> {
-    let number = convert(key, &Type::Number).map_err(|_| format!("The index must be a number, but is {}.", article(key)))?;
+    let number = convert(key, &Type::Number).map_err(|_| no_number(key))?;
     let Some(number) = number.as_number() else { return Ok(None) };
     if !number.is_whole() {
         return Err("The index must be a whole number.".into());
@@ -359,4 +364,12 @@ fn position(key: &Value) -> Result<Option<usize>, String> {
         Some(i) => Ok(Some(usize::try_from(i).unwrap_or(usize::MAX))),
         None => Ok(Some(usize::MAX)),
     }
+}
+
+fn no_number(key: &Value) -> String {
+    format!("The index must be a number, but is {}.", article(key))
+}
+
+fn no_name(key: &Value) -> String {
+    format!("The key must be a string, but is {}.", article(key))
 }
