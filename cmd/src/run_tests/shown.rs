@@ -139,3 +139,17 @@ fn what_is_planned_and_modules_are_ordered_by_what_their_addresses_look_like() {
     assert_eq!(addresses(&root["resources"]), ["a[0]", "a[1]", "a[2]", "a[3]"].map(|a| format!("terraform_data.{a}")));
     assert_eq!(addresses(&root["child_modules"]), ["module.m[0]", "module.m[10]", "module.m[1]", "module.m[2]"]);
 }
+
+#[test]
+fn behind_a_splat_all_that_a_module_gives_is_relevant() {
+    let place = Place::new("module \"m\" {\n  source = \"./m\"\n  count  = 1\n}\noutput \"all\" {\n  value = module.m[*].first\n}\n");
+    std::fs::create_dir(place.path().join("m")).unwrap();
+    let output = |name: &str, from: &str| format!("output \"{name}\" {{\n  value = terraform_data.a.{from}\n}}\n");
+    let text = format!("resource \"terraform_data\" \"a\" {{}}\n{}{}", output("first", "id"), output("second", "input"));
+    place.write("m/main.kf.hcl", &text);
+    let relevant = planned(&place, &[])["relevant_attributes"].clone();
+    for (resource, attribute) in [("module.m", "id"), ("module.m", "input"), ("module.m[0]", "id"), ("module.m[0]", "input")] {
+        let one = json!({ "resource": format!("{resource}.terraform_data.a"), "attribute": [attribute] });
+        assert!(relevant.as_array().is_some_and(|all| all.contains(&one)), "{one}: {relevant}");
+    }
+}

@@ -135,10 +135,13 @@ impl<'c> Search<'c> {
                 }
             }
             Target::Module { call, key, used } => {
+                // Behind a splat, or a key that is not written out, all outputs are meant.
+                let is_told = matches!(key, KeyUse::None | KeyUse::Literal(_));
                 let key = if let KeyUse::Literal(key) = key { Some(key) } else { None };
                 let inside: Vec<ModuleStep> = at.iter().cloned().chain([ModuleStep { name: call, key }]).collect();
                 let Some(unit) = self.unit(&inside) else { return };
-                let output = steps.get(used).and_then(|s| if let StepKind::Attribute(name) = &s.kind { Some(name) } else { None });
+                let named = steps.get(used).filter(|_| is_told);
+                let output = named.and_then(|s| if let StepKind::Attribute(name) = &s.kind { Some(name) } else { None });
                 for (name, value) in unit.outputs.iter().filter(|(name, _)| output.is_none_or(|o| o == *name)) {
                     if self.is_new(&inside, format!("output.{name}")) {
                         self.expr(&inside, None, &value.value);
