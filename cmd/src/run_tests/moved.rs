@@ -75,7 +75,8 @@ fn a_move_with_a_change_says_both_and_refresh_only_takes_it() {
     assert_eq!(place.check(&["state", "list"], 0).stdout, "terraform_data.b\n");
     place.write("main.kf.hcl", "moved {\n  from = terraform_data.b\n  to   = terraform_data.c\n}\n");
     let done = place.check(&["plan"], 0);
-    let because = "  # (because terraform_data.b was moved to terraform_data.c, which is not in configuration)\n  # (moved from terraform_data.b)\n";
+    let because =
+        "  # (because terraform_data.b was moved to terraform_data.c, which is not in configuration)\n  # (moved from terraform_data.b)\n";
     assert!(done.stdout.contains(because), "{done:#?}");
     let done = place.check(&["plan", "-destroy"], 0);
     assert!(done.stdout.contains("  # terraform_data.c will be destroyed\n  - resource"), "{done:#?}");
