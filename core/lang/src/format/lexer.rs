@@ -122,8 +122,9 @@ impl<'a> Lexer<'a> {
             '\n' => self.take(Kind::Newline, 1, 0),
             '#' => self.take(Kind::Comment, trimmed.find('\n').unwrap_or(trimmed.len()), spaces),
             '/' if trimmed.starts_with("//") => self.take(Kind::Comment, trimmed.find('\n').unwrap_or(trimmed.len()), spaces),
-            '/' if trimmed.starts_with("/*") => match trimmed.find("*/") {
-                Some(end) => self.take(Kind::Comment, end + 2, spaces),
+            // `/*/` only begins one, as `/*//////` of a banner does.
+            '/' if trimmed.starts_with("/*") => match trimmed[2..].find("*/") {
+                Some(end) => self.take(Kind::Comment, end + 4, spaces),
                 None => return self.error("a comment is never closed".to_owned()),
             },
             '"' => {

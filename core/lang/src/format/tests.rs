@@ -143,6 +143,8 @@ fn heredocs_and_comments_are_left_alone() {
     check("o = <<-EOT\n    hello ${ a+b }\n  ${a}\n  $${ x }\n     EOT\n", "o = <<-EOT\n    hello ${a + b}\n  ${a}\n  $${ x }\n     EOT\n");
     check("b {\np = f(<<EOT\n  x  \n# y\nEOT\n)\n}\n", "b {\n  p = f(<<EOT\n  x  \n# y\nEOT\n  )\n}\n");
     check("  /* multi\n     line */\na = 1 /* x */ + 2\n", "/* multi\n     line */\na = 1 /* x */ + 2\n");
+    check("/*///// b=[ 1 ]; */\na=1/*//*/\n", "/*///// b=[ 1 ]; */\na = 1 /*//*/\n");
+    check("/*/ b=[ 1 ]; */ a=1\n", "/*/ b=[ 1 ]; */ a = 1\n");
     check("a = <<E\n${ {\n x = 1\n} }\nE\n", "a = <<E\n${ {\n x = 1\n} }\nE\n");
     check("a = <<E\nE", "a = <<E\nE");
     check("a = 1 << 2\n", "a = 1 < < 2\n");
@@ -181,6 +183,7 @@ fn broken_texts_are_refused() {
     check_error("a = \"${x]\"", 1, "this `]` does not close the interpolation of line 1");
     check_error("a = <<EOT\nx\n", 1, "the heredoc `EOT` is never closed");
     check_error("a = 1 /* x\n", 1, "a comment is never closed");
+    check_error("a = 1 /*/\n", 1, "a comment is never closed");
     check_error("a = 'x'\n", 1, "the character '\\'' can't stand here");
 }
 

@@ -26,8 +26,7 @@ pub(super) fn number(text: &str) -> Option<Number> {
         None => ("", text),
     };
     // A comment may stand between the sign and the digits.
-    let start = digits.find(|c: char| c.is_ascii_digit())?;
-    let digits = if digits.starts_with("/*") { &digits[digits.find("*/").map_or(start, |n| n + 2)..] } else { digits }.trim_start();
+    let digits = digits.strip_prefix("/*").map_or(Some(digits), |comment| comment.split_once("*/").map(|(_, digits)| digits))?.trim_start();
     format!("{sign}{}", &digits[..number_length(digits)]).parse().ok()
 }
 
@@ -41,6 +40,7 @@ mod tests {
             ("0.1", Some("0.1")),
             ("- 5", Some("-5")),
             ("-/* 3 */ 5", Some("-5")),
+            ("-/*/ 3 */5", Some("-5")),
             ("1e400 ", Some(&*format!("1{}", "0".repeat(400)))),
             ("9007199254740993", Some("9007199254740993")),
             ("1e99999999", None),

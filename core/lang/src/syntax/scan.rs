@@ -514,8 +514,8 @@ impl<'t> Scanner<'t> {
 fn begins_for(text: &str) -> bool {
     let mut rest = text.trim_start();
     while ["#", "//", "/*"].iter().any(|mark| rest.starts_with(mark)) {
-        let end = if rest.starts_with("/*") { "*/" } else { "\n" };
-        rest = rest.split_once(end).map_or("", |(_, after)| after).trim_start();
+        let (behind, end) = rest.strip_prefix("/*").map_or((rest, "\n"), |text| (text, "*/"));
+        rest = behind.split_once(end).map_or("", |(_, after)| after).trim_start();
     }
     let Some(behind) = rest.strip_prefix("for") else { return false };
     let names = |c: char| c.is_alphabetic() || matches!(c, '_' | '#' | '/');
