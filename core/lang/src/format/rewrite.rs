@@ -98,6 +98,8 @@ fn unwrapped(tokens: &[Token]) -> Vec<Token> {
         return tokens.to_vec();
     }
     let mut quotes = 0;
+    let mut depth = 0;
+    let mut bare_comment = false;
     for token in inside {
         match token.kind {
             Kind::QuoteOpen => quotes += 1,
@@ -105,23 +107,43 @@ fn unwrapped(tokens: &[Token]) -> Vec<Token> {
             // The outer string goes on: it was closed, and this is another one.
             _ if quotes < 0 => return tokens.to_vec(),
             Kind::TemplateOpen | Kind::TemplateClose | Kind::Literal if quotes == 0 => return tokens.to_vec(),
-            // A comment to the end of the line would swallow what comes to stand behind it.
-            Kind::Comment if !token.text.starts_with("/*") || token.text.contains('\n') => return tokens.to_vec(),
+            Kind::Comment if depth == 0 => bare_comment |= ends_line(token) || token.text.contains('\n'),
             Kind::HeredocOpen => return tokens.to_vec(),
             _ => {}
         }
+        depth += token.brackets();
     }
     let start = inside.iter().position(|t| t.kind != Kind::Newline).unwrap_or(0);
     let stop = inside.iter().rposition(|t| t.kind != Kind::Newline).map_or(0, |i| i + 1);
     let inside = inside.get(start..stop).unwrap_or_default();
-    if !inside.iter().any(|t| t.kind == Kind::Newline) || is_in_brackets(inside) {
-        return inside.to_vec();
+    if !breaks(inside) || is_in_brackets(inside) {
+        // What follows a comment that ends its line would be no part of the value.
+        let kept = if bare_comment { tokens } else { inside };
+        return kept.to_vec();
     }
     // On several lines it needs brackets around it, as line breaks end a value outside of any.
     let mut out = vec![Token::new(Kind::Open, "(")];
     out.extend_from_slice(inside);
+    if inside.last().is_some_and(ends_line) {
+        out.push(Token::new(Kind::Newline, "\n"));
+    }
     out.push(Token::new(Kind::Close, ")"));
     out
+}
+
+/// True for a comment that goes to the end of its line.
+fn ends_line(token: &Token) -> bool {
+    token.kind == Kind::Comment && !token.text.starts_with("/*")
+}
+
+/// True if a line breaks other than behind a comment that goes to its end, as Terraform counts that break to the comment.
+fn breaks(tokens: &[Token]) -> bool {
+    let mut in_comment = false;
+    tokens.iter().any(|token| {
+        let breaks = token.kind == Kind::Newline && !in_comment;
+        in_comment = ends_line(token);
+        breaks
+    })
 }
 
 /// True if the first bracket is closed by the last token.

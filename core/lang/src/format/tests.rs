@@ -161,6 +161,11 @@ fn old_ways_are_rewritten() {
     check("a /* x */ = /* y */ \"${b}\"\n", "a /* x */ = /* y */ b\n");
     check("a = \"${/* x */ b + /* y */ c /* z */}\"\n", "a = /* x */ b + /* y */ c /* z */\n");
     check("a = \"${b # x\n}\"\n", "a = \"${b # x\n}\"\n");
+    check("a = \"${b(c, # x\n d # y\n)}\"\n", "a = b(c, # x\n  d      # y\n)\n");
+    check("a = \"${b(\n  c, # x\n  d\n)}\"\nb  = 1 # x\n", "a = (b(\n  c, # x\n  d\n))\nb = 1 # x\n");
+    check("a = \"${b(/* x\n */c)}\"\n", "a = b(/* x\n */ c)\n");
+    check("a = \"${\nb ? [ # x\nc\n] : []\n}\"\n", "a = (b ? [ # x\n  c\n] : [])\n");
+    check("a = \"${b(\nc) # x\n}\"\n", "a = (b(\n  c) # x\n)\n");
     check("variable \"x\" {\n  type /* x */ = \"string\"\n}\n", "variable \"x\" {\n  type /* x */ = string\n}\n");
     check("a = [\"${b}\"]\n", "a = [\"${b}\"]\n");
     check("a = \"${b}${c}\"\nd = \"${b}x\"\ne = \"${~ b }\"\n", "a = \"${b}${c}\"\nd = \"${b}x\"\ne = b\n");
