@@ -128,7 +128,8 @@ impl Evaluator<'_> {
 }
 
 impl Config {
-    /// Where the conditions of this stand: of a variable (`var.x`), an output, a check, a policy or a block. `None`: there is no such thing.
+    /// Where the conditions of this stand: of a variable (`var.x`), an output, a check, a policy, or a block or one of its instances. `None`: there
+    /// is no such thing.
     pub fn condition_spans(&self, address: &Address) -> Option<Vec<Span>> {
         let of = |conditions: &[Condition]| conditions.iter().map(|c| c.condition.span).collect();
         match (address.mode, address.kind.as_str()) {
@@ -136,7 +137,7 @@ impl Config {
             (Mode::Managed, OUTPUT) => self.outputs.get(&address.name).map(|o| of(&o.preconditions)),
             (Mode::Managed, "check") => self.checks.get(&address.name).map(|c| of(&c.asserts)),
             (Mode::Managed, "policy") => self.policies.get(&address.name).map(|p| vec![p.condition_span()]),
-            _ => self.blocks.get(address).map(|b| [of(&b.preconditions), of(&b.postconditions)].concat()),
+            _ => self.blocks.get(&address.block()).map(|b| [of(&b.preconditions), of(&b.postconditions)].concat()),
         }
     }
 }

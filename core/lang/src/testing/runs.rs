@@ -108,7 +108,11 @@ fn options(block: &Block, diagnostics: &mut Diagnostics) -> RunOptions {
     options
 }
 
-/// What may fail: all that has conditions, in the root module. What is named that can't fail is `wrong` with the run.
+/// What has conditions and stands once.
+const WITHOUT_INSTANCES: [&str; 4] = ["var", "output", "check", "policy"];
+
+/// What may fail: all that has conditions, in the root module; of what stands several times one instance, or any. What is named that can't fail is
+/// `wrong` with the run.
 fn expected(expr: &Expr, diagnostics: &mut Diagnostics, wrong: &mut Diagnostics) -> Vec<(Address, Span)> {
     let named = addresses(expr, "expect_failures", diagnostics);
     let mut all = Vec::new();
@@ -118,8 +122,8 @@ fn expected(expr: &Expr, diagnostics: &mut Diagnostics, wrong: &mut Diagnostics)
                 "What is in a module can't be expected to fail: a run sees it from outside.",
                 "Test the module by itself, with module { source = ... } in a run; or expect what of the root module fails by it.",
             ))
-        } else if address.key.is_some() {
-            Some(("What has conditions is named without a key: it fails if one of its instances does.", "Take the key away."))
+        } else if address.key.is_some() && WITHOUT_INSTANCES.contains(&address.kind.as_str()) {
+            Some(("Only resources and data sources have instances, which may be named by a key.", "Take the key away."))
         } else {
             None
         };
