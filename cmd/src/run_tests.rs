@@ -268,6 +268,9 @@ fn a_missing_variable_is_asked_for_on_a_terminal() {
 fn fmt_changes_what_it_says() {
     let place = Place::new("resource \"terraform_data\" \"a\" {\n    input=1\n}\n");
     assert_eq!(place.check(&["fmt", "-check"], 3).stdout, "main.kf.hcl\n");
+    // However its path is written, it is one file, and is called as it is seen from here.
+    std::fs::create_dir(place.path().join("sub")).unwrap();
+    assert_eq!(place.check(&["fmt", "-check", ".", "main.kf.hcl", "./sub/../main.kf.hcl"], 3).stdout, "main.kf.hcl\n");
     let done = place.check(&["fmt", "-check", "-diff", "-list=false"], 3);
     assert!(done.stdout.contains("\n-    input=1\n+  input = 1\n"), "{}", done.stdout);
     place.check(&["fmt"], 0);

@@ -1,6 +1,6 @@
 //! `fmt`: put configuration files into their usual form.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use karmaform_lang::{SourceFile, syntax_errors};
 use karmaform_model::{Diagnostic, Diagnostics};
@@ -53,7 +53,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let mut files = Vec::new();
     let paths = if args.paths.is_empty() { vec![String::new()] } else { args.paths.clone() };
     for path in paths {
-        if let Err(error) = gather(app, Path::new(&path), args.recursive, &mut files) {
+        if let Err(error) = gather(app, &seen_from(&app.directory, Path::new(&path)), args.recursive, &mut files) {
             wrong.push(error);
         }
     }
@@ -133,6 +133,36 @@ fn formatted(app: &mut App, text: &str, name: &str) -> Result<String, Diagnostic
     })
 }
 
+/// The path as seen from the directory of the run, however it is written: `./a`, `b/../a` and the whole path are `a`. Where a link on the way makes that
+/// something else, as written.
+fn seen_from(directory: &Path, path: &Path) -> PathBuf {
+    let whole = directory.join(path);
+    let (base, parts) = (clean(directory), clean(&whole));
+    let shared = base.iter().zip(&parts).take_while(|(a, b)| a == b).count();
+    let seen: PathBuf = base.iter().skip(shared).map(|_| Component::ParentDir).chain(parts.into_iter().skip(shared)).collect();
+    let is_same = match (whole.canonicalize(), directory.join(&seen).canonicalize()) {
+        (Ok(meant), Ok(found)) => meant == found,
+        // Nothing is there either way, or one of the two is something else.
+        (meant, found) => meant.is_err() && found.is_err(),
+    };
+    if is_same { seen } else { path.to_owned() }
+}
+
+/// What a path is made of, without the detours in it.
+fn clean(path: &Path) -> Vec<Component<'_>> {
+    let mut kept: Vec<Component<'_>> = Vec::new();
+    for component in path.components() {
+        match (component, kept.last().copied()) {
+            (Component::CurDir, _) | (Component::ParentDir, Some(Component::RootDir)) => {}
+            (Component::ParentDir, Some(Component::Normal(_))) => {
+                kept.pop();
+            }
+            _ => kept.push(component),
+        }
+    }
+    kept
+}
+
 /// The files of a path, relative to the directory of the run.
 fn gather(app: &App, path: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
     let absolute = app.directory.join(path);
@@ -176,4 +206,35 @@ fn gather(app: &App, path: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> 
 fn is_ours(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     [CONFIGURATION, VARIABLES, TESTS].iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_over_a_link_is_what_it_leads_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        std::fs::create_dir_all(folder.join("here/below")).unwrap();
+        std::fs::create_dir_all(folder.join("there/below")).unwrap();
+        std::os::unix::fs::symlink(folder.join("there/below"), folder.join("here/link")).unwrap();
+        for file in ["here/a.kf.hcl", "there/a.kf.hcl", "there/b.kf.hcl"] {
+            std::fs::write(folder.join(file), "").unwrap();
+        }
+        let here = folder.join("here");
+        let seen = |path: &str| seen_from(&here, Path::new(path)).display().to_string();
+        for path in ["a.kf.hcl", "./a.kf.hcl", "below/../a.kf.hcl", "../here/a.kf.hcl"] {
+            assert_eq!(seen(path), "a.kf.hcl", "{path}");
+        }
+        assert_eq!(seen(here.join("a.kf.hcl").to_str().unwrap()), "a.kf.hcl");
+        for path in ["link/../a.kf.hcl", "link/../b.kf.hcl"] {
+            assert_eq!(seen(path), path, "it is in the folder that the link leads to");
+        }
+        assert_eq!(seen("below/../none.kf.hcl"), "none.kf.hcl");
+        // Nor is anything beside a link beside what that leads to.
+        let linked = here.join("link");
+        let whole = here.join("a.kf.hcl");
+        assert_eq!(seen_from(&linked, &whole), whole);
+    }
 }
