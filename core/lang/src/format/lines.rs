@@ -58,8 +58,9 @@ fn cells(mut lead: Vec<Token>, in_heredoc: bool) -> Line {
     }
     let broken = usize::from(lead.last().is_some_and(|t| t.kind == Kind::Newline));
     let last = lead.len() - broken;
-    let is_line_comment = |t: &Token| t.kind == Kind::Comment && !t.text.starts_with("/*");
-    let comment = if last > 1 && is_line_comment(&lead[last - 1]) { lead.split_off(last - 1) } else { Vec::new() };
+    // As in Terraform: at the end of a text without a line break one between `/*` and `*/` is among them.
+    let ends_line = |t: &Token| t.kind == Kind::Comment && (broken == 0 || !t.text.starts_with("/*"));
+    let comment = if last > 1 && ends_line(&lead[last - 1]) { lead.split_off(last - 1) } else { Vec::new() };
     let assign = match lead.iter().position(|t| t.is("=")) {
         // Brackets that stay open make it a value of several lines, and those are aligned with nothing.
         Some(place) if place > 0 && lead[place..].iter().map(Token::brackets).sum::<i32>() == 0 => lead.split_off(place),

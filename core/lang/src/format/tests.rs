@@ -136,6 +136,9 @@ fn neighbours_are_aligned() {
     check("a = 1 /* x */\nbb = 2\n", "a  = 1 /* x */\nbb = 2\n");
     check("a = <<X\nX\nbbb = 1\n", "a   = <<X\nX\nbbb = 1\n");
     check("{ # a\n}\nx=1// b  \n", "{ # a\n}\nx = 1 // b  \n");
+    check("a = { # x\n} /* y */", "a = { # x\n}     /* y */");
+    check("a = 1 # x\nbcd = 2/* y */", "a   = 1 # x\nbcd = 2 /* y */");
+    check("a = 1 # x\n/* y */", "a = 1 # x\n/* y */");
 }
 
 #[test]
