@@ -135,7 +135,8 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
                 .collect::<Result<_, _>>()?,
         ),
         (Kind::Map(_, entries) | Kind::Object(entries), Type::Map(element)) => {
-            let (element, items) = convert_alike(entries.values(), element, |at| {
+            let wanted = if **element == Type::Any { beside_null(entries)? } else { (**element).clone() };
+            let (element, items) = convert_alike(entries.values(), &wanted, |at| {
                 let name = entries.keys().nth(at).map_or("", String::as_str);
                 format!("element \"{name}\"")
             })?;
@@ -147,14 +148,30 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
 }
 
 fn convert_elements(items: &[Value], element: &Type) -> Result<(Type, Vec<Value>), ConvertError> {
-    // A null without a type takes that of numbers and strings beside it, but not that of structures.
-    let is_structure = |v: &Value| !v.ty().is_primitive() && v.ty() != Type::Any;
-    let is_bare_null = |v: &Value| matches!(v.kind, Kind::Null(Type::Any));
-    if *element == Type::Any && items.iter().any(is_bare_null) && items.iter().any(is_structure) && items.iter().all(Value::is_wholly_known)
-    {
+    if *element == Type::Any && has_open_null(items.iter()) {
         return Err(ConvertError::Mixed);
     }
     convert_alike(items, element, |at| format!("element {at}"))
+}
+
+/// True if all is known, and a null without a type stands beside structures: it takes the type of numbers and strings, but not that of these.
+fn has_open_null<'a>(items: impl Iterator<Item = &'a Value> + Clone) -> bool {
+    let is_structure = |v: &Value| !v.ty().is_primitive() && v.ty() != Type::Any;
+    let is_bare_null = |v: &Value| matches!(v.kind, Kind::Null(Type::Any));
+    items.clone().any(is_bare_null) && items.clone().any(is_structure) && items.clone().all(Value::is_wholly_known)
+}
+
+/// What the entries of a map of `any` have to become. As in Terraform: where a null leaves that open each stays what it is, so that all others
+/// must be of one type already, unless a collection among them is what all become.
+fn beside_null(entries: &Object) -> Result<Type, ConvertError> {
+    if !has_open_null(entries.values()) {
+        return Ok(Type::Any);
+    }
+    let types: Vec<Type> = entries.values().map(Value::ty).collect();
+    let common = unify(&types).ok_or(ConvertError::Mixed)?;
+    let mut others = types.iter().filter(|t| **t != Type::Any);
+    let first = others.next();
+    if common == Type::Any && others.any(|t| Some(t) != first) { Err(ConvertError::Mixed) } else { Ok(common) }
 }
 
 /// Elements of a collection, all of one type, and that type: the wanted one, or what they have in common where it holds `any`. First each

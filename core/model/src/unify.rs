@@ -150,6 +150,10 @@ impl Search {
             (a, b) if a.is_primitive() && b.is_primitive() => *a == Type::String || *b == Type::String,
             (List(a) | Set(a), List(b) | Set(b)) | (Map(a), Map(b)) => self.converts(a, b),
             (Tuple(parts), List(element) | Set(element)) => all(&mut parts.iter(), element),
+            // As in Terraform: a map may leave open what its elements are; a list may not.
+            (Object(parts), Map(element)) if **element == Any => {
+                self.unify(&parts.values().map(|a| a.ty.clone()).collect::<Vec<_>>()).is_some()
+            }
             (Object(parts), Map(element)) => all(&mut parts.values().map(|a| &a.ty), element),
             (Map(element), Object(parts)) => parts.values().all(|a| self.converts(element, &a.ty)),
             (Tuple(a), Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.converts(a, b)),
