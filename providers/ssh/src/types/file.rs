@@ -119,7 +119,7 @@ impl SshType for File {
             let Some(after) = change.after() else {
                 let Some(before) = change.before() else { return Ok(None) };
                 let word = quote(path(before));
-                let body = format!("rm -f {word} || fail write {word}\nrelease {KIND} {word} {word}");
+                let body = format!("refuse_links {word}\nrm -f {word} || fail write {word}\nrelease {KIND} {word} {word}");
                 client.act(Act::new(format!("Deleting {}", path(before)), body)).await?;
                 return Ok(None);
             };

@@ -69,6 +69,8 @@ fn nothing_is_written_through_a_link_in_the_place_of_a_directory_of_ours() {
     let error = lab.apply(KIND, &lab.plan(KIND, Some(&state), Some(&wanted("two\n"))).unwrap()).unwrap_err();
     assert_eq!(error.summary, "A link has taken a directory's place", "{error:?}");
     assert!(error.detail.contains("a symbolic link has taken the place of /opt/kf-made"), "{error:?}");
+    let error = lab.apply(KIND, &lab.plan(KIND, Some(&state), None).unwrap()).unwrap_err();
+    assert_eq!(error.summary, "A link has taken a directory's place", "{error:?}");
     assert_eq!(lab.shell("cat /opt/kf-theirs/it.conf; ls -A /opt/kf-theirs"), "one\nit.conf");
     lab.shell("rm /opt/kf-made && mv /opt/kf-theirs /opt/kf-made");
     let state = lab.step(KIND, Some(&state), Some(&wanted("two\n")), Action::Update).unwrap();

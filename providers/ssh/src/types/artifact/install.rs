@@ -43,7 +43,8 @@ pub(super) async fn apply(client: &Client, change: &Change) -> Result<Option<See
             None => Default::default(),
         };
         let parts = format!("rm -f \"$kf_parts\"/*-{}", place_of(path));
-        let body = format!("{FUNCTIONS}\n{keep}rm -f {word} || fail write {word}\n{parts}\nrelease {KIND} {word} {word}{drop}");
+        let remove = format!("refuse_links {word}\n{keep}rm -f {word} || fail write {word}\n{parts}");
+        let body = format!("{FUNCTIONS}\n{remove}\nrelease {KIND} {word} {word}{drop}");
         client.act(Act::new(format!("Deleting {path}"), body).with_timeout(COPYING)).await?;
         return Ok(None);
     };
