@@ -14,6 +14,9 @@ use crate::scope::Scope;
 use crate::suggest;
 use crate::syntax::{Expr, ExprKind, Step, StepKind};
 
+/// What is said of a secret key that is not there.
+const NO_SECRET: &str = "There is no element of this secret key.";
+
 /// One step further.
 enum Next<'v> {
     /// A part of the value.
@@ -249,6 +252,8 @@ impl Evaluator<'_> {
         if key.is_null() {
             return self.no(whole, step, scope, errors, summary, "An index must not be null.".into());
         }
+        // What it is must not be told.
+        let is_secret = key.all_marks().any();
         match &value.kind {
             Kind::List(_, items) | Kind::Tuple(items) => match position(key) {
                 Err(problem) => self.no(whole, step, scope, errors, summary, problem),
@@ -258,6 +263,7 @@ impl Evaluator<'_> {
                 }),
                 Ok(Some(i)) => match items.get(i) {
                     Some(part) => Next::Part(part),
+                    None if is_secret => self.no(whole, step, scope, errors, summary, NO_SECRET.into()),
                     None => {
                         let there = match items.len() {
                             0 => "it is empty".to_owned(),
@@ -269,11 +275,10 @@ impl Evaluator<'_> {
             },
             Kind::Map(..) | Kind::Object(_) => match convert(key, &Type::String) {
                 Ok(name) => match name.as_str() {
-                    Some(name) if !key.all_marks().any() => self.attribute(whole, value, name, step, scope, errors),
-                    Some(name) => value.get(name).map_or_else(
-                        || self.no(whole, step, scope, errors, "No such element", "There is no element of this secret key.".into()),
-                        Next::Part,
-                    ),
+                    Some(name) if !is_secret => self.attribute(whole, value, name, step, scope, errors),
+                    Some(name) => {
+                        value.get(name).map_or_else(|| self.no(whole, step, scope, errors, "No such element", NO_SECRET.into()), Next::Part)
+                    }
                     None => Next::Made(match &value.kind {
                         Kind::Map(element, _) => Value::unknown(element.clone()),
                         _ => unknown(),
@@ -294,10 +299,14 @@ impl Evaluator<'_> {
                     Ok(None) => Next::Made(unknown()),
                     Ok(Some(i)) => match types.get(i) {
                         Some(ty) => Next::Made(Value::unknown(ty.clone())),
+                        None if is_secret => self.no(whole, step, scope, errors, summary, NO_SECRET.into()),
                         None => self.no(whole, step, scope, errors, summary, format!("The list has no element {i}.")),
                     },
                 },
-                Type::Object(_) => match key.as_str() {
+                Type::Object(attributes) => match key.as_str() {
+                    Some(name) if is_secret && !attributes.contains_key(name) => {
+                        self.no(whole, step, scope, errors, "No such element", NO_SECRET.into())
+                    }
                     Some(name) => self.attribute(whole, value, name, step, scope, errors),
                     None => Next::Made(unknown()),
                 },

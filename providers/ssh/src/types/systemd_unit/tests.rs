@@ -284,7 +284,11 @@ fn a_file_that_others_may_write_is_told_and_taken_back() {
     };
     for (ids, mode) in [("0:0", 0o644), ("0:0", 0o600), ("0:0", 0o664), ("0:1000", 0o640)] {
         let (care, change) = look(ids, mode, true);
-        assert_eq!((care.as_str(), change.unwrap()), ("", (Turn::Nothing, true, String::new())), "{ids} {mode:o}: nobody else may write it");
+        assert_eq!(
+            (care.as_str(), change.unwrap()),
+            ("", (Turn::Nothing, true, String::new())),
+            "{ids} {mode:o}: nobody else may write it"
+        );
     }
     let back = "makes /etc/systemd/system/a.service root's again on 10.0.0.1, with the mode 0644";
     let loose = [("0:0", 0o666, "root:root 0666"), ("1000:0", 0o644, "theirs:root 0644"), ("0:1000", 0o664, "root:theirs 0664")];
