@@ -52,6 +52,7 @@ use arguments::Reader;
 use cli::{Cli, Command, Parsed};
 use karmaform_model::Diagnostic;
 use ui::json::diagnostics::validation;
+use ui::json::indented;
 
 /// A plan is made of millions of small pieces, and taking and giving back memory for them is half of its work: `docs/decisions/0008`.
 #[global_allocator]
@@ -109,7 +110,7 @@ fn refuse(app: &mut App, wrong: Diagnostic, reader: Reader) -> Ended {
         }
         Reader::Document => {
             let answer = validation(&wrong.into(), &app.sources);
-            app.output.print(&format!("{answer:#}\n"));
+            app.output.print(&indented(&answer));
             return Ok(1);
         }
     }

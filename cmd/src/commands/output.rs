@@ -6,6 +6,7 @@ use crate::app::{App, Ended};
 use crate::flags::{PlaceFlags, boolean};
 use crate::reading::current_state;
 use crate::ui::json::state::outputs;
+use crate::ui::json::{indented, line};
 use crate::ui::state::outputs_text;
 
 /// Arguments of `output`.
@@ -39,7 +40,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
                 .into());
         }
         if args.json {
-            app.output.print(&format!("{:#}\n", outputs(&all)));
+            app.output.print(&indented(&outputs(&all)));
         } else if all.is_empty() {
             app.show(&nothing().into());
         } else {
@@ -62,7 +63,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         return Err(diagnostic.with_hint(hint).into());
     };
     if args.json {
-        app.output.print(&format!("{}\n", to_json(&output.value)));
+        app.output.print(&line(&to_json(&output.value)));
     } else if args.raw {
         let text = match &output.value.kind {
             Kind::String(text) => text.clone(),

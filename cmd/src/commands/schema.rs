@@ -4,6 +4,7 @@ use karmaform_model::Diagnostic;
 
 use crate::app::{App, Ended};
 use crate::flags::boolean;
+use crate::ui::json::line;
 use crate::ui::json::schema::schemas;
 
 /// Arguments of `schema`.
@@ -23,6 +24,6 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
             .into());
     }
     let answer = schemas(&app.wiring.registry);
-    app.output.print(&format!("{answer}\n"));
+    app.output.print(&line(&answer));
     Ok(0)
 }

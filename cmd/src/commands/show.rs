@@ -12,7 +12,7 @@ use crate::reading::current_state;
 use crate::report::plan::PlanReports;
 use crate::saved::{self, SavedPlan};
 use crate::session::read_state;
-use crate::ui::json::{plan, state};
+use crate::ui::json::{line, plan, state};
 use crate::ui::plan::{PlanOptions, plan_text};
 use crate::ui::state::state_text;
 
@@ -55,7 +55,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     }
     if args.json {
         let json = state::state(snapshot.as_ref(), &app.wiring.registry);
-        app.output.print(&format!("{json}\n"));
+        app.output.print(&line(&json));
     } else {
         let text = match &snapshot {
             None => "No state.\n".to_owned(),
@@ -89,7 +89,7 @@ fn show_plan(app: &mut App, saved: &SavedPlan, args: &Args) -> Ended {
         args.reports.write(app, &saved.plan, &project.config, prior.as_ref())?;
         if args.json {
             let json = plan::plan(&saved.plan, &project.config, prior.as_ref(), &app.wiring.registry);
-            app.output.print(&format!("{json}\n"));
+            app.output.print(&line(&json));
             return Ok(0);
         }
     }

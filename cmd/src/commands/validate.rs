@@ -10,6 +10,7 @@ use crate::project::{in_order, load_for_any_values};
 use crate::reading::without_missing_variables;
 use crate::testing::validate_tests;
 use crate::ui::json::diagnostics::validation;
+use crate::ui::json::indented;
 use crate::ui::style::Tone;
 
 /// Arguments of `validate`.
@@ -39,7 +40,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
     let code = i32::from(found.has_errors());
     if args.json {
         let answer = validation(&found, &app.sources);
-        app.output.print(&format!("{answer:#}\n"));
+        app.output.print(&indented(&answer));
         return Ok(code);
     }
     app.show(&found);

@@ -10,7 +10,7 @@ use crate::app::{App, Stop};
 use crate::page::{Entry, Group, Page, THEME};
 use crate::ui::deferred::{name, open, reason};
 use crate::ui::diagnostics::warnings_text;
-use crate::ui::json::timestamp;
+use crate::ui::json::{line, timestamp};
 use crate::ui::plan::{PlanOptions, outputs_text, plan_text, verdict};
 use crate::ui::resource::{because, body, drifted_body, headline};
 use crate::ui::steps::ordered;
@@ -46,7 +46,7 @@ impl PlanReports {
     pub(crate) fn write(&self, app: &App, plan: &Plan, config: &Config, prior: Option<&Snapshot>) -> Result<(), Stop> {
         let registry = app.wiring.registry.catalog();
         super::write(app, &self.report, |format| match format {
-            Format::Json => format!("{}\n", crate::ui::json::plan::plan(plan, config, prior, registry)),
+            Format::Json => line(&crate::ui::json::plan::plan(plan, config, prior, registry)),
             Format::Markdown => markdown(plan, registry, &app.sources),
             Format::Html => page(plan, registry, config, &app.sources).html(),
             _ => plan_text(plan, registry, &PLAIN, PlanOptions { verbose: true }),

@@ -14,8 +14,18 @@ pub(crate) mod testing;
 use std::collections::BTreeMap;
 
 use crate::redact::is_withheld;
-use karmaform_model::{Address, Key, Kind, Mode, ModuleStep, Object, Type, Value, to_json};
+use karmaform_model::{Address, Key, Kind, Mode, ModuleStep, Object, Type, Value, escape_json, to_json};
 use serde_json::{Map, Value as Json, json};
+
+/// On a line of its own, with its end; the same signs are escaped as in Terraform.
+pub(crate) fn line(json: &Json) -> String {
+    escape_json(&format!("{json}\n"))
+}
+
+/// The same over several lines.
+pub(crate) fn indented(json: &Json) -> String {
+    escape_json(&format!("{json:#}\n"))
+}
 
 /// The value as far as it is known: what is secret or ephemeral is null, unknown parts are left out of objects and null in arrays.
 /// `None`: nothing of it is known.
@@ -174,6 +184,13 @@ mod tests {
         assert_eq!(shape(&value, &|v| v.secret).to_string(), r#"{"b":true,"d":[false,false],"s":true}"#);
         let lists = Value::object([("e", Value::tuple(vec![])), ("l", Value::unknown(Type::list(Type::String)))]);
         assert_eq!(shape(&lists, &|v| v.secret).to_string(), r#"{"e":[],"l":[]}"#);
+    }
+
+    #[test]
+    fn what_means_something_to_html_is_escaped() {
+        let json = json!({ "<a>": ["b & c", "\u{2028}\u{2029}"] });
+        assert_eq!(line(&json), "{\"\\u003ca\\u003e\":[\"b \\u0026 c\",\"\\u2028\\u2029\"]}\n");
+        assert_eq!(indented(&json!({ "a": "<" })), "{\n  \"a\": \"\\u003c\"\n}\n");
     }
 
     #[test]

@@ -35,6 +35,18 @@ fn number_to_json(number: &Number, signed: bool) -> Json {
     }
 }
 
+/// JSON text that is safe to put into HTML and scripts, as Terraform writes it. These characters only occur inside of strings.
+pub fn escape_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
 /// The value with the type that the JSON itself shows: arrays are tuples, objects are objects.
 pub fn implied_from_json(json: &Json) -> Value {
     match json {

@@ -37,7 +37,7 @@ impl Stream {
         for (name, value) in rest {
             out[*name] = value.clone();
         }
-        format!("{out}\n")
+        super::line(&out)
     }
 
     /// The first line.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use karmaform_model::{TOO_LONG, has_too_long_number, implied_from_json, to_json_signed};
+use karmaform_model::{TOO_LONG, escape_json, has_too_long_number, implied_from_json, to_json_signed};
 
 use super::prelude::*;
 
@@ -18,7 +18,7 @@ pub(super) const ENCODE: Function = Function {
         if value.contains_infinity() {
             return Err(FunctionError::at(0, "holds an infinite number, which JSON can't express"));
         }
-        Ok(string(escape(&to_json_signed(value).to_string())))
+        Ok(string(escape_json(&to_json_signed(value).to_string())))
     }),
     #[cfg(test)]
     rows: &[
@@ -87,18 +87,6 @@ pub(super) const DECODE: Function = Function {
 /// Whether JSON begins so. As in Terraform, no more is asked of a text of which only the beginning is known.
 fn begins_json(first: char) -> bool {
     matches!(first, '{' | '[' | '"' | '-' | 't' | 'f' | 'n' | '0'..='9')
-}
-
-/// JSON that is safe to put into HTML and scripts, as Terraform writes it. These characters only occur inside of strings.
-pub(super) fn escape(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            _ => out.push(c),
-        }
-    }
-    out
 }
 
 /// JSON with `\ufffd`, which stands for what can't be read, in the place of each half of a surrogate pair that stands alone.

@@ -1,9 +1,8 @@
 //! The %-verbs of `format`: `%`, flags, width, precision, `[n]`, letter, in this order.
 
-use karmaform_model::{Number, to_json_signed};
+use karmaform_model::{Number, escape_json, to_json_signed};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::json::escape;
 use super::numerals;
 use super::prelude::*;
 
@@ -179,10 +178,10 @@ fn render(verb: &Verb<'_>, value: &Value) -> Result<String, String> {
 /// As `%v` shows it: strings and numbers as they are, structures as JSON.
 fn plainly(verb: &Verb<'_>, value: &Value) -> String {
     match &value.kind {
-        _ if verb.sharp => escape(&to_json_signed(value).to_string()),
+        _ if verb.sharp => escape_json(&to_json_signed(value).to_string()),
         Kind::String(s) => s.clone(),
         Kind::Number(n) => numerals::fractional(n, &Verb { letter: 'g', ..Verb::default() }),
-        _ => escape(&to_json_signed(value).to_string()),
+        _ => escape_json(&to_json_signed(value).to_string()),
     }
 }
 
@@ -195,7 +194,7 @@ fn cut(verb: &Verb<'_>, text: &str) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    escape(&serde_json::Value::from(text).to_string())
+    escape_json(&serde_json::Value::from(text).to_string())
 }
 
 fn a(word: &str) -> String {
