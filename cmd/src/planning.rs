@@ -14,7 +14,7 @@ use crate::runtime::pause;
 use crate::trust::use_trust;
 use crate::ui::deferred::{name, open, reason};
 use crate::ui::live::{NO_SPINNER, spinner};
-use crate::ui::plan::{PlanOptions, plan_text};
+use crate::ui::plan::{PlanOptions, plan_text, refreshed_text};
 
 /// How often a terminal is redrawn, in milliseconds.
 const FRAME: u64 = 120;
@@ -54,6 +54,16 @@ pub(crate) fn show_plan(app: &mut App, planned: &Planned, verbose: bool) {
         app.say(&text);
     }
     app.show_warnings(&planned.plan.warnings);
+}
+
+/// Shows what `refresh` finds, to people and to programs.
+pub(crate) fn show_refreshed(app: &mut App, plan: &Plan) {
+    app.tell(|stream| stream.refreshed(plan));
+    if !app.lines.only {
+        let text = refreshed_text(plan, &app.wiring.registry, &app.theme);
+        app.say(&text);
+    }
+    app.show_warnings(&plan.warnings);
 }
 
 /// The options that the flags say.
@@ -185,7 +195,10 @@ pub(crate) fn plan(app: &mut App, project: &Project, state: &Snapshot, pool: &Ar
     plan_as_far(app, project, &registry, state, pool, options, false)?.whole()
 }
 
-/// A plan that is to be shown: where it can't be made whole, the part that could be is shown and given up.
+/// How a plan that could not be made whole is shown.
+pub(crate) type Show<'a> = dyn Fn(&mut App, &Planned) + 'a;
+
+/// A plan that is to be shown: where it can't be made whole, the part that could be is shown, as `show` does it, and given up.
 ///
 /// # Errors
 /// Everything that keeps a plan from being made. `keep` is given a plan that was shown all the same.
@@ -194,7 +207,7 @@ pub(crate) fn plan_or_show(
     project: &Project,
     state: &Snapshot,
     pool: &Arc<Pool>,
-    (options, verbose): (&Options, bool),
+    (options, show): (&Options, &Show<'_>),
     keep: impl FnOnce(&mut App, &Plan) -> Result<(), Stop>,
 ) -> Result<Planned, Stop> {
     let registry = Arc::clone(&app.wiring.registry);
@@ -202,7 +215,7 @@ pub(crate) fn plan_or_show(
     if planned.wrong.is_empty() {
         return Ok(planned);
     }
-    show_plan(app, &planned, verbose);
+    show(app, &planned);
     let mut wrong = planned.wrong;
     if let Err(Stop::Because(more)) = keep(app, &planned.plan) {
         wrong.extend(more);

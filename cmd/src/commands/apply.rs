@@ -12,7 +12,7 @@ use crate::confirming::confirm;
 use crate::disk::{reason, write_private};
 use crate::expanding::expand;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
-use crate::planning::{Planned, bundle_for, go_on, halted, never_known, options, plan, plan_or_show, pool, show_plan};
+use crate::planning::{Planned, bundle_for, go_on, halted, never_known, options, plan, plan_or_show, pool, show_plan, show_refreshed};
 use crate::policies::{Overrides, advice, judge, overrides_of};
 use crate::profile::{APPROVAL, ProfileFlags, profiled};
 use crate::project::{Project, load_directory, load_if_any};
@@ -161,9 +161,13 @@ fn planned_here(
 ) -> Result<Round, Stop> {
     let pool = pool(app, project, bundle_for(options.mode))?;
     expand(app, project, &session.snapshot, &pool, options)?;
-    let mut planned = plan_or_show(app, project, &session.snapshot, &pool, (options, how.view.verbose), |_, _| Ok(()))?;
+    let show = |app: &mut App, planned: &Planned| match how.command {
+        Command::Refresh => show_refreshed(app, &planned.plan),
+        Command::Apply | Command::Destroy => show_plan(app, planned, how.view.verbose),
+    };
+    let mut planned = plan_or_show(app, project, &session.snapshot, &pool, (options, &show), |_, _| Ok(()))?;
     let forbidden = judge(&project.config, &mut planned.plan, overrides, options.now);
-    show_plan(app, &planned, how.view.verbose);
+    show(app, &planned);
     if forbidden.has_errors() {
         return Err(forbidden.into());
     }
@@ -283,7 +287,9 @@ fn execute(
     (parallelism, command): (usize, Command),
 ) -> Ended {
     session.begin(app)?;
-    app.say("\n");
+    if command != Command::Refresh {
+        app.say("\n");
+    }
     let mut outcome = carry_out(app, project, planned, session, pool, parallelism);
     outcome.diagnostics.extend(of_a_part(&planned.plan));
     app.show(&outcome.diagnostics);
@@ -308,12 +314,14 @@ fn execute(
         (format!("Apply complete! Resources: {imported}{add} added, {change} changed, {destroy} destroyed{forgotten}."), "apply")
     };
     app.tell(|stream| {
-        // As Terraform: `refresh` does not count, and `destroy` has no outputs to tell.
+        // As Terraform: `refresh` does not count, here and below, and `destroy` has no outputs to tell.
         let summary = if command == Command::Refresh { String::new() } else { stream.summary(&message, counts, operation) };
         let outputs = if command == Command::Destroy { String::new() } else { stream.outputs(&session.snapshot.outputs) };
         summary + &outputs
     });
-    app.say(&format!("\n{}\n", app.theme.strong(Tone::Add, &message)));
+    if command != Command::Refresh {
+        app.say(&format!("\n{}\n", app.theme.strong(Tone::Add, &message)));
+    }
     if !session.snapshot.outputs.is_empty() && command != Command::Destroy {
         let outputs = outputs_text(&session.snapshot.outputs, &app.theme);
         app.say(&format!("\n{}\n\n{outputs}", app.theme.strong(Tone::Add, "Outputs:")));

@@ -7,7 +7,7 @@ use crate::app::{App, Ended};
 use crate::backend::open_backend;
 use crate::expanding::expand;
 use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlags, boolean};
-use crate::planning::{bundle_for, options, plan_or_show, pool, show_plan};
+use crate::planning::{Planned, bundle_for, options, plan_or_show, pool, show_plan};
 use crate::policies::judge;
 use crate::profile::{ProfileFlags, profiled};
 use crate::project::{load_directory, load_for_any_values, load_if_any};
@@ -79,9 +79,10 @@ fn planned(app: &mut App, args: &Args) -> Ended {
             _ => Ok(()),
         }
     };
-    let mut planned = plan_or_show(app, &project, &session.snapshot, &pool, (&options, args.view.verbose), keep)?;
+    let show = |app: &mut App, planned: &Planned| show_plan(app, planned, args.view.verbose);
+    let mut planned = plan_or_show(app, &project, &session.snapshot, &pool, (&options, &show), keep)?;
     let forbidden = judge(&project.config, &mut planned.plan, &args.planning.policies.all(), options.now);
-    show_plan(app, &planned, args.view.verbose);
+    show(app, &planned);
     report(app, &planned.plan)?;
     // Nobody should take it for one that may be applied.
     if forbidden.has_errors() {

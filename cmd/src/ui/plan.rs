@@ -84,6 +84,11 @@ pub(crate) fn plan_text(plan: &Plan, registry: &Catalog, theme: &Theme, options:
     out
 }
 
+/// What `refresh` tells of its plan: it takes all of it into the state at once, so that nothing of it is still to be applied.
+pub(crate) fn refreshed_text(plan: &Plan, registry: &Catalog, theme: &Theme) -> String {
+    drift_text(plan, registry, theme) + &deferred_text(plan, theme)
+}
+
 /// `Plan: 1 to add, 0 to change, 0 to destroy.`; what is only forgotten follows if there is some, as in OpenTofu; what is taken over goes first.
 pub(crate) fn summary(plan: &Plan) -> String {
     let Counts { import, add, change, destroy, forget } = counts(plan);

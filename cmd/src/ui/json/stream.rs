@@ -121,8 +121,12 @@ impl Stream {
         out
     }
 
-    /// What is planned: drift, changes, the summary and the outputs.
-    pub(crate) fn plan(self, plan: &Plan) -> String {
+    /// What `refresh` finds.
+    pub(crate) fn refreshed(self, plan: &Plan) -> String {
+        self.drift(plan) + &self.deferred(plan)
+    }
+
+    fn drift(self, plan: &Plan) -> String {
         let mut out = String::new();
         for drifted in plan.listed_drift() {
             let action = match &drifted.after {
@@ -137,8 +141,11 @@ impl Stream {
             }
             out.push_str(&self.line("info", &message, "resource_drift", &[("change", change)]));
         }
-        out.push_str(&self.changes(plan, plan.mode != ModeOfPlan::RefreshOnly));
+        out
+    }
 
+    fn deferred(self, plan: &Plan) -> String {
+        let mut out = String::new();
         for deferred in &plan.deferred {
             let because: Vec<String> = deferred.because.iter().map(ToString::to_string).collect();
             let mut told = json!({ "resource": super::deferred::named(deferred), "reason": super::deferred::reason_word(deferred.reason), "because": because });
@@ -148,6 +155,14 @@ impl Stream {
             let message = format!("{}: Deferred", crate::ui::deferred::name(deferred));
             out.push_str(&self.line("info", &message, "deferred_change", &[("deferred", told)]));
         }
+        out
+    }
+
+    /// What is planned: drift, changes, the summary and the outputs.
+    pub(crate) fn plan(self, plan: &Plan) -> String {
+        let mut out = self.drift(plan);
+        out.push_str(&self.changes(plan, plan.mode != ModeOfPlan::RefreshOnly));
+        out.push_str(&self.deferred(plan));
         out.push_str(&self.summary(&crate::ui::plan::summary(plan), counts(plan), "plan"));
         let outputs: Map<_, _> = all_outputs(plan)
             .map(|(name, o, stays)| {
