@@ -346,8 +346,15 @@ impl Evaluator<'_> {
                     Value::unknown_not_null(Type::list(one.ty()))
                 }
                 Type::Tuple(_) | Type::Any => Value::unknown_not_null(Type::Any),
-                _ if u.not_null => Value::tuple(vec![go(value, errors)]),
-                _ => Value::unknown_not_null(Type::Any),
+                // As in Terraform: what is in brackets is looked for only once it is there.
+                Type::Object(_) if !u.not_null && each.iter().any(|step| matches!(step.kind, StepKind::Index(_))) => {
+                    Value::unknown_not_null(Type::Any)
+                }
+                // What can be no part of it is wrong even if it turns out to be null.
+                _ => {
+                    let one = go(value, errors);
+                    if u.not_null { Value::tuple(vec![one]) } else { Value::unknown_not_null(Type::Any) }
+                }
             },
             _ => Value::tuple(vec![go(value, errors)]),
         };
