@@ -273,8 +273,12 @@ fn fmt_changes_what_it_says() {
     assert_eq!(place.check(&["fmt", "-check", ".", "main.kf.hcl", "./sub/../main.kf.hcl"], 3).stdout, "main.kf.hcl\n");
     let done = place.check(&["fmt", "-check", "-diff", "-list=false"], 3);
     assert!(done.stdout.contains("\n-    input=1\n+  input = 1\n"), "{}", done.stdout);
+    assert_eq!(place.check(&["fmt", "-check", "-list=false"], 3).stdout, "");
+    let done = place.check(&["fmt", "-list=false", "-write=false"], 0);
+    assert_eq!(done.stdout, "resource \"terraform_data\" \"a\" {\n  input = 1\n}\n");
     place.check(&["fmt"], 0);
     assert!(place.read("main.kf.hcl").contains("\n  input = 1\n"));
+    assert_eq!(place.check(&["fmt", "-list=false", "-write=false"], 0).stdout, done.stdout);
     place.check(&["fmt", "-check"], 0);
     place.write("bad.kf.hcl", "a = [\n");
     place.check(&["fmt", "-check"], 2);

@@ -80,6 +80,10 @@ fn one(app: &mut App, file: &Path, args: &Args) -> Result<bool, Diagnostics> {
     let bytes = std::fs::read(&path).map_err(|e| failed(&reason(&e)))?;
     let text = utf8(bytes).map_err(|why| failed(&why))?;
     let formatted = formatted(app, &text, &name)?;
+    // As Terraform: who wants nothing else of it gets the text, changed or not.
+    if !args.list && !args.write && !args.diff && !args.check {
+        app.output.print(&formatted);
+    }
     if formatted == text {
         return Ok(false);
     }
