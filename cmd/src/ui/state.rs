@@ -12,11 +12,18 @@ use super::values::{Manner, Printer, key_texts};
 
 /// The whole state.
 pub(crate) fn state_text(snapshot: &Snapshot, registry: &Catalog, theme: &Theme) -> String {
-    let current = snapshot.resources.iter().map(|(address, resource)| resource_text(address, None, resource, registry, theme));
-    let deposed = snapshot.deposed.iter().map(|((address, key), resource)| resource_text(address, Some(key), resource, registry, theme));
-    let mut out = current.chain(deposed).collect::<Vec<_>>().join("\n");
+    let current = snapshot.resources.iter().map(|(address, resource)| (address, None, resource));
+    let deposed = snapshot.deposed.iter().map(|((address, key), resource)| (address, Some(key), resource));
+    let mut out = String::new();
+    let mut before: Option<&Address> = None;
+    for (address, key, resource) in current.chain(deposed) {
+        // As Terraform: what is in another module stands further apart.
+        out.push_str(before.map_or("", |b| if b.module == address.module { "\n" } else { "\n\n" }));
+        out.push_str(&resource_text(address, key, resource, registry, theme));
+        before = Some(address);
+    }
     if !snapshot.outputs.is_empty() {
-        out.push_str(&format!("{}{}\n\n", if out.is_empty() { "\n" } else { "\n\n" }, theme.strong(Tone::Plain, "Outputs:")));
+        out.push_str(&format!("\n\n{}\n\n", theme.strong(Tone::Plain, "Outputs:")));
         let mut printer = Printer::comparing(Manner { untyped: true, whole: false });
         for (name, output) in &snapshot.outputs {
             let name = key_texts(std::iter::once(name), false).remove(0);
@@ -77,9 +84,30 @@ pub(crate) fn outputs_text(outputs: &BTreeMap<String, OutputState>, theme: &Them
 
 #[cfg(test)]
 mod tests {
-    use karmaform_model::Type;
+    use karmaform_model::{Encoded, Type};
 
     use super::*;
+
+    #[test]
+    fn modules_and_outputs_stand_apart() {
+        let resource = ResourceState {
+            resource_type: "t".into(),
+            provider: "p".into(),
+            schema_version: 0,
+            attributes: Encoded::default(),
+            secret_paths: vec![],
+            dependencies: vec![],
+            create_before_destroy: false,
+            protected: false,
+            status: Status::Ready,
+        };
+        let resources = ["t.a", "t.b", "module.m.t.c"].map(|address| (address.parse::<Address>().unwrap(), resource.clone())).into();
+        let outputs = [("o".to_owned(), OutputState { value: 1i64.into(), sensitive: false })].into();
+        let snapshot = Snapshot { resources, outputs, ..Snapshot::default() };
+        let text = state_text(&snapshot, &Catalog::default(), &Theme::plain());
+        let heads: Vec<&str> = text.split("}\n").filter_map(|part| part.split(':').next()).collect();
+        assert_eq!(heads, ["# t.a", "\n# t.b", "\n\n# module.m.t.c", "\n\nOutputs"], "{text}");
+    }
 
     #[test]
     fn outputs_of_a_state_tell_maps_from_objects() {
