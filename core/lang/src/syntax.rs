@@ -14,6 +14,7 @@ mod keys;
 mod lower;
 mod numbers;
 mod parse;
+mod recover;
 mod scan;
 mod template;
 mod words;

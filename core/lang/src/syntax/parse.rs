@@ -13,7 +13,7 @@ use super::found::{Big, Scan};
 use super::lower::{AMBIGUOUS_KEY, Lower};
 use super::scan::{scan, scan_template};
 use super::template::{Quoting, lower_template};
-use super::{Body, Expr, ExprKind, Part, explain, json, keys};
+use super::{Body, Expr, ExprKind, Part, explain, json, keys, recover};
 use crate::source::SourceFile;
 
 /// Enough for the deepest text that the parser accepts, in a debug build, several times over.
@@ -246,7 +246,14 @@ impl<'t> Whole<'t> {
                     parsed.broken = true;
                     // The rest of a broken item, on the next line, tells nothing new.
                     if !after_broken || explain::starts_item(text) {
-                        parsed.diagnostics.push(explain::error(&error, text, |range| item.span(range)));
+                        let span = |range| item.span(range);
+                        // A big object would be read once more, as a whole.
+                        let told = if blank.is_empty() {
+                            recover::told(&error, text, span)
+                        } else {
+                            vec![explain::error(&error, text, span)]
+                        };
+                        parsed.diagnostics.extend(told);
                     }
                     after_broken = true;
                 }

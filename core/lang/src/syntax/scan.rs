@@ -253,7 +253,7 @@ impl<'t> Scanner<'t> {
                 if self.stack.is_empty() {
                     self.end_item();
                 }
-                let joins = matches!(self.stack.last(), Some(Open::Bracket { joins_lines: true, .. } | Open::Interpolation { .. }));
+                let joins = self.is_in_expression();
                 if joins {
                     self.scan.idle_breaks.push(self.at);
                 }
@@ -335,7 +335,7 @@ impl<'t> Scanner<'t> {
                 if let Some(Open::Bracket { byte, at, indent, joins_lines, cuts }) = self.stack.pop() {
                     if self.notes_objects && !joins_lines && !cuts.is_empty() {
                         let starts = [at + 1].into_iter().chain(cuts.iter().copied()).collect();
-                        self.scan.objects.push(Entries { starts, end: self.at, is_value: self.is_value(at) });
+                        self.scan.objects.push(Entries { starts, end: self.at, is_value: self.is_value(at) || self.is_in_expression() });
                     }
                     self.note_big(at, cuts);
                     let first_on_line = self.bytes[self.line_start..self.at].iter().all(|b| matches!(b, b' ' | b'\t'));
@@ -392,6 +392,11 @@ impl<'t> Scanner<'t> {
     /// True if the brace there opens a value: what stands behind a name or a label is a block's body.
     fn is_value(&self, at: usize) -> bool {
         self.text[..at].trim_end().bytes().last().is_some_and(|b| b"=:,([?".contains(&b))
+    }
+
+    /// True where only expressions stand, and no blocks: in brackets, a `{for}` or an interpolation.
+    fn is_in_expression(&self) -> bool {
+        matches!(self.stack.last(), Some(Open::Bracket { joins_lines: true, .. } | Open::Interpolation { .. }))
     }
 
     fn note_big(&mut self, at: usize, cuts: Vec<usize>) {
