@@ -348,7 +348,8 @@ pub(crate) fn unquoted(item: &Expr) -> Option<Expr> {
     Some(Expr { kind: ExprKind::Traversal(Box::new(root), rest.split('.').map(step).collect()), span: item.span })
 }
 
-fn quoted(item: &Expr) -> Diagnostic {
+/// It stands in quotes, and is taken all the same.
+pub(crate) fn quoted(item: &Expr) -> Diagnostic {
     Diagnostic::warning("Quoted reference", "What is named here is named without quotes; with them it is taken as well, as in Terraform.")
         .with_span(Some(item.span))
         .with_hint("Remove the quotes.")

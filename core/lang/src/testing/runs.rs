@@ -9,8 +9,8 @@ use super::{RUN, Run, RunOptions, mocks, overrides};
 use crate::config::Config;
 use crate::decode::{self, Shape, check_shape, literal_bool, literal_text};
 use crate::references::{self, KeyUse, Target, Visit, walk};
-use crate::suggest;
-use crate::syntax::{Block, Expr, ExprKind, StepKind};
+use crate::syntax::{Block, Expr, ExprKind, Step, StepKind};
+use crate::{lifecycle, suggest};
 
 /// Reads one; `earlier` are the names of those before it.
 pub(super) fn read(config: &Config, block: &Block, earlier: &BTreeSet<String>, diagnostics: &mut Diagnostics) -> Option<Run> {
@@ -89,7 +89,7 @@ fn options(block: &Block, diagnostics: &mut Diagnostics) -> RunOptions {
     let mode = block.body.attribute("mode").and_then(|a| keyword(&a.expr, "mode", ["normal", "refresh-only"], diagnostics));
     let mut list = |name: &str| {
         let attribute = block.body.attribute(name);
-        let named = attribute.map(|a| addresses(&a.expr, name, diagnostics)).unwrap_or_default();
+        let named = attribute.map(|a| addresses(&a.expr, name, |expr, _| address(expr), diagnostics)).unwrap_or_default();
         let (wrong, fine): (Vec<_>, Vec<_>) = named.into_iter().partition(|(a, _)| a.reserved_word().is_some());
         diagnostics.extend(wrong.into_iter().map(|(address, span)| {
             let error =
@@ -114,29 +114,35 @@ const WITHOUT_INSTANCES: [&str; 4] = ["var", "output", "check", "policy"];
 /// What may fail: all that has conditions, in the root module; of what stands several times one instance, or any. What is named that can't fail is
 /// `wrong` with the run.
 fn expected(expr: &Expr, diagnostics: &mut Diagnostics, wrong: &mut Diagnostics) -> Vec<(Address, Span)> {
-    let named = addresses(expr, "expect_failures", diagnostics);
+    let named = addresses(expr, "expect_failures", checkable, diagnostics);
     let mut all = Vec::new();
     for (address, span) in named {
-        let refused = if address.is_module() || !address.module.is_empty() {
-            Some((
-                "What is in a module can't be expected to fail: a run sees it from outside.",
-                "Test the module by itself, with module { source = ... } in a run; or expect what of the root module fails by it.",
-            ))
-        } else if address.key.is_some() && WITHOUT_INSTANCES.contains(&address.kind.as_str()) {
-            Some(("Only resources and data sources have instances, which may be named by a key.", "Take the key away."))
+        if address.is_module() || !address.module.is_empty() {
+            let detail = "What is in a module can't be expected to fail: a run sees it from outside.";
+            let hint = "Test the module by itself, with module { source = ... } in a run; or expect what of the root module fails by it.";
+            wrong.push(Diagnostic::error("Unexpected reference", detail).with_span(Some(span)).with_hint(hint));
         } else {
-            None
-        };
-        match refused {
-            Some((detail, hint)) => wrong.push(Diagnostic::error("Unexpected reference", detail).with_span(Some(span)).with_hint(hint)),
-            None => all.push((address, span)),
+            all.push((address, span));
         }
     }
     all
 }
 
-/// A list of references, each as an address: of a variable it is `var.x`.
-fn addresses(expr: &Expr, what: &str, diagnostics: &mut Diagnostics) -> Vec<(Address, Span)> {
+/// What of a reference has conditions: `var.x` of `var.x.a`, as what is in a value fails with it.
+fn checkable(expr: &Expr, diagnostics: &mut Diagnostics) -> Option<Address> {
+    let unquoted = lifecycle::unquoted(expr);
+    diagnostics.extend(unquoted.as_ref().map(|_| lifecycle::quoted(expr)));
+    let (address, _) = leading(unquoted.as_ref().unwrap_or(expr))?;
+    Some(if WITHOUT_INSTANCES.contains(&address.kind.as_str()) { address.block() } else { address })
+}
+
+/// A list of references, each `read` as an address: of a variable it is `var.x`.
+fn addresses(
+    expr: &Expr,
+    what: &str,
+    read: fn(&Expr, &mut Diagnostics) -> Option<Address>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<(Address, Span)> {
     let ExprKind::Tuple(items) = &expr.bare().kind else {
         if !matches!(expr.kind, ExprKind::Wrong) {
             let error = Diagnostic::error("List needed", format!("\"{what}\" is a list of references."));
@@ -146,7 +152,7 @@ fn addresses(expr: &Expr, what: &str, diagnostics: &mut Diagnostics) -> Vec<(Add
     };
     let mut all = Vec::new();
     for item in items {
-        match address(item) {
+        match read(item, diagnostics) {
             Some(address) => all.push((address, item.span)),
             None => {
                 let error = Diagnostic::error(
@@ -161,28 +167,39 @@ fn addresses(expr: &Expr, what: &str, diagnostics: &mut Diagnostics) -> Vec<(Add
     all
 }
 
+/// The address that a reference is.
 pub(super) fn address(expr: &Expr) -> Option<Address> {
+    leading(expr).and_then(|(address, is_all)| is_all.then_some(address))
+}
+
+/// The address that a reference begins with, and whether that is all of it.
+fn leading(expr: &Expr) -> Option<(Address, bool)> {
     let ExprKind::Traversal(root, steps) = &expr.bare().kind else { return None };
     let ExprKind::Name(name) = &root.kind else { return None };
+    let is_literal = |step: &Step| match &step.kind {
+        StepKind::Attribute(_) | StepKind::LegacyIndex(_) => true,
+        StepKind::Index(key) => references::literal_key(key).is_some(),
+        StepKind::AttributeSplat | StepKind::FullSplat => false,
+    };
+    if !steps.iter().all(is_literal) {
+        return None;
+    }
     let keyed = |key: KeyUse| match key {
         KeyUse::None => Some(None),
         KeyUse::Literal(key) => Some(Some(key)),
         KeyUse::Computed | KeyUse::Splat => None,
     };
     match references::target(name, steps)? {
-        Target::Variable(variable) if steps.len() == 1 => Some(Address::managed("var", &variable)),
-        Target::Block { address, key, used } if used == steps.len() => Some(address.with_key(keyed(key)?)),
-        Target::Module { .. } => {
-            // As an address is written, so it is read: module.a["x"].T.N
-            let text = written(name, steps)?;
-            text.parse().ok()
-        }
+        Target::Variable(variable) => Some((Address::managed("var", &variable), steps.len() == 1)),
+        Target::Block { address, key, used } => Some((address.with_key(keyed(key)?), used == steps.len())),
+        // As an address is written, so it is read: module.a["x"].T.N
+        Target::Module { .. } => Some((written(name, steps)?.parse().ok()?, true)),
         _ => None,
     }
 }
 
 /// A reference as a text, if all its keys are literal.
-fn written(name: &str, steps: &[crate::syntax::Step]) -> Option<String> {
+fn written(name: &str, steps: &[Step]) -> Option<String> {
     let mut text = name.to_owned();
     for step in steps {
         match &step.kind {
