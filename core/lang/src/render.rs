@@ -12,11 +12,13 @@ pub fn render(value: &Value) -> String {
 }
 
 fn write_value(value: &Value, indent: usize, out: &mut String) {
-    if value.secret {
+    // Of what is not known there is nothing yet that could be hidden.
+    let hides = |mark: bool| mark && !value.is_unknown();
+    if hides(value.secret) {
         out.push_str("(sensitive value)");
         return;
     }
-    if value.ephemeral {
+    if hides(value.ephemeral) {
         out.push_str("(ephemeral value)");
         return;
     }
@@ -166,6 +168,7 @@ mod tests {
         ]);
         let expected = "{\n  \"a\" = tolist([\n    \"x\",\n    \"y${\\x01\",\n  ])\n  \"b\" = [\n    1,\n    (sensitive value),\n    (known after apply),\n  ]\n  \"c\" = tomap({})\n  \"d\" = tostring(null)\n  \"e\" = <<-EOT\n  l1\n  l2\n  \n  EOT\n}";
         assert_eq!(render(&value), expected);
+        assert_eq!(render(&Value::tuple(vec![Value::unknown(Type::String).secret()])), "[\n  (known after apply),\n]");
         assert_eq!(render(&"a\"b".into()), "\"a\\\"b\"");
         assert_eq!(render(&"\u{200d}\u{a0}\u{f0000}\u{b}é".into()), "\"\\u200d\\u00a0\\U000f0000\\vé\"");
         assert_eq!(render(&"e\u{301} \u{378}\u{890}\u{110bd}\u{fffd}".into()), "\"e\u{301} \\u0378\\u0890\\U000110bd\u{fffd}\"");
