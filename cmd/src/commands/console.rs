@@ -11,6 +11,12 @@ use crate::reading::without_missing_variables;
 use crate::session::Session;
 use crate::ui::json::state::attributes;
 
+/// What `help` says.
+const HELP: &str = "Type an expression to see its value. It may refer to the variables and locals of the configuration,\n\
+    and to resources, which are shown as the state has them: terraform_data.a.id\n\n\
+    While a bracket or a heredoc is open, the expression goes on with the next line.\n\n\
+    To leave, type \"exit\", or use Control-C or Control-D.\n";
+
 /// Arguments of `console`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -62,6 +68,10 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         };
         if text.is_empty() && matches!(line.trim(), "exit" | "quit") {
             break;
+        }
+        if text.is_empty() && line.trim() == "help" {
+            app.output.print(HELP);
+            continue;
         }
         text.push_str(&line);
         if is_unfinished(&text) {

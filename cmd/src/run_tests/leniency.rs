@@ -90,6 +90,15 @@ fn an_expression_in_the_console_has_as_many_lines_as_it_needs() {
 }
 
 #[test]
+fn the_console_says_what_can_be_done_in_it() {
+    let mut place = Place::new(TWO);
+    place.stdin = "help\n[\nhelp\n]\nexit\n1\n".to_owned();
+    let done = place.check(&["console"], 1);
+    assert!(done.stdout.starts_with("Type an expression to see its value.") && done.stdout.ends_with("Control-D.\n"), "{done:#?}");
+    assert!(done.stderr.contains("\"help\" alone refers to nothing."), "{done:#?}");
+}
+
+#[test]
 fn the_console_tells_types_in_bare_words() {
     let mut place = Place::new(TWO);
     place.stdin = "type(sensitive([1]))\n(type(null))\ntrue ? type(1) : type(\"\")\nupper(type(1))\n\"${type(1)}\"\n".to_owned();
