@@ -333,7 +333,7 @@ impl Lower<'_> {
             self.on_one_line(newlines, std::mem::replace(&mut before, range.clone()), range.clone());
             let step_span = self.span_of(range.clone(), span);
             let written = self.source(range);
-            if written.starts_with('.') && written.contains('\n') && !newlines {
+            if written.starts_with('.') && ends_line(written) && !newlines {
                 self.diagnostics.push(
                     Diagnostic::error("Line break after a dot", "The name must follow the dot on the same line.")
                         .with_span(Some(step_span))
