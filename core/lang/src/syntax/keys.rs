@@ -1,5 +1,5 @@
 //! Things that the language accepts and the parser does not: a key written twice in an object, numbers beyond a float, some ends of heredocs,
-//! line breaks in `{for}` expressions.
+//! line breaks in `{for}` expressions, and behind a call or a list a key that does not begin with a name.
 //!
 //! The text is patched without changing its length and parsed again; lowering reads names and numbers from the text as written.
 
@@ -12,10 +12,13 @@ use hcl_edit::structure::Body;
 use super::doubles;
 use super::heredocs::with_clear_ends;
 use super::numbers::number_length;
-use super::scan::{enclosed_length, identifier_length, idle_breaks};
+use super::scan::{enclosed_length, identifier_length, idle_breaks, objects};
 
 /// Patches per item; each costs one more parse.
 const MOST_PATCHES: usize = 64;
+
+/// What the parser says of a key that is there twice.
+const TWICE: &str = "redefined object key";
 
 /// A parsed item.
 pub(super) struct Patched<T> {
@@ -58,9 +61,16 @@ fn parse_patching<T>(text: &str, is_template: bool, parse: fn(&str) -> Result<T,
         Ok(tree) => return Ok(Patched { tree, renamed }),
         Err(error) => error,
     };
+    if let Some(separated) = with_commas(text, &copy, is_template) {
+        match parse(&separated) {
+            Ok(tree) => return Ok(Patched { tree, renamed }),
+            Err(next) if next.message().contains(TWICE) => (copy, error) = (separated, next),
+            Err(_) => {}
+        }
+    }
     for attempt in 0..MOST_PATCHES {
         let at = error.location().offset();
-        let patched = if error.message().contains("redefined object key") {
+        let patched = if error.message().contains(TWICE) {
             doubles::rename(text, &mut copy, at, is_template, &mut renamed) || {
                 renamed.insert(at);
                 rename_key(&mut copy, at, attempt)
@@ -77,11 +87,7 @@ fn parse_patching<T>(text: &str, is_template: bool, parse: fn(&str) -> Result<T,
         }
     }
     // The message must be about the text as written; only a patch that got further tells more than the first one.
-    Err(if error.location().offset() > first.location().offset() && !error.message().contains("redefined object key") {
-        error
-    } else {
-        first
-    })
+    Err(if error.location().offset() > first.location().offset() && !error.message().contains(TWICE) { error } else { first })
 }
 
 /// The text with spaces for line breaks that mean nothing, and for the comments that they end.
@@ -94,6 +100,33 @@ fn on_one_line(text: &str, is_template: bool) -> String {
     }
     // Whole characters were replaced, so it is text still.
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// The copy with commas for the line breaks of objects behind which a bracket or a minus begins an entry: the parser would read on with it where a
+/// call or a list stands before. `None` if there are none.
+fn with_commas(text: &str, copy: &str, is_template: bool) -> Option<String> {
+    let mut bytes = copy.as_bytes().to_vec();
+    let mut is_changed = false;
+    for object in objects(text, is_template).into_iter().filter(|o| o.is_value) {
+        for start in object.starts.iter().skip(1) {
+            let (before, behind) = text.split_at(*start);
+            let Some(line) = before.strip_suffix('\n').and_then(|lines| lines.rsplit('\n').next()) else { continue };
+            let ends_entry = !line.trim().is_empty() && !line.trim_end().ends_with([',', '{']);
+            // A comment would swallow the comma.
+            let has_comment = line.contains('#') || line.contains("//");
+            // Nor would a heredoc end any more: a word alone is its end.
+            let ends_heredoc = identifier_length(line.trim()) == line.trim().len();
+            if behind.trim_start().starts_with(['(', '-']) && ends_entry && !has_comment && !ends_heredoc {
+                bytes[start - 1] = b',';
+                // The carriage return belongs to the line's end.
+                if line.ends_with('\r') {
+                    bytes[start - 2] = b' ';
+                }
+                is_changed = true;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|_| is_changed)
 }
 
 /// Gives the key at `at` another name of the same length, where it is the same as one that is written otherwise. What is in brackets, or a
@@ -160,6 +193,22 @@ mod tests {
         assert_eq!(read.tree.len(), 2);
         assert_eq!(read.renamed.len(), 1);
         assert!(parse_template("%{for a, b in f\n(c)}d%{endfor}").is_ok());
+    }
+
+    #[test]
+    fn a_key_in_brackets_may_stand_behind_a_line_with_a_call() {
+        let text = "a = {\n  k = g() ? 1 : b\r\n\n  (c) = [1] == d ? e : f\n  (g) = 2\n  l = 1\n  l = 2\n}\n";
+        let read = parse_body(text, &[]).expect("it is read");
+        assert_eq!(read.renamed.len(), 1);
+        let other = "a = {\n  (k) = 1, # c\n  (l) = [\n    (1)\n  ]\n}\nb {\n  c = 1\n}\n";
+        assert_eq!(with_commas(other, other, false), None);
+        let entries = "a = {\r\n  k = 1\r\n  (l) = 2\n  -3 = 4\n}\n";
+        let separated = "a = {\r\n  k = 1 ,  (l) = 2,  -3 = 4\n}\n";
+        assert_eq!(with_commas(entries, entries, false).as_deref(), Some(separated));
+        let heredocs = "a = {\n  k = [1]\n  -3 = <<E\nx\nE\n  (l) = <<-E\n  y\n  E\r\n  (m) = 1\n}\n";
+        let separated = heredocs.replacen("[1]\n", "[1],", 1);
+        assert_eq!(with_commas(heredocs, heredocs, false), Some(separated));
+        assert!(parse_body(heredocs, &[]).is_ok());
     }
 
     #[test]

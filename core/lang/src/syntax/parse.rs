@@ -248,11 +248,8 @@ impl<'t> Whole<'t> {
                     if !after_broken || explain::starts_item(text) {
                         let span = |range| item.span(range);
                         // A big object would be read once more, as a whole.
-                        let told = if blank.is_empty() {
-                            recover::told(&error, text, span)
-                        } else {
-                            vec![explain::error(&error, text, span)]
-                        };
+                        let told =
+                            if blank.is_empty() { recover::told(&error, text, span) } else { vec![explain::error(&error, text, span)] };
                         parsed.diagnostics.extend(told);
                     }
                     after_broken = true;
