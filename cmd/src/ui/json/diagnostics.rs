@@ -50,7 +50,10 @@ fn range(span: Span, sources: &Sources) -> Json {
     json!({ "filename": sources.get(span.file).path, "start": end(span.start), "end": end(span.end) })
 }
 
-/// The first line of the span; never of a variables file, as it may hold secrets.
+/// So much of a line is shown, in bytes: in a file of one line each of many mistakes would repeat all of it.
+const SHOWN: usize = 4_096;
+
+/// The first line of the span, or what is around its start in a long one; never of a variables file, as it may hold secrets.
 fn snippet(span: Span, sources: &Sources) -> Option<Json> {
     let file = sources.get(span.file);
     let start = span.start as usize;
@@ -59,17 +62,29 @@ fn snippet(span: Span, sources: &Sources) -> Option<Json> {
     }
     let line_start = file.text[..start].rfind('\n').map_or(0, |at| at + 1);
     let code = file.text[line_start..].lines().next().unwrap_or_default();
-    let end = (span.end as usize).saturating_sub(line_start).min(code.len());
     let context = if file.path.ends_with(".json") { json_path(&file.text, start) } else { context(&file.text[..line_start], code) };
+    let (code, shown_from) = around(code, start - line_start);
+    let begins = start - line_start - shown_from;
+    let ends = (span.end as usize).saturating_sub(line_start + shown_from).min(code.len());
     Some(json!({
         "context": context,
         "code": code,
         "start_line": sources.position(span.file, span.start).0,
-        "highlight_start_offset": start - line_start,
-        "highlight_end_offset": end.max(start - line_start),
+        "highlight_start_offset": begins,
+        "highlight_end_offset": ends.max(begins),
         // Terraform always names it. What values are is not known here.
         "values": [],
     }))
+}
+
+/// What is shown of a line, and where in it that begins: all of it, or as much before a place as behind it.
+fn around(line: &str, at: usize) -> (&str, usize) {
+    if line.len() <= SHOWN {
+        return (line, 0);
+    }
+    let boundary = |at: usize| (0..=at.min(line.len())).rev().find(|at| line.is_char_boundary(*at)).unwrap_or_default();
+    let from = boundary(at.saturating_sub(SHOWN / 2));
+    (&line[from..boundary(from + SHOWN)], from)
 }
 
 /// The header of the block the line is in.
@@ -154,6 +169,21 @@ mod tests {
             d["snippet"],
             json!({ "context": "output \"z\"", "code": "  value = nope.x", "start_line": 2, "highlight_start_offset": 10, "highlight_end_offset": 16, "values": [] })
         );
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_what_is_wrong() {
+        let line = format!("{}bad{}", "ä".repeat(SHOWN), "ö".repeat(SHOWN));
+        let sources = Sources { files: vec![SourceFile { path: "z.kf.hcl".into(), text: line.clone() }] };
+        for (at, words) in [(0, "ä"), (line.find("bad").unwrap(), "bad"), (line.len() - 2, "ö")] {
+            let [start, end] = [at, at + words.len()].map(|byte| u32::try_from(byte).unwrap());
+            let shown = snippet(Span { file: FileId(0), start, end }, &sources).unwrap();
+            let code = shown["code"].as_str().unwrap();
+            assert!(code.len() <= SHOWN && code.len() >= SHOWN / 2 - 1, "{}", code.len());
+            let [from, to] =
+                ["highlight_start_offset", "highlight_end_offset"].map(|n| usize::try_from(shown[n].as_u64().unwrap()).unwrap());
+            assert_eq!(&code[from..to], words);
+        }
     }
 
     #[test]
