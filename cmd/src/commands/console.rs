@@ -15,7 +15,7 @@ use crate::ui::json::state::attributes;
 const HELP: &str = "Type an expression to see its value. It may refer to the variables and locals of the configuration,\n\
     and to resources, which are shown as the state has them: terraform_data.a.id\n\n\
     While a bracket or a heredoc is open, the expression goes on with the next line.\n\n\
-    To leave, type \"exit\", or use Control-C or Control-D.\n";
+    \"exit\" and \"quit\" end it, and so do Ctrl-C and Ctrl-D.\n";
 
 /// Arguments of `console`.
 #[derive(clap::Args, Debug)]

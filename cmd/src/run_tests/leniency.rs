@@ -94,7 +94,7 @@ fn the_console_says_what_can_be_done_in_it() {
     let mut place = Place::new(TWO);
     place.stdin = "help\n[\nhelp\n]\nexit\n1\n".to_owned();
     let done = place.check(&["console"], 1);
-    assert!(done.stdout.starts_with("Type an expression to see its value.") && done.stdout.ends_with("Control-D.\n"), "{done:#?}");
+    assert!(done.stdout.starts_with("Type an expression to see its value.") && done.stdout.ends_with("Ctrl-D.\n"), "{done:#?}");
     assert!(done.stderr.contains("\"help\" alone refers to nothing."), "{done:#?}");
 }
 

@@ -28,7 +28,8 @@ pub(crate) use settle::EtcdSettle;
 use crate::client::Client;
 use crate::look::{Known, Look, REFUSED, is_lost, look_at, reason};
 
-/// gRPC's numbers for answers that say why something can't be done now, and may be done later.
+/// gRPC's numbers for answers that say why something can't be done now, and may be done later: cancelled, deadline exceeded, resource exhausted,
+/// failed precondition, aborted, internal, unavailable.
 const LATER: &[i32] = &[1, 4, 8, 9, 10, 13, 14];
 
 /// What voters say, asked all at once.

@@ -69,7 +69,7 @@ impl HostFacts {
             (
                 "concerns",
                 Type::list(Type::String),
-                "What servers suffer from there, in plain words: swap, a clock that nobody keeps, low limits.",
+                "What servers suffer from there, in plain words: swap, a clock that nobody keeps, low limits, a cloud-init that writes /etc/hosts anew.",
             ),
         ];
         let unknown = facts.iter().map(|(name, ty, _)| ((*name).to_owned(), Value::unknown(ty.clone()))).collect();

@@ -52,7 +52,8 @@ pub(crate) struct Request {
     pub(crate) script: Script,
     /// What the script finds on its standard input.
     pub(crate) payload: Payload,
-    /// So long after the last of what it is sent was taken, the channel is closed and the request has failed.
+    /// So long after the last of what it is sent was taken, and in the end however it goes on (`exec.rs`), the channel is closed and the request has
+    /// failed.
     pub(crate) timeout: Duration,
     /// Never to be shown, even if the script prints it.
     pub(crate) secrets: Vec<String>,

@@ -12,7 +12,7 @@ use super::snapshot::beside;
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 1 << 20;
-/// How files begin that are encrypted by age.
+/// How files begin that are encrypted by age. Source: <https://age-encryption.org/v1>.
 const SEALED: &[u8] = b"age-encryption.org/v1";
 
 /// A snapshot that is whole.
