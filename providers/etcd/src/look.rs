@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use etcd_client::{AlarmAction, AlarmType, Client as Connection, Error, GetOptions};
+use karmaform_model::Diagnostic;
 use tokio::task::JoinSet;
 
 use crate::client::{Client, within};
@@ -235,13 +236,19 @@ fn is_refusal(error: &Error) -> bool {
 
 /// No server has said this: the connection broke, as where the member that was asked is killed, or the answer took too long. What became of the
 /// question is seen at the next look.
-pub(crate) fn is_lost(error: &Error) -> bool {
+pub(crate) fn is_unanswered(error: &Error) -> bool {
     match error {
         // Only what was met on the way has a cause. Its number is that of anything unknown.
         Error::GRpcStatus(status) => std::error::Error::source(status).is_some(),
         Error::TransportError(_) | Error::IoError(_) | Error::Internal(_) => true,
         _ => false,
     }
+}
+
+/// What `failed` makes of an error's reason. A plan tries it again where nobody answered: a member that was killed meanwhile has refused nothing.
+pub(crate) fn failed_by(error: &Error, failed: impl FnOnce(String) -> Diagnostic) -> Diagnostic {
+    let told = failed(reason(error));
+    if is_unanswered(error) { told.retryable() } else { told }
 }
 
 /// An error in a few words. The deepest cause says most ("Connection refused"), the layers above it only that something went wrong.

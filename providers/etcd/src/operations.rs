@@ -26,7 +26,7 @@ pub(crate) use promote::EtcdPromote;
 pub(crate) use settle::EtcdSettle;
 
 use crate::client::Client;
-use crate::look::{Known, Look, REFUSED, is_lost, look_at, reason};
+use crate::look::{Known, Look, REFUSED, is_unanswered, look_at, reason};
 
 /// gRPC's numbers for answers that say why something can't be done now, and may be done later: cancelled, deadline exceeded, resource exhausted,
 /// failed precondition, aborted, internal, unavailable.
@@ -79,7 +79,7 @@ pub(crate) fn voters(list: &[Known]) -> usize {
 /// A refusal that ends by itself: what it waits for, in a few words. `None`: it does not.
 pub(crate) fn passing(error: &Error) -> Option<String> {
     let is_later = matches!(error, Error::GRpcStatus(status) if LATER.contains(&(status.code() as i32)));
-    (is_later || is_lost(error)).then(|| reason(error))
+    (is_later || is_unanswered(error)).then(|| reason(error))
 }
 
 pub(crate) fn refused(what: &str, client: &Client, error: &Error) -> Diagnostic {

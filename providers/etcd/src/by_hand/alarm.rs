@@ -10,7 +10,7 @@ use super::defragment::{Defragmented, all, corrupt};
 use super::{Alarm, Cluster, Survey, Tell, not_whole, survey};
 use crate::care::{FULL, bytes};
 use crate::client::within;
-use crate::look::{is_lost, reason};
+use crate::look::{failed_by, reason};
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,8 +73,7 @@ async fn compact(cluster: &Cluster, seen: &Survey) -> Result<i64, Diagnostic> {
         Ok(_) => Ok(revision),
         // Somebody else, an API server for one, was here before.
         Err(error) if reason(&error).contains("has been compacted") => Ok(revision),
-        Err(error) if is_lost(&error) => Err(failed(reason(&error)).retryable()),
-        Err(error) => Err(failed(reason(&error))),
+        Err(error) => Err(failed_by(&error, failed)),
     }
 }
 
@@ -104,7 +103,7 @@ async fn end(cluster: &Cluster, seen: &Survey, alarm: &Alarm) -> Result<(), Diag
     let mut options = AlarmOptions::new();
     options.with_member(alarm.member_id);
     let ended = within(connection.alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(options))).await;
-    ended.map(drop).map_err(|e| if is_lost(&e) { failed(reason(&e)).retryable() } else { failed(reason(&e)) })
+    ended.map(drop).map_err(|e| failed_by(&e, failed))
 }
 
 #[cfg(test)]

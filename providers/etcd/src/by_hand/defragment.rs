@@ -6,13 +6,12 @@
 
 use std::time::Duration;
 
-use etcd_client::Error;
 use karmaform_model::Diagnostic;
 
 use super::leader::moved;
 use super::{Cluster, Facts, Survey, Tell, not_whole, settled, survey};
 use crate::care::{self, bytes};
-use crate::look::{is_lost, reason};
+use crate::look::failed_by;
 
 /// The longest wait for a defragmentation: this, and as much again for each GiB. Disks do 60 MB/s and more.
 const LIMIT: u64 = 60;
@@ -104,9 +103,8 @@ async fn one(cluster: &Cluster, name: &str, before: &Facts) -> Result<i64, Diagn
     };
     // A plan tries again what a member has not answered that was killed meanwhile.
     let mut connection = cluster.client.open_for(name, limit).await.map_err(|why| failed(why).retryable())?;
-    let told = |e: &Error| if is_lost(e) { failed(reason(e)).retryable() } else { failed(reason(e)) };
-    connection.defragment().await.map_err(|e| told(&e))?;
-    let status = connection.status().await.map_err(|e| told(&e))?;
+    connection.defragment().await.map_err(|e| failed_by(&e, failed))?;
+    let status = connection.status().await.map_err(|e| failed_by(&e, failed))?;
     Ok(status.db_size())
 }
 

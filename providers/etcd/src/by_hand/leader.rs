@@ -4,7 +4,7 @@ use karmaform_model::Diagnostic;
 
 use super::{Cluster, Survey, not_whole, settled, survey};
 use crate::client::within;
-use crate::look::{is_lost, reason};
+use crate::look::failed_by;
 
 /// Moves it to this member, or to the voter that lags least. Gives the names of the old leader and the new one; they are the same if nothing was
 /// to do.
@@ -44,7 +44,7 @@ pub(super) async fn moved(cluster: &Cluster, seen: &Survey, to: Option<&str>) ->
     let mut connection = cluster.client.open(old).await.map_err(|why| failed(why).retryable())?;
     // Only the leader itself can be asked for this.
     let moved = within(connection.move_leader(facts.member_id)).await;
-    moved.map_err(|e| if is_lost(&e) { failed(reason(&e)).retryable() } else { failed(reason(&e)) })?;
+    moved.map_err(|e| failed_by(&e, failed))?;
     let after = settled(cluster, "the leader was moved").await?;
     let (new, _) = after.leader().ok_or_else(|| failed("nobody leads now".to_owned()))?;
     Ok((old.clone(), new.clone()))
