@@ -93,7 +93,7 @@ fn ignore_drift(expr: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnost
 
 fn ignored(item: &Expr, schema: Option<&Schema>, diagnostics: &mut Diagnostics) -> Option<IgnoredPath> {
     let path = ignored_path(item, "ignore_changes", schema, diagnostics)?;
-    diagnostics.extend(matches!(item.kind, ExprKind::Literal(_)).then(|| quoted(item)));
+    diagnostics.extend(matches!(item.kind, ExprKind::Literal(_)).then(|| in_quotes(item)));
     diagnostics.extend(redundant(item, schema));
     let is_key = |e: &Expr| matches!(&e.kind, ExprKind::Literal(value) if value.as_str().is_some());
     let is_entry = match &item.kind {
@@ -254,7 +254,7 @@ fn named_blocks(config: &Config, expr: &Expr, place: Place<'_>, what: &str, mut 
     for item in items {
         let mut found = Vec::new();
         let named = if what == "depends_on" { unquoted(item) } else { None };
-        diagnostics.extend(named.as_ref().map(|_| quoted(item)));
+        diagnostics.extend(named.as_ref().map(|_| in_quotes(item)));
         let item = named.as_ref().unwrap_or(item);
         let plain = match &item.kind {
             // What a whole module is changed by can't be told.
@@ -348,8 +348,8 @@ pub(crate) fn unquoted(item: &Expr) -> Option<Expr> {
     Some(Expr { kind: ExprKind::Traversal(Box::new(root), rest.split('.').map(step).collect()), span: item.span })
 }
 
-/// It stands in quotes, and is taken all the same.
-pub(crate) fn quoted(item: &Expr) -> Diagnostic {
+/// The warning that it stands in quotes, where it is taken all the same.
+pub(crate) fn in_quotes(item: &Expr) -> Diagnostic {
     Diagnostic::warning("Quoted reference", "What is named here is named without quotes; with them it is taken as well, as in Terraform.")
         .with_span(Some(item.span))
         .with_hint("Remove the quotes.")

@@ -131,7 +131,7 @@ fn expected(expr: &Expr, diagnostics: &mut Diagnostics, wrong: &mut Diagnostics)
 /// What of a reference has conditions: `var.x` of `var.x.a`, as what is in a value fails with it.
 fn checkable(expr: &Expr, diagnostics: &mut Diagnostics) -> Option<Address> {
     let unquoted = lifecycle::unquoted(expr);
-    diagnostics.extend(unquoted.as_ref().map(|_| lifecycle::quoted(expr)));
+    diagnostics.extend(unquoted.as_ref().map(|_| lifecycle::in_quotes(expr)));
     let (address, _) = leading(unquoted.as_ref().unwrap_or(expr))?;
     Some(if WITHOUT_INSTANCES.contains(&address.kind.as_str()) { address.block() } else { address })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Severity, Type, Value};
+use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Type, Value};
 use serde_json::{Value as Json, json};
 
 use super::arguments::{Arguments, given, text};
@@ -168,9 +168,9 @@ pub(super) fn unnoted(seen: &BTreeMap<&[ChildStep], &Object>) -> Option<(Vec<Chi
         return None;
     }
     let detail = format!("The one that was to be made at {when} was not, and nothing is noted of why: its pod did not get so far.");
-    let found = Diagnostic::error("A backup was not made", detail)
+    let found = Diagnostic::warning("A backup was not made", detail)
         .with_hint("Look at the newest Job of the CronJob, and at its events: `kubectl describe`.");
-    Some((vec![ChildStep::new(CRON_JOB)], Diagnostic { severity: Severity::Warning, ..found }))
+    Some((vec![ChildStep::new(CRON_JOB)], found))
 }
 
 fn labels(pods: &Pods) -> Json {

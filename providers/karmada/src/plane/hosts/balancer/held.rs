@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{ChildStep, Diagnostic, Object, Scene, Severity, Value};
+use karmaform_model::{ChildStep, Diagnostic, Object, Scene, Value};
 
 use super::super::{Host, Hosts, unit_at};
 use super::{Balancer, Program, unit_of};
@@ -47,14 +47,14 @@ pub(crate) fn care(seen: &BTreeMap<&[ChildStep], &Object>) -> Vec<(Vec<ChildStep
         return Vec::new();
     };
     let hosts: Vec<&str> = holders.iter().map(|(host, ..)| host.as_str()).collect();
-    let told = Diagnostic::error(
+    let told = Diagnostic::warning(
         "A virtual IP is on several hosts",
         format!("{} have the virtual IP {address} at once: who connects may reach any of them.", hosts.join(" and ")),
     )
     .with_hint(format!(
         "See whether keepalived on each hears the others (VRRP, IP protocol 112), and whether somebody put it on one by hand: `ip addr del {address} dev DEVICE` takes it away."
     ));
-    vec![(unit_of(at, Program::Keepalived), Diagnostic { severity: Severity::Warning, ..told })]
+    vec![(unit_of(at, Program::Keepalived), told)]
 }
 
 #[cfg(test)]
