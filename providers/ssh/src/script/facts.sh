@@ -47,8 +47,7 @@ keeps_clock() {
   case $(timeout 5 timedatectl show -p NTPSynchronized --value 2>/dev/null) in yes) echo true ;; no) echo false ;; esac
 }
 printf 'clock_kept=%s\n' "$(keeps_clock)"
-# cloud-init writes the hosts file anew at each boot where it is told to, and says so at the top. One that is switched off does nothing.
-if [ -d /var/lib/cloud ] && [ ! -e /etc/cloud/cloud-init.disabled ] && grep -qs "'manage_etc_hosts' as True" /etc/hosts; then echo hosts_rewritten=true; fi
+if is_rewritten /etc/hosts; then echo hosts_rewritten=true; fi
 
 # firewall: what keeps others out unless they are let in
 firewall() {

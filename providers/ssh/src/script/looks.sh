@@ -162,11 +162,6 @@ hosts_blocks() {
   if [ -f "$1" ]; then sed -n '/^# BEGIN karmaform /,/^# END karmaform /p' "$1" 2>&1; fi
 }
 
-# is_rewritten FILE: cloud-init is told to write it anew at each boot, which it says at the top. One that is switched off does nothing.
-is_rewritten() {
-  [ -d "$kf_root/var/lib/cloud" ] && [ ! -e "$kf_root/etc/cloud/cloud-init.disabled" ] && grep -qs "'manage_etc_hosts' as True" "$1"
-}
-
 # hosts_beside FILE: its mode, whether cloud-init writes it anew at each boot, and the lines in it that are nobody's of karmaform
 hosts_beside() {
   if [ -f "$1" ]; then

@@ -55,6 +55,12 @@ is_owned() {
   return 1
 }
 
+# is_rewritten FILE: cloud-init is told to write it anew at each boot, which it says at the top. One that is switched off does nothing.
+# Source: cloud-init's `templates/hosts.*.tmpl`. Only tests set kf_root.
+is_rewritten() {
+  [ -d "$kf_root/var/lib/cloud" ] && [ ! -e "$kf_root/etc/cloud/cloud-init.disabled" ] && grep -qs "'manage_etc_hosts' as True" "$1"
+}
+
 # has_group USER: the group of a user is there; where it is not, whoever made the user was cut off between the two
 has_group() { getent group "$(id -g -- "$1")" >/dev/null; }
 

@@ -198,8 +198,8 @@ fn a_cloud_init_that_writes_the_file_anew_is_told() {
     let hosts = root.join("hosts");
     fs::write(&hosts, "# Your system has configured 'manage_etc_hosts' as True.\n127.0.0.1 localhost\n").unwrap();
     fs::set_permissions(&hosts, fs::Permissions::from_mode(0o644)).unwrap();
-    let looks = include_str!("../../script/looks.sh");
-    let script = format!("kf_root={}\n{looks}\nhosts_beside {}\n", root.display(), hosts.display());
+    let functions = [include_str!("../../script/prelude.sh"), include_str!("../../script/looks.sh")].join("\n");
+    let script = format!("kf_root={}\n{functions}\nhosts_beside {}\n", root.display(), hosts.display());
     let told = || String::from_utf8(Command::new("sh").args(["-c", &script]).output().unwrap().stdout).unwrap();
     assert_eq!(told(), "mode 644\n127.0.0.1 localhost\n", "there is none");
     fs::create_dir_all(root.join("var/lib/cloud")).unwrap();
