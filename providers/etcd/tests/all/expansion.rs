@@ -36,6 +36,9 @@ fn texts_on_hosts() {
     golden("peers.env", &content(&plain, "peers"));
     golden("etcd.service", &content(&plain, "unit"));
     golden("guard.sh", &content(&plain, "guard"));
+    // What a look at the directory takes for lost data is what the guard does.
+    let essential = argument(&plain, "directory[\"data\"]", "essential");
+    assert!(content(&plain, "guard").contains(&format!("\"$data\"/{essential}/*.wal")), "{essential}");
     golden("snapshot.sh", &argument(&plain, "snapshot", "command"));
     golden("snapshot-check.sh", &argument(&plain, "snapshot", "check"));
     golden("unit-check.sh", &argument(&plain, "unit", "check"));
