@@ -32,10 +32,15 @@ run() {
     return $code
 }
 
-# Each line of the input, with the lane and the seconds since the start: what takes long is seen in the log.
+# Each line of the input, with the lane and the seconds since the start: what takes long is seen in the log. Where a test failed, and with which
+# words, is kept.
 told() {
-    local line
-    while IFS= read -r line || [ -n "$line" ]; do printf '%s %4d s: %s\n' "$1" "$SECONDS" "$line"; done
+    local line rest=0
+    while IFS= read -r line || [ -n "$line" ]; do
+        printf '%s %4d s: %s\n' "$1" "$SECONDS" "$line"
+        case $line in *"panicked at "*) rest=4 ;; esac
+        [ $rest = 0 ] || { rest=$((rest - 1)); printf '%s %4d s: %.400s\n' "$1" "$SECONDS" "$line" >>"$failures"; }
+    done
 }
 
 skipping() { printf -- '--skip %s ' "$@"; }
@@ -79,6 +84,8 @@ if [ $# != 0 ]; then
     exit
 fi
 declare -A lanes=()
+failures=$(mktemp)
+trap 'rm -f "$failures"' EXIT
 for lane in hosts cluster models; do
     (
         set +e
@@ -87,11 +94,13 @@ for lane in hosts cluster models; do
         code=$?
         echo "took $SECONDS s, exit code $code"
         exit $code
-    ) > >(told "$lane") 2>&1 &
+    ) 2>&1 | told "$lane" &
     lanes[$lane]=$!
 done
 failed=0
 for lane in "${!lanes[@]}"; do
     wait "${lanes[$lane]}" || { failed=1; printf '\n*** FAILED: the lane "%s"\n\n' "$lane"; }
 done
+# Thousands of lines may lie between a failure and the end.
+[ $failed = 0 ] || cat "$failures"
 exit $failed

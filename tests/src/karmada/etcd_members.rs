@@ -148,10 +148,12 @@ output "client_key" {{
         self.plans("volumes grow from 1Gi to 2Gi");
         let before = self.uids();
         client.works_within(LONGEST_GAP, "volumes grow", || {
-            let apply = self.project.start(&["apply", "-auto-approve"]);
-            for claim in (0..3).map(|i| format!("data-etcd-{i}")) {
+            let mut apply = self.project.start(&["apply", "-auto-approve"]);
+            for (number, claim) in (0..3).map(|i| (i, format!("data-etcd-{i}"))) {
                 let asks = || self.host.object("pvc", &claim)["spec"]["resources"]["requests"]["storage"] == "2Gi";
                 self.host.eventually("a claim asks for more", asks);
+                // Whose volumes are all as large as they should be has nothing to wait for.
+                assert!(number != 2 || apply.says("has 1Gi of 2Gi"), "{}", apply.text());
                 let mut grown = self.host.object("pvc", &claim);
                 grown["status"]["capacity"]["storage"] = "2Gi".into();
                 self.project.write("grown.json", &grown.to_string());
@@ -159,7 +161,7 @@ output "client_key" {{
                 self.host.run(&["replace", "--raw", &path, "-f", &self.project.path().join("grown.json").to_string_lossy()]);
             }
             let ended = apply.end();
-            assert!(ended.code == Some(0) && ended.text.contains("has 1Gi of 2Gi"), "{}", ended.text);
+            assert!(ended.code == Some(0), "{}", ended.text);
             self.project.no_changes();
         });
         assert_eq!(self.uids(), before);
@@ -229,6 +231,18 @@ output "client_key" {{
             }
             assert!(Instant::now() < until, "no plan says {words:?}:\n{}", ended.text);
             std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+}
+
+/// Who fails leaves no volumes behind that the next test's claims would take.
+impl Drop for Cluster<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for of in [["namespace", self.host.namespace.as_str()], ["persistentvolume,storageclass", "--all"]] {
+            let _ = self.host.command(&[&["delete", "--timeout=120s"][..], &of].concat()).output();
         }
     }
 }

@@ -140,11 +140,19 @@ impl<'a> Client<'a> {
         .collect()
     }
 
+    /// Any member may answer, and one may learn of the last change a moment after the others.
     #[track_caller]
     pub(crate) fn has_members(&self, count: usize) {
-        let list = self.ctl.run(&["member", "list", "--write-out=simple"]);
-        assert_eq!(list.lines().count(), count, "{list}");
-        assert!(list.lines().all(|l| l.contains(", started, ") && l.ends_with("false")), "{list}");
+        let until = Instant::now() + Duration::from_secs(5);
+        loop {
+            let list = self.ctl.run(&["member", "list", "--write-out=simple"]);
+            let is_full = list.lines().all(|l| l.contains(", started, ") && l.ends_with("false"));
+            if is_full && list.lines().count() == count {
+                return;
+            }
+            assert!(Instant::now() < until, "{list}");
+            std::thread::sleep(PAUSE);
+        }
     }
 
     pub(crate) fn id_of(&self, name: &str) -> String {

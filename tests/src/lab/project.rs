@@ -82,8 +82,10 @@ impl<'a> Etcdctl<'a> {
         let until = Instant::now() + PATIENCE;
         loop {
             let (worked, text) = self.attempt(arguments);
-            // The node learns a moment after everybody else that a pod has another address: who was sent to that of before never had a connection.
-            if self.by_service && !worked && text.contains("waiting for new LB policy update") && Instant::now() < until {
+            // The node learns a moment after everybody else that a pod has another address: who was sent to that of before had no connection, or one
+            // that nobody answers any more.
+            let is_unanswered = ["context deadline exceeded", "DeadlineExceeded", "Unavailable"].iter().any(|w| text.contains(w));
+            if self.by_service && !worked && is_unanswered && Instant::now() < until {
                 continue;
             }
             assert!(worked, "etcdctl {}\n{text}", arguments.join(" "));
