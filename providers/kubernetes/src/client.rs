@@ -28,6 +28,8 @@ const RACES: u32 = 4;
 const RACE_PAUSE: Duration = Duration::from_millis(50);
 /// Objects per page of a list.
 const PAGE: u32 = 500;
+/// What a server says of the rest of a list that is too old.
+const EXPIRED: u16 = 410;
 /// Requests at a time.
 const AT_ONCE: usize = 8;
 
@@ -291,11 +293,21 @@ impl Client {
     }
 
     async fn pages(&self, place: &Place, parameters: ListParams) -> Result<Vec<Json>, Failure> {
-        let mut found = Vec::new();
-        let mut parameters = parameters.limit(PAGE);
+        let first = parameters.limit(PAGE);
+        let (mut found, mut parameters, mut tries) = (Vec::new(), first.clone(), 0);
         loop {
             let page = self.call(place.request().list(&parameters)).await;
-            let mut page = page.inspect_err(|f| self.mind(place, f))?;
+            let mut page = match page {
+                // Its rest is compacted away by now: it is begun anew (kubernetes.io/docs/reference/using-api/api-concepts, section
+                // "Retrieving large results sets in chunks").
+                Err(failure) if failure.code() == Some(EXPIRED) && parameters.continue_token.is_some() && tries < RACES => {
+                    tries += 1;
+                    found.clear();
+                    parameters = first.clone();
+                    continue;
+                }
+                page => page.inspect_err(|f| self.mind(place, f))?,
+            };
             if let Some(Json::Array(items)) = page.get_mut("items").map(Json::take) {
                 found.extend(items);
             }

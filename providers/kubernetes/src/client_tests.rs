@@ -115,6 +115,33 @@ fn servers_are_asked_only_about_what_is_not_their_own() {
     });
 }
 
+/// The names in a list whose rest is gone so many times, and what was asked.
+async fn listed(gone: usize) -> (Result<Vec<String>, Failure>, Seen) {
+    fn item(name: &str) -> Json {
+        json!({ "metadata": { "name": name } })
+    }
+    let turn = std::sync::atomic::AtomicUsize::new(0);
+    let (client, seen) = crate::mock::client(move |_, _| match turn.fetch_add(1, Ordering::Relaxed) {
+        n if n < 2 * gone && n % 2 == 0 => (200, json!({ "metadata": { "continue": "c" }, "items": [item("of before")] })),
+        n if n < 2 * gone => crate::mock::refused(EXPIRED, "The provided continue parameter is too old"),
+        _ => (200, json!({ "items": [item("a"), item("b")] })),
+    })
+    .await;
+    let deployments = place("apps/v1", client.kind("apps/v1", "Deployment").await.unwrap().unwrap());
+    let found = client.list(&deployments).await;
+    (found.map(|items| items.iter().filter_map(|i| i["metadata"]["name"].as_str().map(str::to_owned)).collect()), seen)
+}
+
+#[tokio::test]
+async fn a_list_whose_rest_is_gone_is_begun_anew() {
+    let (found, seen) = listed(1).await;
+    assert_eq!(found.unwrap(), ["a", "b"], "nothing of before is among it");
+    assert_eq!(seen.lock().unwrap().len(), 3);
+    // But not for ever.
+    let (found, _) = listed(100).await;
+    assert_eq!(found.unwrap_err().code(), Some(EXPIRED));
+}
+
 #[test]
 fn what_has_no_usable_name_or_went_away_is_said() {
     use karmaform_model::{Ask, Value, implied_from_json};
