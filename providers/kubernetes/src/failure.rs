@@ -16,6 +16,20 @@ pub(crate) const OUTSIDE: &[&str] = &[LOGGED_OUT, UNTRUSTED];
 pub(crate) const WEBHOOK: &str = "Admission webhook does not answer";
 /// The summary that says that a namespace is on its way out.
 pub(crate) const TERMINATING: &str = "Namespace is being deleted";
+/// How servers say that a field can't be changed in place; with 422. Most say the first; then come StatefulSets, priority classes, Services, bindings of roles,
+/// pods and storage classes (`validation.go` below `pkg/apis` in kubernetes).
+const IMMUTABLE: &[&str] = &[
+    "is immutable",
+    "updates to statefulset spec",
+    "may not be changed",
+    "may not change once set",
+    "cannot change roleRef",
+    "pod updates may not change",
+    "pod updates may not add or remove",
+    "updates to parameters are forbidden",
+    "updates to provisioner are forbidden",
+    "updates to reclaimPolicy are forbidden",
+];
 /// How a server of before 1.26 begins to say that it can't merge a manifest; with 500.
 const UNTYPED: &str = "failed to create typed patch object";
 
@@ -130,9 +144,7 @@ impl Failure {
     /// The message, if it says that a field can't be changed in place.
     pub(crate) fn immutable(&self, secrets: &[String]) -> Option<String> {
         let status = self.status().filter(|s| s.code == 422)?;
-        let words =
-            ["is immutable", "updates to statefulset spec", "may not be changed", "may not change once set", "cannot change roleRef"];
-        words.iter().any(|w| status.message.contains(w)).then(|| redact(&status.message, secrets))
+        IMMUTABLE.iter().any(|w| status.message.contains(w)).then(|| redact(&status.message, secrets))
     }
 
     /// True if a webhook stands in the way that can't be asked without effects.

@@ -76,3 +76,27 @@ fn answers_that_are_no_fault_of_what_was_asked_for() {
     let unnamed = kube::core::Request::new("/api/v1/pods").get("", &kube::api::GetParams::default()).unwrap_err();
     assert_eq!(told(kube::Error::BuildRequest(unnamed)), "Unusable name");
 }
+
+#[test]
+fn what_does_not_change_in_place_is_told_from_what_is_wrong() {
+    let immutable = |code: u16, message: &str| {
+        let status: Status = serde_json::from_value(json!({ "code": code, "message": message })).unwrap();
+        Failure::Kube(Box::new(kube::Error::Api(Box::new(status)))).immutable(&["hunter22".to_owned()])
+    };
+    for message in [
+        "spec.selector: Invalid value: {}: field is immutable",
+        "spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden",
+        "spec.clusterIPs[0]: Invalid value: [\"10.0.0.1\"]: may not change once set",
+        "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`",
+        "spec.containers: Forbidden: pod updates may not add or remove containers",
+        "parameters: Forbidden: updates to parameters are forbidden.",
+        "provisioner: Forbidden: updates to provisioner are forbidden.",
+        "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden.",
+    ] {
+        assert_eq!(immutable(422, message).as_deref(), Some(message));
+        assert_eq!(immutable(403, message), None, "{message}");
+    }
+    assert_eq!(immutable(422, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"), None);
+    let redacted = immutable(422, "data.a: Invalid value: hunter22: field is immutable");
+    assert_eq!(redacted.as_deref(), Some("data.a: Invalid value: (sensitive): field is immutable"));
+}
