@@ -30,6 +30,8 @@ const IMMUTABLE: &[&str] = &[
     "updates to provisioner are forbidden",
     "updates to reclaimPolicy are forbidden",
 ];
+/// How a server says that it can't ask the one that an API of its is served by (`proxyHandler` in `k8s.io/kube-aggregator`); with 503.
+const BEHIND: [&str; 2] = ["service unavailable", "error trying to reach service"];
 /// How a server of before 1.26 begins to say that it can't merge a manifest; with 500.
 const UNTYPED: &str = "failed to create typed patch object";
 
@@ -110,7 +112,8 @@ impl Failure {
     /// True if the same request may well work a little later: there was no answer, or the server says that it is not able to give one. What a
     /// webhook or a manifest is to blame for is no trouble of the server's.
     pub(crate) fn is_trouble(&self) -> bool {
-        let is_able = || matches!(self.code(), Some(500)) && (self.message().contains(UNTYPED) || webhook(self.message()).is_some());
+        let is_theirs = |message: &str| message.contains(UNTYPED) || webhook(message).is_some() || is_too_large(message);
+        let is_able = || matches!(self.code(), Some(500)) && is_theirs(self.message());
         self.is_cut() || (matches!(self.code(), Some(429 | 500 | 502..=504)) && !is_able())
     }
 
@@ -212,17 +215,34 @@ fn refusal(status: &kube::core::Status, place: &str, call: &Call, secrets: &[Str
         409 => {
             Diagnostic::error("Changed at the same time", format!("Somebody else changes {thing}. The server says: {message}.")).retryable()
         }
-        413 => Diagnostic::error("Object is too large", format!("The server does not take {thing}: {message}.")),
+        413 => too_large(&thing, &message),
+        500 if is_too_large(&message) => too_large(&thing, &message),
         // A manifest that can't be merged is no fault of the server's.
         500 if message.contains(UNTYPED) => refused(&thing, &message),
         400..=499 if message.starts_with("admission webhook ") => denied(&thing, &message),
         400 | 403 | 422 => refused(&thing, &message),
         500 if let Some(name) = webhook(&message) => unanswered_webhook(name, &message),
+        503 if BEHIND.iter().any(|words| message.starts_with(words)) => behind(place, &message),
         429 | 500 | 502..=504 => Diagnostic::error(UNABLE, format!("{place} says: {message} ({}).", status.code))
             .with_hint("See how the API server fares, and its etcd: `kubectl get --raw /readyz?verbose`.")
             .retryable(),
         code => Diagnostic::error("Refused by the cluster", format!("The server answers {code} for {thing}: {message}.")),
     }
+}
+
+fn behind(place: &str, message: &str) -> Diagnostic {
+    let detail = format!("{place} says: {message} (503). One of its APIs is another server's, which it can't ask (an APIService).");
+    Diagnostic::error(UNABLE, detail).with_hint("See which one, and why: `kubectl get apiservices`.").retryable()
+}
+
+/// etcd's refusal, or that of the server's own client of etcd; no other try helps.
+fn is_too_large(message: &str) -> bool {
+    ["etcdserver: request is too large", "trying to send message larger than max"].iter().any(|words| message.contains(words))
+}
+
+fn too_large(thing: &str, message: &str) -> Diagnostic {
+    Diagnostic::error("Object is too large", format!("The server does not take {thing}: {message}."))
+        .with_hint("Make it smaller, or several of it: etcd takes 1.5 MiB at once unless its `max-request-bytes` says otherwise.")
 }
 
 /// One line, and not a whole page of a proxy's.

@@ -100,3 +100,26 @@ fn what_does_not_change_in_place_is_told_from_what_is_wrong() {
     let redacted = immutable(422, "data.a: Invalid value: hunter22: field is immutable");
     assert_eq!(redacted.as_deref(), Some("data.a: Invalid value: (sensitive): field is immutable"));
 }
+
+#[test]
+fn what_etcd_does_not_take_is_not_tried_again() {
+    for message in
+        ["etcdserver: request is too large", "rpc error: code = ResourceExhausted desc = trying to send message larger than max (3 vs. 2)"]
+    {
+        let error = told(json!({ "code": 500, "message": message }));
+        assert_eq!(error.summary, "Object is too large");
+        assert!(error.detail.contains(message) && error.hints[0].contains("`max-request-bytes`") && !error.retryable, "{error:?}");
+        let status: Status = serde_json::from_value(json!({ "code": 500, "message": message })).unwrap();
+        assert!(!Failure::Kube(Box::new(kube::Error::Api(Box::new(status)))).is_trouble());
+    }
+}
+
+#[test]
+fn an_api_of_another_server_is_told_as_that() {
+    for message in ["service unavailable\n", "error trying to reach service: dial tcp 10.0.0.1:443: connect: connection refused"] {
+        let error = told(json!({ "code": 503, "message": message }));
+        assert_eq!((error.summary.as_str(), error.retryable), (UNABLE, true));
+        assert!(error.detail.contains("another server's") && error.hints[0].contains("`kubectl get apiservices`"), "{error:?}");
+    }
+    assert!(told(json!({ "code": 503, "message": "etcd is away" })).hints[0].contains("/readyz"));
+}
