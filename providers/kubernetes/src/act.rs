@@ -12,6 +12,7 @@ use crate::exclusive;
 use crate::exposed;
 use crate::failure::{Failure, TERMINATING, terminating};
 use crate::fields;
+use crate::known_place::known_place;
 use crate::look::place;
 use crate::manifest::{self, Name, Named, named};
 use crate::pods_by_hand;
@@ -262,7 +263,7 @@ pub(crate) async fn delete(client: &Client, before: &Object) -> Result<(), Diagn
         return Ok(());
     }
     let version = before.get("manifest").and_then(manifest::api_version).map_or_else(|| format!("{}/", name.group), str::to_owned);
-    let Some(place) = place(client, &version, &name.kind, &name.namespace).await? else { return Ok(()) };
+    let Some(place) = known_place(client, &version, &name.kind, &name.namespace).await? else { return Ok(()) };
     if name.kind == "Namespace" && is_true(before, "keep_if_used") && used::is_used(client, &name.name).await? {
         return Ok(());
     }

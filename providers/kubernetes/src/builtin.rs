@@ -1,7 +1,7 @@
 //! Kinds that Kubernetes itself brings, so that servers need not be asked about them. A server that is too old for one says so when it is used.
 //!
-//! From what kube-apiserver 1.36 serves (<https://kubernetes.io/docs/reference/kubernetes-api/>); only stable versions are here, and
-//! what servers up to 1.20 have in place of one.
+//! From what kube-apiserver 1.36 serves (<https://kubernetes.io/docs/reference/kubernetes-api/>); only stable versions are here,
+//! which stay, and what servers up to 1.20 have in place of one: whoever wants that knows that the server is one of these.
 
 use crate::client::Served;
 

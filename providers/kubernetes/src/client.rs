@@ -389,8 +389,13 @@ impl Client {
     fn mind(&self, place: &Place, failure: &Failure) {
         if failure.is_unserved() {
             self.0.served.lock().unwrap_or_else(PoisonError::into_inner).remove(&place.api_version);
-            self.0.unusual.lock().unwrap_or_else(PoisonError::into_inner).insert(place.api_version.clone());
+            self.doubt(&place.api_version);
         }
+    }
+
+    /// The server is asked what it serves in this version, and not taken to serve what is usual.
+    pub(crate) fn doubt(&self, api_version: &str) {
+        self.0.unusual.lock().unwrap_or_else(PoisonError::into_inner).insert(api_version.to_owned());
     }
 
     /// Takes parts of an object away by a strategic merge patch, if it is still as it was seen.

@@ -30,6 +30,7 @@ mod grown;
 mod helper;
 mod images;
 mod job;
+mod known_place;
 mod list;
 mod look;
 mod manifest;

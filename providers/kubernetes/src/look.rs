@@ -13,6 +13,7 @@ use crate::exclusive;
 use crate::exposed;
 use crate::failure::{UNABLE, WEBHOOK};
 use crate::fields;
+use crate::known_place::known_place;
 use crate::manifest::{self, Name};
 use crate::pods_by_hand;
 use crate::question::{Question, question};
@@ -98,7 +99,11 @@ async fn look(client: &Client, (version, kind, namespace): (String, String, Stri
     let all = |found: Result<Option<(Place, Option<Json>)>, Diagnostic>, questions: Vec<Question>| {
         questions.into_iter().map(|question| Seen { question, found: found.clone() }).collect()
     };
-    let place = match place(client, &version, &kind, &namespace).await {
+    let found = match questions.iter().any(|q| q.wanted.is_some()) {
+        true => place(client, &version, &kind, &namespace).await,
+        false => known_place(client, &version, &kind, &namespace).await,
+    };
+    let place = match found {
         Ok(Some(place)) => place,
         Ok(None) => return all(Ok(None), questions),
         Err(error) => return all(Err(error), questions),
