@@ -11,27 +11,34 @@ use crate::act::seconds;
 use crate::client::Client;
 use crate::pod::{REVISION, says};
 use crate::pod_look::{revision, termination_message};
-use crate::pods::{is_leaving, runs};
+use crate::pods::{is_leaving, lacks_image, runs};
 use crate::pods_by_hand;
 use crate::pods_why::{self, pods, stateful_sets};
 use crate::values::text;
 
 /// Between two looks: a pod that can start is up within seconds, and others may wait for it to be restarted in turn.
 const PAUSE: Duration = Duration::from_millis(200);
+/// So long an image that can't be had may yet come, from the first try on: there are more by then.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The schema's default, for states that were written without it.
 const TIMEOUT: u64 = 120;
 
 /// Waits until the pod runs at the wanted revision; one that was there before is deleted first if it is of another one, or said that it will never
 /// start. Gives the pod as it is.
 pub(crate) async fn up(client: &Client, after: &Object, before: Option<&Object>) -> Result<Object, Diagnostic> {
+    up_within(client, after, before, PATIENCE).await
+}
+
+async fn up_within(client: &Client, after: &Object, before: Option<&Object>, patience: Duration) -> Result<Object, Diagnostic> {
     let may_restart = before.is_some();
     let (Some(namespace), Some(name), Some(wanted)) = (text(after, "namespace"), text(after, "name"), text(after, "revision")) else {
         return Err(Diagnostic::error("Pod is not named", "A pod needs a `namespace`, a `name` and a `revision`."));
     };
     let place = pods(namespace);
     let limit = seconds(after, TIMEOUT);
-    let end = Instant::now() + limit;
+    let start = Instant::now();
     let mut deleted: Option<String> = None;
+    let mut unpulled: Option<Instant> = None;
     loop {
         let found = client.get(&place, name).await;
         let by_hand = match &found {
@@ -39,7 +46,7 @@ pub(crate) async fn up(client: &Client, after: &Object, before: Option<&Object>)
             _ => None,
         };
         let waiting = match found {
-            Ok(None) => Waiting::For(missing(deleted.is_some())),
+            Ok(None) => Waiting::Made { was_deleted: deleted.is_some() },
             Ok(Some(pod)) if is_leaving(&pod) => Waiting::For("the old one is still ending".to_owned()),
             // Of another revision it goes as all those do.
             Ok(Some(pod)) if revision(&pod) == wanted && !runs(&pod) && says(termination_message(&pod), text(after, "renew_on")) => {
@@ -97,20 +104,30 @@ pub(crate) async fn up(client: &Client, after: &Object, before: Option<&Object>)
                 Waiting::For(told.detail.trim_end_matches('.').to_owned())
             }
         };
-        if Instant::now() >= end {
+        let since = start.elapsed();
+        // From the first time on that it is seen: the pod of before may have taken long to end, and this one its time to get its volume.
+        let is_given_up = match &waiting {
+            Waiting::Pod(pod) if lacks_image(pod) => unpulled.get_or_insert_with(Instant::now).elapsed() >= patience,
+            _ => false,
+        };
+        if since >= limit || is_given_up {
             let why = match waiting {
                 Waiting::For(why) => why,
+                Waiting::Made { was_deleted } => match pods_why::not_made(client, namespace, name).await {
+                    Some(why) => format!("it {why}"),
+                    None => missing(was_deleted),
+                },
                 Waiting::Pod(pod) => {
                     let why = pods_why::of_pod(client, &pod, &[]).await;
                     format!("it {}", why.unwrap_or_else(|| "is not running yet".to_owned()))
                 }
             };
-            let told = format!("Pod {name} of {namespace} does not run at the revision \"{wanted}\" after {} s: {why}.", limit.as_secs());
+            let told = format!("Pod {name} of {namespace} does not run at the revision \"{wanted}\" after {} s: {why}.", since.as_secs());
             return Err(Diagnostic::error("Pod does not come up", told)
                 .with_hint("Mend what is said to be wrong, then apply again.")
                 .with_hint("Or raise `timeout`, if it only needs longer."));
         }
-        sleep(PAUSE.min(end.saturating_duration_since(Instant::now()))).await;
+        sleep(PAUSE.min(limit.saturating_sub(since))).await;
     }
 }
 
@@ -121,6 +138,10 @@ fn never_starts(name: &str, words: &str) -> Diagnostic {
 
 enum Waiting {
     For(String),
+    /// Until somebody makes it.
+    Made {
+        was_deleted: bool,
+    },
     Pod(Json),
 }
 
@@ -180,6 +201,8 @@ fn done(after: &Object, pod: &Json) -> Object {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -206,5 +229,75 @@ mod tests {
         assert_eq!(why.summary, "Pod can't be restarted");
         assert!(why.detail.starts_with("Pod p belongs to no StatefulSet") && !why.hints.is_empty(), "{why:?}");
         assert!(seen.lock().unwrap().iter().all(|asked| asked.starts_with("GET ")), "{seen:?}");
+    }
+
+    /// What is told of a pod that does not come up.
+    async fn down(answer: impl Fn(&str) -> (u16, serde_json::Value) + Send + Sync + 'static, timeout: i64) -> Diagnostic {
+        let (client, _) = crate::mock::client(move |_, path| answer(path)).await;
+        let wanted = crate::values::object([
+            ("namespace", "n".into()),
+            ("name", "etcd-0".into()),
+            ("revision", "1".into()),
+            ("timeout", timeout.into()),
+        ]);
+        up_within(&client, &wanted, None, Duration::ZERO).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn an_image_that_can_not_be_had_is_not_waited_for_to_the_end() {
+        let status = serde_json::json!([{ "name": "etcd", "image": "r/etcd:1", "state": { "waiting": { "reason": "ImagePullBackOff" } } }]);
+        let pod = serde_json::json!({ "metadata": { "name": "etcd-0", "namespace": "n", "annotations": { REVISION: "1" } },
+            "status": { "phase": "Pending", "containerStatuses": status } });
+        let why = down(move |_| (200, pod.clone()), 60).await;
+        assert_eq!(why.summary, "Pod does not come up");
+        assert!(why.detail.contains("after 0 s: it can't get the image \"r/etcd:1\""), "{}", why.detail);
+    }
+
+    #[tokio::test]
+    async fn an_image_is_waited_for_from_its_first_try_on() {
+        let status = serde_json::json!([{ "name": "etcd", "image": "r/etcd:1", "state": { "waiting": { "reason": "ImagePullBackOff" } } }]);
+        let ends = serde_json::json!({ "metadata": { "name": "etcd-0", "namespace": "n", "deletionTimestamp": "2026-01-01T00:00:00Z" } });
+        let made = serde_json::json!({ "metadata": { "name": "etcd-0", "namespace": "n", "annotations": { REVISION: "1" } },
+            "status": { "phase": "Pending", "containerStatuses": status } });
+        let looks = AtomicUsize::new(0);
+        // The one of before takes longer to end than anybody waits for an image.
+        let answer = move |_: &str, path: &str| match path {
+            "/api/v1/namespaces/n/pods/etcd-0" if looks.fetch_add(1, Ordering::Relaxed) < 4 => (200, ends.clone()),
+            "/api/v1/namespaces/n/pods/etcd-0" => (200, made.clone()),
+            _ => crate::mock::missing(),
+        };
+        let (client, seen) = crate::mock::client(answer).await;
+        let wanted = crate::values::object([("namespace", "n".into()), ("name", "etcd-0".into()), ("revision", "1".into())]);
+        let why = up_within(&client, &wanted, None, PAUSE * 2).await.unwrap_err();
+        assert_eq!(why.summary, "Pod does not come up");
+        let asked = seen.lock().unwrap().iter().filter(|asked| asked.ends_with("/pods/etcd-0")).count();
+        assert!(asked > 5, "it was given up at the first look: {asked}");
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_the_server_refuses_is_told_with_why() {
+        let event = |reason: &str, message: &str, at: &str| serde_json::json!({ "reason": reason, "message": message, "lastTimestamp": at });
+        let refusal = "create Pod etcd-0 in StatefulSet etcd failed error: pods \"etcd-0\" is forbidden: exceeded quota: few";
+        let made = event("SuccessfulCreate", "create Pod etcd-0 in StatefulSet etcd successful", "2026-01-01T00:00:00Z");
+        let other = event("SuccessfulCreate", "create Pod etcd-1 in StatefulSet etcd successful", "2026-01-03T00:00:00Z");
+        let refused = event("FailedCreate", refusal, "2026-01-02T00:00:00Z");
+        for (events, told) in [
+            (vec![made.clone(), refused, other.clone()], "it can't be made: pods \"etcd-0\" is forbidden: exceeded quota: few."),
+            (vec![made, other], "wait for another of its pods."),
+        ] {
+            let events = serde_json::json!({ "items": events });
+            let why = down(
+                move |path| match path {
+                    "/api/v1/namespaces/n/events" => (200, events.clone()),
+                    "/apis/apps/v1/namespaces/n/statefulsets/etcd" => {
+                        (200, serde_json::json!({ "metadata": { "name": "etcd", "namespace": "n", "uid": "s" } }))
+                    }
+                    _ => crate::mock::missing(),
+                },
+                0,
+            )
+            .await;
+            assert!(why.detail.ends_with(told), "{}", why.detail);
+        }
     }
 }

@@ -216,12 +216,18 @@ fn short(text: &str) -> String {
 
 /// True for a pod that has been tried so often that another try will hardly help: an image that can't be had, a program that ends each time.
 pub(crate) fn is_stuck(pod: &Json) -> bool {
-    let statuses = items(&pod["status"]["initContainerStatuses"]).iter().chain(items(&pod["status"]["containerStatuses"]));
-    statuses.into_iter().any(|status| {
-        let is_back_off = |reasons: &[&str]| status["state"]["waiting"]["reason"].as_str().is_some_and(|r| reasons.contains(&r));
-        is_back_off(&["ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"])
-            || (is_back_off(&["CrashLoopBackOff"]) && status["restartCount"].as_i64().unwrap_or(0) >= MANY_RESTARTS)
-    })
+    let is_tried_often = |status: &Json| status["restartCount"].as_i64().unwrap_or(0) >= MANY_RESTARTS;
+    lacks_image(pod) || containers(pod).any(|status| waits_for(status, &["CrashLoopBackOff"]) && is_tried_often(status))
+}
+
+/// True for a pod with an image that could not be had when it was last asked for, once or often.
+pub(crate) fn lacks_image(pod: &Json) -> bool {
+    containers(pod).any(|status| waits_for(status, &["ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"]))
+}
+
+/// True for a container that waits for one of these reasons.
+fn waits_for(status: &Json, reasons: &[&str]) -> bool {
+    status["state"]["waiting"]["reason"].as_str().is_some_and(|reason| reasons.contains(&reason))
 }
 
 /// Those pods of a workload whose fate decides a rollout: of the wanted revision if that can be told, else the youngest kind; none that leaves.

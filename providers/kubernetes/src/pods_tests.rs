@@ -123,5 +123,6 @@ fn long_messages_are_cut_between_characters() {
 fn a_pod_that_was_tried_often_is_stuck() {
     let pod = |reason: &str, restarts: i64| json!({ "status": { "containerStatuses": [{ "restartCount": restarts, "state": { "waiting": { "reason": reason } } }] } });
     assert!(is_stuck(&pod("ImagePullBackOff", 0)) && is_stuck(&pod("CrashLoopBackOff", 5)));
+    assert!(lacks_image(&pod("ErrImageNeverPull", 0)) && !lacks_image(&pod("CrashLoopBackOff", 5)));
     assert!(!is_stuck(&pod("ErrImagePull", 0)) && !is_stuck(&pod("CrashLoopBackOff", 4)) && !is_stuck(&pod("ContainerCreating", 0)));
 }

@@ -85,6 +85,21 @@ pub(crate) async fn is_refused(client: &Client, workload: &Json) -> bool {
         .is_some_and(|e| e["reason"] == "FailedCreate")
 }
 
+/// Why the server refused to make this pod of a StatefulSet when that was tried last, in a few words; none if it did not.
+pub(crate) async fn not_made(client: &Client, namespace: &str, pod: &str) -> Option<String> {
+    let (set, _) = pod.rsplit_once('-')?;
+    let live = client.get(&stateful_sets(namespace), set).await.ok()??;
+    let events = events(client, &live["metadata"]).await;
+    let message = |e: &Json| e["message"].as_str().unwrap_or_default().to_owned();
+    // `create Pod a-0 in StatefulSet a failed error: pods "a-0" is forbidden: ...`; its claim is told of with the same words in it.
+    let of_it = format!("Pod {pod} in StatefulSet");
+    let is_try = |e: &Json| e["reason"] == "FailedCreate" || e["reason"] == "SuccessfulCreate";
+    let last = latest_where(&events, |e| is_try(e) && message(e).contains(&of_it))?;
+    let said = message(last);
+    let words = said.split_once(" failed error: ").map_or(said.as_str(), |(_, words)| words);
+    (last["reason"] == "FailedCreate").then(|| format!("can't be made{}", why(words)))
+}
+
 /// What keeps the pods of a Deployment, StatefulSet, DaemonSet or Job from being up, in sentences; none if nothing can be told.
 pub(crate) async fn of_workload(client: &Client, workload: &Json, hidden: &[String]) -> Option<String> {
     if !matches!(workload["kind"].as_str(), Some("Deployment" | "StatefulSet" | "DaemonSet" | "Job")) {

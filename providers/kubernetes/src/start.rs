@@ -89,7 +89,8 @@ async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diag
         None => false,
     };
     let Some(pod) = client.get(&place, name).await.map_err(|f| told("get", f))? else {
-        return Ok(GateAnswer::Waiting(format!("there is no pod {name} yet")));
+        let refused = pods_why::not_made(client, namespace, name).await;
+        return Ok(GateAnswer::Waiting(refused.map_or_else(|| format!("there is no pod {name} yet"), |why| format!("pod {name} {why}"))));
     };
     let uid = pod["metadata"]["uid"].as_str();
     if is_leaving(&pod) {
@@ -214,5 +215,21 @@ mod tests {
         assert_eq!(why.detail, "Pod etcd-0 of n does not go on. The cluster has removed this member.");
         arguments.remove("ends_well");
         assert!(matches!(KubernetesStart.attempt(&client, &arguments).await, Ok(GateAnswer::Waiting(_))), "it is nothing to others");
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_the_server_refuses_is_told_with_why() {
+        let refusal = "create Pod etcd-0 in StatefulSet etcd failed error: pods \"etcd-0\" is forbidden: exceeded quota: few";
+        let events = json!({ "items": [{ "reason": "FailedCreate", "message": refusal, "lastTimestamp": "2026-01-01T00:00:00Z" }] });
+        let (client, _) = crate::mock::client(move |_, path| match path {
+            "/api/v1/namespaces/n/events" => (200, events.clone()),
+            "/apis/apps/v1/namespaces/n/statefulsets/etcd" => (200, json!({ "metadata": { "namespace": "n", "uid": "s" } })),
+            _ => crate::mock::missing(),
+        })
+        .await;
+        let arguments = crate::values::object([("namespace", "n".into()), ("pod", "etcd-0".into())]);
+        let told = KubernetesStart.attempt(&client, &arguments).await.unwrap();
+        let words = "pod etcd-0 can't be made: pods \"etcd-0\" is forbidden: exceeded quota: few";
+        assert_eq!(told, GateAnswer::Waiting(words.to_owned()));
     }
 }
