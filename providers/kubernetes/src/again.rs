@@ -1,7 +1,7 @@
 //! When a request is made again. Servers restart, shed load and lose connections, and most of that is over in seconds; whatever is not
 //! ends in one failure, soon, and not in one wait per request. Knows no request, and shows nothing to users.
 //!
-//! All requests may be made twice: objects are applied, deleted by their UID, or only asked about.
+//! All requests may be made twice: objects are applied, deleted by their UID, or only asked about; of what is made under a name of its own a conflict says that it was.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

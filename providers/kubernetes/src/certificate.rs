@@ -159,7 +159,11 @@ async fn sign(client: &Client, wanted: &Object, limit: Duration) -> Result<Strin
         },
     });
     let failed = |verb: &'static str, failure: Failure| failure.diagnostic(client.place(), &place.call(verb, &name), &[]);
-    client.create(&format!("/apis/{VERSION}/certificatesigningrequests"), &manifest).await.map_err(|f| failed("create", f))?;
+    match client.create(&format!("/apis/{VERSION}/certificatesigningrequests"), &manifest).await {
+        // Nobody else calls one so: it was made, and the answer was lost on the way.
+        Err(failure) if failure.code() != Some(409) => return Err(failed("create", failure)),
+        _ => {}
+    }
     let signed = signed(client, &place, &name, limit).await;
     // Whatever came of it: nobody needs it any more.
     let cleared = client.delete(&place, &name, None, PropagationPolicy::Background).await;
@@ -314,6 +318,21 @@ mod tests {
         let (why, is_left) = refused(json!({ "certificate": encode(b"no PEM") }), LIMIT).await;
         assert_eq!(why.summary, "Certificate can't be read");
         assert!(why.hints[0].contains("`signer_name`") && !is_left, "{why:?}");
+    }
+
+    #[tokio::test]
+    async fn a_request_whose_answer_was_lost_is_gone_on_with() {
+        let denied = json!({ "conditions": [{ "type": "Denied", "status": "True", "reason": "Rules", "message": "no" }] });
+        let (client, seen) = mock::client(move |method, path| match (method, path) {
+            (_, "/apis/certificates.k8s.io/v1") => mock::group(&[("CertificateSigningRequest", "certificatesigningrequests", false)]),
+            ("POST", _) => mock::refused(409, "certificatesigningrequests \"x\" already exists"),
+            ("GET", _) => (200, json!({ "metadata": { "name": "x" }, "status": denied.clone() })),
+            _ => (200, json!({})),
+        })
+        .await;
+        let why = sign(&client, &signed("", ""), LIMIT).await.unwrap_err();
+        assert_eq!(why.detail, "The cluster does not sign it: no (Rules).");
+        assert!(seen.lock().unwrap().iter().any(|asked| asked.starts_with("DELETE ")), "nothing is left of it: {seen:?}");
     }
 
     #[tokio::test]
