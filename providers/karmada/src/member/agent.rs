@@ -10,7 +10,7 @@ use super::children::{after, in_member, labels, with};
 use super::pods::{Pods, ROLLOUT_TIMEOUT, Shape};
 use super::pull;
 use super::push;
-use crate::plane::part;
+use crate::plane::{part, sum};
 use crate::read::Reader;
 
 /// The program.
@@ -132,7 +132,8 @@ fn deployment(member: &Arguments, settings: &Settings) -> Child {
         flags: flags(member),
         secret: (name(member), KUBECONFIG),
         container: json!({ "livenessProbe": probe, "readinessProbe": probe }),
-        marks: vec![("karmaform/certificate", pull::certificate_mark())],
+        // Of two agents the one that waits would go on with the CA that it has read, and be no help once the other is gone.
+        marks: vec![("karmaform/certificate", pull::certificate_mark()), ("karmaform/ca", sum(&settings.ca_certificate).into())],
     });
     let pod = ["spec", "template", "spec"];
     match &settings.ways {

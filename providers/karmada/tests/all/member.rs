@@ -145,6 +145,19 @@ fn an_agent_says_the_same_as_the_cluster_object() {
 }
 
 #[test]
+fn an_agent_is_rolled_for_another_authority() {
+    let annotations = |ca: &str| {
+        let agent = json!({ "version": "1.19.0", "ca_certificate": ca });
+        let manifest = argument(&expand(&json!({ "mode": "pull", "agent": agent })), "agent", None, "manifest");
+        manifest["spec"]["template"]["metadata"]["annotations"].clone()
+    };
+    let (one, other) = (annotations("CA 1"), annotations("CA 2"));
+    assert_eq!(one, annotations("CA 1"));
+    assert_ne!(one["karmaform/ca"], other["karmaform/ca"]);
+    assert!(one["karmaform/ca"].is_string() && one["karmaform/certificate"] == other["karmaform/certificate"], "{one}");
+}
+
+#[test]
 fn an_agent_knows_all_hosts_of_a_control_plane() {
     let expanded = |agent: Json, addresses: Json| {
         let plane = json!({
