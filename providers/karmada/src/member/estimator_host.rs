@@ -23,7 +23,7 @@ const OLDEST_SYSTEMD: i64 = 247;
 const FILES: &str = "/etc/";
 const PROGRAMS: &str = "/usr/local/lib/";
 /// What is for pods alone.
-const OF_PODS: [&str; 15] = [
+const OF_PODS: [&str; 16] = [
     "inside",
     "cluster",
     "namespace",
@@ -39,6 +39,7 @@ const OF_PODS: [&str; 15] = [
     "annotations",
     "labels",
     "priority_class",
+    "run_as_user",
 ];
 
 /// What is written of it.

@@ -31,6 +31,7 @@ pub(crate) struct Pods {
     annotations: Value,
     labels: Value,
     priority_class: Value,
+    run_as_user: Option<i64>,
 }
 
 /// What a program's Deployment has of its own.
@@ -73,6 +74,12 @@ pub(crate) fn attributes() -> Vec<Attribute> {
         Attribute::optional("annotations", strings(), "Annotations of its pods."),
         Attribute::optional("labels", strings(), "Labels of its pods."),
         text("priority_class", "Its priority class."),
+        Attribute::optional(
+            "run_as_user",
+            Type::Number,
+            "The user that its pods run as, by its number, as namespaces with `pod-security.kubernetes.io/enforce: restricted` ask for: 65532, for one. \
+             Unless written, who the image says, which is root, or the cluster.",
+        ),
     ]
 }
 
@@ -112,6 +119,7 @@ impl Pods {
             annotations: reader.given("annotations"),
             labels: reader.given("labels"),
             priority_class: reader.given("priority_class"),
+            run_as_user: reader.number("run_as_user", 1..=i64::from(i32::MAX)),
         })
     }
 
@@ -162,6 +170,12 @@ impl Pods {
             if !value.is_null() {
                 manifest.set(&path, value.clone().into());
             }
+        }
+        if let Some(user) = self.run_as_user {
+            let security = json!({
+                "runAsNonRoot": true, "runAsUser": user, "runAsGroup": user, "fsGroup": user, "seccompProfile": { "type": "RuntimeDefault" },
+            });
+            manifest.set(&within(&["securityContext"]), Arg::from_json(&security));
         }
         for (place, given) in [("annotations", &self.annotations), ("labels", &self.labels)] {
             for (key, value) in given.as_entries().into_iter().flatten() {

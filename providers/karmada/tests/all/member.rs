@@ -145,6 +145,24 @@ fn an_agent_says_the_same_as_the_cluster_object() {
 }
 
 #[test]
+fn pods_are_another_users_where_namespaces_ask_for_it() {
+    let security = |more: &Json, child: &str| {
+        let manifest = argument(&expand(more), child, None, "manifest");
+        manifest["spec"]["template"]["spec"]["securityContext"].clone()
+    };
+    let agent = |user: Json| json!({ "mode": "pull", "agent": { "version": "1.19.0", "run_as_user": user } });
+    let estimator =
+        json!({ "estimator": { "inside": true, "address": "10.0.0.1", "port": 30352, "version": "1.19.0", "run_as_user": 1001 } });
+    let wanted = |user: i64| json!({ "runAsNonRoot": true, "runAsUser": user, "runAsGroup": user, "fsGroup": user, "seccompProfile": { "type": "RuntimeDefault" } });
+    assert_eq!(security(&agent(json!(65532)), "agent"), wanted(65_532));
+    assert_eq!(security(&estimator, "estimator"), wanted(1001));
+    // A cluster that gives each namespace users of its own would take no other.
+    assert_eq!(security(&agent(Json::Null), "agent"), Json::Null);
+    let refused = composite().expand(&address(), &arguments(&agent(json!(0)))).unwrap_err();
+    assert!(refused.iter().any(|d| d.detail.contains("`agent.run_as_user` must be a whole number from 1")), "{refused:?}");
+}
+
+#[test]
 fn an_agent_is_rolled_for_another_authority() {
     let annotations = |ca: &str| {
         let agent = json!({ "version": "1.19.0", "ca_certificate": ca });
