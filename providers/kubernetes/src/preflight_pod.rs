@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::Pod;
 use karmaform_model::Diagnostic;
 use kube::Api;
 use kube::api::{AttachParams, PropagationPolicy};
-use kube::client::UpgradeConnectionError;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -202,7 +201,7 @@ async fn carry(api: Api<Pod>, name: String, command: Vec<String>, mut local: Tcp
     let mut process = match api.exec(&name, command, &parameters).await {
         Ok(process) => process,
         // The library's words may quote a header.
-        Err(kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code))) if code == 403 => {
+        Err(kube::Error::Api(status)) if status.code == 403 => {
             return hear(
                 "the user of the connection may not run programs in pods there (it takes \"get\" and \"create\" on \"pods/exec\")",
             );
@@ -235,4 +234,27 @@ async fn carry(api: Api<Pod>, name: String, command: Vec<String>, mut local: Tcp
     }
     let _ = to_here.shutdown().await;
     process.abort();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock;
+
+    #[tokio::test]
+    async fn who_may_run_no_programs_in_pods_is_told_so() {
+        let heard = async |code: u16| {
+            let (client, _) = mock::client(move |_, _| mock::refused(code, "pods \"p\" is forbidden")).await;
+            let api: Api<Pod> = Api::namespaced(client.0.kube().await.unwrap(), "n");
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+            let local = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let said = Arc::new(Mutex::new(String::new()));
+            carry(api, "p".to_owned(), vec!["nc".to_owned()], local, Arc::clone(&said)).await;
+            said.lock().unwrap().clone()
+        };
+        let refused = heard(403).await;
+        assert!(refused.contains("\"get\" and \"create\" on \"pods/exec\""), "{refused}");
+        let other = heard(500).await;
+        assert_eq!(other, "no program can be run in the pod: the cluster does not open the way to it");
+    }
 }
