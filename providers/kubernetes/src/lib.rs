@@ -50,6 +50,7 @@ mod pace;
 mod pod;
 mod pod_act;
 mod pod_look;
+mod pod_node;
 mod pods;
 mod pods_by_hand;
 mod pods_why;

@@ -11,6 +11,7 @@ use crate::act::seconds;
 use crate::client::Client;
 use crate::pod::{REVISION, says};
 use crate::pod_look::{revision, termination_message};
+use crate::pod_node::nowhere_to_start;
 use crate::pods::{is_leaving, lacks_image, runs};
 use crate::pods_by_hand;
 use crate::pods_why::{self, pods, stateful_sets};
@@ -83,6 +84,9 @@ async fn up_within(client: &Client, after: &Object, before: Option<&Object>, pat
                             Waiting::For("its StatefulSet can't be seen, or its controller has not seen the new template yet".to_owned())
                         }
                         Ok(true) => {
+                            if let Some(told) = nowhere_to_start(client, &pod).await {
+                                return Err(told);
+                            }
                             // No grace period: the pod's own is what its programs need.
                             let gone = client.delete(&place, name, Some(&uid), PropagationPolicy::Background).await;
                             match gone.map_err(|f| f.diagnostic(client.place(), &place.call("delete", name), &[])) {
@@ -276,7 +280,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_pod_that_the_server_refuses_is_told_with_why() {
-        let event = |reason: &str, message: &str, at: &str| serde_json::json!({ "reason": reason, "message": message, "lastTimestamp": at });
+        let event =
+            |reason: &str, message: &str, at: &str| serde_json::json!({ "reason": reason, "message": message, "lastTimestamp": at });
         let refusal = "create Pod etcd-0 in StatefulSet etcd failed error: pods \"etcd-0\" is forbidden: exceeded quota: few";
         let made = event("SuccessfulCreate", "create Pod etcd-0 in StatefulSet etcd successful", "2026-01-01T00:00:00Z");
         let other = event("SuccessfulCreate", "create Pod etcd-1 in StatefulSet etcd successful", "2026-01-03T00:00:00Z");
