@@ -28,6 +28,8 @@ const RACES: u32 = 4;
 const RACE_PAUSE: Duration = Duration::from_millis(50);
 /// Objects per page of a list.
 const PAGE: u32 = 500;
+/// What a server says that has too much to do.
+const BUSY: u16 = 429;
 /// What a server says of the rest of a list that is too old.
 const EXPIRED: u16 = 410;
 /// Requests at a time.
@@ -225,8 +227,9 @@ impl Client {
             tries += 1;
             let answer = self.once(Ok(request.clone()), health.limit(only_reads, tries, self.0.connect + limit)).await;
             let Err(failure) = answer else { return answer };
-            // A server that is about to come is asked again by whoever waits for it.
-            let pause = if self.is_through() { None } else { health.pause(&failure, only_reads, tries, start.elapsed()) };
+            // A server that is about to come is asked again by whoever waits for it; one that only wants to be asked less often is there.
+            let is_to_come = self.is_through() && failure.code() != Some(BUSY);
+            let pause = if is_to_come { None } else { health.pause(&failure, only_reads, tries, start.elapsed()) };
             let Some(pause) = pause else { return Err(failure) };
             sleep(pause).await;
         }

@@ -4,6 +4,7 @@ use crate::values::object;
 use karmaform_model::{BoxFuture, Value};
 use std::net::SocketAddr;
 use std::sync::Mutex as Lock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -47,6 +48,26 @@ async fn server(status: &'static str) -> SocketAddr {
             tokio::spawn(async move {
                 let mut buffer = [0; 4096];
                 while stream.read(&mut buffer).await.is_ok_and(|n| n > 0) {
+                    let _ = stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok").as_bytes()).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// A server that has too much to do once.
+async fn busy() -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = Arc::new(AtomicBool::new(false));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let asked = Arc::clone(&asked);
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                while stream.read(&mut buffer).await.is_ok_and(|n| n > 0) {
+                    let status = if asked.swap(true, Ordering::Relaxed) { "200 OK" } else { "429 x" };
                     let _ = stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok").as_bytes()).await;
                 }
             });
@@ -102,6 +123,15 @@ fn of_a_server_that_is_not_there_the_state_is_believed() {
         check(vec![Ok(server("403 x").await)], seen()).await;
         check(vec![Ok(nobody().await), Err(lost.clone())], vec![Err(lost.clone()), Err(lost.clone())]).await;
         check(vec![Err(lost.clone())], vec![Err(lost.clone()), Err(lost)]).await;
+    });
+}
+
+#[test]
+fn who_has_too_much_to_do_is_there_and_asked_again() {
+    run(async {
+        let of = async |address: SocketAddr| client(vec![Ok(address)]).await.text("/readyz", LOOK_LIMIT).await;
+        assert_eq!(of(busy().await).await.unwrap(), "ok");
+        assert_eq!(of(server("503 x").await).await.unwrap_err().code(), Some(503));
     });
 }
 
