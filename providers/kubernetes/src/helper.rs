@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use jiff::Timestamp;
 use karmaform_model::{Arg, Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Operation, Schema, Type, Value, to_json};
 use kube::api::PropagationPolicy;
 use serde_json::{Value as Json, json};
@@ -17,12 +18,15 @@ use crate::fields;
 use crate::manifest::called;
 use crate::pod::REVISION;
 use crate::pod_look::revision;
-use crate::pods::{is_leaving, runs};
+use crate::pods::{is_leaving, lacks_image, runs};
 use crate::pods_why;
 use crate::start::{patient, put};
 use crate::stop::IF_OFF;
 use crate::values::text;
 
+/// So long an image that can't be had may yet come, in seconds: more than one try.
+const PATIENCE: i64 = 60;
+const WRONG_IMAGE: &str = "If its image is a wrong one, correct that; then plan and apply go on from here.";
 /// So many digits of a sum tell one manifest from another.
 const DIGITS: usize = 12;
 
@@ -120,8 +124,8 @@ async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diag
         let deleted = client.delete(&place, &name.name, uid, PropagationPolicy::Background).await;
         deleted.map_err(|f| told("delete", &name.name, f))?;
         if let Some(words) = last_words(&live).filter(|_| is_wanted && is_same) {
-            return Err(Diagnostic::error("A pod does not go on", format!("{name} ended by itself: {words}."))
-                .with_hint("If its image is a wrong one, correct that; then plan and apply go on from here."));
+            let detail = format!("{name} ended by itself: {words}.");
+            return Err(Diagnostic::error("A pod does not go on", detail).with_hint(WRONG_IMAGE));
         }
         return waiting("the one of before is removed");
     }
@@ -129,12 +133,24 @@ async fn attempt(client: &Client, arguments: &Object) -> Result<GateAnswer, Diag
         return Ok(GateAnswer::Passed("it runs".to_owned()));
     }
     let why = pods_why::of_pod(client, &live, &[]).await.unwrap_or_else(|| "is not running yet".to_owned());
+    if lacks_image(&live) && is_tried(&live, Timestamp::now()) {
+        // The next one tries at once what this one would wait for longer and longer.
+        let deleted = client.delete(&place, &name.name, live["metadata"]["uid"].as_str(), PropagationPolicy::Background).await;
+        deleted.map_err(|f| told("delete", &name.name, f))?;
+        return Err(Diagnostic::error("A pod does not go on", format!("{name} {}.", why.trim_end_matches('.'))).with_hint(WRONG_IMAGE));
+    }
     match (text(arguments, "beside"), node.is_empty()) {
         (Some(other), false) if its_node.is_empty() => {
             waiting(&format!("it {why}; its volume is where pod {other} is, on node {node}: {IF_OFF}"))
         }
         _ => waiting(&format!("it {why}")),
     }
+}
+
+/// It is old enough for its image to have been asked for more than once.
+fn is_tried(pod: &Json, now: Timestamp) -> bool {
+    let made = pod["metadata"]["creationTimestamp"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+    made.is_some_and(|made| now.as_second() > made.as_second() + PATIENCE)
 }
 
 /// Why its program ended, if that is what ended the pod, and no deadline and no node.
@@ -233,6 +249,31 @@ mod tests {
             assert_eq!(why.summary, summary);
             assert!(why.detail.contains("Pod/n/p") && why.detail.contains(words) && !why.hints.is_empty(), "{why:?}");
             assert_eq!(seen.lock().unwrap().iter().any(|asked| asked == "DELETE /api/v1/namespaces/n/pods/p"), is_deleted, "{summary}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pod_whose_image_can_not_be_had_is_given_up_and_not_left_there() {
+        let written = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p", "namespace": "n" },
+            "spec": { "containers": [{ "name": "c", "image": "a" }] } });
+        let manifest = implied_from_json(&written);
+        let mut live = written;
+        live["metadata"]["annotations"] = json!({ REVISION: sum(&manifest, "") });
+        live["metadata"]["managedFields"] = json!([{ "manager": crate::client::MANAGER, "operation": "Apply", "fieldsV1": {} }]);
+        let waiting = json!([{ "name": "c", "image": "a", "state": { "waiting": { "reason": "ImagePullBackOff" } } }]);
+        live["status"] = json!({ "phase": "Pending", "containerStatuses": waiting });
+        let arguments = crate::values::object([("manifest", manifest)]);
+        for (made, is_given_up) in [("2020-01-01T00:00:00Z".to_owned(), true), (Timestamp::now().to_string(), false)] {
+            live["metadata"]["creationTimestamp"] = made.into();
+            let pod = live.clone();
+            let (client, seen) = crate::mock::client(move |_, _| (200, pod.clone())).await;
+            let answer = KubernetesHelper::default().attempt(&client, &arguments).await;
+            let deleted = seen.lock().unwrap().iter().any(|asked| asked == "DELETE /api/v1/namespaces/n/pods/p");
+            assert_eq!((answer.is_err(), deleted), (is_given_up, is_given_up), "{answer:?}");
+            if let Err(why) = answer {
+                assert_eq!(why.summary, "A pod does not go on");
+                assert!(why.detail.starts_with("Pod/n/p can't get the image \"a\"") && why.hints == [WRONG_IMAGE], "{why:?}");
+            }
         }
     }
 }
