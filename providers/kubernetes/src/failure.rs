@@ -30,6 +30,8 @@ const IMMUTABLE: &[&str] = &[
     "updates to provisioner are forbidden",
     "updates to reclaimPolicy are forbidden",
 ];
+/// How a server says that it can't turn one version of a kind into another; with 500. Source: `webhook_converter.go` of `k8s.io/apiextensions-apiserver`.
+const CONVERSION: &str = "conversion webhook for ";
 /// How a server says that it can't ask the one that an API of its is served by (`proxyHandler` in `k8s.io/kube-aggregator`); with 503.
 const BEHIND: [&str; 2] = ["service unavailable", "error trying to reach service"];
 /// How a server of before 1.26 begins to say that it can't merge a manifest; with 500.
@@ -222,12 +224,19 @@ fn refusal(status: &kube::core::Status, place: &str, call: &Call, secrets: &[Str
         400..=499 if message.starts_with("admission webhook ") => denied(&thing, &message),
         400 | 403 | 422 => refused(&thing, &message),
         500 if let Some(name) = webhook(&message) => unanswered_webhook(name, &message),
+        500 if message.contains(CONVERSION) => unconverted(place, &message),
         503 if BEHIND.iter().any(|words| message.starts_with(words)) => behind(place, &message),
         429 | 500 | 502..=504 => Diagnostic::error(UNABLE, format!("{place} says: {message} ({}).", status.code))
             .with_hint("See how the API server fares, and its etcd: `kubectl get --raw /readyz?verbose`.")
             .retryable(),
         code => Diagnostic::error("Refused by the cluster", format!("The server answers {code} for {thing}: {message}.")),
     }
+}
+
+fn unconverted(place: &str, message: &str) -> Diagnostic {
+    Diagnostic::error(UNABLE, format!("{place} says: {message} (500)."))
+        .with_hint("See whether what answers for that webhook runs; the kind's CustomResourceDefinition names it (`spec.conversion`).")
+        .retryable()
 }
 
 fn behind(place: &str, message: &str) -> Diagnostic {

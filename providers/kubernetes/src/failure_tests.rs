@@ -115,6 +115,15 @@ fn what_etcd_does_not_take_is_not_tried_again() {
 }
 
 #[test]
+fn a_conversion_that_nobody_answers_for_names_where_that_is_written() {
+    let message =
+        "conversion webhook for work.karmada.io/v1alpha2, Kind=ResourceBinding failed: Post \"https://x.y.svc:443/convert\": dial tcp";
+    let error = told(json!({ "code": 500, "message": message }));
+    assert_eq!((error.summary.as_str(), error.retryable), (UNABLE, true));
+    assert!(error.detail.contains("Kind=ResourceBinding") && error.hints[0].contains("`spec.conversion`"), "{error:?}");
+}
+
+#[test]
 fn an_api_of_another_server_is_told_as_that() {
     for message in ["service unavailable\n", "error trying to reach service: dial tcp 10.0.0.1:443: connect: connection refused"] {
         let error = told(json!({ "code": 503, "message": message }));
