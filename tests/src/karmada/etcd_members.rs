@@ -21,8 +21,10 @@ const OTHER_CLASS: &str = "kf-other-disks";
 /// The longest that the client may get no write through. It asks by the Service: one that has just lost a pod leads there for some seconds, and a request that
 /// is caught by that is given up after ten.
 const LONGEST_GAP: Duration = Duration::from_secs(25);
-/// How many volumes there are of each class: for each member, and for those that lose theirs.
-const VOLUMES: usize = 9;
+/// How many volumes there are of each class: for each member, for those that lose theirs, and for whoever was killed on the way to one and takes another.
+const VOLUMES: usize = 12;
+/// So many more for each time that one is killed on the way to another size: two join, and both may have to begin anew.
+const OF_A_KILL: usize = 4;
 /// So many of the first class are as small as claims first ask for.
 const SMALL: usize = 3;
 
@@ -252,7 +254,8 @@ fn members_in_pods_come_and_go_under_a_client() {
     const TEST: &str = "members_in_pods_come_and_go_under_a_client";
     let Some(host) = Host::for_test(TEST, "kf-members") else { return };
     let before = host.inventory();
-    let cluster = Cluster::new(&host);
+    let (kills, mut random) = kills(1);
+    let cluster = Cluster::with_volumes(&host, VOLUMES + OF_A_KILL * kills);
     let versions = etcd_versions();
     let (old, new) = (versions.first().expect("an etcd"), versions.last().expect("an etcd"));
     cluster.of(1, old);
@@ -297,7 +300,6 @@ fn members_in_pods_come_and_go_under_a_client() {
     client.has_members(5);
 
     // Killed on the way to other sizes; the same command again.
-    let (kills, mut random) = kills(1);
     for kill in 0..kills {
         let members = [3, 5][kill % 2];
         cluster.of(members, new);
