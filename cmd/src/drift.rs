@@ -95,6 +95,8 @@ pub(crate) struct Difference {
     pub(crate) is: Option<String>,
     /// As it should be; `None`: not there.
     pub(crate) should: Option<String>,
+    /// Nobody writes it: it only tells of the thing, and changes with what is written.
+    pub(crate) follows: bool,
 }
 
 /// One thing that is not as it should be.

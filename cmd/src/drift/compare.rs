@@ -49,7 +49,7 @@ pub(super) fn compare(path: &str, is: Option<&Value>, should: Option<&Value>, fo
     }
     let lines = is.and_then(Value::as_str).zip(should.and_then(Value::as_str)).filter(|_| !has_secret).and_then(|(a, b)| unlike(a, b));
     let (is, should) = lines.map_or_else(|| (is.map(text), should.map(text)), |(is, should)| (Some(is), Some(should)));
-    found.push(Difference { path: path.to_owned(), is, should });
+    found.push(Difference { path: path.to_owned(), is, should, follows: false });
 }
 
 /// The items of a list in which each has a name of its own.

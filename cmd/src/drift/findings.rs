@@ -123,7 +123,7 @@ impl Search<'_> {
         let owner = stray.address.whole();
         let resource_type = self.type_of(&owner, state);
         let says = format!("{} has its marks, and is in no state", stray.name);
-        let difference = Difference { path: stray.name.clone(), is: Some("there".to_owned()), should: None };
+        let difference = Difference { path: stray.name.clone(), is: Some("there".to_owned()), should: None, follows: false };
         self.find(Kind::Extra, &owner, &resource_type, says, vec![difference]);
     }
 
@@ -141,12 +141,12 @@ impl Search<'_> {
         };
         let mut differences = self.differences(address, resource_type, after, before, secrets);
         self.without_nobody(before, &mut differences);
-        let is_written = differences.iter().any(|d| self.is_written(address, resource_type, &d.path));
+        let is_written = differences.iter().any(|d| !d.follows);
         // What the configuration says by now that it did not say when the thing was made.
         let acting = planned.filter(|r| r.change.action().acts());
         let edits = acting.and_then(|r| r.change.after()).map(|wanted| {
             let mut edits = self.differences(address, resource_type, before, wanted, secrets);
-            edits.retain(|d| self.is_written(address, resource_type, &d.path));
+            edits.retain(|d| !d.follows);
             edits
         });
         let is_edited = edits.as_ref().is_some_and(|e| !e.is_empty());
@@ -220,7 +220,7 @@ impl Search<'_> {
             // Nothing that was written differs, as far as that is known: it follows from something else that changes, or is only waited for, as it
             // is not well. That is told as such.
             let is_made_or_taken = matches!(action, Action::Create | Action::Delete | Action::Forget);
-            let is_as_written = !is_made_or_taken && !differences.iter().any(|d| self.is_written(address, resource_type, &d.path));
+            let is_as_written = !is_made_or_taken && differences.iter().all(|d| d.follows);
             let is_caused = resource.provider.is_none() || resource.dependencies.iter().any(|d| self.is_cause(&causes, d));
             let follows = is_as_written && (is_caused || self.is_only_waited_for(resource));
             if follows || resource.provider.is_none() && edited.contains(address) {
@@ -333,6 +333,9 @@ impl Search<'_> {
         };
         let mut found = Vec::new();
         compare("", Some(&ready(is)), Some(&ready(should)), &mut found);
+        for difference in &mut found {
+            difference.follows = !self.is_written(address, resource_type, &difference.path);
+        }
         found
     }
 }

@@ -2,7 +2,7 @@
 
 use karmaform_lang::{Config, IgnoredDrift};
 
-use super::{Finding, Kind};
+use super::{Difference, Finding, Kind};
 
 /// Between an address and an attribute.
 const BETWEEN: &str = "::";
@@ -85,20 +85,19 @@ pub(crate) fn apply_rules(findings: &mut Vec<Finding>, rules: &[Rule]) {
         if about.is_empty() || finding.differences.is_empty() || finding.kind == Kind::Missing {
             continue;
         }
-        let rule_for = |path: &str| about.iter().find(|r| r.attribute.as_ref().is_some_and(|a| covers(a, path)));
-        let (ignored, counted): (Vec<_>, Vec<_>) = finding.differences.drain(..).partition(|d| rule_for(&d.path).is_some());
-        let origin = ignored.first().and_then(|d| rule_for(&d.path)).map(|r| r.origin.clone());
-        match (origin, counted.is_empty()) {
-            (Some(origin), true) => {
-                finding.differences = ignored;
-                finding.ignored = Some(origin);
-            }
-            (Some(origin), false) => {
-                left_out.push(Finding { differences: ignored, ignored: Some(origin), ..finding.clone() });
-                finding.differences = counted;
-            }
-            (None, _) => finding.differences = counted,
+        let rule_for = |d: &Difference| about.iter().find(|r| r.attribute.as_ref().is_some_and(|a| covers(a, &d.path)));
+        let is_ignored = |d: &Difference| rule_for(d).is_some();
+        let Some(rule) = finding.differences.iter().find_map(rule_for) else { continue };
+        let origin = rule.origin.clone();
+        // A checksum differs because of what it is of: who ignores that ignores both.
+        let is_cause = finding.differences.iter().any(|d| !d.follows && is_ignored(d));
+        if finding.differences.iter().all(|d| is_ignored(d) || (is_cause && d.follows)) {
+            finding.ignored = Some(origin);
+            continue;
         }
+        let (ignored, counted): (Vec<_>, Vec<_>) = finding.differences.drain(..).partition(is_ignored);
+        left_out.push(Finding { differences: ignored, ignored: Some(origin), ..finding.clone() });
+        finding.differences = counted;
     }
     findings.extend(left_out);
     findings.sort_by(|a, b| (a.kind, &a.address).cmp(&(b.kind, &b.address)));
@@ -126,11 +125,10 @@ fn matches(pattern: &str, text: &str) -> bool {
 mod tests {
     use karmaform_model::Address;
 
-    use super::super::Difference;
     use super::*;
 
     fn finding(kind: Kind, paths: &[&str]) -> Finding {
-        let difference = |path: &&str| Difference { path: (*path).to_owned(), is: None, should: None };
+        let difference = |path: &&str| Difference { path: (*path).to_owned(), is: None, should: None, follows: *path == "sha256" };
         Finding {
             kind,
             address: Address::managed("ssh_file", "motd"),
@@ -176,5 +174,19 @@ mod tests {
         assert_eq!(left(both(), &["*::mode"]), [(vec!["content".into()], false), (vec!["mode".into()], true)]);
         assert_eq!(left(both(), &["*::mode", "*::content"]), [(vec!["content".into(), "mode".into()], true)]);
         assert_eq!(left(vec![finding(Kind::Missing, &["mode"])], &["*::mode"]), [(vec!["mode".into()], false)], "it is gone as a whole");
+    }
+
+    #[test]
+    fn what_follows_from_what_is_ignored_is_ignored_with_it() {
+        let of = |paths: &[&str], rule: &str| -> Vec<(String, bool)> {
+            left(vec![finding(Kind::Changed, paths)], &[rule])
+                .into_iter()
+                .map(|(paths, is_ignored)| (paths.join(" "), is_ignored))
+                .collect()
+        };
+        assert_eq!(of(&["content", "sha256"], "*::content"), [("content sha256".to_owned(), true)]);
+        assert_eq!(of(&["content", "mode", "sha256"], "*::content"), [("mode sha256".to_owned(), false), ("content".to_owned(), true)]);
+        // It is only an effect: the cause counts.
+        assert_eq!(of(&["content", "sha256"], "*::sha256"), [("content".to_owned(), false), ("sha256".to_owned(), true)]);
     }
 }

@@ -143,7 +143,7 @@ mod tests {
     use crate::drift::Difference;
 
     fn finding(kind: Kind, address: &str, says: &str, paths: &[&str]) -> Finding {
-        let difference = |p: &&str| Difference { path: (*p).to_owned(), is: Some("1".into()), should: None };
+        let difference = |p: &&str| Difference { path: (*p).to_owned(), is: Some("1".into()), should: None, follows: false };
         Finding {
             kind,
             address: address.parse().unwrap(),

@@ -94,7 +94,8 @@ impl<'a> Search<'a> {
                     Caveat::Patches(_) => "one that gets patches",
                     Caveat::Fellow(fellow) => fellow.as_str(),
                 };
-                let difference = Difference { path: upkeep.attribute.to_owned(), is, should: Some(should.to_owned()) };
+                let (path, should) = (upkeep.attribute.to_owned(), Some(should.to_owned()));
+                let difference = Difference { path, is, should, follows: false };
                 self.find(Kind::Decay, &resource.address, &resource.resource_type, says, vec![difference]);
             }
         }

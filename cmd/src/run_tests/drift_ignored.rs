@@ -1,0 +1,23 @@
+//! What `drift` is told that does not matter.
+
+use super::Place;
+
+/// Files in the place's own directory; `AT` stands for that.
+fn files(config: &str) -> Place {
+    let place = Place::new("");
+    place.write("main.kf.hcl", &config.replace("AT", &place.path().to_string_lossy()));
+    place.check(&["apply", "-auto-approve"], 0);
+    place
+}
+
+#[test]
+fn what_follows_from_what_does_not_matter_does_not_matter_either() {
+    let place = files(
+        "resource \"local_file\" \"a\" {\n  filename = \"AT/a\"\n  content = \"one\"\n  lifecycle {\n    ignore_drift = [content]\n  }\n}\n",
+    );
+    place.write("a", "two");
+    let done = place.check(&["drift"], 0);
+    assert!(done.stdout.contains("content_sha256: is ") && done.stdout.contains("ignored by lifecycle.ignore_drift"), "{done:#?}");
+    std::fs::remove_file(place.path().join("a")).unwrap();
+    place.check(&["drift"], 2);
+}
