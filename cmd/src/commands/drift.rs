@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// The JSON report of an earlier run: what is not in it is new. It may be written anew by -report=json=FILE; if there is none, all is new
     #[arg(long, value_name = "FILE")]
     previous: Option<String>,
-    /// What does not matter: ADDRESS or ADDRESS::ATTRIBUTE, with * for any text. May be repeated
+    /// What does not matter: ADDRESS, with all below it, or ADDRESS::ATTRIBUTE, with * for any text. May be repeated
     #[arg(long, value_name = "PATTERN", action = clap::ArgAction::Append)]
     ignore: Vec<String>,
     /// As JSON

@@ -1,6 +1,7 @@
 //! What does not matter: by address and attribute, on the command line and in the configuration. What is ignored is still told.
 
 use karmaform_lang::{Config, IgnoredDrift};
+use karmaform_model::{Address, ChildStep, ModuleStep};
 
 use super::{Difference, Finding, Kind};
 
@@ -11,6 +12,8 @@ const BETWEEN: &str = "::";
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
     address: String,
+    /// The same, where it is no pattern.
+    named: Option<Address>,
     attribute: Option<String>,
     /// Where it comes from, as shown.
     origin: String,
@@ -27,12 +30,38 @@ impl Rule {
             Some((address, attribute)) => (address.to_owned(), Some(attribute.to_owned())),
             None => (text.to_owned(), None),
         };
-        Self { address, attribute, origin }
+        Self { named: address.parse().ok(), address, attribute, origin }
     }
 
-    fn is_about(&self, address: &str) -> bool {
-        matches(&self.address, address)
+    /// True for what it names, and for the instances of a block that it names; where it names no attribute, as with `-target` for what is below a
+    /// composite, and in a module, too.
+    fn is_about(&self, address: &Address) -> bool {
+        let is = |named: &Address| matches(&self.address, &named.to_string());
+        match self.attribute {
+            None => self.named.as_ref().is_some_and(|named| address.is_within(named)) || around(address).iter().any(is),
+            Some(_) => is(address) || !address.is_child() && is(&address.block()),
+        }
     }
+}
+
+/// The thing, what it is an instance of, a part of, and what it is in.
+fn around(address: &Address) -> Vec<Address> {
+    let mut found = vec![address.block()];
+    for depth in 0..=address.child.len() {
+        let (child, last) = address.child.split_at(depth);
+        found.push(address.with_child(child));
+        if let Some(step) = last.first().filter(|step| step.key.is_some()) {
+            found.push(address.with_child(&[child, &[ChildStep::new(&step.name)]].concat()));
+        }
+    }
+    for depth in 0..address.module.len() {
+        let (outer, rest) = address.module.split_at(depth);
+        let Some(step) = rest.first() else { continue };
+        for step in [step.clone(), ModuleStep::new(&step.name)] {
+            found.push(Address::of_module([outer, &[step]].concat()));
+        }
+    }
+    found
 }
 
 /// Address and attribute; not at a `::` in a key.
@@ -51,18 +80,14 @@ pub(crate) fn rules_of(config: &Config) -> Vec<Rule> {
     let mut rules = Vec::new();
     for block in config.blocks.values() {
         let (address, origin) = (block.address.to_string(), "lifecycle.ignore_drift".to_owned());
-        // Of a block with keys each instance.
-        let heads = [address.clone(), format!("{address}[*]")];
-        for head in heads {
-            let mut add = |text: String| rules.push(Rule::new(&text, origin.clone()));
-            match &block.lifecycle.ignore_drift {
-                IgnoredDrift::None => {}
-                IgnoredDrift::All => {
-                    add(head.clone());
-                    add(format!("{head}/*"));
-                }
-                IgnoredDrift::These { attributes, parts } => {
-                    attributes.iter().for_each(|path| add(format!("{head}{BETWEEN}{path}")));
+        let mut add = |text: String| rules.push(Rule::new(&text, origin.clone()));
+        match &block.lifecycle.ignore_drift {
+            IgnoredDrift::None => {}
+            IgnoredDrift::All => add(address),
+            IgnoredDrift::These { attributes, parts } => {
+                attributes.iter().for_each(|path| add(format!("{address}{BETWEEN}{path}")));
+                // Of a block with keys each instance.
+                for head in [address.clone(), format!("{address}[*]")] {
                     parts.iter().for_each(|part| add(format!("{head}/{part}")));
                 }
             }
@@ -75,8 +100,7 @@ pub(crate) fn rules_of(config: &Config) -> Vec<Rule> {
 pub(crate) fn apply_rules(findings: &mut Vec<Finding>, rules: &[Rule]) {
     let mut left_out = Vec::new();
     for finding in findings.iter_mut() {
-        let address = finding.address.to_string();
-        let about: Vec<&Rule> = rules.iter().filter(|r| r.is_about(&address)).collect();
+        let about: Vec<&Rule> = rules.iter().filter(|r| r.is_about(&finding.address)).collect();
         if let Some(rule) = about.iter().find(|r| r.attribute.is_none()) {
             finding.ignored = Some(rule.origin.clone());
             continue;
@@ -123,8 +147,6 @@ fn matches(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use karmaform_model::Address;
-
     use super::*;
 
     fn finding(kind: Kind, paths: &[&str]) -> Finding {
@@ -167,10 +189,38 @@ mod tests {
     }
 
     #[test]
+    fn an_address_names_all_that_is_within() {
+        let is_about = |rule: &str, address: &str| Rule::from_flag(rule).is_about(&address.parse().unwrap());
+        let part = "module.eu[\"a\"].module.dc.etcd_cluster.main[0]/member[\"x\"]/pki[\"ca.crt\"]";
+        for (rule, is) in [
+            ("module.eu", true),
+            ("module.eu.module.dc.etcd_cluster.main", true),
+            ("module.eu[\"a\"]", true),
+            ("module.eu[\"b\"]", false),
+            ("module.eu[\"a\"].module.dc", true),
+            ("module.dc", false),
+            ("module.eu[*].module.dc.etcd_cluster.main", true),
+            ("module.eu[\"a\"].module.dc.etcd_cluster.main[0]", true),
+            ("module.eu[\"a\"].module.dc.etcd_cluster.main[1]", false),
+            ("module.eu[\"a\"].module.dc.etcd_cluster.main[0]/member", true),
+            ("*/member[\"x\"]", true),
+            ("*/member[\"y\"]", false),
+            ("*/pki", true),
+            (part, true),
+        ] {
+            assert_eq!(is_about(rule, part), is, "{rule}");
+        }
+        // An attribute is one of the thing, and not of what is below it.
+        assert!(is_about("etcd_cluster.main::version", "etcd_cluster.main[0]") && is_about("a.b::c", "a.b"));
+        assert!(!is_about("etcd_cluster.main::version", "etcd_cluster.main[0]/member[\"x\"]") && !is_about("module.m::c", "module.m.a.b"));
+    }
+
+    #[test]
     fn what_is_ignored_is_told_apart_and_still_told() {
         let both = || vec![finding(Kind::Changed, &["content", "mode"])];
         assert_eq!(left(both(), &["ssh_file.other"]), [(vec!["content".into(), "mode".into()], false)]);
         assert_eq!(left(both(), &["ssh_file.*"]), [(vec!["content".into(), "mode".into()], true)]);
+        assert_eq!(left(both(), &["ssh_file.mot"]), [(vec!["content".into(), "mode".into()], false)]);
         assert_eq!(left(both(), &["*::mode"]), [(vec!["content".into()], false), (vec!["mode".into()], true)]);
         assert_eq!(left(both(), &["*::mode", "*::content"]), [(vec!["content".into(), "mode".into()], true)]);
         assert_eq!(left(vec![finding(Kind::Missing, &["mode"])], &["*::mode"]), [(vec!["mode".into()], false)], "it is gone as a whole");

@@ -21,3 +21,19 @@ fn what_follows_from_what_does_not_matter_does_not_matter_either() {
     std::fs::remove_file(place.path().join("a")).unwrap();
     place.check(&["drift"], 2);
 }
+
+#[test]
+fn an_address_takes_all_that_is_below_it() {
+    let place = files(
+        "resource \"local_file\" \"many\" {\n  for_each = toset([\"x\", \"y\"])\n  filename = \"AT/${each.key}\"\n  content = \"one\"\n}\n",
+    );
+    for name in ["x", "y"] {
+        place.write(name, "two");
+    }
+    place.check(&["drift"], 2);
+    let done = place.check(&["drift", "-ignore=local_file.many"], 0);
+    assert_eq!(done.stdout.matches("ignored by -ignore=local_file.many").count(), 2, "{done:#?}");
+    place.check(&["drift", "-ignore=local_file.many::content"], 0);
+    place.check(&["drift", "-ignore=local_file.man"], 2);
+    place.check(&["drift", "-ignore=local_file.many[\"x\"]"], 2);
+}
