@@ -71,12 +71,14 @@ pub(crate) fn past(path: &Path, name: &str) -> Result<Vec<Past>, Diagnostic> {
 
 /// Marks what is new in `told`, and tells what of `past` is gone. What is behind something that can't be looked at now is neither.
 pub(crate) fn news(told: &mut Told, past: Vec<Past>) {
-    let before: BTreeMap<Key, Past> = past.into_iter().map(|p| (p.key(), p)).collect();
+    let mut before = Parts::default();
+    past.iter().for_each(|p| before.add(p.key()));
     for finding in told.findings.iter_mut().filter(|f| f.ignored.is_none()) {
-        finding.is_new = Some(!before.contains_key(&key(finding)));
+        finding.is_new = Some(!before.has(&key(finding)));
     }
     // With what is ignored: a rule that came since then is no repair, and nothing to tell either.
-    let now: BTreeSet<Key> = told.findings.iter().map(key).collect();
+    let mut now = Parts::default();
+    told.findings.iter().for_each(|f| now.add(key(f)));
     let unseen: BTreeSet<&Address> =
         told.findings.iter().filter(|f| f.kind == Kind::Unreachable).map(|f| &f.address).chain(&told.unsure).collect();
     let told_alone = told.findings.iter().filter(|f| f.kind.is_drift() && !f.kind.comes_in_numbers());
@@ -97,9 +99,43 @@ pub(crate) fn news(told: &mut Told, past: Vec<Past>) {
             || is_elsewhere()
             || is_covered()
     };
-    let old = before.into_iter().filter(|(key, _)| !now.contains(key)).map(|(_, past)| past);
-    let (carried, gone) = old.partition(is_open);
+    let past: BTreeMap<Key, Past> = past.into_iter().map(|p| (p.key(), p)).collect();
+    let old = past.into_values().filter(|p| !now.has(&p.key()));
+    let (carried, mut gone): (Vec<Past>, Vec<Past>) = old.partition(is_open);
+    // What is told of in part still is not well.
+    gone.retain(|p| !now.has_some(&p.key()));
     told.news = Some(News { gone, carried });
+}
+
+/// What is told, with all its parts: one that is changed besides is new, and what of it is told still is not gone.
+#[derive(Default)]
+struct Parts {
+    found: BTreeMap<(String, String, String), BTreeSet<String>>,
+}
+
+impl Parts {
+    /// Where several may be told of one thing, each by its own parts.
+    fn split((kind, address, paths, says): Key) -> ((String, String, String), Vec<String>) {
+        let is_one = Kind::ALL.iter().any(|k| k.word() == kind && !k.comes_in_numbers());
+        if is_one { ((kind, address, says), paths) } else { ((kind, address, format!("{says} {}", paths.join(" "))), Vec::new()) }
+    }
+
+    fn add(&mut self, key: Key) {
+        let (name, paths) = Self::split(key);
+        self.found.entry(name).or_default().extend(paths);
+    }
+
+    /// True if all of it is told.
+    fn has(&self, key: &Key) -> bool {
+        let (name, paths) = Self::split(key.clone());
+        self.found.get(&name).is_some_and(|known| paths.iter().all(|path| known.contains(path)))
+    }
+
+    /// True if any of it is told.
+    fn has_some(&self, key: &Key) -> bool {
+        let (name, paths) = Self::split(key.clone());
+        self.found.get(&name).is_some_and(|known| paths.is_empty() || paths.iter().any(|path| known.contains(path)))
+    }
 }
 
 /// True for what may have been told of a workload or a Service by its pods: another image, or a pod that is nobody's.
@@ -186,6 +222,26 @@ mod tests {
         assert_eq!(counts(vec![changed("x")], &[changed("x")]), (0, 0, 0));
         assert_eq!(counts(vec![changed("y")], &[changed("x")]), (1, 1, 0));
         assert_eq!(counts(vec![changed("x")], &[]), (1, 0, 0));
+    }
+
+    #[test]
+    fn what_is_changed_further_is_new_and_what_is_left_of_it_is_neither() {
+        let narrow = finding(Kind::Changed, "c.m/unit", "somebody changed it", &["content"]);
+        let wide = finding(Kind::Changed, "c.m/unit", "somebody changed it", &["content", "mode"]);
+        assert_eq!(counts(vec![wide.clone()], std::slice::from_ref(&narrow)), (1, 0, 0));
+        assert_eq!(counts(vec![narrow.clone()], std::slice::from_ref(&wide)), (0, 0, 0));
+        assert_eq!(counts(Vec::new(), &[wide]), (0, 1, 0));
+        // A pod's image that nobody may look at now is handed on, and of the rest nothing is new.
+        let replicas = finding(Kind::Changed, "c.m/workload", "somebody changed it", &["manifest.spec.replicas"]);
+        let without_pods = ["c.m/workload".parse::<Address>().unwrap()].into();
+        let mut told = Told { findings: vec![replicas], without_pods, ..Told::default() };
+        let both = ["manifest.spec.replicas", "manifest.spec.template.spec.containers[0].image"];
+        news(&mut told, past_of(&[finding(Kind::Changed, "c.m/workload", "somebody changed it", &both)]));
+        let found = told.news.unwrap();
+        assert_eq!((told.findings[0].is_new, found.gone.len(), found.carried.len()), (Some(false), 0, 1));
+        // Of what may be told several times each is by itself.
+        let extra = |name: &str| finding(Kind::Extra, "c.m", "it has its marks", &[name]);
+        assert_eq!(counts(vec![extra("x"), extra("y")], &[extra("x")]), (1, 0, 0));
     }
 
     #[test]
