@@ -139,6 +139,24 @@ fn code_scanning_gets_places_and_suppressions() {
 }
 
 #[test]
+fn code_scanning_gets_a_file_for_what_no_block_names_any_more() {
+    let place = Place::new(BEFORE);
+    place.check(&["apply", "-auto-approve"], 0);
+    place.write("main.kf.hcl", "resource \"terraform_data\" \"a\" {\n  input = \"<one> & \\\"two\\\" | *three*\"\n}\n");
+    place.check(&["drift", "-report=sarif=s.out", "-report=json=j.out"], 2);
+    let sarif: Json = serde_json::from_str(&place.read("s.out")).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2, "{sarif:#}");
+    for result in results {
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!((&place["artifactLocation"]["uri"], &place["region"]["startLine"]), (&"main.kf.hcl".into(), &1.into()));
+    }
+    // Others are not told of a line that says nothing of it.
+    let json: Json = serde_json::from_str(&place.read("j.out")).unwrap();
+    assert!(json["findings"][0]["place"].is_null(), "{json:#}");
+}
+
+#[test]
 fn code_scanning_gets_files_from_the_top_of_the_work_tree() {
     let place = Place::new("");
     std::fs::create_dir_all(place.path().join("fleets/eu 1")).unwrap();

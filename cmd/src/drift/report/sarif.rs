@@ -67,7 +67,9 @@ fn result(finding: &Finding, sources: &Sources, folder: &str) -> Json {
     let lines: Vec<String> = finding.differences.iter().map(difference).collect();
     let more = if lines.is_empty() { String::new() } else { format!("\n{}", lines.join("\n")) };
     let mut location = json!({ "logicalLocations": [{ "fullyQualifiedName": finding.address.to_string(), "kind": "resource" }] });
-    if let Some((file, line)) = place(finding, sources) {
+    // Code scanning refuses a whole report for one result without a file, as has what no block names any more.
+    let first = || sources.files.first().map(|file| (file.path.as_str(), 1));
+    if let Some((file, line)) = place(finding, sources).or_else(first) {
         location["physicalLocation"] = json!({ "artifactLocation": { "uri": uri(folder, file) }, "region": { "startLine": line } });
     }
     let mut result = json!({
