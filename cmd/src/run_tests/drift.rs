@@ -198,6 +198,18 @@ fn a_table_in_markdown_stays_one() {
 }
 
 #[test]
+fn markdown_of_thousands_of_findings_fits_into_a_summary() {
+    let place = Place::new(&format!("resource \"terraform_data\" \"many\" {{\n  count = 3000\n  input = \"{}\"\n}}\n", "x".repeat(110)));
+    place.check(&["apply", "-auto-approve"], 0);
+    let text = place.read("main.kf.hcl").replace("\"xx", "\"<<");
+    place.write("main.kf.hcl", &text);
+    place.check(&["drift", "-report=markdown=m.out"], 2);
+    let text = place.read("m.out");
+    assert!(text.len() > 890_000 && text.len() < 901_000, "{}", text.len());
+    assert!(text.starts_with("## Drift: 3000 unapplied\n") && text.ends_with(" more, for which there is no room here.\n\n</details>\n"));
+}
+
+#[test]
 fn metrics_are_there_once_each() {
     let text = drifted().read("prometheus.out");
     let mut seen = BTreeSet::new();

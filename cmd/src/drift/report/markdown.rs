@@ -7,6 +7,8 @@ use super::{difference, extent, note, place, summary, title};
 
 /// So many findings of a kind are shown open; the rest is folded.
 const OPEN: usize = 20;
+/// GitHub shows no summary at all of more than 1 MiB, and GitLab takes no note of more than 1,000,000 signs; some room is for what a pipeline adds.
+const MOST: usize = 900_000;
 
 /// The report.
 pub(super) fn markdown(told: &Told, sources: &Sources) -> String {
@@ -22,11 +24,11 @@ pub(super) fn markdown(told: &Told, sources: &Sources) -> String {
     let gone = told.news.as_ref().map(|n| n.gone.as_slice()).unwrap_or_default();
     if !gone.is_empty() {
         out.push_str(&format!("\n### {} gone\n\ntold before, and well now\n\n", gone.len()));
-        gone.iter().for_each(|p| out.push_str(&format!("- {} {}: {}\n", p.kind, code(&p.address), plain(&p.says))));
+        fill(&mut out, gone.iter().map(|p| format!("- {} {}: {}\n", p.kind, code(&p.address), plain(&p.says))));
     }
     if !told.notes.is_empty() {
         out.push_str("\n### Notes\n\n");
-        told.notes.iter().for_each(|d| out.push_str(&format!("- {}\n", plain(&note(d)))));
+        fill(&mut out, told.notes.iter().map(|d| format!("- {}\n", plain(&note(d)))));
     }
     out
 }
@@ -41,15 +43,31 @@ fn section(out: &mut String, (word, meaning): (&str, &str), findings: &[&Finding
         out.push_str("<details><summary>all of them</summary>\n\n");
     }
     out.push_str("| resource | what | where |\n|---|---|---|\n");
-    for finding in findings {
+    let row = |finding: &&Finding| {
         let mut what = if finding.is_new == Some(true) { "**new**: ".to_owned() } else { String::new() };
         what.push_str(&plain(&finding.says));
         finding.differences.iter().for_each(|d| what.push_str(&format!("<br>{}", code(&difference(d)))));
         let at = place(finding, sources).map(|(file, line)| format!("{}:{line}", plain(file))).unwrap_or_default();
-        out.push_str(&format!("| {} | {what} | {at} |\n", code(&finding.address.to_string())));
-    }
+        format!("| {} | {what} | {at} |\n", code(&finding.address.to_string()))
+    };
+    fill(out, findings.iter().map(row));
     if is_folded {
         out.push_str("\n</details>\n");
+    }
+}
+
+/// As many of the lines as there is room for, and how many there is none for.
+fn fill(out: &mut String, lines: impl Iterator<Item = String>) {
+    let mut left = 0;
+    for line in lines {
+        if left == 0 && out.len() + line.len() <= MOST {
+            out.push_str(&line);
+        } else {
+            left += 1;
+        }
+    }
+    if left > 0 {
+        out.push_str(&format!("\n... and {left} more, for which there is no room here.\n"));
     }
 }
 
