@@ -286,8 +286,9 @@ impl SshType for SystemdUnit {
         // "static" and the like: without an [Install] section a unit is neither enabled nor disabled
         match unit.file_state.as_str() {
             "enabled" if starters::lacks(unit, file, known) => drop(object.insert("enabled".to_owned(), false.into())),
-            "enabled" | "enabled-runtime" => drop(object.insert("enabled".to_owned(), true.into())),
-            "disabled" | "masked" | "masked-runtime" => drop(object.insert("enabled".to_owned(), false.into())),
+            "enabled" => drop(object.insert("enabled".to_owned(), true.into())),
+            // what is enabled in /run alone no boot starts
+            "enabled-runtime" | "disabled" | "masked" | "masked-runtime" => drop(object.insert("enabled".to_owned(), false.into())),
             _ => {}
         }
         Ok(Some(object))

@@ -75,6 +75,7 @@ fn states_are_read() {
     check("activating", "static", true, None);
     check("failed", "disabled", false, Some(false));
     check("inactive", "masked", false, Some(false));
+    check("active", "enabled-runtime", true, Some(false));
 }
 
 #[test]
