@@ -74,6 +74,8 @@ impl Seen {
             {
                 user.groups = groups.split_whitespace().filter(|g| *g != name).map(str::to_owned).collect();
                 user.groups.sort();
+                // The first is its own.
+                user.is_elsewhere = groups.split_whitespace().next().is_some_and(|own| own != name);
             }
         }
         for look in looks {
@@ -186,7 +188,7 @@ impl Seen {
                 && let (Ok(uid), Ok(gid)) = (uid.parse(), gid.parse())
             {
                 let [comment, home, shell] = [comment, home, shell].map(str::to_owned);
-                self.users.insert(name.to_owned(), UserSeen { uid, gid, comment, home, shell, groups: Vec::new() });
+                self.users.insert(name.to_owned(), UserSeen { uid, gid, comment, home, shell, groups: Vec::new(), is_elsewhere: false });
             } else if !line.is_empty() {
                 self.users_failed = true;
             }
@@ -369,6 +371,10 @@ mod tests {
         assert_eq!(seen.user("etcd").unwrap().unwrap().uid, 998);
         assert_eq!(seen.user("x").unwrap(), None);
         assert!(parse("#users\nfailed", &[]).user("x").is_err());
+        for (groups, is_elsewhere) in [("etcd disk", false), ("users etcd", true), ("997", true)] {
+            let seen = parse(&format!("#users\netcd:x:998:997::/h:/s\n#user_groups\netcd: {groups}"), &[]);
+            assert_eq!(seen.user("etcd").unwrap().unwrap().is_elsewhere, is_elsewhere, "{groups}");
+        }
         let sum = "0".repeat(64);
         assert_eq!(sum_line(&format!("\\{sum}  /a\\\\x2d")), Some(("/a\\x2d".to_owned(), sum)));
         assert!(Seen::parse(&Output { mark: "kfx".to_owned(), ..Output::default() }, &[], "h").is_none());

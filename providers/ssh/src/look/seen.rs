@@ -126,6 +126,8 @@ pub(crate) struct UserSeen {
     pub(crate) shell: String,
     /// Groups that it is in, but for the one of its name; sorted.
     pub(crate) groups: Vec<String>,
+    /// Its own group is called otherwise, or has no name any more.
+    pub(crate) is_elsewhere: bool,
 }
 
 impl Seen {

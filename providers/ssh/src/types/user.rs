@@ -93,7 +93,7 @@ impl User {
                 "care",
                 Type::list(Type::String),
                 "Of a user that karmaform made: what somebody gave it that is root's (its number, a group whose members can become root or read what it alone \
-                 should), and that the host does not remember any more whose it is.",
+                 should), that its group is another one, and that the host does not remember any more whose it is.",
             )
             .volatile(),
             forgotten(),
@@ -163,6 +163,9 @@ impl SshType for User {
             mighty.map(|g| format!("somebody put it into the group {g}, and so gave it rights that are root's")).collect();
         if is_ours && found.uid == 0 {
             care.push("somebody gave it the number of root".to_owned());
+        }
+        if is_ours && found.is_elsewhere {
+            care.push(format!("its group is not {name} any more: `usermod --gid {name} {name}` makes it that again"));
         }
         // The state knows users, too, that were there before.
         let is_forgotten = known.is_some() && !is_ours && seen.is_all_owned && found.comment == MARK;
@@ -236,7 +239,8 @@ mod tests {
     fn one_that_says_itself_whose_it_is_the_host_is_told_of_again() {
         use crate::look::UserSeen;
         let action = |comment: &str, is_all_owned: bool| {
-            let found = UserSeen { uid: 9, gid: 9, comment: comment.into(), home: "/h".into(), shell: "/s".into(), groups: Vec::new() };
+            let (comment, home, shell) = (comment.into(), "/h".into(), "/s".into());
+            let found = UserSeen { uid: 9, gid: 9, comment, home, shell, groups: Vec::new(), is_elsewhere: false };
             let seen = Seen { is_all_owned, users: [("etcd".to_owned(), found)].into(), ..Seen::default() };
             let known = object([("name", "etcd".into()), ("shell", "/s".into()), ("home", "/h".into()), ("system", true.into())]);
             let answer = User::new().answer(&seen, &known, Some(&known)).unwrap().unwrap();
@@ -252,14 +256,16 @@ mod tests {
     fn groups_that_make_root_of_it_are_told_of_users_that_are_ours() {
         use crate::look::UserSeen;
         use crate::owned::Owned;
-        let care = |uid: i64, groups: &[&str], owned: &str| {
+        let of = |uid: i64, groups: &[&str], owned: &str, is_elsewhere: bool| {
             let groups = groups.iter().map(|g| (*g).to_owned()).collect();
-            let found = UserSeen { uid, gid: 9, comment: String::new(), home: "/h".into(), shell: "/s".into(), groups };
+            let found = UserSeen { uid, gid: 9, comment: String::new(), home: "/h".into(), shell: "/s".into(), groups, is_elsewhere };
             let seen = Seen { owned: Owned::parse(owned), users: [("etcd".to_owned(), found)].into(), ..Seen::default() };
             let answer = User::new().answer(&seen, &object([("name", "etcd".into())]), None).unwrap().unwrap();
             answer["care"].as_items().map_or(0, <[Value]>::len)
         };
+        let care = |uid: i64, groups: &[&str], owned: &str| of(uid, groups, owned, false);
         let ours = "ssh_user\tetcd\t\n";
+        assert_eq!((of(9, &["users"], ours, true), of(9, &["users"], "", true)), (1, 0), "its own group is another one");
         assert_eq!((care(9, &["sudo", "users"], ours), care(9, &["users"], ours), care(9, &["sudo"], "")), (1, 0, 0));
         assert_eq!((care(0, &[], ours), care(0, &[], "")), (1, 0));
     }
