@@ -133,6 +133,7 @@ pub(crate) fn script(looks: &[Look]) -> String {
     let units = pick(&|l| if let Look::Unit { name } = l { Some(name) } else { None });
     let users = pick(&|l| if let Look::User { name } = l { Some(name) } else { None });
     ask("paths", refs(&paths), &|p| format!("stat -c '%F|%U|%G|%u|%g|%a|%s|%n' -- {p} 2>&1"));
+    ask("sealed", refs(&paths), &|p| format!("sealed {p}"));
     ask("sums", refs(&files), &|p| format!("sums {p}"));
     ask("full", refs(&directories), &|p| format!("full {p}"));
     if !directories.is_empty() {
@@ -195,6 +196,7 @@ mod tests {
         let script = script(&looks);
         assert_eq!(script.matches("stat -c '%F").count(), 1);
         assert!(script.contains("-- '/a' '/b' '/d'") && script.contains("sums '/a' '/b'\n") && script.contains("full '/d'\n"));
+        assert!(script.contains("sealed '/a' '/b' '/d'\n"));
         assert!(
             !script.contains("systemctl show -p LoadState")
                 && !["users", "processes", "starters"].iter().any(|f| script.contains(&format!("\n{f} ")))

@@ -34,6 +34,7 @@ impl Seen {
                 path.empty = false;
             }
         }
+        seen.sealed = lines("sealed").lines().filter(|line| line.starts_with('/')).map(str::to_owned).collect();
         seen.unmounted = lines("unmounted").lines().filter(|line| line.starts_with('/')).map(str::to_owned).collect();
         let uptime = lines("uptime").split('.').next().and_then(|s| s.trim().parse().ok());
         seen.read_units(&lines("units"), looks, uptime);
@@ -289,7 +290,7 @@ mod tests {
     fn paths_sums_and_contents() {
         let sum = "ab".repeat(32);
         let body = format!(
-            "#owned\nssh_file\t/a\t\n#paths\nregular file|root|adm|0|4|640|3|/a\ndirectory|root|root|0|0|755|40|/d|e\nstat: cannot statx '/b': No such file or directory\n#sums\n{sum}  /a\n#full\n/d|e\n#unmounted\n/srv\n"
+            "#owned\nssh_file\t/a\t\n#paths\nregular file|root|adm|0|4|640|3|/a\ndirectory|root|root|0|0|755|40|/d|e\nstat: cannot statx '/b': No such file or directory\n#sums\n{sum}  /a\n#sealed\n/a\n#full\n/d|e\n#unmounted\n/srv\n"
         );
         let looks = [file("/a"), file("/b"), Look::Directory { path: "/d|e".to_owned() }];
         let mut seen = parse(&body, &looks);
@@ -299,6 +300,7 @@ mod tests {
         assert!(!seen.path("/d|e").unwrap().unwrap().empty);
         assert!(seen.owned.has("ssh_file", "/a"));
         assert_eq!(seen.unmounted, ["/srv"], "and not what is between two answers");
+        assert_eq!(seen.sealed, ["/a".to_owned()].into());
         assert_eq!(seen.contents_wanted(&looks), ["/a"]);
         let output = Output { stdout: b"\nkfx content 0\naGk=\n\nkfx end\n".to_vec(), mark: "kfx".to_owned(), ..Output::default() };
         seen.read_contents(&output, &["/a".to_owned()]);

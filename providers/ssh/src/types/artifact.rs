@@ -8,7 +8,7 @@ use karmaform_model::{
 };
 
 use super::placed::{
-    check, file_at, foreign, gives_way, host, instead, led_away, looks_above, permissions, permissions_seen, refuse, word,
+    check, file_at, foreign, gives_way, host, instead, led_away, looks_above, permissions, permissions_seen, refuse, sealed, word,
 };
 use crate::artifact::oci;
 use crate::checks::{Checks, is_protected};
@@ -72,7 +72,7 @@ impl Artifact {
             Attribute::computed("recorded_sha256", Type::String, "Sum of what was installed, if the file is another one now.").volatile(),
             foreign(),
             instead(),
-            Attribute::computed("care", Type::list(Type::String), "What the directories above it are in need of, a sentence each.")
+            Attribute::computed("care", Type::list(Type::String), "What it and the directories above it are in need of, a sentence each.")
                 .volatile(),
         ];
         attributes.extend(permissions("0755"));
@@ -195,7 +195,8 @@ impl SshType for Artifact {
         let recorded = known.and_then(|k| text(k, "content_sha256")).filter(|r| *r != sum);
         object.insert("recorded_sha256".to_owned(), recorded.map_or_else(|| Value::null(Type::String), Value::from));
         object.insert("foreign".to_owned(), (known.is_none() && !seen.owned.has(KIND, path)).into());
-        object.insert("care".to_owned(), Value::strings(known.and_then(|_| led_away(seen, path))));
+        let care = [led_away(seen, path), sealed(seen, path)].into_iter().flatten().filter(|_| known.is_some());
+        object.insert("care".to_owned(), Value::strings(care));
         Ok(Some(object))
     }
 

@@ -8,7 +8,7 @@ mod essential;
 mod moving;
 
 use super::forgotten::{FORGOTTEN, care_of_forgotten, forgotten, is_forgotten, told_again};
-use super::placed::{at_path, foreign, host, other_kind, ownership, permissions, permissions_seen, refuse, word};
+use super::placed::{at_path, foreign, host, other_kind, ownership, permissions, permissions_seen, refuse, sealed, word};
 use crate::checks::{Checks, is_protected};
 use crate::client::{Act, Client};
 use crate::connection::place_of;
@@ -222,6 +222,7 @@ impl SshType for Directory {
         {
             care.extend(above_it(above, parent, found));
         }
+        care.extend(known.and_then(|_| sealed(seen, path)));
         object.insert(FORGOTTEN.to_owned(), is_forgotten.into());
         object.insert("care".to_owned(), Value::strings(care));
         Ok(Some(object))

@@ -6,7 +6,7 @@ use karmaform_model::{
 
 use super::placed::{
     check, check_of, file_at, foreign, gives_way, host, instead, led_away, looks_above, ownership, permissions, permissions_seen, refuse,
-    word,
+    sealed, word,
 };
 use crate::checks::Checks;
 use crate::client::{Act, Client};
@@ -41,7 +41,7 @@ impl File {
             Attribute::computed("sha256", Type::String, "SHA-256 sum of the content."),
             foreign(),
             instead(),
-            Attribute::computed("care", Type::list(Type::String), "What the directories above it are in need of, a sentence each.")
+            Attribute::computed("care", Type::list(Type::String), "What it and the directories above it are in need of, a sentence each.")
                 .volatile(),
         ];
         attributes.extend(permissions("0644"));
@@ -109,7 +109,8 @@ impl SshType for File {
             }
         }
         object.insert("foreign".to_owned(), (known.is_none() && !seen.owned.has(KIND, path)).into());
-        object.insert("care".to_owned(), Value::strings(known.and_then(|_| led_away(seen, path))));
+        let care = [led_away(seen, path), sealed(seen, path)].into_iter().flatten().filter(|_| known.is_some());
+        object.insert("care".to_owned(), Value::strings(care));
         Ok(Some(object))
     }
 

@@ -118,6 +118,12 @@ pub(super) fn led_away(seen: &Seen, path: &str) -> Option<String> {
     ))
 }
 
+/// What is to be said of something of ours that root neither may change: it is as it should be, and no apply can make anything else of it.
+pub(super) fn sealed(seen: &Seen, path: &str) -> Option<String> {
+    let says = || format!("nobody may change it, root neither, as `lsattr` shows: `chattr -i -a {path}` ends that");
+    seen.sealed.contains(path).then(says)
+}
+
 /// What a kind is called, in the host's words.
 pub(super) fn word(kind: &PathKind) -> &str {
     match kind {
@@ -143,6 +149,22 @@ pub(super) fn refuse(before: &Object, thing: &str, hint: Option<&str>) -> Diagno
 mod tests {
     use super::*;
     use crate::owned::Owned;
+
+    #[test]
+    fn what_nobody_may_change_is_told() {
+        let seen = Seen { sealed: ["/srv/a".to_owned()].into(), ..Seen::default() };
+        assert!(sealed(&seen, "/srv/a").unwrap().contains("`chattr -i -a /srv/a` ends that"));
+        assert_eq!(sealed(&seen, "/srv"), None);
+    }
+
+    #[test]
+    fn the_host_says_what_is_sealed() {
+        // As e2fsprogs and busybox print it.
+        let said = "----i---------e------- /srv/a b\n-----a--------e------- /srv/log\n--------------e---I--A /srv/c\n";
+        let script = format!("{}\nlsattr() {{ printf %s '{said}'; }}\nsealed /x\n", include_str!("../script/looks.sh"));
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "/srv/a b\n/srv/log\n");
+    }
 
     #[test]
     fn a_link_above_is_told_where_the_directory_was_made_for_it() {
