@@ -1,5 +1,5 @@
 //! What a cluster that works is in need of, in sentences: room, a defragmentation, members that nobody knows or that it does not know, members
-//! that have other data. Pure but for one question to each member, which drift alone asks.
+//! that have other data, users. Pure but for what drift alone asks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -131,6 +131,22 @@ pub(crate) async fn unlike(client: &Client, looks: &BTreeMap<String, Look>) -> B
         }
     }
     odd(&hashes, revision)
+}
+
+/// Users that somebody made, told at one member. Without one authentication can't be enabled; where it is, and the certificate that asks is such a
+/// user's, nothing else tells.
+pub(crate) async fn users(client: &Client, looks: &BTreeMap<String, Look>) -> Option<(String, String)> {
+    // A cluster of others, which is known by its URLs alone, may well have some.
+    let is_asked = |(name, look): &(&String, &Look)| look.trouble().is_none() && !look.refuses && !name.contains("://");
+    let (name, _) = looks.iter().find(is_asked)?;
+    let mut connection = client.open(name).await.ok()?;
+    let answer = within(connection.user_list()).await.ok()?;
+    let users = answer.users().join(", ");
+    let line = format!(
+        "its cluster has users that nobody configured ({users}): where authentication is enabled (`etcdctl auth status`), whoever reads or writes \
+         must be one of them; `etcdctl auth disable` and `etcdctl user delete` take that back"
+    );
+    (!users.is_empty()).then(|| (name.clone(), line))
 }
 
 /// Who has another hash than most. Only hashes of one compaction can be compared.

@@ -202,8 +202,9 @@ pub(crate) async fn observe(client: &Client, asks: &[&Ask]) -> Vec<Result<Option
     let mut care = care::care(&looks, &known, client.quota());
     let orphaned = care::orphaned(&looks, &names.iter().flatten().copied().collect(), &known);
     if client.only_looks() {
-        for (name, unlike) in care::unlike(client, &looks).await {
-            care.entry(name).or_default().push(unlike);
+        let (unlike, users) = tokio::join!(care::unlike(client, &looks), care::users(client, &looks));
+        for (name, line) in unlike.into_iter().chain(users) {
+            care.entry(name).or_default().push(line);
         }
     }
     let answers = asks.iter().zip(names).map(|(ask, name)| {

@@ -375,12 +375,14 @@ fn the_cluster_needs_care(lab: &Lab, project: &Project, ctl: &Etcdctl<'_>) {
     for words in [&["user", "add", "root:secret"][..], &["user", "grant-role", "root", "root"], &["auth", "enable"]] {
         ctl.run(words);
     }
-    finds(project, &[]);
+    let text = finds(project, &[of("decay", "a", "etcd")]);
+    assert!(text.contains("users that nobody configured (root)"), "{text}");
     project.no_changes();
     ctl.run(&["put", "tick", "tock"]);
     ctl.run(&["auth", "disable"]);
     ctl.run(&["user", "delete", "root"]);
     let _ = ctl.tries(&["role", "delete", "root"]);
+    finds(project, &[]);
 
     // The file of one has other data than those of the others, of the same length.
     ctl.run(&["put", "greeting", "hello-from-the-majority"]);

@@ -1,8 +1,10 @@
 //! Operations, the gate and members where etcd says no, or where somebody was at the cluster since the plan: told at once instead of waited for.
 
+use std::sync::Arc;
+
 use karmaform_model::{Ask, Change, Diagnostic, GateAnswer, Object, Value};
 
-use crate::fake::{Fakes, INVALID, Listed, asking, closed, connection, tells};
+use crate::fake::{Fakes, INVALID, Listed, Straight, asking, closed, connection, tells};
 
 /// Where the member d is to be, which is none yet.
 const NEW: &str = "http://d:2380";
@@ -208,4 +210,34 @@ async fn authentication_is_told_as_what_it_is() {
         let told = asking.driver.apply(&asking.client, "etcd_member", &Change::Create { after }).await.unwrap_err();
         tells(&told, "An etcd member is not healthy", REFUSED, "journalctl");
     }
+}
+
+/// Where the certificate that asks is called as one of them, nothing else tells that authentication was enabled.
+#[tokio::test]
+async fn users_that_somebody_made_are_told_by_who_only_looks() {
+    let fakes = Fakes::start(2).await;
+    fakes.all(|says| says.users = vec!["root".into(), "theirs".into()]);
+    let care = async |only_looks: bool| -> Vec<Vec<String>> {
+        let driver = karmaform_etcd::driver();
+        let client = driver.connect(&Object::new(), &fakes.connection(), Arc::new(Straight { only_looks })).await.unwrap();
+        let known = Some(Object::from([("member_id".to_owned(), "1".into())]));
+        let ask = |name: &str| Ask {
+            resource_type: "etcd_member".into(),
+            identity: Object::from([("name".to_owned(), name.into())]),
+            known: known.clone(),
+            wanted: None,
+            begun: false,
+        };
+        let seen = driver.observe(&client, &["a", "b"].map(ask)).await;
+        let lines = |object: Object| -> Vec<String> {
+            object["care"].as_items().unwrap().iter().filter_map(|line| line.as_str().map(str::to_owned)).collect()
+        };
+        seen.into_iter().map(|seen| lines(seen.unwrap().unwrap())).collect()
+    };
+    let told = care(true).await;
+    assert!(told[0].len() == 1 && told[0][0].contains("users that nobody configured (root, theirs)") && told[1].is_empty(), "{told:?}");
+    assert_eq!(care(false).await, [Vec::<String>::new(), Vec::new()]);
+    // One of a version that does not answer hides nothing else.
+    fakes.all(|says| says.refuses = vec![("UserList", 12, "unknown method UserList")]);
+    assert_eq!(care(true).await, [Vec::<String>::new(), Vec::new()]);
 }

@@ -67,6 +67,8 @@ pub(crate) struct Says {
     /// What it streams as its snapshot.
     pub(crate) snapshot: Vec<u8>,
     pub(crate) keys: Vec<Key>,
+    /// Users that somebody made.
+    pub(crate) users: Vec<String>,
     /// Whether the conditions of transactions hold.
     pub(crate) changed: bool,
     /// What it refuses, with gRPC's number and why.
@@ -94,6 +96,7 @@ impl Says {
             "Txn" => number(2, u64::from(!self.changed)),
             "HashKV" => [number(2, self.hash), number(3, 1)].concat(),
             "Snapshot" => bytes(3, &self.snapshot),
+            "UserList" => self.users.iter().flat_map(|user| bytes(2, user)).collect(),
             "LeaseGrant" => [number(2, 7), number(3, 60)].concat(),
             "Disarm" if !self.alarms_stay => {
                 self.alarms.clear();
