@@ -1,7 +1,7 @@
 //! Commands from arguments to exit codes, in-process, in a directory of their own.
 
 mod drift;
-mod drift_ignored;
+mod drift_of_files;
 mod encryption;
 mod exclude;
 mod imports;

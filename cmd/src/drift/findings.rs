@@ -163,6 +163,11 @@ impl Search<'_> {
             if let Some(edits) = edits.filter(|e| !e.is_empty()) {
                 self.add(Kind::Unapplied, address, resource_type, "the configuration says something else".to_owned(), edits);
             }
+            // Somebody changed what is to go.
+            if let Some(resource) = planned.filter(|r| matches!(r.change.action(), Action::Delete | Action::Forget)) {
+                let (kind, says) = told_as(resource, false);
+                self.add(kind, address, resource_type, says.to_owned(), Vec::new());
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! What `drift` is told that does not matter.
+//! What `drift` says of files that somebody changed, and what it is told that does not matter.
 
 use super::Place;
 
@@ -36,4 +36,14 @@ fn an_address_takes_all_that_is_below_it() {
     place.check(&["drift", "-ignore=local_file.many::content"], 0);
     place.check(&["drift", "-ignore=local_file.man"], 2);
     place.check(&["drift", "-ignore=local_file.many[\"x\"]"], 2);
+}
+
+#[test]
+fn what_somebody_changed_and_what_is_not_wanted_any_more_is_told_as_both() {
+    let place = files("resource \"local_file\" \"a\" {\n  filename = \"AT/a\"\n  content = \"one\"\n}\n");
+    place.write("a", "two");
+    place.write("main.kf.hcl", "");
+    let done = place.check(&["drift"], 2);
+    assert!(done.stdout.contains("\nDrift: 1 changed, 1 unapplied; 1 resource in all.\n"), "{done:#?}");
+    assert!(done.stdout.contains("  local_file.a\n      it is not in the configuration any more, and still there\n"), "{done:#?}");
 }
