@@ -2,7 +2,8 @@
 //!
 //! Whose an object is can only be told where it has a namespace: `app.kubernetes.io/instance` and `part-of` name one control plane, or one etcd,
 //! among those of a namespace, and what has no such label is ours in a namespace that is, unless it is a member's, which may be another state's.
-//! Objects without a namespace are not told; neither are claims, which stay where that is wanted.
+//! Of objects without a namespace those are told that only a control plane has, in a Karmada API that is ours: there is one to each. Claims are
+//! not, which stay where that is wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +39,17 @@ const USUAL: [(&str, &str); 10] = [
     ("v1", "ServiceAccount"),
 ];
 
+/// Looked for in a Karmada API that is ours. They have no namespace.
+const OF_A_PLANE: [(&str, &str); 5] = [
+    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+    ("apiregistration.k8s.io/v1", API_SERVICE),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+];
+/// What makes a Karmada API of an API server.
+const API_SERVICE: &str = "APIService";
+
 /// Version, kind, namespace.
 type Kind = (String, String, String);
 
@@ -49,7 +61,8 @@ pub(crate) async fn strays(client: &Client, known: &[Known]) -> Strays {
     let of_ours = marks.kinds.iter().filter(|(_, kind, namespace)| kind != CLAIM && namespaces.contains(namespace)).cloned();
     // Pods are looked at with what makes them, too, and there nobody tells that they may not be listed.
     let pods: BTreeSet<Kind> = marks.with_pods.iter().map(|n| ("v1".to_owned(), "Pod".to_owned(), n.clone())).collect();
-    let kinds: BTreeSet<Kind> = usual.chain(of_ours).chain(pods.iter().cloned()).collect();
+    let of_plane = OF_A_PLANE.iter().filter(|_| marks.plane.is_some()).map(|(v, k)| ((*v).to_owned(), (*k).to_owned(), String::new()));
+    let kinds: BTreeSet<Kind> = usual.chain(of_ours).chain(of_plane).chain(pods.iter().cloned()).collect();
     let at_once = client.at_once().await;
     let lists = kinds.into_iter().map(|kind| async { (list(client, &kind).await, kind) });
     let (mut found, mut lacking, mut unlisted, mut wrong) = (Vec::new(), BTreeSet::new(), Vec::new(), Diagnostics::default());
@@ -98,7 +111,7 @@ enum Listed {
 
 async fn list(client: &Client, (version, kind, namespace): &Kind) -> Listed {
     let place = match place(client, version, kind, namespace).await {
-        Ok(Some(place)) if place.namespace.is_some() => place,
+        Ok(Some(place)) if place.namespace.is_none() == namespace.is_empty() => place,
         Ok(_) => return Listed::Items(Vec::new()),
         Err(error) => return Listed::Failed(Box::new(error)),
     };
@@ -121,6 +134,8 @@ struct Marks {
     instances: BTreeMap<(String, String, Option<String>, Option<String>), usize>,
     /// Namespaces that are ours alone.
     owned: BTreeMap<String, usize>,
+    /// One of the control plane whose API this is.
+    plane: Option<usize>,
     /// Namespaces with something of ours that makes pods, or leads to them.
     with_pods: BTreeSet<String>,
 }
@@ -136,6 +151,9 @@ impl Marks {
                 && let Some(manifest) = manifest
             {
                 marks.add(index, &name, manifest, is_true(&one.object, "shared"));
+                if one.is_part && name.kind == API_SERVICE {
+                    marks.plane.get_or_insert(index);
+                }
             }
             marks.names.insert(name);
         }
@@ -179,9 +197,9 @@ impl Marks {
             return None;
         }
         let group = version.split_once('/').map_or("", |(group, _)| group);
-        let (namespace, name) = (text(&metadata["namespace"])?, text(&metadata["name"])?);
-        let name = Name { kind: kind.clone(), group: group.to_owned(), namespace, name };
-        if self.names.contains(&name) {
+        let namespace = text(&metadata["namespace"]).unwrap_or_default();
+        let name = Name { kind: kind.clone(), group: group.to_owned(), namespace, name: text(&metadata["name"])? };
+        if self.names.contains(&placed(name.clone())) {
             return None;
         }
         let beside = match text(&metadata["labels"][INSTANCE]) {
@@ -191,6 +209,7 @@ impl Marks {
                 of(text(&metadata["labels"][NAME])).or_else(|| of(None))?
             }
             None if metadata["labels"][SYSTEM] == "true" => return None,
+            None if name.namespace.is_empty() => self.plane.as_ref()?,
             None => self.owned.get(&name.namespace)?,
         };
         Some(Stray { name: name.to_string(), beside: *beside })
@@ -287,6 +306,29 @@ mod tests {
         assert_eq!(strays(&[namespace(&[])], &listed), [("Secret/karmada-system/one".to_owned(), 0)]);
         assert_eq!(strays(&[namespace(&[("shared", true.into())])], &listed), []);
         assert_eq!(strays(&[namespace(&[("adopted", true.into())])], &listed), []);
+    }
+
+    #[tokio::test]
+    async fn in_a_karmada_api_of_ours_what_has_no_namespace_is_told_too() {
+        const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+        let of = |version: &str, kind: &str, name: &str, system: bool| {
+            let mut labels = json!({ "app.kubernetes.io/managed-by": "karmaform" });
+            if system {
+                labels[SYSTEM] = "true".into();
+            }
+            json!({ "apiVersion": version, "kind": kind, "metadata": { "name": name, "labels": labels } })
+        };
+        let role = |name: &str, system: bool| of("rbac.authorization.k8s.io/v1", "ClusterRole", name, system);
+        let items = json!({ "items": [role("old", false), role("view", false), role("agent-of-a-member", true)] });
+        let (client, seen) =
+            crate::mock::client(move |_, path| (200, if path == ROLES { items.clone() } else { json!({ "items": [] }) })).await;
+        let ours = known(true, role("view", false));
+        let alone = super::strays(&client, std::slice::from_ref(&ours)).await;
+        assert!(alone.found.is_empty() && !seen.lock().unwrap().iter().any(|asked| asked.contains("clusterroles")));
+        let api = known(true, of("apiregistration.k8s.io/v1", API_SERVICE, "v1alpha1.cluster.karmada.io", false));
+        let Strays { found, wrong, .. } = super::strays(&client, &[ours, api]).await;
+        let told: Vec<(&str, usize)> = found.iter().map(|stray| (stray.name.as_str(), stray.beside)).collect();
+        assert_eq!(told, [("ClusterRole.rbac.authorization.k8s.io//old", 1)], "{wrong:?}");
     }
 
     #[tokio::test]

@@ -57,6 +57,7 @@ fn what_was_done_outside_is_found_and_nothing_is_touched() {
     is_found(&plane, &[EXTRA]);
     in_host(&plane, &["delete", "secret", "left"]);
     kubectl.run(&["-n", "karmada-system", "delete", "configmap", "left"]);
+    kubectl.run(&["delete", "clusterrole", "left"]);
     is_found(&plane, &[]);
     what_is_made_anew_is_looked_at(&plane, &kubectl);
     plane.project.must(0, &["destroy", "-auto-approve"]);
@@ -159,6 +160,8 @@ fn left_behind(plane: &Plane<'_>, kubectl: &Kubectl<'_>) -> Vec<Done> {
     in_host(plane, &["label", "configmap", "elsewhere", MANAGED, "app.kubernetes.io/instance=another"]);
     kubectl.run(&["-n", "karmada-system", "create", "configmap", "left"]);
     kubectl.run(&["-n", "karmada-system", "label", "configmap", "left", MANAGED]);
+    kubectl.run(&["create", "clusterrole", "left", "--verb=get", "--resource=configmaps"]);
+    kubectl.run(&["label", "clusterrole", "left", MANAGED]);
     kubectl.run(&["-n", "karmada-cluster", "create", "configmap", "members"]);
     kubectl.run(&["-n", "karmada-cluster", "label", "configmap", "members", MANAGED, "karmada.io/system=true"]);
     vec![EXTRA]
