@@ -15,6 +15,7 @@ use crate::failure::{UNABLE, WEBHOOK};
 use crate::fields;
 use crate::known_place::known_place;
 use crate::manifest::{self, Name};
+use crate::membership_taints;
 use crate::pods_by_hand;
 use crate::question::{Question, question};
 use crate::rights;
@@ -251,7 +252,7 @@ async fn tell(client: &Client, seen: Seen, (surroundings, rehearsal): (&Surround
 fn care(place: &Place, live: &Json) -> Vec<String> {
     let since = live["metadata"]["deletionTimestamp"].as_str();
     let going = since.map(|since| format!("somebody deletes it, since {since}: it is gone as soon as nobody needs it any more"));
-    service::care(place, live).into_iter().chain(going).collect()
+    service::care(place, live).into_iter().chain(membership_taints::cordoned(place, live)).chain(going).collect()
 }
 
 /// What others set in what is to be ours alone.

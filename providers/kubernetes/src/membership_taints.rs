@@ -12,6 +12,8 @@ use crate::failure::Failure;
 pub(crate) const TAINTS: &str = "taints";
 /// The annotation with what is ours, as a list of `key` and `effect`.
 const NOTE: &str = "karmaform.io/taints";
+/// What `karmadactl cordon` leaves. Source: `TaintClusterUnscheduler`, `pkg/apis/cluster/v1alpha1/well_known_constants.go` in karmada.
+const CORDON: &str = "cluster.karmada.io/unschedulable";
 /// How often a change that lost a race is tried again.
 const TRIES: u32 = 5;
 
@@ -55,6 +57,16 @@ fn noted(cluster: &Json) -> Vec<Json> {
 fn note(taints: &[Json]) -> Json {
     let parts: Vec<_> = taints.iter().map(|t| json!({ "key": t["key"], "effect": t["effect"] })).collect();
     if parts.is_empty() { Json::Null } else { Json::Array(parts).to_string().into() }
+}
+
+/// What is to be said of a member that somebody took out of scheduling by hand: all that runs there goes on, and nothing new comes. A configuration
+/// can't ask for that: `taints` of a member takes no key of Karmada's own.
+pub(crate) fn cordoned(place: &Place, cluster: &Json) -> Option<String> {
+    let is_member = place.served.kind == "Cluster" && place.api_version.starts_with("cluster.karmada.io/");
+    (is_member && live(cluster).iter().any(|taint| taint["key"] == CORDON)).then(|| {
+        let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
+        format!("somebody cordoned it, so nothing new is scheduled to it: `karmadactl uncordon {name}` ends that")
+    })
 }
 
 /// What is there of those that are wanted or once were, in the order of what is wanted.
@@ -119,9 +131,23 @@ pub(crate) async fn write(client: &Client, place: &Place, name: &str, before: Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Served;
 
     fn object(taints: &Json) -> Object {
         Object::from([(TAINTS.to_owned(), implied_from_json(taints))])
+    }
+
+    #[test]
+    fn who_was_cordoned_is_told() {
+        let served = Served { kind: "Cluster".to_owned(), plural: "clusters".to_owned(), namespaced: false };
+        let place = Place { api_version: "cluster.karmada.io/v1alpha1".to_owned(), served, namespace: None };
+        let taint = |key: &str| json!({ "key": key, "effect": "NoSchedule" });
+        let cluster = |taint: &Json| json!({ "metadata": { "name": "m1" }, "spec": { "taints": [taint] } });
+        let cordon = cluster(&taint(CORDON));
+        assert!(cordoned(&place, &cordon).unwrap().contains("`karmadactl uncordon m1`"));
+        assert_eq!(cordoned(&place, &cluster(&taint("cluster.karmada.io/not-ready"))), None);
+        let other = Place { api_version: "cluster.example/v1".to_owned(), ..place };
+        assert_eq!(cordoned(&other, &cordon), None);
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl KubernetesObject {
             Attribute::computed(
                 "care",
                 Type::list(Type::String),
-                "What it is in need of though it is as it was written, a sentence each: a Service of the type LoadBalancer has no address.",
+                "What it is in need of though it is as it was written, a sentence each: a Service of the type LoadBalancer has no address, a member of Karmada is cordoned.",
             )
             .volatile(),
             Attribute::computed(
