@@ -47,3 +47,14 @@ fn what_somebody_changed_and_what_is_not_wanted_any_more_is_told_as_both() {
     assert!(done.stdout.contains("\nDrift: 1 changed, 1 unapplied; 1 resource in all.\n"), "{done:#?}");
     assert!(done.stdout.contains("  local_file.a\n      it is not in the configuration any more, and still there\n"), "{done:#?}");
 }
+
+#[test]
+fn what_is_said_does_nothing_to_a_terminal() {
+    let place = Place::new(
+        "resource \"terraform_data\" \"a\" {}\ncheck \"c\" {\n  assert {\n    condition = terraform_data.a.id == \"\"\n    \
+         error_message = \"\\u001b[31mred\\nand more\"\n  }\n}\n",
+    );
+    place.check(&["apply", "-auto-approve"], 0);
+    let done = place.check(&["drift"], 3);
+    assert!(done.stdout.contains("\n      \u{fffd}[31mred\n      and more\n") && !done.stdout.contains('\u{1b}'), "{done:#?}");
+}

@@ -7,6 +7,7 @@ use super::{difference, place, summary, title};
 use crate::ui::diagnostics::{errors_text, warnings_text};
 use crate::ui::resource::resources;
 use crate::ui::style::{Theme, Tone};
+use crate::ui::values::visible;
 
 /// The report, by kind; what is ignored at the end.
 pub(crate) fn text(told: &Told, sources: &Sources, theme: &Theme) -> String {
@@ -29,7 +30,7 @@ pub(crate) fn text(told: &Told, sources: &Sources, theme: &Theme) -> String {
         }
     }
     let gone = told.news.iter().flat_map(|n| &n.gone);
-    let gone: String = gone.map(|p| format!("  {}\n      it was {}: {}\n", p.address, p.kind, p.says)).collect();
+    let gone: String = gone.map(|p| format!("  {}\n      it was {}: {}\n", p.address, p.kind, shown(&p.says))).collect();
     if !gone.is_empty() {
         out.push_str(&format!("\n{}: told before, and well now\n{gone}", theme.strong(Tone::Add, "Gone")));
     }
@@ -49,9 +50,14 @@ fn one(finding: &Finding, sources: &Sources, theme: &Theme) -> String {
     let at = place(finding, sources).map(|(file, line)| format!(" {file}:{line}")).unwrap_or_default();
     let new = if finding.is_new == Some(true) { format!(" {}", theme.paint(Tone::Bold, "new")) } else { String::new() };
     let (address, at) = (theme.strong(Tone::Plain, &finding.address.to_string()), theme.paint(Tone::Faint, &at));
-    let mut out = format!("  {address}{new}{at}\n      {}\n", finding.says);
-    finding.differences.iter().for_each(|d| out.push_str(&format!("      {}\n", difference(d))));
+    let mut out = format!("  {address}{new}{at}\n      {}\n", shown(&finding.says));
+    finding.differences.iter().for_each(|d| out.push_str(&format!("      {}\n", shown(&difference(d)))));
     out
+}
+
+/// Below its address. Hosts and clusters say some of it, and are not to do anything to a terminal.
+fn shown(text: &str) -> String {
+    text.lines().map(visible).collect::<Vec<_>>().join("\n      ")
 }
 
 fn capital(word: &str) -> String {
