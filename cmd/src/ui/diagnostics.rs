@@ -8,6 +8,7 @@ use karmaform_lang::Sources;
 use karmaform_model::{Diagnostic, Severity, Span};
 
 use super::style::{Theme, Tone};
+use super::values::visible;
 use crate::project::is_shown;
 
 /// More columns than this make the excerpt harder to read.
@@ -82,16 +83,22 @@ pub(crate) fn draw(diagnostic: &Diagnostic, sources: &Sources, theme: &Theme) ->
     // On a terminal the frame takes two columns.
     let inner = Theme { width: theme.width.map(|w| w.saturating_sub(2)), ..theme.clone() };
     if !diagnostic.detail.is_empty() {
-        text.push_str(&format!("\n{}\n", inner.wrap(&diagnostic.detail)));
+        text.push_str(&format!("\n{}\n", inner.wrap(&harmless(&diagnostic.detail))));
     }
     if !diagnostic.hints.is_empty() {
         text.push('\n');
         for hint in &diagnostic.hints {
-            let hint = inner.wrap(hint).replace('\n', "\n          ");
+            let hint = inner.wrap(&harmless(hint)).replace('\n', "\n          ");
             text.push_str(&format!("  = {} {hint}\n", theme.paint(Tone::Read, "help:")));
         }
     }
     framed(&text, tone, theme)
+}
+
+/// Hosts and servers say some of it, their logs among it: it is to do nothing to a terminal, and to leave no codes where there is none.
+fn harmless(text: &str) -> String {
+    let lines = text.split('\n').map(|line| visible(line.strip_suffix('\r').unwrap_or(line)));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn framed(text: &str, tone: Tone, theme: &Theme) -> String {
@@ -178,6 +185,13 @@ mod tests {
 
     fn span(file: u32, start: u32, end: u32) -> Option<Span> {
         Some(Span { file: FileId(file), start, end })
+    }
+
+    #[test]
+    fn what_others_say_does_nothing_to_a_terminal() {
+        let error = Diagnostic::error("Unit did not start", "haproxy said:\r\n\u{1b}[31m\tno\u{9b}2J\n").with_hint("Look at \u{7}it.");
+        let shown = "\nError: Unit did not start\n\nhaproxy said:\n\u{fffd}[31m\tno\u{fffd}2J\n\n\n  = help: Look at \u{fffd}it.\n";
+        check(&error, shown);
     }
 
     #[test]
