@@ -39,6 +39,22 @@ fn an_address_takes_all_that_is_below_it() {
 }
 
 #[test]
+fn each_test_result_has_a_name_of_its_own() {
+    let place = files("resource \"local_file\" \"a\" {\n  filename = \"AT/a\"\n  content = \"one\"\n}\n");
+    place.write("a", "two");
+    // A part of it counts, and another one does not.
+    place.check(&["drift", "-ignore=*::content", "-report=junit=one.xml"], 0);
+    place.check(&["drift", "-ignore=*::id", "-report=junit=two.xml"], 2);
+    let names = |file: &str| -> Vec<String> {
+        let text = place.read(file);
+        let cases = text.lines().filter_map(|line| line.trim().strip_prefix("<testcase name=\"")).skip(1);
+        cases.filter_map(|rest| rest.split('"').next().map(str::to_owned)).collect()
+    };
+    assert_eq!(names("one.xml"), ["changed local_file.a"]);
+    assert_eq!(names("two.xml"), ["changed local_file.a", "changed local_file.a (2)"]);
+}
+
+#[test]
 fn what_somebody_changed_and_what_is_not_wanted_any_more_is_told_as_both() {
     let place = files("resource \"local_file\" \"a\" {\n  filename = \"AT/a\"\n  content = \"one\"\n}\n");
     place.write("a", "two");

@@ -39,7 +39,12 @@ pub(super) fn junit(told: &Told, sources: &Sources) -> String {
     out.push_str("  </testsuite>\n");
     for (block, findings) in suites {
         out.push_str(&format!("  <testsuite name=\"{}\" {} timestamp=\"{stamp}\">\n", escaped(&block), counts(&findings, 0, 0)));
-        findings.iter().for_each(|f| out.push_str(&case(f, sources)));
+        // GitLab shows one of a name: what is told of one thing several times has a number.
+        let mut names: BTreeMap<String, usize> = BTreeMap::new();
+        for finding in findings {
+            let times = names.entry(finding.name()).and_modify(|times| *times += 1).or_insert(1);
+            out.push_str(&case(finding, *times, sources));
+        }
         out.push_str("  </testsuite>\n");
     }
     out.push_str("</testsuites>\n");
@@ -54,9 +59,9 @@ fn counts(findings: &[&Finding], passing: usize, errors: usize) -> String {
     format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"", findings.len() + passing)
 }
 
-fn case(finding: &Finding, sources: &Sources) -> String {
+fn case(finding: &Finding, times: usize, sources: &Sources) -> String {
     let file = place(finding, sources).map(|(file, line)| format!(" file=\"{}\" line=\"{line}\"", escaped(file))).unwrap_or_default();
-    let name = escaped(&finding.name());
+    let name = escaped(&finding.name()) + &if times > 1 { format!(" ({times})") } else { String::new() };
     let head = format!("    <testcase name=\"{name}\" classname=\"{}\"{file}>\n", escaped(&finding.resource_type));
     let lines: Vec<String> = finding.differences.iter().map(difference).collect();
     let (says, more) = (escaped(&finding.says), escaped(&lines.join("\n")));
