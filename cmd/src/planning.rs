@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use karmaform_engine::{Graph, Options, Pool, Relocated, World, graph, observe_again, plan as decide, relocate, without_deferred};
+use karmaform_engine::{
+    CHECK_FAILED, Graph, Options, Pool, Relocated, World, graph, observe_again, plan as decide, relocate, without_deferred,
+};
 use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, ModeOfPlan, Plan, Registry, Snapshot};
 
 use crate::app::{App, Stop, VERSION};
@@ -56,14 +58,17 @@ pub(crate) fn show_plan(app: &mut App, planned: &Planned, verbose: bool) {
     app.show_warnings(&planned.plan.warnings);
 }
 
-/// Shows what `refresh` finds, to people and to programs.
-pub(crate) fn show_refreshed(app: &mut App, plan: &Plan) {
+/// Shows what `refresh` finds, to people and to programs. What a `check` says is told at its end.
+pub(crate) fn show_refreshed(app: &mut App, planned: &Planned) {
+    let plan = &planned.plan;
     app.tell(|stream| stream.refreshed(plan));
     if !app.lines.only {
         let text = refreshed_text(plan, &app.wiring.registry, &app.theme);
         app.say(&text);
     }
-    app.show_warnings(&plan.warnings);
+    let has_end = planned.wrong.is_empty();
+    let told = plan.warnings.iter().filter(|w| !has_end || w.summary != CHECK_FAILED).cloned().collect();
+    app.show_warnings(&told);
 }
 
 /// The options that the flags say.
@@ -92,6 +97,7 @@ pub(crate) fn options(app: &App, flags: &PlanningFlags) -> Result<Options, Stop>
         return Err(Diagnostic::error("Flags that don't go together", why).with_hint("Give one of the two.").into());
     }
     Ok(Options {
+        strict: false,
         tries: true,
         takes_along: true,
         lenient: false,

@@ -91,7 +91,8 @@ pub(crate) fn from_configuration(app: &mut App, planning: &PlanningFlags, how: &
     if !how.auto_approve && how.view.json {
         return Err(not_approved("the answer is to be JSON"));
     }
-    let options = options(app, planning)?;
+    // As in Terraform: what does not hold keeps `refresh` from writing anything; `apply -refresh-only` warns.
+    let options = Options { strict: how.command == Command::Refresh, ..options(app, planning)? };
     let ask = app.wants_input(how.view.input) && !app.lines.only;
     let load = if options.mode == ModeOfPlan::Destroy { load_if_any } else { load_directory };
     let mut project = load(app, &how.variables, ask)?.plannable(&app.wiring.registry)?;
@@ -162,7 +163,7 @@ fn planned_here(
     let pool = pool(app, project, bundle_for(options.mode))?;
     expand(app, project, &session.snapshot, &pool, options)?;
     let show = |app: &mut App, planned: &Planned| match how.command {
-        Command::Refresh => show_refreshed(app, &planned.plan),
+        Command::Refresh => show_refreshed(app, planned),
         Command::Apply | Command::Destroy => show_plan(app, planned, how.view.verbose),
     };
     let mut planned = plan_or_show(app, project, &session.snapshot, &pool, (options, &show), |_, _| Ok(()))?;
@@ -239,6 +240,7 @@ fn planned_before(app: &mut App, project: &mut Project, session: &mut Session, s
     let mut saved = saved.plan;
     let replaced = saved.resources.iter().filter(|r| r.reason == Some(Reason::ReplaceByRequest)).map(|r| r.address.clone());
     let options = Options {
+        strict: false,
         tries: true,
         takes_along: true,
         lenient: false,

@@ -101,7 +101,7 @@ fn all_outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Dia
             continue;
         }
         let (value, problems) = evaluator.output(name);
-        let mut problems = crate::judge::of_looking(problems, pass.options.mode);
+        let mut problems = crate::judge::of_looking(problems, pass.options.only_warns());
         if value.contains_infinity() {
             problems.push(crate::walk::infinite_number(&format!("The output \"{name}\"")).with_span(Some(output.span)));
         }

@@ -14,10 +14,10 @@ use crate::graph::Graph;
 use crate::values::unknown_object;
 use crate::walk::Pass;
 
-/// Preconditions that do not hold keep nothing from being looked at: where nothing is made they warn.
-pub(crate) fn of_looking(found: Diagnostics, mode: ModeOfPlan) -> Diagnostics {
+/// Preconditions that do not hold keep nothing from being looked at: where nothing is made they mostly warn (`only_warns`).
+pub(crate) fn of_looking(found: Diagnostics, only_warns: bool) -> Diagnostics {
     let softened = |d: Diagnostic| match d.summary.as_str() {
-        PRECONDITION | OUTPUT_PRECONDITION if mode == ModeOfPlan::RefreshOnly => Diagnostic { severity: Severity::Warning, ..d },
+        PRECONDITION | OUTPUT_PRECONDITION if only_warns => Diagnostic { severity: Severity::Warning, ..d },
         _ => d,
     };
     found.into_iter().map(softened).collect()
@@ -25,7 +25,7 @@ pub(crate) fn of_looking(found: Diagnostics, mode: ModeOfPlan) -> Diagnostics {
 
 impl Pass<'_> {
     /// Asks the postconditions of an instance, when no answer can change it any more. What needs one that is not as it must be knows nothing
-    /// of it, so nothing is looked at or decided by it. Where nothing is made they warn.
+    /// of it, so nothing is looked at or decided by it. Where nothing is made they mostly warn, and nothing is decided anyway.
     pub(crate) fn judge(&mut self, number: usize, evaluator: &Evaluator<'_>) {
         let graph = self.graph;
         let address = &graph.nodes[number].address;
@@ -37,14 +37,14 @@ impl Pass<'_> {
         if !found.has_errors() {
             return;
         }
-        if self.options.mode == ModeOfPlan::RefreshOnly {
-            self.diagnostics.extend(found.into_iter().map(|d| Diagnostic { severity: Severity::Warning, ..d }));
-            return;
-        }
         // A data source of a check holds up nothing.
         let of_check = self.inputs.config.check_of(address).is_some();
-        let softened = |d: Diagnostic| if of_check { Diagnostic { severity: Severity::Warning, ..d } } else { d };
+        let only_warns = of_check || self.options.only_warns();
+        let softened = |d: Diagnostic| if only_warns { Diagnostic { severity: Severity::Warning, ..d } } else { d };
         self.diagnostics.extend(found.into_iter().map(softened));
+        if self.options.mode == ModeOfPlan::RefreshOnly {
+            return;
+        }
         let schema = match address.mode {
             Mode::Data => self.inputs.registry.data_source(&address.kind).map(|d| d.schema),
             Mode::Managed => self.entries[number].map(|entry: ResourceEntry<'_>| entry.schema()),

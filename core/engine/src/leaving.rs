@@ -35,7 +35,7 @@ fn look(pass: &Pass<'_>, all: &mut BTreeMap<String, OutputState>) {
     walk(pass.graph, pass.inputs, pass.observed, &options, &values, &evaluator);
     for (name, output) in &pass.inputs.config.outputs {
         let (value, problems) = evaluator.output(name);
-        if of_looking(problems, ModeOfPlan::RefreshOnly).has_errors() || value.contains_infinity() || !value.is_wholly_known() {
+        if of_looking(problems, true).has_errors() || value.contains_infinity() || !value.is_wholly_known() {
             continue;
         }
         if value.is_null() {

@@ -71,6 +71,8 @@ pub struct Options {
     pub replace: Vec<Address>,
     /// Look at managed resources; `false` trusts the state.
     pub refresh: bool,
+    /// Conditions that do not hold are errors where nothing is made, too; `false` warns there.
+    pub strict: bool,
     /// Try what is to be tried before it is relied on; `false` only looks.
     pub tries: bool,
     /// Whoever does not answer is passed over, as if nothing said that it must (`required`). What composites
@@ -89,6 +91,11 @@ impl Options {
     pub(crate) fn is_partial(&self) -> bool {
         !self.targets.is_empty() || !self.excludes.is_empty()
     }
+
+    /// True if conditions that do not hold only warn.
+    pub(crate) fn only_warns(&self) -> bool {
+        self.mode == ModeOfPlan::RefreshOnly && !self.strict
+    }
 }
 
 impl Default for Options {
@@ -100,6 +107,7 @@ impl Default for Options {
             excludes: Vec::new(),
             replace: Vec::new(),
             refresh: true,
+            strict: false,
             tries: true,
             lenient: false,
             parallelism: 10,

@@ -37,7 +37,7 @@ pub(crate) fn store(dispatcher: &mut Dispatcher<'_>, graph: &Graph) {
         if !value.is_wholly_known() || dispatcher.open.has_output(name) {
             let there = OnlyThere(&dispatcher.ledger);
             let (now, problems) = Evaluator::new(world.config, &there).at(&dispatcher.filler.moment).output(name);
-            let problems = crate::judge::of_looking(problems, plan.mode);
+            let problems = crate::judge::of_looking(problems, plan.mode == ModeOfPlan::RefreshOnly);
             let failed = problems.has_errors();
             dispatcher.diagnostics.extend(problems);
             // As in Terraform: what a part of everything does not make is null in outputs that are made of that part too.

@@ -326,7 +326,7 @@ impl Pass<'_> {
     /// The arguments of what the user wrote; nothing if they can't be evaluated.
     pub(crate) fn arguments(&mut self, address: &Address, evaluator: &Evaluator<'_>) -> Option<Object> {
         let (arguments, problems) = evaluator.arguments(address);
-        let mut problems = crate::judge::of_looking(problems, self.options.mode);
+        let mut problems = crate::judge::of_looking(problems, self.options.only_warns());
         let span = self.inputs.config.block(address).map(|b| b.span);
         let infinite = arguments.iter().filter(|(_, value)| value.contains_infinity());
         problems.extend(infinite.map(|(name, _)| infinite_number(&format!("\"{name}\"")).with_span(span)).collect::<Vec<_>>());
