@@ -165,7 +165,7 @@ fn legend(shown: &[&PlannedResource], theme: &Theme) -> String {
 pub(crate) fn verdict(plan: &Plan) -> String {
     let rest = count(plan).map(|count| format!(" {count}.")).unwrap_or_default();
     let done = match plan.mode {
-        ModeOfPlan::RefreshOnly if has_news(plan) => "Changes outside of karmaform, to be taken into the state".to_owned(),
+        ModeOfPlan::RefreshOnly if has_seen(plan) => "Changes outside of karmaform, to be taken into the state".to_owned(),
         _ if !plan.moved.is_empty() || plan.resources.iter().any(|r| !r.change.is_no_op()) => summary(plan),
         _ if !plan.outputs.is_empty() => "Changes to outputs only".to_owned(),
         _ if !plan.deferred.is_empty() => "Nothing can be done yet.".to_owned(),
@@ -323,12 +323,18 @@ pub(crate) fn rule() -> String {
     "\u{2500}".repeat(77)
 }
 
-/// True if the plan has something to say besides "No changes.": also reads and drift in a refresh-only plan.
+/// True if the plan has something to say besides "No changes.": also reads, and drift in a refresh-only plan; or if an apply of that
+/// one writes what nothing tells.
 pub(crate) fn has_news(plan: &Plan) -> bool {
     match plan.mode {
-        ModeOfPlan::RefreshOnly => !plan.drift.is_empty() || plan.has_new_outputs() || !plan.moved.is_empty(),
+        ModeOfPlan::RefreshOnly => has_seen(plan) || plan.renews,
         _ => !plan.is_empty() || plan.resources.iter().any(|r| r.change.action() == Action::Read),
     }
+}
+
+/// True if a refresh-only plan tells of something.
+fn has_seen(plan: &Plan) -> bool {
+    !plan.drift.is_empty() || plan.has_new_outputs() || !plan.moved.is_empty()
 }
 
 #[cfg(test)]

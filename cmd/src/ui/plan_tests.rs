@@ -138,6 +138,7 @@ pub(crate) fn plan(resources: Vec<PlannedResource>) -> Plan {
         outputs: BTreeMap::new(),
         kept_outputs: BTreeMap::new(),
         drift: vec![],
+        renews: false,
         impact: BTreeMap::new(),
         risks: BTreeMap::new(),
         away: BTreeSet::new(),

@@ -153,6 +153,7 @@ fn decide_with<T>(
         outputs: outputs.changes,
         kept_outputs: outputs.kept,
         drift: drift(&pass),
+        renews: false,
         impact: std::collections::BTreeMap::new(),
         risks: std::collections::BTreeMap::new(),
         away: away(graph, &choreographies),
@@ -165,7 +166,9 @@ fn decide_with<T>(
         variables: crate::options::variables(inputs.config),
         warnings: Diagnostics::new(),
     };
-    if options.mode != ModeOfPlan::RefreshOnly {
+    if options.mode == ModeOfPlan::RefreshOnly {
+        plan.renews = crate::protection::renews(&plan, inputs.state);
+    } else {
         let parts = Parts { pass: &pass, planned: &planned, deposed: &deposed, choreographies: &choreographies, away: &plan.away };
         let ordered = if pass.has_lost() { Ok(Vec::new()) } else { schedule(&parts) };
         match ordered {

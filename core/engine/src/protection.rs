@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use karmaform_lang::{Config, Evaluator, PROTECTION_BEFORE};
-use karmaform_model::{Address, Change, Diagnostic, Diagnostics, Mode, ModeOfPlan, Plan, Snapshot};
+use karmaform_model::{Address, Change, Diagnostic, Diagnostics, Mode, ModeOfPlan, Plan, PlannedResource, ResourceState, Snapshot};
 
 use crate::walk::Pass;
 
@@ -98,11 +98,18 @@ fn is_configured(pass: &Pass<'_>, part: &Address) -> bool {
 /// True if what a plan keeps as it is would have to be remembered with another protection, another order of being replaced, or as needing
 /// other things: that is no change, but what goes by it later must not go by what was.
 pub(crate) fn changes(plan: &Plan, state: &Snapshot) -> bool {
+    renews(plan, state) || kept(plan, state).any(|(r, s)| s.protected != r.protected)
+}
+
+/// The same where protection stays as it is.
+pub(crate) fn renews(plan: &Plan, state: &Snapshot) -> bool {
+    kept(plan, state).any(|(r, s)| (s.create_before_destroy, &s.dependencies) != (r.create_before_destroy, &r.dependencies))
+}
+
+/// What a plan keeps as it is, with what the state has of it.
+fn kept<'a>(plan: &'a Plan, state: &'a Snapshot) -> impl Iterator<Item = (&'a PlannedResource, &'a ResourceState)> {
     let kept = plan.resources.iter().filter(|r| r.deposed.is_none() && r.change.is_no_op() && r.address.mode == Mode::Managed);
-    let stored = kept.filter_map(|r| Some((r, state.resources.get(&r.address)?)));
-    stored
-        .into_iter()
-        .any(|(r, s)| (s.protected, s.create_before_destroy, &s.dependencies) != (r.protected, r.create_before_destroy, &r.dependencies))
+    kept.filter_map(move |r| Some((r, state.resources.get(&r.address)?)))
 }
 
 /// Nothing in the configuration makes it any more, or nothing says of it what it said.

@@ -241,6 +241,9 @@ pub struct Plan {
     pub kept_outputs: BTreeMap<String, OutputState>,
     /// What changed outside.
     pub drift: Vec<DriftedResource>,
+    /// Of a plan that only refreshes: applying it notes what things need by now, or in which order they are replaced, and no other value.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub renews: bool,
     /// Impact of each composite, in words.
     pub impact: BTreeMap<Address, Vec<String>>,
     /// What of that is to be counted.

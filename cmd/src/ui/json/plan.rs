@@ -24,13 +24,14 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
     // As Terraform has it: the state that was planned from, which knows of moves.
     let moved = prior.filter(|_| !plan.moved.is_empty()).map(|state| relocated(state, &plan.moved));
     let prior = moved.as_ref().or(prior);
+    let is_noted = plan.mode == ModeOfPlan::RefreshOnly && (!plan.drift.is_empty() || plan.renews);
     let mut out = json!({
         "format_version": "1.2",
         "terraform_version": TERRAFORM,
         "planned_values": planned_values(plan, prior, registry),
         "configuration": configuration(config, registry),
         "timestamp": timestamp(plan.created),
-        "applyable": !plan.errored && (!plan.is_empty() || (plan.mode == ModeOfPlan::RefreshOnly && !plan.drift.is_empty())),
+        "applyable": !plan.errored && (!plan.is_empty() || is_noted),
         "complete": !plan.errored && !plan.is_of_a_part() && plan.deferred.is_empty(),
         "errored": plan.errored,
     });
