@@ -6,12 +6,13 @@ use std::sync::Arc;
 use karmaform_engine::{
     CHECK_FAILED, Graph, Options, Pool, Relocated, World, graph, observe_again, plan as decide, relocate, without_deferred,
 };
+use karmaform_lang::{MISSING_VARIABLE, OUTPUT_PRECONDITION};
 use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, ModeOfPlan, Plan, Registry, Snapshot};
 
 use crate::app::{App, Stop, VERSION};
 use crate::bundle::{Use, use_bundle};
-use crate::flags::PlanningFlags;
-use crate::project::Project;
+use crate::flags::{PlanningFlags, VariableFlags};
+use crate::project::{Project, load_for_any_values};
 use crate::runtime::pause;
 use crate::trust::use_trust;
 use crate::ui::deferred::{name, open, reason};
@@ -204,29 +205,48 @@ pub(crate) fn plan(app: &mut App, project: &Project, state: &Snapshot, pool: &Ar
 /// How a plan that could not be made whole is shown.
 pub(crate) type Show<'a> = dyn Fn(&mut App, &Planned) + 'a;
 
-/// A plan that is to be shown: where it can't be made whole, the part that could be is shown, as `show` does it, and given up.
+/// A plan that is to be shown: where it can't be made whole, the part that could be is shown, as `show` does it, and given up. As in Terraform
+/// that is not shown where something is wrong as it is written.
 ///
 /// # Errors
-/// Everything that keeps a plan from being made. `keep` is given a plan that was shown all the same.
+/// Everything that keeps a plan from being made. `keep` is given the part all the same, and whether that is wrong as it is written.
 pub(crate) fn plan_or_show(
     app: &mut App,
     project: &Project,
     state: &Snapshot,
     pool: &Arc<Pool>,
-    (options, show): (&Options, &Show<'_>),
-    keep: impl FnOnce(&mut App, &Plan) -> Result<(), Stop>,
+    (options, variables, show): (&Options, &VariableFlags, &Show<'_>),
+    keep: impl FnOnce(&mut App, &Plan, bool) -> Result<(), Stop>,
 ) -> Result<Planned, Stop> {
     let registry = Arc::clone(&app.wiring.registry);
     let planned = plan_as_far(app, project, &registry, state, pool, options, true)?;
     if planned.wrong.is_empty() {
         return Ok(planned);
     }
-    show(app, &planned);
+    let as_written = is_wrong_as_written(app, variables);
+    if as_written {
+        app.show_warnings(&planned.plan.warnings);
+    } else {
+        show(app, &planned);
+    }
     let mut wrong = planned.wrong;
-    if let Err(Stop::Because(more)) = keep(app, &planned.plan) {
+    if let Err(Stop::Because(more)) = keep(app, &planned.plan, as_written) {
         wrong.extend(more);
     }
     Err(wrong.into())
+}
+
+/// True if what is written is wrong whatever the values of variables are. As in Terraform there is no plan then, not even one that failed.
+fn is_wrong_as_written(app: &mut App, flags: &VariableFlags) -> bool {
+    // What is said of the plan that failed points into the texts that it was made from.
+    let sources = app.sources.clone();
+    let project = load_for_any_values(app, flags);
+    app.sources = sources;
+    let Ok(project) = project else { return false };
+    let found = karmaform_lang::validate(&project.config);
+    let all = project.diagnostics.into_iter().chain(found);
+    // What does not hold is for who plans, as is a value that is asked for.
+    all.filter(|d| d.summary != MISSING_VARIABLE && d.summary != OUTPUT_PRECONDITION).any(|d| d.is_error())
 }
 
 /// The plan as far as it goes, by these providers: with what kept it from its end. `tells`: programs are told what is looked at.

@@ -166,7 +166,7 @@ fn planned_here(
         Command::Refresh => show_refreshed(app, planned),
         Command::Apply | Command::Destroy => show_plan(app, planned, how.view.verbose),
     };
-    let mut planned = plan_or_show(app, project, &session.snapshot, &pool, (options, &show), |_, _| Ok(()))?;
+    let mut planned = plan_or_show(app, project, &session.snapshot, &pool, (options, &how.variables, &show), |_, _, _| Ok(()))?;
     let forbidden = judge(&project.config, &mut planned.plan, overrides, options.now);
     show(app, &planned);
     if forbidden.has_errors() {

@@ -1,6 +1,5 @@
 //! `plan`: show what apply would do.
 
-use karmaform_lang::{MISSING_VARIABLE, OUTPUT_PRECONDITION};
 use karmaform_model::{ModeOfPlan, Plan};
 
 use crate::app::{App, Ended};
@@ -10,7 +9,7 @@ use crate::flags::{LockFlags, PlanningFlags, StateFlags, VariableFlags, ViewFlag
 use crate::planning::{Planned, bundle_for, options, plan_or_show, pool, show_plan};
 use crate::policies::judge;
 use crate::profile::{ProfileFlags, profiled};
-use crate::project::{load_directory, load_for_any_values, load_if_any};
+use crate::project::{load_directory, load_if_any};
 use crate::redact::holders_of_secrets;
 use crate::report::plan::PlanReports;
 use crate::saved;
@@ -72,15 +71,15 @@ fn planned(app: &mut App, args: &Args) -> Ended {
     expand(app, &mut project, &session.snapshot, &pool, &options)?;
     let from = saved::From { project: &project, session: &session, state: args.state.state.as_deref() };
     let report = |app: &App, plan: &Plan| args.reports.write(app, plan, &project.config, Some(&session.snapshot));
-    let keep = |app: &mut App, plan: &Plan| {
+    let keep = |app: &mut App, plan: &Plan, is_wrong_as_written: bool| {
         report(app, plan)?;
         match out {
-            Some(path) if !is_wrong_as_written(app, &args.variables) => saved::write(app, path, plan, &from),
+            Some(path) if !is_wrong_as_written => saved::write(app, path, plan, &from),
             _ => Ok(()),
         }
     };
     let show = |app: &mut App, planned: &Planned| show_plan(app, planned, args.view.verbose);
-    let mut planned = plan_or_show(app, &project, &session.snapshot, &pool, (&options, &show), keep)?;
+    let mut planned = plan_or_show(app, &project, &session.snapshot, &pool, (&options, &args.variables, &show), keep)?;
     let forbidden = judge(&project.config, &mut planned.plan, &args.planning.policies.all(), options.now);
     show(app, &planned);
     report(app, &planned.plan)?;
@@ -104,17 +103,4 @@ fn planned(app: &mut App, args: &Args) -> Ended {
         _ => !planned.plan.is_empty() || !planned.plan.deferred.is_empty(),
     };
     Ok(if args.detailed_exitcode && has_changes { CHANGES } else { 0 })
-}
-
-/// True if what is written is wrong whatever the values of variables are. As in Terraform there is no plan then, not even one that failed.
-fn is_wrong_as_written(app: &mut App, flags: &VariableFlags) -> bool {
-    // What is said of the plan that failed points into the texts that it was made from.
-    let sources = app.sources.clone();
-    let project = load_for_any_values(app, flags);
-    app.sources = sources;
-    let Ok(project) = project else { return false };
-    let found = karmaform_lang::validate(&project.config);
-    let all = project.diagnostics.into_iter().chain(found);
-    // What does not hold is for who plans, as is a value that is asked for.
-    all.filter(|d| d.summary != MISSING_VARIABLE && d.summary != OUTPUT_PRECONDITION).any(|d| d.is_error())
 }
